@@ -9,7 +9,7 @@ use bytes::Bytes;
 use irc_common_format::model::{Attribute as Literal, AttributeKind, AttributeValue, Graph, Type};
 use irc_mlir::{Attribute, attr, elements, melior::ir::attribute::FloatAttribute};
 
-/// What an attribute can be beside a value.
+/// Entries of an attribute other than its value.
 const ABOUT: [&str; 4] = ["name", "doc", "ref", "kind"];
 
 const KINDS: [AttributeKind; 16] = [
@@ -31,7 +31,7 @@ const KINDS: [AttributeKind; 16] = [
     AttributeKind::Shapes,
 ];
 
-/// An attribute; graphs in it are numbered from `graphs` on, which goes on counting.
+/// Converts an attribute; its graphs are numbered from `graphs` on, which is advanced.
 pub(super) fn to_attribute<'c>(
     types: &mut Types<'c>,
     literal: &Literal,
@@ -95,7 +95,7 @@ fn value_attr<'c>(
     }
 }
 
-/// A number of 32 bits; one that is none keeps its bits.
+/// A 32-bit float; one that is NaN or infinite keeps its bits.
 fn float<'c>(types: &Types<'c>, value: f32) -> Attribute<'c> {
     let context = types.context;
     if value.is_nan() {
@@ -117,10 +117,10 @@ fn float_of(attribute: Attribute<'_>) -> Option<f32> {
     u32::from_str_radix(bits, 16).ok().map(f32::from_bits)
 }
 
-/// The attribute that a dictionary says. It takes its graphs out of `graphs`.
+/// Converts a dictionary to an attribute, whose graphs are taken out of `graphs`.
 ///
 /// # Errors
-/// A dictionary that says none.
+/// An invalid dictionary.
 pub(super) fn from_attribute<'c>(
     types: &mut Types<'c>,
     attribute: Attribute<'c>,
@@ -211,6 +211,6 @@ fn take(graphs: &mut [Option<Graph>], index: i64) -> Result<Graph, String> {
     let count = graphs.len();
     let graph = usize::try_from(index).ok().and_then(|index| graphs.get_mut(index)?.take());
     graph.ok_or_else(|| {
-        format!("expected a graph of the node's {count} that no other names, found {index}")
+        format!("expected an unused index of the node's {count} graphs, found {index}")
     })
 }

@@ -11,29 +11,29 @@ def CommonIr_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let summary = "A graph or library of Common IR or ONNX as written";
   let description = [{
-    Faithful to what a file says: importing and exporting give the same module of the format.
+    Represents a file without loss: importing and exporting give the same module of the format.
     `common_ir.module` holds the declared operators, the functions and the graph; a library has no
-    graph. A value is an SSA value and keeps its name; nodes stand in the order of the file, which
-    may be any, and use values by what defines them, from whatever graph around.
+    graph. A value is an SSA value with its name; nodes are in the order of the file, which
+    may be any, and use SSA values of their graph or an enclosing one.
 
-    What the file leaves out is an attribute that is absent. Lists whose order matters and whose
+    An absent item of the file is an absent attribute. Lists whose order matters and whose
     names may repeat are arrays:
 
     * entries of keys and values: `[["key", "value"], ...]`;
-    * values (inputs, outputs, types within): the name alone, when all else is as the SSA value
-      says, or a dictionary of `name`, `type`, `shape`, `denotation`, `doc`, `metadata`. A `type`
-      that is absent is that of the SSA value; `!common_ir.undeclared` says there is none. In a list
-      of types without names, `unit` is the type of the SSA value, and a type is itself;
+    * values (inputs, outputs, types of intermediate values): the name, if it is the only entry,
+      or a dictionary of `name`, `type`, `shape`, `denotation`, `doc`, `metadata`. The default of
+      `type` is the type of the SSA value; `!common_ir.undeclared` means that there is none. In a list
+      of types without names, `unit` is the type of the SSA value;
     * attributes of nodes: dictionaries of `name`, `doc` and the value under the name of its field in
       a file (`f`, `i`, `s`, `t`, `g`, `ints`, ...), or `ref` for one of the enclosing function's;
-    * tensors: elements alone, or a dictionary of `name`, `type`, `data`, `field`, `segment`, `doc`,
+    * tensors: elements only, or a dictionary of `name`, `type`, `data`, `field`, `segment`, `doc`,
       `metadata`, or with `external` in place of `data`.
 
-    Elements that the file holds as bytes are `dense` when they are few and of a type that MLIR has,
-    and else `dense_resource`, which is not copied; elements in another field of the file keep its
-    name in `field`. Elements in other files stay there: `external` says where.
+    Elements stored as bytes are `dense` if they are few and MLIR has their type,
+    otherwise `dense_resource`, which is not copied; for elements in another field, `field` is the
+    name of that field. External data are not read: `external` has their location.
 
-    Ops are not pure: nothing that a file says is removed because nobody uses it.
+    Ops are not pure, so that unused parts of a file are not removed.
   }];
 }
 
@@ -43,22 +43,22 @@ class CommonIr_Type<string name, string mnem, string what> : TypeDef<CommonIr_Di
 }
 
 def CommonIr_Undeclared
-    : CommonIr_Type<"Undeclared", "undeclared", "the file does not say of which type a value is">;
+    : CommonIr_Type<"Undeclared", "undeclared", "a value without a declared type">;
 
-def CommonIr_String : CommonIr_Type<"String", "string", "an element that is any bytes">;
+def CommonIr_String : CommonIr_Type<"String", "string", "an element of arbitrary bytes">;
 
 def CommonIr_Element
-    : CommonIr_Type<"Element", "element", "an element type that no format gives a meaning"> {
-  let description = "The number stands in the file; 0 says that there is none.";
+    : CommonIr_Type<"Element", "element", "an element type that no format defines"> {
+  let description = "The number in the file; 0 if there is none.";
   let parameters = (ins "int32_t":$number);
   let assemblyFormat = "`<` $number `>`";
 }
 
 def CommonIr_Tensor
-    : CommonIr_Type<"Tensor", "tensor", "a tensor that no builtin type says: wildcards in its shape"> {
+    : CommonIr_Type<"Tensor", "tensor", "a tensor with wildcards in its shape"> {
   let description = [{
-    A wildcard stands for any number of sizes, so that the rank is not known, yet more is than of
-    `tensor<*xf32>`. So are shapes with negative sizes, which files may have.
+    A wildcard matches any number of dimensions, so the rank is unknown, but more is known than for
+    `tensor<*xf32>`. Shapes with negative sizes, which files may have, are represented in this way too.
 
     ```mlir
     !common_ir.tensor<f32, #common_ir.dims<["n", "m*"]>>
@@ -69,7 +69,7 @@ def CommonIr_Tensor
 }
 
 def CommonIr_Sparse : CommonIr_Type<"Sparse", "sparse", "a sparse tensor"> {
-  let description = "`tensor` is the type of the dense tensor of the same elements.";
+  let description = "`tensor` is the type of the corresponding dense tensor.";
   let parameters = (ins "::mlir::Type":$tensor);
   let assemblyFormat = "`<` $tensor `>`";
 }
@@ -90,9 +90,9 @@ def CommonIr_Map : CommonIr_Type<"Map", "map", "values by keys, which are intege
 }
 
 def CommonIr_Handle
-    : CommonIr_Type<"Handle", "handle", "a number that stands for something outside">;
+    : CommonIr_Type<"Handle", "handle", "a number that refers to an external object">;
 
-def CommonIr_Opaque : CommonIr_Type<"Opaque", "opaque", "a type that only its domain knows"> {
+def CommonIr_Opaque : CommonIr_Type<"Opaque", "opaque", "a type defined by its domain"> {
   let parameters = (ins "::mlir::StringAttr":$domain, "::mlir::StringAttr":$type_name);
   let assemblyFormat = "`<` $domain `,` $type_name `>`";
 }
@@ -101,9 +101,9 @@ def CommonIr_Dims : AttrDef<CommonIr_Dialect, "Dims"> {
   let mnemonic = "dims";
   let summary = "the sizes of a shape as written";
   let description = [{
-    A size is a number, a variable (`"n"`), a wildcard (`"*"`, `"m*"`), or `unit` where nothing is
-    said. `denotations` is what each size means, in ONNX's words. It is the encoding of tensor types
-    with variables or denotations:
+    A size is a number, a variable (`"n"`), a wildcard (`"*"`, `"m*"`), or `unit` if it is
+    unspecified. `denotations` is the meaning of each dimension, in ONNX's terms. It is the encoding of
+    tensor types with variables or denotations:
 
     ```mlir
     tensor<?x4xf32, #common_ir.dims<["n", 4]>>
@@ -121,8 +121,8 @@ def CommonIr_ModuleOp
     : CommonIr_Op<"module", [IsolatedFromAbove, NoTerminator, SingleBlock, NoRegionArguments]> {
   let summary = "a file: a graph with its declarations, or a library";
   let description = [{
-    `schema` is the format whose words it speaks, `common_ir` or `onnx`: it decides which rules and
-    operators are meant. `producer_version` is a number in Common IR and a text in ONNX. `opsets`
+    `schema` is the format, `common_ir` or `onnx`, which determines the applicable rules and
+    operators. `producer_version` is a number in Common IR and a text in ONNX. `opsets`
     are dictionaries of `domain` and `version`; `imports` are URIs or relative paths of libraries.
   }];
   let arguments = (ins StrAttr:$schema, OptionalAttr<StrAttr>:$module_name,
@@ -158,8 +158,8 @@ def CommonIr_FunctionOp
     : CommonIr_Body<"function", [IsolatedFromAbove, HasParent<"ModuleOp">]> {
   let summary = "a function";
   let description = [{
-    `inputs` says of each block argument what its type does not; `values` are types of values
-    within; `attrs` are parameters, with their defaults.
+    `inputs` are the block arguments; `values` are types of intermediate values; `attrs` are
+    parameters, with their defaults.
   }];
   let arguments = (ins OptionalAttr<StrAttr>:$function_name, OptionalAttr<StrAttr>:$domain,
                        OptionalAttr<StrAttr>:$overload, ArrayAttr:$inputs,
@@ -172,8 +172,8 @@ def CommonIr_GraphOp
     : CommonIr_Body<"graph", [ParentOneOf<["ModuleOp", "NodeOp"]>]> {
   let summary = "a graph: that of the file, or one in an attribute of a node";
   let description = [{
-    `inputs` says of each block argument what its type does not; `values` are types of values
-    within. A graph in a node may use the values of the graphs around it. `quantizations` are
+    `inputs` are the block arguments; `values` are types of intermediate values. A graph in a node may
+    use the values of the enclosing graphs. `quantizations` are
     dictionaries of `tensor` and `parameters`, which are entries.
   }];
   let arguments = (ins OptionalAttr<StrAttr>:$graph_name, OptionalAttr<StrAttr>:$doc,
@@ -185,8 +185,7 @@ def CommonIr_GraphOp
 def CommonIr_InitializerOp : CommonIr_Op<"initializer", [HasParent<"GraphOp">]> {
   let summary = "a constant";
   let description = [{
-    One that is named like an input of its graph is the input's default: what uses the name uses the
-    input.
+    One with the name of an input of its graph is the input's default: uses of the name use the input.
   }];
   let arguments = (ins OptionalAttr<StrAttr>:$value_name, AnyAttr:$value);
   let results = (outs AnyType:$result);
@@ -197,7 +196,7 @@ def CommonIr_SparseInitializerOp : CommonIr_Op<"sparse_initializer", [HasParent<
   let summary = "a sparse constant";
   let description = [{
     `value` is a dictionary of `dims`, and of the tensors `indices` and `values`, whose name is that
-    of the whole.
+    of the sparse tensor.
   }];
   let arguments = (ins DictionaryAttr:$value);
   let results = (outs AnyType:$result);
@@ -206,8 +205,8 @@ def CommonIr_SparseInitializerOp : CommonIr_Op<"sparse_initializer", [HasParent<
 
 def CommonIr_UndefinedOp
     : CommonIr_Op<"undefined", [ParentOneOf<["GraphOp", "FunctionOp"]>]> {
-  let summary = "a name that nothing defines";
-  let description = "A file can use one, though no rule allows it. Without a name it is an output without one.";
+  let summary = "an undefined name";
+  let description = "Files may use undefined names, although no rule allows it. Without a name it is an output without a name.";
   let arguments = (ins OptionalAttr<StrAttr>:$value_name);
   let results = (outs CommonIr_Undeclared:$result);
   let assemblyFormat = "attr-dict";
@@ -218,10 +217,10 @@ def CommonIr_NodeOp
                            ParentOneOf<["GraphOp", "FunctionOp"]>]> {
   let summary = "a call of an operator or a function";
   let description = [{
-    `outputs` are the names of the results; an empty one is not wanted. `absent` are the places of
-    inputs that are left out, which are no operands. `arg_counts` say how many inputs each formal
-    parameter takes, `control_inputs` name nodes that must have run. `input_types` and
-    `output_types` are the types as this node sees them. The region holds the graphs that
+    `outputs` are the names of the results; an empty one is unused. `absent` are the positions of
+    omitted inputs, which are not operands. `arg_counts` are the numbers of inputs of the formal
+    parameters, `control_inputs` the names of nodes that must have run. `input_types` and
+    `output_types` are the types stated by this node. The region holds the graphs that
     `attrs` number under `g` and `graphs`.
 
     ```mlir
@@ -248,7 +247,7 @@ def CommonIr_NodeOp
 def CommonIr_OutputOp
     : CommonIr_Op<"output", [Terminator, ParentOneOf<["GraphOp", "FunctionOp"]>]> {
   let summary = "the outputs of a graph or function";
-  let description = "`outputs` says of each operand what its name and type do not.";
+  let description = "`outputs` are the names and types of the operands, if they differ from those of the values.";
   let arguments = (ins Variadic<AnyType>:$values, ArrayAttr:$outputs);
   let assemblyFormat = "`(` $values `)` attr-dict (`:` type($values)^)?";
 }

@@ -1,4 +1,4 @@
-//! From a module of MLIR to a module of the format.
+//! Exports a module of MLIR to a module of the format.
 use super::{
     attributes,
     read::{
@@ -22,16 +22,16 @@ use irc_mlir::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// A module of the format and the ops that say it.
+/// A module of the format and the ops it was exported from.
 pub struct Exported<'c, 'a> {
-    /// What the ops say.
+    /// The module.
     pub module: Module,
     root: OperationRef<'c, 'a>,
     places: BTreeMap<String, OperationRef<'c, 'a>>,
 }
 
 impl<'c, 'a> Exported<'c, 'a> {
-    /// The op of an item of the module: the nearest around the item that a path names.
+    /// The op of an item of the module, given by its path: the closest op that contains the item.
     pub fn op_of(&self, path: &str) -> OperationRef<'c, 'a> {
         let ends = path.char_indices().filter(|(_, c)| *c == '.').map(|(at, _)| at);
         let ends: Vec<usize> = ends.chain([path.len()]).collect();
@@ -43,7 +43,7 @@ impl<'c, 'a> Exported<'c, 'a> {
 /// The single `common_ir.module` in a builtin module.
 ///
 /// # Errors
-/// After a diagnostic, where there is none or more than one.
+/// After a diagnostic, if there is none or more than one.
 pub fn module_op<'c: 'a, 'a>(
     module: OperationRef<'c, 'a>,
 ) -> Result<OperationRef<'c, 'a>, PassError> {
@@ -58,10 +58,10 @@ pub fn module_op<'c: 'a, 'a>(
     }
 }
 
-/// The module that a `common_ir.module` says.
+/// Exports a `common_ir.module`.
 ///
 /// # Errors
-/// After a diagnostic at each op that says no item of the format.
+/// After a diagnostic at each invalid op.
 pub fn export<'c: 'a, 'a>(root: OperationRef<'c, 'a>) -> Result<Exported<'c, 'a>, PassError> {
     let mut exporter = Exporter {
         types: Types::new(context_of(&root)),
@@ -72,7 +72,7 @@ pub fn export<'c: 'a, 'a>(root: OperationRef<'c, 'a>) -> Result<Exported<'c, 'a>
     let module = exporter.module(root);
     match (exporter.failed, module) {
         (None, Some(module)) => Ok(Exported { module, root, places: exporter.places }),
-        (failed, _) => Err(failed.unwrap_or_else(|| PassError::at(&root, "says no module"))),
+        (failed, _) => Err(failed.unwrap_or_else(|| PassError::at(&root, "is not a module"))),
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) fn name_of(value: irc_mlir::Value<'_, '_>) -> Option<String> {
     }
 }
 
-/// The values that an op defines for those around it or in it, with their names.
+/// The values that an op defines for its siblings or its body, with their names.
 pub(super) fn defined<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
 ) -> Vec<(irc_mlir::Value<'c, 'a>, Option<String>)> {
@@ -123,7 +123,7 @@ pub(super) fn arguments<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<irc_mlir::V
     (0..block.argument_count()).filter_map(argument).collect()
 }
 
-/// The types of what a graph or function defines, by name.
+/// The types of the values of a graph or function, by name.
 struct Scope(HashMap<String, Option<Type>>);
 
 #[derive(Default)]
@@ -144,7 +144,7 @@ struct Exporter<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Exporter<'c, 'a> {
-    /// Reports what is wrong with an op, and goes on.
+    /// Reports errors of an op, and continues.
     fn checked<T>(&mut self, op: OperationRef<'c, 'a>, found: Result<T, String>) -> Option<T> {
         found.map_err(|message| self.failed = Some(PassError::at(&op, message))).ok()
     }
@@ -219,7 +219,7 @@ impl<'c: 'a, 'a> Exporter<'c, 'a> {
                 "common_ir.node" => {
                     let at = path.index("node", body.nodes.len());
                     self.places.insert(at.to_string(), inner);
-                    // One that says nothing keeps the places of those behind it.
+                    // An invalid op keeps its index, so that later ones are not shifted.
                     body.nodes.push(self.node(inner, &at).unwrap_or_default());
                 }
                 "common_ir.output" => {
@@ -243,7 +243,7 @@ impl<'c: 'a, 'a> Exporter<'c, 'a> {
             .into_iter()
             .filter(|op| !matches!(op_name(op).as_str(), "common_ir.undefined" | "common_ir.graph"))
             .collect();
-        // Constants come before nodes, wherever they stand.
+        // Constants precede nodes, wherever they are in the body.
         let is_node = |op: &OperationRef<'_, '_>| op_name(op) == "common_ir.node";
         let (nodes, constants): (Vec<_>, Vec<_>) = inner.into_iter().partition(is_node);
         for op in [op].into_iter().chain(constants).chain(nodes) {
@@ -276,7 +276,7 @@ impl<'c: 'a, 'a> Exporter<'c, 'a> {
         inputs.into_iter().zip(arguments).map(input).collect()
     }
 
-    /// Values beside those that their names stand for.
+    /// Descriptions of values other than SSA values.
     fn scoped(&mut self, op: OperationRef<'c, 'a>, name: &str) -> Result<Vec<Value>, String> {
         let value = |attribute| {
             let known = self.known(values::name_of(attribute));
@@ -303,7 +303,7 @@ impl<'c: 'a, 'a> Exporter<'c, 'a> {
         self.checked(op, node)
     }
 
-    /// The graphs in a node; what is in them is placed by the attributes that name them.
+    /// The graphs in a node; their contents are located by the attributes that hold them.
     fn node_graphs(
         &mut self,
         op: OperationRef<'c, 'a>,
@@ -323,10 +323,10 @@ impl<'c: 'a, 'a> Exporter<'c, 'a> {
     }
 }
 
-/// The node that a `common_ir.node` with these graphs says.
+/// Exports a `common_ir.node` with these graphs.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid operand or attribute.
 pub(super) fn node_of<'c: 'a, 'a>(
     types: &mut Types<'c>,
     op: OperationRef<'c, 'a>,
@@ -358,7 +358,7 @@ pub(super) fn node_of<'c: 'a, 'a>(
     })
 }
 
-/// The names of a node's inputs: those of its operands, and empty ones where some are left out.
+/// The names of a node's inputs: those of its operands, and empty ones for omitted inputs.
 fn operands(op: OperationRef<'_, '_>) -> Result<Vec<String>, String> {
     let absent = attribute(&op, "absent").map(|absent| numbers(absent, "absent"));
     let absent = absent.transpose()?.unwrap_or_default();
@@ -375,7 +375,7 @@ fn operands(op: OperationRef<'_, '_>) -> Result<Vec<String>, String> {
     let names: Option<Vec<String>> = (0..count).map(name).collect();
     names
         .filter(|_| named.next().is_none())
-        .ok_or_else(|| format!("expected places below {count} in 'absent', each once"))
+        .ok_or_else(|| format!("expected distinct indices below {count} in 'absent'"))
 }
 
 fn seen_types<'c: 'a, 'a>(
@@ -393,7 +393,7 @@ fn seen_types<'c: 'a, 'a>(
     op_list(op, name)?.into_iter().enumerate().map(value).collect()
 }
 
-/// Name of the attribute, field and place in a list, of each graph in a node.
+/// Name of the attribute, field and index in a list, of each graph in a node.
 fn graph_places(op: OperationRef<'_, '_>, count: usize) -> Vec<(String, String, Option<usize>)> {
     let mut places = vec![(String::new(), "g".to_owned(), None); count];
     for attribute in op_list(op, "attrs").unwrap_or_default() {
@@ -418,10 +418,10 @@ fn graph_places(op: OperationRef<'_, '_>, count: usize) -> Vec<(String, String, 
     places
 }
 
-/// The operator that a `common_ir.declare` says.
+/// Exports a `common_ir.declare`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid attribute.
 pub(super) fn operator<'c>(
     types: &mut Types<'c>,
     op: OperationRef<'c, '_>,
@@ -449,10 +449,10 @@ fn signature<'c>(types: &mut Types<'c>, attribute: Attribute<'c>) -> Result<Sign
     })
 }
 
-/// What a `common_ir.function` says beside its body.
+/// Exports a `common_ir.function` without its body.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid attribute.
 pub(super) fn function_header<'c>(
     types: &mut Types<'c>,
     op: OperationRef<'c, '_>,
@@ -469,10 +469,10 @@ pub(super) fn function_header<'c>(
     })
 }
 
-/// The attributes that an op holds, which take their graphs out of `graphs`.
+/// The attributes of an op, whose graphs are taken out of `graphs`.
 ///
 /// # Errors
-/// What is wrong with one.
+/// An invalid attribute.
 pub(super) fn literals<'c>(
     types: &mut Types<'c>,
     op: OperationRef<'c, '_>,
@@ -482,10 +482,10 @@ pub(super) fn literals<'c>(
     list.map(|one| attributes::from_attribute(types, one, graphs)).collect()
 }
 
-/// What a `common_ir.module` says of the whole.
+/// Exports the header of a `common_ir.module`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid attribute.
 pub(super) fn header(op: OperationRef<'_, '_>) -> Result<Module, String> {
     let schema = match op_text(op, "schema")?.as_deref() {
         Some("common_ir") => Schema::CommonIr,
@@ -516,10 +516,10 @@ pub(super) fn header(op: OperationRef<'_, '_>) -> Result<Module, String> {
     Ok(Module { schema, metadata, imports, opsets, ..Module::default() })
 }
 
-/// What a `common_ir.graph` says beside its body.
+/// Exports a `common_ir.graph` without its body.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid attribute.
 pub(super) fn graph_header(op: OperationRef<'_, '_>) -> Result<Graph, String> {
     let quantization = |attribute| {
         let fields = Fields::of(attribute, "a quantization", &["tensor", "parameters"])?;

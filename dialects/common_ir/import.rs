@@ -1,7 +1,7 @@
-//! From a module of the format to a module of MLIR.
+//! Imports a module of the format to a module of MLIR.
 //!
-//! A name stands for what the nearest graph around defines under it: an input, else a constant, else
-//! the first node that does. Nodes use values that stand behind them too, so that all ops are made
+//! A name refers to the definition in the closest enclosing graph: an input, else a constant, else
+//! the first node that defines it. Nodes may use values defined after them, so all ops are created
 //! first and get their operands afterwards.
 use super::{
     Origins, attributes,
@@ -21,10 +21,10 @@ use irc_mlir::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// Makes a module that holds one `common_ir.module`.
+/// Creates a module that holds one `common_ir.module`.
 ///
 /// The location of an op is its path in the module and, inside it, file, line and column, or the
-/// node's name where the file is binary. Elements stay where they are, in the file's map.
+/// node's name if the file is binary. Elements are not copied.
 pub fn import<'c>(
     context: &'c Context,
     module: &Module,
@@ -79,7 +79,7 @@ fn body<'c, 'a>(op: OperationRef<'c, 'a>) -> BlockRef<'c, 'a> {
     block.expect("the op was built with a region of one block")
 }
 
-/// What a graph or function defines.
+/// The values that a graph or function defines.
 struct Scope<'c, 'a, 'm> {
     around: Option<usize>,
     names: HashMap<&'m str, irc_mlir::Value<'c, 'a>>,
@@ -88,7 +88,7 @@ struct Scope<'c, 'a, 'm> {
     undefined: BTreeMap<Option<&'m str>, irc_mlir::Value<'c, 'a>>,
 }
 
-/// An op whose operands are to be found: names, which stand for nothing where there is none.
+/// An op whose operands are to be set, by name; undefined names have no value.
 struct Pending<'c, 'a, 'm> {
     op: OperationRef<'c, 'a>,
     scope: usize,
@@ -116,7 +116,7 @@ impl<'m> Body<'m> {
         Self { inputs, outputs, values, initializers: &[], sparse: &[], nodes }
     }
 
-    /// The types that are said of the results of nodes, by name, the first that is said.
+    /// The types of results of nodes, by name; the first declaration counts.
     fn declared(&self) -> HashMap<&'m str, &'m Type> {
         let mut declared = HashMap::new();
         for value in self.values.iter().chain(self.outputs) {
@@ -170,7 +170,7 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
         value.as_ref().map(|text| attr::string(self.context(), text))
     }
 
-    /// Values that stand for no SSA value; `None` for none.
+    /// Values without an SSA value; `None` if there are none.
     fn free_values(&mut self, list: &[Value]) -> Option<Attribute<'c>> {
         let list = list.iter().map(|value| values::to_attribute(&mut self.types, value, None));
         let list = list.collect();
@@ -236,7 +236,7 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
         self.body(spec, &body, scope, block, location, path);
     }
 
-    /// A scope that knows the types of what it will define.
+    /// A scope with the declared types of its values.
     fn scope(&mut self, body: &Body<'m>, around: Option<usize>) -> usize {
         let mut types: HashMap<&str, Option<Type>> = HashMap::new();
         let mut add = |name: &'m str, ty: Option<Type>| {
@@ -263,7 +263,7 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
         self.scopes.len() - 1
     }
 
-    /// Appends the op of a graph or function, and all that is in it.
+    /// Appends the op of a graph or function, with its contents.
     fn body(
         &mut self,
         spec: OpSpec<'c>,
@@ -314,7 +314,7 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
         self.pending.push(Pending { op: terminator, scope, names });
     }
 
-    /// A value beside the one that its name stands for.
+    /// The description of a value that has an SSA value of that name.
     fn scoped(&mut self, value: &'m Value, scope: usize) -> Attribute<'c> {
         let known = self.known_type(value.name(), scope).cloned();
         values::to_attribute(&mut self.types, value, known.as_ref())
@@ -331,7 +331,7 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
         None
     }
 
-    /// The first definition of a name counts; an empty one is none.
+    /// The first definition of a name counts; an empty name is no definition.
     fn define(&mut self, scope: usize, name: &'m str, value: irc_mlir::Value<'c, 'a>) {
         if !name.is_empty() {
             self.scopes[scope].names.entry(name).or_insert(value);
@@ -453,7 +453,7 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
         some_array(self.context(), list)
     }
 
-    /// Gives every op its operands.
+    /// Sets the operands of every op.
     fn connect(&mut self) {
         for Pending { op, scope, names } in std::mem::take(&mut self.pending) {
             let operands: Vec<_> =
@@ -473,14 +473,14 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
         self.undefined(name, scope)
     }
 
-    /// The value of a name that nothing defines, one for each name in each graph.
+    /// The value of an undefined name, one for each name in each graph.
     fn undefined(&mut self, name: Option<&'m str>, scope: usize) -> irc_mlir::Value<'c, 'a> {
         if let Some(value) = self.scopes[scope].undefined.get(&name) {
             return *value;
         }
         let context = self.context();
-        let terminator = self.scopes[scope].terminator.expect("bodies are made with a terminator");
-        let block = terminator.block().expect("a terminator stands in a block");
+        let terminator = self.scopes[scope].terminator.expect("a body with a terminator");
+        let block = terminator.block().expect("a terminator in a block");
         let ty = self.types.mlir(None);
         let op = OpSpec::new(context, "common_ir.undefined", terminator.location())
             .results(&[ty])
@@ -492,7 +492,7 @@ impl<'c: 'a, 'a, 'm> Importer<'c, 'a, 'm, '_> {
     }
 }
 
-/// The type of a node's result: what is said of the name, or else what the node says.
+/// The type of a node's result: that declared for its name, or that of the node.
 fn result_type<'m>(
     node: &'m Node,
     index: usize,
@@ -507,7 +507,7 @@ fn name_of_sparse(sparse: &SparseTensor) -> &str {
     sparse.values.as_ref().and_then(|values| values.name.as_deref()).unwrap_or_default()
 }
 
-/// The places of inputs that are left out.
+/// The indices of omitted inputs.
 fn absent<'c>(context: &'c Context, node: &Node) -> Option<Attribute<'c>> {
     let places = node.inputs.iter().enumerate().filter(|(_, name)| name.is_empty());
     let places: Vec<i64> = places.map(|(index, _)| index as i64).collect();

@@ -1,7 +1,7 @@
 //! The `common_ir` dialect: a graph or library of Common IR or ONNX as written.
 //!
-//! [`import`] makes a module of what a file says, [`export`] the other way; nothing is lost between,
-//! but where elements in other files were found: that the reader finds again.
+//! [`import`] converts a file to a module, [`export`] converts it back, without loss
+//! except for the paths of resolved external data, which the reader resolves again.
 mod attributes;
 mod export;
 mod import;

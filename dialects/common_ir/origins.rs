@@ -1,12 +1,12 @@
-//! Where the items of a module stand in its file, for locations.
+//! Positions of the items of a module in its file, for locations.
 use irc_common_format::model::{AttributeValue, Graph, Module, Node, Path};
 use irc_common_format::{Document, Encoding};
 use std::collections::BTreeMap;
 
-/// Where the nodes of a module come from.
+/// The origins of the nodes of a module.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
-    /// The file's name; without one, locations hold paths in the module alone.
+    /// The file's name; without one, locations hold only paths in the module.
     pub file: Option<String>,
     /// Line and column of nodes, by path. Binary files have none.
     pub places: BTreeMap<String, (usize, usize)>,
@@ -84,7 +84,7 @@ pub(super) fn each_graph<'m>(
     }
 }
 
-/// Where the lines of a text begin.
+/// Start offsets of lines.
 struct Lines(Vec<usize>);
 
 impl Lines {

@@ -1,4 +1,4 @@
-//! Making and reading the attributes that several parts of the dialect share.
+//! Helpers to build and read attributes that several parts of the dialect share.
 pub(super) use crate::attributes::integer;
 use crate::attributes::integers;
 use irc_common_format::model::{Entries, Opset};
@@ -8,7 +8,7 @@ use irc_mlir::{
     read, string_value,
 };
 
-/// A dictionary that is put together entry by entry.
+/// A builder of a dictionary.
 pub(super) struct Dictionary<'c> {
     context: &'c Context,
     entries: Vec<(Identifier<'c>, Attribute<'c>)>,
@@ -38,7 +38,7 @@ impl<'c> Dictionary<'c> {
     }
 }
 
-/// The entries of a dictionary, read one by one.
+/// A reader of a dictionary.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'c>(DictionaryAttribute<'c>);
 
@@ -63,7 +63,7 @@ impl<'c> Fields<'c> {
         self.0.element_by_name(name)
     }
 
-    /// A text, if there is one.
+    /// A text, if it is present.
     ///
     /// # Errors
     /// Another attribute.
@@ -71,7 +71,7 @@ impl<'c> Fields<'c> {
         self.get(name).map(|attribute| text(attribute, name)).transpose()
     }
 
-    /// A list, empty where there is none.
+    /// A list; empty if it is absent.
     ///
     /// # Errors
     /// Another attribute.
@@ -79,7 +79,7 @@ impl<'c> Fields<'c> {
         self.get(name).map_or(Ok(vec![]), |attribute| list(attribute, name))
     }
 
-    /// Entries of keys and values, empty where there are none.
+    /// Entries of keys and values; empty if they are absent.
     ///
     /// # Errors
     /// Another attribute.
@@ -115,7 +115,7 @@ pub(super) fn numbers(attribute: Attribute<'_>, name: &str) -> Result<Vec<i64>, 
         .ok_or_else(|| format!("expected array<i64> for '{name}', found {attribute}"))
 }
 
-/// A text attribute of an op, if there is one.
+/// A text attribute of an op, if it is present.
 ///
 /// # Errors
 /// Another attribute.
@@ -123,7 +123,7 @@ pub(super) fn op_text(op: OperationRef<'_, '_>, name: &str) -> Result<Option<Str
     read::attribute(&op, name).map(|attribute| text(attribute, name)).transpose()
 }
 
-/// An integer attribute of an op, if there is one.
+/// An integer attribute of an op, if it is present.
 ///
 /// # Errors
 /// Another attribute.
@@ -131,7 +131,7 @@ pub(super) fn op_number(op: OperationRef<'_, '_>, name: &str) -> Result<Option<i
     read::attribute(&op, name).map(|attribute| number(attribute, name)).transpose()
 }
 
-/// The elements of an array attribute of an op; none where there is no attribute.
+/// The elements of an array attribute of an op; empty if it is absent.
 ///
 /// # Errors
 /// Another attribute.
@@ -142,7 +142,7 @@ pub(super) fn op_list<'c>(
     read::attribute(&op, name).map_or(Ok(vec![]), |attribute| list(attribute, name))
 }
 
-/// The texts of an array attribute of an op; none where there is no attribute.
+/// The texts of an array attribute of an op; empty if it is absent.
 ///
 /// # Errors
 /// Another attribute.
@@ -150,7 +150,7 @@ pub(super) fn op_texts(op: OperationRef<'_, '_>, name: &str) -> Result<Vec<Strin
     op_list(op, name)?.into_iter().map(|attribute| text(attribute, name)).collect()
 }
 
-/// The entries of keys and values that an attribute of an op holds.
+/// The entries of keys and values in an attribute of an op.
 ///
 /// # Errors
 /// Another attribute.
@@ -158,7 +158,7 @@ pub(super) fn op_entries(op: OperationRef<'_, '_>, name: &str) -> Result<Entries
     read::attribute(&op, name).map_or(Ok(vec![]), |attribute| entries_of(attribute, name))
 }
 
-/// The sets of operators that an attribute of an op holds.
+/// The operator sets in an attribute of an op.
 ///
 /// # Errors
 /// Another attribute.
@@ -194,7 +194,7 @@ fn entries_of(attribute: Attribute<'_>, name: &str) -> Result<Entries, String> {
     list(attribute, name)?.into_iter().map(pair).collect()
 }
 
-/// Sets of operators; `None` for none.
+/// Operator sets; `None` if there are none.
 pub(super) fn opsets<'c>(context: &'c Context, opsets: &[Opset]) -> Option<Attribute<'c>> {
     let one = |opset: &Opset| {
         let mut fields = Dictionary::new(context);
@@ -205,7 +205,7 @@ pub(super) fn opsets<'c>(context: &'c Context, opsets: &[Opset]) -> Option<Attri
     some_array(context, opsets.iter().map(one).collect())
 }
 
-/// An array of texts; `None` for none.
+/// An array of texts; `None` if there are none.
 pub(super) fn texts<'c>(context: &'c Context, texts: &[String]) -> Option<Attribute<'c>> {
     some_array(context, texts.iter().map(|text| attr::string(context, text)).collect())
 }

@@ -1,8 +1,8 @@
 //! Tensors of the format as attributes.
 //!
-//! Elements that the file holds as bytes are elements of the tensor's own type where MLIR has it and
-//! they are as many as the sizes say, else of `i8`. Up to [`SMALL`] bytes are `dense`, in which narrow
-//! elements are a byte each; more are a `dense_resource` of the bytes as they are, not copied.
+//! Elements stored as bytes are elements of the tensor's own type if MLIR has it and
+//! their number matches the shape, else of `i8`. Up to [`SMALL`] bytes are `dense`, in which narrow
+//! elements take a byte each; more are a `dense_resource` of the bytes, without a copy.
 use super::{
     read::{Dictionary, Fields, entries, integer, list, number, numbers},
     types::Types,
@@ -14,18 +14,18 @@ use irc_common_format::model::{
 };
 use irc_mlir::{Attribute, AttributeLike, attr, elements};
 
-/// Most bytes that stand in the text as numbers.
+/// Maximum number of bytes that are printed as numbers.
 const SMALL: usize = 64;
 
 const FIELDS: [&str; 9] =
     ["name", "type", "data", "field", "external", "strings", "segment", "doc", "metadata"];
 
-/// The type of a tensor by itself.
+/// The type of a tensor.
 pub(super) fn type_of_tensor(tensor: &Tensor) -> Type {
     Type::tensor(tensor.element, tensor.dims.iter().copied())
 }
 
-/// A tensor. `is_typed` says that its type stands elsewhere, and `is_named` that its name does.
+/// Converts a tensor. `is_typed` states that its type is given elsewhere, and `is_named` that its name is.
 pub(super) fn to_attribute<'c>(
     types: &mut Types<'c>,
     tensor: &Tensor,
@@ -73,10 +73,10 @@ pub(super) fn to_attribute<'c>(
     fields.finish()
 }
 
-/// The tensor that an attribute says; `known` is its type where it stands elsewhere.
+/// Converts an attribute to a tensor; `known` is its type if it is given elsewhere.
 ///
 /// # Errors
-/// An attribute that says none.
+/// An invalid attribute.
 pub(super) fn from_attribute<'c>(
     types: &mut Types<'c>,
     attribute: Attribute<'c>,
@@ -109,7 +109,7 @@ pub(super) fn from_attribute<'c>(
 /// Checks what [`from_attribute`] reads, without reading the elements.
 ///
 /// # Errors
-/// An attribute that says no tensor.
+/// An invalid attribute.
 pub(super) fn check<'c>(
     types: &mut Types<'c>,
     attribute: Attribute<'c>,
@@ -122,7 +122,7 @@ pub(super) fn check<'c>(
     dense_type(types, known).map(|_| ())
 }
 
-/// The type of elements that are a tensor by themselves.
+/// The type of a tensor's elements.
 fn own_type<'c>(
     types: &mut Types<'c>,
     attribute: Attribute<'c>,
@@ -174,10 +174,10 @@ pub(super) fn sparse_to_attribute<'c>(
     fields.finish()
 }
 
-/// The sparse tensor that an attribute says.
+/// Converts an attribute to a sparse tensor.
 ///
 /// # Errors
-/// An attribute that says none.
+/// An invalid attribute.
 pub(super) fn sparse_from_attribute<'c>(
     types: &mut Types<'c>,
     attribute: Attribute<'c>,
@@ -193,7 +193,7 @@ pub(super) fn sparse_from_attribute<'c>(
     })
 }
 
-/// The type of a sparse tensor: of the elements its values have.
+/// The type of a sparse tensor, with the element type of its values.
 pub(super) fn type_of_sparse(sparse: &SparseTensor) -> Type {
     let element = sparse.values.as_ref().map_or(ElementType::Undefined, |values| values.element);
     let shape = Some(Shape::new(sparse.dims.iter().copied()));
@@ -216,7 +216,7 @@ fn tensor_of(ty: Option<Type>) -> Result<(ElementType, Vec<i64>), String> {
     Ok((element, shape.dims.into_iter().map(size).collect::<Result<_, _>>()?))
 }
 
-/// Bytes of the file: elements of the tensor's type, or of `i8`.
+/// Bytes of the file: as elements of the tensor's type, or of `i8`.
 fn raw<'c>(types: &mut Types<'c>, tensor: &Tensor, bytes: &Bytes, hint: &str) -> Attribute<'c> {
     let own = types.tensor(tensor.element, &tensor.dims);
     let needed = tensor.count().ok().and_then(|count| tensor.element.bytes_of(count));
@@ -231,7 +231,7 @@ fn raw<'c>(types: &mut Types<'c>, tensor: &Tensor, bytes: &Bytes, hint: &str) ->
     list_of(types, ElementType::Int8, bytes.clone(), hint)
 }
 
-/// Elements of the tensor's own type, if the bytes are those of such elements and nothing else.
+/// Elements of the tensor's own type, if the bytes are exactly such elements.
 fn dense<'c>(
     ty: irc_mlir::Type<'c>,
     element: ElementType,
@@ -265,7 +265,7 @@ fn list_of<'c>(
     small.unwrap_or_else(|| elements::resource(ty, &resource_name(hint), bytes))
 }
 
-/// A name that needs no quotes.
+/// Whether a name needs no quotes.
 fn resource_name(hint: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = hint.chars().map(plain).collect();
@@ -279,7 +279,7 @@ fn bytes_of(attribute: Attribute<'_>) -> Result<Vec<u8>, String> {
     })
 }
 
-/// The bytes as a file holds them.
+/// The bytes as in a file.
 fn raw_of(attribute: Attribute<'_>, element: ElementType) -> Result<Bytes, String> {
     let bytes = bytes_of(attribute)?;
     match element.bits() {
@@ -288,7 +288,7 @@ fn raw_of(attribute: Attribute<'_>, element: ElementType) -> Result<Bytes, Strin
     }
 }
 
-/// Elements of a byte each, of those that lie packed, the first in the lowest bits.
+/// Expands packed elements to a byte each, the first in the lowest bits.
 fn unpack(bytes: &[u8], bits: u32, count: usize) -> Vec<u8> {
     let bit = |at: usize| bytes.get(at / 8).map_or(0, |byte| byte >> (at % 8) & 1);
     let element = |index: usize| {
@@ -297,7 +297,7 @@ fn unpack(bytes: &[u8], bits: u32, count: usize) -> Vec<u8> {
     (0..count).map(element).collect()
 }
 
-/// As [`unpack`], the other way.
+/// The inverse of [`unpack`].
 fn pack(elements: &[u8], bits: u32) -> Vec<u8> {
     let bits = bits as usize;
     let mut bytes = vec![0; (elements.len() * bits).div_ceil(8)];
@@ -334,7 +334,7 @@ fn typed_bytes(data: &TensorData) -> (&'static str, ElementType, Vec<u8>) {
         TensorData::Nothing
         | TensorData::Raw(_)
         | TensorData::Strings(_)
-        | TensorData::External(_) => unreachable!("written as what they are"),
+        | TensorData::External(_) => unreachable!("elements of their own type"),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Types of the format as types of MLIR, and back.
+//! Conversion between types of the format and types of MLIR.
 //!
-//! The C API has no accessors for our types, so they are built and read as text, which the ODS
-//! assembly format fixes.
+//! The C API has no accessors for our types, so they are built and parsed as text, whose syntax the ODS
+//! assembly format defines.
 use irc_common_format::model::{Dim, ElementType, Shape, TensorType, Type};
 use irc_mlir::{
     Attribute, AttributeLike, Context, TypeLike, attr, melior::ir::r#type::TupleType, read,
@@ -9,7 +9,7 @@ use irc_mlir::{
 };
 use std::collections::HashMap;
 
-/// Element types that MLIR or the dialect has a type for, with its text. `i32` is signed.
+/// Element types with a type in MLIR or the dialect, and its text. `i32` is signed.
 const ELEMENTS: [(ElementType, &str); 28] = [
     (ElementType::Float, "f32"),
     (ElementType::Uint8, "ui8"),
@@ -43,7 +43,7 @@ const ELEMENTS: [(ElementType, &str); 28] = [
 
 const UNDECLARED: &str = "!common_ir.undeclared";
 
-/// The types of a context, each made and read once.
+/// The types of a context, each built and parsed once.
 pub(super) struct Types<'c> {
     pub context: &'c Context,
     made: HashMap<Type, irc_mlir::Type<'c>>,
@@ -55,7 +55,7 @@ impl<'c> Types<'c> {
         Self { context, made: HashMap::new(), read: HashMap::new() }
     }
 
-    /// The type of MLIR; `!common_ir.undeclared` for nothing.
+    /// The type of MLIR; `!common_ir.undeclared` for `None`.
     pub fn mlir(&mut self, of: Option<&Type>) -> irc_mlir::Type<'c> {
         let Some(of) = of else { return ty::parse(self.context, UNDECLARED) };
         if let Some(known) = self.made.get(of) {
@@ -66,15 +66,15 @@ impl<'c> Types<'c> {
         made
     }
 
-    /// The type of a tensor of those sizes.
+    /// The type of a tensor with those extents.
     pub fn tensor(&mut self, element: ElementType, dims: &[i64]) -> irc_mlir::Type<'c> {
         self.mlir(Some(&Type::tensor(element, dims.iter().copied())))
     }
 
-    /// The type that a type of MLIR stands for, `None` for `!common_ir.undeclared`.
+    /// The type that a type of MLIR represents, `None` for `!common_ir.undeclared`.
     ///
     /// # Errors
-    /// A type that stands for none.
+    /// A type that represents none.
     pub fn of_mlir(&mut self, of: irc_mlir::Type<'c>) -> Result<Option<Type>, String> {
         let key = of.to_raw().ptr as usize;
         if let Some(known) = self.read.get(&key) {
@@ -91,7 +91,7 @@ pub(super) fn dims_attr<'c>(context: &'c Context, shape: &Shape) -> Attribute<'c
     attr::parse(context, &dims_text(context, shape))
 }
 
-/// The shape that `#common_ir.dims` says.
+/// The shape of `#common_ir.dims`.
 ///
 /// # Errors
 /// Another attribute.
@@ -324,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn types_that_stand_for_none_are_refused() {
+    fn types_that_stand_for_none_are_rejected() {
         let context = crate::new_context();
         let mut types = Types::new(&context);
-        let mut refused = |text: &str| types.of_mlir(ty::parse(&context, text)).is_err();
-        assert!(refused("index"));
-        assert!(refused("tensor<2xindex>"));
-        assert!(refused("tensor<?xf32, #common_ir.dims<[\"n\", 4]>>"));
-        assert!(refused("tensor<3xf32, #common_ir.dims<[4]>>"));
-        assert!(refused("!common_ir.sparse<!common_ir.handle>"));
+        let mut rejected = |text: &str| types.of_mlir(ty::parse(&context, text)).is_err();
+        assert!(rejected("index"));
+        assert!(rejected("tensor<2xindex>"));
+        assert!(rejected("tensor<?xf32, #common_ir.dims<[\"n\", 4]>>"));
+        assert!(rejected("tensor<3xf32, #common_ir.dims<[4]>>"));
+        assert!(rejected("!common_ir.sparse<!common_ir.handle>"));
     }
 }

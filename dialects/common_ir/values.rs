@@ -1,4 +1,4 @@
-//! Values of the format (name, type and what else is said of them) as attributes.
+//! Conversion of descriptions of values (name, type and properties) to attributes.
 use super::{
     read::{Dictionary, Fields, entries},
     types::{Types, dims_attr, shape_of},
@@ -10,7 +10,7 @@ use irc_mlir::{
 
 const FIELDS: [&str; 6] = ["name", "type", "shape", "denotation", "doc", "metadata"];
 
-/// A value beside its SSA value, whose type stands for `known`.
+/// The description of a value whose SSA value has the type `known`.
 pub(super) fn to_attribute<'c>(
     types: &mut Types<'c>,
     value: &Value,
@@ -39,10 +39,10 @@ pub(super) fn to_attribute<'c>(
     fields.finish()
 }
 
-/// The value that an attribute says, beside an SSA value whose type stands for `known`.
+/// Converts an attribute to the description of a value whose SSA value has the type `known`.
 ///
 /// # Errors
-/// An attribute that says none.
+/// An invalid attribute.
 pub(super) fn from_attribute<'c>(
     types: &mut Types<'c>,
     attribute: Attribute<'c>,
@@ -76,7 +76,7 @@ pub(super) fn from_attribute<'c>(
 /// The type in a type attribute.
 ///
 /// # Errors
-/// Another attribute, or a type that stands for none.
+/// Another attribute, or a type that represents none.
 pub(super) fn type_of<'c>(
     types: &mut Types<'c>,
     attribute: Attribute<'c>,

@@ -1,4 +1,4 @@
-//! Structural checks of `common_ir` ops: that names and values agree, and that each op says an item
+//! Structural checks of `common_ir` ops: names and values agree, and each op represents an item
 //! of the format. The rules of the formats are checked on the module.
 use super::{
     export::{self, defined, name_of},
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Checks one `common_ir` op.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid op.
 pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
     let mut types = Types::new(context_of(&op));
     match op_name(&op).as_str() {
@@ -53,7 +53,7 @@ fn verify_module(op: OperationRef<'_, '_>) -> Result<(), String> {
     }
 }
 
-/// Arguments have an entry each, names are unique, and uses are of what the names stand for.
+/// Checks that arguments have an entry each, names are unique, and uses refer to the values of their names.
 fn verify_body<'c: 'a, 'a>(types: &mut Types<'c>, op: OperationRef<'c, 'a>) -> Result<(), String> {
     let (expected, found) = (export::arguments(op).len(), op_list(op, "inputs")?.len());
     if expected != found {
@@ -97,8 +97,8 @@ fn define(
     }
 }
 
-/// In a graph and in those within it, a name that the graph defines is the graph's value, unless a
-/// graph further within has one of that name.
+/// In a graph and those nested in it, a name that the graph defines refers to the graph's value, unless a
+/// nested graph defines it again.
 fn verify_uses(
     op: OperationRef<'_, '_>,
     own: &BTreeMap<String, usize>,

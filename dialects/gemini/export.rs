@@ -1,6 +1,6 @@
-//! From ops back to what a file says.
+//! Exports ops to schedules and frontend files.
 use super::{
-    nested::{AS, Held, ID, KEYS, Nested, OTHERS, SINGLE, under, usual},
+    nested::{AS, Container, ID, KEYS, Nested, OTHERS, SINGLE, under, usual},
     values::{from_attribute, from_pairs},
 };
 use crate::attributes::{op_integer, op_text, text};
@@ -17,10 +17,10 @@ use irc_mlir::{
 };
 use std::collections::HashMap;
 
-/// The ops of a schedule's workloads: by place of the core, by workload.
+/// The ops of a schedule's workloads: by index of the core, by workload.
 pub type Workloads<'c, 'a> = Vec<Vec<OperationRef<'c, 'a>>>;
 
-/// A schedule and the ops that say it.
+/// A schedule and the ops it was exported from.
 pub struct Scheduled<'c, 'a> {
     /// The schedule.
     pub schedule: Schedule,
@@ -28,11 +28,11 @@ pub struct Scheduled<'c, 'a> {
     pub workloads: Workloads<'c, 'a>,
 }
 
-/// The schedule that a `gemini.schedule` says.
+/// Exports a `gemini.schedule`.
 ///
 /// # Errors
-/// After diagnostics at the ops concerned: what the format does not have, and with
-/// `options.validate` what the checks of schedules find. Warnings become diagnostics as well.
+/// After diagnostics at the ops concerned: those of the format, and with
+/// `options.validate` those of the checks of schedules. Warnings are emitted as well.
 pub fn schedule<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     options: &Options,
@@ -42,7 +42,7 @@ pub fn schedule<'c: 'a, 'a>(
     Ok(Scheduled { schedule, workloads: cores.map(body_ops).collect() })
 }
 
-/// The layers that a `gemini.frontend` says.
+/// Exports a `gemini.frontend`.
 ///
 /// # Errors
 /// As [`schedule()`].
@@ -50,7 +50,7 @@ pub fn frontend(op: OperationRef<'_, '_>, options: &Options) -> Result<Frontend,
     read(op, |source, sink| frontend::parse(source, options, sink))
 }
 
-/// Reads the text that a file would have, and reports diagnostics at the ops that they are about.
+/// Parses the text of the file, and reports diagnostics at the ops that they are about.
 fn read<T>(
     op: OperationRef<'_, '_>,
     parse: impl Fn(&Source, &mut Sink) -> Option<T>,
@@ -59,14 +59,14 @@ fn read<T>(
     let mut sink = Sink::new();
     let read = parse(&source, &mut sink);
     report(op, &sink.into_diagnostics())?;
-    read.ok_or_else(|| PassError::at(&op, "the op says no file of its format"))
+    read.ok_or_else(|| PassError::at(&op, "the op is not a valid file of its format"))
 }
 
-/// An op within another, and where it stands in the object that the other is.
+/// A nested op, and its place in the object of its parent.
 struct Child<'c, 'a> {
     op: OperationRef<'c, 'a>,
     key: String,
-    held: Held,
+    container: Container,
     /// Its key in a map.
     id: Option<String>,
 }
@@ -79,24 +79,24 @@ fn children<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Vec<Child<'c, 'a>>, 
 
 fn child<'c: 'a, 'a>(parent: &str, op: OperationRef<'c, 'a>) -> Result<Child<'c, 'a>, String> {
     let name = op_name(&op);
-    let (key, held) = match (parent, name.as_str()) {
-        ("gemini.schedule", "gemini.core") => (op_integer(op, ID)?.to_string(), Held::Alone),
-        ("gemini.frontend", "gemini.layer") => (op_text(op, ID)?, Held::Alone),
+    let (key, container) = match (parent, name.as_str()) {
+        ("gemini.schedule", "gemini.core") => (op_integer(op, ID)?.to_string(), Container::Alone),
+        ("gemini.frontend", "gemini.layer") => (op_text(op, ID)?, Container::Alone),
         (_, name) => {
             let usual = usual(parent, name);
             let named = op.attribute(AS).ok().and_then(text);
             let row = named.map_or(usual, |key| under(parent, &key));
             let row = row.filter(|row| row.child == name);
-            let Nested { key, held, .. } =
-                row.ok_or_else(|| format!("a '{name}' cannot stand in a '{parent}'"))?;
-            ((*key).to_owned(), *held)
+            let Nested { key, container, .. } =
+                row.ok_or_else(|| format!("a '{name}' cannot be in a '{parent}'"))?;
+            ((*key).to_owned(), *container)
         }
     };
-    let id = (held == Held::Map).then(|| op_text(op, ID)).transpose()?;
-    Ok(Child { op, key, held, id })
+    let id = (container == Container::Map).then(|| op_text(op, ID)).transpose()?;
+    Ok(Child { op, key, container, id })
 }
 
-/// The value that an op stands for: of a core the list of its workloads, else an object.
+/// The JSON value of an op: for a core the list of its workloads, else an object.
 fn value(op: OperationRef<'_, '_>) -> Result<Json, PassError> {
     if op_name(&op) == "gemini.core" {
         return Ok(Json::Array(body_ops(op).into_iter().map(object).collect::<Result<_, _>>()?));
@@ -117,7 +117,7 @@ fn object(op: OperationRef<'_, '_>) -> Result<Json, PassError> {
 
 type Members = Vec<(Box<str>, Json)>;
 
-/// The keys that an op has as attributes.
+/// The keys that are attributes of an op.
 fn attributes(op: OperationRef<'_, '_>) -> Result<Members, String> {
     let mut members = vec![];
     for (name, attribute) in op.attributes() {
@@ -131,11 +131,11 @@ fn attributes(op: OperationRef<'_, '_>) -> Result<Members, String> {
     Ok(members)
 }
 
-/// Puts the value of a child to those of its key.
+/// Adds the value of a child under its key.
 fn put(members: &mut Members, child: &Child<'_, '_>, value: Json) -> Result<(), String> {
-    let Child { op, key, held, id } = child;
+    let Child { op, key, container, id } = child;
     let found = members.iter_mut().find(|(other, _)| **other == **key).map(|(_, value)| value);
-    let is_single = *held == Held::Alone || op.has_attribute(SINGLE);
+    let is_single = *container == Container::Alone || op.has_attribute(SINGLE);
     match (found, id) {
         (None, None) if is_single => members.push((key.as_str().into(), value)),
         (None, None) => members.push((key.as_str().into(), Json::Array(vec![value]))),
@@ -145,12 +145,12 @@ fn put(members: &mut Members, child: &Child<'_, '_>, value: Json) -> Result<(), 
         }
         (Some(Json::Array(all)), None) if !is_single => all.push(value),
         (Some(Json::Object(all)), Some(id)) => all.push((id.as_str().into(), value)),
-        _ => return Err(format!("another op or attribute is the '{key}' already")),
+        _ => return Err(format!("there is another op or attribute for '{key}'")),
     }
     Ok(())
 }
 
-/// Brings keys into the order that the op tells, and those it does not name behind them.
+/// Sorts keys by the order that the op states; other keys come last.
 fn sort(op: OperationRef<'_, '_>, members: &mut Members) -> Result<(), String> {
     members.sort_by(|a, b| a.0.cmp(&b.0));
     let Ok(keys) = op.attribute(KEYS) else { return Ok(()) };
@@ -163,11 +163,11 @@ fn sort(op: OperationRef<'_, '_>, members: &mut Members) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports every diagnostic about a `gemini.schedule` or `gemini.frontend` at the innermost op that holds
-/// its place: a path from the root of the file, which `$` begins or is left out.
+/// Reports every diagnostic about a `gemini.schedule` or `gemini.frontend` at the innermost op that contains
+/// its path, which starts at the root of the file, with or without `$`.
 ///
 /// # Errors
-/// After the diagnostics, when one of the diagnostics is an error.
+/// After the diagnostics, if one of them is an error.
 pub fn report(op: OperationRef<'_, '_>, diagnostics: &[Diagnostic]) -> Result<(), PassError> {
     if diagnostics.is_empty() {
         return Ok(());
@@ -195,7 +195,7 @@ pub fn report(op: OperationRef<'_, '_>, diagnostics: &[Diagnostic]) -> Result<()
     failed
 }
 
-/// What is wrong at a place within an op, and the code of the diagnostic.
+/// The message of a diagnostic at a path within an op, and its code.
 fn message(diagnostic: &Diagnostic, place: &str) -> String {
     let place = place.strip_prefix('.').unwrap_or(place);
     let colon = if place.is_empty() { "" } else { ": " };
@@ -203,7 +203,7 @@ fn message(diagnostic: &Diagnostic, place: &str) -> String {
     format!("{place}{colon}{}{help} [{}]", diagnostic.message, diagnostic.code)
 }
 
-/// The paths of all ops, as the file would have them.
+/// The paths of all ops in the file.
 fn collect<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     at: &At<'_>,
@@ -217,11 +217,11 @@ fn collect<'c: 'a, 'a>(
         }
         return;
     }
-    for Child { op, key, held, id } in children(op).unwrap_or_default() {
+    for Child { op, key, container, id } in children(op).unwrap_or_default() {
         let at = at.key(&key);
-        match (held, &id) {
+        match (container, &id) {
             (_, Some(id)) => collect(op, &at.key(id), places),
-            (Held::List, _) if !op.has_attribute(SINGLE) => {
+            (Container::List, _) if !op.has_attribute(SINGLE) => {
                 let count = counts.entry(key.clone()).or_default();
                 collect(op, &at.index(*count), places);
                 *count += 1;

@@ -1,4 +1,4 @@
-// A schedule of Gemini or SET as written, and the layers of the frontend beside it.
+// A schedule of Gemini or SET as written, and the layers of its frontend file.
 #ifndef IRC_GEMINI
 #define IRC_GEMINI
 
@@ -7,37 +7,37 @@ include "Base.td"
 def Gemini_Dialect : Dialect {
   let name = "gemini";
   let cppNamespace = "::irc::gemini";
-  let summary = "A schedule of Gemini or SET as written, and the layers of the frontend beside it";
+  let summary = "A schedule of Gemini or SET as written, and the layers of its frontend file";
   let description = [{
-    Faithful to what a file says: importing and exporting give the same file. Objects of a file that
-    stand in lists are ops, in the order of the file, and their other keys are attributes of the same
+    Represents a file without loss: importing and exporting give the same file. Objects in lists
+    are ops, in the order of the file, and their other keys are attributes of the same
     name: integers, floats, strings, booleans, `array<i64: ...>` for lists of integers, arrays,
-    dictionaries, `unit` for `null`. A key that is absent is an attribute that is absent. The
-    three dialects of schedules ([the NPU](../npu.md)) differ in the keys that there are.
+    dictionaries, `unit` for `null`. An absent key is an absent attribute. The
+    three dialects of schedules ([the NPU](../npu.md)) differ in their keys.
 
-    What stands in one op's region belongs to lists of different keys, distinguished by the op: a
+    The ops in a region are the elements of several lists, distinguished by their names: a
     `gemini.workload` has residents of its `buffer`, `ifmap`s, `ofmap`s, `weight`, `tile`s and rows of
-    WL0. Where such a key is an empty list or `null`, the op above has it as an attribute.
+    WL0. If such a key is an empty list or `null`, it is an attribute of the parent op.
 
-    Kept besides, so that files come out as they went in:
+    Further attributes preserve the text of a file:
 
     * `gemini.keys` lists the keys of an object that are not sorted;
     * `gemini.others` has keys that cannot be attributes, with their values;
     * dictionaries whose keys are not sorted are `{gemini.pairs = [["key", value], ...]}`;
-    * numbers that would be spelt in another way are `{gemini.number = "1.50"}`;
-    * `gemini.single` says that an op stands for an object where others have a list of them, and
-      `gemini.as` names its key, where there are two for the same.
+    * numbers that would be printed differently are `{gemini.number = "1.50"}`;
+    * `gemini.single` marks an op that is a single object where others are in a list, and
+      `gemini.as` is its key, if several keys hold the same op.
 
-    Nothing here is a value: transfers are numbers that meet, as in the file. The pass `gemini-check`
-    proves what can be proven of a schedule, `gemini-to-npu` makes a program of it.
+    There are no SSA values: transfers are matched by number, as in the file. The pass `gemini-check`
+    checks a schedule, `gemini-to-npu` compiles it to a program.
   }];
 }
 
 // A corner of a box, or ids: one integer, or several.
 def Gemini_Ints : AnyAttrOf<[I64Attr, DenseI64ArrayAttr], "an integer or integers">;
-// Ids, as SET writes those of weights: lists in a list.
+// Ids; SET writes those of weights as nested lists.
 def Gemini_Ids : AnyAttrOf<[I64Attr, DenseI64ArrayAttr, ArrayAttr], "an integer or lists of them">;
-// A number: an integer, a float, or one in another spelling.
+// A number: an integer, a float, or one with another spelling.
 def Gemini_Number : AnyAttrOf<[I64Attr, F64Attr, DictionaryAttr], "a number">;
 // A list of lists of integers.
 def Gemini_Lists : AnyAttrOf<[DenseI64ArrayAttr, ArrayAttr], "lists of integers">;
@@ -45,12 +45,12 @@ def Gemini_Lists : AnyAttrOf<[DenseI64ArrayAttr, ArrayAttr], "lists of integers"
 class Gemini_Op<string mnemonic, list<Trait> traits = []>
     : Op<Gemini_Dialect, mnemonic, !listconcat(traits, [RustVerified])>;
 
-// An object that holds no other op.
+// An object without nested ops.
 class Gemini_Leaf<string mnemonic, list<Trait> traits> : Gemini_Op<mnemonic, traits> {
   let assemblyFormat = "attr-dict";
 }
 
-// An object that holds others.
+// An object with nested ops.
 class Gemini_Whole<string mnemonic, list<Trait> traits>
     : Gemini_Op<mnemonic, !listconcat(traits, [NoTerminator, SingleBlock])> {
   let regions = (region SizedRegion<1>:$body);
@@ -69,13 +69,13 @@ def Gemini_ScheduleOp : Gemini_Whole<"schedule", [IsolatedFromAbove]> {
 }
 
 def Gemini_DramOp : Gemini_Whole<"dram", [HasParent<"::irc::gemini::ScheduleOp">]> {
-  let summary = "what DRAM takes in and gives out";
+  let summary = "the blocks that are stored to and loaded from DRAM";
   let description = "`id` names the group of DRAM ports, in the dialect that has groups.";
   let arguments = (ins OptionalAttr<StrAttr>:$id);
 }
 
 def Gemini_DramInOp : Gemini_Leaf<"dram_in", [HasParent<"::irc::gemini::DramOp">]> {
-  let summary = "a block that DRAM takes in: a result";
+  let summary = "a block that is stored to DRAM: a result";
   let arguments = (ins I64Attr:$core_id, OptionalAttr<StrAttr>:$layer_name,
                        OptionalAttr<Gemini_Ints>:$lower, OptionalAttr<DenseI64ArrayAttr>:$related_ofmap,
                        I64Attr:$transfer_id, OptionalAttr<StrAttr>:$type,
@@ -83,7 +83,7 @@ def Gemini_DramInOp : Gemini_Leaf<"dram_in", [HasParent<"::irc::gemini::DramOp">
 }
 
 def Gemini_DramOutOp : Gemini_Leaf<"dram_out", [HasParent<"::irc::gemini::DramOp">]> {
-  let summary = "a block that DRAM gives out: a weight, or what a layer reads";
+  let summary = "a block that is loaded from DRAM: a weight, or an operand";
   let arguments = (ins Gemini_Lists:$destination, OptionalAttr<StrAttr>:$layer_name,
                        Gemini_Ints:$lower, OptionalAttr<I64Attr>:$priority,
                        OptionalAttr<DenseI64ArrayAttr>:$related_ifmap, I64Attr:$size,
@@ -91,7 +91,7 @@ def Gemini_DramOutOp : Gemini_Leaf<"dram_out", [HasParent<"::irc::gemini::DramOp
 }
 
 def Gemini_CoreOp : Gemini_Whole<"core", [HasParent<"::irc::gemini::ScheduleOp">]> {
-  let summary = "what one core runs, in order";
+  let summary = "the workloads of a core, in order";
   let arguments = (ins I64Attr:$id);
 }
 
@@ -126,20 +126,20 @@ def Gemini_ResidentOp : Gemini_Leaf<"resident", [HasParent<"::irc::gemini::Workl
 }
 
 def Gemini_IfmapOp : Gemini_Leaf<"ifmap", [HasParent<"::irc::gemini::WorkloadOp">]> {
-  let summary = "what a workload reads as activations";
+  let summary = "an operand of a workload, read as activations";
   let arguments = (ins OptionalAttr<I64Attr>:$align, OptionalAttr<I64Attr>:$bitwidth,
                        Gemini_Ints:$lower, OptionalAttr<I64Attr>:$max_workload_id,
                        OptionalAttr<I64Attr>:$size, Gemini_Ids:$transfer_id, Gemini_Ints:$upper);
 }
 
 def Gemini_OfmapOp : Gemini_Leaf<"ofmap", [HasParent<"::irc::gemini::WorkloadOp">]> {
-  let summary = "a part of what a workload makes, and who takes it";
+  let summary = "a part of a workload's result, and its users";
   let arguments = (ins Gemini_Lists:$destination, Gemini_Ints:$lower, I64Attr:$size,
                        I64Attr:$transfer_id, Gemini_Ints:$upper);
 }
 
 def Gemini_WeightOp : Gemini_Leaf<"weight", [HasParent<"::irc::gemini::WorkloadOp">]> {
-  let summary = "what a workload reads as weights";
+  let summary = "an operand of a workload, read as weights";
   let arguments = (ins OptionalAttr<BoolAttr>:$from_ofmap, Gemini_Ints:$lower,
                        OptionalAttr<I64Attr>:$max_workload_id, OptionalAttr<I64Attr>:$size,
                        OptionalAttr<Gemini_Ids>:$transfer_id, Gemini_Ints:$upper);
@@ -160,7 +160,7 @@ def Gemini_TileOp : Gemini_Leaf<"tile", [HasParent<"::irc::gemini::WorkloadOp">]
 }
 
 def Gemini_Wl0RowOp : Gemini_Leaf<"wl0_row", [HasParent<"::irc::gemini::WorkloadOp">]> {
-  let summary = "weights in WL0 before the workload starts; addresses and sizes count 64 bytes";
+  let summary = "weights in WL0 before the workload starts; addresses and sizes are in units of 64 bytes";
   let arguments = (ins I64Attr:$address, I64Attr:$align, I64Attr:$bitwidth, StrAttr:$layer_name,
                        OptionalAttr<Gemini_Ints>:$lower, I64Attr:$size, StrAttr:$source,
                        OptionalAttr<AnyAttrOf<[I64Attr, UnitAttr]>>:$tensor_order,
@@ -168,13 +168,13 @@ def Gemini_Wl0RowOp : Gemini_Leaf<"wl0_row", [HasParent<"::irc::gemini::Workload
 }
 
 def Gemini_FrontendOp : Gemini_Whole<"frontend", [IsolatedFromAbove]> {
-  let summary = "the layers of a network, in the order of the frontend's file";
+  let summary = "the layers of a network, in the order of the frontend file";
 }
 
 def Gemini_LayerOp : Gemini_Leaf<"layer", [HasParent<"::irc::gemini::FrontendOp">]> {
-  let summary = "what one layer computes";
+  let summary = "a layer";
   let description = [{
-    `id` is its key in the file, `operation` what it computes. Shapes are `[N, C, H, W]`, of weights
+    `id` is its key in the file, `operation` its operation. Shapes are `[N, C, H, W]`, of weights
     `[K, C, R, S]`.
   }];
   // `operation` is left to the reader: its accessor would hide that of every op.

@@ -1,6 +1,8 @@
-//! From the text of a file to ops.
+//! Imports the text of a file to ops.
 use super::{
-    nested::{AS, Held, ID, KEYS, Nested, OTHERS, SINGLE, is_attribute, is_whole, under, usual},
+    nested::{
+        AS, Container, ID, KEYS, Nested, OTHERS, SINGLE, is_attribute, is_whole, under, usual,
+    },
     values::{pairs, to_attribute},
 };
 use irc_diag::{Sink, Source};
@@ -11,10 +13,10 @@ use irc_mlir::{
     attr, region_of,
 };
 
-/// Appends the op of a file that has been read without errors to a block. Locations hold the JSON
-/// path and the place in the file.
+/// Appends the op of a valid file to a block. Locations hold the JSON
+/// path and the position in the file.
 ///
-/// Gives nothing, after diagnostics, when the text is not JSON.
+/// Returns `None`, after diagnostics, if the text is not JSON.
 pub fn import<'c: 'a, 'a>(
     context: &'c Context,
     block: BlockRef<'c, 'a>,
@@ -31,11 +33,11 @@ pub fn import<'c: 'a, 'a>(
     append(context, block, source, kind, &place, sink)
 }
 
-/// Appends the op of a file that was written by a program, all of it at one location: how a pass
-/// makes the schedule that it has as a [`Schedule`](irc_gemini_format::schedule::Schedule).
+/// Appends the op of a generated file, with one location for all ops: for passes
+/// that create a [`Schedule`](irc_gemini_format::schedule::Schedule).
 ///
 /// # Panics
-/// When the text is not JSON: that of a file that this project writes always is.
+/// If the text is not JSON.
 pub fn build<'c: 'a, 'a>(
     context: &'c Context,
     block: BlockRef<'c, 'a>,
@@ -45,8 +47,7 @@ pub fn build<'c: 'a, 'a>(
 ) -> OperationRef<'c, 'a> {
     let source = Source::new("", text);
     let place = |_: &Node<'_>, at: &At<'_>| Location::name(context, &at.to_string(), location);
-    append(context, block, &source, kind, &place, &mut Sink::new())
-        .expect("what was written is JSON")
+    append(context, block, &source, kind, &place, &mut Sink::new()).expect("generated JSON")
 }
 
 type Place<'p, 'c> = &'p dyn Fn(&Node<'_>, &At<'_>) -> Location<'c>;
@@ -69,14 +70,14 @@ fn append<'c: 'a, 'a>(
     Some(block.append_operation(importer.object(name, &tree, &At::ROOT, &[])))
 }
 
-/// Makes ops of objects.
+/// A builder of ops from objects.
 struct Importer<'p, 'c> {
     context: &'c Context,
     place: Place<'p, 'c>,
 }
 
 impl<'c> Importer<'_, 'c> {
-    /// The op of an object, with these attributes beside its own.
+    /// The op of an object, with these additional attributes.
     fn object(
         &self,
         name: &str,
@@ -116,7 +117,7 @@ impl<'c> Importer<'_, 'c> {
         }
     }
 
-    /// Appends the ops that the value of a key is to a block; false where it is an attribute.
+    /// Appends the ops of the value of a key to a block; returns false if it is an attribute.
     fn nest(&self, parent: &str, member: &Member<'_>, at: &At<'_>, body: &Block<'c>) -> bool {
         let (key, value) = (&*member.key, &member.value);
         let core = key.parse::<u32>().ok().filter(|core| core.to_string() == key);
@@ -145,21 +146,21 @@ impl<'c> Importer<'_, 'c> {
     }
 
     fn nested(&self, nested: &Nested, value: &Node<'_>, at: &At<'_>, body: &Block<'c>) -> bool {
-        let Nested { parent, key, child, held } = *nested;
+        let Nested { parent, key, child, container } = *nested;
         let context = self.context;
         let mut beside = vec![];
         if usual(parent, child).is_none_or(|usual| usual.key != key) {
             beside.push((AS, attr::string(context, key)));
         }
-        match held {
-            Held::Alone => {
+        match container {
+            Container::Alone => {
                 is_object(value) && append_to(body, self.object(child, value, at, &beside))
             }
-            Held::List if is_object(value) => {
+            Container::List if is_object(value) => {
                 beside.push((SINGLE, attr::unit(context)));
                 append_to(body, self.object(child, value, at, &beside))
             }
-            Held::List => {
+            Container::List => {
                 let Some(elements) = objects(value).filter(|all| !all.is_empty()) else {
                     return false;
                 };
@@ -168,7 +169,7 @@ impl<'c> Importer<'_, 'c> {
                 }
                 true
             }
-            Held::Map => {
+            Container::Map => {
                 let members = members_of(value);
                 if members.is_empty() || !members.iter().all(|member| is_object(&member.value)) {
                     return false;

@@ -1,7 +1,7 @@
-//! The `gemini` dialect: schedules as written, and the layers of the frontend beside them.
+//! The `gemini` dialect: schedules as written, and the layers of their frontend files.
 //!
-//! [`import`] makes the ops of a file, [`schedule`] and [`frontend`] give back what they say;
-//! nothing is lost between. Both go by one table of which keys of a file hold ops.
+//! [`import`] converts a file to ops, [`schedule`] and [`frontend`] convert them back,
+//! without loss. Both use one table of the keys of a file that hold ops.
 mod export;
 mod import;
 mod nested;

@@ -1,49 +1,54 @@
-//! Which keys of an object of a file hold objects that are ops.
+//! The keys of objects of a file whose values are ops.
 
-/// How a key holds them.
+/// How the value of a key contains ops.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
-    /// In a list; or alone, where the op says so.
+pub(super) enum Container {
+    /// A list; or a single object, if the op has the attribute [`SINGLE`].
     List,
-    /// As the only one.
+    /// A single object.
     Alone,
-    /// Under keys of their own, which the ops have as `id`.
+    /// An object whose keys are the attribute `id` of the ops.
     Map,
 }
 
-/// A key of an op that holds others.
+/// A key of an op whose value contains other ops.
 pub(super) struct Nested {
     pub parent: &'static str,
     pub key: &'static str,
     pub child: &'static str,
-    pub held: Held,
+    pub container: Container,
 }
 
-const fn row(parent: &'static str, key: &'static str, child: &'static str, held: Held) -> Nested {
-    Nested { parent, key, child, held }
+const fn row(
+    parent: &'static str,
+    key: &'static str,
+    child: &'static str,
+    container: Container,
+) -> Nested {
+    Nested { parent, key, child, container }
 }
 
-/// Where two rows have the same child, ops name their key unless it is that of the first.
+/// If two rows have the same child, ops name their key unless it is that of the first row.
 pub(super) const NESTED: &[Nested] = &[
-    row("gemini.schedule", "-1", "gemini.dram", Held::Alone),
-    row("gemini.schedule", "DRAM", "gemini.dram", Held::Map),
-    row("gemini.dram", "in", "gemini.dram_in", Held::List),
-    row("gemini.dram", "out", "gemini.dram_out", Held::List),
-    row("gemini.workload", "buffer", "gemini.resident", Held::List),
-    row("gemini.workload", "ifmap", "gemini.ifmap", Held::List),
-    row("gemini.workload", "ofmap", "gemini.ofmap", Held::List),
-    row("gemini.workload", "weight", "gemini.weight", Held::Alone),
-    row("gemini.workload", "tile_info", "gemini.tile", Held::Map),
-    row("gemini.workload", "wl0_buffer", "gemini.wl0_row", Held::List),
-    row("gemini.workload", "wl1_buffer", "gemini.wl0_row", Held::List),
+    row("gemini.schedule", "-1", "gemini.dram", Container::Alone),
+    row("gemini.schedule", "DRAM", "gemini.dram", Container::Map),
+    row("gemini.dram", "in", "gemini.dram_in", Container::List),
+    row("gemini.dram", "out", "gemini.dram_out", Container::List),
+    row("gemini.workload", "buffer", "gemini.resident", Container::List),
+    row("gemini.workload", "ifmap", "gemini.ifmap", Container::List),
+    row("gemini.workload", "ofmap", "gemini.ofmap", Container::List),
+    row("gemini.workload", "weight", "gemini.weight", Container::Alone),
+    row("gemini.workload", "tile_info", "gemini.tile", Container::Map),
+    row("gemini.workload", "wl0_buffer", "gemini.wl0_row", Container::List),
+    row("gemini.workload", "wl1_buffer", "gemini.wl0_row", Container::List),
 ];
 
-/// What an op holds under a key.
+/// The row of a key of an op.
 pub(super) fn under(parent: &str, key: &str) -> Option<&'static Nested> {
     NESTED.iter().find(|row| row.parent == parent && row.key == key)
 }
 
-/// The key under which an op holds another, if that does not name one.
+/// The default row of a child in an op.
 pub(super) fn usual(parent: &str, child: &str) -> Option<&'static Nested> {
     NESTED.iter().find(|row| row.parent == parent && row.child == child)
 }
@@ -53,18 +58,18 @@ pub(super) fn is_whole(name: &str) -> bool {
     matches!(name, "gemini.core" | "gemini.frontend") || NESTED.iter().any(|row| row.parent == name)
 }
 
-/// The key of an op in the object or map that holds it.
+/// The key of an op in the object or map that contains it.
 pub(super) const ID: &str = "id";
-/// The key of an object above that holds an op, where it is not the usual one.
+/// The key of an op in its parent, if it is not the default.
 pub(super) const AS: &str = "gemini.as";
-/// An op that stands for an object where others have a list.
+/// Marks an op that is a single object where others are in a list.
 pub(super) const SINGLE: &str = "gemini.single";
 /// The keys of an object in their order.
 pub(super) const KEYS: &str = "gemini.keys";
 /// Keys that cannot be attributes, with their values.
 pub(super) const OTHERS: &str = "gemini.others";
 
-/// Whether a key of a file can be an attribute of an op of that name.
+/// Whether a key of a file can be an attribute of an op.
 pub(super) fn is_attribute(key: &str) -> bool {
     let starts = key.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     starts && key != ID && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -1,4 +1,4 @@
-//! JSON values as attributes.
+//! Conversion of JSON values to attributes.
 use crate::attributes::{entries, integer, integers, text};
 use irc_json::{Json, Number};
 use irc_mlir::{
@@ -7,13 +7,13 @@ use irc_mlir::{
     read,
 };
 
-/// The one entry of a dictionary that stands for an object whose keys are not sorted, or no
-/// attribute's.
+/// The only entry of a dictionary that represents an object whose keys are not sorted, or cannot be
+/// attribute names.
 const PAIRS: &str = "gemini.pairs";
-/// The one entry of a dictionary that stands for a number in an unusual spelling.
+/// The only entry of a dictionary that represents a number with an unusual spelling.
 const NUMBER: &str = "gemini.number";
 
-/// The attribute that holds a value.
+/// The attribute of a value.
 pub(super) fn to_attribute<'c>(context: &'c Context, value: &Json) -> Attribute<'c> {
     match value {
         Json::Null => attr::unit(context),
@@ -56,7 +56,7 @@ fn object<'c>(context: &'c Context, members: &[(Box<str>, Json)]) -> Attribute<'
     crate::attributes::dictionary(context, [(PAIRS, pairs(context, members))])
 }
 
-/// Keys and values, one after the other.
+/// Keys and values, alternating.
 pub(super) fn pairs<'c>(context: &'c Context, members: &[(Box<str>, Json)]) -> Attribute<'c> {
     let pair = |(key, value): &(Box<str>, Json)| {
         attr::array(context, &[attr::string(context, key), to_attribute(context, value)])
@@ -64,10 +64,10 @@ pub(super) fn pairs<'c>(context: &'c Context, members: &[(Box<str>, Json)]) -> A
     attr::array(context, &members.iter().map(pair).collect::<Vec<_>>())
 }
 
-/// The value that an attribute holds.
+/// The value of an attribute.
 ///
 /// # Errors
-/// An attribute that holds none.
+/// An attribute without a value.
 pub(super) fn from_attribute(attribute: Attribute<'_>) -> Result<Json, String> {
     if attribute.is_unit() {
         return Ok(Json::Null);
@@ -95,7 +95,7 @@ pub(super) fn from_attribute(attribute: Attribute<'_>) -> Result<Json, String> {
             elements.into_iter().map(from_attribute).collect::<Result<_, _>>()?,
         ));
     }
-    match &entries(attribute).map_err(|_| format!("{attribute} is no value of a file"))?[..] {
+    match &entries(attribute).map_err(|_| format!("{attribute} is not a value of a file"))?[..] {
         [(key, value)] if key == NUMBER => spelt(*value),
         [(key, value)] if key == PAIRS => Ok(Json::Object(from_pairs(*value)?)),
         entries => {
@@ -109,13 +109,13 @@ pub(super) fn from_attribute(attribute: Attribute<'_>) -> Result<Json, String> {
 
 fn spelt(attribute: Attribute<'_>) -> Result<Json, String> {
     let number = text(attribute).and_then(|text| Number::of_text(&text));
-    number.map(Json::Number).ok_or_else(|| format!("{attribute} spells no number"))
+    number.map(Json::Number).ok_or_else(|| format!("{attribute} is not the spelling of a number"))
 }
 
-/// The members that [`pairs`] made an attribute of.
+/// The inverse of [`pairs`].
 ///
 /// # Errors
-/// An attribute that holds no pairs.
+/// An attribute without pairs.
 pub(super) fn from_pairs(attribute: Attribute<'_>) -> Result<Vec<(Box<str>, Json)>, String> {
     let wrong = || format!("expected pairs of a key and a value, found {attribute}");
     let pair = |pair| match read::array_elements(pair).as_deref() {

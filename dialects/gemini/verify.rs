@@ -1,5 +1,5 @@
-//! Checks of single `gemini` ops beyond their definition: names that the format has. What a schedule
-//! as a whole must satisfy is `irc_gemini_format::schedule::check`.
+//! Checks of single `gemini` ops beyond their definition: names of the format. Checks of a schedule
+//! as a whole are in `irc_gemini_format::schedule::check`.
 use crate::attributes::text;
 use irc_gemini_format::schedule::{CutMode, LayerKind, ResidentKind, Wl0Source};
 use irc_mlir::{OperationLike, OperationRef, read::op_name};
@@ -7,7 +7,7 @@ use irc_mlir::{OperationLike, OperationRef, read::op_name};
 /// Checks one `gemini` op.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid name.
 pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
     match op_name(&op).as_str() {
         "gemini.workload" => one_of(op, "layer_type", LayerKind::NAMES),

@@ -1,4 +1,4 @@
-//! From ops back to a program.
+//! Exports ops to a program.
 use super::fields::from_attribute;
 use crate::attributes::{entries, integer, integers, op_integer, text};
 use irc_mlir::{
@@ -7,7 +7,7 @@ use irc_mlir::{
 };
 use irc_npu::{Core, Engine, Engines, Instruction, Op, Origin, Program, Tokens};
 
-/// A program, and the op of each instruction: by place of the core, by instruction.
+/// A program, and the op of each instruction: by index of the core, by instruction.
 pub struct Exported<'c, 'a> {
     /// The program.
     pub program: Program,
@@ -15,10 +15,10 @@ pub struct Exported<'c, 'a> {
     pub ops: Vec<Vec<OperationRef<'c, 'a>>>,
 }
 
-/// The program that an `npu.program` says.
+/// Exports an `npu.program`.
 ///
 /// # Errors
-/// After a diagnostic at the op concerned: cores out of order, or an op that is no instruction.
+/// After a diagnostic at the op concerned: cores out of order, or an op that is not an instruction.
 pub fn export<'c: 'a, 'a>(program: OperationRef<'c, 'a>) -> Result<Exported<'c, 'a>, PassError> {
     let mut exported = Exported { program: Program::default(), ops: vec![] };
     for op in body_ops(program) {
@@ -46,19 +46,20 @@ pub(super) fn core_id(op: OperationRef<'_, '_>) -> Result<u32, String> {
     u32::try_from(id).map_err(|_| format!("{id} is not the number of a core"))
 }
 
-/// The instruction that an op is.
+/// Exports an instruction.
 ///
 /// # Errors
-/// What is wrong with its fields, its origin or its tokens.
+/// Invalid fields, origin or tokens.
 pub(super) fn instruction(op: OperationRef<'_, '_>) -> Result<Instruction, String> {
     let name = read::op_name(&op);
     let name = name.strip_prefix("npu.").unwrap_or(&name);
-    let keys = Op::keys(name).ok_or_else(|| format!("'{name}' is no instruction"))?;
+    let keys = Op::keys(name).ok_or_else(|| format!("'{name}' is not an instruction"))?;
     let mut fields = vec![];
     for key in keys {
         let attribute = op.attribute(key).map_err(|_| format!("expected a field '{key}'"))?;
-        let value = from_attribute(attribute)
-            .ok_or_else(|| format!("no field is what '{key}' holds: {attribute}"))?;
+        let value = from_attribute(attribute).ok_or_else(|| {
+            format!("expected the value of a field in '{key}', found {attribute}")
+        })?;
         fields.push((*key, value));
     }
     let tokens = Tokens { prev: engines(op, "prev")?, next: engines(op, "next")? };

@@ -1,4 +1,4 @@
-//! Fields of instructions as attributes.
+//! Conversion of fields of instructions to attributes.
 use crate::attributes::{integer, integers, text};
 use irc_mlir::{
     Attribute, AttributeLike, Context, Type, attr,
@@ -10,7 +10,7 @@ use irc_npu::{
     listing::{Spanned, Value},
 };
 
-/// The attribute that holds the value of a field.
+/// The attribute of the value of a field.
 pub(super) fn to_attribute<'c>(context: &'c Context, value: &Value<'_>) -> Attribute<'c> {
     match value {
         Value::Number(Number::Int(value)) => attr::i64(context, *value),
@@ -21,7 +21,7 @@ pub(super) fn to_attribute<'c>(context: &'c Context, value: &Value<'_>) -> Attri
         }
         Value::Name(name) => attr::string(context, name),
         Value::List(items) => list(context, items),
-        Value::Dict(_) => unreachable!("no field of an instruction is a dictionary"),
+        Value::Dict(_) => unreachable!("a field that is not a dictionary"),
     }
 }
 
@@ -37,9 +37,9 @@ fn list<'c>(context: &'c Context, items: &[Spanned<'_>]) -> Attribute<'c> {
     attr::array(context, &items)
 }
 
-/// The value of a field that an attribute holds; `None` for an attribute that no field is.
+/// The value of a field in an attribute; `None` for an unsupported attribute.
 pub(super) fn from_attribute(attribute: Attribute<'_>) -> Option<Value<'static>> {
-    // Asked first, as a conversion that fails prints the attribute.
+    // Checked first, as a conversion that fails prints the attribute.
     if attribute.is_bool() {
         return Some(Value::Bool(BoolAttribute::try_from(attribute).ok()?.value()));
     }

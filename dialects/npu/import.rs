@@ -1,4 +1,4 @@
-//! From a program to ops.
+//! Imports a program to ops.
 use super::fields::to_attribute;
 use crate::attributes::dictionary;
 use irc_mlir::{
@@ -6,7 +6,7 @@ use irc_mlir::{
 };
 use irc_npu::{Core, Engines, Instruction, Origin, Program};
 
-/// Where the instructions of a program come from: by place of the core and of the instruction.
+/// The locations of instructions: by index of the core and of the instruction.
 pub type Sources<'s, 'c> = &'s dyn Fn(usize, usize) -> Location<'c>;
 
 /// Appends the `npu.program` of a program to a block.
@@ -62,7 +62,7 @@ fn engines(context: &Context, engines: Engines) -> Option<Attribute<'_>> {
     (!names.is_empty()).then(|| attr::array(context, &names))
 }
 
-/// What is told of an origin; `None` where all is absent.
+/// The attribute of an origin; `None` if all of it is absent.
 fn origin_attribute<'c>(context: &'c Context, origin: &Origin) -> Option<Attribute<'c>> {
     let Origin { slyr, clyr, s_flyr, c_flyr, wkl, tile } = origin;
     let mut entries = vec![];

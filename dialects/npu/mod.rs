@@ -1,6 +1,6 @@
 //! The `npu` dialect: programs of the NPU.
 //!
-//! [`build`] makes the ops of a program, [`export`] gives the program back; nothing is lost between.
+//! [`build`] converts a program to ops, [`export`] converts it back, without loss.
 mod export;
 mod fields;
 mod import;

@@ -10,24 +10,24 @@ def Npu_Dialect : Dialect {
   let summary = "Programs of the NPU: per core, a stream of instructions with tokens";
   let description = [{
     An `npu.program` holds one `npu.core` for each core, by ascending number, and a core its
-    instructions in the order in which they are issued. Every instruction of the machine is one op of
+    instructions in the order in which they are issued. Every instruction of the machine is an op with
     its name, and its fields are attributes under the keys of listings ([the NPU](../npu.md)).
 
     * Instructions named `cfg` write registers of their engine. The others take a token of each engine
       in `prev` before they start and give one to each in `next` when they have ended; an absent list
       is empty.
-    * `origin` tells where an instruction comes from, and the machine does not see it: `slyr`, `clyr`,
-      `s_flyr`, `c_flyr`, `wkl`, `tile`. What is absent is -1, or the empty list.
-    * Values that have names are those names: `DF = "INT8"`. Constants are integers or floats as
-      listings spell them.
-    * Addresses are bytes; those of WL0 count units of 64 bytes.
+    * `origin` is the origin of an instruction in the schedule, which the machine does not see: `slyr`,
+      `clyr`, `s_flyr`, `c_flyr`, `wkl`, `tile`. An absent entry is -1, or the empty list.
+    * Named values are strings: `DF = "INT8"`. Constants are integers or floats as
+      in listings.
+    * Addresses are in bytes; those of WL0 in units of 64 bytes.
 
-    Registers and memory are the machine's, so no op has operands or results, and none is pure. The
-    pass `npu-verify` proves that a program is right whatever the time its instructions take.
+    Instructions access registers and memory of the machine, so no op has operands or results, and none
+    is pure. The pass `npu-verify` proves that a program is correct for any duration of its instructions.
   }];
 }
 
-// A constant: whole, or a float.
+// A constant: an integer, or a float.
 def Npu_Number : AnyAttrOf<[I64Attr, F64Attr], "an integer or a float of 64 bits">;
 
 class Npu_Op<string mnemonic, list<Trait> traits = []>
@@ -57,8 +57,8 @@ def Npu_ProgramOp : Npu_Op<"program", [IsolatedFromAbove, NoTerminator, SingleBl
 
 def Npu_CoreOp
     : Npu_Op<"core", [HasParent<"::irc::npu::ProgramOp">, NoTerminator, SingleBlock]> {
-  let summary = "what one core runs";
-  let description = "`id` is the number by which instructions that send and receive name it.";
+  let summary = "the instructions of a core";
+  let description = "`id` is its number, used by instructions that send and receive.";
   let arguments = (ins I64Attr:$id);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
@@ -134,7 +134,7 @@ def Npu_LdwMov : Npu_Run<"ldw_mov", (ins I64Attr:$RS, I64Attr:$DBSG, I64Attr:$ST
 
 def Npu_LwCfg : Npu_Config<"lw_cfg", (ins I64Attr:$BAS, StrAttr:$DF, I64Attr:$MKC, I64Attr:$MKEN,
     DenseI64ArrayAttr:$SWsize, DenseI64ArrayAttr:$DWsize)> {
-  let summary = "layout of weights brought to WL0";
+  let summary = "layout of weights loaded to WL0";
   let description = [{
     * `BAS`: base of DRAM
     * `DF`: element format

@@ -1,11 +1,11 @@
-//! Checks of single `npu` ops. What a program as a whole must satisfy is `irc_npu::verify`.
+//! Checks of single `npu` ops. Checks of a program as a whole are in `irc_npu::verify`.
 use super::export::{core_id, instruction};
 use irc_mlir::{OperationRef, read};
 
 /// Checks one `npu` op.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid op.
 pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
     match read::op_name(&op).as_str() {
         "npu.program" => Ok(()),

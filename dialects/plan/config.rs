@@ -1,4 +1,4 @@
-//! Configs as attributes.
+//! Conversion of configs to attributes.
 use crate::attributes::{dictionary, entries, text};
 use irc_ark_format::plan::{Config, ConfigValue};
 use irc_mlir::{
@@ -30,7 +30,7 @@ fn usual(mut keys: Vec<&str>) -> Vec<&str> {
     keys
 }
 
-/// The attributes that hold a config.
+/// The attributes of a config.
 pub(super) fn to_attributes<'c>(
     context: &'c Context,
     config: &Config,
@@ -54,7 +54,7 @@ fn value<'c>(context: &'c Context, value: &ConfigValue) -> Attribute<'c> {
     }
 }
 
-/// The config that an op's attributes hold.
+/// The config in an op's attributes.
 ///
 /// # Errors
 /// The op has none, or a value of an unknown kind.
@@ -62,7 +62,7 @@ pub(super) fn from_attributes(op: OperationRef<'_, '_>) -> Result<Config, String
     let attribute = op.attribute("config").map_err(|_| "expected a 'config'".to_owned())?;
     let values = entries(attribute)?;
     let keys = match op.attribute(KEYS) {
-        Ok(keys) => listed(keys).ok_or_else(|| format!("expected strings in '{KEYS}'"))?,
+        Ok(keys) => strings(keys).ok_or_else(|| format!("expected strings in '{KEYS}'"))?,
         Err(_) => {
             let keys = usual(values.iter().map(|(key, _)| key.as_str()).collect());
             keys.into_iter().map(str::to_owned).collect()
@@ -76,10 +76,10 @@ pub(super) fn from_attributes(op: OperationRef<'_, '_>) -> Result<Config, String
         Some((key, config_value(*value)?))
     };
     let items: Option<Vec<_>> = keys.into_iter().map(item).collect();
-    items.map(Config).ok_or_else(|| "'config' holds a value that no plan can hold".to_owned())
+    items.map(Config).ok_or_else(|| "'config' has a value that plans cannot represent".to_owned())
 }
 
-fn listed(attribute: Attribute<'_>) -> Option<Vec<String>> {
+fn strings(attribute: Attribute<'_>) -> Option<Vec<String>> {
     irc_mlir::read::array_elements(attribute)?.into_iter().map(text).collect()
 }
 

@@ -1,4 +1,4 @@
-//! From a module back to a plan.
+//! Exports a module to a plan.
 use super::config;
 use crate::{
     ark::node,
@@ -12,7 +12,7 @@ use irc_mlir::{Module, OperationLike, OperationRef, PassError, read::body_ops};
 /// The plan of the single `plan.program` of a module.
 ///
 /// # Errors
-/// After a diagnostic at the op concerned: no program or several, or an op that says no part of a
+/// After a diagnostic at the op concerned: no program or several, or an op that is not part of a
 /// plan.
 pub fn export(module: &Module<'_>) -> Result<Plan, PassError> {
     let module = module.as_operation();
@@ -92,7 +92,7 @@ fn task_group(op: OperationRef<'_, '_>) -> Result<TaskGroup, PassError> {
     })
 }
 
-/// A range attribute: begin and end, and a step where the file has one.
+/// A range attribute: begin and end, and a step if the file has one.
 pub(super) fn range(op: OperationRef<'_, '_>, name: &str) -> Result<Range, String> {
     match op_integers(op, name)?[..] {
         [begin, end] => Ok(Range { begin, end, step: None }),

@@ -1,4 +1,4 @@
-//! From a plan to a module.
+//! Imports a plan to a module.
 use super::config;
 use crate::ark::Builder;
 use irc_ark_format::{
@@ -10,10 +10,10 @@ use irc_mlir::{
     OperationRef, RegionLike, attr, region_of,
 };
 
-/// Where the ops of a plan come from: by task and op, the id of the node and the location.
+/// The origins of a plan's ops: by task and op, the id of the node and the location.
 pub type Sources<'s, 'c> = &'s dyn Fn(usize, usize) -> (u64, Location<'c>);
 
-/// Makes a module that holds one `plan.program`. Locations hold the JSON paths of the plan; nodes
+/// Creates a module that holds one `plan.program`. Locations hold the JSON paths of the plan; nodes
 /// are numbered in the order of the ops.
 pub fn import<'c>(context: &'c Context, plan: &Plan, file: Option<&str>) -> Module<'c> {
     let place = || match file {
@@ -54,7 +54,7 @@ pub fn build<'c: 'a, 'a>(
         .region(region_of(Block::new(&[])))
         .append(&block);
     let body = program.region(0).ok().and_then(|region| region.first_block());
-    let body = body.expect("the op was built with a region of one block");
+    let body = body.expect("a region of one block");
     let mut builder = Builder::new(context, body);
     for (index, info) in plan.task_infos.iter().enumerate() {
         let task = task(context, &mut builder, info, location, &|op| sources(index, op));

@@ -1,6 +1,6 @@
 //! The `plan` dialect: an ARK execution plan.
 //!
-//! [`import`] builds it of a plan, [`export`] gives the plan back; nothing is lost between.
+//! [`import`] converts a plan to a module, [`export`] converts it back, without loss.
 mod config;
 mod export;
 mod import;

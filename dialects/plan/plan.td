@@ -11,11 +11,11 @@ def Plan_Dialect : Dialect {
   let description = [{
     `plan.program` holds the `plan.task`s, each after the buffers and tensors it is the first to
     use, then the `plan.processor_group`s in order. Ranges are half-open `[begin, end)`; a third
-    integer is a step, which the executor ignores. The ops of a task are `ark` ops that carry their
+    integer is a step, which the executor ignores. The ops of a task are `ark` ops with a
     `config`; they run back to back for one task index, so an op may read only what the same task
-    index of an earlier op of the task wrote. Where the keys of a config do not stand in the usual
-    order, `plan.config_keys` on the op lists them. Tensors are names of memory here: what an op
-    wrote is read through an `ark.tensor` of the id of its result.
+    index of an earlier op of the task wrote. If the keys of a config are not in the usual
+    order, `plan.config_keys` on the op lists them. Tensors are names of memory here: the result of an op
+    is read through an `ark.tensor` with the id of its result.
   }];
 }
 

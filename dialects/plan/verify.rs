@@ -1,4 +1,4 @@
-//! Checks of single `plan` ops. What a plan as a whole must satisfy is `irc_ark_format::plan::check`.
+//! Checks of single `plan` ops. Checks of a plan as a whole are in `irc_ark_format::plan::check`.
 use super::export::range;
 use crate::attributes::{op_integer, op_text};
 use irc_ark_format::plan::Architecture;
@@ -7,7 +7,7 @@ use irc_mlir::{OperationLike, OperationRef};
 /// Checks one `plan` op.
 ///
 /// # Errors
-/// What is wrong with it.
+/// An invalid op.
 pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
     let name = op.name();
     match name.as_string_ref().as_str().unwrap_or_default() {

@@ -138,7 +138,7 @@ fn ops_know_their_place() {
     assert!(before.last().is_some_and(|line| line.contains("tile_num_0")), "line {line}");
 }
 
-/// What the format refuses is said at the op.
+/// Errors of the format are reported at the op.
 #[test]
 fn diagnostics_are_at_their_ops() {
     let context = irc_dialects::new_context();

@@ -93,9 +93,9 @@ fn programs_of_several_cores_survive() {
     assert_round_trip("two cores", &listed(SMALL));
 }
 
-/// Each change makes an op that is no instruction, and the message says why.
+/// Each change makes an op invalid, with a message that states why.
 #[test]
-fn what_is_no_instruction_is_refused() {
+fn an_op_that_is_not_an_instruction_is_rejected() {
     let cases = [
         ("STaddr = 64 : i64", "", "STaddr"),
         ("STaddr = 64 : i64", "STaddr = \"x\"", "STaddr"),

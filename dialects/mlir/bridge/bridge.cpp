@@ -132,8 +132,8 @@ public:
   bool canScheduleOn(RegisteredOperationName name) const override {
     return def->anchor.empty() || name.getStringRef() == def->anchor;
   }
-  // A pipeline resolves the op names it nests on before its first pass runs, so what a pass makes
-  // must be loaded by then: else `ark-to-tl,func.func(fuse)` runs no `fuse` and says nothing.
+  // A pipeline resolves the op names it nests on before its first pass runs, so dialects of created ops
+  // must be loaded by then: otherwise `ark-to-tl,func.func(fuse)` silently skips `fuse`.
   void getDependentDialects(DialectRegistry &registry) const override {
     for (auto &name : def->dialects)
       Scout::get().insert(name, registry);

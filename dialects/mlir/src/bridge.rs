@@ -65,7 +65,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Borrows a string for the length of a call.
+/// Borrows a string for the duration of a call.
 pub fn string_ref(text: &str) -> MlirStringRef {
     MlirStringRef { data: text.as_ptr().cast(), length: text.len() }
 }
@@ -76,7 +76,7 @@ pub unsafe fn str_of<'a>(raw: MlirStringRef) -> std::borrow::Cow<'a, str> {
     if raw.length == 0 {
         return "".into();
     }
-    // Safety: the caller promises the bytes.
+    // Safety: guaranteed by the caller.
     let bytes = unsafe { std::slice::from_raw_parts(raw.data.cast::<u8>(), raw.length) };
     String::from_utf8_lossy(bytes)
 }

@@ -23,7 +23,7 @@ pub struct OpSpec<'c> {
 impl<'c> OpSpec<'c> {
     /// Starts an op.
     pub fn new(context: &'c Context, name: &str, location: Location<'c>) -> Self {
-        // melior's builder keeps a pointer to the name, so it must point at what this owns.
+        // melior's builder keeps a pointer to the name, so it must point into this struct.
         let name = name.to_owned();
         let builder = OperationBuilder::new(&name, location);
         Self { context, name, builder, operands: 0, results: 0 }
@@ -70,7 +70,7 @@ impl<'c> OpSpec<'c> {
         self
     }
 
-    /// Adds blocks that the op may go on in.
+    /// Adds successor blocks.
     pub fn successors(mut self, blocks: &[&Block<'c>]) -> Self {
         self.builder = self.builder.add_successors(blocks);
         self
@@ -79,8 +79,8 @@ impl<'c> OpSpec<'c> {
     /// Builds the op, detached.
     ///
     /// # Panics
-    /// When MLIR cannot create it: an unregistered name, or result types that do not infer. When an op
-    /// of [`ops`] has other numbers of operands or results than the table says.
+    /// If MLIR cannot create it: an unregistered name, or result types that cannot be inferred. If an op
+    /// of [`ops`] has numbers of operands or results other than in the table.
     pub fn build(self) -> Operation<'c> {
         let name = self.name;
         if let Some(arity) = ops::arity(&name) {
@@ -99,7 +99,7 @@ impl<'c> OpSpec<'c> {
         block.append_operation(self.build())
     }
 
-    /// Builds the op before another of the same block.
+    /// Builds the op before another in the same block.
     pub fn before<'a>(
         self,
         block: &impl BlockLike<'c, 'a>,

@@ -25,7 +25,7 @@ pub fn new_registry(hooks: &[DialectHook]) -> DialectRegistry {
     registry
 }
 
-/// A context over [`new_registry`]. Dialects load as parsers and passes ask for them.
+/// A context with [`new_registry`]. Dialects are loaded when parsers and passes need them.
 ///
 /// Single-threaded: irc parallelises over contexts, one per thread.
 pub fn new_context(hooks: &[DialectHook]) -> Context {
@@ -34,9 +34,9 @@ pub fn new_context(hooks: &[DialectHook]) -> Context {
     context
 }
 
-/// The context of an op, at its full lifetime.
+/// The context of an op, with its full lifetime.
 ///
-/// melior's own reference points at a temporary; here each context has one lasting cell.
+/// melior's own reference points at a temporary; here each context has one permanent cell.
 pub fn context_of<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> &'c Context {
     thread_local! {
         static CELLS: RefCell<BTreeMap<usize, &'static ContextRef<'static>>> = const { RefCell::new(BTreeMap::new()) };

@@ -6,16 +6,16 @@ use melior::{
 };
 use std::{cell::RefCell, rc::Rc};
 
-/// How bad a diagnostic is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The input or a pass is wrong.
     Error,
     /// Suspicious but accepted.
     Warning,
-    /// Belongs to the diagnostic before it.
+    /// Attached to the preceding diagnostic.
     Note,
-    /// An optimisation's account of itself.
+    /// A remark of an optimisation.
     Remark,
 }
 
@@ -26,7 +26,7 @@ pub enum Frame {
     Name(String),
     /// A position in a file, one-based.
     File {
-        /// The file's name as the importer was given it.
+        /// The file's name as passed to the importer.
         name: String,
         /// One-based line.
         line: usize,
@@ -38,7 +38,7 @@ pub enum Frame {
 /// A diagnostic that outlives its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedDiagnostic {
-    /// How bad.
+    /// Its severity.
     pub severity: Severity,
     /// The message, without location.
     pub message: String,
@@ -48,7 +48,7 @@ pub struct CapturedDiagnostic {
     pub notes: Vec<CapturedDiagnostic>,
 }
 
-/// Collects a context's diagnostics while it lives, instead of printing them.
+/// Collects a context's diagnostics during its lifetime, instead of printing them.
 pub struct Capture<'c> {
     context: &'c Context,
     handler: DiagnosticHandlerId,
@@ -67,7 +67,7 @@ impl<'c> Capture<'c> {
         Self { context, handler, seen }
     }
 
-    /// Takes what was collected since the last call.
+    /// Returns the diagnostics collected since the last call.
     pub fn take(&self) -> Vec<CapturedDiagnostic> {
         std::mem::take(&mut self.seen.borrow_mut())
     }
@@ -96,7 +96,7 @@ fn capture(diagnostic: &Diagnostic<'_>) -> CapturedDiagnostic {
     }
 }
 
-/// The name and file frames of a location, outermost first; of a fused one, all parts in order.
+/// The name and file frames of a location, outermost first; for a fused one, those of all parts in order.
 pub fn frames(location: Location<'_>) -> Vec<Frame> {
     let mut found = Vec::new();
     collect(location, &mut found);

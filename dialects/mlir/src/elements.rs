@@ -1,7 +1,7 @@
 //! Constant elements: `dense` and `dense_resource` attributes as bytes, and texts of any bytes.
 //!
-//! Bytes are little-endian and in row-major order, one or more whole bytes for each element. Elements
-//! of a `dense_resource` are not looked at by MLIR, and may be laid out in any way.
+//! Bytes are little-endian and in row-major order, one or more whole bytes for each element. MLIR does not
+//! interpret elements of a `dense_resource`, which may have any layout.
 use crate::bridge::{self, string_ref};
 use melior::{
     Context,
@@ -9,7 +9,7 @@ use melior::{
 };
 use std::ffi::c_void;
 
-/// `dense<...>` of a ranked tensor type; `None` when the bytes are not as many as it needs.
+/// `dense<...>` of a ranked tensor type; `None` if the number of bytes does not match.
 pub fn dense<'c>(ty: Type<'c>, bytes: &[u8]) -> Option<Attribute<'c>> {
     // Safety: the type is live, and MLIR copies the bytes after it has checked how many there are.
     unsafe {
@@ -32,8 +32,8 @@ pub fn dense_bools<'c>(ty: Type<'c>, values: &[bool]) -> Attribute<'c> {
     }
 }
 
-/// `dense_resource<NAME>` of a ranked tensor type, over bytes that stay where they are: the context
-/// owns `bytes` until it goes. A name that is taken gets a number behind it.
+/// `dense_resource<NAME>` of a ranked tensor type, over bytes that are not copied: the context
+/// owns `bytes`. A name that is taken gets a numeric suffix.
 pub fn resource<'c, T: AsRef<[u8]> + Send + 'static>(
     ty: Type<'c>,
     name: &str,
@@ -69,11 +69,11 @@ pub fn is_elements(attribute: Attribute<'_>) -> bool {
 }
 
 /// The bytes of `dense<...>` or `dense_resource<...>`; `None` for other attributes, and for a
-/// resource that the file does not hold. Elements of `i1` in `dense` are one byte each.
+/// resource that the file does not contain. Elements of `i1` in `dense` are one byte each.
 pub fn bytes_of(attribute: Attribute<'_>) -> Option<Vec<u8>> {
     let raw = attribute.to_raw();
     let (mut data, mut length) = (std::ptr::null(), 0_usize);
-    // Safety: the attribute is live; the bridge gives a range that lives as long, or nothing.
+    // Safety: the attribute is live; the bridge returns a range that lives as long, or null.
     let bytes = unsafe {
         if !bridge::ircElementsData(raw, &raw mut data, &raw mut length) {
             return None;

@@ -11,7 +11,7 @@ use melior::{
 
 /// Removing an op from its block and freeing it.
 pub trait Erase {
-    /// Unlinks and destroys the op; its results must have no uses left.
+    /// Unlinks and destroys the op; its results must have no uses.
     fn erase(self);
 }
 
@@ -28,7 +28,7 @@ pub fn replace_all_uses<'c>(of: Value<'c, '_>, with: Value<'c, '_>) {
     unsafe { mlir_sys::mlirValueReplaceAllUsesOfWith(of.to_raw(), with.to_raw()) }
 }
 
-/// The ops that use a value, with the operand number; in MLIR's use-list order.
+/// The uses of a value: ops and operand numbers, in MLIR's use-list order.
 pub fn uses<'c, 'a>(value: Value<'c, 'a>) -> Vec<(OperationRef<'c, 'a>, usize)> {
     let mut found = Vec::new();
     // Safety: the use list is walked without changing it.
@@ -43,7 +43,7 @@ pub fn uses<'c, 'a>(value: Value<'c, 'a>) -> Vec<(OperationRef<'c, 'a>, usize)> 
     found
 }
 
-/// Whether a value is used exactly once. Unlike [`uses`], this takes no longer for more uses.
+/// Whether a value is used exactly once. Unlike [`uses`], this takes constant time.
 pub fn has_one_use(value: Value<'_, '_>) -> bool {
     // Safety: the use list is walked without changing it.
     unsafe {
@@ -100,7 +100,7 @@ pub fn parse_module<'c>(context: &'c Context, text: &str) -> Option<Module<'c>> 
 
 /// Parses a module from bytecode or text bytes; `None` after diagnostics have been emitted.
 pub fn parse_bytecode<'c>(context: &'c Context, bytes: &[u8]) -> Option<Module<'c>> {
-    // MLIR's reader wants a terminating zero behind the buffer, outside its length.
+    // MLIR's reader requires a terminating zero after the buffer, outside its length.
     let mut owned = bytes.to_vec();
     owned.push(0);
     let raw = mlir_sys::MlirStringRef { data: owned.as_ptr().cast(), length: bytes.len() };
@@ -113,7 +113,7 @@ pub fn to_bytecode(module: &Module<'_>) -> Vec<u8> {
     module.as_operation().write_bytecode()
 }
 
-/// The op in custom syntax, with locations. Of an op in a module, only that op is looked at.
+/// The op in custom syntax, with locations. Only the op itself is printed.
 pub fn to_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, locations: bool) -> String {
     let flags = OperationPrintingFlags::new().enable_debug_info(locations, false);
     // Safety: the op is live.
@@ -148,7 +148,7 @@ pub fn rebind<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
 
 /// Changes the type of a value in place.
 pub fn set_type<'c>(value: Value<'c, '_>, ty: Type<'c>) {
-    // Safety: both are live; the verifier catches users that the new type does not suit.
+    // Safety: both are live; the verifier reports users that do not support the new type.
     unsafe { mlir_sys::mlirValueSetType(value.to_raw(), ty.to_raw()) }
 }
 
@@ -158,14 +158,14 @@ pub fn set_operand<'c>(op: OperationRef<'c, '_>, index: usize, value: Value<'c, 
     unsafe { mlir_sys::mlirOperationSetOperand(op.to_raw(), index as isize, value.to_raw()) }
 }
 
-/// Gives an op its operands, in place of those it has.
+/// Replaces the operands of an op.
 pub fn set_operands<'c>(op: OperationRef<'c, '_>, values: &[Value<'c, '_>]) {
     let raw: Vec<_> = values.iter().map(|value| value.to_raw()).collect();
     // Safety: the op and the values are live; MLIR copies the list.
     unsafe { mlir_sys::mlirOperationSetOperands(op.to_raw(), raw.len() as isize, raw.as_ptr()) }
 }
 
-/// Where a value comes from: its op's location, or that of its block's parent op.
+/// Location of a value: that of its op, or of its block's parent op.
 pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
     // Safety: the value is live, and so is whatever owns it.
     unsafe {
@@ -179,7 +179,7 @@ pub fn location_of<'c>(value: Value<'c, '_>) -> Location<'c> {
     }
 }
 
-/// Removes an attribute of an op, inherent or discardable; nothing happens when there is none.
+/// Removes an attribute of an op, inherent or discardable, if it is present.
 pub fn remove_attribute(op: OperationRef<'_, '_>, name: &str) {
     // Safety: the op is live.
     unsafe {

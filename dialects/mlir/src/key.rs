@@ -10,9 +10,9 @@ use melior::{
 };
 use std::marker::PhantomData;
 
-/// What an attribute can hold.
+/// A type of attribute values.
 pub trait AttributeValue: Sized {
-    /// A value as it is given.
+    /// The type in which a value is passed.
     type Given<'v>: Copy;
     /// The attribute of a value.
     fn encode<'c>(context: &'c Context, value: Self::Given<'_>) -> Attribute<'c>;
@@ -20,7 +20,7 @@ pub trait AttributeValue: Sized {
     fn decode(attribute: Attribute<'_>) -> Option<Self>;
 }
 
-/// The name of an attribute, and the type of what it holds.
+/// The name of an attribute, and the type of its value.
 #[derive(Debug)]
 pub struct Key<T> {
     name: &'static str,
@@ -51,22 +51,22 @@ impl<T: AttributeValue> Key<T> {
         op.has_attribute(self.name)
     }
 
-    /// The value on an op; `None` where there is none of this type.
+    /// The value on an op; `None` if there is none of this type.
     pub fn read<'c: 'a, 'a>(self, op: &impl OperationLike<'c, 'a>) -> Option<T> {
         T::decode(read::attribute(op, self.name)?)
     }
 
-    /// Gives an op a value.
+    /// Sets the value on an op.
     pub fn write(self, op: OperationRef<'_, '_>, value: T::Given<'_>) {
         crate::set_attribute(op, self.name, T::encode(crate::context_of(&op), value));
     }
 
-    /// Takes the attribute from an op that has it.
+    /// Removes the attribute from an op.
     pub fn remove(self, op: OperationRef<'_, '_>) {
         crate::remove_attribute(op, self.name);
     }
 
-    /// The value in a dictionary; `None` where there is none of this type.
+    /// The value in a dictionary; `None` if there is none of this type.
     pub fn of<'c>(self, dictionary: impl Into<Option<DictionaryAttribute<'c>>>) -> Option<T> {
         T::decode(dictionary.into()?.element_by_name(self.name)?)
     }
@@ -81,7 +81,7 @@ impl<T: AttributeValue> Key<T> {
     }
 }
 
-/// `unit`: what counts is that it is there.
+/// `unit`, whose presence is the value.
 impl AttributeValue for () {
     type Given<'v> = ();
     fn encode<'c>(context: &'c Context, (): ()) -> Attribute<'c> {

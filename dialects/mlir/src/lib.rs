@@ -1,7 +1,7 @@
-//! The bindings' edge: every `unsafe` that MLIR needs lives here.
+//! Safe wrappers over the bindings of MLIR: the only `unsafe` code for MLIR.
 //!
 //! [`Context`] and [`Module`] are melior's; this crate adds what the C API lacks (passes registered
-//! by name with options, verifiers in Rust, `mlir-opt`'s main) and closes what melior leaves open:
+//! by name with options, verifiers in Rust, `mlir-opt`'s main) and makes melior sound:
 //! passes are `Send + Sync`, and a panic in a callback becomes a diagnostic instead of unwinding
 //! through C++.
 

@@ -22,23 +22,23 @@ pub enum Type {
     Double,
     /// A pointer of address space 0.
     Pointer,
-    /// So many lanes of an integer, float or pointer.
+    /// A vector of integers, floats or pointers.
     Vector(Box<Type>, u32),
-    /// So many elements.
+    /// An array.
     Array(Box<Type>, u64),
-    /// Fields, with padding between them unless packed.
+    /// A struct, with padding between fields unless packed.
     Struct {
-        /// In order of address.
+        /// Fields in order of address.
         fields: Vec<Type>,
-        /// Without padding.
+        /// Whether it is packed.
         packed: bool,
     },
 }
 
-/// Reads a type; `None` for what the `llvm` dialect has no one-dimensional value of.
+/// Converts a type; `None` for types that have no one-dimensional value in the `llvm` dialect.
 pub fn type_of(ty: MlirType<'_>) -> Option<Type> {
     let raw = ty.to_raw();
-    // Safety: the type is live, and each accessor follows the check that it asks for.
+    // Safety: the type is live, and each accessor follows its type check.
     unsafe {
         if mlir_sys::mlirTypeIsAInteger(raw) {
             return Some(Type::Integer(mlir_sys::mlirIntegerTypeGetWidth(raw)));
@@ -71,7 +71,7 @@ pub fn type_of(ty: MlirType<'_>) -> Option<Type> {
     }
 }
 
-/// Types that MLIR's C interface has no question for.
+/// Types that MLIR's C interface cannot query.
 fn by_name(ty: MlirType<'_>) -> Option<Type> {
     let text = ty.to_string();
     if text == "!llvm.void" {
@@ -89,8 +89,8 @@ pub fn type_attribute(op: &OperationRef<'_, '_>, name: &str) -> Option<Type> {
     type_of(TypeAttribute::try_from(read::attribute(op, name)?).ok()?.value())
 }
 
-/// Argument and result types of the function type in an attribute of an op; `None` for one that
-/// takes any number of arguments.
+/// Argument and result types of the function type in an attribute of an op; `None` for a variadic
+/// one.
 pub fn function_type(op: &OperationRef<'_, '_>, name: &str) -> Option<(Vec<Type>, Type)> {
     let ty = TypeAttribute::try_from(read::attribute(op, name)?).ok()?.value();
     let text = ty.to_string();
@@ -107,7 +107,7 @@ pub fn function_type(op: &OperationRef<'_, '_>, name: &str) -> Option<(Vec<Type>
     }
 }
 
-/// What a constant holds, in the target's bytes: little-endian, an `i1` in a byte of its own.
+/// The contents of a constant, in the target's bytes: little-endian, an `i1` in a byte of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Data {
     /// Every element is the same.
@@ -121,8 +121,8 @@ pub fn data(value: Attribute<'_>) -> Option<Data> {
     if let Ok(text) = StringAttribute::try_from(value) {
         return Some(Data::Elements(string_bytes(text)));
     }
-    // Safety: the attribute is live, and each accessor follows the check that it asks for. A vector
-    // of one element holds a lone number in the bytes of its type.
+    // Safety: the attribute is live, and each accessor follows its type check. A vector
+    // of one element holds a single number in the bytes of its type.
     unsafe {
         let raw = value.to_raw();
         if mlir_sys::mlirAttributeIsADenseElements(raw) {
@@ -141,9 +141,9 @@ pub fn data(value: Attribute<'_>) -> Option<Data> {
     None
 }
 
-/// The bytes of a string attribute, which may hold zeros and what is not UTF-8.
+/// The bytes of a string attribute, which may contain zeros and invalid UTF-8.
 fn string_bytes(text: StringAttribute<'_>) -> Vec<u8> {
-    // Safety: the attribute is live, and so is its text; melior's accessor refuses an empty one.
+    // Safety: the attribute is live, and so is its text; melior's accessor rejects an empty one.
     unsafe {
         let raw = mlir_sys::mlirStringAttrGetValue(text.to_raw());
         if raw.length == 0 {
@@ -154,7 +154,7 @@ fn string_bytes(text: StringAttribute<'_>) -> Vec<u8> {
 }
 
 fn dense(value: Attribute<'_>) -> Option<Data> {
-    // Safety: the attribute is a live dense one; its data is as long as its elements say.
+    // Safety: the attribute is a live dense one; the size of its data is that of its elements.
     unsafe {
         let raw = value.to_raw();
         let ty = mlir_sys::mlirAttributeGetType(raw);
@@ -185,7 +185,7 @@ fn dense(value: Attribute<'_>) -> Option<Data> {
     }
 }
 
-/// A symbol's linkage: `external`, `internal`, …; external where the op says nothing.
+/// A symbol's linkage: `external`, `internal`, …; external by default.
 pub fn linkage(op: &OperationRef<'_, '_>) -> String {
     let text = read::attribute(op, "linkage").map(|linkage| linkage.to_string());
     let name = text.as_deref().and_then(|text| text.split(['<', '>']).nth(1));
@@ -195,7 +195,7 @@ pub fn linkage(op: &OperationRef<'_, '_>) -> String {
 /// The elements of an `array<i32: ...>` or `array<i64: ...>` attribute of an op.
 pub fn numbers(op: &OperationRef<'_, '_>, name: &str) -> Option<Vec<i64>> {
     let raw = read::attribute(op, name)?.to_raw();
-    // Safety: the attribute is a live array of the width that was asked for.
+    // Safety: the attribute is a live array of the checked width.
     unsafe {
         if mlir_sys::mlirAttributeIsADenseI64Array(raw) {
             let count = mlir_sys::mlirDenseArrayGetNumElements(raw);

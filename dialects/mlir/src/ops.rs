@@ -1,9 +1,9 @@
-//! The ops of upstream's dialects in use: their names, and how many operands and results they have.
+//! Names of upstream's ops that are used, and their numbers of operands and results.
 //!
-//! This is the one place where the names stand. They are constants, so that a misspelt one does not
-//! compile; [`OpSpec`](crate::OpSpec) holds what is built to the numbers.
+//! This is the only place with these names. They are constants, so that a misspelled one does not
+//! compile; [`OpSpec`](crate::OpSpec) checks the numbers.
 
-/// How many operands and results an op has; `None` where it is given any number of them.
+/// Numbers of operands and results of an op; `None` if variadic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arity {
     pub operands: Option<usize>,
@@ -30,7 +30,7 @@ macro_rules! ops {
             pub const $name: &str = $op;)*
         })*
 
-        /// What an op of the table takes and gives; `None` for other ops.
+        /// The arity of an op of the table; `None` for other ops.
         pub(crate) fn arity(op: &str) -> Option<Arity> {
             match op {
                 $($($dialect::$name => {
@@ -92,7 +92,7 @@ ops! {
         XORI         "arith.xori"         2 -> 1;
     }
 
-    /// What needs no dialect.
+    /// The builtin dialect.
     builtin {
         MODULE "builtin.module" 0 -> 0;
     }

@@ -1,5 +1,5 @@
-//! Passes written in Rust, registered by name so that textual pipelines, `--help` and crash
-//! reproducers know them.
+//! Passes written in Rust, registered by name so that they are available in textual pipelines, `--help`
+//! and crash reproducers.
 use crate::bridge::{self, FAILURE, RawOption, RawPass, SUCCESS, str_of, string_ref};
 use crate::ops::builtin;
 use melior::{
@@ -16,7 +16,7 @@ use std::{
     sync::Mutex,
 };
 
-/// What values an option takes; MLIR refuses others when it parses the pipeline.
+/// The kind of an option's values; MLIR rejects others when it parses the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
     /// Any text.
@@ -36,7 +36,7 @@ pub struct PassOption {
     pub help: &'static str,
     /// The default value, as text.
     pub default: &'static str,
-    /// What values it takes.
+    /// The kind of its values.
     pub kind: OptionKind,
 }
 
@@ -61,12 +61,12 @@ impl Options {
     }
 }
 
-/// A pass failed; the diagnostic that says why has been emitted.
+/// A failure of a pass, whose diagnostic has been emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassError(());
 
 impl PassError {
-    /// Emits an error at `op` and returns the marker to propagate.
+    /// Emits an error at `op` and returns the error to propagate.
     pub fn at<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, message: impl AsRef<str>) -> Self {
         // Safety: the op is live and the string outlives the call.
         unsafe { bridge::ircEmitOpError(op.to_raw(), string_ref(message.as_ref())) }
@@ -74,13 +74,13 @@ impl PassError {
     }
 }
 
-/// What a pass returns.
+/// The result of a pass.
 pub type PassResult = Result<(), PassError>;
 
-/// A transformation or check of one op and what is nested in it.
+/// A transformation or check of an op and its nested ops.
 ///
 /// MLIR may run one pass on several ops at once from its thread pool, hence `Send + Sync`; a pass
-/// must not touch IR outside the op it is given.
+/// must not access IR outside the op it is given.
 pub trait Pass: Send + Sync + 'static {
     /// The name in pipelines: `lower-tl`.
     fn name(&self) -> &'static str;
@@ -201,7 +201,7 @@ pub fn register_pipeline(name: &str, description: &str, pipeline: &str) {
 /// Parses a textual pipeline anchored on `builtin.module` and runs it, verifying after each pass.
 ///
 /// # Errors
-/// The parse error's text, or a generic sentence when a pass failed: the reason is then in the
+/// The parse error's text, or a generic message if a pass failed: the reason is then in the
 /// diagnostics of the context (see [`crate::Capture`]).
 pub fn run_pipeline(context: &Context, module: &mut Module, pipeline: &str) -> Result<(), String> {
     let manager = PassManager::new(context);

@@ -1,4 +1,4 @@
-//! Reading attributes and types back.
+//! Reads attributes and types.
 use melior::ir::{
     Attribute, AttributeLike, OperationRef, RegionRef, ShapedTypeLike, Type, TypeLike, Value,
     attribute::{
@@ -22,22 +22,22 @@ pub fn tensor_of<'c>(ty: Type<'c>) -> Option<(Vec<i64>, Type<'c>)> {
     Some((shape.collect::<Option<_>>()?, tensor.element()))
 }
 
-/// The encoding of a ranked tensor type; `None` for other types, and where there is none.
+/// The encoding of a ranked tensor type; `None` for other types, and if there is none.
 pub fn encoding(ty: Type<'_>) -> Option<Attribute<'_>> {
     let ty = RankedTensorType::try_from(ty).ok()?;
     // Safety: the type is a live ranked tensor; an encoding lives in its context.
     unsafe { Attribute::from_option_raw(mlir_sys::mlirRankedTensorTypeGetEncoding(ty.to_raw())) }
 }
 
-/// A value's identity, for tables of values; equal for the same value.
+/// A value's identity, for tables of values.
 pub fn identity(value: Value<'_, '_>) -> usize {
     use melior::ir::ValueLike;
     value.to_raw().ptr as usize
 }
 
-/// The op around an op; `None` for one that is not in another.
+/// The parent op; `None` for a top-level op.
 pub fn parent<'c, 'a>(op: OperationRef<'c, 'a>) -> Option<OperationRef<'c, 'a>> {
-    // Safety: the op is live, and so is the one around it.
+    // Safety: the op is live, and so is its parent.
     unsafe { OperationRef::from_option_raw(mlir_sys::mlirOperationGetParentOperation(op.to_raw())) }
 }
 
@@ -92,7 +92,7 @@ pub fn parse_like<'c>(like: Attribute<'c>, text: &str) -> Option<Attribute<'c>> 
     Attribute::parse(context, text)
 }
 
-/// A boolean attribute; absent reads as `None`.
+/// A boolean attribute; `None` if it is absent.
 pub fn boolean<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<bool> {
     Some(BoolAttribute::try_from(attribute(op, name)?).ok()?.value())
 }
@@ -118,7 +118,7 @@ pub fn array_integers(attribute: Attribute<'_>) -> Option<Vec<i64>> {
 /// An `array<i8: ...>` attribute.
 pub fn bytes<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<Vec<u8>> {
     let array = attribute(op, name)?.to_raw();
-    // Safety: the attribute is live, its kind is asked first, and indices are below its length.
+    // Safety: the attribute is live, its kind is checked first, and indices are below its length.
     unsafe {
         if !mlir_sys::mlirAttributeIsADenseI8Array(array) {
             return None;
@@ -189,7 +189,7 @@ pub fn op_name<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
 pub fn body_ops<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Vec<OperationRef<'c, 'a>> {
     use melior::ir::{BlockLike, RegionLike};
     let mut found = Vec::new();
-    // Asked first, as melior prints an op that has no such region, with all that is around it.
+    // Checked first, as melior prints an op without such a region, with everything around it.
     if op.region_count() == 0 {
         return found;
     }

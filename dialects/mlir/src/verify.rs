@@ -24,7 +24,7 @@ pub fn register_verifier(dialect: &'static str, verifier: Verifier) {
 }
 
 unsafe extern "C" fn verify(op: MlirOperation) -> MlirLogicalResult {
-    // Safety: MLIR hands us a live op for the length of the call.
+    // Safety: MLIR passes a live op for the duration of the call.
     let op = unsafe { OperationRef::from_raw(op) };
     let checked = catch_unwind(AssertUnwindSafe(|| {
         let name = op.name();
