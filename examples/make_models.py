@@ -27,13 +27,13 @@ class Model:
         self.tensors = self.buffers = 0
 
     def buffer(self, rank=-1, send=(), receive=()):
-        """A new buffer; of another rank, or with tags, for communication."""
+        """A new buffer; on another rank, or with tags, for communication."""
         self.buffers += 1
         tags = {"SendTags": [list(tag) for tag in send], "RecvTags": [list(tag) for tag in receive]}
         return {"Id": self.buffers - 1, "Rank": rank, **tags}
 
     def tensor(self, shape, dtype="FP32", buffer=None, view=None, offsets=None, padded=None):
-        """A new tensor: all of a new buffer, unless that or a box of it is given."""
+        """A new tensor: a whole new buffer by default, or a box of a given one."""
         padded = list(padded or shape)
         tensor = {
             "Id": self.tensors, "DataType": dtype, "Shape": list(shape),
@@ -44,7 +44,7 @@ class Model:
         return tensor
 
     def again(self, tensor):
-        """A new tensor of the same place."""
+        """A new tensor that aliases another."""
         self.tensors += 1
         return {**tensor, "Id": self.tensors - 1}
 
@@ -130,7 +130,7 @@ def cast(m, x, dtype):
 
 
 def reduce(m, kind, x):
-    """Over the last axis, which stays with one element."""
+    """A reduction of the last axis, which is kept with extent 1."""
     axis = {"INT": len(x["Shape"]) - 1}
     return m.op(kind, [x], x["Shape"][:-1] + [1], Axis=axis, KeepDim=boolean(True))
 

@@ -19,7 +19,7 @@ def rounded(values, dtype):
 
 
 def matmul(a, b, dtype):
-    """Of operands widened to float32; batched as np.matmul is."""
+    """The product of operands widened to float32; batched as np.matmul is."""
     if dtype == "FP32":
         return np.matmul(tf32(a), tf32(b))
     if dtype != "FP16":
@@ -44,7 +44,7 @@ def tf32(values):
 
 
 def total(values, axis, dtype):
-    """The sum along an axis, which stays; of 16-bit floats, widened."""
+    """The sum along an axis, which is kept; 16-bit floats are widened."""
     if axis != values.ndim - 1:
         return np.expand_dims(sequential(np.moveaxis(values, axis, 0), dtype), axis)
     width = values.shape[-1]

@@ -3,7 +3,7 @@ import numpy as np
 
 from ark_ops import FLOATS, ModelError, STORAGE, narrow, widen
 
-# Operands that a peer fills, or that only say what to wait for: not what the model is given.
+# Operands that a peer writes, or that only express a dependency: they are not inputs of the model.
 ARRIVING = {
     "Recv": (0,), "RecvPacket": (0, 1), "RecvReduceSend": (1,), "RecvReduceSendPacket": (1,),
     "SendDone": (0,), "DeviceSync": (0,),
@@ -23,7 +23,7 @@ def tensors_of(op):
 
 
 def is_local(model, tensor):
-    """Whether the tensor lies on this rank; else it stands for one on another."""
+    """Whether the tensor is on this rank; otherwise it refers to one on another."""
     return tensor["Buffer"]["Rank"] in (-1, model["Rank"])
 
 
@@ -53,7 +53,7 @@ class Memory:
                 self.types.setdefault(key, tensor["DataType"])
                 sizes[key] = max(bytes_of(tensor), sizes.get(key, 0))
         self.bytes = {key: np.zeros(size, np.uint8) for key, size in sizes.items()}
-        # By buffer and bytes of an element, where something was stored.
+        # By buffer and element size: the elements that were stored.
         self.unrounded, self.wide = unrounded, {}
 
     def whole(self, key):
@@ -77,7 +77,7 @@ class Memory:
         if wide is None:
             return values
         wide = box(tensor, wide[: int(np.prod(tensor["Strides"]))])
-        # What rounds to other bits is left from before a write under another type.
+        # Elements that round to other bits precede a write under another type.
         return np.where(narrow(wide, dtype) == stored, wide, values)
 
     def store(self, tensor, values):
@@ -109,7 +109,7 @@ def inputs_and_outputs(model):
             if given and tensor["Buffer"]["Id"] not in outputs:
                 inputs[tensor["Buffer"]["Id"]] = True
         for tensor in op["WriteTensors"]:
-            # A synchronisation names its operand again and writes nothing.
+            # A synchronisation lists its operand as a result too, but writes nothing.
             if is_local(model, tensor) and op["Type"] != "DeviceSync":
                 outputs[tensor["Buffer"]["Id"]] = True
     return list(inputs), list(outputs)

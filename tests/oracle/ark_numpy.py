@@ -40,7 +40,7 @@ def load(paths, unrounded=None):
 
 
 def prefix(rank, ranks):
-    """What the names of a rank's buffers start with."""
+    """The prefix of the names of a rank's buffers."""
     return f"rank{rank.number}/buffer_" if len(ranks) > 1 else "buffer_"
 
 

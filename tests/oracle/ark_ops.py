@@ -15,14 +15,14 @@ FLOATS = ("FP32", "FP16", "BF16")
 
 
 class ModelError(Exception):
-    """What is wrong with the model or its inputs."""
+    """An error in the model or its inputs."""
 
 
 # Numbers
 
 
 def widen(stored, dtype):
-    """Stored elements as the type they are computed in."""
+    """Stored elements converted to the type of the computation."""
     if dtype == "BF16":
         return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return stored.astype(np.float32) if dtype == "FP16" else stored.copy()
@@ -151,7 +151,7 @@ def compute(op, inputs, output, accumulate):
         return np.transpose(inputs[0], argument(op, "Permutation"))
     if kind == "Embedding":
         return rows(op, *inputs)
-    raise ModelError(f"{op['Name']}: {kind} is not an op that is known here")
+    raise ModelError(f"{op['Name']}: {kind} is not supported")
 
 
 def rows(op, index, table):
@@ -178,7 +178,7 @@ def fit(values, op, shape):
 
 
 def evaluate(op, memory, accumulate=None):
-    """Runs one op that stays on its rank; `accumulate` is the module that says how ARK adds up."""
+    """Runs one op that stays on its rank; `accumulate` is the module with ARK's order of accumulation."""
     if op["Type"] == "Noop":
         return
     if len(op["WriteTensors"]) != 1:

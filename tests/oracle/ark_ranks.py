@@ -1,4 +1,4 @@
-"""All ranks of an ARK model in one process: what they send each other, and who waits for what.
+"""All ranks of an ARK model in one process: communication and synchronisation.
 
 A rank runs until it must wait, then the next one does, in order of rank, until all are done.
 
@@ -35,7 +35,7 @@ class Wait:
 
 
 class World:
-    """Every rank, and how many writes under each (from, to, tag) nobody has waited for yet."""
+    """Every rank, and the number of pending writes of each (from, to, tag)."""
 
     def __init__(self, ranks, accumulate=None):
         self.ranks = {rank.number: rank for rank in ranks}
@@ -46,7 +46,7 @@ class World:
     # Tags
 
     def check(self, rank):
-        """Every tag has its partner, before anything runs."""
+        """Checks that every tag has its counterpart, before anything runs."""
         for op in ops_of(rank.model):
             for remote in remotes(op):
                 self.target(rank, op, remote)
@@ -94,7 +94,7 @@ class World:
                 raise ModelError(f"every rank waits: {stuck}")
 
     def advance(self, number, programs, waits):
-        """Runs one rank until it waits for what has not come; says whether it moved."""
+        """Runs one rank until it has to wait; returns whether it made progress."""
         moved = False
         while waits[number] is None or waits[number].ready():
             moved = True
@@ -155,7 +155,7 @@ class World:
             self.send(rank, op, remote, memory.view(output))
 
     def send(self, rank, op, remote, stored):
-        """Writes stored elements into the box of a stand-in, and says so to whoever waits."""
+        """Writes stored elements to a box on another rank, and notifies its waiters."""
         peer, buffer, tag = self.target(rank, op, remote)
         box = peer.memory.view(remote, buffer)
         elements = np.ascontiguousarray(stored)
@@ -172,7 +172,7 @@ def named(rank, op):
 
 
 def remotes(op):
-    """The stand-ins for tensors of other ranks that an op writes."""
+    """The tensors of other ranks that an op writes."""
     return op["WriteTensors"][SENDS[op["Type"]]:] if op["Type"] in SENDS else []
 
 

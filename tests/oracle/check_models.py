@@ -35,7 +35,7 @@ from ark_ops import FLOATS, ModelError, STORAGE, narrow
 from ark_ranks import COMMUNICATION
 from compare import TOLERANCE, compare, values
 
-# Beyond these a debug build takes longer than a test may.
+# Larger models take too long for a test in a debug build.
 LARGE_PRODUCTS, LARGE_BYTES = 30e9, 200e6
 
 COARSE_FIRST = ("BF16", "FP16", "FP32")

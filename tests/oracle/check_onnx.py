@@ -56,7 +56,7 @@ def models_of(path):
 def check(path, args, flags):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    # What the model says, not what a rewritten one does.
+    # The original model, without rewriting.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -27,8 +27,8 @@ from check_ranks import sets_of
 
 KINDS = ("plan.json", "cuda_90.plan.json", "rocm_942.plan.json")
 
-# Models whose default plans the checks refuse, and why: they run as plans only.
-REFUSED = {
+# Models whose default plans the checks reject, and why: they run as plans only.
+REJECTED = {
     "all_reduce_sm": "ARK's default channel overwrites what a Send still reads",
     "recv_reduce_send": "the channels of DeviceSync and Send must be pinned by rules",
     "reduce_send": "the channels of DeviceSync and Send must be pinned by rules",
@@ -69,7 +69,7 @@ def check(name, models, irc, large):
     """What was run, its verdict, and a line about it, for each way to run a model."""
     plans = [[path.with_name(path.name.replace("model.json", kind)) for path in models] for kind in KINDS]
     runs = [paths for paths in plans if all(path.exists() for path in paths)]
-    if len(models) > 1 and name not in REFUSED:
+    if len(models) > 1 and name not in REJECTED:
         runs.append(models)
     if not runs:
         return
@@ -91,14 +91,14 @@ def check(name, models, irc, large):
         if trouble:
             yield paths[0].name, "FAILED", trouble
             continue
-        # Plans that irc makes put values that only pass between tasks where others are dead.
+        # irc's plans reuse the memory of dead values for intermediate ones.
         kept = last_written(ranks) if paths is models else expected.keys()
         pick = lambda arrays: {key: array for key, array in arrays.items() if key in kept}
         yield paths[0].name, *verdict(pick(expected), exact, pick(found), types, set())
 
 
 def last_written(ranks):
-    """Names of the buffers that their rank does not read after it last wrote them."""
+    """Names of the buffers that their rank does not read after their last write."""
     names = set()
     for rank in ranks:
         for op in ops_of(rank.model):
@@ -126,13 +126,13 @@ def types_of(ranks):
     for rank in ranks:
         for name, dtype in coarsest_types(rank).items():
             types[prefix(rank, ranks) + name.removeprefix("buffer_")] = dtype
-    # What ranks send each other is as coarse as the coarsest of them.
+    # Data sent between ranks have the precision of the coarsest type.
     coarsest = next((t for t in ("BF16", "FP16") if t in types.values()), None)
     return {name: coarsest or dtype for name, dtype in types.items()} if len(ranks) > 1 else types
 
 
 def run_irc(irc, paths, inputs):
-    """What irc makes of the inputs, or what it says."""
+    """The results of irc, or its error message."""
     with tempfile.TemporaryDirectory() as folder:
         given, found = f"{folder}/inputs.npz", f"{folder}/outputs.npz"
         np.savez(given, **inputs)

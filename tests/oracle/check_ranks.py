@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates models of several ranks together, and checks what must come out by arithmetic alone.
+"""Evaluates models of several ranks together, and checks the results by closed formulas.
 
     check_ranks.py FOLDER ...
 
@@ -93,7 +93,7 @@ def by_rank(arrays):
 
 
 def check(name, paths):
-    """Whether a set holds, and a line about it."""
+    """Whether the results of a set are correct, and a line about it."""
     try:
         ranks = load(paths)
         given = by_rank({key: array.copy() for key, array in prepare(ranks, {}, 1).items()})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates the NPU's layers of a frontend file in int8 with numpy, on values that it draws.
+"""Evaluates the NPU's layers of a frontend file in int8 with numpy, on random values.
 
     npu_frontend.py FRONTEND.json --folder DIR [--seed N] [--twin]
 
@@ -105,7 +105,7 @@ def vector(layer, operands):
         windows = patches(value, layer["pool_size"], layer["stride"], layer["padding"], F(0))
         factor = F(modules["fp32_mul_group"]["mul_group_k_scalar"])
         n, c, r, s, h, w = windows.shape
-        # One after another in single precision, as the accumulator has it.
+        # In sequence in single precision, as in the accumulator.
         value = np.zeros((n, c, h, w), F)
         for row, column in np.ndindex(r, s):
             value = value + windows[:, :, row, column] * factor
@@ -119,7 +119,7 @@ def is_product(layer):
 
 
 def operands_of(layer):
-    """Names of the activations that a layer reads; what else it names is constant."""
+    """Names of the activations that a layer reads; all its other operands are constants."""
     count = 2 if layer["operation"] == "element_wise_add" else 1
     return layer["previous_layer"][:count]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Evaluates the layers of a schedule of several cores with numpy, on values that it draws.
+"""Evaluates the layers of a schedule of several cores with numpy, on random values.
 
     npu_schedule.py SCHEDULE.json[.gz] --folder DIR [--seed N] [--windows WINDOWS.json]
 
@@ -57,7 +57,7 @@ class Layer:
         return int(self.shape[1]), int(self.input[1]), int(self.kernel)
 
     def explains(self, axis, kernel, stride, padding):
-        """Whether windows read what every workload does."""
+        """Whether windows are consistent with the reads of every workload."""
         size = int(self.input[axis])
         if axis not in self.spans:
             pairs = zip(self.boxes, self.reads)
@@ -67,14 +67,14 @@ class Layer:
                    for first, last, low, high in self.spans[axis])
 
     def axis_windows(self, axis):
-        """By kernel, the stride and padding that explain what every workload reads, most evenly."""
+        """By kernel, the stride and padding consistent with the reads of every workload, most even first."""
         size, made = int(self.input[axis]), int(self.shape[axis])
         found = {}
         for kernel in [*range(1, min(size, 16) + 1), *([size] if size > 16 else [])]:
             for stride in range(1, 9):
                 for padding in range(kernel if kernel <= 16 else 1):
                     if self.explains(axis, kernel, stride, padding):
-                        # Padding that is the same on both sides leaves the least over.
+                        # Equal padding on both sides is preferred.
                         over = abs(size + 2 * padding - kernel - (made - 1) * stride)
                         best = (over, stride, padding)
                         found[kernel] = min(found.get(kernel, best), best)
@@ -84,18 +84,18 @@ class Layer:
         """Kernel, stride and padding along rows and along columns."""
         if self.given:
             if not all(self.explains(axis, *self.given[axis - 2]) for axis in (2, 3)):
-                sys.exit(f"windows {self.given} do not explain what workloads read")
+                sys.exit(f"windows {self.given} are not consistent with the reads of workloads")
             return self.given
         h, w = self.axis_windows(2), self.axis_windows(3)
         pairs = [(r, s) for r in h for s in w if self.kernel in (None, r * s)]
         if not pairs:
-            sys.exit("no windows explain what the workloads of a layer read")
+            sys.exit("no windows are consistent with the reads of a layer's workloads")
         r, s = min(pairs, key=lambda pair: (pair[0] != pair[1], h[pair[0]][0] + w[pair[1]][0], pair))
         return (r, *h[r][1:]), (s, *w[s][1:])
 
 
 def windows_of(image, layer, outside):
-    """[N, C, R, S, H, W] windows of [N, C, H, W], with padding as far as they reach."""
+    """[N, C, R, S, H, W] windows of [N, C, H, W], padded as needed."""
     axes = layer.windows()
     spread = [(0, 0), (0, 0)]
     for axis, (kernel, stride, padding) in zip((2, 3), axes):
@@ -112,7 +112,7 @@ def to_int8(value):
 
 
 def operand(layer, values):
-    """What a layer reads, channels of its sources where they belong; those of sums are added."""
+    """The input of a layer: the channels of its sources concatenated, or added for sums."""
     whole = np.zeros([layer.shape[0], *layer.input[1:]], F)
     for name, offset in sorted(layer.sources):
         source = values[name][:, :, : layer.input[2], : layer.input[3]]

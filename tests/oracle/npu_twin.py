@@ -26,7 +26,7 @@ class Twin:
         opset = [helper.make_opsetid("", 17)]
         model = helper.make_model(graph, opset_imports=opset, ir_version=8)
         options = onnxruntime.SessionOptions()
-        # What is written is computed: nothing is fused into integer kernels.
+        # The model is computed as written: nothing is fused into integer kernels.
         level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.graph_optimization_level = level
         options.log_severity_level = 3
@@ -52,7 +52,7 @@ class Twin:
             assert (scale, zero) == (1, 0), "operands of float16 are read as they are"
             return self.node("Cast", [f"x{operand}"], to=TensorProto.FLOAT)
         point = round(zero)
-        assert abs(point - zero) < 1e-2, f"{zero} is no zero point"
+        assert abs(point - zero) < 1e-2, f"{zero} is not a zero point"
         constants = [self.constant(scale), self.constant(point, np.int8)]
         return self.node("DequantizeLinear", [f"x{operand}", *constants])
 
@@ -106,13 +106,13 @@ class Twin:
         else:
             info = layer["quant_info"]
             scale, zero = info["output_scale"], info["output_zero_point"]
-        assert zero == round(zero), f"{zero} is no zero point"
+        assert zero == round(zero), f"{zero} is not a zero point"
         constants = [self.constant(1 / scale), self.constant(round(zero), np.int8)]
         self.nodes.append(helper.make_node("QuantizeLinear", [value, *constants], ["y"]))
 
 
 def steps(expected, found):
-    """By how many steps results differ; of float16, those of the largest value's last place."""
+    """Differences in steps; for float16, in units of the largest value's last place."""
     difference = np.abs(expected.astype(np.float64) - found.astype(np.float64))
     if expected.dtype == np.float16:
         difference = np.floor(difference / np.spacing(np.abs(expected).max()).astype(np.float64))
@@ -120,7 +120,7 @@ def steps(expected, found):
 
 
 def compare(layers, operands_of, inputs, weights, values):
-    """Prints how twins differ; whether none does by more than a step on the same operands."""
+    """Prints the differences; returns whether all are at most one step on the same operands."""
     chain, off, count, most, worst = dict(inputs), 0, 0, 0, None
     for layer in layers:
         twin = Twin(layer, weights.get(layer["name"]))
