@@ -71,13 +71,13 @@ pub(crate) fn pinned(
     dtype: DataType,
     wanted: KernelRequest,
 ) -> Result<MatmulKernel, String> {
-    let fits = |kernel: &MatmulKernel| wanted.fits(asked(kernel));
+    let fits = |kernel: &MatmulKernel| wanted.fits(request_of(kernel));
     if let Some(kernel) = of(architecture, dtype).into_iter().find(fits) {
         return Ok(kernel);
     }
     // Where not every kernel is known, a complete config may name one that is not in the table.
     let whole = wanted.whole().filter(|_| is_open(architecture));
-    whole.ok_or_else(|| other(architecture, dtype, wanted))
+    whole.ok_or_else(|| no_match(architecture, dtype, wanted))
 }
 
 /// Whether an architecture may have kernels that are not in the table.
@@ -86,7 +86,7 @@ fn is_open(architecture: Architecture) -> bool {
     matches!(architecture, Any | Cuda | Rocm | Rocm90a | Rocm942)
 }
 
-fn asked(kernel: &MatmulKernel) -> KernelRequest {
+fn request_of(kernel: &MatmulKernel) -> KernelRequest {
     KernelRequest {
         tile: Some([kernel.m, kernel.n, kernel.k]),
         warps: Some(kernel.warps),
@@ -95,18 +95,22 @@ fn asked(kernel: &MatmulKernel) -> KernelRequest {
 }
 
 /// The message when no kernel meets the requirements: it lists those that exist.
-pub(crate) fn other(architecture: Architecture, dtype: DataType, wanted: KernelRequest) -> String {
+pub(crate) fn no_match(
+    architecture: Architecture,
+    dtype: DataType,
+    wanted: KernelRequest,
+) -> String {
     let kernels = of(architecture, dtype);
     if kernels.is_empty() {
-        return none(architecture, dtype);
+        return no_kernel(architecture, dtype);
     }
-    let tile = wanted.tile.map(|tile| format!(" for the tile {}", shown(tile)));
+    let tile = wanted.tile.map(|tile| format!(" for the tile {}", tile_text(tile)));
     let warps = wanted.warps.map(|warps| format!("{warps} warps"));
     let sram = wanted.sram.map(|sram| format!("{sram} bytes"));
     let needs: Vec<String> = [warps, sram].into_iter().flatten().collect();
     let with = if needs.is_empty() { "" } else { " with " };
     let one = |kernel: &MatmulKernel| {
-        let tile = shown([kernel.m, kernel.n, kernel.k]);
+        let tile = tile_text([kernel.m, kernel.n, kernel.k]);
         format!("{tile} ({} warps, {} bytes)", kernel.warps, kernel.sram)
     };
     let known: Vec<String> = kernels.iter().map(one).collect();
@@ -124,7 +128,7 @@ pub(crate) fn other(architecture: Architecture, dtype: DataType, wanted: KernelR
 }
 
 /// The message when an architecture has no kernel for products of a type.
-pub(crate) fn none(architecture: Architecture, dtype: DataType) -> String {
+pub(crate) fn no_kernel(architecture: Architecture, dtype: DataType) -> String {
     let name = architecture.name();
     let help = match dtype.is_float() {
         true => "ARK has them for CUDA_80 and ROCM_942",
@@ -134,9 +138,9 @@ pub(crate) fn none(architecture: Architecture, dtype: DataType) -> String {
 }
 
 /// The message when no tile divides a product: the extents to pad it to.
-pub(crate) fn undivided(architecture: Architecture, dtype: DataType, size: [i64; 3]) -> String {
+pub(crate) fn no_tile(architecture: Architecture, dtype: DataType, size: [i64; 3]) -> String {
     let options = nearest(&of(architecture, dtype), size);
-    let option = |(tile, [m, n, k]): &Padded| format!("M={m} N={n} K={k} for {}", shown(*tile));
+    let option = |(tile, [m, n, k]): &Padded| format!("M={m} N={n} K={k} for {}", tile_text(*tile));
     let options: Vec<String> = options.iter().map(option).collect();
     let [m, n, k] = size;
     format!(
@@ -169,6 +173,6 @@ fn nearest(kernels: &[MatmulKernel], size: [i64; 3]) -> Vec<Padded> {
     least
 }
 
-fn shown([m, n, k]: [i64; 3]) -> String {
+fn tile_text([m, n, k]: [i64; 3]) -> String {
     format!("{m}x{n}x{k}")
 }

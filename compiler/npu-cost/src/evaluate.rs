@@ -238,7 +238,7 @@ impl Walk<'_, '_> {
         let below = if level == Level::Root { Level::Segment } else { Level::Inner };
         // Weights of a segment that runs once need not stay: they are loaded with the layer's inputs.
         let passing = level == Level::Segment && groups == 1;
-        let mut sum = NodeCost::nothing();
+        let mut sum = NodeCost::empty();
         let (mut first, mut last) = (None, None);
         for child in &cut.children {
             let done = self.node(child, cores.clone(), below)?;
@@ -315,7 +315,7 @@ impl Walk<'_, '_> {
             let message = format!("{count} cores cannot be divided evenly among {parts} children");
             return Err(error("cost-no-cores", message));
         };
-        let mut sum = NodeCost::nothing();
+        let mut sum = NodeCost::empty();
         for (child, cores) in children.iter().zip(shared) {
             let done = self.node(child, cores, Level::Inner)?;
             sum.add(&done);
@@ -360,7 +360,7 @@ impl ChildUsage {
 }
 
 impl NodeCost {
-    fn nothing() -> Self {
+    fn empty() -> Self {
         Self {
             latency: 0,
             energy: 0.0,

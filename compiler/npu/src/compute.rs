@@ -93,7 +93,7 @@ struct Work<'v, 's> {
 }
 
 impl Work<'_, '_> {
-    fn lacks(&self, module: &str) -> Box<FileDiagnostic> {
+    fn missing_module(&self, module: &str) -> Box<FileDiagnostic> {
         let message = format!("the layer has no module `{module}`");
         layer_error("emit-frontend", (&self.layer.name, "module_list"), message)
     }
@@ -394,8 +394,8 @@ impl Work<'_, '_> {
     }
 
     fn vector_configs(&self, tile: &Tile, operation: &Operation) -> Result<Vec<Op>> {
-        let before = self.group("pre_cal").ok_or_else(|| self.lacks("pre_cal"))?;
-        let after = self.group("post_cal").ok_or_else(|| self.lacks("post_cal"))?;
+        let before = self.group("pre_cal").ok_or_else(|| self.missing_module("pre_cal"))?;
+        let after = self.group("post_cal").ok_or_else(|| self.missing_module("post_cal"))?;
         let factor =
             self.group("fp32_mul_group").and_then(|group| group.mul_group_k_scalar.as_ref());
         let or =

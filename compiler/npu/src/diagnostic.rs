@@ -40,7 +40,7 @@ pub fn word(value: i64, path: &str) -> Result<u32> {
 
 /// The same for a quantity of a layer, at a key.
 pub fn layer_word(value: i64, place: (&str, &str)) -> Result<u32> {
-    u32::try_from(value).map_err(|_| layer_error("emit-range", place, beyond(value)))
+    u32::try_from(value).map_err(|_| layer_error("emit-range", place, range_message(value)))
 }
 
 /// Converts quantities to unsigned 32-bit fields of an instruction.
@@ -58,9 +58,9 @@ pub fn signed(value: i64, path: &str) -> Result<i32> {
 }
 
 fn too_large(value: i64, path: &str) -> Box<FileDiagnostic> {
-    error("emit-range", path, beyond(value))
+    error("emit-range", path, range_message(value))
 }
 
-fn beyond(value: i64) -> String {
+fn range_message(value: i64) -> String {
     format!("{value} does not fit into an instruction")
 }

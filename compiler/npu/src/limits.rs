@@ -64,7 +64,7 @@ fn is_small(workload: &Workload) -> bool {
 
 fn is_small_extent(extent: &Extent) -> bool {
     let in_range = |(low, high): (i64, i64)| 0 <= low && high <= COORDINATE;
-    extent.is_sound() && extent.axes().all(in_range) && extent.volume() <= VOLUME
+    extent.is_valid() && extent.axes().all(in_range) && extent.volume() <= VOLUME
 }
 
 fn is_small_shape(shape: &[i64]) -> bool {

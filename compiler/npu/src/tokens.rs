@@ -85,7 +85,7 @@ fn effects(code: &[IssuedInstruction], path: &str) -> Result<Vec<Effect>> {
         registers.write(instruction).map_err(|why| rejected(why.into()))?;
         let mut effect = Effect::default();
         let touched = accesses(&registers, &instruction.op);
-        for access in touched.map_err(|trouble| rejected(format!("{trouble:?}")))? {
+        for access in touched.map_err(|why| rejected(format!("{why:?}")))? {
             effect.is_dram |= matches!(access.space, Space::Dram(_));
             let (start, end) = (access.area.start, access.area.end());
             let bytes = Bytes { space: access.space, start, end };
@@ -250,7 +250,7 @@ fn all(code: &[IssuedInstruction], waits: &[LastByStream]) -> Vec<(usize, usize)
             if giver == engine && !matches!(engine, Engine::Pe | Engine::Vp) {
                 continue;
             }
-            // The first instruction of every engine waits for the first table, unless it follows another wait.
+            // The first instruction of an engine waits for the table, unless it follows another wait.
             let follows = matches!(engine, Engine::St | Engine::Dt);
             if giver == Engine::Ct && *from < first_table && (!is_first || follows) {
                 continue;

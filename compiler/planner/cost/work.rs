@@ -126,7 +126,7 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
             let tile: i64 =
                 (0..4).map(|dim| grid.tile[dim].min(four(&result.shape)[dim])).product();
             let vector = match family {
-                Family::Transposition => gathered(grid.tile[3]),
+                Family::Transposition => loads_in_flight(grid.tile[3]),
                 _ => lanes_of(row_bytes(&grid, result), result),
             };
             work.rounds = (tile as f64 / (threads * vector)).ceil();
@@ -136,7 +136,7 @@ fn op_work(plan_op: &PlanOp, tasks: i64, warps: i64, machine: &Machine) -> OpWor
 }
 
 /// Elements that a thread of a transposition loads before it waits for any of them.
-fn gathered(width: i64) -> f64 {
+fn loads_in_flight(width: i64) -> f64 {
     [8, 4, 2].into_iter().find(|count| width % count == 0).unwrap_or(1) as f64
 }
 

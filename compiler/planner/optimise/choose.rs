@@ -15,7 +15,7 @@ use irc_ark_format::{
 };
 
 /// Maximum number of drafts of a step that are chosen for together.
-const MOST: usize = 64;
+const MAX_DRAFTS: usize = 64;
 
 /// Number of rounds over the kinds of draft of a step.
 const ROUNDS: usize = 2;
@@ -33,7 +33,7 @@ struct Class {
 
 /// Chooses the variants for every step.
 pub fn choose(drafts: &mut [Draft], steps: &[Step], setting: &Setting<'_>) {
-    for step in steps.iter().filter(|step| step.len() <= MOST) {
+    for step in steps.iter().filter(|step| step.len() <= MAX_DRAFTS) {
         let (mut classes, fixed) = classes(drafts, step, setting);
         for _ in 0..ROUNDS {
             for class in 0..classes.len() {

@@ -90,7 +90,7 @@ pub fn matmuls(op: &Op, target: &Target) -> Result<Vec<PlanOp>, String> {
     let dtype = op.reads[0].dtype;
     let kernels = kernels::of(architecture, dtype);
     if kernels.is_empty() {
-        return Err(kernels::none(architecture, dtype));
+        return Err(kernels::no_kernel(architecture, dtype));
     }
     let size = size(op);
     let divides = |kernel: &MatmulKernel| {
@@ -101,7 +101,7 @@ pub fn matmuls(op: &Op, target: &Target) -> Result<Vec<PlanOp>, String> {
         found.push(dividing(size, dtype));
     }
     if found.is_empty() {
-        return Err(kernels::undivided(architecture, dtype, [size.m, size.n, size.k]));
+        return Err(kernels::no_tile(architecture, dtype, [size.m, size.n, size.k]));
     }
     Ok(found.into_iter().map(|kernel| matmul(op, kernel)).collect())
 }
@@ -124,7 +124,7 @@ pub fn pinned_matmuls(op: &Op, target: &Target, pinned: &Config) -> Result<Vec<P
     let mut found = matmuls(op, target)?;
     found.retain(|found| wanted.fits(kernels::KernelRequest::of(&found.config)));
     match found.is_empty() {
-        true => Err(kernels::other(architecture, dtype, wanted)),
+        true => Err(kernels::no_match(architecture, dtype, wanted)),
         false => Ok(found),
     }
 }

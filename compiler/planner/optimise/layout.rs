@@ -24,7 +24,7 @@ impl Layout {
         let tensors = || ops.iter().flat_map(|(_, op)| op.tensors());
         let first_id = tensors().map(|tensor| tensor.buffer.id + 1).max().unwrap_or(0);
         let local = tensors().filter(|tensor| tensor.buffer.rank < 0);
-        let hidden = hidden(ops);
+        let hidden = hidden_buffers(ops);
         let mut pooled = buffer_bytes(local);
         pooled.retain(|id, _| hidden.contains(id));
         Self { pooled, first_id }
@@ -40,7 +40,7 @@ struct BufferUses {
 
 /// Buffers whose every byte is written before it is read and read after it is last written, and
 /// that no `Noop` preserves and no other rank sees: the user of the plan cannot observe where they are.
-fn hidden(ops: &[(usize, Op)]) -> BTreeSet<u64> {
+fn hidden_buffers(ops: &[(usize, Op)]) -> BTreeSet<u64> {
     let mut seen: BTreeMap<u64, BufferUses> = BTreeMap::new();
     for (_, op) in ops {
         for tensor in op.tensors() {

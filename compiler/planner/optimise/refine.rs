@@ -16,8 +16,8 @@ pub(super) fn refine(grouping: &mut Grouping<'_>, waits: &[Vec<usize>]) {
         while move_tail(grouping, slot, &users) {}
     }
     // Moves only add dependencies; those that no longer exist are removed here.
-    let is_sound = grouping.follow(waits);
-    assert!(is_sound, "a draft depends on itself");
+    let is_valid = grouping.follow(waits);
+    assert!(is_valid, "a draft depends on itself");
 }
 
 /// Moves the last op of a draft; returns whether it did.

@@ -14,7 +14,7 @@ pub type Step = Vec<usize>;
 /// of the longest chain of drafts, which is the minimum. Drafts of `Noop` only, which run nothing,
 /// are in no step.
 pub fn steps(drafts: &Drafts) -> Vec<Step> {
-    listed(drafts, &levels(drafts))
+    by_level(drafts, &levels(drafts))
 }
 
 /// As many steps, but drafts run as late as their users allow, unless that lengthens the live ranges
@@ -49,7 +49,7 @@ pub fn late(drafts: &Drafts, layout: &Layout) -> Vec<Step> {
             }
         }
     }
-    listed(drafts, &levels)
+    by_level(drafts, &levels)
 }
 
 /// Intermediate buffers that a draft reads from others, and those that it writes.
@@ -86,7 +86,7 @@ fn levels(drafts: &Drafts) -> Vec<usize> {
 }
 
 /// The drafts of each step, without those that run nothing.
-fn listed(drafts: &Drafts, levels: &[usize]) -> Vec<Step> {
+fn by_level(drafts: &Drafts, levels: &[usize]) -> Vec<Step> {
     let mut steps: Vec<Step> = vec![];
     for index in drafts.order().into_iter().filter(|index| !is_idle(drafts, *index)) {
         if steps.len() <= levels[index] {

@@ -39,7 +39,7 @@ pub(super) fn check_key(key: &str, kinds: &[OpKind]) -> Option<Diagnostic> {
 pub(super) fn check_value(key: &str, value: &ConfigValue, kinds: &[OpKind]) -> Option<Diagnostic> {
     let wrong = |kind: &OpKind| Some((*kind, expected_config(*kind, key, value)?));
     let (kind, expected) = kinds.iter().find_map(wrong)?;
-    let message = format!("`{key}` of {kind}: expected {expected}, found {}", shown(value));
+    let message = format!("`{key}` of {kind}: expected {expected}, found {}", value_text(value));
     Some(Diagnostic::error("rules-value", message))
 }
 
@@ -60,7 +60,7 @@ fn names(kinds: &[OpKind]) -> String {
     names.join(", ")
 }
 
-fn shown(value: &ConfigValue) -> String {
+fn value_text(value: &ConfigValue) -> String {
     match value {
         ConfigValue::Bool(value) => value.to_string(),
         ConfigValue::Int(value) => value.to_string(),

@@ -193,13 +193,13 @@ fn config(
 }
 
 fn config_value(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<ConfigValue> {
-    const LEAST: i32 = i32::MIN;
+    const MIN: i32 = i32::MIN;
     match &node.value {
         Value::Bool(value) => Some(ConfigValue::Bool(*value)),
         Value::String(text) => Some(ConfigValue::Text(text.to_string())),
-        Value::Number(_) => integer(r, node, at, LEAST).map(ConfigValue::Int),
+        Value::Number(_) => integer(r, node, at, MIN).map(ConfigValue::Int),
         Value::Array(_) => {
-            r.list(node, at, |r, node, at| integer(r, node, at, LEAST)).map(ConfigValue::Ints)
+            r.list(node, at, |r, node, at| integer(r, node, at, MIN)).map(ConfigValue::Ints)
         }
         Value::Null | Value::Object(_) => {
             r.wrong_type("a boolean, integer, string or array of integers", node, at);

@@ -32,7 +32,7 @@ fn planned(model: &Model, architecture: Architecture, what: &str) -> Option<Plan
     }
 }
 
-fn faults(ours: &Estimate, arks: &Estimate, product_tasks: i64) -> Vec<String> {
+fn errors(ours: &Estimate, arks: &Estimate, product_tasks: i64) -> Vec<String> {
     let counts = [
         ("groups", ours.groups.len() as f64, arks.groups.len() as f64),
         ("barriers", ours.barriers as f64, arks.barriers as f64),
@@ -64,9 +64,9 @@ fn plans_are_no_worse_than_arks() {
         let stem = file.split('.').next().unwrap_or(&file);
         let model = read_model(&path.with_file_name(format!("{stem}.model.json")));
         let Some(ours) = planned(&model, arks.architecture, &file) else { continue };
-        let faults = faults(&estimate(&ours), &estimate(&arks), product_tasks(&ours));
-        if !faults.is_empty() {
-            wrong.push(format!("{file}: {}", faults.join(", ")));
+        let errors = errors(&estimate(&ours), &estimate(&arks), product_tasks(&ours));
+        if !errors.is_empty() {
+            wrong.push(format!("{file}: {}", errors.join(", ")));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

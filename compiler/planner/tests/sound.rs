@@ -227,7 +227,7 @@ fn assert_interface(path: &Path, model: &Model, plan: &Plan) {
     }
 }
 
-fn assert_sound(path: &Path, model: &Model, planned: &Planned) {
+fn assert_valid(path: &Path, model: &Model, planned: &Planned) {
     let found = plan::check(&planned.plan);
     assert!(found.iter().all(|diagnostic| !diagnostic.is_error()), "{}: {found:?}", path.display());
     let found = plan::check_model(&planned.plan, model);
@@ -246,7 +246,7 @@ fn plans_for_every_architecture() {
         let model = read_model(&path);
         for architecture in Architecture::ALL {
             if let Some(planned) = planned(&model, architecture, None) {
-                assert_sound(&path, &model, &planned);
+                assert_valid(&path, &model, &planned);
             }
         }
     }
@@ -259,7 +259,7 @@ fn plans_for_any_number_of_processors() {
         for processors in [1, 2, 7, 64, 107] {
             if let Some(planned) = planned(&model, Architecture::Cuda80, Some(processors)) {
                 assert!(planned.plan.num_processors <= processors);
-                assert_sound(&path, &model, &planned);
+                assert_valid(&path, &model, &planned);
             }
         }
     }

@@ -114,7 +114,10 @@ impl Function {
                 let tap = [Scalar::Loop(4), Scalar::Loop(5)];
                 let body = element(window, *image, tap, lowest, |element| element);
                 let over = window.kernel.map(Dim::Known);
-                b.compute(Compute::reduce(made(window, *image), Combine::Max, over, body), &[x])
+                b.compute(
+                    Compute::reduce(pooled_dims(window, *image), Combine::Max, over, body),
+                    &[x],
+                )
             }
             Self::Average { window, image, factor } => {
                 let x = b.reshape(x, &image.map(Dim::Known))?;
@@ -127,7 +130,7 @@ impl Function {
                 let factor = Scalar::float(f64::from(*factor), DType::F32);
                 let zero = Scalar::float(0.0, DType::F32);
                 let body = element(window, *image, tap, zero, |element| element * factor);
-                let mut dims = made(window, *image).to_vec();
+                let mut dims = pooled_dims(window, *image).to_vec();
                 dims.push(Dim::Known(window.kernel[0] * window.kernel[1]));
                 let terms = b.compute(Compute::map(dims, body), &[x])?;
                 b.op(Op::SequentialSum { axis: 4 }, &[terms])
@@ -137,7 +140,7 @@ impl Function {
 }
 
 /// The extents of a pooled image.
-fn made(window: &Window, [images, channels, ..]: [i64; 4]) -> [Dim; 4] {
+fn pooled_dims(window: &Window, [images, channels, ..]: [i64; 4]) -> [Dim; 4] {
     [images, channels, window.count[0], window.count[1]].map(Dim::Known)
 }
 

@@ -104,7 +104,7 @@ impl<'a> Context<'a> {
     }
 
     /// Whether an output is used.
-    pub fn wants(&self, output: usize) -> bool {
+    pub fn is_used(&self, output: usize) -> bool {
         self.node.outputs.get(output).is_some_and(|name| !name.is_empty())
     }
 

@@ -261,7 +261,7 @@ impl<'a> Work<'a> {
             second,
             passed: [weights_passed, inputs_passed],
         };
-        counts.is_sound().then_some(counts)
+        counts.is_valid().then_some(counts)
     }
 
     fn rounds(&self, tile: &Tile, order: Order) -> Rounds {
@@ -402,7 +402,7 @@ fn moved(memory: Memory, [read, written]: [i64; 2]) -> impl Iterator<Item = f64>
 }
 
 impl Counts {
-    fn is_sound(&self) -> bool {
+    fn is_valid(&self) -> bool {
         let pairs = [self.inputs, self.weights, self.sums, self.passed, [self.global, self.second]];
         pairs.as_flattened().iter().all(|count| *count >= 0)
     }

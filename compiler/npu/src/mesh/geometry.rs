@@ -79,8 +79,8 @@ pub fn kernel(spans: &[Vec<Span>; 2], elements: Option<i64>) -> Option<[Windows;
         .flatten()
         .find(|(a, b)| a * b == elements && *a >= h.kernel && *b >= w.kernel)?;
     let found = [stretched(h, kernel_h), stretched(w, kernel_w)];
-    let is_sound = [0, 1].iter().all(|axis| explains(&found[*axis], &spans[*axis]));
-    is_sound.then_some(found)
+    let is_valid = [0, 1].iter().all(|axis| explains(&found[*axis], &spans[*axis]));
+    is_valid.then_some(found)
 }
 
 /// A longer window that extends as far as possible into the padding on either side.

@@ -143,8 +143,8 @@ impl Shape {
         let area = windows[0].kernel * windows[1].kernel;
         let c = elements / area;
         let divides = |part: i64, whole: i64| part > 0 && whole % part == 0;
-        let is_sound = divides(area, elements) && divides(c, self.channels);
-        if is_sound && divides(self.channels / c, self.k) {
+        let is_valid = divides(area, elements) && divides(c, self.channels);
+        if is_valid && divides(self.channels / c, self.k) {
             return Ok((windows, self.k / (self.channels / c), c));
         }
         let message = format!(

@@ -57,7 +57,7 @@ fn batch(cx: &mut Context<'_>) -> Lowered {
 fn is_training(cx: &Context<'_>) -> Result<bool, LowerError> {
     Ok(match cx.version {
         ..7 => cx.int_or("is_test", 0)? == 0 && cx.output_count() > 1,
-        7..14 => (1..5).any(|output| cx.wants(output)),
+        7..14 => (1..5).any(|output| cx.is_used(output)),
         _ => cx.int_or("training_mode", 0)? != 0,
     })
 }

@@ -96,7 +96,7 @@ fn max_pool(cx: &mut Context<'_>) -> Lowered {
     let pool = Pool::of(cx, x)?;
     let lowest = lowest(cx.dtype(pool.x));
     let highest = pool.reduce(cx.b, Combine::Max, lowest, |element| element)?;
-    if !cx.wants(1) {
+    if !cx.is_used(1) {
         return Ok(vec![highest]);
     }
     let by_columns = cx.int_or("storage_order", 0)? != 0;
