@@ -43,12 +43,32 @@ const RULES: &[Rule] = &[
     Rule {
         pattern: r"\b(enum|struct|type) (Drawn|Held|Kept|Made|Placed|Said|Seen|Taken|Told|Wanted)\b",
         instead: "a noun of the field",
+        allowed: &["compiler/codegen", "compiler/fusion", "compiler/lowering", "compiler/session"],
+    },
+    Rule {
+        pattern: r"\bconst (MOST|LONGEST|LEAST)\b",
+        instead: "MAX, MIN, or MAX_ and what it limits",
+        allowed: &["runtime"],
+    },
+    Rule {
+        pattern: r"(?i)\b(\w*_)?refus(e|es|ed|al|als)(_\w*)?\b",
+        instead: "reject",
         allowed: &[
-            "compiler/codegen",
-            "compiler/fusion",
+            "compiler/archive",
+            "compiler/kernel",
             "compiler/lowering",
+            "compiler/passes",
             "compiler/session",
-            "dialects",
+            "compiler/tests",
+            "dialects/tl",
+            "docs/runtime.md",
+            "formats/ark",
+            "formats/mlf/tests/data",
+            "fuzz",
+            "lit_tests",
+            "runtime",
+            "tests/clients",
+            "tools",
         ],
     },
     Rule {
@@ -70,6 +90,35 @@ const RULES: &[Rule] = &[
             "tests",
         ],
     },
+    Rule {
+        pattern: r"\b(is|are|was|were|be) told\b",
+        instead: "reported, stated or known",
+        allowed: &[
+            "compiler/archive",
+            "compiler/codegen",
+            "compiler/lowering",
+            "compiler/tests",
+            "dialects/tl",
+            "formats/ark",
+            "lit_tests",
+            "runtime",
+            "tools",
+        ],
+    },
+    Rule {
+        pattern: r"\b[Aa] sound (archive|document|file|graph|listing|model|package|plan|schedule|tree)\b",
+        instead: "valid",
+        allowed: &["formats/ark", "fuzz", "lit_tests", "runtime"],
+    },
+    Rule {
+        pattern: r"\bwithout a word\b",
+        instead: "without a diagnostic",
+        allowed: &["formats/ark", "fuzz"],
+    },
+    Rule { pattern: r"\bgo together\b", instead: "match", allowed: &["lit_tests", "tools"] },
+    rule(r"\b(at one remove|if need be)\b", "plain words"),
+    rule(r"\bmakes? no sense\b", "is invalid"),
+    rule(r"\bbehind one another\b", "concatenated, or one after another"),
 ];
 
 /// Files that list retired words.
