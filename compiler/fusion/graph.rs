@@ -5,7 +5,7 @@
 //! decisions back.
 use irc_dialects::tl;
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read};
-use irc_tl::{Op, TensorType};
+use irc_tl::{Family, Op, TensorType};
 use std::collections::BTreeMap;
 
 /// Index of a value of a [`Graph`].
@@ -89,8 +89,8 @@ impl Graph {
 }
 
 /// Whether an op is free: it renames the bytes of its operand.
-pub const fn is_view(op: &Op) -> bool {
-    matches!(op, Op::Reshape { .. } | Op::Bitcast { .. })
+pub fn is_view(op: &Op) -> bool {
+    op.family() == Family::View
 }
 
 /// A [`Graph`] with the ops and values of the function it was read from.

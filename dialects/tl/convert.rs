@@ -4,7 +4,7 @@ use irc_mlir::{
     Attribute, Context, Location, OpSpec, Operation, OperationLike, OperationRef, Type, Value,
     ValueLike, attr, read, string_value, ty,
 };
-use irc_tl::{Algorithm, AttributeKind, Attributes, Op, Presence, Row, TensorType};
+use irc_tl::{Algorithm, AttributeKind, Attributes, Family, Op, Presence, Row, TensorType};
 
 /// The op that a `tl` operation is. Its operands are in the order of [`Op`]'s own. Operations of
 /// several results are an [`Algorithm`]: see [`algorithm_of`].
@@ -23,6 +23,13 @@ pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
         }
     }
     row.read(&Attributes::new(values, &|| type_of(result_of(op)?)))
+}
+
+/// Whether an op only renames the bytes of its operand, as its row says.
+pub fn is_view(op: &OperationRef<'_, '_>) -> bool {
+    let name = read::op_name(op);
+    let row = name.strip_prefix("tl.").and_then(Row::named);
+    row.is_some_and(|row| row.family == Family::View)
 }
 
 /// The value of an attribute, of its kind.

@@ -5,7 +5,7 @@ mod types;
 mod verify;
 
 pub use convert::{
-    algorithm_of, build, build_algorithm, op_of, operand_types, symbolic_operand_types,
+    algorithm_of, build, build_algorithm, is_view, op_of, operand_types, symbolic_operand_types,
 };
 pub use types::{
     dtype_of, dtype_to_mlir, tensor_type_of, tensor_type_to_mlir, type_of, type_to_mlir,

@@ -1,6 +1,6 @@
 //! Checks of `tl` ops that their definition cannot say.
 use super::{
-    AFTER, CONSTANT, GROUP, KINDS, LAUNCH, PROGRAM, YIELD, algorithm_of, op_of,
+    AFTER, CONSTANT, GROUP, KINDS, LAUNCH, PROGRAM, YIELD, algorithm_of, is_view, op_of,
     symbolic_operand_types, tensor_type_of, type_of,
 };
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
@@ -50,7 +50,7 @@ fn verify_compute(op: OperationRef<'_, '_>) -> Result<(), String> {
         return same_results(&expected, &results);
     }
     let known = operands.iter().chain(&results).all(|ty| ty.known().is_some());
-    if !known && is_view(op) {
+    if !known && is_view(&op) {
         return verify_view(op, &operands[0], &results[0]);
     }
     let expected = op_of(op)?.infer_symbolic(&operands).map_err(|error| error.message)?;
@@ -62,11 +62,6 @@ fn same_results(expected: &[irc_tl::Type], found: &[irc_tl::Type]) -> Result<(),
         None => Ok(()),
         Some((expected, found)) => Err(format!("result: expected {expected}, found {found}")),
     }
-}
-
-/// Whether the op renames the bytes of its operand.
-fn is_view(op: OperationRef<'_, '_>) -> bool {
-    matches!(read::op_name(&op).as_str(), "tl.reshape" | "tl.bitcast")
 }
 
 /// A view of sizes that depend on symbols: whether they fit may not be known before the program runs.

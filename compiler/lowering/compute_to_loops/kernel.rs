@@ -139,7 +139,7 @@ impl<'c> Reader<'c> {
         let operands = self.operands(op)?;
         let types = op.results().map(|result| tl::type_of(result.r#type()));
         let types = types.collect::<Result<Vec<_>, _>>()?;
-        if matches!(read::op_name(&op).as_str(), "tl.bitcast" | "tl.reshape") {
+        if tl::is_view(&op) {
             return self.view(op, operands[0], types);
         }
         let operand_types: Vec<Type> =

@@ -26,7 +26,7 @@ enum Work {
 
 impl Work {
     fn of(op: OperationRef<'_, '_>) -> Option<Self> {
-        if matches!(read::op_name(&op).as_str(), "tl.reshape" | "tl.bitcast") {
+        if tl::is_view(&op) {
             return Some(Self::View);
         }
         match tl::algorithm_of(op).ok()? {

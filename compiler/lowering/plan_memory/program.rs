@@ -208,7 +208,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
             tl::LAUNCH => {
                 Step::Launch { callee: symbol("callee")?, operands, results, sizes: sizes_of(op)? }
             }
-            "tl.reshape" | "tl.bitcast" | tl::AFTER => {
+            name if name == tl::AFTER || tl::is_view(&op) => {
                 Step::View { from: operands[0], to: results[0], after: operands[1..].to_vec() }
             }
             tl::CONSTANT => {

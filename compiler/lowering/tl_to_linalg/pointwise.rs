@@ -20,16 +20,7 @@ pub fn lower<'c: 'a, 'a>(
     element: Element<'c>,
 ) -> Result<Held<'c, 'a>, String> {
     let own = tl::op_of(op)?;
-    let elementwise = matches!(
-        own,
-        Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Select
-            | Op::Cast { .. }
-            | Op::Broadcast { .. }
-    );
-    if !elementwise {
+    if !own.is_elementwise() {
         return Err("has no lowering to linalg".to_owned());
     }
     Ok(map(emitter, operands, shape, element, |scope, scalars| {
