@@ -9,11 +9,13 @@
 mod carry;
 mod contain;
 mod files;
+mod flow;
 mod form;
 mod input;
 mod locate;
 mod proto;
 mod read;
+mod rules;
 mod schema;
 
 pub mod library;

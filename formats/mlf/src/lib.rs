@@ -21,6 +21,7 @@ pub mod graph;
 mod json;
 pub mod library;
 pub mod metadata;
+mod offset;
 mod package;
 pub mod params;
 mod report;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 
-use crate::report::at_byte;
+use crate::offset::at_byte;
 use crate::types::{Code, DataType, MAX_RANK, Type};
 use irc_diag::clip;
 

@@ -4,14 +4,6 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 
 use crate::archive::Archive;
 
-/// Start of the note that locates a diagnostic in binary data.
-const AT_BYTE: &str = "at byte ";
-
-/// Gives a diagnostic its location in binary data.
-pub(crate) fn at_byte(diagnostic: Diagnostic, offset: usize) -> Diagnostic {
-    diagnostic.with_note(format!("{AT_BYTE}{offset}"))
-}
-
 /// The diagnostics of one file: the archive itself, or a member.
 #[derive(Clone, Debug)]
 pub struct Diagnostics {

@@ -1,8 +1,8 @@
 //! Types of instruction fields: reading, printing and encoding.
 
-use crate::binary::{Bytes, Error};
+use crate::bytes::{Bytes, Error};
 use crate::enums::{Named, name_of, of_number};
-use crate::listing::{BoxedDiagnostic, Spanned, Value, error};
+use crate::value::{BoxedDiagnostic, Spanned, Value, error};
 use crate::{Engine, Engines, Number};
 
 /// A type that a field may have.

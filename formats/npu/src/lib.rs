@@ -18,7 +18,9 @@
 pub mod access;
 pub mod area;
 pub mod binary;
+mod bytes;
 mod compare;
+mod dict;
 mod engine;
 pub mod enums;
 mod field;
@@ -28,7 +30,7 @@ mod number;
 pub mod op;
 mod program;
 pub mod registers;
-
+mod value;
 pub mod verify;
 
 pub use compare::{compare, same};

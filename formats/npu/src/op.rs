@@ -4,13 +4,14 @@
 //! follow from it. Addresses are in bytes; in WL0 in units of 64 bytes. Fields that the
 //! published programs never vary are preserved.
 
-use crate::binary::{Bytes, Error};
+use crate::bytes::{Bytes, Error};
+use crate::dict::Dict;
 use crate::enums::{
     Accd, ActMode, Cmpd, Cmps, DataFmt, DataSign, Float2Fixed, Mg0s, Qsmd, Sg0m, Sg1m, Summ, Swrs,
     Treed, XCutMode, YCutMode,
 };
 use crate::field::Field;
-use crate::listing::{BoxedDiagnostic, Dict, Spanned, Value};
+use crate::value::{BoxedDiagnostic, Spanned, Value};
 use crate::{Engine, Number};
 
 #[macro_use]

@@ -6,6 +6,7 @@
 
 pub mod code;
 mod comm;
+mod deal;
 mod error;
 mod kernels;
 mod layout;
@@ -15,6 +16,7 @@ mod memory;
 pub mod mpi;
 mod race;
 mod rank;
+mod script;
 mod task;
 mod trace;
 

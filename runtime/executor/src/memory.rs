@@ -7,8 +7,10 @@ use std::sync::atomic::AtomicU64;
 use irc_tensor::{DType, Tensor, TensorType};
 
 use crate::Error;
-use crate::comm::Run;
 use crate::layout::{Layout, buffer_name, host_type};
+
+/// A range of bytes: the first and their number.
+pub(crate) type Run = (u64, u64);
 
 /// The contents of every buffer of a rank.
 pub struct Memory {

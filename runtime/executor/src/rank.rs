@@ -10,8 +10,8 @@ use crate::code::PlanCode;
 use crate::comm::manifest::Manifest;
 use crate::kernels::Kernels;
 use crate::layout::Layout;
-use crate::machine::script::{Entry, script};
 use crate::memory::Memory;
+use crate::script::{Entry, script};
 use crate::task::{Task, tasks};
 use crate::{Error, task};
 

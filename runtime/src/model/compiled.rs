@@ -1,5 +1,5 @@
 //! The context of a library of `irc compile`.
-use super::{ModelError, arena::Arena, context::ContextOptions, graph::arena};
+use super::{ModelError, arena::Arena, graph::arena, options::ContextOptions};
 use crate::{Host, Interface, Library, Port, RunError};
 use irc_tensor::{Tensor, TensorType};
 use std::{ffi::c_void, sync::Arc};

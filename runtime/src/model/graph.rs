@@ -2,7 +2,7 @@
 use super::{
     GraphModel, ModelError,
     arena::{Arena, machine_bytes},
-    context::ContextOptions,
+    options::ContextOptions,
     packed::{self, Function, Value},
     plan::{Action, Plan, ValueMemory},
     slots::RuntimeServices,

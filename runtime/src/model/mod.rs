@@ -9,6 +9,7 @@ mod compiled;
 mod context;
 mod error;
 mod graph;
+mod options;
 mod packed;
 mod plan;
 mod pool;
@@ -16,8 +17,9 @@ mod slots;
 mod workspace;
 
 pub use arena::Guard;
-pub use context::{Context, ContextOptions};
+pub use context::Context;
 pub use error::{InvalidArchive, ModelError};
+pub use options::ContextOptions;
 pub use pool::{Inline, Pool, ThreadPool};
 
 use crate::{Interface, Library, constants::HostConstant, processor};

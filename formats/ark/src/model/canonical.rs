@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::parse::Origin;
+use super::origin::Origin;
 use super::{Arg, Buffer, DataType, Float, Model, Node, Op, OpKind, Tensor};
 use crate::json::OpPlace;
 

@@ -25,21 +25,6 @@ impl Default for Options {
     }
 }
 
-/// Where in the file a node of the model comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Origin {
-    /// Place of the node's op in the document.
-    pub place: OpPlace,
-    /// Byte offset of the node.
-    pub offset: usize,
-    /// Bytes of the node.
-    pub len: usize,
-    /// Line of the node, from one.
-    pub line: usize,
-    /// Column of the node in characters, from one.
-    pub column: usize,
-}
-
 /// A model and where its nodes are in the file it was read from.
 ///
 /// The two are kept apart so that an edit that only moves nodes leaves the model equal.

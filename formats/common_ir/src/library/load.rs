@@ -9,8 +9,9 @@ use irc_diag::{Diagnostic, Sink};
 
 use super::reference::{self, Target};
 use super::{Fetch, Libraries, Library};
+use crate::flow::{cycle_through, cycles};
 use crate::model::Module;
-use crate::validate::{Level, Rule, cycle_through, cycles, diagnostic};
+use crate::rules::{Level, Rule, diagnostic};
 use crate::{FileError, FileSystem, Files, Options, read};
 
 /// Options of loading libraries.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::flow::{cycle_through, cycles};
 use super::typing::type_of;
 use super::{Checker, Rule};
+use crate::flow::{cycle_through, cycles};
 use crate::model::{
     Attribute, AttributeValue, Function, Graph, Node, Path, SparseTensor, Tensor, Type, Value,
 };

@@ -8,11 +8,9 @@ mod body;
 mod call;
 mod declaration;
 mod document;
-mod flow;
 mod markup;
 mod name;
 mod recursion;
-mod rules;
 mod signature;
 mod symbols;
 mod tensor;
@@ -23,22 +21,11 @@ use irc_diag::{Diagnostic, Severity, Sink};
 
 use crate::library::Libraries;
 use crate::model::{Module, Path, Schema};
+use crate::rules::diagnostic;
 
-pub(crate) use flow::{cycle_through, cycles};
-pub use rules::Rule;
+pub use crate::rules::{Level, Rule};
 pub(crate) use symbols::{Callee, Symbols};
 pub use tensor::data_error;
-
-/// How strict validation is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Level {
-    /// According to the format.
-    #[default]
-    Strict,
-    /// Deviations common in files of the time are warnings: names that are not identifiers, no
-    /// domain, no counts of inputs, no declarations.
-    Compat,
-}
 
 /// The intended use of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -165,15 +152,4 @@ impl Checker<'_> {
             self.sink.push(diagnostic(rule, severity, at, message));
         }
     }
-}
-
-/// A diagnostic whose code and message name the rule.
-pub(crate) fn diagnostic(
-    rule: Rule,
-    severity: Severity,
-    at: &Path<'_>,
-    message: impl std::fmt::Display,
-) -> Diagnostic {
-    let message = format!("{message} ({})", rule.id());
-    Diagnostic::new(severity, rule.code(), message).path(at.to_string()).help(rule.help())
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::flow::{cycle_through, cycles};
 use super::{Callee, Rule, Symbols, ValidateOptions, diagnostic};
+use crate::flow::{cycle_through, cycles};
 use crate::library::Libraries;
 use crate::model::{Function, Module, Node, Path};
 

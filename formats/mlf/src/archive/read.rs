@@ -14,7 +14,7 @@ use tar::{EntryType, Header, PaxExtensions};
 
 use super::path::{self, folders, stripped};
 use super::{Archive, BLOCK};
-use crate::report::at_byte;
+use crate::offset::at_byte;
 
 /// Maximum number of members read.
 const MAX_MEMBERS: usize = 65_536;

@@ -4,12 +4,11 @@
 //! then cores, then a CRC-32 of all preceding bytes. Unsigned numbers have variable length, signed ones are
 //! zigzag encoded.
 
-mod bytes;
 mod crc;
 mod read;
 mod write;
 
-pub use bytes::{Bytes, Error};
+pub use crate::bytes::Error;
 pub use read::decode;
 pub use write::{encode, seal};
 

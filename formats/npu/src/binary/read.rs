@@ -1,8 +1,9 @@
 //! Decodes programs.
 
 use super::crc::crc32;
-use super::{Bytes, Error, HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
+use super::{HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
 use crate::Op;
+use crate::bytes::{Bytes, Error};
 use crate::field::Field;
 use crate::program::{Core, Instruction, Origin, Program, Tokens};
 

@@ -13,7 +13,5 @@ mod lex;
 mod read;
 mod write;
 
-pub(crate) use lex::{BoxedDiagnostic, Dict, error};
-pub use lex::{Spanned, Value};
 pub use read::{Limits, Listing, Trace, parse, parse_trace};
 pub use write::{write, write_instruction, write_trace};

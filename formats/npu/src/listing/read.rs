@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use irc_diag::{Diagnostic, Sink, Source, nearest};
 
-use super::lex::{BoxedDiagnostic, Dict, Lexer, Spanned, Value, error};
+use super::lex::Lexer;
 use crate::Op;
+use crate::dict::Dict;
 use crate::program::{Core, Instruction, Origin, Program, Spans, Time, Tokens};
+use crate::value::{BoxedDiagnostic, Spanned, Value, error};
 
 /// Limits of the reader.
 #[derive(Clone, Copy, Debug)]

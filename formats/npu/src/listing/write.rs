@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::Value;
 use crate::field::Field;
 use crate::program::{Instruction, Origin, Program, Time};
+use crate::value::Value;
 
 /// The listing of a program, in the published layout; core 0 alone has no `# core` line, unless it has
 /// no instructions.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::layout::{Layout, is_local};
-use crate::machine::script::Entry;
+use crate::script::Entry;
 
 /// What a rank sends and receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::view::Run;
-use crate::memory::Addresses;
+use crate::memory::{Addresses, Run};
 
 /// Something for a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]

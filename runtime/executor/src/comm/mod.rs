@@ -18,5 +18,3 @@ mod reduce;
 pub(crate) mod step;
 pub(crate) mod transport;
 pub(crate) mod view;
-
-pub(crate) use view::Run;

@@ -7,9 +7,10 @@ use irc_ark_format::plan::PlanOp;
 use irc_ark_format::plan::tiling::Grid;
 
 use super::manifest::{Manifest, sources, stand_ins};
-use super::view::{Run, View, grid, scaled, stretches};
+use super::view::{View, grid, scaled, stretches};
 use crate::Rank;
 use crate::layout::Layout;
+use crate::memory::Run;
 
 /// A tensor in a buffer of some rank.
 #[derive(Clone, Debug)]

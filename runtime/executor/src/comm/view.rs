@@ -6,8 +6,7 @@
 use irc_ark_format::model::Tensor;
 use irc_ark_format::plan::tiling::{Cover, Grid, four, window};
 
-/// A stretch of bytes: first and number.
-pub(crate) type Run = (u64, u64);
+use crate::memory::Run;
 
 /// Where the elements of a tensor lie in its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]

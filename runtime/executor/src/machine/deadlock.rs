@@ -1,36 +1,41 @@
 //! Reports of deadlocks: who waits for whom.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::call::BoundStep;
+use super::bound::{BoundStep, BoundTask};
 use super::processor::Place;
-use super::script::Entry;
-use super::world::Bound;
+use crate::Rank;
+use crate::script::Entry;
 
 /// Most waiting tasks named of each rank.
 const MAX_NAMED: usize = 8;
 
 /// What the processors of a rank wait for, a sentence each; `places` are the tasks they are in.
-pub(super) fn waits(bound: &Bound<'_>, places: &[Option<Place>]) -> Vec<String> {
-    let mut found = tasks(bound, places);
+pub(super) fn waits(
+    rank: &Rank,
+    bound: &[BoundTask],
+    missing: &[AtomicI64],
+    places: &[Option<Place>],
+) -> Vec<String> {
+    let mut found = tasks(rank, bound, places);
     let more = found.len().saturating_sub(MAX_NAMED);
     found.truncate(MAX_NAMED);
     if more > 0 {
-        found.push(format!("rank {}: {more} more tasks wait", bound.rank.plan.rank));
+        found.push(format!("rank {}: {more} more tasks wait", rank.plan.rank));
     }
-    found.extend(barriers(bound));
+    found.extend(barriers(rank, missing));
     found
 }
 
-fn tasks(bound: &Bound<'_>, places: &[Option<Place>]) -> Vec<String> {
+fn tasks(rank: &Rank, bound: &[BoundTask], places: &[Option<Place>]) -> Vec<String> {
     let mut found = vec![];
     for (processor, place) in places.iter().enumerate() {
         let Some(place) = place else { continue };
-        let steps = &bound.tasks[place.info].steps;
+        let steps = &bound[place.info].steps;
         let Some(BoundStep::Communicate(op)) = steps.get(place.step) else { continue };
         found.push(format!(
             "rank {}: {} (task {}[{}] on processor {processor}) waits for {}",
-            bound.rank.plan.rank,
+            rank.plan.rank,
             op.name,
             place.info,
             place.task,
@@ -40,16 +45,16 @@ fn tasks(bound: &Bound<'_>, places: &[Option<Place>]) -> Vec<String> {
     found
 }
 
-fn barriers(bound: &Bound<'_>) -> Vec<String> {
+fn barriers(rank: &Rank, missing: &[AtomicI64]) -> Vec<String> {
     let mut found = vec![];
-    for (entry, missing) in bound.rank.script.iter().zip(&bound.missing) {
+    for (entry, missing) in rank.script.iter().zip(missing) {
         let Entry::Barrier { range, before } = entry else { continue };
         let missing = missing.load(Ordering::Acquire);
         if missing > 0 && missing < range.len() {
             found.push(format!(
                 "rank {}: the barrier over processors [{}, {}) before processor group {before} \
                  waits for {missing} more",
-                bound.rank.plan.rank, range.begin, range.end
+                rank.plan.rank, range.begin, range.end
             ));
         }
     }

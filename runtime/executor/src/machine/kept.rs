@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use irc_ark_format::plan::Range;
 
-use super::call::{BoundStep, BoundTask};
+use super::bound::{BoundStep, BoundTask, shared};
 use crate::memory::Block;
 
 /// The stores of a rank, and their memory.
@@ -65,19 +65,6 @@ pub(crate) enum Lookup<'s> {
     Empty(&'s Slot, *mut c_void),
     /// Another task is computing it, or there is no memory.
     Busy,
-}
-
-/// Maximum number of bytes of the shared values of a task group.
-pub(crate) fn wanted(steps: &[BoundStep]) -> u64 {
-    let keeps = steps.iter().flat_map(shared);
-    keeps.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
-}
-
-/// For each function of a step that keeps, how many different ones its tasks share, and bytes for
-/// each.
-fn shared(step: &BoundStep) -> Vec<(u64, u64)> {
-    let BoundStep::Kernel(kernel) = step else { return vec![] };
-    kernel.keeps().iter().map(|keeps| (keeps.windows(kernel.counts()), keeps.bytes)).collect()
 }
 
 impl StoreTable {

@@ -4,13 +4,12 @@
 //! it, and continues when the last one arrives. Threads run processors that can continue. Tasks of one
 //! processor run one after another, in the order in which its slots would start them.
 
+mod bound;
 mod call;
 mod deadlock;
-pub(crate) mod deal;
 mod kept;
 mod pool;
 mod processor;
-pub(crate) mod script;
 mod world;
 
 #[cfg(feature = "mpi")]

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::deal::TaskCursor;
+use crate::deal::TaskCursor;
 
 /// Where a processor stands.
 #[derive(Debug, Default)]

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::call::{BoundStep, BoundTask, Caller, Walk};
+use super::bound::{BoundStep, BoundTask};
+use super::call::{Caller, Walk};
 use super::deadlock::waits;
 use super::kept::{Store, StoreTable};
 use super::pool::{Next, Pool};
 use super::processor::{Place, Processor, StopReason};
-use super::script::{Entry, Share};
 use irc_ark_format::plan::Range;
 
 use crate::comm::manifest::{self, Manifest};
@@ -20,6 +20,7 @@ use crate::comm::step::Port;
 use crate::comm::transport::{Activity, GlobalState, InProcess, LocalRanks, Transport};
 use crate::memory::{Addresses, Memory};
 use crate::race::{Checker, Site};
+use crate::script::{Entry, Share};
 use crate::trace::{Trace, Track};
 use crate::{Error, Rank};
 
@@ -469,7 +470,7 @@ impl<'r> World<'r> {
         let of = |bound: &Bound<'r>| {
             let count = bound.rank.plan.num_processors as usize;
             let places = (0..count).map(|number| self.processor(bound.first + number).at);
-            waits(bound, &places.collect::<Vec<_>>())
+            waits(bound.rank, &bound.tasks, &bound.missing, &places.collect::<Vec<_>>())
         };
         self.ranks.iter().flat_map(of).collect::<Vec<_>>().join("\n")
     }

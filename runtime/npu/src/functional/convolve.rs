@@ -5,7 +5,8 @@ use irc_npu::enums::DataFmt;
 use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::memory::CoreMemory;
-use super::task::{Convolution, Tile, Window};
+use super::task::{Convolution, Window};
+use super::tile::Tile;
 use super::to_i8;
 
 /// Pixels of an output row computed together, so that a row of weights is read once for all.

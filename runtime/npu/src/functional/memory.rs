@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use irc_npu::registers::Region;
 
-use super::task::Tile;
+use super::tile::Tile;
 
 /// The memories of a machine.
 #[derive(Clone, Debug, Default)]

@@ -23,6 +23,7 @@
 mod convolve;
 mod memory;
 mod task;
+mod tile;
 mod vector;
 
 use std::collections::BTreeMap;
@@ -74,7 +75,7 @@ pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Error> {
 /// An end of a transfer that came first.
 enum TransferEnd {
     Sent(Vec<u8>),
-    Awaited(task::Tile),
+    Awaited(tile::Tile),
 }
 
 struct Runner<'r> {
@@ -125,7 +126,7 @@ impl Runner<'_> {
         &mut self,
         core: usize,
         (to, transfer): (u32, u32),
-        tile: &task::Tile,
+        tile: &tile::Tile,
     ) -> Result<(), String> {
         let from = self.program.cores[core].id;
         let bytes = self.memory.of(core).0.read_tile(tile)?;
@@ -146,7 +147,7 @@ impl Runner<'_> {
         &mut self,
         core: usize,
         (from, transfer): (u32, u32),
-        tile: &task::Tile,
+        tile: &tile::Tile,
     ) -> Result<(), String> {
         let to = self.program.cores[core].id;
         match self.sent.remove(&(from, to, transfer)) {

@@ -4,7 +4,8 @@ use half::f16;
 use irc_npu::enums::DataFmt;
 
 use super::memory::CoreMemory;
-use super::task::{Function, Tile, Vector, Window};
+use super::task::{Function, Vector, Window};
+use super::tile::Tile;
 use super::to_i8;
 
 /// Runs a vector operation.

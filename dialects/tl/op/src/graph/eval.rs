@@ -142,7 +142,7 @@ impl State<'_> {
             let is_known =
                 |size: &Dim| size.symbols().iter().all(|name| self.symbols.contains_key(name));
             let exact = sizes.iter().all(Option::is_some);
-            if !exact && !(is_known(&check.left) && is_known(&check.right)) {
+            if !(exact || is_known(&check.left) && is_known(&check.right)) {
                 continue;
             }
             *done = true;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use irc_diag::Diagnostic;
 
 use super::ops;
-use super::ranks::Link;
 use crate::json::OpPlace;
+use crate::model::links::Link;
 use crate::model::{OpKind, Tensor};
 use crate::plan::{Plan, PlanOp};
 

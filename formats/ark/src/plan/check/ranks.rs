@@ -6,7 +6,6 @@ use irc_diag::Diagnostic;
 
 use super::order::world;
 use super::{ops, pairs};
-pub(super) use crate::model::links::Link;
 use crate::model::links::{self, Links};
 use crate::plan::Plan;
 

@@ -1,8 +1,8 @@
 //! What an op does to other ranks.
 
+use crate::model::links::Link;
 use crate::model::{OpKind, Tensor};
 use crate::plan::PlanOp;
-use crate::plan::check::ranks::Link;
 
 /// A way from one rank to another on which signals are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

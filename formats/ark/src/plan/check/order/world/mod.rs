@@ -27,7 +27,9 @@ pub(in crate::plan::check) fn check(plans: &[Plan]) -> Vec<(usize, Diagnostic)> 
     let found = match world.steps() > MAX_STEPS {
         true => vec![(0, unproven())],
         false => {
-            let outcome = world.run();
+            let state = world.run();
+            let stuck = deadlock::check(&world, &state);
+            let outcome = state.finish(stuck);
             let mut found = outcome.found.clone();
             if outcome.is_complete {
                 found.extend(race::check(&world, &outcome));

@@ -6,11 +6,11 @@ use irc_diag::Diagnostic;
 
 use super::act::{Action, links};
 use super::run::{RunResult, World};
+use crate::model::links::Link;
 use crate::plan::Range;
 use crate::plan::check::order::clocks::{Clock, common};
 use crate::plan::check::order::task_groups;
 use crate::plan::check::order::touch::{Access, Witness, accesses};
-use crate::plan::check::ranks::Link;
 
 /// A use of a rank's memory.
 struct Use<'a> {

@@ -11,13 +11,12 @@ use irc_diag::Diagnostic;
 use irc_json::At;
 
 use super::act::{Action, Channel};
-use super::deadlock;
 use crate::json::OpPlace;
+use crate::model::links::Link;
 use crate::plan::Barriers;
 use crate::plan::check::order::clocks::{Clock, Clocks, Stretches};
 use crate::plan::check::order::task_groups;
 use crate::plan::check::order::touch::Spot;
-use crate::plan::check::ranks::Link;
 use crate::plan::{Plan, PlanOp};
 
 /// The plans of all ranks, by rank, as rows that stretches run.
@@ -164,8 +163,8 @@ impl<'a> World<'a> {
         self.bases.partition_point(|&base| base <= stretch) - 1
     }
 
-    /// Runs all ranks to the end, or until none can go on.
-    pub fn run(&self) -> RunResult {
+    /// Runs all ranks to the end, or until none can go on, and returns where they are then.
+    pub fn run(&self) -> State<'_, 'a> {
         let mut state = State::new(self);
         // Everyone has a turn before anyone has another.
         let mut moved = true;
@@ -175,15 +174,7 @@ impl<'a> World<'a> {
                 moved |= state.advance(stretch);
             }
         }
-        let stuck = deadlock::check(self, &state);
-        let is_complete = stuck.is_empty();
-        let mut found = std::mem::take(&mut state.found);
-        found.extend(stuck);
-        if is_complete {
-            found.extend(state.left_over());
-        }
-        let (starts, matched, events) = (state.starts, state.matched, self.count());
-        RunResult { found, is_complete, starts, matched, events }
+        state
     }
 }
 
@@ -256,6 +247,18 @@ impl<'w, 'a> State<'w, 'a> {
             starts: BTreeMap::new(),
             matched: vec![],
         }
+    }
+
+    /// The result of the run; `stuck` are the diagnostics of stretches that did not end.
+    pub fn finish(mut self, stuck: Vec<(usize, Diagnostic)>) -> RunResult {
+        let is_complete = stuck.is_empty();
+        let mut found = std::mem::take(&mut self.found);
+        found.extend(stuck);
+        if is_complete {
+            found.extend(self.left_over());
+        }
+        let events = self.world.count();
+        RunResult { found, is_complete, starts: self.starts, matched: self.matched, events }
     }
 
     /// Entry of a clock that says that what the op wrote or read for others is complete.

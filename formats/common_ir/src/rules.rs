@@ -1,9 +1,19 @@
 //! The rules as a table: code, severity, title, and help.
 
-use irc_diag::Severity;
+use irc_diag::{Diagnostic, Severity};
 
-use super::Level;
-use crate::model::Schema;
+use crate::model::{Path, Schema};
+
+/// How strict validation is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// According to the format.
+    #[default]
+    Strict,
+    /// Deviations common in files of the time are warnings: names that are not identifiers, no
+    /// domain, no counts of inputs, no declarations.
+    Compat,
+}
 
 /// Severities; `X` is not checked.
 const E: Option<Severity> = Some(Severity::Error);
@@ -155,6 +165,17 @@ impl Rule {
             (Schema::CommonIr, Level::Compat) => row.compat,
         }
     }
+}
+
+/// A diagnostic whose code and message name the rule.
+pub(crate) fn diagnostic(
+    rule: Rule,
+    severity: Severity,
+    at: &Path<'_>,
+    message: impl std::fmt::Display,
+) -> Diagnostic {
+    let message = format!("{message} ({})", rule.id());
+    Diagnostic::new(severity, rule.code(), message).path(at.to_string()).help(rule.help())
 }
 
 #[cfg(test)]

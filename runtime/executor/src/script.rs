@@ -5,8 +5,8 @@
 
 use irc_ark_format::plan::{Barriers, Plan, ProcessorGroup, Range, ResourceGroup};
 
-use super::deal::{Distribution, deal, slots};
 use crate::Error;
+use crate::deal::{Distribution, deal, slots};
 
 /// Maximum number of processors of a plan: more is a mistake, and would only exhaust memory.
 const MAX_PROCESSORS: i64 = 1 << 20;

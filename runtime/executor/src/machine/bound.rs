@@ -1,0 +1,143 @@
+//! Tasks on the memory of a run.
+
+use std::collections::BTreeMap;
+
+use irc_ark_format::plan::tiling::Grid;
+
+use crate::comm::manifest::Manifest;
+use crate::comm::op::{self, CommOp};
+use crate::memory::Addresses;
+use crate::script::Entry;
+use crate::task::{Function, Task, TaskKeeps, TaskKernel, TaskStep};
+use crate::{Error, Rank};
+
+/// A task info on the memory of a run.
+pub(crate) struct BoundTask {
+    pub steps: Vec<BoundStep>,
+    /// Whether a task may wait.
+    pub communicates: bool,
+    /// Maximum number of bytes of the values that its tasks share.
+    pub kept_bytes: u64,
+}
+
+/// One step of it.
+pub(crate) enum BoundStep {
+    Kernel(Box<BoundKernel>),
+    /// Moves data between ranks.
+    Communicate(Box<CommOp>),
+}
+
+/// A kernel on the memory of a run.
+pub(crate) struct BoundKernel {
+    pub(super) counts: [i64; 4],
+    pub(super) functions: [Option<Function>; 16],
+    keeps: Vec<TaskKeeps>,
+    pub(super) operands: Vec<BoundOperand>,
+}
+
+/// The first address that the task with digits 0 accesses, and the stride of each digit, in bytes.
+pub(super) struct BoundOperand {
+    pub(super) base: *mut u8,
+    pub(super) steps: [usize; 4],
+}
+
+// Safety: as for `Addresses`, which these come from.
+unsafe impl Send for BoundOperand {}
+// Safety: as above.
+unsafe impl Sync for BoundOperand {}
+
+impl BoundTask {
+    /// Binds the tasks of a rank to memory.
+    ///
+    /// # Errors
+    /// An op that communicates and cannot be run.
+    pub(crate) fn all(
+        rank: &Rank,
+        addresses: &Addresses,
+        manifests: &BTreeMap<i64, Manifest>,
+    ) -> Result<Vec<Self>, Error> {
+        let bind = |(index, task): (usize, &Task)| {
+            let step = |step: &TaskStep| match step {
+                TaskStep::Kernel(kernel) => {
+                    Ok(BoundStep::Kernel(Box::new(BoundKernel::new(kernel, addresses))))
+                }
+                TaskStep::Communicate(op) => communicate(rank, index, *op, manifests),
+            };
+            let steps = task.steps.iter().map(step).collect::<Result<Vec<_>, _>>()?;
+            let communicates = steps.iter().any(|step| matches!(step, BoundStep::Communicate(_)));
+            let kept_bytes = if communicates { 0 } else { kept_bytes(&steps) };
+            Ok(Self { steps, communicates, kept_bytes })
+        };
+        rank.tasks.iter().enumerate().map(bind).collect()
+    }
+}
+
+/// Prepares an op that communicates, for those of its tasks that run.
+fn communicate(
+    rank: &Rank,
+    info: usize,
+    op: usize,
+    manifests: &BTreeMap<i64, Manifest>,
+) -> Result<BoundStep, Error> {
+    let plan_op = &rank.plan.task_infos[info].ops[op];
+    let problem = |reason: String| Error::Plan {
+        place: format!(
+            "rank {}, $.TaskInfos[{info}].Ops[{op}] ({} '{}')",
+            rank.plan.rank, plan_op.op.kind, plan_op.op.name
+        ),
+        reason,
+    };
+    let ready = op::prepare(rank, plan_op, manifests).map_err(problem)?;
+    let ends = rank.script.iter().filter_map(|entry| match entry {
+        Entry::Tasks(share) if share.task == info => Some(share.deal.tasks.end),
+        _ => None,
+    });
+    let (end, known) = (ends.max().unwrap_or_default(), ready.tasks());
+    match known.filter(|&known| end > known) {
+        Some(known) => Err(problem(format!("tasks up to {end} run, and its tiles are {known}"))),
+        None => Ok(BoundStep::Communicate(Box::new(ready))),
+    }
+}
+
+impl BoundKernel {
+    fn new(kernel: &TaskKernel, addresses: &Addresses) -> Self {
+        let operands = kernel.operands.iter().map(|operand| BoundOperand {
+            base: addresses.at(operand.slot, operand.offset),
+            steps: operand.steps.map(|step| step as usize),
+        });
+        Self {
+            counts: kernel.counts,
+            functions: kernel.functions,
+            keeps: kernel.keeps.clone(),
+            operands: operands.collect(),
+        }
+    }
+
+    /// The radices of the task index.
+    pub(crate) fn counts(&self) -> [i64; 4] {
+        self.counts
+    }
+
+    /// The shared values of its functions.
+    pub(crate) fn keeps(&self) -> &[TaskKeeps] {
+        &self.keeps
+    }
+
+    /// The digits of a task index.
+    pub(crate) fn digits(&self, task: i64) -> [i64; 4] {
+        Grid { counts: self.counts, tile: [1; 4] }.digits(task)
+    }
+}
+
+/// Maximum number of bytes of the shared values of a task group.
+fn kept_bytes(steps: &[BoundStep]) -> u64 {
+    let keeps = steps.iter().flat_map(shared);
+    keeps.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
+}
+
+/// For each function of a step that keeps, how many different ones its tasks share, and bytes for
+/// each.
+pub(super) fn shared(step: &BoundStep) -> Vec<(u64, u64)> {
+    let BoundStep::Kernel(kernel) = step else { return vec![] };
+    kernel.keeps().iter().map(|keeps| (keeps.windows(kernel.counts()), keeps.bytes)).collect()
+}
