@@ -15,7 +15,8 @@ const SHARED: [&str; 6] = ["-shared", "-z", "noexecstack", "-z", "now", "--build
 const LINKERS: [&str; 5] = ["ld.lld-22", "ld.lld", "ld.gold", "ld.bfd", "ld"];
 
 /// Links objects, given as name and bytes, to a shared library's bytes, which exports what models and
-/// plans do. The metadata of models then require the features that the code uses. `aliases` gives symbols further names.
+/// plans do. The metadata of models then require the features that the code uses. `aliases` gives
+/// symbols further names.
 ///
 /// # Errors
 /// No linker on the machine, its message, or no room for its files.

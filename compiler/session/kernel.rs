@@ -174,7 +174,8 @@ pub fn compile_programs(
 }
 
 /// The interfaces of the main functions of a module whose memory is planned, with the features of the
-/// target, which are restricted once there is code, and without constants that are linked; the functions hold them from now on.
+/// target, which are restricted once there is code, and without constants that are linked; the functions
+/// hold them from now on.
 pub fn complete_interfaces(module: &Module<'_>, target: &Target) -> Option<Vec<Interface>> {
     let mut interfaces = vec![];
     for main in read::body_ops(module.as_operation()) {

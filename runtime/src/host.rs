@@ -23,11 +23,11 @@ struct State {
     /// Element type and rank of every output.
     ports: Vec<(DType, usize)>,
     outputs: Vec<Option<Tensor>>,
-    failure: Option<Failure>,
+    failure: Option<HostError>,
 }
 
 /// What went wrong first in a run.
-enum Failure {
+enum HostError {
     /// A check of the model does not hold, for two sizes.
     Check(i64, i64, i64),
     /// There is no memory for so many bytes of intermediate values.
@@ -67,16 +67,16 @@ impl Host {
         }
         Err(match self.state.failure.take() {
             None => RunError::Failed(status),
-            Some(Failure::Check(check, left, right)) => {
+            Some(HostError::Check(check, left, right)) => {
                 let message = usize::try_from(check).ok().and_then(|it| interface.checks.get(it));
                 let message = message.cloned().unwrap_or_else(|| "a check failed".to_owned());
                 RunError::Check { message, left, right }
             }
-            Some(Failure::Memory(bytes)) => RunError::Allocate {
+            Some(HostError::Memory(bytes)) => RunError::Allocate {
                 name: "intermediate values".to_owned(),
                 reason: format!("{bytes} bytes could not be allocated"),
             },
-            Some(Failure::Output(number, error)) => RunError::Allocate {
+            Some(HostError::Output(number, error)) => RunError::Allocate {
                 name: format!("output '{}'", interface.outputs[number].name),
                 reason: error.to_string(),
             },
@@ -120,7 +120,7 @@ unsafe extern "C" fn allocate(host: *mut Host, bytes: i64) -> *mut c_void {
     // Safety: the model passes on the host it was called with, which nothing else uses meanwhile.
     let state = unsafe { &mut (*host).state };
     state.take(bytes).unwrap_or_else(|| {
-        state.failure.get_or_insert(Failure::Memory(bytes));
+        state.failure.get_or_insert(HostError::Memory(bytes));
         std::ptr::null_mut()
     })
 }
@@ -148,7 +148,7 @@ unsafe extern "C" fn output(host: *mut Host, number: i64, extents: *const i64) -
         None => match Tensor::zeros(ty) {
             Ok(tensor) => tensor,
             Err(error) => {
-                state.failure.get_or_insert(Failure::Output(number, error));
+                state.failure.get_or_insert(HostError::Output(number, error));
                 return std::ptr::null_mut();
             }
         },
@@ -159,7 +159,7 @@ unsafe extern "C" fn output(host: *mut Host, number: i64, extents: *const i64) -
 unsafe extern "C" fn fail(host: *mut Host, check: i64, left: i64, right: i64) {
     // Safety: as above.
     let state = unsafe { &mut (*host).state };
-    state.failure.get_or_insert(Failure::Check(check, left, right));
+    state.failure.get_or_insert(HostError::Check(check, left, right));
 }
 
 #[cfg(test)]

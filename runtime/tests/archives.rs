@@ -259,7 +259,7 @@ fn code_that_asks_for_what_there_is_not_fails() {
     for (name, from, to, words) in [
         ("greedy", "uint64_t, int32_t, int32_t);", "uint64_t, int32_t, int32_t);", ""),
         ("more", "(1, 0, 16, 2, 32)", "(1, 0, 4096, 2, 32)", "requests 4096 bytes of workspace"),
-        ("order", "rest) || __TVMBackendFreeWorkspace(1, 0, half)", "half)", "did not take last"),
+        ("order", "rest) || __TVMBackendFreeWorkspace(1, 0, half)", "half)", "in reverse order"),
         (
             "absent",
             "NULL, \"tvmgen_default_relu\"",

@@ -197,7 +197,9 @@ void irc_error_free(irc_error *error);
 
 // Opens an archive, or a library of `irc compile`, and stores in `model` the model, which `irc_model_free`
 // frees. `options` may be null. The file stays mapped and must not change.
-irc_error *irc_model_open(const char *path, const irc_open_options *options, irc_model **model);
+irc_error *irc_model_open(const char *path,
+                          const irc_open_options *options,
+                          irc_model **model);
 
 // As `irc_model_open`, of an archive in memory, which stays there, unchanged, as long as the model and
 // its contexts. Parameters are used in place where the archive begins at a multiple of 64 bytes.
