@@ -345,9 +345,9 @@ fn packets_become_what_the_peer_sent() {
     let mut other = receive.clone();
     other.reads[0].dtype = DataType::Int32;
     assert_eq!(errors_of(other), [("ark-shape-mismatch", format!("{path}.DataType"))]);
-    let mut other = receive;
-    other.reads[0] = Tensor::dense(0, DataType::Fp32, &[16], other.reads[0].buffer.clone());
-    assert_eq!(errors_of(other), [("ark-shape-mismatch", format!("{path}.Shape"))]);
+    let mut view = receive;
+    view.reads[0] = Tensor::dense(0, DataType::Fp32, &[16], view.reads[0].buffer.clone());
+    assert_eq!(errors_of(view), []);
 }
 
 #[test]
