@@ -1,9 +1,8 @@
 //! Random expressions, shapes and parameters of ops.
 
 use super::case::*;
-use irc_mlir::OperationLike;
 use irc_mlir::ops::func;
-use irc_tensor::{DType, Tensor, TensorType, compare};
+use irc_tensor::{DType, Tensor, TensorType};
 use irc_tl::{Binary, Combine, Comparison, Compute, Conv, Dim, Op, Reduction, Scalar, Unary};
 
 /// Random expressions in a small grammar, whose every function is exact.
