@@ -31,23 +31,21 @@ fn a_file_that_memory_lacks_is_not_looked_for_on_disk() {
 
 #[test]
 fn libraries_are_found_in_memory() {
-    let library = r#"
-        domain: "ex" name: "lib" model_version: 1
-        function {
-            name: "Twice" parameter { name: "x" } output { name: "y" }
-            node { op_type: "Add" input { value: "x" } input { value: "x" } output: "y" }
-        }"#;
-    let with = |files: MemoryFiles| {
+    const GRAPH: &str = include_str!("../../lit_tests/common_ir/rules/R61_ok.pbtxt");
+    const LIBRARY: &str = include_str!("../../lit_tests/common_ir/rules/inputs/chain.pbtxt");
+    const RELU: &str = include_str!("../../lit_tests/common_ir/rules/inputs/relu.pbtxt");
+    let format = irc::Format::from_name("common-ir-text").unwrap();
+    let options = ImportOptions { format, ..ImportOptions::default() };
+    let errors = |folder: &str| {
+        let files = MemoryFiles::new()
+            .with("at/graph.pbtxt", GRAPH)
+            .with(format!("{folder}/chain.pbtxt"), LIBRARY)
+            .with(format!("{folder}/relu.pbtxt"), RELU);
         let session = Session::with_files(files);
-        let text = "domain: \"ex\" name: \"main\" import: \"lib.pbtxt\"\n";
-        let options = ImportOptions {
-            format: irc::Format::from_name("common-ir-text").unwrap(),
-            ..ImportOptions::default()
-        };
-        let model = session.parse("at/main.pbtxt", text.into(), &options).unwrap();
-        let codes = model.read_diagnostics().into_iter().map(|found| found.code);
-        codes.filter(|code| *code == "cir-r61").count()
+        let model = session.parse("at/graph.pbtxt", GRAPH.into(), &options).unwrap();
+        let found = model.read_diagnostics();
+        found.into_iter().filter(|one| one.is_error()).map(|one| one.code).collect::<Vec<_>>()
     };
-    assert_eq!(with(MemoryFiles::new().with("at/lib.pbtxt", library)), 0);
-    assert_eq!(with(MemoryFiles::new().with("lib.pbtxt", library)), 1);
+    assert_eq!(errors("at/inputs"), [""; 0]);
+    assert_eq!(errors("elsewhere"), ["cir-r61"]);
 }
