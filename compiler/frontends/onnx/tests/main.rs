@@ -12,5 +12,6 @@ mod quantised;
 mod recurrent;
 mod reductions;
 mod signals;
+mod sizes;
 mod spatial;
 mod versions;
