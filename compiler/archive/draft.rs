@@ -1,8 +1,8 @@
 //! A program as calls of functions on tensors, before it is a graph.
 use super::{Buffer, Callee, MAX_ARGUMENTS, Refused, Step};
 use crate::{
+    attributes::KernelInfo,
     interface::{Interface, Port},
-    kernel::KernelInfo,
     lowering::{
         outline_kernels::Sizes,
         plan_memory::program::{Function, Step as ProgramStep, Value},

@@ -11,7 +11,9 @@ mod draft;
 mod graph;
 pub mod operators;
 
-use crate::{interface::Interface, kernel::KernelInfo, lowering::plan_memory::program::Function};
+use crate::{
+    attributes::KernelInfo, interface::Interface, lowering::plan_memory::program::Function,
+};
 use irc_mlf::{DataType, graph::Graph, params::Param};
 use irc_tl::Constant;
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@
 //!
 //! `TVMSystemLibEntryPoint` gives the table of all functions by name, for clients without a loader.
 use super::{Argument, Buffer, Callee, Operator};
-use crate::kernel::KernelInfo;
+use crate::attributes::KernelInfo;
 use std::{collections::BTreeMap, fmt::Write};
 
 /// How the table of functions counts them.

@@ -11,8 +11,8 @@ mod sizes;
 pub(crate) use sizes::Sizes;
 
 use crate::{
-    attributes::{KERNEL, SIZES},
-    kernel::{KernelInfo, LOOPS, element},
+    attributes::{KERNEL, KernelInfo, LOOPS, SIZES},
+    kernel::element,
 };
 use irc_dialects::ods::tl::LaunchOperation;
 use irc_mlir::melior::ir::attribute::FlatSymbolRefAttribute;

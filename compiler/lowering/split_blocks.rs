@@ -4,10 +4,7 @@
 //! of rows, matrices or images. After: the same kernel with `tl.blocks`, which says how to run it in blocks
 //! of items, and beside it a kernel of known sizes for each size of block, which is scheduled in
 //! vectors. `compute-to-loops` writes the loops that call them.
-use crate::{
-    attributes::{BLOCKS, KERNEL, LINKAGE},
-    kernel::{Blocks, KernelInfo, is_loops},
-};
+use crate::attributes::{BLOCKS, Blocks, KERNEL, KernelInfo, LINKAGE, is_loops};
 use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{

@@ -15,10 +15,9 @@ use crate::{
         operators::{self, Callees, Count, Entry},
         plan,
     },
-    attributes::{GRAPH, PROGRAM, ProgramInfo},
+    attributes::{GRAPH, KernelInfo, PROGRAM, ProgramInfo},
     codegen::{Backend, Output, Target, compile, join_objects, link_shared, used_features},
     interface::interface_of,
-    kernel::KernelInfo,
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
     pipeline::HOST_CPU,
 };

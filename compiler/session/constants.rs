@@ -5,10 +5,9 @@ use super::{
     machine::in_context,
 };
 use crate::{
-    attributes::{PROGRAM, ProgramInfo},
+    attributes::{KernelInfo, PROGRAM, Packing, ProgramInfo},
     codegen::data_object,
     interface::{Interface, Port, interface_of},
-    kernel::{KernelInfo, Packing},
     lowering::emit_entry::WEIGHTS,
 };
 use irc_dialects::tl::tensor_type_to_mlir;

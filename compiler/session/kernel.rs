@@ -4,10 +4,9 @@ use super::{
     machine::{in_context, run_stages},
 };
 use crate::{
-    attributes::{PROGRAM, ProgramInfo},
+    attributes::{KernelInfo, PROGRAM, ProgramInfo},
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
-    kernel::KernelInfo,
     lowering::emit_entry::share,
     pipeline::Settings,
 };

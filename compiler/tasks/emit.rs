@@ -1,8 +1,7 @@
 //! A segment as one function of the tensor level, on tiles.
 use super::{Segment, View, segment::Origin, variant::digits};
 use crate::{
-    attributes::{GRAPH, KERNEL, OVERWRITES, STRIDES},
-    kernel::KernelInfo,
+    attributes::{GRAPH, KERNEL, KernelInfo, OVERWRITES, STRIDES},
     lowering::graph_to_tl::graph_to_tl,
 };
 use irc_ark_format::{

@@ -1,8 +1,8 @@
 //! One compiled kernel serves every size of its symbols.
 
 use irc::attributes::KERNEL;
+use irc::attributes::{KernelInfo, LOOPS};
 use irc::codegen::{Output, Target, compile, link_library};
-use irc::kernel::{KernelInfo, LOOPS};
 use irc::pipeline::{HOST_CPU, Settings};
 use irc_dialects::tl;
 use irc_mlir::ops::func;

@@ -2,8 +2,8 @@
 //! [`split_blocks`](crate::lowering::split_blocks).
 use super::{sizes::Sizes, stored};
 use crate::{
-    attributes::{BLOCKS, KERNEL},
-    kernel::{Blocks, declare::on_memory, emit::Emit},
+    attributes::{BLOCKS, Blocks, KERNEL},
+    kernel::{declare::on_memory, emit::Emit},
 };
 use irc_dialects::tl;
 use irc_mlir::ops::{arith, func, memref};

@@ -20,11 +20,11 @@ mod kernel;
 mod nest;
 mod sizes;
 
+use crate::attributes::is_loops;
 use crate::kernel::{
     declare::on_memory,
     element::Element,
     emit::{Buffer, Emit},
-    is_loops,
 };
 use irc_dialects::tl;
 use irc_mlir::ops::func;

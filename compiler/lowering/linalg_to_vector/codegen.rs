@@ -4,10 +4,8 @@ use super::{
     kept::Kept,
     kernel::{Kernel, Origin, Output, TensorId},
 };
-use crate::kernel::{
-    Packing,
-    emit::{Buffer, Emit, Lanes},
-};
+use crate::attributes::Packing;
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::{Attribute, Value};
 
 /// Where the elements of a tensor are.

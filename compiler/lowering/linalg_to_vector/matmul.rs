@@ -15,10 +15,8 @@ use super::{
     kernel::{Output, TensorId},
     packed, packing,
 };
-use crate::kernel::{
-    Packing,
-    emit::{Buffer, Emit, Lanes},
-};
+use crate::attributes::Packing;
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::arith;
 use irc_mlir::{OperationLike, Type, Value};
 

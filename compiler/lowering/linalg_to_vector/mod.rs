@@ -43,12 +43,8 @@ mod stepped_matmul;
 mod tests;
 
 use crate::{
-    attributes::KERNEL,
-    kernel::{
-        KernelInfo,
-        emit::{Buffer, Emit, Lanes},
-        is_loops,
-    },
+    attributes::{KERNEL, KernelInfo, is_loops},
+    kernel::emit::{Buffer, Emit, Lanes},
 };
 use access::Access;
 pub use as_pass::LinalgToVector;

@@ -8,10 +8,8 @@ use super::{
     codegen::Codegen,
     kernel::{Operand, Origin, TensorId},
 };
-use crate::kernel::{
-    Packing,
-    emit::{Buffer, Emit},
-};
+use crate::attributes::Packing;
+use crate::kernel::emit::{Buffer, Emit};
 
 /// The packed elements of an operand, if the kernel may say how it wants them; `packing` need not say which
 /// argument it is.

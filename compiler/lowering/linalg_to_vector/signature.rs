@@ -5,8 +5,8 @@ use super::{
     layout::Layouts,
 };
 use crate::{
-    attributes::KERNEL,
-    kernel::{KernelInfo, declare::on_memory},
+    attributes::{KERNEL, KernelInfo},
+    kernel::declare::on_memory,
 };
 use irc_mlir::{Attribute, BlockLike, Context, OperationLike, OperationRef, Type, attr};
 use melior::ir::{

@@ -10,10 +10,8 @@ use super::{
     signature::{declare, record_memory},
 };
 use crate::attributes::KERNEL;
-use crate::kernel::{
-    KernelInfo,
-    emit::{Buffer, Emit, Lanes},
-};
+use crate::attributes::KernelInfo;
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, func};
 use irc_mlir::{
     BlockLike, Context, Erase, OperationLike, OperationRef, Type, Value, ValueLike, attr, read,

@@ -1,7 +1,7 @@
 //! Every kernel here is compiled twice, by us and by upstream's linalg-to-loops, and run.
 #![allow(clippy::unwrap_used)]
 use super::{DIALECTS, Target, lower_module};
-use crate::{attributes::KERNEL, kernel::KernelInfo};
+use crate::attributes::{KERNEL, KernelInfo};
 use half::{bf16, f16};
 use irc_mlir::{Context, Module, OperationLike, Type, parse_module, run_pipeline, walk_collect};
 use melior::{

@@ -27,7 +27,9 @@ mod sizes;
 mod symbols;
 
 use crate::{
-    attributes::GRAPH, interface::interface_of, kernel::KernelInfo, lowering::emit_entry::host,
+    attributes::{GRAPH, KernelInfo},
+    interface::interface_of,
+    lowering::emit_entry::host,
 };
 use function::{Writer, signature};
 use homes::{Callees, Convention, Homes, returned};

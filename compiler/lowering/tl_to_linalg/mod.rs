@@ -18,11 +18,8 @@ mod reduction;
 mod sequential;
 
 use crate::{
-    attributes::{KERNEL, LINKAGE},
-    kernel::{
-        element::{self, Element},
-        is_loops,
-    },
+    attributes::{KERNEL, LINKAGE, is_loops},
+    kernel::element::{self, Element},
 };
 use generic::Emitter;
 use irc_mlir::ops::func;

@@ -1,7 +1,9 @@
 //! Ops: what a node computes. [`table`] has the row of each kind, and [`row`] says what a row holds.
 
+mod communicate;
 mod example;
 mod row;
+mod shapes;
 mod table;
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use irc_diag::Sink;
 use irc_json::At;
 
-use super::super::validate::shapes;
+use super::shapes;
 use super::{ArgKind, Op, OpKind};
 
 /// What is said of a kind of op once. Reading, the checks of models and plans, the definition in ODS,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::super::validate::{communicate, shapes};
 use super::{ArgKind, Argument, Elements, Exchange, Family, Lane, Row};
+use super::{communicate, shapes};
 
 /// Operations of one element of an exponential, a root or a quotient.
 const FUNCTION: u32 = 8;

@@ -3,13 +3,11 @@
 //! Diagnostics carry JSON paths, not places in a text, so that a model that never was text can be
 //! checked too.
 
-pub(super) mod communicate;
 mod graph;
 mod identity;
 mod op;
 mod overlap;
 mod ranks;
-pub(super) mod shapes;
 mod tensor;
 
 use irc_diag::{Diagnostic, Sink};

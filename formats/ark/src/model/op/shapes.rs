@@ -3,11 +3,11 @@
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
 
-use crate::model::op::Elements;
+use super::Elements;
 use crate::model::{DataType, Op, Tensor, shape};
 
 /// Checks that the first operand has the elements that the op computes.
-pub(in crate::model) fn check_elements(op: &Op, elements: Elements, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn check_elements(op: &Op, elements: Elements, at: &At<'_>, sink: &mut Sink) {
     let Some(dtype) = op.reads.first().map(|tensor| tensor.dtype) else { return };
     let expected = match elements {
         Elements::Floats if !dtype.is_float() => "FP32, FP16 or BF16",
@@ -20,7 +20,7 @@ pub(in crate::model) fn check_elements(op: &Op, elements: Elements, at: &At<'_>,
 }
 
 /// Elementwise on two operands: the output has the shape that they broadcast to.
-pub(in crate::model) fn binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, other, output) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(input, other, path(at, "ReadTensors", 1, "DataType"), at, sink);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
@@ -39,7 +39,7 @@ pub(in crate::model) fn binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// [`binary`] on adjacent pairs.
-pub(in crate::model) fn rope(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn rope(op: &Op, at: &At<'_>, sink: &mut Sink) {
     binary(op, at, sink);
     if op.writes[0].shape.last().is_some_and(|width| width % 2 != 0) {
         let message = "`Rope` turns adjacent pairs: the last dimension must be even";
@@ -49,14 +49,14 @@ pub(in crate::model) fn rope(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// Elementwise on one operand, which may be broadcast to the output.
-pub(in crate::model) fn unary(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn unary(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
     cast(op, at, sink);
 }
 
 /// [`unary`], from one data type to another.
-pub(in crate::model) fn cast(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn cast(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     let broadcast = shape::broadcast(&input.shape, &output.shape);
     if broadcast.as_ref() != Some(&output.shape) {
@@ -69,7 +69,7 @@ pub(in crate::model) fn cast(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// The operand without an axis, or with it as 1.
-pub(in crate::model) fn reduction(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn reduction(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
     if input.id == output.id {
@@ -90,7 +90,7 @@ pub(in crate::model) fn reduction(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// A matrix product, in shapes and in padded shapes.
-pub(in crate::model) fn matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (a, b, c) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(a, b, path(at, "ReadTensors", 1, "DataType"), at, sink);
     same_dtype(a, c, path(at, "WriteTensors", 0, "DataType"), at, sink);
@@ -130,7 +130,7 @@ pub(in crate::model) fn matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// The operand with its dimensions in another order.
-pub(in crate::model) fn transposition(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn transposition(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
     let permutation = op.dims_arg("Permutation").unwrap_or_default();
@@ -148,7 +148,7 @@ pub(in crate::model) fn transposition(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// Indices, a table, and its rows.
-pub(in crate::model) fn embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (indices, table, output) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(table, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
     if indices.dtype.is_float() || indices.dtype.bytes() != 4 {
@@ -182,7 +182,7 @@ pub(in crate::model) fn embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// A view lies on the buffer of its source.
-pub(in crate::model) fn view(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn view(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (Some(source), Some(view)) = (op.reads.first(), op.results.first()) else { return };
     if source.buffer.id != view.buffer.id {
         let message = format!(

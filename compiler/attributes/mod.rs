@@ -4,13 +4,18 @@
 //! They are defined in `dialects/tl/tl.td`, which says what each means and checks its type. Here they are
 //! built and read. What is known of a kernel is one attribute, [`KernelInfo`], and what is known of a
 //! program is [`ProgramInfo`].
-use crate::kernel::{Blocks, KernelInfo, Packing};
+mod kernel;
+mod packing;
+
 use irc_executor::code::Keeps;
 use irc_mlir::{
     Attribute, AttributeValue, Context, Key, OperationRef, attr,
     melior::ir::attribute::{DictionaryAttribute, IntegerAttribute},
     read,
 };
+
+pub use kernel::{Blocks, KernelInfo, LOOPS, is_loops};
+pub use packing::Packing;
 
 /// On a kernel: a function that launches run.
 pub const KERNEL: Key<KernelInfo> = Key::new("tl.kernel");

@@ -12,20 +12,20 @@ const MAX_PEERS: usize = 7;
 const PACKET_RATIO: u128 = 2;
 
 /// A tensor, and its copy on a peer.
-pub(in crate::model) fn send(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn send(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, remote) = (&op.reads[0], &op.writes[0]);
     check_copy(input, remote, at, sink);
     check_tag(input, remote, ("WriteTensors", 0), at, sink);
 }
 
 /// A tensor, and its packets on a peer. ARK gives them no tag of their own.
-pub(in crate::model) fn send_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn send_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
     check_remote(&op.writes[0], ("WriteTensors", 0), at, sink);
     check_packets(&op.writes[0], &op.reads[0], 1, ("WriteTensors", 0), at, sink);
 }
 
 /// What a peer sends, its packets here, and the tensor they become.
-pub(in crate::model) fn receive_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn receive_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
     // Packets carry elements in order, whatever shape the two ends see them in.
     check_ends("DataType", op.reads[0].dtype == op.writes[0].dtype, at, sink);
     check_packets(&op.reads[1], &op.writes[0], 1, ("ReadTensors", 1), at, sink);
@@ -92,7 +92,7 @@ fn check_tag(
 }
 
 /// What a peer sends, and the tensor it becomes.
-pub(in crate::model) fn receive(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn receive(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (remote, local) = (&op.reads[0], &op.writes[0]);
     check_copy(remote, local, at, sink);
     let Some(peer) = check_remote(remote, ("ReadTensors", 0), at, sink) else { return };
@@ -143,7 +143,7 @@ fn check_packets(
 }
 
 /// What is summed, what each peer wrote of it, and the sum here and on each peer.
-pub(in crate::model) fn reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let Some(copies) = peers(op, at, sink) else { return };
     let (input, scratch) = (&op.reads[0], &op.reads[1]);
     let needed = elements(input) * copies;
@@ -156,7 +156,7 @@ pub(in crate::model) fn reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
 }
 
 /// [`reduce`], of packets.
-pub(in crate::model) fn reduce_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
+pub(super) fn reduce_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let Some(copies) = peers(op, at, sink) else { return };
     check_packets(&op.reads[1], &op.reads[0], copies, ("ReadTensors", 1), at, sink);
 }

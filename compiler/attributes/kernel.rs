@@ -1,6 +1,6 @@
 //! What callers know of a kernel.
 use super::Packing;
-use crate::attributes::{KERNEL, kernel_text};
+use super::{KERNEL, kernel_text};
 use irc_executor::code::Keeps;
 use irc_mlir::{OperationRef, read};
 
