@@ -498,31 +498,3 @@ fn a_size_that_overflows_is_an_error() {
     let found = refused(&graph, &[("x", f32s([1 << 32, 0], 1)), ("y", f32s([1 << 32, 0], 1))]);
     assert!(found.starts_with("the size M*N cannot be computed"), "{found}");
 }
-
-/// What looks at every waiting step for every step that runs does not end here.
-#[test]
-fn thousands_of_checks_wait_for_a_size() {
-    const STEPS: usize = 5000;
-    let mut text = String::from(
-        "func.func private @k(memref<4xi64>, memref<4xi64>, memref<0xi8>) attributes {irc.kernel}
-         func.func @main(%v0: tensor<4xi64>) -> tensor<4xi64> attributes {irc.graph} {",
-    );
-    for at in 0..STEPS {
-        let next = at + 1;
-        text += &format!(
-            "tl.check {{left = \"{at}\", relation = \"at_most\", right = \"s\", message = \"few\"}}
-             %v{next} = tl.launch @k(%v{at}) : (tensor<4xi64>) -> tensor<4xi64>\n",
-        );
-    }
-    text += &format!(
-        "tl.size %v{STEPS} {{index = 0 : i64, symbol = \"s\"}} : tensor<4xi64>
-         return %v{STEPS} : tensor<4xi64> }}"
-    );
-    irc::passes::register_all();
-    let context = irc_dialects::new_context();
-    let mut module = irc_mlir::parse_module(&context, &text).expect("it parses");
-    let passes = "builtin.module(plan-memory)";
-    irc_mlir::run_pipeline(&context, &mut module, passes).expect("every size is known in the end");
-    let text = irc_mlir::to_text(&module.as_operation(), false);
-    assert!(text.matches("call @irc_host_fail(").count() > STEPS);
-}
