@@ -1,6 +1,5 @@
 //! Kernels on tensors become functions on memory.
-use super::KernelInfo;
-use crate::attributes::{BLOCKS, KERNEL};
+use crate::attributes::{BLOCKS, KERNEL, KernelInfo};
 use irc_mlir::ops::func;
 use irc_mlir::{
     Block, OpSpec, OperationLike, OperationRef, Type, attr, context_of,

@@ -411,7 +411,7 @@ fn names_of_sizes_may_be_any_text() {
 
 /// What a graph says when it runs on inputs, compiled by both code generators.
 fn refused(graph: &Graph, inputs: &[(&str, irc_tl::Tensor)]) -> String {
-    let errors = [Backend::LLVM, Backend::CRANELIFT].map(|backend| {
+    let errors = [Backend::LLVM, Backend::QUICK].map(|backend| {
         let compiled = compile_for(graph, Target::host().with_backend(backend));
         run(&compiled, inputs).unwrap_err().to_string()
     });

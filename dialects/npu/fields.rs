@@ -5,10 +5,7 @@ use irc_mlir::{
     melior::ir::attribute::{BoolAttribute, FloatAttribute},
     read,
 };
-use irc_npu::{
-    Number,
-    listing::{Spanned, Value},
-};
+use irc_npu::{Number, Spanned, Value};
 
 /// The attribute of the value of a field.
 pub(super) fn to_attribute<'c>(context: &'c Context, value: &Value<'_>) -> Attribute<'c> {

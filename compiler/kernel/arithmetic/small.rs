@@ -159,7 +159,7 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
         let size = self.with(arith::ANDI, bits, MAGNITUDE);
         let code = self.encoded_size(size, format);
         let outside = self.is(UGT, code, u32::from(format.largest()));
-        let code = self.choose(outside, self.number(u32::from(format.beyond())), code);
+        let code = self.choose(outside, self.number(u32::from(format.overflow_code())), code);
         let sign = self.with(arith::SHRUI, bits, 31);
         let sign = self.with(arith::SHLI, sign, format.sign().trailing_zeros());
         let signed = self.op(arith::ORI, code, sign);

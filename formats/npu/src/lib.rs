@@ -38,3 +38,4 @@ pub use engine::{Engine, Engines};
 pub use number::Number;
 pub use op::Op;
 pub use program::{Core, Instruction, Origin, Program, Spans, Time, Tokens};
+pub use value::{Spanned, Value};

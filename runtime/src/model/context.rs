@@ -1,6 +1,6 @@
 //! The state with which one thread runs a model.
 use super::{
-    Kind, Model, ModelError, Pool,
+    Kind, Model, ModelError,
     compiled::{FixedContext, SizedContext, bytes},
     graph::GraphContext,
     options::ContextOptions,

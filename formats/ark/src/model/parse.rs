@@ -6,6 +6,7 @@ use irc_diag::{Diagnostic, Sink, Source};
 use irc_json::{At, Object, Reader, place_in};
 
 use super::canonical::Lines;
+use super::origin::Origin;
 use super::validate::{self, Edges};
 use super::{Model, Node, Op, canonical, read};
 use crate::json::{self, FORMAT, OpPlace, accepted, check_keys, integers};

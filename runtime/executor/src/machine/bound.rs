@@ -31,7 +31,7 @@ pub(crate) enum BoundStep {
 pub(crate) struct BoundKernel {
     pub(super) counts: [i64; 4],
     pub(super) functions: [Option<Function>; 16],
-    keeps: Vec<TaskKeeps>,
+    pub(super) keeps: Vec<TaskKeeps>,
     pub(super) operands: Vec<BoundOperand>,
 }
 
