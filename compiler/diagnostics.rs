@@ -40,6 +40,22 @@ pub fn place(
     Some((own, with_notes(diagnostic, captured)))
 }
 
+/// The errors among captured diagnostics of a module that is itself the file.
+pub fn in_text(captured: &[CapturedDiagnostic], source: &Source) -> Vec<Diagnostic> {
+    let own = |name: &str| (name == "-" || name == source.name()).then(|| source.clone());
+    let found = errors(captured).filter_map(|one| place(one, &own));
+    let found: Vec<_> = found.map(|(_, diagnostic)| diagnostic).collect();
+    match found.is_empty() {
+        true => vec![Diagnostic::error("mlir", "the module cannot be read")],
+        false => found,
+    }
+}
+
+/// The errors among captured diagnostics.
+pub(crate) fn errors(captured: &[CapturedDiagnostic]) -> impl Iterator<Item = &CapturedDiagnostic> {
+    captured.iter().filter(|one| one.severity == irc_mlir::Severity::Error)
+}
+
 /// Adds the notes of MLIR's diagnostic.
 pub(crate) fn with_notes(mut diagnostic: Diagnostic, captured: &CapturedDiagnostic) -> Diagnostic {
     for note in &captured.notes {

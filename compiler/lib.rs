@@ -122,6 +122,7 @@ pub mod import;
 pub mod interface;
 pub mod kernel;
 pub mod lowering;
+mod machine;
 pub mod model;
 pub mod passes;
 pub mod pipeline;
@@ -139,8 +140,8 @@ pub use irc_planner as planner;
 pub use irc_runtime::{Interface, Port, RunError, Runner};
 pub use irc_tensor::{DType, Tensor, TensorType};
 pub use irc_tl::Results;
-pub use model::{Error, Model, ModelId, Program};
+pub use model::{Batch, Entry, Model, ModelId, Program};
 pub use session::{
-    ArchiveOptions, Batch, CancelToken, CompileOptions, Compiled, CompiledPlan, Entry, Place,
-    PlanFile, Session, Target,
+    ArchiveOptions, CancelToken, CompileOptions, Compiled, CompiledPlan, Error, Place, PlanFile,
+    Session, Target,
 };

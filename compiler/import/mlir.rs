@@ -1,10 +1,8 @@
 //! MLIR, as text or bytecode, at any stage of the pipeline.
 use super::{Document, Imported, InputFile, Parsed};
 use crate::{
-    attributes::KERNEL,
-    lowering::tl_to_graph::tl_to_graph,
-    pipeline::HOST_CPU,
-    session::{diagnose, machine::in_context},
+    attributes::KERNEL, diagnostics::in_text, lowering::tl_to_graph::tl_to_graph,
+    machine::in_context, pipeline::HOST_CPU,
 };
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Source};
@@ -42,7 +40,7 @@ pub fn parse(file: &InputFile) -> Parsed {
             (Some(Arc::new(document) as Arc<dyn Document>), vec![])
         }
         Ok(Err(message)) => (None, vec![Diagnostic::error("mlir-dialect", message)]),
-        Err(captured) => (None, diagnose::in_text(&captured, &source)),
+        Err(captured) => (None, in_text(&captured, &source)),
     };
     Parsed { document, source, diagnostics: diagnostics.into() }
 }
@@ -90,7 +88,7 @@ impl Document for Mlir {
             irc_mlir::run_pipeline(context, &mut module, IMPORTERS).ok()?;
             tl_to_graph(module.as_operation(), &[]).ok()
         });
-        graph.map(Imported::from).map_err(|captured| diagnose::in_text(&captured, &self.source))
+        graph.map(Imported::from).map_err(|captured| in_text(&captured, &self.source))
     }
 
     fn dialect<'c>(&self, context: &'c Context) -> Option<Module<'c>> {

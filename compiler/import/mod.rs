@@ -5,10 +5,10 @@
 //! as written, and the place in the file of a diagnostic. Everything behind the graph is shared.
 mod ark;
 mod common_ir;
+mod content;
 mod gemini;
 mod mlir;
 
-use crate::model::Content;
 use bytes::Bytes;
 use irc_ark_frontend::Accumulate;
 use irc_common_format::{FileSystem, Files, Format, library::Fetch};
@@ -20,6 +20,7 @@ use irc_tl::{Constant, Graph, Results};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 pub use common_ir::{Libraries, Read, folder, load_options, read};
+pub use content::Content;
 
 /// How a file is read, and which program of it is compiled. An option that a format has no use for is an
 /// error where it is set.

@@ -4,16 +4,16 @@
 //! ([`crate::import`]); from then on a model is one thing: [`Model::compile`] makes it a [`Program`] that
 //! runs here, [`Model::library`], [`Model::emit`] and [`Model::archive`] make what is shipped,
 //! [`Model::stage`] shows the IR on the way.
-mod content;
+mod batch;
 mod program;
 
 use crate::{
     ArchiveOptions, CompileOptions, Compiled, Session,
     codegen::Output,
     fusion::FusionReport,
-    import::{FrontEnd, ImportOptions, Imported, InputFile, path_of},
+    import::{Content, FrontEnd, ImportOptions, Imported, InputFile, path_of},
     interface::port_of,
-    session::{Input, Place, QueryError, queries},
+    session::{Error, Input, Place, queries},
 };
 use bytes::Bytes;
 use irc_ark_model::ArkModel;
@@ -23,67 +23,14 @@ use irc_mlf::Contents;
 use irc_runtime::{Interface, Port};
 use irc_tensor::Tensor;
 use irc_tl::Graph;
-use std::{borrow::Cow, collections::BTreeMap, fmt, path::Path, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 
-pub use content::Content;
+pub use batch::{Batch, Entry};
 pub use program::Program;
-pub(crate) use program::with_file;
 
 /// Most bytes of an input that is read whole: no model as text comes near, and a device file has no end.
 /// Common IR and ONNX files, archives and libraries are mapped, and may be of any size.
 pub const MAX_BYTES: u64 = irc_common_format::MAX_STREAM;
-
-/// Why a question about a file has no answer: diagnostics, and the file they are in.
-///
-/// Printed, it is what a terminal shows: each diagnostic with the lines it points at.
-#[derive(Clone, PartialEq)]
-pub struct Error {
-    /// The file.
-    pub file: Source,
-    /// The diagnostics; at least one is an error.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The fault is irc's, not the input's.
-    pub internal: bool,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Columns of a terminal.
-        const WIDTH: usize = 100;
-        let text = irc_diag::render(&self.file, &self.diagnostics, false, WIDTH);
-        f.write_str(text.trim_end())
-    }
-}
-
-impl fmt::Debug for Error {
-    /// As it is printed: what `main` shows of an error that it returns.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl Error {
-    /// An error of a query on a file.
-    pub(crate) fn new(file: Source, error: QueryError) -> Self {
-        Error { file, diagnostics: error.diagnostics, internal: error.internal }
-    }
-
-    /// One error at no place.
-    fn at(code: &'static str, file: Source, message: impl Into<String>) -> Self {
-        Self::found(file, vec![Diagnostic::error(code, message)])
-    }
-
-    fn found(file: Source, diagnostics: Vec<Diagnostic>) -> Self {
-        Error { file, diagnostics, internal: false }
-    }
-
-    /// The diagnostics.
-    pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
-    }
-}
 
 /// A model in a session.
 #[derive(Clone, Copy)]

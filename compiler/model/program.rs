@@ -1,11 +1,10 @@
 //! Compiled models that are loaded.
-use crate::Compiled;
+use crate::{Compiled, session::with_file};
 use bytes::Bytes;
 use irc_runtime::{Interface, Library, Port, RunError, Runner};
 use irc_tensor::Tensor;
 use std::{
     collections::BTreeMap,
-    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -81,19 +80,4 @@ impl Program {
     pub fn runner(&self) -> Result<Runner, RunError> {
         Runner::new(self.library.clone(), &self.constants)
     }
-}
-
-/// Loads a library from a file that is gone afterwards.
-pub(crate) fn with_file<T>(
-    library: &[u8],
-    load: impl FnOnce(&Path) -> Result<T, RunError>,
-) -> Result<T, RunError> {
-    let unwritable = |error: std::io::Error| RunError::Load {
-        path: std::env::temp_dir(),
-        reason: error.to_string(),
-    };
-    let folder = tempfile::tempdir().map_err(unwritable)?;
-    let path = folder.path().join("model.so");
-    std::fs::write(&path, library).map_err(unwritable)?;
-    load(&path)
 }

@@ -5,7 +5,6 @@ use super::{
     database::Input,
     error::{CompileError, QueryError},
     kernel,
-    machine::{in_context, run_stages},
     queries::{self, Config, Fused, GlueKey},
     whole,
 };
@@ -19,6 +18,7 @@ use crate::{
     codegen::{Backend, Output, Target, compile, join_objects, link_shared, used_features},
     interface::interface_of,
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
+    machine::{in_context, run_stages},
     pipeline::HOST_CPU,
 };
 use bytes::Bytes;

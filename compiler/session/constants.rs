@@ -2,13 +2,13 @@
 use super::{
     error::{CompileError, QueryError},
     kernel::{self, KernelObject},
-    machine::in_context,
 };
 use crate::{
     attributes::{KernelInfo, PROGRAM, Packing, ProgramInfo},
     codegen::data_object,
     interface::{Interface, Port, interface_of},
     lowering::emit_entry::WEIGHTS,
+    machine::in_context,
 };
 use irc_dialects::tl::tensor_type_to_mlir;
 use irc_mlir::{

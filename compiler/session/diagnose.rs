@@ -1,11 +1,11 @@
 //! MLIR's diagnostics as diagnostics in the user's file.
 use super::error::QueryError;
 use crate::{
-    diagnostics::{place, with_notes},
+    diagnostics::{errors, with_notes},
     import::{Document, path_of},
 };
-use irc_diag::{Diagnostic, Source};
-use irc_mlir::{CapturedDiagnostic, Frame, Severity};
+use irc_diag::Diagnostic;
+use irc_mlir::{CapturedDiagnostic, Frame};
 
 /// The errors among captured diagnostics, at their places in the file that the module was made of.
 pub fn failure(captured: &[CapturedDiagnostic], document: Option<&dyn Document>) -> QueryError {
@@ -18,21 +18,6 @@ pub fn failure(captured: &[CapturedDiagnostic], document: Option<&dyn Document>)
     }
     let internal = captured.iter().any(|one| one.message.contains("internal error"));
     QueryError { diagnostics: errors, internal }
-}
-
-/// The errors among captured diagnostics of a module that is itself the file.
-pub fn in_text(captured: &[CapturedDiagnostic], source: &Source) -> Vec<Diagnostic> {
-    let own = |name: &str| (name == "-" || name == source.name()).then(|| source.clone());
-    let found = errors(captured).filter_map(|one| place(one, &own));
-    let found: Vec<_> = found.map(|(_, diagnostic)| diagnostic).collect();
-    match found.is_empty() {
-        true => vec![Diagnostic::error("mlir", "the module cannot be read")],
-        false => found,
-    }
-}
-
-fn errors(captured: &[CapturedDiagnostic]) -> impl Iterator<Item = &CapturedDiagnostic> {
-    captured.iter().filter(|one| one.severity == Severity::Error)
 }
 
 /// A diagnostic at the node that the location names.

@@ -1,9 +1,10 @@
 //! Why a query has no answer.
 use crate::codegen::{Cause, CodegenError};
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, Source};
 use irc_mlir::CapturedDiagnostic;
 use std::{
     any::Any,
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -44,6 +45,58 @@ impl From<CodegenError> for QueryError {
             Cause::Internal | Cause::Op => QueryError::internal(error.message),
             Cause::Environment => QueryError::at("environment", error.message),
         }
+    }
+}
+
+/// Why a question about a file has no answer: diagnostics, and the file they are in.
+///
+/// Printed, it is what a terminal shows: each diagnostic with the lines it points at.
+#[derive(Clone, PartialEq)]
+pub struct Error {
+    /// The file.
+    pub file: Source,
+    /// The diagnostics; at least one is an error.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The fault is irc's, not the input's.
+    pub internal: bool,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Columns of a terminal.
+        const WIDTH: usize = 100;
+        let text = irc_diag::render(&self.file, &self.diagnostics, false, WIDTH);
+        f.write_str(text.trim_end())
+    }
+}
+
+impl fmt::Debug for Error {
+    /// As it is printed: what `main` shows of an error that it returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Error {
+    /// An error of a query on a file.
+    pub(crate) fn new(file: Source, error: QueryError) -> Self {
+        Error { file, diagnostics: error.diagnostics, internal: error.internal }
+    }
+
+    /// One error at no place.
+    pub(crate) fn at(code: &'static str, file: Source, message: impl Into<String>) -> Self {
+        Self::found(file, vec![Diagnostic::error(code, message)])
+    }
+
+    pub(crate) fn found(file: Source, diagnostics: Vec<Diagnostic>) -> Self {
+        Error { file, diagnostics, internal: false }
+    }
+
+    /// The diagnostics.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
     }
 }
 

@@ -1,13 +1,11 @@
 //! Kernels and the functions that launch them, from their text to objects.
-use super::{
-    error::CompileError,
-    machine::{in_context, run_stages},
-};
+use super::error::CompileError;
 use crate::{
     attributes::{KernelInfo, PROGRAM, ProgramInfo},
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
     lowering::emit_entry::share,
+    machine::{in_context, run_stages},
     pipeline::Settings,
 };
 use irc_mlir::{BlockLike, Context, Location, Module, OperationRef, attr, read};

@@ -5,13 +5,12 @@
 //! import, the fusion of the touched segment, the touched kernel, the link. There are no globals, no
 //! printing and no environment here; diagnostics come back as values.
 mod archive;
-mod batch;
-mod constants;
+pub(crate) mod constants;
 mod database;
-pub(crate) mod diagnose;
-mod error;
-mod kernel;
-pub(crate) mod machine;
+mod diagnose;
+pub(crate) mod error;
+pub(crate) mod kernel;
+mod load;
 mod plan;
 pub(crate) mod queries;
 mod whole;
@@ -21,7 +20,6 @@ use crate::{
     fusion::FusionReport,
     import::{FrontEnd, Imported, InputFile, Parsed, Written},
     interface::Interface,
-    model::{Error, with_file},
 };
 pub(crate) use database::Contents;
 use database::Database;
@@ -37,10 +35,10 @@ use std::sync::{
 
 pub use crate::codegen::Target;
 pub use archive::ArchiveOptions;
-pub use batch::{Batch, Entry};
 pub use constants::Place;
 pub(crate) use database::Input;
-pub use error::QueryError;
+pub use error::{Error, QueryError};
+pub(crate) use load::with_file;
 pub use plan::{CompiledPlan, PlanFile};
 pub use queries::CompileOptions;
 
@@ -231,7 +229,7 @@ impl Session {
     }
 
     /// Does `work` for each item, on as many threads as there are cores.
-    fn share<T: Clone + Sync>(
+    pub(crate) fn share<T: Clone + Sync>(
         &self,
         items: Vec<T>,
         work: impl Fn(&Database, T) + Sync,

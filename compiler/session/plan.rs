@@ -2,14 +2,13 @@
 use super::{
     Session,
     database::Input,
-    error::{CompileError, QueryError, messages},
+    error::{CompileError, Error, QueryError, messages},
     kernel::{self, KernelObject, compile_nothing, compile_task},
-    machine::in_context,
     queries,
 };
 use crate::{
     codegen::{Target, link_library, used_features},
-    model::Error,
+    machine::in_context,
     tasks::{self, Segment, TaskStep},
 };
 use irc_ark_format::{

@@ -6,7 +6,6 @@ use super::{
     diagnose,
     error::{CompileError, QueryError},
     kernel::{self, GlueObject, KernelObject, compile_glue, compile_kernel},
-    machine::{in_context, run_stages},
     whole,
 };
 use crate::{
@@ -18,6 +17,7 @@ use crate::{
         emit_entry::WEIGHTS,
         graph_to_tl::{graph_to_tl, graph_to_tl_at, weights},
     },
+    machine::{in_context, run_stages},
     pipeline::{HOST_CPU, Settings},
 };
 use irc_diag::Source;
@@ -306,7 +306,7 @@ pub fn library<'db>(
     place: Place,
 ) -> Result<Arc<Compiled>, QueryError> {
     if let Some(stage) = stage_of(db, input) {
-        return whole::library(db, input, stage, config.options(db)).map(Arc::new);
+        return whole::library(&parsed(db, input), stage, &config.options(db).target).map(Arc::new);
     }
     let objects = objects(db, input, config, place)?;
     let library = link_library(objects.all(), &[])?;
@@ -333,14 +333,14 @@ pub fn emit<'db>(
 ) -> Result<Vec<u8>, QueryError> {
     let options = config.options(db);
     if let Some(stage) = stage_of(db, input) {
-        return whole::emit_from(db, input, stage, options, output);
+        return whole::emit_from(&parsed(db, input), stage, &options.target, output);
     }
     if output == Output::Object {
         return Ok(join_objects(objects(db, input, config, Place::Linked)?.all())?);
     }
     let fused = fused(db, input, config)?;
     let graph = &imported(db, input)?.graph;
-    whole::emit(&fused, weights(graph), &options.target, output)
+    whole::emit(&fused.program, &fused.kernels, weights(graph), &options.target, output)
 }
 
 /// The failure of a module without locations, at the node of the file that caused it: the whole pipeline

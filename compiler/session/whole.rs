@@ -2,20 +2,19 @@
 use super::{
     Compiled,
     constants::{self, Place},
-    database::Input,
-    diagnose,
     error::{CompileError, QueryError},
     kernel::{self, KernelObject, lower, plan_memory},
-    machine::{in_context, run_stages},
-    queries::{self, CompileOptions, Fused},
 };
 use crate::{
     codegen::{
         CodegenError, Output, Target, compile, hide_inner, link_library, restrict_metadata,
         used_features,
     },
+    diagnostics::in_text,
+    import::Parsed,
     interface::Interface,
     lowering::emit_entry::{WEIGHTS, share},
+    machine::{in_context, run_stages},
     pipeline::{HOST_CPU, Settings},
 };
 use irc_mlir::{CapturedDiagnostic, Context, Module, attr, elements, read};
@@ -39,16 +38,17 @@ pub fn scheduled<'c>(
 
 /// Code of a program with its constants, as text.
 pub fn emit(
-    fused: &Fused,
+    program: &str,
+    kernels: &BTreeMap<String, Arc<str>>,
     weights: Vec<Constant>,
     target: &Target,
     output: Output,
 ) -> Result<Vec<u8>, QueryError> {
     let code = in_context(|context| {
-        let (mut module, kernels) = scheduled(context, &fused.kernels, target)?;
+        let (mut module, objects) = scheduled(context, kernels, target)?;
         let (program, constants) =
-            constants::settle_in(context, &fused.program, weights, &kernels, Place::Linked)?;
-        let text = kernel::with_declarations([&*program], &kernels);
+            constants::settle_in(context, program, weights, &objects, Place::Linked)?;
+        let text = kernel::with_declarations([&*program], &objects);
         let mut main = irc_mlir::parse_module(context, &text)?;
         plan_memory(context, &mut main, target)?;
         kernel::add(&module, &main);
@@ -56,7 +56,7 @@ pub fn emit(
         match output {
             Output::C => hide_inner(&module),
             Output::Object | Output::LlvmIr | Output::Assembly => {
-                for symbol in fused.kernels.keys() {
+                for symbol in kernels.keys() {
                     share(kernel::named(module.as_operation(), symbol)?);
                 }
             }
@@ -84,13 +84,8 @@ fn define<'c>(context: &'c Context, module: &Module<'c>, constants: &[Constant])
 }
 
 /// A library of a module that is after a stage behind the graph.
-pub fn library(
-    db: &dyn salsa::Database,
-    input: Input,
-    stage: &str,
-    options: &CompileOptions,
-) -> Result<Compiled, QueryError> {
-    let (object, interface) = compiled(db, input, stage, options, Output::Object)?;
+pub fn library(parsed: &Parsed, stage: &str, target: &Target) -> Result<Compiled, QueryError> {
+    let (object, interface) = compiled(parsed, stage, target, Output::Object)?;
     let Some(mut interface) = interface else {
         let message = "the module has no main function with an interface";
         return Err(QueryError::at("mlir-interface", message));
@@ -106,13 +101,12 @@ pub fn library(
 
 /// Code of a module that is after a stage behind the graph.
 pub fn emit_from(
-    db: &dyn salsa::Database,
-    input: Input,
+    parsed: &Parsed,
     stage: &str,
-    options: &CompileOptions,
+    target: &Target,
     output: Output,
 ) -> Result<Vec<u8>, QueryError> {
-    let (mut code, _) = compiled(db, input, stage, options, output)?;
+    let (mut code, _) = compiled(parsed, stage, target, output)?;
     if output == Output::Object {
         restrict_metadata(&mut code)?;
     }
@@ -120,17 +114,14 @@ pub fn emit_from(
 }
 
 fn compiled(
-    db: &dyn salsa::Database,
-    input: Input,
+    parsed: &Parsed,
     stage: &str,
-    options: &CompileOptions,
+    target: &Target,
     output: Output,
 ) -> Result<(Vec<u8>, Option<Interface>), QueryError> {
-    let target = &options.target;
     let settings = Settings::of(target);
     let position = |stage| HOST_CPU.position(stage).map_err(QueryError::internal);
     let is_planned = position(stage)? >= position("memory")?;
-    let parsed = queries::parsed(db, input);
     let made = in_context(|context| {
         let mut module = parsed.document.as_deref()?.dialect(context)?;
         if !is_planned {
@@ -149,7 +140,7 @@ fn compiled(
         Some((compile(&module, target, output), interface))
     });
     let (code, interface) =
-        made.map_err(|captured| QueryError::found(diagnose::in_text(&captured, &parsed.source)))?;
+        made.map_err(|captured| QueryError::found(in_text(&captured, &parsed.source)))?;
     Ok((code?, interface))
 }
 

@@ -13,7 +13,7 @@ use std::{
     path::Path,
 };
 
-pub use irc::model::Content;
+pub use irc::import::Content;
 
 /// What can be read.
 const KINDS: &str = "irc knows ARK models and plans, Common IR and ONNX (--format names the format \

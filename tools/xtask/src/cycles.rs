@@ -14,12 +14,6 @@ use std::{
 /// Folders whose crates are looked at.
 const LOOKED_AT: [&str; 5] = ["compiler", "dialects", "formats", "runtime", "tools"];
 
-/// Cycles that still stand, to be taken apart; no others may come.
-const KNOWN: [&str; 2] = [
-    "irc: import, model, session use each other in ''",
-    "irc: queries, whole use each other in 'session'",
-];
-
 /// Files and folders that hold tests and the like.
 const SKIPPED: [&str; 4] = ["tests", "benches", "examples", "target"];
 
@@ -41,11 +35,7 @@ pub fn faults(workspace: &Value) -> Result<Vec<String>, String> {
             found.extend(cycles.map(|cycle| format!("{name}: {cycle}")));
         }
     }
-    let gone = KNOWN.into_iter().filter(|known| !found.iter().any(|cycle| cycle == known));
-    let mut faults: Vec<String> =
-        gone.map(|known| format!("take this out of cycles.rs, for it is gone: {known}")).collect();
-    faults.extend(found.iter().filter(|cycle| !KNOWN.contains(&cycle.as_str())).cloned());
-    Ok(faults)
+    Ok(found)
 }
 
 /// The text of each module by its path from the crate's root, whose own path is empty.

@@ -1,19 +1,18 @@
 //! Many programs in one library: equal kernels once, several kernels and several programs to an object.
 //!
 //! What cannot be compiled fails its own program alone.
-use super::{
-    CompileOptions, Session,
-    constants::{self, Place},
-    database::Input,
-    error::{CompileError, QueryError, catch, panic_text},
-    kernel::{self, KernelObject, compile_kernels, compile_programs},
-    queries::{self, Config, Fused},
-};
+use super::Model;
 use crate::{
     codegen::{CodegenError, Output, link_library, used_features},
     interface::Interface,
     lowering::graph_to_tl::weights,
-    model::{Error, Model, with_file},
+    session::{
+        CompileOptions, Error, Input, Place, QueryError, Session, constants,
+        error::{CompileError, catch, panic_text},
+        kernel::{self, KernelObject, compile_kernels, compile_programs},
+        queries::{self, Config, Fused},
+        with_file,
+    },
 };
 use irc_runtime::{Library, RunError, Runner};
 use irc_tl::Constant;
