@@ -481,7 +481,7 @@ fn bytes_of_intermediate_values_do_not_wrap_around() {
     agree(&graph, &given(3));
     // 2^64 bytes, 0 in 64 bits.
     let found = refused(&graph, &given(1 << 59));
-    assert!(found.starts_with("out of memory: "), "{found}");
+    assert!(found.starts_with("cannot allocate intermediate values: "), "{found}");
 }
 
 #[test]

@@ -325,7 +325,7 @@ mod tests {
     fn what_does_not_fit_is_said() {
         let said = |tensor: Tensor| tensor.elements().expect_err("an error").to_string();
         let huge = tensor(ElementType::Float, &[i64::MAX, 2], TensorData::Nothing);
-        assert!(said(huge).contains("beyond 63 bits"));
+        assert!(said(huge).contains("exceeds 63 bits"));
         let huge = tensor(ElementType::Double, &[i64::MAX], TensorData::Nothing);
         assert!(said(huge).contains("no size in bytes"));
         let negative = tensor(ElementType::Float, &[-1], TensorData::Nothing);
