@@ -1,7 +1,7 @@
 //! `plan-ark`: from an ARK model to an ARK execution plan.
 //!
-//! Before: a module with one `ark.model`. After: a `plan.program` in its place, whose ops keep the
-//! locations of their nodes. What the planner finds wrong is an error at the node.
+//! Before: a module with one `ark.model`. After: a `plan.program` in its place, whose ops have the
+//! locations of their nodes. Errors of the planner are reported at the nodes.
 
 use irc_dialects::ark;
 use irc_mlir::{
@@ -67,7 +67,7 @@ impl Pass for PlanArk {
 /// Replaces the `ark.model` of a module by its plan, outside a pass pipeline.
 ///
 /// # Errors
-/// After a diagnostic at each node concerned.
+/// After a diagnostic at each affected node.
 pub fn run(module: &Module<'_>, options: &irc_planner::Options) -> PassResult {
     lower(module.as_operation(), options)
 }
@@ -79,7 +79,7 @@ fn lower(module: OperationRef<'_, '_>, options: &irc_planner::Options) -> PassRe
     let ops: Vec<OperationRef<'_, '_>> = nodes.iter().map(|(op, _)| *op).collect();
     let at = |diagnostic: &NodeDiagnostic| diagnostic.node.map_or(model_op, |node| ops[node]);
     let planned = plan(&model, options).map_err(|diagnostics| {
-        // All are reported; the marker of any of them says that the pass failed.
+        // All are reported; the marker of any of them marks the pass as failed.
         let report =
             |diagnostic: &NodeDiagnostic| PassError::at(&at(diagnostic), &diagnostic.message);
         let errors: Vec<PassError> = diagnostics.iter().map(report).collect();

@@ -1,18 +1,18 @@
 //! `ark-to-tl`: memory becomes values.
 //!
 //! Before: a module with one `ark.model`. After: `func.func @main` of `tl` ops in its place. The
-//! arguments are the buffers that are read, or written in part, before they are entirely written;
-//! the results are the buffers written; both whole and 1-D in the type of the first tensor on the
-//! buffer, named by the attribute `tl.name`; `tl.preserved` marks arguments that nothing reads
-//! before some of them is written. What ops mean is in `irc_ark_frontend`, which reads model files
-//! alike.
+//! arguments are the buffers that are read, or partly written, before they are entirely written;
+//! the results are the buffers written. Both are whole, 1-D, of the element type of the first tensor on the
+//! buffer, and named by the attribute `tl.name`; `tl.preserved` marks arguments that are not read
+//! before part of them is written. `irc_ark_frontend` defines the semantics of the ops, as it does for
+//! model files.
 //!
 //! With `accumulate=ark`, sums and products of 16-bit floats round as ARK's kernels do, in the order
-//! that `docs/accumulation.md` gives.
+//! that `docs/accumulation.md` describes.
 //!
-//! Requires a model that verifies; communication is refused, at each of its ops. Leaves `tl` and
-//! `func` only; each op has the location of its ark op. A module without an `ark.model` that holds a
-//! program of the tensor level stays as it is.
+//! Requires a model that verifies; communication is rejected at each of its ops. Leaves only `tl` and
+//! `func`; each op has the location of its ark op. A module that has no `ark.model` but a
+//! program of the tensor level does not change.
 use super::graph_to_tl::graph_to_tl_at;
 use crate::attributes::GRAPH;
 use irc_ark_format::model::Node;
@@ -76,7 +76,7 @@ impl Pass for ArkToTl {
 
 /// Replaces the `ark.model` of a module by `func.func @main`.
 fn lower(module: OperationRef<'_, '_>, options: &ImportOptions) -> PassResult {
-    // A program that was written at the tensor level is there already.
+    // The program was written at the tensor level.
     if read::body_ops(module).iter().any(|op| GRAPH.is_on(op)) {
         return Ok(());
     }
@@ -96,7 +96,7 @@ fn lower(module: OperationRef<'_, '_>, options: &ImportOptions) -> PassResult {
     Ok(())
 }
 
-/// The op of the node that a path of the model, such as `$.Nodes[3].Op`, is in.
+/// The op of the node that a path of the model, such as `$.Nodes[3].Op`, points into.
 fn node_of<'c, 'a>(
     path: &str,
     nodes: &[(OperationRef<'c, 'a>, Node)],

@@ -1,8 +1,8 @@
-//! Gives LLVM nothing of `bf16` that processors without its instructions need a support library for.
+//! Replaces the uses of `bf16` for which LLVM needs a support library on processors without it.
 //!
-//! Before: the `llvm` dialect, with masked loads, stores and gathers of vectors of `bf16`, and integers that
-//! become `bf16`. After: the same on their bits as `i16`, and integers that become `f32`, which is rounded
-//! to the nearest `bf16`, the even one of two. What is computed is the same, on every processor.
+//! Before: the `llvm` dialect, with masked loads, stores and gathers of vectors of `bf16`, and conversions of
+//! integers to `bf16`. After: the same on their bits as `i16`, and conversions to `f32`, rounded
+//! to the nearest `bf16`, ties to even. The results are the same on every processor.
 use irc_mlir::ops::llvm;
 use irc_mlir::{
     BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
@@ -47,13 +47,13 @@ fn lost(op: OperationRef<'_, '_>) -> PassError {
     PassError::at(&op, "expected an op of the llvm dialect")
 }
 
-/// A type with its `bf16` as another element; `None` if it has none.
+/// A type with `bf16` replaced by another element type; `None` if it has no `bf16`.
 fn with_element<'c>(context: &'c Context, of: Type<'c>, element: &str) -> Option<Type<'c>> {
     let text = of.to_string();
     text.contains("bf16").then(|| ty::parse(context, &text.replace("bf16", element)))
 }
 
-/// The bits of an operand, computed before the op, in its place.
+/// Replaces an operand by its bits, which are computed before the op.
 fn take_bits(op: OperationRef<'_, '_>, index: usize) -> Option<()> {
     let context = irc_mlir::context_of(&op);
     let operand = op.operand(index).ok()?;
@@ -87,7 +87,7 @@ fn load(op: OperationRef<'_, '_>) -> Option<()> {
     Some(())
 }
 
-/// `(bits + 0x7fff + (bits >> 16 & 1)) >> 16` of the integer as `f32`, which is no NaN.
+/// `(bits + 0x7fff + (bits >> 16 & 1)) >> 16` of the integer as `f32`, which is not NaN.
 fn from_integer<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<()> {
     let context = irc_mlir::context_of(&op);
     let result: Value = op.result(0).ok()?.into();

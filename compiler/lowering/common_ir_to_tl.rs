@@ -1,13 +1,13 @@
-//! `common-ir-to-tl`: operators become what they compute.
+//! `common-ir-to-tl`: lowers the operators of Common IR to `tl`.
 //!
-//! Before: a module with one `common_ir.module` that holds a graph and imports nothing that it needs.
-//! After: `func.func @main` of `tl` ops in its place, with a private function for each graph inside.
-//! Arguments and results have the names of the graph's inputs and outputs; an input that an
-//! initializer gives a default is none. Large constants are arguments with `tl.weight`, and stand as
-//! `tl.value` beside it. A module without a `common_ir.module` stays as it is.
+//! Before: a module with one `common_ir.module` that has a graph and needs no imports.
+//! After: `func.func @main` of `tl` ops in its place, with a private function for each nested graph.
+//! Arguments and results have the names of the graph's inputs and outputs; an input with a default from an
+//! initializer is not an argument. Large constants are arguments with `tl.weight`, and their elements are in
+//! `tl.value`. A module without a `common_ir.module` does not change.
 //!
-//! What an operator cannot be written as is an error at its node, all of them at once. Elements in
-//! other files are read from the folder that the option `external-data` names.
+//! Operators that cannot be lowered are errors at their nodes, all reported at once. External data is
+//! read from the folder that the option `external-data` names.
 use super::graph_to_tl::{graph_to_tl, weights};
 use crate::attributes::{VALUE, WEIGHT};
 use irc_common_format::{FileSystem, find_external, model::TensorData};
@@ -89,7 +89,7 @@ impl Pass for CommonIrToTl {
     }
 }
 
-/// Finds the elements that lie in other files.
+/// Reads external data.
 fn read_external(exported: &mut Exported<'_, '_>, folder: Option<&Path>) -> PassResult {
     let mut wrong = vec![];
     match folder {
@@ -119,7 +119,7 @@ fn read_external(exported: &mut Exported<'_, '_>, folder: Option<&Path>) -> Pass
     failed
 }
 
-/// What the graph computes.
+/// The graph as a graph of the tensor level.
 fn meaning(
     exported: &Exported<'_, '_>,
     root: OperationRef<'_, '_>,
@@ -146,7 +146,7 @@ fn meaning(
     })
 }
 
-/// Puts the functions of a graph in the place of its module.
+/// Replaces a module by the functions of its graph.
 fn replace(
     module: OperationRef<'_, '_>,
     root: OperationRef<'_, '_>,
@@ -165,7 +165,7 @@ fn replace(
     Ok(())
 }
 
-/// Puts the elements of weights beside their numbers.
+/// Adds the elements of weights next to their numbers.
 fn give_values<'c: 'a, 'a>(
     context: &'c Context,
     function: OperationRef<'c, 'a>,

@@ -1,11 +1,11 @@
-//! `gemini-to-npu`: a schedule becomes the program of each core.
+//! `gemini-to-npu`: lowers a schedule to the program of each core.
 //!
 //! Before: a module with one `gemini.schedule`, and for schedules of one core the `gemini.frontend`
-//! that says what its layers compute. After: an `npu.program` in their place, whose instructions have
-//! the locations of the workloads that they are for. A module with a
-//! program and no schedule stays as it is.
+//! that defines its layers. After: an `npu.program` in their place, whose instructions have
+//! the locations of their workloads. A module with a
+//! program and without a schedule does not change.
 //!
-//! What the checks of schedules find, and what has no program, is an error at its op.
+//! Errors of the checks of schedules, and workloads that cannot be lowered, are reported at their ops.
 use irc_dialects::{
     gemini::{self, Workloads},
     npu,
@@ -44,11 +44,11 @@ impl Pass for GeminiToNpu {
     }
 }
 
-/// Replaces the schedule of a module by its program, outside a pass pipeline too; a module without one
-/// stays as it is.
+/// Replaces the schedule of a module by its program, also outside a pass pipeline. A module without a
+/// schedule does not change.
 ///
 /// # Errors
-/// After a diagnostic at each op concerned.
+/// After a diagnostic at each affected op.
 pub fn lower(module: OperationRef<'_, '_>) -> PassResult {
     let Some(root) = only(module, "gemini.schedule")? else { return Ok(()) };
     let layers = only(module, "gemini.frontend")?;
@@ -72,10 +72,10 @@ pub fn lower(module: OperationRef<'_, '_>) -> PassResult {
     Ok(())
 }
 
-/// The op of that name in a module, if there is one.
+/// The op of that name in a module, if any.
 ///
 /// # Errors
-/// After a diagnostic at the second, if there are several.
+/// After a diagnostic at the second, if there is more than one.
 pub fn only<'c: 'a, 'a>(
     module: OperationRef<'c, 'a>,
     name: &str,
@@ -104,7 +104,7 @@ fn report(
     failed
 }
 
-/// The ops of workloads, by core and by the id that instructions name.
+/// The ops of workloads, by core and by the ids in instructions.
 struct Sources<'s, 'c, 'a>(HashMap<(u32, i32), &'s OperationRef<'c, 'a>>);
 
 impl<'s, 'c: 'a, 'a> Sources<'s, 'c, 'a> {
@@ -121,7 +121,7 @@ impl<'s, 'c: 'a, 'a> Sources<'s, 'c, 'a> {
         Sources(schedule.workloads().filter_map(entry).collect())
     }
 
-    /// Where an instruction comes from: its workload, or the schedule.
+    /// The origin of an instruction: its workload, or the schedule.
     fn of(
         &self,
         program: &Program,

@@ -1,10 +1,10 @@
-//! Moves each fused group into a kernel function.
+//! Moves each fusion group into a kernel function.
 //!
 //! Before: `tl.group` ops in functions. After: each group is a `tl.launch` of a private `func.func`
 //! `@<prefix>kernel_<n>` with the attribute `tl.kernel`, numbered in walk order.
-//! Kernels keep the group's location. Their signatures are signless, as code generation is:
-//! `tl.bitcast`s at the call and inside the kernel carry the sign across. Sizes that depend on symbols are
-//! symbols of the kernel's own, and the launch says in `sizes` what each is.
+//! Kernels keep the group's location. Their signatures are signless, like generated code:
+//! `tl.bitcast`s at the call and inside the kernel restore the sign. Sizes that depend on symbols are
+//! symbols of the kernel, and `sizes` of the launch gives the value of each.
 
 mod sizes;
 
@@ -103,7 +103,7 @@ fn outline<'c: 'a, 'a>(
     Ok(())
 }
 
-/// Gives the sizes of a group of loops symbols of its own; what these stand for.
+/// Replaces the sizes of a group of loops by symbols; returns the sizes they stand for.
 fn rename_sizes<'c: 'a, 'a>(
     context: &'c Context,
     group: &OperationRef<'c, 'a>,
@@ -118,7 +118,7 @@ fn rename_sizes<'c: 'a, 'a>(
     Ok(sizes.passed())
 }
 
-/// The signless types of what a group's block takes and yields.
+/// The signless types of the operands and results of a group's block.
 fn own_types<'c: 'a, 'a>(
     context: &'c Context,
     group: &OperationRef<'c, 'a>,
@@ -163,7 +163,7 @@ fn move_body<'c: 'a, 'a>(
     Ok(())
 }
 
-/// Makes an argument signless and its uses read it through a bitcast.
+/// Makes an argument signless and replaces its uses by a bitcast of it.
 fn restore_sign<'c: 'a, 'a>(
     context: &'c Context,
     block: &BlockRef<'c, 'a>,
@@ -203,7 +203,7 @@ fn bitcast<'c: 'a, 'a>(
     }
 }
 
-/// A tensor type whose integers have lost their sign.
+/// A tensor type with signless integers.
 fn signless<'c>(context: &'c Context, tensor: Type<'c>) -> Type<'c> {
     element::signless_tensor(context, tensor).unwrap_or(tensor)
 }

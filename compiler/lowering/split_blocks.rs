@@ -1,8 +1,8 @@
-//! Lets products and convolutions of many items, whose number depends on symbols, run as static kernels.
+//! Runs products and convolutions of many items, whose number depends on symbols, as static kernels.
 //!
-//! Before: a kernel of loops that is one `tl.matmul` or `tl.conv` whose sizes are known but for a number
-//! of rows, matrices or images. After: the same kernel with `tl.blocks`, which says how to run it in blocks
-//! of items, and beside it a kernel of known sizes for each size of block, which is scheduled in
+//! Before: a kernel of loops that is one `tl.matmul` or `tl.conv` whose sizes are known except for a number
+//! of rows, matrices or images. After: the same kernel with `tl.blocks`, which describes how to run it in
+//! blocks of items, and for each block size a kernel of known sizes, which is scheduled in
 //! vectors. `compute-to-loops` writes the loops that call them.
 use crate::attributes::{BLOCKS, Blocks, KERNEL, KernelInfo, LINKAGE, is_loops};
 use irc_dialects::tl;
@@ -37,13 +37,13 @@ impl Pass for SplitBlocks {
     }
 }
 
-/// How a kernel goes through its items.
+/// How a kernel is split into items.
 struct Split {
     op: Op,
     count: Dim,
     /// Items in a block, largest first.
     sizes: Vec<i64>,
-    /// The operands of a block of so many items.
+    /// The operands of a block with the given number of items.
     block: fn(&[Type], i64) -> Vec<Type>,
     /// Per operand: whether each item has its own part.
     own: [bool; 2],
@@ -130,7 +130,7 @@ fn rows(op: &Op, transposed: bool, types: &[Type]) -> Option<Split> {
     })
 }
 
-/// Matrices against as many.
+/// Matrices against the same number of matrices.
 fn matrices(op: &Op, types: &[Type]) -> Option<Split> {
     let [lhs, rhs] = types else { return None };
     let fits = lhs.rank() == rhs.rank() && lhs.rank() > 2 && lhs.dims[0] == rhs.dims[0];
@@ -148,7 +148,7 @@ fn matrices(op: &Op, types: &[Type]) -> Option<Split> {
     })
 }
 
-/// Adds the kernels of blocks, and says of them in the kernel.
+/// Adds the kernels of blocks, and `tl.blocks` to the kernel.
 fn write<'c: 'a, 'a>(
     kernel: OperationRef<'c, 'a>,
     op: OperationRef<'c, 'a>,
@@ -184,7 +184,7 @@ fn write<'c: 'a, 'a>(
     Ok(())
 }
 
-/// Bytes of one item of each operand and of the result.
+/// The bytes of one item of each operand and of the result.
 fn item_bytes(split: &Split, types: &[Type]) -> Result<Vec<i64>, String> {
     let operands = (split.block)(types, 1);
     let result = split.op.infer_symbolic(&operands).map_err(|error| error.to_string())?;

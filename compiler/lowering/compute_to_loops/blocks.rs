@@ -1,4 +1,4 @@
-//! A kernel in blocks of items, each a call of a kernel of known sizes; see
+//! Runs a kernel in blocks of items, each a call of a kernel of known sizes; see
 //! [`split_blocks`](crate::lowering::split_blocks).
 use super::{sizes::Sizes, stored};
 use crate::{
@@ -22,7 +22,7 @@ pub(super) fn is_split(func: OperationRef<'_, '_>) -> bool {
     BLOCKS.is_on(&func)
 }
 
-/// What calls blocks of one size.
+/// A kernel of blocks of one size.
 struct Callee<'c> {
     name: String,
     items: i64,
@@ -30,7 +30,7 @@ struct Callee<'c> {
     workspace: u64,
 }
 
-/// Replaces the kernel by its loops. What it calls is lowered already.
+/// Replaces the kernel by its loops. Its callees are already lowered.
 pub(super) fn lower(func: OperationRef<'_, '_>) -> PassResult {
     lower_message(func).map_err(|message| PassError::at(&func, message))
 }
@@ -74,7 +74,7 @@ fn lower_message<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     Ok(())
 }
 
-/// Calls from an item on, as long as a whole block is left; where that ends.
+/// Emits calls from an item on while a whole block remains; returns the first item after them.
 fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     callee: &Callee<'c>,
@@ -89,7 +89,7 @@ fn emit<'c: 'a, 'a>(
         let parts = buffers.iter().enumerate().zip(&callee.parameters);
         let parts: Vec<Value> = parts
             .map(|((at, buffer), ty)| {
-                // The workspace is at the end, and all blocks share it.
+                // The workspace comes last, and all blocks share it.
                 let step = bytes.get(at).copied().unwrap_or(0);
                 let place = e.binary(arith::MULI, item, e.index(step));
                 e.op(memref::VIEW, &[*buffer, place], *ty)
@@ -130,7 +130,7 @@ fn callees<'c: 'a, 'a>(
     blocks.callees.iter().zip(&blocks.items).map(callee).collect()
 }
 
-/// Every symbol of the kernel's types and of the count, in the order of names.
+/// All symbols of the kernel's types and of the count, in the order of names.
 fn symbols(func: OperationRef<'_, '_>, count: &Dim) -> Result<Vec<Arc<str>>, String> {
     let (inputs, results) = read::signature(&func).ok_or("is not a function")?;
     let mut symbols: BTreeSet<_> = count.symbols().into_iter().collect();
@@ -140,7 +140,7 @@ fn symbols(func: OperationRef<'_, '_>, count: &Dim) -> Result<Vec<Arc<str>>, Str
     Ok(symbols.into_iter().collect())
 }
 
-/// So many bytes, or any number of them for 1.
+/// The type of this number of bytes; 1 stands for any number.
 fn memory(context: &Context, bytes: i64) -> Type<'_> {
     MemRefType::new(stored(context, DType::U8), &[bytes], None, None).into()
 }

@@ -1,4 +1,4 @@
-//! Writes a [`Scalar`] as ops: each part once, and what a condition guards only where it holds.
+//! Writes a [`Scalar`] as ops: each part once, and guarded parts only under their condition.
 use super::{element, sizes::Sizes, stored};
 use crate::kernel::{
     arithmetic,
@@ -16,19 +16,19 @@ use std::convert::Infallible;
 /// A value and its element type.
 pub(super) type Typed<'c, 'a> = (Value<'c, 'a>, DType);
 
-/// What an expression reads.
+/// The inputs of an expression.
 pub(super) struct Body<'n, 'c, 'a> {
     pub(super) operands: &'n [(&'n Type, Buffer<'c, 'a>)],
     pub(super) sizes: &'n Sizes<'c, 'a>,
-    /// The iteration of each loop, as `i64`.
+    /// The index of each loop, as `i64`.
     pub(super) loops: Vec<Value<'c, 'a>>,
-    /// What a load of [`RESULT`] is.
+    /// The value of a load of [`RESULT`].
     pub(super) reduced: Option<Typed<'c, 'a>>,
-    /// What is known already, outermost region first. Only looked up in, so that its order is free.
+    /// The values already emitted, outermost region first. Used only for look-ups, so hash order is harmless.
     pub(super) known: Vec<HashMap<Scalar, Typed<'c, 'a>>>,
 }
 
-/// The operand that stands for what was reduced, in an expression of it.
+/// The operand that stands for the reduced value in an expression of it.
 pub(super) const RESULT: usize = usize::MAX;
 
 impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
@@ -79,7 +79,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
         }
     }
 
-    /// Both sides where neither reads memory, else one behind a branch.
+    /// Evaluates both sides if neither reads memory, otherwise branches.
     fn select(&mut self, e: Emit<'c, 'a>, parts: &[Scalar; 3]) -> Typed<'c, 'a> {
         let [condition, yes, no] = parts;
         let (condition, _) = self.emit(e, condition);
@@ -130,7 +130,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
         e.op(arith::INDEX_CAST, &[self.sizes.value(e, dim)], e.int(64))
     }
 
-    /// The type of a part of a body that inference accepted.
+    /// The type of a part of a body; inference has accepted the body.
     fn dtype(&self, scalar: &Scalar) -> DType {
         match scalar {
             Scalar::Float(_, dtype) | Scalar::Int(_, dtype) | Scalar::Cast(dtype, ..) => *dtype,
@@ -144,13 +144,13 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
     }
 }
 
-/// Where scalar ops go.
+/// The scope in which scalar ops are emitted.
 pub(super) fn scope<'c: 'a, 'a>(e: Emit<'c, 'a>) -> Scope<'c, 'a> {
     Scope { context: e.context, block: e.block, location: e.location, expand: true }
 }
 
-/// What was loaded as a number: a `bool` is a byte in memory, and of integers below 8 bits only the
-/// low bits of their byte count.
+/// A loaded element as a number: a `bool` is a byte in memory, and only the low bits of the byte count for
+/// integers below 8 bits.
 pub(super) fn from_memory<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     value: Value<'c, 'a>,
@@ -165,7 +165,7 @@ pub(super) fn from_memory<'c: 'a, 'a>(
     e.value(spec.attr("predicate", attr::i64(e.context, NE)))
 }
 
-/// A number as it is stored.
+/// A number in its storage type.
 pub(super) fn to_memory<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     value: Value<'c, 'a>,
@@ -185,7 +185,7 @@ pub(super) fn loads(scalar: &Scalar) -> bool {
     found
 }
 
-/// The element an accumulator has.
+/// The element type of an accumulator.
 pub(super) fn accumulator<'c>(context: &'c irc_mlir::Context, dtype: DType) -> Element<'c> {
     element(context, dtype).compute(context)
 }

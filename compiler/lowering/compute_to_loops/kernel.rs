@@ -13,18 +13,18 @@ use std::sync::Arc;
 /// A value of a [`Kernel`], by position.
 pub(super) type ValueId = usize;
 
-/// Where the memory of a value is.
+/// The memory of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// An input.
     Input(usize),
     /// An output.
     Output(usize),
-    /// The workspace, from this byte.
+    /// The workspace, at this offset in bytes.
     Scratch(i64),
 }
 
-/// Where what is computed lies until it is known what is returned.
+/// Where computed values are until the results are known.
 const UNPLACED: Origin = Origin::Scratch(-1);
 
 /// A value in memory.
@@ -34,7 +34,7 @@ pub(super) struct Value {
     pub(super) origin: Origin,
 }
 
-/// What a step does.
+/// The computation of a step.
 pub(super) enum Work {
     /// Loops around an expression: one result.
     Nest(Nest),
@@ -57,7 +57,7 @@ pub(super) struct Kernel<'c> {
     pub(super) symbols: Vec<Arc<str>>,
     pub(super) steps: Vec<Step<'c>>,
     pub(super) results: Vec<ValueId>,
-    /// Bytes of workspace.
+    /// The size of the workspace in bytes.
     pub(super) workspace: i64,
 }
 
@@ -95,7 +95,7 @@ impl<'c> Kernel<'c> {
         Ok(kernel)
     }
 
-    /// Every symbol that a type or a step depends on, in the order of names.
+    /// All symbols of types and steps, in the order of names.
     fn find_symbols(&self) -> Vec<Arc<str>> {
         let mut dims: Vec<Dim> = vec![];
         self.values.iter().for_each(|value| dims.extend(value.ty.dims.iter().cloned()));
@@ -127,7 +127,7 @@ impl<'c> Reader<'c> {
         self.values.len() - 1
     }
 
-    /// A value in the workspace; where it will turn out to be returned, it moves.
+    /// A value in the workspace; if it is returned, it moves to an output.
     fn scratch(&mut self, ty: Type) -> ValueId {
         self.value(ty, UNPLACED)
     }
@@ -159,7 +159,7 @@ impl<'c> Reader<'c> {
         Ok(())
     }
 
-    /// The same memory under another type, whose elements are as wide.
+    /// The same memory under another type, with elements of the same width.
     fn view<'a>(
         &mut self,
         op: OperationRef<'c, 'a>,
@@ -177,7 +177,7 @@ impl<'c> Reader<'c> {
         }
         let result = op.result(0).map_err(|error| error.to_string())?;
         let ty = types.swap_remove(0);
-        // The value is another one of the same place, so that its type is its own.
+        // A new value in the same memory, with its own type.
         let id = self.value(ty, self.values[operand].origin);
         self.steps.push(Step {
             work: Work::Nest(Nest::view()),
@@ -198,7 +198,7 @@ impl<'c> Reader<'c> {
         op.operands().map(|operand| known(operand).ok_or_else(outside)).collect()
     }
 
-    /// Places what is returned in the outputs and the rest in the workspace.
+    /// Places returned values in the outputs and the others in the workspace.
     fn returns<'a>(&mut self, op: OperationRef<'c, 'a>) -> Result<(), String>
     where
         'c: 'a,
@@ -242,7 +242,7 @@ impl<'c> Reader<'c> {
         copy
     }
 
-    /// The value whose memory a view is of.
+    /// The value whose memory a view uses.
     fn base(&self, id: ValueId) -> ValueId {
         let views = self.steps.iter().find_map(|step| match &step.work {
             Work::Nest(nest) if nest.is_view && step.results[0] == id => Some(step.operands[0]),
@@ -251,7 +251,7 @@ impl<'c> Reader<'c> {
         views.map_or(id, |from| self.base(from))
     }
 
-    /// Room in the workspace, from a multiple of a cache line on.
+    /// Reserves memory in the workspace, aligned to a cache line.
     fn reserve(&mut self, id: ValueId) -> Result<Origin, String> {
         let ty = &self.values[id].ty;
         let size = ty.known().and_then(|known| known.byte_size().ok());
@@ -272,14 +272,14 @@ fn nest_of(op: &Op, operands: &[Type], result: &Type) -> Result<Nest, String> {
         return Ok(Nest::mean(compute, result.dtype));
     }
     if result.dims.iter().any(|dim| dim.is(0)) {
-        // Nothing is computed, whatever the op.
+        // The result is empty, whatever the op.
         return Ok(Nest::of(Compute::map(result.dims.clone(), Scalar::number(0, result.dtype))));
     }
     let compute = op.as_compute(operands).ok_or("has no form as loops around an expression")?;
     Ok(Nest::of(compute))
 }
 
-/// Identity of a value while its function lives.
+/// The identity of a value while its function exists.
 fn key(value: MlirValue<'_, '_>) -> usize {
     value.to_raw().ptr as usize
 }

@@ -1,17 +1,17 @@
 //! `compute-to-loops`: kernels of the kind `loops` become scalar loops over memory.
 //!
-//! Before: a `func.func` with the kind `loops` whose body is ops of `tl` that have loops around an
+//! Before: a `func.func` of the kind `loops` whose body is ops of `tl` that have loops around an
 //! expression (`irc_tl::Op::as_compute`), algorithms, and views. Sizes may depend on symbols. After:
 //! the same function in `scf`, `arith`, `math` and `memref` in destination-passing style: the inputs,
 //! one `index` per symbol in the order of the `symbols` in `#tl.kernel`, the outputs, then a workspace of
-//! `workspace_bytes` bytes. Memory is flat: `memref<Nxt>`, and where N depends on symbols
-//! `memref<1xt>`, which stands for any number of elements. A `bool` is an `i8`, 0 or 1, and so are elements of less than 8 bits
-//! and small floats, one in each byte. Outputs must not alias inputs.
+//! `workspace_bytes` bytes. Memory is flat: `memref<Nxt>`, or, if N depends on symbols,
+//! `memref<1xt>`, which stands for any number of elements. A `bool` is an `i8`, 0 or 1. Elements of less than
+//! 8 bits and small floats occupy one byte each. Outputs must not alias inputs.
 //!
-//! A kernel that `split-blocks` has split becomes loops of calls, and its memory `memref<1xi8>`.
+//! A kernel split by `split-blocks` becomes loops of calls, and its memory `memref<1xi8>`.
 //!
-//! This is what a kernel gets that has no schedule in vectors (`docs/kernels.md`); LLVM makes vectors
-//! of inner loops where it can.
+//! This is the lowering of kernels without a schedule in vectors (`docs/kernels.md`); LLVM vectorizes
+//! inner loops if it can.
 
 mod algorithms;
 mod blocks;
@@ -59,7 +59,7 @@ impl Pass for ComputeToLoops {
 /// Replaces one kernel function by its loops.
 fn lower_kernel(func: OperationRef<'_, '_>) -> PassResult {
     let context = irc_mlir::context_of(&func);
-    // What was lowered already has no op of `tl`.
+    // A kernel that is already lowered has no op of `tl`.
     let ops = read::body_ops(func);
     if !ops.iter().any(|op| read::op_name(op).starts_with("tl.")) {
         return Ok(());
@@ -87,13 +87,13 @@ fn memory<'c>(context: &'c Context, ty: &irc_tl::Type) -> Type<'c> {
     MemRefType::new(stored(context, ty.dtype), &[elements], None, None).into()
 }
 
-/// The type of an element in memory.
+/// The storage type of an element.
 fn stored(context: &Context, dtype: DType) -> Type<'_> {
     let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
     element(context, dtype).storage
 }
 
-/// The element that code computes with.
+/// The element type for computation.
 fn element(context: &Context, dtype: DType) -> Element<'_> {
     let wide = || Element::of(context, tl::dtype_to_mlir(context, dtype));
     let element = Element::of_small(context, dtype).or_else(wide);

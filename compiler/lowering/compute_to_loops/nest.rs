@@ -16,12 +16,12 @@ use melior::ir::r#type::MemRefType;
 use std::collections::HashMap;
 use std::convert::Infallible;
 
-/// Loops, the expression in them, and what is done with each result.
+/// Loops, the expression in them, and the use of each result.
 pub(super) struct Nest {
     pub(super) compute: Compute,
-    /// The element that is stored, of what was reduced as a load of [`RESULT`].
+    /// The stored element, with the reduced value as a load of [`RESULT`].
     pub(super) epilogue: Option<Scalar>,
-    /// No loops at all: another type of the same memory.
+    /// Whether there are no loops: another type of the same memory.
     pub(super) is_view: bool,
 }
 
@@ -36,7 +36,7 @@ impl Nest {
         Self { is_view: true, ..Self::of(nothing) }
     }
 
-    /// The mean of what a sum adds: it is divided before it is rounded or wraps around.
+    /// The mean of the summands of a sum, which is divided before it is rounded or wraps around.
     pub(super) fn mean(mut sum: Compute, dtype: DType) -> Self {
         let wide = match dtype {
             DType::F64 => DType::F64,
@@ -51,7 +51,7 @@ impl Nest {
         Self { epilogue: Some(mean), ..Self::of(sum) }
     }
 
-    /// Every size in the nest.
+    /// Adds every size in the nest to `found`.
     pub(super) fn sizes(&self, found: &mut Vec<Dim>) {
         found.extend(self.compute.dims.iter().cloned());
         found.extend(self.compute.reduction.iter().flat_map(|over| over.dims.iter().cloned()));
@@ -93,7 +93,7 @@ struct Columns<'c, 'a> {
     totals: Buffer<'c, 'a>,
 }
 
-/// Elements of the result that are accumulated side by side.
+/// Number of elements of the result that are accumulated side by side.
 const BLOCK: i64 = 256;
 
 impl<'c: 'a, 'a> Columns<'c, 'a> {
@@ -108,8 +108,8 @@ impl<'c: 'a, 'a> Columns<'c, 'a> {
     }
 }
 
-/// Whether a reduction goes through several elements of the result at a time: where an operand's
-/// neighbours are under neighbours in the result, which then are what a vector holds. Few elements
+/// Whether a reduction computes several elements of the result at a time: if adjacent elements of an operand
+/// correspond to adjacent elements of the result, which then fill vectors. Few elements
 /// are not worth it.
 fn runs_in_columns(compute: &Compute) -> bool {
     const FEWEST: i64 = 8;
@@ -136,7 +136,7 @@ struct Writer<'n, 'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
-    /// The loops over the result that are left, then one element.
+    /// The remaining loops over the result, then one element.
     fn outer(&self, e: Emit<'c, 'a>, at: &mut Vec<Value<'c, 'a>>) {
         if let (Some(columns), Some(reduction)) = (self.columns, &self.nest.compute.reduction)
             && at.len() + 1 == self.nest.compute.dims.len()
@@ -154,7 +154,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         });
     }
 
-    /// A loop over `0..dim`: `body` gets the iteration and the carried values.
+    /// A loop over `0..dim`; `body` gets the index and the carried values.
     fn each(
         &self,
         e: Emit<'c, 'a>,
@@ -193,7 +193,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         e.store(value, self.result, place, Lanes::Scalar, None);
     }
 
-    /// The element type of the body, and what it is accumulated in.
+    /// The element types of the body and of its accumulator.
     fn elements(&self, e: Emit<'c, 'a>) -> (Element<'c>, Element<'c>) {
         let dtype = self.dtype();
         (element(e.context, dtype), accumulator(e.context, dtype))
@@ -209,7 +209,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         neutral(e, reduction.combine, self.dtype(), self.elements(e).1)
     }
 
-    /// What an element of the result is, of what was reduced.
+    /// The element of the result for a reduced value.
     fn finished(
         &self,
         e: Emit<'c, 'a>,
@@ -239,7 +239,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 Ok::<_, Infallible>(vec![])
             });
         };
-        // Blocks of known sizes are vectors without a remainder that is found when it runs.
+        // Blocks of known sizes are vectorized without a remainder computed at run time.
         let Some(known) = width.known() else {
             let end = self.sizes.value(e, width);
             blocks(e.index(0), end, &|e, first| {
@@ -257,7 +257,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// The columns from `first`, `count` of them.
+    /// The `count` columns from `first` on.
     fn block(
         &self,
         e: Emit<'c, 'a>,
@@ -289,7 +289,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         });
     }
 
-    /// Loops over dimensions, around what is done in them.
+    /// Loops over dimensions, with `body` in them.
     fn around(
         &self,
         e: Emit<'c, 'a>,
@@ -306,7 +306,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         });
     }
 
-    /// An accumulator with the body's value joined to it.
+    /// An accumulator combined with the body's value.
     fn joined(
         &self,
         e: Emit<'c, 'a>,
@@ -320,7 +320,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         combine(e, reduction.combine, total, value, wide)
     }
 
-    /// The loops that reduce which are left, around an accumulator.
+    /// The remaining reduction loops, around an accumulator.
     fn inner(
         &self,
         e: Emit<'c, 'a>,
@@ -340,7 +340,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         totals[0]
     }
 
-    /// An expression's surroundings at an iteration, given as indices; nothing is known yet.
+    /// The inputs of the expression at an iteration, given as indices, without known values.
     fn body(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>]) -> Body<'_, 'c, 'a> {
         let number = |index: &Value<'c, 'a>| e.op(arith::INDEX_CAST, &[*index], e.int(64));
         Body {
@@ -353,7 +353,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 }
 
-/// Joins a value to an accumulator. Sums and products of floats may be taken in any order.
+/// Combines a value with an accumulator. Sums and products of floats may be reassociated.
 fn combine<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     combine: Combine,
@@ -381,7 +381,7 @@ fn neutral<'c: 'a, 'a>(
     }
 }
 
-/// The nest as one loop, when every operand is read at the result's own index, or at one place.
+/// The nest as one loop, if every operand is read at the result's own index or at a fixed position.
 fn flattened(nest: &Nest, operands: &[(&Type, Buffer<'_, '_>)]) -> Option<(Nest, Vec<Type>)> {
     let Compute { dims, reduction: None, body } = &nest.compute else { return None };
     if dims.len() < 2 || nest.epilogue.is_some() {

@@ -1,4 +1,4 @@
-//! Sizes as values: what a [`Dim`] is under the symbols a kernel was called with.
+//! Sizes as values: evaluates a [`Dim`] for the symbols of a call.
 use crate::kernel::emit::Emit;
 use irc_mlir::Value;
 use irc_mlir::ops::arith;
@@ -13,7 +13,7 @@ pub(super) struct Sizes<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Sizes<'c, 'a> {
-    /// Gives a symbol its value.
+    /// Defines a symbol.
     pub(super) fn define(&mut self, symbol: &Arc<str>, value: Value<'c, 'a>) {
         self.symbols.insert(symbol.clone(), value);
     }
@@ -72,13 +72,13 @@ fn call<'c: 'a, 'a>(
     }
 }
 
-/// Division by zero traps, and a size that divides by zero is no size: here it divides by one.
+/// Division by zero traps, and a size that divides by zero is invalid: here it divides by one.
 fn divisor<'c: 'a, 'a>(e: Emit<'c, 'a>, value: Value<'c, 'a>) -> Value<'c, 'a> {
     let zero = e.compare(EQ, value, e.index(0));
     e.op(arith::SELECT, &[zero, e.index(1), value], irc_mlir::ValueLike::r#type(&value))
 }
 
-/// The quotient rounded down: one less than the truncated one where the remainder has the other sign.
+/// The quotient rounded down: one less than the truncated one if the remainder has the other sign.
 fn floor_div<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     left: Value<'c, 'a>,

@@ -1,10 +1,10 @@
-//! What a program whose sizes depend on symbols asks of its host.
+//! The interface between a program whose sizes depend on symbols and its host.
 //!
 //! A host is a struct that begins with four pointers to functions, in the order of the names here.
-//! Each is given the host first:
+//! The first argument of each is the host:
 //!
 //! ```c
-//! void *allocate(void *host, int64_t bytes);      // null where there is none; aligned to 64
+//! void *allocate(void *host, int64_t bytes);      // null if out of memory; aligned to 64
 //! void release(void *host, void *block);
 //! void *output(void *host, int64_t number, const int64_t *extents);
 //! void fail(void *host, int64_t check, int64_t left, int64_t right);
@@ -17,29 +17,29 @@ use irc_mlir::{
     Region, attr, read, ty,
 };
 
-/// Asks for memory.
+/// Allocates memory.
 pub const ALLOCATE: &str = "irc_host_allocate";
-/// Gives memory back.
+/// Releases memory.
 pub const RELEASE: &str = "irc_host_release";
-/// Asks for the memory of a result.
+/// Requests the memory of a result.
 pub const OUTPUT: &str = "irc_host_output";
-/// Says which check failed.
+/// Reports which check failed.
 pub const FAIL: &str = "irc_host_fail";
 
-/// There is no memory.
+/// An allocation failed.
 pub const OUT_OF_MEMORY: &str = "out of memory: expected room for a number of bytes";
 /// A loop ended early.
 pub const ITERATIONS: &str = "loop: expected as many iterations as its sequences are long";
 /// The elements of a sequence differ.
 pub const ELEMENTS: &str = "loop: expected elements of one shape in a sequence";
 
-/// A function of the host, with its parameters in MLIR before memory is lowered and after.
+/// A function of the host, with its parameters in MLIR before and after memory is lowered.
 struct HostFunction {
     name: &'static str,
     /// Parameters after the host.
     before: &'static [&'static str],
     after: &'static [&'static str],
-    /// Whether it gives memory.
+    /// Whether it returns memory.
     gives: bool,
 }
 
@@ -55,10 +55,10 @@ const FUNCTIONS: [HostFunction; 4] = [
     },
 ];
 
-/// Declares the functions in a function's module, once.
+/// Declares the functions in the module of a function, once.
 ///
 /// # Errors
-/// When the function is in no module.
+/// If the function is not in a module.
 pub fn declare(function: OperationRef<'_, '_>) -> PassResult {
     let context = irc_mlir::context_of(&function);
     let Some(module) = function.block() else {
@@ -84,7 +84,7 @@ pub fn declare(function: OperationRef<'_, '_>) -> PassResult {
     Ok(())
 }
 
-/// Gives a declared function of the host a body, which calls the host's own; other functions stay.
+/// Adds a body to the declaration of a host function, which calls the host's own; ignores other functions.
 pub fn define(declared: OperationRef<'_, '_>) {
     let name = read::string(&declared, "sym_name").unwrap_or_default();
     let known = FUNCTIONS.iter().position(|function| function.name == name);

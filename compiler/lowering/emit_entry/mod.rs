@@ -3,25 +3,25 @@
 //! Before: `@irc_main` takes one pointer per buffer, and one for the workspace. After: also
 //! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them, and the string
 //! `irc_metadata`: the interface as JSON. A kernel whose `#tl.kernel` names an `entry` gets an entry
-//! point of that name, without metadata, and is itself hidden; where it takes a size instead of a
+//! point of that name, without metadata, and is itself hidden. If it takes a size instead of a
 //! pointer, the slot of `buffers` holds the size.
 //!
-//! Where sizes depend on symbols, `@irc_main` takes a pointer per input,
+//! If sizes depend on symbols, `@irc_main` takes a pointer per input,
 //! one to the extents of all inputs in a row, and the host. Its entry point is
-//! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)`, which gives 0, or 1
-//! after it has told the host of a failure; [`host`] says what a host is.
+//! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)`, which returns 0, or 1
+//! after it has reported a failure to the host; [`host`] defines the host.
 //!
-//! Where the `weight_offsets` of `#tl.program` say at which offset of the constant `irc_weights` an argument
-//! lies (-1: nowhere), `buffers` has no place for it. The symbol is another object's.
+//! If `weight_offsets` of `#tl.program` gives an argument an offset in the constant `irc_weights`
+//! (-1: none), `buffers` has no slot for it. The symbol is defined by another object.
 //!
-//! A `shared` program is a part of others: its entry point may be linked where another
-//! of the same name is, nobody else sees it, and it has no metadata.
+//! A `shared` program is a part of others: its entry point may be merged with another of the same name,
+//! is hidden, and has no metadata.
 //!
-//! The `suffix` is put behind the names of a main function's entry point and metadata.
+//! The `suffix` is appended to the names of a main function's entry point and metadata.
 
 pub mod host;
 
-/// The symbol of the constants of a program that are linked with it.
+/// The symbol of a program's constants, which are linked with it.
 pub const WEIGHTS: &str = "irc_weights";
 
 use crate::attributes::{KERNEL, ProgramInfo};
@@ -93,14 +93,14 @@ pub(crate) fn set_linkage(symbol: OperationRef<'_, '_>, linkage: &str) {
     irc_mlir::set_attribute(symbol, "linkage", linkage);
 }
 
-/// Lets a function be linked where others of its symbol are, which are equal, and hides it from all else.
+/// Allows a function to be merged with equal functions of the same symbol, and hides it.
 pub(crate) fn share(function: OperationRef<'_, '_>) {
     let context = irc_mlir::context_of(&function);
     set_linkage(function, "weak_odr");
     irc_mlir::set_attribute(function, "visibility_", attr::i64(context, HIDDEN));
 }
 
-/// Adds the function `name` that calls `main`.
+/// Adds the function `name`, which calls `main`.
 fn emit<'c: 'a, 'a>(
     main: OperationRef<'c, 'a>,
     name: &str,
@@ -195,7 +195,7 @@ fn emit<'c: 'a, 'a>(
     Ok(module.append_operation(entry.build()))
 }
 
-/// Declares the constants, which another object holds.
+/// Declares the constants, which another object defines.
 fn declare_weights<'c: 'a, 'a>(module: &BlockRef<'c, 'a>, context: &'c Context) {
     let text =
         format!("llvm.mlir.global external hidden constant @{WEIGHTS}() : !llvm.array<0 x i8>");

@@ -1,12 +1,12 @@
-//! Writes a graph of the tensor level, which is plain data, as MLIR.
+//! Writes a graph of the tensor level as MLIR.
 //!
-//! The graph becomes `@main`, every graph inside it a private function that takes what it captures; calls
-//! of equal graphs by one name are calls of one function.
-//! Each node is an op, located by the name of what it stands for. Constants are `tl.fill` where they
-//! are one value, `tl.constant` where they are small, and else arguments after the graph's inputs,
-//! with the attribute `tl.weight`: their number in [`weights`]. Inputs of [`Graph::preserved`] have the
+//! The graph becomes `@main`, every nested graph a private function that takes its captures as arguments.
+//! Calls of equal graphs by one name are calls of one function.
+//! Each node is an op, located by the name of its origin. A constant is `tl.fill` if all elements
+//! are equal, `tl.constant` if it is small, and otherwise an argument after the graph's inputs,
+//! with the attribute `tl.weight`: its number in [`weights`]. Inputs of [`Graph::preserved`] have the
 //! attribute `tl.preserved`. Symbols that are elements of
-//! values are `tl.size` ops, and checks are `tl.check` ops; they stand behind the values they need.
+//! values are `tl.size` ops, and checks are `tl.check` ops; they come after the values they need.
 
 mod weights;
 
@@ -28,11 +28,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use weights::Weights;
 
-/// The module of a graph; its main function has the given name, and those inside begin with it. Ops
-/// are located by the names of what they stand for.
+/// The module of a graph; its main function has the given name, which is the prefix of the names of nested
+/// functions. Ops are located by the names of their origins.
 ///
 /// # Errors
-/// What cannot be written: the node is named.
+/// Nodes that cannot be written, by name.
 pub fn graph_to_tl<'c>(
     context: &'c Context,
     graph: &Graph,
@@ -41,10 +41,10 @@ pub fn graph_to_tl<'c>(
     graph_to_tl_at(context, graph, name, &|_| None)
 }
 
-/// As [`graph_to_tl`], with the locations that `locate` gives for [`Node::origin`]s.
+/// Like [`graph_to_tl`], with the locations that `locate` returns for [`Node::origin`]s.
 ///
 /// # Errors
-/// What cannot be written: the node is named.
+/// Nodes that cannot be written, by name.
 pub fn graph_to_tl_at<'c>(
     context: &'c Context,
     graph: &Graph,
@@ -74,7 +74,7 @@ struct Writer<'c, 'a, 'g> {
     name: &'g str,
     locate: &'g dyn Fn(&str) -> Option<Location<'c>>,
     functions: usize,
-    /// What calls of a name call; equal graphs are one function.
+    /// The functions called by a name; equal graphs are one function.
     called: BTreeMap<Arc<str>, Vec<(Arc<Graph>, String)>>,
 }
 
@@ -175,16 +175,16 @@ fn types<'c>(
     values.map(|value| tl::type_to_mlir(context, graph.ty(value))).collect()
 }
 
-/// What waits for symbols of a graph that values give, as others are known from the start.
+/// Checks that wait for symbols that values define; other symbols are known from the start.
 struct Pending<'g> {
-    /// By value, the symbols that it gives: by position in the graph.
+    /// By value, the symbols that it defines, by position in the graph.
     given: BTreeMap<ValueId, Vec<usize>>,
     /// Symbols that are not known yet, and the checks that wait for each.
     waiting: BTreeMap<Arc<str>, Vec<usize>>,
     checks: Vec<Cow<'g, Check>>,
-    /// Per check, how many symbols it waits for.
+    /// Per check, the number of symbols it waits for.
     missing: Vec<usize>,
-    /// Checks that wait for nothing and are not written yet, in order.
+    /// Checks that are ready but not written yet, in order.
     ready: BTreeSet<usize>,
 }
 
@@ -220,7 +220,7 @@ impl<'g> Pending<'g> {
         Pending { given, waiting, checks, missing, ready }
     }
 
-    /// Notes that a symbol is known; false when it was before.
+    /// Records that a symbol is known; returns false if it was known before.
     fn learn(&mut self, symbol: &Arc<str>) -> bool {
         let Some(checks) = self.waiting.remove(symbol) else { return false };
         for check in checks {
@@ -233,10 +233,10 @@ impl<'g> Pending<'g> {
     }
 }
 
-/// Sizes that divide need divisors above zero.
+/// Checks that the divisors in sizes are positive.
 fn divisions(graph: &Graph) -> impl Iterator<Item = Cow<'_, Check>> {
     let (mut found, mut known) = (vec![], BTreeSet::new());
-    // A graph that was read from MLIR has them among its own.
+    // A graph that was read from MLIR already contains them.
     let stated: BTreeSet<&str> = graph.checks.iter().map(|check| check.message.as_str()).collect();
     let dims = graph.types.iter().flat_map(|ty| &ty.dims);
     for dim in dims.filter(|dim| dim.known().is_none()) {
@@ -410,8 +410,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
         values.iter().map(find).collect()
     }
 
-    /// Gives the symbols of values that have been computed their values, and checks what can be checked
-    /// by now.
+    /// Defines the symbols of values that have been computed, and writes the checks that are now ready.
     fn settle(&mut self, values: &[ValueId]) -> Result<(), String> {
         let context = self.writer.context;
         let location = Location::unknown(context);
@@ -454,7 +453,7 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
     }
 }
 
-/// Whether a graph takes and gives as many values as its node says.
+/// Whether the numbers of a graph's inputs and outputs match those of its node.
 fn fits(graph: &Graph, inputs: usize, outputs: usize) -> Result<(), String> {
     let found = (graph.inputs.len(), graph.outputs.len());
     if found == (inputs, outputs) {

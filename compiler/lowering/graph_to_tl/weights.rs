@@ -1,29 +1,29 @@
-//! Which constants of a graph stay out of the IR.
+//! Determines which constants of a graph are arguments instead of ops.
 use irc_tl::{Constant, Graph, Node, NodeKind, SymbolSource, TensorType, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// Constants of at most this many bytes stand in the IR.
+/// Maximum size in bytes of constants that are ops.
 const SMALL: usize = 1024;
 
-/// The large constants of a graph and of the graphs inside it, each once: what the arguments
-/// with `tl.weight` number.
+/// The large constants of a graph and its nested graphs, each once: the table that
+/// `tl.weight` numbers.
 pub fn weights(graph: &Graph) -> Vec<Constant> {
     Weights::of(graph).table
 }
 
-/// The weights of a program, and which of its graphs uses which.
+/// The weights of a program, and the weights that each of its graphs uses.
 pub struct Weights<'g> {
     /// Each large constant once.
     pub table: Vec<Constant>,
     numbers: BTreeMap<Identity, usize>,
-    /// Per graph, by address, what [`Weights::used`] gives; the graphs are borrowed meanwhile.
+    /// Per graph, by address, the result of [`Weights::used`]; the graphs stay borrowed meanwhile.
     used: BTreeMap<usize, Rc<[usize]>>,
     graphs: PhantomData<&'g Graph>,
 }
 
-/// What tells constants apart: where their elements lie and what they are. Elements are not compared.
+/// What identifies a constant: the address of its elements and its type. Elements are not compared.
 type Identity = (usize, TensorType);
 
 fn identity(constant: &Constant) -> Identity {
@@ -31,7 +31,7 @@ fn identity(constant: &Constant) -> Identity {
 }
 
 impl<'g> Weights<'g> {
-    /// The weights of a graph and of the graphs inside it.
+    /// The weights of a graph and its nested graphs.
     pub fn of(graph: &'g Graph) -> Self {
         let (numbers, used) = (BTreeMap::new(), BTreeMap::new());
         let mut weights = Self { table: vec![], numbers, used, graphs: PhantomData };
@@ -69,25 +69,25 @@ impl<'g> Weights<'g> {
         used
     }
 
-    /// The numbers of the weights that a graph of the program and the graphs inside it use, increasing.
+    /// The numbers of the weights that a graph of the program and its nested graphs use, in increasing order.
     pub fn used(&self, graph: &Graph) -> Rc<[usize]> {
         let address = std::ptr::from_ref(graph) as usize;
         self.used.get(&address).cloned().unwrap_or_default()
     }
 
-    /// The number of a constant; `None` for one that is in the IR.
+    /// The number of a constant; `None` for one that is an op.
     pub fn number(&self, constant: &Constant) -> Option<usize> {
         self.numbers.get(&identity(constant)).copied()
     }
 }
 
-/// Whether a constant is an argument of the compiled program: it is large, and not one value
-/// everywhere.
+/// Whether a constant is an argument of the compiled program: it is large, and its elements are not
+/// all equal.
 pub fn is_large(constant: &Constant) -> bool {
     constant.bytes.len() > SMALL && splat(constant).is_none()
 }
 
-/// The number that every element of a constant is, when an `f64` holds it exactly.
+/// The value of all elements of a constant, if they are equal and an `f64` represents it exactly.
 pub fn splat(constant: &Constant) -> Option<f64> {
     let width = constant.ty.dtype.size();
     let (first, rest) = constant.bytes.split_at_checked(width)?;
@@ -100,13 +100,13 @@ pub fn splat(constant: &Constant) -> Option<f64> {
     };
     let tensor = one.tensor().ok()?;
     let value = tensor.get_f64(0);
-    // Another bit pattern (a NaN with a payload) or a number beyond 53 bits stays as it is.
+    // Another bit pattern (a NaN with a payload) or a number beyond 53 bits is not a splat.
     let mut back = tensor.clone();
     back.set_f64(0, value);
     (back.bytes() == tensor.bytes()).then_some(value)
 }
 
-/// The nodes whose results matter: for an output, a symbol that is used, or another such node.
+/// The nodes whose results are used by an output, a used symbol, or another such node.
 pub fn live_nodes(graph: &Graph) -> Vec<&Node> {
     let mut needed: BTreeSet<ValueId> = graph.outputs.iter().map(|(_, value)| *value).collect();
     for symbol in &graph.symbols {

@@ -1,8 +1,8 @@
-//! Sizes of a kernel of loops as arguments, whatever they depend on where it is called.
+//! Passes the sizes of a kernel of loops as arguments, independent of the symbols of its callers.
 //!
 //! `tensor<?x8xf32, #tl.dims<"floordiv(N, 2)", "8">>` is `tensor<?x8xf32, #tl.dims<"d0", "8">>` in the
-//! kernel, and the launch says that `d0` is `floordiv(N, 2)`. Kernels that differ in nothing else are
-//! equal then, and compute no sizes.
+//! kernel, and the launch gives `d0` as `floordiv(N, 2)`. Kernels that differ only in sizes are
+//! then equal, and compute no sizes.
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike,
@@ -11,13 +11,13 @@ use irc_mlir::{
 use irc_tl::{Algorithm, Dim, Op, Type};
 use std::cell::RefCell;
 
-/// What a launch passes to its kernel: the symbol `d<n>` of the kernel is the n-th of them.
+/// The sizes that a launch passes to its kernel: the symbol `d<n>` of the kernel is the n-th of them.
 #[derive(Default)]
 pub(crate) struct Sizes {
     passed: RefCell<Vec<Dim>>,
 }
 
-/// An op whose sizes can be others.
+/// An op whose sizes can be replaced.
 enum Work {
     Op(Op),
     Algorithm(Algorithm),
@@ -37,8 +37,8 @@ impl Work {
 }
 
 impl Sizes {
-    /// The sizes of a group; `None` where all are known, and where an op's result would not follow
-    /// from what is left of its operands.
+    /// The sizes of a group; `None` if all are known, and if an op's result would not follow
+    /// from its renamed operands.
     pub(crate) fn of<'c: 'a, 'a>(ops: &[OperationRef<'c, 'a>]) -> Option<Self> {
         let sizes = Self::default();
         for op in ops {
@@ -66,7 +66,7 @@ impl Sizes {
         self.passed.borrow().clone()
     }
 
-    /// The size that a symbol of a kernel stands for; the symbol where that is what it is outside.
+    /// The size that a symbol of a kernel stands for; other symbols are returned unchanged.
     pub(crate) fn outside(symbol: &Dim, passed: &[Dim]) -> Dim {
         symbol.substitute(&|name| {
             let number: usize = name.strip_prefix('d')?.parse().ok()?;
@@ -74,10 +74,10 @@ impl Sizes {
         })
     }
 
-    /// Writes the ops of a block with the symbols for its sizes.
+    /// Rewrites the ops of a block with the symbols for its sizes.
     ///
     /// # Errors
-    /// An op that cannot be built again.
+    /// An op that cannot be rebuilt.
     pub(crate) fn rename<'c: 'a, 'a>(
         &self,
         context: &'c Context,
@@ -132,7 +132,7 @@ impl Sizes {
         Type::new(ty.dtype, ty.dims.iter().map(|dim| self.size(dim)).collect::<Vec<_>>())
     }
 
-    /// A symbol for a size, times what divides it: schedules ask for that.
+    /// A symbol for a size, times a known divisor of the size: schedules need it.
     fn size(&self, dim: &Dim) -> Dim {
         if dim.known().is_some() {
             return dim.clone();

@@ -1,4 +1,4 @@
-//! Writes choices, and calls of functions.
+//! Writes branches and calls of functions.
 use super::Program;
 use super::emit::{Emit, Memory, results_of};
 use super::function::{Writer, define, planned_name};
@@ -10,7 +10,7 @@ use irc_mlir::Value;
 use std::sync::Arc;
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
-    /// A function, or a choice between two.
+    /// A call of a function, or a choice between two.
     pub fn call(
         &mut self,
         position: usize,
@@ -25,7 +25,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let sizes: Vec<_> = operands.iter().map(|value| self.extents(*value)).collect();
         let around: Vec<_> =
             callees.iter().map(|callee| self.around(program.function(callee), &sizes)).collect();
-        // The results of both have the sizes that the first says.
+        // The sizes of the results follow from the first function.
         let first = program.function(&callees[0]);
         for (index, result) in results.iter().enumerate() {
             if !program.is_returned(&first.name, index) {
@@ -61,7 +61,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// One call or the other.
+    /// Calls one function or the other.
     fn choose(
         &mut self,
         condition: Value<'c, 'a>,
@@ -78,7 +78,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         results_of(choice)
     }
 
-    /// Takes what a callee returns: its status first.
+    /// Binds the values that a callee returns; the first is its status.
     pub(super) fn take_returned(
         &mut self,
         callee: &Function<'c, 'a>,
@@ -103,7 +103,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// Memory for a result that its callee writes, which may not be planned.
+    /// Provides memory for a result that its callee writes, even if it is not planned.
     pub(super) fn ready_sized(
         &mut self,
         value: Id,
@@ -122,7 +122,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.set_own(value, block);
     }
 
-    /// Gives symbols that stand alone in a result's type the extents that its callee says.
+    /// Defines symbols that are whole extents of a result's type by the callee's extents.
     pub(super) fn define_from(
         &mut self,
         value: Id,
@@ -133,7 +133,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         define(&mut self.symbols, &self.function.types[value], &sizes);
     }
 
-    /// The symbols that a callee takes: those known here, or else its arguments' extents.
+    /// The symbols that a callee takes: those known here, or the extents of its arguments.
     pub(super) fn around(
         &self,
         callee: &Function<'c, 'a>,
@@ -159,7 +159,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 /// A call of a planned function.
 pub(super) struct Call<'n, 'c, 'a> {
     pub callee: &'n str,
-    /// Arguments, then results that it does not return.
+    /// Arguments, then the results that the callee does not return.
     pub memories: Vec<Memory<'c, 'a>>,
     pub scratch: Memory<'c, 'a>,
     pub around: Environment<'c, 'a>,

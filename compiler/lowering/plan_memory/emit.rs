@@ -1,10 +1,10 @@
-//! Building the ops of a planned function.
+//! Builds the ops of a planned function.
 use irc_mlir::ops::{arith, cf, func, memref, scf};
 use irc_mlir::{
     Attribute, Block, BlockRef, Context, Location, OpSpec, OperationLike, OperationRef, Region,
     RegionLike, RegionRef, Type, Value, attr, rebind, ty,
 };
-/// Memory: a buffer of bytes and where in it.
+/// Memory: a buffer of bytes and an offset in it.
 #[derive(Clone, Copy)]
 pub struct Memory<'c, 'a> {
     /// A memref of bytes.
@@ -16,9 +16,9 @@ pub struct Memory<'c, 'a> {
 /// A number of bytes.
 #[derive(Clone, Copy)]
 pub enum Offset<'c, 'a> {
-    /// Known now.
+    /// Known at compile time.
     Fixed(u64),
-    /// Computed when the program runs.
+    /// Computed at run time.
     Computed(Value<'c, 'a>),
 }
 
@@ -28,24 +28,24 @@ pub struct Emit<'c, 'a> {
     pub context: &'c Context,
     /// The function's region.
     pub region: RegionRef<'c, 'a>,
-    /// Where ops go.
+    /// The block that ops are appended to.
     pub block: BlockRef<'c, 'a>,
     /// The location of new ops.
     pub location: Location<'c>,
 }
 
 impl<'c: 'a, 'a> Emit<'c, 'a> {
-    /// An op.
+    /// Appends an op.
     pub fn op(&self, spec: OpSpec<'c>) -> OperationRef<'c, 'a> {
         spec.append(&self.block)
     }
 
-    /// The start of an op.
+    /// A spec of an op.
     pub fn spec(&self, name: &str) -> OpSpec<'c> {
         OpSpec::new(self.context, name, self.location)
     }
 
-    /// The result of an op with one.
+    /// The result of an op with a single result.
     pub fn value(
         &self,
         name: &str,
@@ -63,7 +63,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         ty::parse(self.context, &format!("memref<{bytes}xi8>"))
     }
 
-    /// A type by its text.
+    /// A type, parsed from text.
     pub fn ty(&self, text: &str) -> Type<'c> {
         ty::parse(self.context, text)
     }
@@ -74,7 +74,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.value(arith::CONSTANT, &[], Type::index(self.context), &[("value", value)])
     }
 
-    /// A condition that is known.
+    /// A constant condition.
     pub fn flag(&self, value: bool) -> Value<'c, 'a> {
         let value = attr::bool(self.context, value);
         self.value(arith::CONSTANT, &[], self.ty("i1"), &[("value", value)])
@@ -86,7 +86,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.value(arith::CONSTANT, &[], self.ty("i32"), &[("value", value)])
     }
 
-    /// An op of two numbers of the type of the first.
+    /// A binary op; the result has the type of the first operand.
     pub fn binary(&self, name: &str, left: Value<'c, 'a>, right: Value<'c, 'a>) -> Value<'c, 'a> {
         let to = irc_mlir::ValueLike::r#type(&left);
         let plain = [arith::ADDI, arith::MULI, arith::SUBI].contains(&name);
@@ -106,7 +106,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.value(arith::CMPI, &[left, right], self.ty("i1"), &[("predicate", predicate)])
     }
 
-    /// `yes` where a condition holds, else `no`.
+    /// `yes` if a condition holds, otherwise `no`.
     pub fn select(
         &self,
         condition: Value<'c, 'a>,
@@ -117,7 +117,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.value(arith::SELECT, &[condition, yes, no], to, &[])
     }
 
-    /// Memory under a type of fixed size.
+    /// Memory as a memref of static shape.
     pub fn view(&self, memory: Memory<'c, 'a>, to: Type<'c>) -> Value<'c, 'a> {
         let offset = self.offset(memory.offset);
         self.value(memref::VIEW, &[memory.buffer, offset], to, &[])
@@ -136,13 +136,13 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         }
     }
 
-    /// Memory further on.
+    /// Memory at a larger offset.
     pub fn shifted(&self, memory: Memory<'c, 'a>, by: Value<'c, 'a>) -> Memory<'c, 'a> {
         let offset = self.binary(arith::ADDI, self.offset(memory.offset), by);
         Memory { buffer: memory.buffer, offset: Offset::Computed(offset) }
     }
 
-    /// Copies bytes between places that do not overlap.
+    /// Copies bytes between memory that does not overlap.
     pub fn copy(&self, from: Memory<'c, 'a>, to: Memory<'c, 'a>, bytes: Value<'c, 'a>) {
         let any = self.ty("memref<?xi8>");
         let view = |memory: Memory<'c, 'a>| {
@@ -165,7 +165,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         results_of(self.op(spec.results(results)))
     }
 
-    /// A number in memory, as stored.
+    /// An element in memory, as stored.
     pub fn load(&self, memory: Memory<'c, 'a>, element: &str) -> Value<'c, 'a> {
         let view = self.view(memory, self.ty(&format!("memref<{element}>")));
         self.value(memref::LOAD, &[view], self.ty(element), &[])
@@ -177,7 +177,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.value(arith::INDEX_CAST, &[loaded], Type::index(self.context), &[])
     }
 
-    /// Whether a `bool` in memory holds.
+    /// The condition that a `bool` in memory represents.
     pub fn load_bool(&self, memory: Memory<'c, 'a>) -> Value<'c, 'a> {
         let loaded = self.load(memory, "i8");
         let zero = attr::parse(self.context, "0 : i8");
@@ -190,7 +190,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.region.append_block(Block::new(&[]))
     }
 
-    /// Ends the block with a choice, which goes on in a new block; gives the other one.
+    /// Ends the block with a branch and continues in a new block; returns the block of the other case.
     pub fn branch(&mut self, condition: Value<'c, 'a>) -> BlockRef<'c, 'a> {
         let (next, other) = (self.new_block(), self.new_block());
         let segments = attr::parse(self.context, "array<i32: 1, 0, 0>");
@@ -200,7 +200,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         other
     }
 
-    /// `scf.if` with two empty sides: see [`Emit::enter`].
+    /// `scf.if` with two empty regions: see [`Emit::enter`].
     pub fn choose(&self, condition: Value<'c, 'a>, types: &[Type<'c>]) -> OperationRef<'c, 'a> {
         let spec = self.spec(scf::IF).operands(&[condition]).results(types);
         self.op(spec.region(with_block(&[])).region(with_block(&[])))
@@ -214,12 +214,12 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.op(spec.region(with_block(&arguments)).region(with_block(&arguments)))
     }
 
-    /// Goes on in a region of an op; gives the block to come back to.
+    /// Continues in a region of an op; returns the previous block.
     pub fn enter(&mut self, op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 'a> {
         std::mem::replace(&mut self.block, block_of(op, region))
     }
 
-    /// Ends a region with what it gives.
+    /// Ends a region by yielding values.
     pub fn give(&self, values: &[Value<'c, 'a>]) {
         self.op(self.spec(scf::YIELD).operands(values));
     }

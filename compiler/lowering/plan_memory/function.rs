@@ -1,4 +1,4 @@
-//! Writes a planned function; `requests` is what it asks of the host.
+//! Writes a planned function; `requests` has its calls of the host.
 
 mod requests;
 
@@ -20,29 +20,29 @@ use std::sync::Arc;
 
 /// Writes functions of one program.
 pub struct Writer<'p, 'c, 'a> {
-    /// What is known of the program.
+    /// The program.
     pub program: &'p Program<'c, 'a>,
     /// The function.
     pub function: &'p Function<'c, 'a>,
     /// The order of its steps.
     pub schedule: &'p Schedule,
-    /// Where its values live.
+    /// The memory of its values.
     pub homes: &'p Homes,
-    /// Where ops go.
+    /// Emits the ops.
     pub emit: Emit<'c, 'a>,
     /// The values of symbols.
     pub symbols: Environment<'c, 'a>,
-    /// Memory given for arguments and results.
+    /// The memrefs of arguments and results.
     given: Vec<Value<'c, 'a>>,
     /// The workspace.
     workspace: Option<Memory<'c, 'a>>,
     /// The memory of slots.
     slots: BTreeMap<usize, Memory<'c, 'a>>,
-    /// Memory of its own, of values.
+    /// The memory of values with memory of their own.
     own: BTreeMap<Id, Memory<'c, 'a>>,
-    /// What to give back to the host at the end.
+    /// The blocks to release at the end.
     blocks: Vec<Value<'c, 'a>>,
-    /// The host, where sizes depend on symbols.
+    /// The host, if sizes depend on symbols.
     host: Option<Value<'c, 'a>>,
 }
 
@@ -52,7 +52,7 @@ pub fn planned_name(name: &str) -> String {
 }
 
 impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
-    /// Writes the function before the one it was read from.
+    /// Writes the planned function before the original one.
     ///
     /// # Errors
     /// A step that cannot be written.
@@ -70,7 +70,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             let metadata = Some(program.interface.to_json());
             spec = spec.with(PROGRAM, &ProgramInfo { metadata, ..ProgramInfo::of(&function.op) });
         } else {
-            // Linked with programs that hold the same function.
+            // Linked with programs that contain the same function.
             spec = spec
                 .attr("sym_visibility", attr::string(context, "private"))
                 .attr(LINKAGE, attr::parse(context, "#llvm.linkage<internal>"));
@@ -108,7 +108,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             Convention::Inner => self.take_symbols(),
             Convention::Main => self.read_extents(),
         }
-        // Memory is asked for behind the checks that its size is known with.
+        // Memory is requested after the checks that become ready with its size.
         let mut known = vec![None];
         for position in 0..self.schedule.order.len() {
             let (step, op) = &self.function.steps[self.schedule.order[position]];
@@ -124,7 +124,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         Ok(())
     }
 
-    /// Arguments of an inner function: memory, symbols, the host.
+    /// Takes the arguments of an inner function: memory, symbols, the host.
     fn take_symbols(&mut self) {
         self.host = self.given.pop();
         let taken = self.program.scope.taken.get(&self.function.name);
@@ -136,8 +136,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         self.workspace = self.given.pop().map(whole);
     }
 
-    /// Arguments of the main function: inputs, the extents of those that are no constants, the host.
-    /// Every extent is checked.
+    /// Reads the arguments of the main function: inputs, the extents of those that are not constants, the
+    /// host. Every extent is checked.
     fn read_extents(&mut self) {
         self.host = self.given.pop();
         let (Some(all), function) = (self.given.pop(), self.function) else { return };
@@ -209,7 +209,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         }
     }
 
-    /// Gets the memory of a value that is not planned, before it is computed.
+    /// Provides memory for a value that is not planned, before it is computed.
     pub fn ready(&mut self, value: Id) {
         match self.homes.homes[value] {
             Home::Output(index) => {
@@ -227,20 +227,20 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         }
     }
 
-    /// Memory of its own that a value has been given.
+    /// Sets the memory of a value with memory of its own.
     pub fn set_own(&mut self, value: Id, block: Value<'c, 'a>) {
         self.own.insert(value, whole(block));
         self.keep(value, block);
     }
 
-    /// Memory is given back at the end, unless it is returned.
+    /// Memory is released at the end, unless it is returned.
     fn keep(&mut self, value: Id, block: Value<'c, 'a>) {
         if self.handed_over(value).is_none() {
             self.blocks.push(block);
         }
     }
 
-    /// The result whose memory a value's own memory becomes.
+    /// The result that takes over a value's own memory.
     fn handed_over(&self, value: Id) -> Option<usize> {
         let results = self.function.results.iter().enumerate();
         let mut handed = results
@@ -263,7 +263,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         self.emit.bytes_of(&self.extents(value), self.width(value))
     }
 
-    /// Asks the host for the memory of a result, if there can be any.
+    /// Requests the memory of a result from the host; the program ends on failure.
     fn output(&mut self, index: usize, extents: &[Value<'c, 'a>]) -> Memory<'c, 'a> {
         let result = self.function.results[index];
         let message = output_message(
@@ -347,7 +347,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 self.emit.binary(arith::ORI, equal(&self.emit), one)
             }
         };
-        // What overflows is in no relation, and said to be as large as can be.
+        // A size that overflows fails every check and is reported as the largest.
         let most = self.emit.index(i64::MAX);
         let (mut holds, mut found) = (holds, [a, b]);
         for (found, (size, exact)) in found.iter_mut().zip(sizes) {
@@ -358,7 +358,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         self.require(holds, message, found);
     }
 
-    /// Goes on only where the extents that are known after a step are what their expressions say.
+    /// Fails unless the extents that are known after a step can be computed without overflow.
     fn require_exact(&mut self, known: Option<usize>) {
         let dims: Vec<&Dim> = self.schedule.inexact.get(&known).into_iter().flatten().collect();
         for dim in dims {
@@ -381,7 +381,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         self.emit.value(cast, &[loaded], Type::index(self.emit.context), &[])
     }
 
-    /// Where a value lives.
+    /// The memory of a value.
     pub fn memory(&self, value: Id) -> Memory<'c, 'a> {
         match self.homes.homes[value] {
             Home::Input(index) => whole(self.given[index]),
@@ -414,7 +414,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         }
     }
 
-    /// Memory planned for a purpose; without any, what callees that need none are given.
+    /// The memory planned for a purpose; if there is none, the memory passed to callees that need none.
     pub fn planned(&self, purpose: Purpose) -> Memory<'c, 'a> {
         match (self.homes.place(purpose), self.workspace) {
             (Some(place), _) => self.at(place),
@@ -428,7 +428,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         self.planned(Purpose::Scratch(position))
     }
 
-    /// Copies results that could not be written in place, gives memory back, returns.
+    /// Copies results that could not be written in place, releases memory and returns.
     fn finish(&mut self) {
         self.emit.location = self.function.op.location();
         let mut returned = vec![];
@@ -470,30 +470,30 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             };
             self.emit.copy(self.memory(*value), target, bytes);
         }
-        // The status was made before the last blocks; a constant may stand anywhere before its use.
+        // The status was defined before the last blocks; a constant may be anywhere before its use.
         for block in self.blocks.clone() {
             self.release(block);
         }
         self.emit.op(self.emit.spec(func::RETURN).operands(&returned));
     }
 
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub fn width(&self, value: Id) -> i64 {
         self.function.types[value].dtype.size() as i64
     }
 }
 
-/// What is wrong with an input of another extent.
+/// The error message for an input with a wrong extent.
 pub fn extent_message(name: &str, dim: &Dim, axis: usize) -> String {
     format!("input '{name}': expected extent {dim} of dimension {axis}")
 }
 
-/// What is wrong with a size that overflows.
+/// The error message for a size that overflows.
 pub fn overflow_message(dim: &Dim) -> String {
     format!("the size {dim} cannot be computed")
 }
 
-/// What is wrong with an output that the host gives no memory for.
+/// The error message for an output without memory from the host.
 pub fn output_message(name: &str, ty: &irc_tl::Type) -> String {
     format!("output '{name}': expected memory for the bytes of {ty}")
 }
@@ -544,7 +544,7 @@ pub fn signature<'c>(program: &Program<'c, '_>, number: usize) -> (Vec<Type<'c>>
     (inputs, results)
 }
 
-/// Symbols that a step's results define, given their extents.
+/// Defines the symbols of a step's results, given their extents.
 pub fn define<'c, 'a>(
     symbols: &mut Environment<'c, 'a>,
     ty: &irc_tl::Type,

@@ -1,4 +1,4 @@
-//! Where every value of a function lives, and for how long.
+//! Assigns memory to the values of a function, by live range.
 use super::program::{Function, Step, Value, bytes_of};
 use super::symbols::{Schedule, Scope, Symbols, alone, symbols_of};
 use irc_planner::memory::{self, Block, Runs};
@@ -6,30 +6,30 @@ use irc_tl::{Dim, Type};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Every block of the workspace starts at a multiple of this: a cache line, and the widest vector.
+/// The alignment of blocks in the workspace: a cache line, and the widest vector.
 const ALIGNMENT: u64 = 64;
 
-/// How a function gets and gives memory.
+/// How a function receives memory and returns results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convention {
-    /// Every size is known now: the caller gives all memory.
+    /// Every size is known at compile time: the caller provides all memory.
     Static,
-    /// The program's first function where sizes depend on symbols: it asks the host for all memory,
-    /// results too.
+    /// The main function of a program whose sizes depend on symbols: it requests all memory from the host,
+    /// including that of results.
     Main,
-    /// A function inside such a program: results whose sizes its caller can tell are given by it,
-    /// others are returned.
+    /// A function inside such a program: its caller provides the memory of results whose sizes it can
+    /// compute; others are returned.
     Inner,
 }
 
-/// Where a value lives.
+/// The memory of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// An argument's memory.
     Input(usize),
-    /// The memory that the caller gives for a result.
+    /// The memory that the caller provides for a result.
     Result(usize),
-    /// Memory that the host gives for a result.
+    /// The memory that the host provides for a result.
     Output(usize),
     /// A constant of the program.
     Constant(usize),
@@ -39,56 +39,56 @@ pub enum Home {
     Own,
 }
 
-/// A place that values share by live range.
+/// Memory that values share by live range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// An offset in the workspace.
     Offset(u64),
-    /// A slot, whose size is computed when the program runs.
+    /// A slot, whose size is computed at run time.
     Slot(usize),
 }
 
-/// What asks for memory.
+/// What memory is requested for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
     /// A value.
     Value(Value),
-    /// What the callee of a step asks for: a step by position.
+    /// The scratch of the callee of a step, by position.
     Scratch(usize),
-    /// The iteration of a loop, and whether it goes on.
+    /// The iteration of a loop, and whether it continues.
     Counter(usize),
-    /// The second memory of a carried value: a loop by position, and the value's number.
+    /// The second buffer of a carried value: the position of the loop, and the number of the value.
     Spare(usize, usize),
 }
 
 /// Values that share memory whose size depends on symbols.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
-    /// The step after which its size is known; `None` when it is from the start.
+    /// The step after which its size is known; `None` if it is known from the start.
     pub known: Option<usize>,
-    /// It holds as many bytes as the largest of these, each with a value of that size.
+    /// Its size in bytes is the maximum of these, each with a value of that size.
     pub bytes: BTreeMap<Dim, Value>,
-    /// The positions at which it is used.
+    /// The positions at which it is in use.
     used: Runs,
 }
 
-/// What a step asks of its callees.
+/// What a step needs to know about its callees.
 pub struct Callees<'p> {
     /// Bytes of scratch of kernels and of workspace of functions.
     pub scratch: &'p BTreeMap<String, u64>,
-    /// Which results functions return themselves, instead of writing where the caller says.
+    /// Which results each function returns instead of writing them to memory of the caller.
     pub returned: &'p BTreeMap<String, Vec<bool>>,
 }
 
 /// The memory of one function.
 pub struct Homes {
-    /// How it gets memory.
+    /// How it receives memory.
     pub convention: Convention,
-    /// Where each value lives.
+    /// The memory of each value.
     pub homes: Vec<Home>,
-    /// The value whose memory each value is.
+    /// The value whose memory each value uses.
     pub roots: Vec<Value>,
-    /// Bytes of its workspace.
+    /// The size of its workspace in bytes.
     pub workspace: u64,
     /// The slots.
     pub slots: Vec<Slot>,
@@ -121,7 +121,7 @@ impl Homes {
         planner.plan()
     }
 
-    /// The place of something planned.
+    /// The place planned for a purpose.
     pub fn place(&self, purpose: Purpose) -> Option<Place> {
         self.places.get(&purpose).copied()
     }
@@ -129,7 +129,7 @@ impl Homes {
 
 struct Request {
     bytes: Dim,
-    /// The value whose bytes these are, where they depend on symbols.
+    /// The value whose size this is, if it depends on symbols.
     value: Value,
     range: (usize, usize),
 }
@@ -139,7 +139,7 @@ struct Planner<'p, 'c, 'a> {
     schedule: &'p Schedule,
     callees: &'p Callees<'p>,
     convention: Convention,
-    /// The value whose memory a value is.
+    /// The value whose memory each value uses.
     roots: Vec<Value>,
     homes: Vec<Option<Home>>,
     requests: BTreeMap<Purpose, Request>,
@@ -171,7 +171,7 @@ impl Planner<'_, '_, '_> {
         }
     }
 
-    /// Results that are computed here can be written where they belong, each once.
+    /// Finds results computed here that can be written in place, each once.
     fn find_results(&mut self) {
         let returned = self.callees.returned.get(&self.function.name);
         for (index, value) in self.function.results.iter().enumerate() {
@@ -196,7 +196,7 @@ impl Planner<'_, '_, '_> {
         }
         match step {
             Step::Constant { bytes, to } => {
-                // Constants are copied to where they must be in the end.
+                // Constants are copied to their destination at the end.
                 self.homes[*to] = Some(Home::Constant(self.constants.len()));
                 self.constants.push(bytes.clone());
             }
@@ -233,7 +233,7 @@ impl Planner<'_, '_, '_> {
         self.callees.returned.get(callee).is_some_and(|returned| returned[result])
     }
 
-    /// The result of a function called: it has memory of its own when its size is not known before.
+    /// A result of a called function: it has memory of its own if its size is not known before the call.
     fn define_controlled(&mut self, value: Value, position: usize, returned: bool) {
         if returned || !self.is_sized(value, position) {
             self.homes[value] = Some(Home::Own);
@@ -253,7 +253,7 @@ impl Planner<'_, '_, '_> {
 
     fn define(&mut self, value: Value, position: usize) {
         match self.homes[value] {
-            // The result is a view whose extents are known later: it is copied in the end.
+            // The result is a view whose extents are known later: it is copied at the end.
             Some(Home::Output(index)) if !self.is_sized(self.function.results[index], position) => {
             }
             Some(_) => return,
@@ -296,7 +296,7 @@ impl Planner<'_, '_, '_> {
                 }
             }
         }
-        // In the order in which they are needed, as their place among equals depends on it.
+        // In order of first use: blocks of equal size are placed in this order.
         fixed.sort_by_key(|(purpose, block)| {
             (matches!(purpose, Purpose::Scratch(_)), block.first, *purpose)
         });
@@ -320,8 +320,8 @@ impl Planner<'_, '_, '_> {
     }
 }
 
-/// A slot that is free over the range, of those whose size is known at the same time: one that holds
-/// as much already, or any.
+/// A slot that is free over the range, among those whose size is known at the same time; preferably one that
+/// already has this size.
 fn slot_for(
     slots: &mut Vec<Slot>,
     request: &Request,
@@ -340,8 +340,8 @@ fn slot_for(
     at
 }
 
-/// Which results of every function are returned by it: those whose size its caller cannot tell, and
-/// those that another function in the same place returns.
+/// The results that each function returns: those whose size its caller cannot compute, and those that
+/// another function of the same call returns.
 pub fn returned(functions: &[Function<'_, '_>], scope: &Scope) -> BTreeMap<String, Vec<bool>> {
     let named: BTreeMap<&str, &Function<'_, '_>> =
         functions.iter().map(|function| (function.name.as_str(), function)).collect();
@@ -365,7 +365,7 @@ pub fn returned(functions: &[Function<'_, '_>], scope: &Scope) -> BTreeMap<Strin
                         .map(|(index, result)| tell(index, result))
                         .collect();
                     for callee in &callees {
-                        // What one of its callers cannot tell is returned to all of them.
+                        // A result that one caller cannot compute the size of is returned to all of them.
                         let known = found.entry(callee.name.clone()).or_insert(returned.clone());
                         known.iter_mut().zip(&returned).for_each(|(known, more)| *known |= more);
                     }
@@ -383,7 +383,7 @@ pub fn returned(functions: &[Function<'_, '_>], scope: &Scope) -> BTreeMap<Strin
     found
 }
 
-/// Whether a function's caller can tell the size of one of its results before it runs.
+/// Whether a function's caller can compute the size of one of its results before the call.
 fn told(scope: &Scope, callee: &Function<'_, '_>, ty: &Type) -> bool {
     let taken = &scope.taken[&callee.name];
     symbols_of(ty).iter().all(|symbol| taken.contains(symbol))
@@ -397,7 +397,7 @@ fn returned_by_body(
     results: &[Value],
     scope: &Scope,
 ) -> Vec<bool> {
-    // Sizes that differ from one iteration to the next: of carried values that stand alone.
+    // Sizes that change between iterations: extents of carried values that are one symbol.
     let mut changing = Symbols::new();
     for (index, input) in (1..=carried).enumerate() {
         let (first, next) =

@@ -1,21 +1,21 @@
-//! Gives every value of a program a place in memory.
+//! Assigns memory to every value of a program.
 //!
 //! Before: `@main`, and functions inside it, on tensors, whose bodies are `tl.launch`, views,
-//! constants, choices, loops, symbols and checks; the kernels take memrefs (operands, results, then
+//! constants, branches, loops, symbols and checks; the kernels take memrefs (operands, results, then
 //! scratch of `workspace_bytes` bytes) and the sizes that `symbols` names, as indices.
 //!
-//! After, where every size is known: `@irc_main` on raw bytes: one `memref<?xi8>` of fixed size per
+//! After, if every size is known: `@irc_main` on raw bytes: one `memref<?xi8>` of fixed size per
 //! input, per result, and one for the workspace, in this order. Intermediates and scratch share the
-//! workspace by live range; its size and the interface stand in `#tl.program`.
+//! workspace by live range; its size and the interface are in `#tl.program`.
 //!
-//! After, where sizes depend on symbols: `@irc_main` takes the inputs, their extents, and the host,
-//! which it asks for memory and for its results' (see [`super::emit_entry`]). Sizes are computed when
-//! the program runs; values share slots by live range, each as large as the largest of its values.
-//! Slots of sizes that are known at the same time are asked for together. A check that fails, and
-//! memory that is not there, end the program.
+//! After, if sizes depend on symbols: `@irc_main` takes the inputs, their extents, and the host,
+//! from which it requests memory for values and results (see [`super::emit_entry`]). Sizes are computed at
+//! run time; values share slots by live range, each as large as the largest of its values.
+//! Slots whose sizes are known at the same time are requested together. A failed check or
+//! allocation ends the program.
 //!
-//! Functions of choices and loops are functions here too. Their callers give them memory for results
-//! whose size they can tell; other results come back in memory of their own.
+//! The functions of branches and loops remain functions. Their callers provide memory for results
+//! whose size they can compute; other results are returned in memory of their own.
 
 mod control;
 mod emit;
@@ -81,7 +81,7 @@ impl Pass for PlanMemory {
     }
 }
 
-/// Main functions, each with the functions inside it: callees before their callers.
+/// The main functions, each with the functions inside it, callees before callers.
 fn programs<'c, 'a>(functions: Vec<Function<'c, 'a>>) -> Vec<Vec<Function<'c, 'a>>> {
     let called: BTreeSet<String> = functions.iter().flat_map(Function::callees).collect();
     let (mut inner, mains): (BTreeMap<String, Function>, Vec<Function>) = {
@@ -226,7 +226,7 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
     write(&program)
 }
 
-/// The step that makes the largest value.
+/// The step with the largest result.
 fn largest(function: &Function<'_, '_>) -> Option<usize> {
     let bytes = |value: &program::Value| program::bytes_of(&function.types[*value]).known();
     let largest = |(step, _): &(Step, _)| step.results().iter().filter_map(bytes).max();
@@ -278,7 +278,7 @@ fn constant<'c>(
         .attr("alignment", attr::i64(context, 64))
 }
 
-/// Every message that a program may end with.
+/// Every message with which a program may end.
 fn messages(functions: &[Function<'_, '_>], interface: &Interface) -> Vec<String> {
     let (mut found, mut known) = (vec![], BTreeSet::new());
     let mut add = |message: String| {

@@ -1,4 +1,4 @@
-//! The functions of a program as plain data: what is planned.
+//! The functions of a program as plain data, the input of planning.
 use crate::attributes::SIZES;
 use irc_dialects::tl;
 use irc_mlir::ops::func;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 /// A value of a [`Function`], by position.
 pub type Value = usize;
 
-/// One function that calls kernels.
+/// A function that calls kernels.
 pub struct Function<'c, 'a> {
     /// Its name.
     pub name: String,
-    /// The function as it was read.
+    /// The original function.
     pub op: OperationRef<'c, 'a>,
     /// The type of every value; the first ones are the arguments.
     pub types: Vec<Type>,
@@ -24,7 +24,7 @@ pub struct Function<'c, 'a> {
     pub inputs: usize,
     /// The steps, each with the op it was read from.
     pub steps: Vec<(Step, OperationRef<'c, 'a>)>,
-    /// What it returns.
+    /// The values it returns.
     pub results: Vec<Value>,
 }
 
@@ -35,11 +35,11 @@ pub enum Step {
     Launch {
         /// The kernel.
         callee: String,
-        /// What it reads.
+        /// The values it reads.
         operands: Vec<Value>,
-        /// What it writes.
+        /// The values it writes.
         results: Vec<Value>,
-        /// What its symbols stand for.
+        /// The values of its symbols.
         sizes: Vec<Dim>,
     },
     /// The same memory under another type.
@@ -48,17 +48,17 @@ pub enum Step {
         from: Value,
         /// The view.
         to: Value,
-        /// What must have been computed before.
+        /// Values that must be computed before.
         after: Vec<Value>,
     },
-    /// Known elements.
+    /// A constant.
     Constant {
         /// The elements.
         bytes: Vec<u8>,
         /// The value.
         to: Value,
     },
-    /// A symbol gets the value of an element.
+    /// Defines a symbol as the value of an element.
     Size {
         /// The value.
         from: Value,
@@ -67,35 +67,35 @@ pub enum Step {
         /// The symbol.
         symbol: Arc<str>,
     },
-    /// Two sizes must relate.
+    /// A check of two sizes.
     Check {
         /// One size.
         left: Dim,
-        /// How they must relate.
+        /// The required relation.
         relation: Relation,
         /// The other.
         right: Dim,
-        /// What is wrong when they do not.
+        /// The message if the check fails.
         message: String,
     },
-    /// A function, or one of two.
+    /// A call of a function, or of one of two.
     Call {
-        /// What chooses between two.
+        /// The condition that selects one of two.
         condition: Option<Value>,
-        /// The one, or those for where the condition holds and where it does not.
+        /// The function, or those for true and false.
         callees: Vec<String>,
         /// The arguments.
         operands: Vec<Value>,
-        /// What comes back.
+        /// The results.
         results: Vec<Value>,
     },
-    /// A function repeated.
+    /// A loop that calls a function.
     Loop {
         /// The function.
         callee: String,
         /// Number of carried values.
         carried: usize,
-        /// Trips, whether to start, the carried values, captures.
+        /// The number of iterations, whether to start, the carried values, the captures.
         operands: Vec<Value>,
         /// The carried values, then sequences.
         results: Vec<Value>,
@@ -116,12 +116,12 @@ impl Step {
         }
     }
 
-    /// Whether it gives a symbol its value or checks one.
+    /// Whether it defines a symbol or checks one.
     pub const fn is_check(&self) -> bool {
         matches!(self, Self::Size { .. } | Self::Check { .. })
     }
 
-    /// The values it makes.
+    /// The values it defines.
     pub fn results(&self) -> Vec<Value> {
         match self {
             Self::Launch { results, .. }
@@ -137,7 +137,7 @@ impl<'c: 'a, 'a> Function<'c, 'a> {
     /// Reads a function of one block.
     ///
     /// # Errors
-    /// The op that does not belong there, and why.
+    /// An op that is not allowed, with the reason.
     pub fn read(op: OperationRef<'c, 'a>) -> Result<Self, (OperationRef<'c, 'a>, String)> {
         let name = read::string(&op, "sym_name").unwrap_or_default();
         let mut reader = Reader {
@@ -157,7 +157,7 @@ impl<'c: 'a, 'a> Function<'c, 'a> {
         Ok(reader.function)
     }
 
-    /// The functions it calls, but kernels.
+    /// The functions it calls, except kernels.
     pub fn callees(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for (step, _) in &self.steps {
@@ -172,7 +172,7 @@ impl<'c: 'a, 'a> Function<'c, 'a> {
         found
     }
 
-    /// Whether something of it is known only when it runs: a size, or whether a check holds.
+    /// Whether something is known only at run time: a size, or whether a check holds.
     pub fn is_dynamic(&self) -> bool {
         self.types.iter().any(|ty| ty.known().is_none())
             || self.steps.iter().any(|(step, _)| step.is_check())
@@ -259,7 +259,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
     }
 }
 
-/// What a launch says its kernel's symbols stand for.
+/// The sizes that a launch passes for its kernel's symbols.
 fn sizes_of(op: OperationRef<'_, '_>) -> Result<Vec<Dim>, String> {
     if !SIZES.is_on(&op) {
         return Ok(vec![]);

@@ -1,8 +1,8 @@
 //! Writes loops.
 //!
-//! A carried value whose size stays is in two memories in turn, so that no iteration copies it; one
-//! whose size changes is in memory that each iteration returns. Sequences are written in place where
-//! their length is known before, and else in memory that grows.
+//! A carried value of fixed size is double-buffered, so that no iteration copies it. One
+//! whose size changes is in memory that each iteration returns. Sequences are written in place if
+//! their length is known before the loop, and otherwise in memory that grows.
 use super::control::Call;
 use super::emit::{Memory, Predicate, arguments_of, results_of};
 use super::function::{Writer, define, whole};
@@ -13,31 +13,31 @@ use crate::lowering::emit_entry::host;
 use irc_mlir::ops::{arith, memref, scf};
 use irc_mlir::{Type, Value, ValueLike};
 
-/// Where the flag that says whether to go on stands, in bytes behind the iteration.
+/// The offset in bytes of the flag that says whether to continue, from the iteration number.
 const FLAG: i64 = 64;
 
-/// What a loop keeps of one of its results from one iteration to the next.
+/// The state of one result of a loop between iterations.
 enum Kept<'c, 'a> {
-    /// A value in two memories in turn.
+    /// A value in two buffers, used in turn.
     Turns { result: Id, first: Memory<'c, 'a>, spare: Memory<'c, 'a> },
     /// A value in memory that the body returns.
     Own { result: Id, first: Memory<'c, 'a>, extents: Vec<Value<'c, 'a>> },
-    /// A sequence in memory that is large enough, of elements of so many bytes.
+    /// A sequence in memory that is large enough, with the size of its elements in bytes.
     Placed { result: Id, bytes: Value<'c, 'a> },
-    /// A sequence in memory that grows; its elements are of so many bytes, or returned.
+    /// A sequence in memory that grows, with the size of its elements in bytes if they are not returned.
     Grows { result: Id, bytes: Option<Value<'c, 'a>>, extents: Vec<Value<'c, 'a>> },
 }
 
 impl Kept<'_, '_> {
-    /// How many values of the loop's state it is.
+    /// The number of values in the loop's state.
     fn width(&self) -> usize {
         match self {
-            // Now, next, then.
+            // Current, next and spare buffer.
             Self::Turns { .. } => 3,
-            // The block, whether to give it back, the extents.
+            // The block, whether it must be released, the extents.
             Self::Own { extents, .. } => 2 + extents.len(),
             Self::Placed { .. } => 0,
-            // The block, its bytes, the extents of an element.
+            // The block, its size in bytes, the extents of an element.
             Self::Grows { extents, .. } => 2 + extents.len(),
         }
     }
@@ -53,7 +53,7 @@ struct Loop<'l, 'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
-    /// A function repeated.
+    /// A loop that calls a function.
     pub fn repeat(
         &mut self,
         position: usize,
@@ -162,7 +162,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.around(this.body, &sizes)
     }
 
-    /// What is kept before the first iteration.
+    /// Adds the state before the first iteration.
     fn start(&self, kept: &Kept<'c, 'a>, state: &mut Vec<Value<'c, 'a>>) {
         match kept {
             Kept::Turns { result, first, spare } => {
@@ -181,7 +181,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// One iteration, from the state before it to that after it.
+    /// One iteration, from the state before it to the state after it.
     fn iteration(
         &mut self,
         this: &Loop<'_, 'c, 'a>,
@@ -209,7 +209,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         results_of(choice)
     }
 
-    /// Lets sequences grow by one element of known size; whether there was memory for that.
+    /// Grows sequences by one element of known size; returns whether the allocations succeeded.
     fn make_room(
         &mut self,
         this: &Loop<'_, 'c, 'a>,
@@ -228,7 +228,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         (state, enough)
     }
 
-    /// Makes room behind `count` elements; twice as much as before where there is too little.
+    /// Reserves memory for one more than `count` elements; twice as much as needed if it must grow.
     fn grow(
         &mut self,
         [block, size]: [Value<'c, 'a>; 2],
@@ -237,7 +237,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     ) -> (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) {
         let used = self.emit.binary(arith::MULI, count, bytes);
         let needed = self.emit.sum_of_bytes(used, bytes);
-        // One byte at least, so that memory that was asked for is told from none.
+        // At least one byte, so that an allocated block is distinguishable from none.
         let needed = self.emit.binary(arith::MAXSI, needed, self.emit.index(1));
         let full = self.emit.compare(Predicate::Gt, needed, size);
         let types = [block, size].map(|value| value.r#type());
@@ -317,7 +317,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         state
     }
 
-    /// The state after an iteration, given what the body returned in memory of its own.
+    /// The state after an iteration, given the memory that the body returned.
     fn keep_returned(
         &mut self,
         this: &Loop<'_, 'c, 'a>,
@@ -361,7 +361,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.emit.block = outside;
     }
 
-    /// Copies an element that the body returned to the end of its sequence. All have the extents of
+    /// Copies an element that the body returned to the end of its sequence. All elements have the extents of
     /// the first.
     fn append(
         &mut self,
@@ -399,7 +399,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.emit.block = inside;
         self.emit.give(&[block, size, status]);
         self.emit.enter(choice, 1);
-        // The body's own failure was told before; the host keeps the first.
+        // A failure of the body was reported before; the host records the first.
         let check = self.program.check(host::ELEMENTS);
         let check = self.emit.index(check as i64);
         self.emit.call(host::FAIL, &[self.host(), check, differing[0], differing[1]], &[]);
@@ -410,7 +410,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         state[at + 2..at + 2 + extents.len()].copy_from_slice(extents);
     }
 
-    /// Takes what is kept after the last iteration.
+    /// Binds the result after the last iteration.
     fn stop(&mut self, kept: &Kept<'c, 'a>, count: Value<'c, 'a>, state: &[Value<'c, 'a>]) {
         match kept {
             Kept::Turns { result, .. } => {
@@ -428,7 +428,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
             Kept::Own { result, .. } => {
                 let bytes = self.emit.bytes_of(&state[2..], self.width(*result));
-                // Without an iteration this is the memory of another value.
+                // After zero iterations this is the memory of another value.
                 let choice = self.emit.choose(state[1], &[state[0].r#type()]);
                 let outside = self.emit.enter(choice, 0);
                 self.emit.give(&[state[0]]);

@@ -1,7 +1,7 @@
-//! Sizes as ops that compute them.
+//! Emits the ops that compute sizes.
 //!
-//! Sizes wrap around: whoever relies on one asks [`Emit::exact`] whether it did. Numbers of bytes do not:
-//! they stop at [`MAX_BYTES`], for which no host has memory.
+//! Sizes wrap around; [`Emit::exact`] also computes whether they did. Numbers of bytes do not wrap around:
+//! they saturate at [`MAX_BYTES`], which no host can allocate.
 use super::emit::{Emit, Predicate};
 use irc_mlir::Value;
 use irc_mlir::ops::arith;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 /// The values of symbols.
 pub type Environment<'c, 'a> = BTreeMap<Arc<str>, Value<'c, 'a>>;
 
-/// The number of bytes that stands for any above it: more than an address space has, and few enough that
-/// the sum of two fits an `i64`.
+/// The largest number of bytes, to which larger ones saturate: more than an address space has, and so small
+/// that the sum of two fits an `i64`.
 pub const MAX_BYTES: i64 = 1 << 62;
 
-/// Whether computing a size can leave the range of `i64`.
+/// Whether the computation of a size can overflow `i64`.
 pub fn may_overflow(dim: &Dim) -> bool {
     let terms = dim.terms();
     let within = |factor: &Factor| match factor {
@@ -32,7 +32,7 @@ pub fn may_overflow(dim: &Dim) -> bool {
     terms.len() > 1 || terms.iter().any(is_computed)
 }
 
-/// Under which conditions a size is what its expression says; `None` where nobody asks.
+/// The conditions under which a size does not overflow; `None` if they are not needed.
 type Exact<'x, 'c, 'a> = Option<&'x mut Vec<Value<'c, 'a>>>;
 
 impl<'c: 'a, 'a> Emit<'c, 'a> {
@@ -41,7 +41,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.sum(dim, symbols, None)
     }
 
-    /// The value of a size, and whether nothing overflowed; `None` where nothing can.
+    /// The value of a size, and whether it did not overflow; `None` if it cannot.
     pub fn exact(
         &self,
         dim: &Dim,
@@ -52,7 +52,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         (size, self.all(exact))
     }
 
-    /// A size that is not below zero.
+    /// A size, at least zero.
     pub fn extent(&self, dim: &Dim, symbols: &Environment<'c, 'a>) -> Value<'c, 'a> {
         let size = self.size(dim, symbols);
         match dim.known() {
@@ -61,7 +61,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         }
     }
 
-    /// The bytes of so many elements of a number of bytes each, at most [`MAX_BYTES`].
+    /// The size in bytes of elements of `each` bytes, at most [`MAX_BYTES`].
     pub fn bytes_of(&self, extents: &[Value<'c, 'a>], each: i64) -> Value<'c, 'a> {
         let most = self.index(MAX_BYTES);
         extents.iter().fold(self.index(each), |bytes, extent| {
@@ -156,7 +156,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let Some(left) = left else { return right };
         let sum = self.binary(arith::ADDI, left, right);
         if let Some(exact) = exact {
-            // Out of range, the sum has a sign that neither has.
+            // On overflow, the sign of the sum differs from the signs of both operands.
             let [left, right] = [left, right].map(|part| self.binary(arith::XORI, part, sum));
             let both = self.binary(arith::ANDI, left, right);
             exact.push(self.compare(Predicate::Ge, both, self.index(0)));
@@ -179,25 +179,25 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.binary(arith::MULI, left, right)
     }
 
-    /// Without its sign, as an unsigned number.
+    /// The magnitude, as an unsigned number.
     fn magnitude(&self, value: Value<'c, 'a>) -> Value<'c, 'a> {
         let negated = self.binary(arith::SUBI, self.index(0), value);
         self.binary(arith::MAXSI, value, negated)
     }
 
-    /// The quotient of unsigned numbers; by zero, what is divided.
+    /// The quotient of unsigned numbers; division by zero returns the dividend.
     fn quotient(&self, left: Value<'c, 'a>, right: Value<'c, 'a>) -> Value<'c, 'a> {
         let right = self.binary(arith::MAXUI, right, self.index(1));
         self.binary(arith::DIVUI, left, right)
     }
 
-    /// Division by zero traps: where a size divides by zero, it divides by one.
+    /// Division by zero traps: a size that divides by zero divides by one instead.
     fn divisor(&self, value: Value<'c, 'a>) -> Value<'c, 'a> {
         let zero = self.compare(Predicate::Eq, value, self.index(0));
         self.select(zero, self.index(1), value)
     }
 
-    /// Whether all conditions hold; `None` without any.
+    /// Whether all conditions hold; `None` if there are none.
     fn all(&self, conditions: Vec<Value<'c, 'a>>) -> Option<Value<'c, 'a>> {
         conditions.into_iter().reduce(|left, right| self.binary(arith::ANDI, left, right))
     }

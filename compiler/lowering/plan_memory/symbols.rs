@@ -1,4 +1,4 @@
-//! When sizes are known: the order of a function's steps, and the symbols it takes.
+//! Determines when sizes are known: the order of a function's steps, and the symbols it takes.
 use super::program::{Function, Step, Value};
 use super::sizes::may_overflow;
 use crate::lowering::outline_kernels::Sizes;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 /// Names of symbols.
 pub type Symbols = BTreeSet<Arc<str>>;
 
-/// What a program says of the symbols of its functions and kernels.
+/// The symbols of the functions and kernels of a program.
 pub struct Scope {
     /// Per kernel: the symbols it takes.
     pub kernels: BTreeMap<String, Vec<String>>,
     /// Per function: the symbols it takes, in order.
     pub taken: BTreeMap<String, Vec<Arc<str>>>,
-    /// Per function: those of them that no extent of its arguments gives.
+    /// Per function: those of them that are not extents of its arguments.
     pub asked: BTreeMap<String, Symbols>,
 }
 
@@ -57,7 +57,7 @@ impl Scope {
         self.asked.get(callee).cloned().unwrap_or_default()
     }
 
-    /// Adds a function whose callees were added before.
+    /// Adds a function; its callees must be added before.
     pub fn add(&mut self, function: &Function<'_, '_>) {
         let mut found = Symbols::new();
         let mut defined = Symbols::new();
@@ -70,7 +70,7 @@ impl Scope {
             needed.extend(self.needs(function, step));
             match step {
                 Step::Size { symbol, .. } => drop(defined.insert(symbol.clone())),
-                // What a step before it needs comes from elsewhere.
+                // Symbols that an earlier step needs are defined elsewhere.
                 Step::Call { results, .. } | Step::Loop { results, .. } => {
                     let given = results.iter().flat_map(|value| alone(&function.types[*value]));
                     let given = given.map(|(_, symbol)| symbol);
@@ -94,7 +94,7 @@ pub fn symbols_of(ty: &Type) -> Symbols {
     ty.dims.iter().flat_map(Dim::symbols).collect()
 }
 
-/// The dimensions that are one symbol each.
+/// The dimensions that are exactly one symbol.
 pub fn alone(ty: &Type) -> impl Iterator<Item = (usize, Arc<str>)> + '_ {
     ty.dims.iter().enumerate().filter_map(|(axis, dim)| {
         let symbol = dim.symbols().into_iter().next()?;
@@ -102,7 +102,7 @@ pub fn alone(ty: &Type) -> impl Iterator<Item = (usize, Arc<str>)> + '_ {
     })
 }
 
-/// Where symbols stand alone as the extent of an argument: the first such place of each.
+/// Symbols that are exactly an extent of an argument, each with the first such place.
 pub fn extents(arguments: &[Type]) -> BTreeMap<Arc<str>, (usize, usize)> {
     let mut found = BTreeMap::new();
     for (argument, ty) in arguments.iter().enumerate() {
@@ -113,20 +113,20 @@ pub fn extents(arguments: &[Type]) -> BTreeMap<Arc<str>, (usize, usize)> {
     found
 }
 
-/// The steps in an order in which they can run, and when each symbol is known.
+/// An order in which the steps can run, and when each symbol is known.
 pub struct Schedule {
     /// Steps by number.
     pub order: Vec<usize>,
     /// Position in the order after which a symbol is known; `None` for those known from the start.
     pub known: BTreeMap<Arc<str>, Option<usize>>,
-    /// Extents of values that may overflow, by the position after which they are known.
+    /// Extents that may overflow, by the position after which they are known.
     pub inexact: BTreeMap<Option<usize>, Vec<Dim>>,
 }
 
-/// Puts steps behind those that give their symbols a value; the order stays otherwise.
+/// Orders steps after those that define their symbols, and otherwise keeps the order.
 ///
 /// # Errors
-/// A step that waits forever, and the symbol it waits for.
+/// A step that cannot run, and the symbol it waits for.
 pub fn schedule(function: &Function<'_, '_>, scope: &Scope) -> Result<Schedule, (usize, String)> {
     let taken = scope.taken.get(&function.name).into_iter().flatten();
     let mut schedule = Schedule {
@@ -144,7 +144,7 @@ pub fn schedule(function: &Function<'_, '_>, scope: &Scope) -> Result<Schedule, 
         let symbols = symbols.filter(|symbol| !schedule.known.contains_key(symbol));
         let needs = operands.map(Need::Value).chain(symbols.map(Need::Symbol)).collect();
         waiting.add(function, number, needs);
-        // What came before may wait for this, and for what it lets run.
+        // Earlier steps may wait for this one, and for those that it makes ready.
         while let Some((_, number)) = waiting.ready.pop_first() {
             let step = &function.steps[number].0;
             let position = schedule.order.len();
@@ -180,11 +180,11 @@ enum Need {
 
 /// Steps that cannot run yet.
 struct Waiting {
-    /// The steps that wait for something.
+    /// The steps that wait for each need.
     needed: BTreeMap<Need, Vec<usize>>,
-    /// What each of them waits for.
+    /// The needs of each waiting step.
     missing: BTreeMap<usize, BTreeSet<Need>>,
-    /// Those that wait no more, checks before what relies on them.
+    /// The steps that are ready, checks before the steps that rely on them.
     ready: BTreeSet<(bool, usize)>,
 }
 
@@ -213,7 +213,7 @@ impl Waiting {
 }
 
 impl Schedule {
-    /// Finds the extents that may overflow, by when they are known.
+    /// Records the extents that may overflow, by when they are known.
     fn find_inexact(&mut self, function: &Function<'_, '_>) {
         let dims = function.types.iter().flat_map(|ty| &ty.dims);
         let dims: BTreeSet<&Dim> = dims.filter(|dim| may_overflow(dim)).collect();
@@ -229,7 +229,7 @@ impl Schedule {
     }
 }
 
-/// The symbols that a step gives a value.
+/// The symbols that a step defines.
 fn news(
     function: &Function<'_, '_>,
     step: &Step,

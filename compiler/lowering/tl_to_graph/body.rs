@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 enum Bound {
     Value(ValueId),
-    /// The constant of that number, which has a node once an op needs it.
+    /// The constant of this number, which gets a node once an op needs it.
     Constant(usize),
 }
 
@@ -27,14 +27,14 @@ pub(super) struct Body<'r, 'c, 'a> {
     function: OperationRef<'c, 'a>,
     graph: Graph,
     values: BTreeMap<usize, Bound>,
-    /// The constants that ops of this function read themselves and that have no node yet.
+    /// The constants that ops of this function read directly and that have no node yet.
     due: BTreeSet<usize>,
     /// The constants that have a node.
     written: BTreeMap<usize, ValueId>,
 }
 
 impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
-    /// A function whose parameters are read: inputs, and constants as `bindings` says.
+    /// A function with its parameters: inputs, and constants according to `bindings`.
     pub fn new(
         reader: &'r mut Reader<'c, 'a>,
         function: OperationRef<'c, 'a>,
@@ -80,7 +80,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         PassError::at(&self.function, message)
     }
 
-    /// The graph.
+    /// Returns the graph.
     pub fn read(mut self) -> Result<Graph, PassError> {
         for op in read::body_ops(self.function) {
             self.reader.count(op)?;
@@ -90,7 +90,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
                     if let Some(message) = message {
                         self.reader.error(op, message);
                     }
-                    // Those after it can still be looked at.
+                    // Later ops can still be checked.
                     self.stand_in(op);
                 }
             }
@@ -101,7 +101,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         }
     }
 
-    /// Gives the results of an op that cannot be read values, so that their users have operands.
+    /// Defines the results of an op that cannot be read, so that their users have operands.
     fn stand_in(&mut self, op: OperationRef<'c, 'a>) {
         for result in op.results() {
             let key = read::identity(result.into());
@@ -114,7 +114,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         }
     }
 
-    /// The constants that ops read other than to pass them on as constants.
+    /// The constants that ops read other than by passing them on as constants.
     fn constants_read(&self) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         for op in read::body_ops(self.function) {
@@ -131,7 +131,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         found
     }
 
-    /// By operand of an op, the number of the constant that it passes on as one.
+    /// Per operand of an op, the number of the constant if it is passed on as a constant.
     fn passed(&self, op: OperationRef<'c, 'a>) -> Vec<Binding> {
         let Some(callees) = Callees::of(op) else { return vec![] };
         let functions = callees.names.iter().map(|name| self.reader.functions.get(name));
@@ -154,7 +154,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         ValueId(self.graph.types.len() - 1)
     }
 
-    /// A dimension that is a symbol not known yet gives its value.
+    /// Defines symbols that are not known yet by the extents of a value.
     fn define_extents(&mut self, value: ValueId) {
         for (axis, dim) in self.graph.types[value.0].dims.clone().iter().enumerate() {
             let Some(name) = plain_symbol(dim) else { continue };
@@ -165,7 +165,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         }
     }
 
-    /// Writes the constants that are due up to a number.
+    /// Writes the constants that are due, up to and including a number.
     fn write_constants(&mut self, last: usize) {
         let rest = self.due.split_off(&(last.saturating_add(1)));
         for number in std::mem::replace(&mut self.due, rest) {
@@ -196,7 +196,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         }
     }
 
-    /// Reads an op; an error without a message was reported where it is.
+    /// Reads an op; an error without a message has already been reported at its op.
     fn op(&mut self, op: OperationRef<'c, 'a>) -> Result<(), Option<String>> {
         let name = read::op_name(&op);
         match name.as_str() {
@@ -227,7 +227,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         Ok(())
     }
 
-    /// A node of an op, its operands in their order.
+    /// Adds a node for an op, with the op's operands.
     fn node(&mut self, op: OperationRef<'c, 'a>, kind: NodeKind) -> Result<(), String> {
         let operands: Result<Vec<_>, _> =
             op.operands().map(|operand| self.operand(operand)).collect();
@@ -274,11 +274,11 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         Ok(())
     }
 
-    /// A node with graphs inside.
+    /// Adds a node with nested graphs.
     fn region(&mut self, op: OperationRef<'c, 'a>, name: &str) -> Result<(), Option<String>> {
         let passed = self.passed(op);
-        // Constants are met in the order of their numbers: those of this function that come before what is
-        // new in the callee.
+        // Constants are met in the order of their numbers: those of this function that precede a new
+        // constant of the callee are written first.
         let new = passed.iter().flatten().filter(|number| !self.reader.met.contains(number)).min();
         if let Some(last) = new.and_then(|new| new.checked_sub(1)) {
             self.write_constants(last);
@@ -335,7 +335,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         })
     }
 
-    /// The function that an attribute names, as it is called.
+    /// The function that an attribute names, with the bindings of the call.
     fn callee(
         &self,
         op: OperationRef<'c, 'a>,
@@ -363,12 +363,12 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
     }
 }
 
-/// The functions that an op names, and how its operands are their parameters.
+/// The functions that an op names, and the mapping of its operands to their parameters.
 struct Callees {
     names: Vec<String>,
-    /// Operands that are not passed on: a condition, and of a loop the number of iterations before it.
+    /// Number of operands that are not passed on: a condition, or the iterations and condition of a loop.
     skipped: usize,
-    /// The parameter that the first operand is which is passed on; a loop's body takes the iteration first.
+    /// The parameter of the first operand that is passed on; a loop's body takes the iteration first.
     first: usize,
 }
 
@@ -385,13 +385,13 @@ impl Callees {
     }
 }
 
-/// The symbol that a dimension is, if it is nothing else.
+/// The symbol of a dimension that is exactly one symbol.
 fn plain_symbol(dim: &Dim) -> Option<Arc<str>> {
     let names = dim.symbols();
     names.first().filter(|name| *dim == Dim::symbol(name)).cloned()
 }
 
-/// What of the source an op stands for: the first name in its location, or a position in a file.
+/// The origin of an op: the first name in its location, or a position in a file.
 fn origin(op: OperationRef<'_, '_>) -> Option<Arc<str>> {
     let frames = frames(op.location());
     let name = frames.iter().find_map(|frame| match frame {
@@ -430,7 +430,7 @@ fn constant(op: OperationRef<'_, '_>) -> Result<Constant, String> {
     Ok(Constant { ty, bytes: bytes.into() })
 }
 
-/// The op of a node. Moves of values to symbolic sizes have no op of their own: they are loops around an
+/// The op of a node. Ops that move values and have symbolic sizes are represented by loops around an
 /// expression.
 fn compute_op(op: OperationRef<'_, '_>) -> Result<Op, String> {
     let symbolic = || -> Result<Option<irc_tl::Type>, String> {

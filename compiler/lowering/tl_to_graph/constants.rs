@@ -1,4 +1,4 @@
-//! The constants that a program has as arguments.
+//! The constants that are arguments of a program.
 use super::{Binding, entry, port_attributes};
 use irc_dialects::tl;
 use irc_mlir::{
@@ -8,14 +8,14 @@ use irc_mlir::{
 use irc_tl::Constant;
 use std::collections::BTreeMap;
 
-/// The constants of a program, and the number that its arguments have for each.
+/// The constants of a program, and their numbers in its arguments.
 ///
-/// Graphs number constants in the order in which they meet them. Where several are due, they are
-/// written in the order of their numbers, so that they keep them.
+/// Graphs number constants in the order in which they meet them. Constants that are due are
+/// written in the order of their numbers, so that the numbers do not change.
 pub(super) struct Constants {
     /// By number.
     known: BTreeMap<usize, Constant>,
-    /// By position of an argument of the main function, its number.
+    /// The number of each argument of the main function, by position.
     arguments: BTreeMap<usize, usize>,
 }
 
@@ -36,7 +36,7 @@ impl Constants {
                     failed = Some(PassError::at(&main, message));
                     continue;
                 }
-                // Behind those that are numbered, in the order of the arguments.
+                // After the numbered ones, in the order of the arguments.
                 (None, Some(_)) => usize::MAX / 2 + index,
             };
             let constant = match value {
@@ -60,7 +60,7 @@ impl Constants {
         failed.map_or(Ok(constants), Err)
     }
 
-    /// What the parameters of the main function are.
+    /// The bindings of the parameters of the main function.
     pub fn of_main(&self, main: OperationRef<'_, '_>) -> Vec<Binding> {
         let count = super::block_of(main).map_or(0, |block| block.argument_count());
         (0..count).map(|index| self.arguments.get(&index).copied()).collect()
@@ -76,7 +76,7 @@ fn integer(attribute: irc_mlir::Attribute<'_>) -> Option<usize> {
     usize::try_from(IntegerAttribute::try_from(attribute).ok()?.value()).ok()
 }
 
-/// The elements that stand beside an argument.
+/// The elements in `tl.value` of an argument.
 fn elements_of(
     main: OperationRef<'_, '_>,
     index: usize,

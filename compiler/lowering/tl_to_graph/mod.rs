@@ -1,17 +1,17 @@
 //! Reads a program of the tensor level in MLIR as a graph: the inverse of [`super::graph_to_tl`].
 //!
-//! The module holds functions alone. `@main`, or the only one that is not private, becomes the graph;
-//! those that `tl.if`, `tl.loop` and `tl.call` name become the graphs inside it, and calls of one
-//! function share one. Inputs and outputs are named by `tl.name`, and by their position (`arg0`,
-//! `result0`) where they have none. Arguments with `tl.weight` or `tl.value` are constants; inputs with
+//! The module contains only functions. `@main`, or the only one that is not private, becomes the graph.
+//! Those that `tl.if`, `tl.loop` and `tl.call` name become nested graphs, and calls of one
+//! function share one. Inputs and outputs are named by `tl.name`, or by their position (`arg0`,
+//! `result0`) if they have none. Arguments with `tl.weight` or `tl.value` are constants; inputs with
 //! `tl.preserved` are those of [`Graph::preserved`].
 //!
 //! A symbol is the extent of the first argument, or result of `tl.if`, `tl.loop` or `tl.call`, that has
-//! it as a dimension in `#tl.dims`, or what a `tl.size` says. A node's origin is the name in its
-//! location, or the position in the file where it has none.
+//! it as a dimension in `#tl.dims`, or the result of a `tl.size`. A node's origin is the name in its
+//! location, or the position in the file if it has none.
 //!
-//! Programs are read before `fuse`: groups and launches of kernels are errors, as is every other op
-//! that a graph has no node for. All errors are reported, each at its op.
+//! Programs are read before `fuse`: groups and launches of kernels are errors, as are all other ops
+//! without a node in graphs. All errors are reported, each at its op.
 mod body;
 mod constants;
 
@@ -27,21 +27,21 @@ use irc_tl::{Constant, Graph, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Functions that `tl.if` and `tl.loop` name are copied, so that a short text can describe a graph of
-/// any size: one of more ops is an error.
+/// Maximum number of ops. Functions that `tl.if` and `tl.loop` name are copied, so a short text can
+/// describe a graph of any size.
 const MAX_NODES: usize = 1 << 24;
 
-/// Functions that name one another to this depth are read; deeper ones are an error.
+/// Maximum depth of nested functions.
 const MAX_DEPTH: usize = 128;
 
 /// The graph of a module.
 ///
-/// `weights` are the constants that arguments with `tl.weight` number and that have no elements of
-/// their own in `tl.value`: what [`weights`](super::graph_to_tl::weights) gives for a module that was just written,
-/// and none for a text.
+/// `weights` are the constants numbered by arguments with `tl.weight` whose elements are not in
+/// `tl.value`: the result of [`weights`](super::graph_to_tl::weights) for a module that was just written,
+/// empty for a text.
 ///
 /// # Errors
-/// After a diagnostic at every op that has no place in a graph.
+/// After a diagnostic at every op that has no representation in a graph.
 pub fn tl_to_graph(module: OperationRef<'_, '_>, weights: &[Constant]) -> Result<Graph, PassError> {
     let functions = functions(module)?;
     let main = main_of(module, &functions)?;
@@ -105,11 +105,11 @@ fn main_of<'c: 'a, 'a>(
     }
 }
 
-/// What a parameter of a function is: the number of a constant, or else an input of its graph.
+/// The binding of a parameter: the number of a constant, or `None` for an input of the graph.
 type Binding = Option<usize>;
 
-/// A function as it is called: its name, the constants that it is given, and the symbols of its
-/// parameters that are known where it is called.
+/// A call of a function: its name, the bindings of its parameters, and the symbols of its
+/// parameters that are known at the call.
 type Callee = (String, Vec<Binding>, Vec<Arc<str>>);
 
 struct Reader<'c, 'a> {
@@ -119,7 +119,7 @@ struct Reader<'c, 'a> {
     met: BTreeSet<usize>,
     /// The graphs of functions that were called.
     called: BTreeMap<Callee, Arc<Graph>>,
-    /// The functions that are being read, from the outermost.
+    /// The functions that are being read, outermost first.
     open: Vec<String>,
     /// The symbols that each of them has defined so far.
     scopes: Vec<BTreeSet<Arc<str>>>,
@@ -128,12 +128,12 @@ struct Reader<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Reader<'c, 'a> {
-    /// Reports an error, and goes on.
+    /// Reports an error and continues.
     fn error(&mut self, op: OperationRef<'c, 'a>, message: impl AsRef<str>) {
         self.failed = Some(PassError::at(&op, message));
     }
 
-    /// The graph of a function, with what its parameters are.
+    /// The graph of a function, given the bindings of its parameters.
     fn function(
         &mut self,
         function: OperationRef<'c, 'a>,
@@ -151,7 +151,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         self.scopes.iter().any(|scope| scope.contains(symbol))
     }
 
-    /// Defines a symbol here; whether it was not known.
+    /// Defines a symbol here; returns whether it was unknown.
     fn define(&mut self, symbol: &Arc<str>) -> bool {
         let is_new = !self.knows(symbol);
         if let Some(scope) = self.scopes.last_mut().filter(|_| is_new) {
@@ -183,7 +183,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         graph
     }
 
-    /// The graph of a function that a `tl.call` names: one for equal calls.
+    /// The graph of a function that a `tl.call` names; equal calls share one.
     fn called(
         &mut self,
         op: OperationRef<'c, 'a>,
@@ -197,7 +197,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         Ok(graph)
     }
 
-    /// Counts an op; an error once there are too many.
+    /// Counts an op; fails if there are too many.
     fn count(&mut self, op: OperationRef<'c, 'a>) -> Result<(), PassError> {
         self.nodes += 1;
         if self.nodes <= MAX_NODES {

@@ -10,7 +10,7 @@ use crate::kernel::element::{Element, Kind};
 use irc_mlir::ops::arith;
 use irc_mlir::{OperationRef, Value, read};
 
-/// Lowers a matmul; loops are the wide ones of batch dims, m, n, k.
+/// Lowers a matmul; the loops are the dimensions of batch, m, n and k that are not 1.
 pub fn lower<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     emitter: &Emitter<'c, 'a>,
@@ -28,8 +28,8 @@ pub fn lower<'c: 'a, 'a>(
     Ok(multiply(emitter, [(lhs, &lhs_dims), (rhs, &rhs_dims)], shape, element))
 }
 
-/// The sum of products over one more loop than the result has dimensions; each operand comes with
-/// the loop along each of its dimensions.
+/// The sum of products over the loops of the result and one more; each operand comes with
+/// the loop of each of its dimensions.
 pub fn multiply<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     [(lhs, lhs_dims), (rhs, rhs_dims)]: [(&Lowered<'c, 'a>, &[usize]); 2],
@@ -69,7 +69,7 @@ pub fn multiply<'c: 'a, 'a>(
     convert(emitter, &wide, compute, element, |scope, x| narrow(scope, x, element)).held
 }
 
-/// A product and its sum may become one fused multiply-add.
+/// Allows a product and its sum to become one fused multiply-add.
 fn fastmath<'c>(
     context: &'c irc_mlir::Context,
     float: bool,
@@ -78,7 +78,7 @@ fn fastmath<'c>(
     float.then(|| ("fastmath", contract())).into_iter().collect()
 }
 
-/// Which logical loop runs along each dimension of an operand.
+/// The logical loop of each dimension of an operand.
 fn operand_dims(
     operand_rank: usize,
     rank: usize,

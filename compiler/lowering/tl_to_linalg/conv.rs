@@ -1,7 +1,7 @@
-//! `tl.conv` as a product of matrices: the filters times the windows they move over.
+//! `tl.conv` as a matrix product of the filters and the windows.
 //!
-//! Three stages: the operand with its zeros around it, where it has any; a matrix of which each column
-//! holds the elements under the filters at one place ("im2col"), which a filter of one element makes
+//! Three stages: the operand with its padding, if any; a matrix whose columns
+//! hold the elements under the filters at one position (im2col), which for filters of one element is
 //! the operand itself; and a matmul per image and group.
 use super::{
     Held, Lowered, contraction,
@@ -13,7 +13,7 @@ use irc_dialects::tl;
 use irc_mlir::OperationRef;
 use irc_tl::{Conv, Op};
 
-/// Lowers a convolution of operands of known sizes and zeros around them, not fewer than none.
+/// Lowers a convolution of operands of known sizes and with non-negative padding.
 pub fn lower<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     emitter: &Emitter<'c, 'a>,
@@ -39,7 +39,7 @@ pub fn lower<'c: 'a, 'a>(
     };
     let windows = matrix(&windows, &[batch, groups, depth, places]);
     let filter = matrix(w, &[groups, filters, depth]);
-    // Loops: image, group, filter, place, then the depth.
+    // Loops: image, group, filter, position, then the depth.
     let sides: [(&Lowered, &[usize]); 2] = [(&filter, &[1, 2, 4]), (&windows, &[0, 1, 4, 3])];
     let result = [batch, groups, filters, places];
     let held = contraction::multiply(emitter, sides, &result, element);
@@ -47,12 +47,12 @@ pub fn lower<'c: 'a, 'a>(
     Ok(moves::reshape(emitter, &product, shape))
 }
 
-/// Whether each filter sees one place, and every place is seen once.
+/// Whether each filter covers one element, and every element is covered once.
 fn is_pointwise(conv: &Conv, filters: &[i64]) -> bool {
     filters[2..].iter().all(|taps| *taps == 1) && conv.strides.iter().all(|step| *step == 1)
 }
 
-/// The operand with its zeros.
+/// The operand with its padding.
 fn padded<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     x: &Lowered<'c, 'a>,
@@ -72,7 +72,7 @@ fn padded<'c: 'a, 'a>(
     Lowered { shape, element: x.element, held }
 }
 
-/// The part of the operand that some filter sees.
+/// The part of the operand that the filters cover.
 fn seen<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     conv: &Conv,
@@ -92,7 +92,7 @@ fn seen<'c: 'a, 'a>(
     Lowered { shape, element: x.element, held }
 }
 
-/// `[images, channels, taps..., places...]`: the element under each tap at each place.
+/// `[images, channels, taps..., positions...]`: the element under each tap at each position.
 fn windows<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     conv: &Conv,

@@ -18,13 +18,13 @@ pub struct Emitter<'c, 'a> {
     pub location: Location<'c>,
 }
 
-/// One operand of a generic: the tensor and, per dimension of it, the loop that runs along it.
+/// An operand of a generic: the tensor and the loop of each of its dimensions.
 pub struct Access<'c, 'a> {
     pub tensor: Value<'c, 'a>,
     pub loops: Vec<usize>,
 }
 
-/// One operand of a generic whose dimensions are sums of loops, each times a step.
+/// An operand of a generic whose dimensions are sums of loops, each times a stride.
 pub struct Sums<'c, 'a> {
     pub tensor: Value<'c, 'a>,
     pub dims: Vec<Vec<(usize, i64)>>,
@@ -36,14 +36,14 @@ impl<'c, 'a> Access<'c, 'a> {
     }
 }
 
-/// The loops of a generic: extents and which of them reduce.
+/// The loops of a generic: their number and which of them reduce.
 pub struct Loops {
     pub count: usize,
     pub reductions: Vec<usize>,
 }
 
 impl Loops {
-    /// All parallel.
+    /// Only parallel loops.
     pub fn parallel(count: usize) -> Self {
         Loops { count, reductions: Vec::new() }
     }
@@ -97,7 +97,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         )
     }
 
-    /// A `linalg.generic`; `body` gets a scope and one scalar per input, then the output's.
+    /// A `linalg.generic`; `body` is passed a scope and one scalar per input, then the output's.
     pub fn generic(
         &self,
         inputs: &[Access<'c, 'a>],
@@ -109,7 +109,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         self.generic_of_sums(&sums, output, loops, body)
     }
 
-    /// As [`Emitter::generic`], of inputs whose dimensions are sums of loops.
+    /// Like [`Emitter::generic`], with inputs whose dimensions are sums of loops.
     pub fn generic_of_sums(
         &self,
         inputs: &[Sums<'c, 'a>],
@@ -130,7 +130,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         let arguments: Vec<Value> = (0..scalars.len())
             .filter_map(|index| Some(block.argument(index).ok()?.into()))
             .collect();
-        // Safe to treat the block as living for 'a: it is owned by the op appended below.
+        // The block may be used for 'a: it is owned by the op appended below.
         let scope = Scope { context: self.context, block, location: self.location, expand: false };
         let yielded = body(&scope, &arguments);
         OpSpec::new(self.context, linalg::YIELD, self.location).operands(&[yielded]).append(&block);
@@ -181,7 +181,7 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
         )
     }
 
-    /// Puts the dimensions of extent 1 back.
+    /// Restores the dimensions of extent 1.
     pub fn expand(&self, tensor: Value<'c, 'a>, shape: &[i64], wide: Type<'c>) -> Value<'c, 'a> {
         if wide_dims(shape).len() == shape.len() {
             return tensor;
@@ -214,7 +214,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// Groups each wide dimension with the ones before it; trailing ones join the last group.
+/// Groups each dimension that is not 1 with the ones before it; trailing ones join the last group.
 fn reassociation(shape: &[i64]) -> String {
     let wide = wide_dims(shape);
     let mut groups: Vec<Vec<usize>> = Vec::new();

@@ -6,8 +6,8 @@
 //! return, so that every indexing map is a projected permutation.
 //! `f16` and `bf16` arithmetic is written in `f32` with one rounding per op.
 //!
-//! A kernel of `tl.stepped_matmul` stays as it is: `linalg-to-vector` writes its loops. So does a
-//! kernel of the kind `loops`, for `compute-to-loops`.
+//! A kernel of `tl.stepped_matmul` does not change: `linalg-to-vector` writes its loops. Nor does a
+//! kernel of the kind `loops`, which `compute-to-loops` lowers.
 
 mod contraction;
 mod conv;
@@ -58,7 +58,7 @@ impl Pass for TlToLinalg {
 /// A tensor-level value inside a kernel.
 #[derive(Clone)]
 pub(crate) struct Lowered<'c, 'a> {
-    /// The shape at the tensor level, with its ones.
+    /// The shape at the tensor level, including dimensions of extent 1.
     shape: Vec<i64>,
     element: Element<'c>,
     held: Held<'c, 'a>,
@@ -77,7 +77,7 @@ fn wide_dims(shape: &[i64]) -> Vec<usize> {
     (0..shape.len()).filter(|dim| shape[*dim] != 1).collect()
 }
 
-/// The shape without its ones.
+/// The shape without dimensions of extent 1.
 fn squeezed(shape: &[i64]) -> Vec<i64> {
     shape.iter().copied().filter(|size| *size != 1).collect()
 }
@@ -199,7 +199,7 @@ fn lower_op<'c: 'a, 'a>(
         "tl.transpose" => moves::transpose(op, emitter, &operands[0], &shape)?,
         "tl.slice" => moves::slice(op, emitter, &operands[0], &shape)?,
         "tl.bitcast" if operands[0].element == element => operands[0].held.clone(),
-        // A number that is the same everywhere is another one under another sign.
+        // A splat is another number in a type of the other signedness.
         "tl.bitcast" if operands[0].element.storage == element.storage => {
             Held::Tensor(emitter.materialise(&operands[0]))
         }
@@ -212,7 +212,7 @@ fn lower_op<'c: 'a, 'a>(
     Ok(done(held))
 }
 
-/// Identity of a value for as long as the kernel is being rewritten.
+/// The identity of a value while the kernel is being rewritten.
 fn key(value: Value<'_, '_>) -> usize {
     value.to_raw().ptr as usize
 }

@@ -46,7 +46,7 @@ pub fn slice<'c: 'a, 'a>(
     Ok(cut(emitter, operand, &offsets, shape))
 }
 
-/// A box of a value.
+/// A box of elements of a value.
 pub fn cut<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,
@@ -103,7 +103,7 @@ pub fn reshape<'c: 'a, 'a>(
     Held::Tensor(tensor)
 }
 
-/// `tl.update`: each element comes from the source inside the box and from dest outside.
+/// `tl.update`: elements inside the box come from the source, others from dest.
 pub fn update<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     emitter: &Emitter<'c, 'a>,
@@ -141,7 +141,7 @@ pub fn put<'c: 'a, 'a>(
     })
 }
 
-/// A loop's index relative to a box along one dimension, clamped into it, and whether it was inside.
+/// A loop's index relative to a box along one dimension, clamped to it, and whether it was inside.
 fn box_index<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     dim: usize,
@@ -163,7 +163,7 @@ fn box_index<'c: 'b, 'b>(
     (clamped, within)
 }
 
-/// An index limited to `0..size`.
+/// An index clamped to `0..size`.
 fn clamp<'c: 'b, 'b>(scope: &Scope<'c, '_>, value: Value<'c, '_>, size: i64) -> Value<'c, 'b> {
     let index = Type::index(scope.context);
     let low: Value = scope.op(arith::MAXSI, &[value, scope.index_constant(0)], index);

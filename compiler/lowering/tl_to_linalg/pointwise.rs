@@ -1,4 +1,4 @@
-//! Element-wise ops: one generic, one scalar expression.
+//! Elementwise ops: one generic, one scalar expression.
 use super::{
     Held, Lowered,
     generic::{Access, Emitter, Loops},
@@ -11,7 +11,7 @@ use irc_mlir::ops::arith;
 use irc_mlir::{OperationRef, Value};
 use irc_tl::Op;
 
-/// Lowers an element-wise op, casts and explicit broadcasts included.
+/// Lowers an elementwise op, casts and explicit broadcasts included.
 pub fn lower<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     emitter: &Emitter<'c, 'a>,
@@ -28,7 +28,7 @@ pub fn lower<'c: 'a, 'a>(
     }))
 }
 
-/// A generic over `shape` whose body sees one scalar per operand, splats included.
+/// A generic over `shape` whose body is passed one scalar per operand, splats included.
 pub fn map<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operands: &[Lowered<'c, 'a>],

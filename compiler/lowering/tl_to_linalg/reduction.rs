@@ -42,7 +42,7 @@ pub fn lower<'c: 'a, 'a>(
     Ok(finished)
 }
 
-/// What a reduction accumulates in: the mean of small integers is that of their whole sum.
+/// The accumulator type of a reduction: the mean of small integers is computed from their exact sum.
 fn accumulator<'c>(emitter: &Emitter<'c, '_>, element: Element<'c>, mean: bool) -> Element<'c> {
     match element.kind {
         Kind::Float => element.compute(emitter.context),
@@ -51,7 +51,7 @@ fn accumulator<'c>(emitter: &Emitter<'c, '_>, element: Element<'c>, mean: bool) 
     }
 }
 
-/// An element-wise conversion; the operand itself when the types are equal.
+/// An elementwise conversion; the operand itself if the types are equal.
 pub fn convert<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,
@@ -103,7 +103,7 @@ fn combiner(name: &str, element: Element<'_>) -> (&'static str, f64) {
         ("tl.reduce_max", Kind::Signed) => (arith::MAXSI, -magnitude),
         ("tl.reduce_max", Kind::Unsigned) => (arith::MAXUI, 0.0),
         ("tl.reduce_min", Kind::Float) => (arith::MINIMUMF, f64::INFINITY),
-        // A constant beyond the type saturates to its largest number.
+        // A constant out of range saturates to the maximum of the type.
         ("tl.reduce_min", Kind::Signed) => (arith::MINSI, magnitude),
         ("tl.reduce_min", Kind::Unsigned) => (arith::MINUI, magnitude),
         ("tl.reduce_product", Kind::Float) => (arith::MULF, 1.0),

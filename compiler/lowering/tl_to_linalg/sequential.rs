@@ -1,4 +1,4 @@
-//! `tl.sequential_sum`: a reduction whose order and roundings are kept.
+//! `tl.sequential_sum`: a reduction with a fixed order and fixed roundings.
 use super::{
     Held, Lowered,
     generic::{Access, Emitter, Loops},

@@ -1,4 +1,4 @@
-//! Non-maximum suppression: of boxes that overlap, the one of the best score.
+//! Non-maximum suppression: of overlapping boxes, selects the one with the highest score.
 use super::{
     each,
     heap::{Heap, Row},
@@ -27,11 +27,11 @@ const COLUMNS: i64 = 3;
 
 type Operand<'n, 'c, 'a> = (&'n Type, Buffer<'c, 'a>);
 
-/// Operands and results as [`irc_tl::Algorithm::NonMaxSuppression`] says.
+/// Operands and results as defined by [`irc_tl::Algorithm::NonMaxSuppression`].
 ///
-/// Behind the rows that are found, the candidates of a batch element and class lie in the result itself,
-/// in its last column, sorted. Those that are kept move to the front of them; as many rows as there are
-/// boxes are left there for every class.
+/// The sorted candidates of a batch element and class are stored in the result itself, after the rows found
+/// so far, in its last column. Selected candidates move to the front of them. For every class, the rows left
+/// there are at least as many as the boxes.
 pub(super) struct Boxes<'n, 'c, 'a> {
     by_center: bool,
     boxes: Operand<'n, 'c, 'a>,
@@ -40,11 +40,11 @@ pub(super) struct Boxes<'n, 'c, 'a> {
     found: Buffer<'c, 'a>,
     /// Batches, classes, boxes.
     sizes: [Value<'c, 'a>; 3],
-    /// The most boxes per class.
+    /// The maximum number of boxes per class.
     limit: Value<'c, 'a>,
-    /// The most overlap, an `f32`.
+    /// The maximum overlap, an `f32`.
     most: Value<'c, 'a>,
-    /// The least score, of the type scores are compared in.
+    /// The minimum score, of the type in which scores are compared.
     least: Value<'c, 'a>,
 }
 
@@ -95,7 +95,7 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
         e.store(found, self.found, zero, Lanes::Scalar, None);
     }
 
-    /// How many boxes of a class are kept; they are the rows from `first` on.
+    /// The number of boxes selected for a class; they are the rows from `first` on.
     fn class(
         &self,
         e: Emit<'c, 'a>,
@@ -143,7 +143,7 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
         kept[0]
     }
 
-    /// Whether there is room, and no box that is kept overlaps this one by more than the most.
+    /// Whether another box may be selected and no selected box overlaps this one by more than the maximum.
     fn stands_apart(
         &self,
         e: Emit<'c, 'a>,
@@ -180,7 +180,7 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
         })
     }
 
-    /// The box whose numbers start here.
+    /// The box whose coordinates start here.
     fn corners(&self, e: Emit<'c, 'a>, at: Value<'c, 'a>) -> Corners<'c, 'a> {
         let single = Element::f32(e.context);
         let [a, b, c, d] =
@@ -196,7 +196,7 @@ impl<'n, 'c: 'a, 'a> Boxes<'n, 'c, 'a> {
     }
 }
 
-/// A box by its least and greatest coordinates, of `f32`.
+/// A box by its minimum and maximum coordinates, as `f32`.
 struct Corners<'c, 'a> {
     low: [Value<'c, 'a>; 2],
     high: [Value<'c, 'a>; 2],
@@ -208,7 +208,7 @@ impl<'c: 'a, 'a> Corners<'c, 'a> {
         float(e, Binary::Mul, side(0), side(1))
     }
 
-    /// The intersection over the union; 0 of boxes without area.
+    /// The intersection over the union; 0 for boxes without area.
     fn overlap(&self, e: Emit<'c, 'a>, other: &Self) -> Value<'c, 'a> {
         let zero = scope(e).constant(Element::f32(e.context), 0.0);
         let side = |axis: usize| {
@@ -238,7 +238,7 @@ fn number<'c: 'a, 'a>(
     arithmetic::cast(&scope(e), e.load(buffer, at), from, to, Rounding::TowardZero)
 }
 
-/// A limit as an index; a large one is that of the largest `i64`.
+/// A limit as an index, saturated to `i64`.
 fn limit<'c: 'a, 'a>(e: Emit<'c, 'a>, (ty, buffer): Operand<'_, 'c, 'a>) -> Value<'c, 'a> {
     let limit = from_memory(e, e.load(buffer, e.index(0)), ty.dtype);
     let limit = match ty.dtype {
@@ -251,7 +251,7 @@ fn limit<'c: 'a, 'a>(e: Emit<'c, 'a>, (ty, buffer): Operand<'_, 'c, 'a>) -> Valu
     e.op(arith::INDEX_CAST, &[limit], MlirType::index(e.context))
 }
 
-/// A count, and one more where a condition holds, which then does something.
+/// A count, incremented if a condition holds; `body` runs in that case.
 fn counted<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     condition: Value<'c, 'a>,

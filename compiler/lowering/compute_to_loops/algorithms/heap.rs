@@ -1,4 +1,4 @@
-//! The largest or smallest elements, sorted by a heap of their positions.
+//! The largest or smallest elements, sorted with a heap of their positions.
 use super::{each, when};
 use crate::kernel::{
     arithmetic,
@@ -21,8 +21,8 @@ const SGT: i64 = 4;
 
 /// The largest or smallest elements along an axis.
 ///
-/// The positions of the first `k` elements make a heap whose root comes last of them in the result;
-/// every later element that comes before the root takes its place. Then the heap is sorted in place.
+/// The positions of the first `k` elements form a heap whose root is the last of them in the result order.
+/// Every later element that precedes the root replaces it. Then the heap is sorted in place.
 pub(super) struct TopK<'c, 'a> {
     pub(super) heap: Heap<'c, 'a>,
     pub(super) values: Buffer<'c, 'a>,
@@ -70,19 +70,19 @@ impl<'c: 'a, 'a> TopK<'c, 'a> {
     }
 }
 
-/// Positions of elements, of which each comes after those below it in the heap.
+/// A heap of positions of elements; each comes after its children in the result order.
 ///
-/// Order is by value, and by position where values are equal, so that it is total.
+/// The order is by value, then by position, so that it is total.
 pub(super) struct Heap<'c, 'a> {
     pub(super) dtype: DType,
     pub(super) x: Buffer<'c, 'a>,
     pub(super) positions: Buffer<'c, 'a>,
     pub(super) largest: bool,
-    /// From one element to the next, of `x` and of `positions`.
+    /// The strides between elements of `x` and of `positions`.
     pub(super) strides: [Value<'c, 'a>; 2],
 }
 
-/// One row: where it starts in the elements and in their positions.
+/// One row: its start in the elements and in their positions.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'c, 'a> {
     pub(super) from: Value<'c, 'a>,
@@ -90,7 +90,7 @@ pub(super) struct Row<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Heap<'c, 'a> {
-    /// Makes a heap of the first `count` positions, whatever their order.
+    /// Makes a heap of the first `count` positions, in any order.
     pub(super) fn build(&self, e: Emit<'c, 'a>, row: Row<'c, 'a>, count: Value<'c, 'a>) {
         // Parents from the last to the first.
         let parents = e.binary(arith::SHRSI, count, e.index(1));
@@ -100,7 +100,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         });
     }
 
-    /// Sorts a heap of `count` positions, the first the most extreme.
+    /// Sorts a heap of `count` positions, the most extreme first.
     pub(super) fn sort(&self, e: Emit<'c, 'a>, row: Row<'c, 'a>, count: Value<'c, 'a>) {
         let zero = e.index(0);
         let rounds = e.binary(arith::MAXSI, e.offset(count, -1), zero);
@@ -113,7 +113,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         });
     }
 
-    /// Moves an entry down the heap of `count` entries until none below comes after it. A heap of
+    /// Moves an entry down the heap of `count` entries until no child comes after it. A heap of
     /// `count` entries has fewer levels than `count` has bits.
     fn sift(&self, e: Emit<'c, 'a>, row: Row<'c, 'a>, from: Value<'c, 'a>, count: Value<'c, 'a>) {
         let wide = e.op(arith::INDEX_CAST, &[count], e.int(64));
@@ -134,7 +134,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         });
     }
 
-    /// One level: swaps an entry with the child that comes last, if that comes after it.
+    /// One level: swaps an entry with the later of its children, if that comes after it.
     fn step(
         &self,
         e: Emit<'c, 'a>,
@@ -163,7 +163,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         next[0]
     }
 
-    /// Whether the element at position `a` comes before the one at `b` in the result.
+    /// Whether the element at position `a` precedes the one at `b` in the result.
     fn precedes(
         &self,
         e: Emit<'c, 'a>,
@@ -180,8 +180,8 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         e.binary(arith::ORI, before, tied)
     }
 
-    /// An integer that orders as the element does: of floats the bits, of negative ones inverted but
-    /// for the sign, zeros alike and NaN above all.
+    /// An integer with the order of the element: for floats the bits, with all but the sign inverted if
+    /// negative, equal zeros, and NaN above all.
     fn key(&self, e: Emit<'c, 'a>, row: Row<'c, 'a>, position: Value<'c, 'a>) -> Value<'c, 'a> {
         let stored = e.load(self.x, place(e, row.from, position, self.strides[0]));
         let value = from_memory(e, stored, self.dtype);
@@ -203,7 +203,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         self.choose(e, is(Comparison::Ne, value), number(most), key)
     }
 
-    /// The position at a rank.
+    /// The position at an index of the heap.
     pub(super) fn get(
         &self,
         e: Emit<'c, 'a>,
@@ -214,7 +214,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
         e.op(arith::INDEX_CAST, &[found], MlirType::index(e.context))
     }
 
-    /// Writes the position at a rank.
+    /// Writes the position at an index of the heap.
     pub(super) fn set(
         &self,
         e: Emit<'c, 'a>,
@@ -243,7 +243,7 @@ impl<'c: 'a, 'a> Heap<'c, 'a> {
     }
 }
 
-/// Where an element is that is `along` elements behind the start.
+/// The memory index of the element `along` elements after the start.
 fn place<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     start: Value<'c, 'a>,

@@ -48,7 +48,7 @@ pub(super) fn emit<'c: 'a, 'a>(
     }
 }
 
-/// Indices of what is not zero, one column after another; the columns that are left are 0.
+/// Indices of the nonzero elements, one column per element; unused columns are 0.
 fn non_zero<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     (ty, x): (&Type, Buffer<'c, 'a>),
@@ -69,14 +69,14 @@ struct Search<'n, 'c, 'a> {
     ty: &'n Type,
     x: Buffer<'c, 'a>,
     indices: Buffer<'c, 'a>,
-    /// Elements of `x`, which is also the length of a row of `indices`.
+    /// The number of elements of `x`, which is also the length of a row of `indices`.
     count: Value<'c, 'a>,
     sizes: &'n Sizes<'c, 'a>,
 }
 
 impl<'c: 'a, 'a> Search<'_, 'c, 'a> {
-    /// The loops over the axes that are left, from the linear index of those before; the number
-    /// found so far goes in and comes out.
+    /// The loops over the remaining axes, given the linear index of the outer ones and the number of elements
+    /// found so far; returns the new number.
     fn along(
         &self,
         e: Emit<'c, 'a>,
@@ -143,7 +143,7 @@ fn each<'c: 'a, 'a>(
     });
 }
 
-/// What runs where a condition holds.
+/// Emits code that runs if a condition holds.
 fn when<'c: 'a, 'a>(e: Emit<'c, 'a>, condition: Value<'c, 'a>, body: impl FnOnce(Emit<'c, 'a>)) {
     let then = |e| {
         body(e);

@@ -1,4 +1,4 @@
-//! What a planned function asks of the host: memory, and to hear of failures.
+//! The calls of the host by a planned function: memory requests and error reports.
 use super::{Writer, whole};
 use crate::lowering::{
     emit_entry::host,
@@ -11,7 +11,7 @@ use irc_mlir::ops::{arith, func, memref};
 use irc_mlir::{Type, Value};
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
-    /// Asks the host for memory whose size is known after a step.
+    /// Requests from the host the memory whose size is known after a step.
     pub(super) fn ask_for(&mut self, known: Option<usize>) {
         self.require_exact(known);
         let own = match (self.homes.convention, known) {
@@ -45,7 +45,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// Memory from the host; the program ends where there is none.
+    /// Allocates memory from the host; the program ends on failure.
     pub fn allocate(&mut self, bytes: Value<'c, 'a>) -> Value<'c, 'a> {
         let block = self.try_allocate(bytes);
         let address = self.address(block);
@@ -54,13 +54,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         block
     }
 
-    /// Memory from the host, or null.
+    /// Allocates memory from the host; returns null on failure.
     pub fn try_allocate(&self, bytes: Value<'c, 'a>) -> Value<'c, 'a> {
         let operands = [self.host(), bytes];
         self.emit.call(host::ALLOCATE, &operands, &[self.emit.bytes(1)])[0]
     }
 
-    /// Gives memory back to the host.
+    /// Releases memory to the host.
     pub fn release(&self, block: Value<'c, 'a>) {
         self.emit.call(host::RELEASE, &[self.host(), block], &[]);
     }
@@ -71,7 +71,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.emit.value(memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, &[buffer], index, &[])
     }
 
-    /// The host's value.
+    /// The host argument.
     pub fn host(&self) -> Value<'c, 'a> {
         match self.host {
             Some(host) => host,
@@ -79,7 +79,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// Goes on only where the condition holds; elsewhere the host hears of both sizes.
+    /// Continues only if the condition holds; otherwise reports both sizes to the host.
     pub fn require(&mut self, holds: Value<'c, 'a>, message: &str, sizes: [Value<'c, 'a>; 2]) {
         let failed = self.emit.branch(holds);
         let next = std::mem::replace(&mut self.emit.block, failed);
@@ -89,7 +89,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.emit.block = next;
     }
 
-    /// Goes on only where a callee has not failed.
+    /// Continues only if a callee has succeeded.
     pub fn require_done(&mut self, status: Value<'c, 'a>) {
         let holds = self.emit.compare(Predicate::Eq, status, self.emit.i32(0));
         let failed = self.emit.branch(holds);
@@ -98,7 +98,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.emit.block = next;
     }
 
-    /// Returns that the program has failed.
+    /// Returns the failure status.
     fn fail(&self) {
         let mut returned = vec![self.emit.i32(1)];
         for (index, value) in self.function.results.iter().enumerate() {
