@@ -1,23 +1,24 @@
-//! Affine accesses: which element of a buffer an iteration touches.
+//! Affine accesses: the element of a buffer that an iteration accesses.
 use super::error::Result;
 
 /// The element `offset + sum(coefs[d] * iv[d])` of a linear buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// The element touched by the first iteration.
+    /// The element accessed by the first iteration.
     pub offset: i64,
-    /// Elements moved per step of each loop.
+    /// The stride of each loop, in elements.
     pub coefs: Vec<i64>,
 }
 
 impl Access {
-    /// The last element touched minus the first, over loops of these sizes (coefficients >= 0).
+    /// The index of the last element accessed minus that of the first, over loops of these sizes
+    /// (coefficients >= 0).
     pub fn span(&self, from: usize, sizes: &[i64]) -> i64 {
         let terms = self.coefs.iter().zip(sizes).skip(from);
         terms.map(|(coef, size)| coef * (size - 1)).sum()
     }
 
-    /// This access with loop `d` of the new order being loop `order[d]` of the old one.
+    /// This access with permuted loops: loop `d` of the new order is loop `order[d]` of the old one.
     pub fn permuted(&self, order: &[usize]) -> Self {
         Self { offset: self.offset, coefs: order.iter().map(|d| self.coefs[*d]).collect() }
     }
@@ -33,7 +34,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// The dimension, when the expression is exactly one dimension.
+    /// The dimension, if the expression is exactly one dimension.
     pub fn as_dim(&self) -> Option<usize> {
         let used: Vec<_> = (0..self.coefs.len()).filter(|d| self.coefs[*d] != 0).collect();
         match used[..] {
@@ -43,10 +44,10 @@ impl Linear {
     }
 }
 
-/// Reads `affine_map<(d0, d1) -> (d1, d0 * 2 + 1)>`.
+/// Parses `affine_map<(d0, d1) -> (d1, d0 * 2 + 1)>`.
 ///
 /// # Errors
-/// A sentence, for symbols, `mod`, `floordiv`, `ceildiv` and products of dimensions.
+/// A message, for symbols, `mod`, `floordiv`, `ceildiv` and products of dimensions.
 pub fn parse_map(text: &str) -> Result<Vec<Linear>, String> {
     let body = text.strip_prefix("affine_map<").and_then(|rest| rest.strip_suffix('>'));
     let (dims, results) = body

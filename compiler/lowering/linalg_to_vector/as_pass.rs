@@ -4,7 +4,7 @@ use irc_mlir::{
     OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, walk_collect,
 };
 
-/// Lowers every function that carries `tl.kernel`.
+/// Lowers every function with the attribute `tl.kernel`.
 pub struct LinalgToVector;
 
 impl Pass for LinalgToVector {

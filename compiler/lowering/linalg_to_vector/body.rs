@@ -12,26 +12,26 @@ use irc_mlir::{
     BlockLike, BlockRef, OperationLike, OperationRef, Type, TypeLike, Value, ValueLike, attr,
 };
 
-/// What a region may ask of the loops around it.
+/// The queries of a region about the loops around it.
 pub trait Surroundings<'c, 'a> {
-    /// The induction variable of a loop of the op, one per lane.
+    /// The induction variable of a loop of the op, per lane.
     fn index(&self, op: OperationRef<'c, 'a>, dim: usize) -> Result<Value<'c, 'a>>;
     /// `tensor.extract` at the given indices.
     fn extract(&self, op: OperationRef<'c, 'a>, indices: &[Value<'c, 'a>])
     -> Result<Value<'c, 'a>>;
 }
 
-/// What stands for an argument of the region.
+/// The value of an argument of the region.
 #[derive(Clone, Copy)]
 pub struct Argument<'c, 'a> {
     /// The value.
     pub value: Value<'c, 'a>,
-    /// Whether it is the same throughout the innermost loop, and follows from a sum whose last bits
+    /// Whether it is invariant in the innermost loop and derived from a sum whose last bits
     /// depend on its order.
     pub near: bool,
 }
 
-/// Emits the ops of `block` with its arguments replaced; returns what it yields.
+/// Emits the ops of `block` with its arguments replaced; returns the yielded values.
 ///
 /// # Errors
 /// At an op without a vector form.
@@ -44,8 +44,8 @@ pub fn evaluate<'c: 'a, 'a>(
     around: &dyn Surroundings<'c, 'a>,
 ) -> Result<Vec<Value<'c, 'a>>> {
     let mut known: Vec<(Value, Value)> = vec![];
-    // Values of the region that are the same in every lane and every iteration of the loop, near what
-    // they stand for.
+    // Values of the region that are the same in every lane and every iteration of the loop, and whose last
+    // bits depend on the order of a sum.
     let mut near: Vec<Value> = vec![];
     for (index, given) in arguments.iter().enumerate() {
         let from = argument(stage, block, index)?;
@@ -80,9 +80,9 @@ pub fn evaluate<'c: 'a, 'a>(
     Err(LowerError::at(stage, "expected the region to end in 'linalg.yield'"))
 }
 
-/// Whether an `f32` division in vectors has a divisor that the loop does not change, whose own last bits
-/// are as uncertain as those of a product with its reciprocal. Other quotients are exact: what rounds
-/// them to integers would show the difference.
+/// Whether this is an `f32` division in vectors with a loop-invariant divisor whose last bits
+/// are as uncertain as those of a product with its reciprocal. Other quotients are exact: rounding
+/// them to integers would expose the difference.
 fn divides_by_near<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     near: &[Value<'c, 'a>],
@@ -140,10 +140,10 @@ fn loop_number<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<usize> {
     Ok(dim.value() as usize)
 }
 
-/// Emits one scalar op of a region on `lanes`; 16-bit floats are computed in `f32` and rounded once.
+/// Emits one scalar op of a region on `lanes`; 16-bit floats are computed in `f32` with one rounding.
 ///
 /// # Errors
-/// When the op is not elementwise.
+/// If the op is not elementwise.
 pub fn apply<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     op: OperationRef<'c, 'a>,
@@ -181,8 +181,8 @@ pub fn apply<'c: 'a, 'a>(
     Ok(narrow(e, e.value(spec), computed, result, lanes))
 }
 
-/// The larger or smaller of two floats, NaN if either is; zeros of either sign are equal. On x86
-/// one maximum and one blend that does not wait for it.
+/// The maximum or minimum of two floats, NaN if either is; zeros of either sign are equal. On x86
+/// one maximum and one blend that does not depend on it.
 fn extremum<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     larger: bool,
@@ -190,7 +190,7 @@ fn extremum<'c: 'a, 'a>(
     element: Type<'c>,
     lanes: Lanes,
 ) -> Value<'c, 'a> {
-    // An accumulator or the argument of a relu comes first: no instruction but the maximum waits for it.
+    // An accumulator or the argument of a relu comes first: only the maximum depends on it.
     let (a, b) = (operands[1], operands[0]);
     let select = |predicate, x, y, or| {
         let spec = e.spec(arith::CMPF).operands(&[x, y]);

@@ -1,4 +1,4 @@
-//! The function being written: where every tensor lives, and the workspace.
+//! The function being written: the places of tensors, and the workspace.
 use super::{
     Target,
     kept::Kept,
@@ -8,14 +8,14 @@ use crate::attributes::Packing;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::{Attribute, Value};
 
-/// Where the elements of a tensor are.
+/// The location of a tensor's elements.
 #[derive(Debug, Clone, Copy)]
 pub enum Place<'c, 'a> {
-    /// Nowhere yet, or never in memory: a constant, a register, or one SSA scalar per row.
+    /// Not assigned yet, or not in memory: a constant, a register, or one SSA scalar per row.
     Register,
     /// A whole tensor.
     Memory(Buffer<'c, 'a>),
-    /// One row, reused for every row.
+    /// One row, reused by every row.
     Row(Buffer<'c, 'a>),
 }
 
@@ -29,30 +29,30 @@ impl<'c, 'a> Place<'c, 'a> {
     }
 }
 
-/// State of the lowering of one kernel.
+/// The state of the lowering of one kernel.
 pub struct Codegen<'c, 'a> {
-    /// What to compute.
+    /// The kernel.
     pub kernel: Kernel<'c, 'a>,
-    /// For which machine.
+    /// The target.
     pub target: Target,
     /// The place of each tensor.
     pub places: Vec<Place<'c, 'a>>,
-    /// Values of tensors with one element per row, valid in the row being emitted.
+    /// The values of tensors with one element per row, valid in the current row.
     pub scalars: Vec<(TensorId, Value<'c, 'a>)>,
-    /// What later calls may use, if the function keeps anything.
+    /// The memory kept between calls, if any.
     pub kept: Option<Kept<'c, 'a>>,
-    /// Arguments whose elements may come in another order, with their memory.
+    /// Arguments whose elements may be reordered, with their memory.
     pub constants: Vec<(usize, Value<'c, 'a>)>,
-    /// Those that do.
+    /// The packing of those that are reordered.
     pub packed: Vec<Packing>,
     /// The workspace argument.
     pub workspace: Value<'c, 'a>,
-    /// Bytes of workspace handed out.
+    /// Bytes of workspace allocated.
     pub workspace_bytes: i64,
 }
 
 impl<'c: 'a, 'a> Codegen<'c, 'a> {
-    /// The stage among `stages` that computes a tensor, and the output that it is.
+    /// The stage among `stages` that computes a tensor, and the output.
     pub fn producer(&self, tensor: TensorId, stages: &[usize]) -> Option<(usize, &Output)> {
         stages.iter().find_map(|s| {
             let outputs = &self.kernel.stages[*s].outputs;
@@ -76,7 +76,7 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
             || self.kernel.results.iter().any(|result| result.tensor == tensor)
     }
 
-    /// The scalar that a tensor holds everywhere, if it is known.
+    /// The scalar that all elements of a tensor are equal to, if known.
     pub fn splat_of(&self, tensor: TensorId) -> Option<Attribute<'c>> {
         match self.kernel.tensors[tensor].origin {
             Origin::Splat(scalar) => Some(scalar),
@@ -94,14 +94,14 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
         matches!(self.places[tensor], Place::Memory(_))
     }
 
-    /// Drops the values that were valid in one row.
+    /// Forgets the values that were valid in one row.
     pub fn forget_scalars(&mut self) {
         self.scalars.clear();
     }
 
-    /// Keeps `size` elements of the type of `like` that follow from the tensor `from` alone: where they
-    /// are, and whether they are to be computed. `None` if the kernel keeps nothing, or computes `from`
-    /// itself.
+    /// Allocates kept memory for `size` elements of the type of `like` that depend only on the tensor `from`;
+    /// returns the buffer and whether they must be computed. `None` if the kernel keeps no memory, or
+    /// computes `from` itself.
     pub fn keep(
         &mut self,
         e: Emit<'c, 'a>,

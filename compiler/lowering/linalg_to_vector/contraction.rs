@@ -4,7 +4,7 @@ use crate::kernel::emit::Emit;
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{BlockLike, OperationLike, OperationRef, Value, ValueLike};
 
-/// One side of the product: what is read, and the conversions before the multiplication.
+/// One operand of the product: the tensor read, and its conversions before the multiplication.
 #[derive(Debug, Clone)]
 pub struct Side<'c, 'a> {
     /// The tensor read.
@@ -18,9 +18,9 @@ pub struct Side<'c, 'a> {
 pub struct Contraction<'c, 'a> {
     /// The stage.
     pub stage: usize,
-    /// The side with the rows of `C`.
+    /// The operand with the rows of `C`.
     pub a: Side<'c, 'a>,
-    /// The side with the columns of `C`.
+    /// The operand with the columns of `C`.
     pub b: Side<'c, 'a>,
     /// The loop over rows, if there is more than one.
     pub m: Option<usize>,
@@ -33,7 +33,7 @@ pub struct Contraction<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Contraction<'c, 'a> {
-    /// The contraction that a stage is, if the schedule for one applies.
+    /// The contraction of a stage, if the schedule for contractions applies.
     pub fn of(kernel: &Kernel<'c, 'a>, number: usize) -> Option<Self> {
         let stage = &kernel.stages[number];
         let ([first, second], [output]) = (&stage.inputs[..], &stage.outputs[..]) else {
@@ -66,12 +66,12 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         (!dots).then_some(Self { stage: number, a, b, m, n, k, float })
     }
 
-    /// Whether a side is read as it is, without a conversion.
+    /// Whether an operand is read without a conversion.
     pub fn is_plain(side: &Side<'c, 'a>) -> bool {
         side.casts.is_empty()
     }
 
-    /// `accumulator + a * b` on whole values.
+    /// `accumulator + a * b` on scalars or vectors.
     pub fn multiply_add(
         &self,
         e: Emit<'c, 'a>,
@@ -86,7 +86,7 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
     }
 }
 
-/// The conversions of both factors when the region is `acc + a * b`, and whether it is in floats.
+/// The conversions of both factors if the region is `acc + a * b`, and whether it is in floats.
 fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, 'a>>; 2], bool)> {
     let sum = defining_op(stage.body.terminator()?.operand(0).ok()?)?;
     let float = match name_of(sum).as_str() {
@@ -118,7 +118,7 @@ fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, '
     Some(([first, second], float))
 }
 
-/// The region argument behind a chain of conversions.
+/// The region argument before a chain of conversions.
 fn chain<'c: 'a, 'a>(
     stage: &Stage<'c, 'a>,
     mut value: Value<'c, 'a>,

@@ -1,4 +1,4 @@
-//! Why a kernel was refused.
+//! Errors of the lowering of a kernel.
 use irc_mlir::{OperationLike, OperationRef};
 
 /// The op that could not be lowered, and why.
@@ -7,7 +7,7 @@ use irc_mlir::{OperationLike, OperationRef};
 pub struct LowerError {
     /// The name of the op.
     pub op: String,
-    /// Where it stands.
+    /// Its location.
     pub location: String,
     /// What was expected and what was found.
     pub reason: String,
@@ -21,5 +21,5 @@ impl LowerError {
     }
 }
 
-/// What every step of the lowering returns.
+/// The result of every step of the lowering.
 pub type Result<T, E = LowerError> = std::result::Result<T, E>;

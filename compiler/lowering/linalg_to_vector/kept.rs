@@ -1,28 +1,28 @@
-//! What a kernel may keep for later calls: blocks packed from arguments alone.
+//! Memory that a kernel keeps between calls: blocks packed from arguments alone.
 //!
 //! A kernel that `keeps` gets a `memref<Nxi8>` before its workspace. The first
-//! eight bytes say whether the rest was filled by an earlier call with the same elements in the
-//! arguments `kept_arguments` of its `#tl.kernel`: zero, and the kernel fills it; else it only reads it. The caller
-//! writes these bytes.
+//! eight bytes are nonzero if the rest was filled by an earlier call with the same elements in the
+//! arguments `kept_arguments` of its `#tl.kernel`: if they are zero, the kernel fills it, and otherwise only
+//! reads it. The caller writes these bytes.
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_executor::code::Keeps;
 use irc_mlir::{Type, Value};
 
-/// Bytes before the kept blocks: a cache line, so that these are aligned.
+/// Bytes before the kept blocks: a cache line, so that the blocks are aligned.
 const HEADER: i64 = 64;
 
 /// The memory that a kernel keeps.
 #[derive(Debug, Clone)]
 pub struct Kept<'c, 'a> {
     memref: Value<'c, 'a>,
-    /// Whether it is to be filled.
+    /// Whether it must be filled.
     is_empty: Value<'c, 'a>,
-    /// Bytes kept, and the arguments that they follow from.
+    /// Bytes kept, and the arguments that they depend on.
     pub contents: Keeps,
 }
 
 impl<'c: 'a, 'a> Kept<'c, 'a> {
-    /// Reads at the end of the block of `e` whether the memory is filled.
+    /// Emits, at the end of the block of `e`, the check whether the memory is filled.
     pub fn new(e: Emit<'c, 'a>, memref: Value<'c, 'a>) -> Self {
         let header = e.workspace_view(memref, 0, 1, e.int(64));
         let word = e.load(header, e.index(0));
@@ -31,7 +31,7 @@ impl<'c: 'a, 'a> Kept<'c, 'a> {
         Self { memref, is_empty: e.compare(0, word, zero), contents }
     }
 
-    /// Room for `size` elements that follow from an argument alone, and whether they are to be computed.
+    /// Memory for `size` elements that depend only on an argument, and whether they must be computed.
     pub fn keep(
         &mut self,
         e: Emit<'c, 'a>,

@@ -1,8 +1,8 @@
 //! The kernel as data: tensors, and stages that compute them over an iteration space.
 //!
-//! Every way to look at a tensor (transposed, broadcast, sliced, reshaped) becomes an [`Access`] to
-//! the linear buffer behind it, so that the later steps see coefficients only. What shape ops do to
-//! views is in `view`.
+//! Every view of a tensor (transposed, broadcast, sliced, reshaped) becomes an [`Access`] to
+//! the underlying linear buffer, so that later steps only see coefficients. `view` computes the effect of
+//! shape ops on views.
 
 mod view;
 
@@ -26,18 +26,18 @@ use view::{View, collapse, expand, reassociation, slice, wanted};
 /// Index of a tensor in [`Kernel::tensors`].
 pub type TensorId = usize;
 
-/// Where a tensor's elements come from.
+/// The origin of a tensor's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin<'c> {
     /// An argument of the function.
     Argument(usize),
-    /// The same scalar everywhere.
+    /// A splat of a scalar.
     Splat(Attribute<'c>),
     /// A constant with different elements: its `dense` attribute.
     Dense(Attribute<'c>),
     /// `tensor.empty`.
     Undefined,
-    /// A stage computes it.
+    /// The result of a stage.
     Stage(usize),
 }
 
@@ -68,23 +68,23 @@ pub struct Output {
     pub tensor: TensorId,
     /// The element written by each iteration.
     pub access: Access,
-    /// What the region's accumulator argument starts from; the tensor of `outs`.
+    /// The initial value of the region's accumulator argument: the tensor of `outs`.
     pub init: Operand,
     /// Whether the region reads that argument.
     pub reads_init: bool,
 }
 
-/// One `linalg.generic`: loops without those of size one, the parallel ones first, in the order in
-/// which they walk the first output.
+/// One `linalg.generic`: its loops except those of size one, parallel ones first, in the order in
+/// which they traverse the first output.
 #[derive(Debug, Clone)]
 pub struct Stage<'c, 'a> {
     /// The op, for messages and locations.
     pub op: OperationRef<'c, 'a>,
     /// Sizes of the loops.
     pub sizes: Vec<i64>,
-    /// How many of the loops are parallel; the rest reduce.
+    /// The number of parallel loops; the others reduce.
     pub parallel: usize,
-    /// Where each loop of the op went; `None` for a loop of size one.
+    /// The new position of each loop of the op; `None` for a loop of size one.
     pub loop_of: Vec<Option<usize>>,
     /// Tensors read through the region's arguments.
     pub inputs: Vec<Operand>,
@@ -97,13 +97,13 @@ pub struct Stage<'c, 'a> {
 }
 
 impl Stage<'_, '_> {
-    /// Whether some loop reduces.
+    /// Whether any loop reduces.
     pub fn reduces(&self) -> bool {
         self.parallel < self.sizes.len()
     }
 
-    /// The stage with its last loops as one, so that `count` loops are left; `None` where an access
-    /// does not walk them as one, or the region asks for a loop's index.
+    /// The stage with its last loops merged, so that `count` loops remain; `None` if an access
+    /// cannot be merged, or the region uses the index of a loop.
     pub fn joined(&self, count: usize) -> Option<Self> {
         let asks = irc_mlir::walk_collect(self.op, |op| name_of(op) == linalg::INDEX);
         if self.reduces() || count == 0 || self.sizes.len() <= count || !asks.is_empty() {
@@ -145,12 +145,12 @@ pub struct Kernel<'c, 'a> {
     /// The sizes of each result.
     pub result_shapes: Vec<Vec<i64>>,
     views: Vec<(Value<'c, 'a>, View)>,
-    /// Strides of values that are computed where they are returned.
+    /// The strides of values that are computed in place in a result.
     wanted: Vec<(Value<'c, 'a>, Vec<i64>)>,
 }
 
 impl<'c: 'a, 'a> Kernel<'c, 'a> {
-    /// Reads a function whose arguments and results lie as `layouts` says.
+    /// Reads a function whose arguments and results have the given layouts.
     ///
     /// # Errors
     /// At the first op that the input contract does not allow.
@@ -177,7 +177,7 @@ impl<'c: 'a, 'a> Kernel<'c, 'a> {
         Ok(kernel)
     }
 
-    /// The tensor behind a value, with the offset and strides of the view of it.
+    /// The tensor viewed by a value, with the offset and strides of the view.
     pub fn view_of(&self, value: Value<'c, 'a>) -> Option<(TensorId, i64, &[i64])> {
         let (_, view) = self.views.iter().find(|(known, _)| *known == value)?;
         Some((view.tensor, view.offset, &view.strides))
@@ -356,7 +356,7 @@ pub fn name_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> String {
 /// An operand of an op.
 ///
 /// # Errors
-/// When the op has fewer.
+/// If the op has fewer.
 pub fn operand<'c: 'a, 'a>(op: OperationRef<'c, 'a>, index: usize) -> Result<Value<'c, 'a>> {
     op.operand(index).map_err(|error| LowerError::at(op, error.to_string()))
 }
@@ -364,7 +364,7 @@ pub fn operand<'c: 'a, 'a>(op: OperationRef<'c, 'a>, index: usize) -> Result<Val
 /// The only result of an op.
 ///
 /// # Errors
-/// When the op has none.
+/// If the op has none.
 pub fn result_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Value<'c, 'a>> {
     Ok(op.result(0).map_err(|error| LowerError::at(op, error.to_string()))?.into())
 }
@@ -372,7 +372,7 @@ pub fn result_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Value<'c, 'a>> 
 /// An argument of a block of `op`.
 ///
 /// # Errors
-/// When the block has fewer.
+/// If the block has fewer.
 pub fn argument<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     block: BlockRef<'c, 'a>,
@@ -397,13 +397,13 @@ pub fn constant_of<'c: 'a, 'a>(value: Value<'c, 'a>) -> Option<Attribute<'c>> {
 /// The first block of a function.
 ///
 /// # Errors
-/// When it is a declaration.
+/// If it is a declaration.
 pub fn entry<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<BlockRef<'c, 'a>> {
     let block = func.region(0).ok().and_then(|region| region.first_block());
     block.ok_or_else(|| LowerError::at(func, "expected a function with a body"))
 }
 
-/// Sizes and element type of a ranked tensor type, if it is one.
+/// The ranked tensor type, if it is one.
 fn shape_of<'c>(ty: Type<'c>) -> Option<RankedTensorType<'c>> {
     RankedTensorType::try_from(ty).ok()
 }
@@ -438,7 +438,7 @@ fn indexing_maps<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Vec<Vec<Linear>
     list_attribute(op, "indexing_maps")?.into_iter().map(parse).collect()
 }
 
-/// For each loop, whether it reduces.
+/// Whether each loop reduces.
 fn iterator_kinds<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Vec<bool>> {
     let kind = |attribute: Attribute<'c>| match attribute.to_string() {
         text if text.contains("parallel") => Ok(false),
@@ -480,7 +480,7 @@ fn access_of(view: &View, map: &[Linear], loops: usize) -> Access {
     access
 }
 
-/// Loops larger than one: parallel ones as they walk the output, then the reductions.
+/// The loops larger than one: parallel ones as they traverse the output, then the reductions.
 fn loop_order(kinds: &[bool], sizes: &[i64], output: Option<&Access>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..kinds.len()).filter(|d| sizes[*d] != 1).collect();
     let stride = |d: usize| output.map_or(0, |access| access.coefs[d]);

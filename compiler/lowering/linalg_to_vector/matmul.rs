@@ -2,8 +2,8 @@
 //!
 //! Loops, outermost first: batch, `jc` (columns per packed `B`), `kc` (depth per packed `B`),
 //! `ic` (rows of `A` that stay in L2), `j` (one panel), `i` (one tile), `k`. Remainders of rows and
-//! columns get tiles of their own, since every size is known. This file chooses the blocks and goes through
-//! them; `pack` copies what they read, and `tile` computes one.
+//! columns get tiles of their own, since every size is known. This file chooses the blocks and iterates over
+//! them; `pack` copies their operands, and `tile` computes one tile.
 
 mod pack;
 mod tile;
@@ -44,33 +44,33 @@ struct Blocks {
     kc: i64,
 }
 
-/// How the elements of `A` or `B` are reached from a tile.
+/// The access to the elements of `A` or `B` from a tile.
 #[derive(Clone, Copy)]
 struct Source<'c, 'a> {
     buffer: Buffer<'c, 'a>,
     /// Index of the first element of the block.
     base: Value<'c, 'a>,
-    /// Elements per step along the rows of `A` or the columns of `B`.
+    /// The stride along the rows of `A` or the columns of `B`, in elements.
     across: i64,
-    /// Elements per step along `k`.
+    /// The stride along `k`, in elements.
     along: i64,
 }
 
-/// Where blocks of `B` are packed.
+/// The memory of packed blocks of `B`.
 #[derive(Clone, Copy)]
 struct PackedB<'c, 'a> {
     buffer: Buffer<'c, 'a>,
     room: Room<'c, 'a>,
 }
 
-/// What there is room for, and who packs it.
+/// The capacity of the memory for packed blocks, and when they are packed.
 #[derive(Clone, Copy)]
 enum Room<'c, 'a> {
-    /// For one block, which is packed when it is needed.
+    /// One block, packed when it is needed.
     One,
-    /// For all blocks, which are packed if this says so.
+    /// All blocks, packed if this condition holds.
     All(Value<'c, 'a>),
-    /// All blocks are there.
+    /// All blocks, already packed.
     Filled,
 }
 
@@ -87,7 +87,7 @@ struct Emitter<'p, 'c, 'a> {
     pack_b: bool,
     packed_a: Option<Buffer<'c, 'a>>,
     packed_b: Option<PackedB<'c, 'a>>,
-    /// Sums of earlier `kc` blocks.
+    /// The sums of earlier `kc` blocks.
     partial: Option<Place<'c, 'a>>,
     /// One tile, read by the epilogue.
     tile: Option<Buffer<'c, 'a>>,
@@ -102,7 +102,7 @@ struct Tile<'c, 'a> {
     columns: i64,
 }
 
-/// The block of `k` being added.
+/// The block of `k` being accumulated.
 #[derive(Clone, Copy)]
 struct Depth<'c, 'a> {
     from: Value<'c, 'a>,
@@ -112,7 +112,7 @@ struct Depth<'c, 'a> {
 /// Emits the matmul at the end of the block of `e`.
 ///
 /// # Errors
-/// At an op of the epilogue that has no vector form.
+/// At an op of the epilogue without a vector form.
 pub fn emit_matmul<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
@@ -141,7 +141,7 @@ fn place_outputs<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: 
     }
 }
 
-/// A block of at most `limit`, of equal blocks rounded up to `unit`.
+/// The size of at most `limit` of equal blocks, rounded up to `unit`.
 fn even_block(size: i64, limit: i64, unit: i64) -> i64 {
     if size <= limit {
         return size;
@@ -215,7 +215,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         }
     }
 
-    /// Room for all blocks of `B`, if they can be kept, else for one.
+    /// Reserves memory for all blocks of `B` if they can be kept, otherwise for one.
     fn reserve_b(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> PackedB<'c, 'a> {
         let (product, tensor) = (&self.matmul.product, self.output.tensor);
         let operand = &product.b.operand;
@@ -237,7 +237,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         PackedB { buffer, room: Room::One }
     }
 
-    /// How all blocks of `B` are packed.
+    /// The packing of all blocks of `B`.
     fn packing(&self) -> Packing {
         let product = &self.matmul.product;
         let access = &product.b.operand.access;
@@ -254,12 +254,12 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         }
     }
 
-    /// Columns of `B` in whole panels.
+    /// The number of columns of `B`, rounded up to whole panels.
     fn all_columns(&self) -> i64 {
         (self.n + self.columns() - 1) / self.columns() * self.columns()
     }
 
-    /// Columns of a full tile.
+    /// The number of columns of a full tile.
     fn columns(&self) -> i64 {
         self.blocks.nv * self.lanes.count()
     }
@@ -331,13 +331,13 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         }
     }
 
-    /// Rows reserved for `k` in a packed panel.
+    /// The number of rows reserved for `k` in a packed panel.
     fn panel_depth(&self) -> i64 {
         let width = self.lanes.count();
         (self.blocks.kc + width - 1) / width * width
     }
 
-    /// Where the full panels of a block of columns end, from its start.
+    /// The end of the full panels of a block of columns, relative to its start.
     fn within_block(
         &self,
         e: Emit<'c, 'a>,
@@ -371,7 +371,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     ) -> Result<()> {
         let columns = self.columns();
         let full = self.n / columns * columns;
-        // Panels count from the start of packed B, columns from the start of B itself.
+        // Panels are relative to packed B, columns to B itself.
         let panel = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
             let across = if self.pack_b { j } else { e.add(jc, j) };
             Source { base: e.add(b.base, e.scale(across, b.across)), ..b }
@@ -427,7 +427,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Source<'c, 'a> {
-    /// The source from a later row or column, and a later `k`.
+    /// The source at a later row or column, and a later `k`.
     fn advanced(
         self,
         e: Emit<'c, 'a>,
@@ -444,8 +444,8 @@ impl<'c: 'a, 'a> Source<'c, 'a> {
     }
 }
 
-/// Tiles of 8 by 2 vectors keep two FMA units busy within 32 registers; 6 by 2 within 16. Depth is
-/// bounded so that a panel of `B` stays in L2, rows so that a block of `A` does.
+/// Chooses block sizes. Tiles of 8 by 2 vectors keep two FMA units busy within 32 registers; 6 by 2 within
+/// 16. Depth is bounded so that a panel of `B` stays in L2, rows so that a block of `A` does.
 fn choose_blocks(cg: &Codegen<'_, '_>, m: i64, n: i64, k: i64, pack_b: bool) -> Blocks {
     let wide = cg.target.vector_bytes >= 64;
     let most = if wide { 8 } else { 6 };
@@ -464,7 +464,7 @@ fn choose_blocks(cg: &Codegen<'_, '_>, m: i64, n: i64, k: i64, pack_b: bool) -> 
     Blocks { mr, nv: 2, mc: rows / mr * mr, nc, kc }
 }
 
-/// A loop over blocks of `step`, given the start and the size of each.
+/// A loop over blocks of `step`; `body` gets the start and the size of each.
 fn blocked<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     extent: i64,
@@ -482,7 +482,7 @@ fn blocked<'c: 'a, 'a>(
     .map(|_| ())
 }
 
-/// Runs `then` only when `iv >= from`, if there is a loop to ask about.
+/// Runs `then` only if `iv >= from`, or unconditionally if there is no loop.
 fn only_if<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     looped: bool,

@@ -1,19 +1,18 @@
-//! `linalg-to-vector`: one kernel of linalg on tensors becomes `scf`, `vector` and `memref`.
+//! `linalg-to-vector`: lowers kernels from linalg on tensors to `scf`, `vector` and `memref`.
 //!
 //! Before: a `func.func` of tensors of static shape, whose body is `linalg.generic`, `linalg.fill`,
 //! constants and shape ops. After: the same function on memrefs in destination-passing style, the
 //! inputs first, then the outputs, then a `memref<Nxi8>` workspace, 64-byte aligned, of
 //! `workspace_bytes` bytes. An argument or result with the attribute `tl.strides` becomes a
-//! memref with those strides. Outputs must not alias inputs, but where `tl.overwrites` says so, and
-//! where each element is computed from the same element of the input alone. A function
-//! that `keeps` also gets memory for what it keeps between calls, `kept_bytes`
-//! of it, before the workspace. Arguments that `constants` lists may be wanted in another order, which
-//! `packed` then says.
+//! memref with those strides. Outputs must not alias inputs, except where `tl.overwrites` allows it, and
+//! if each element is computed from the same element of the input alone. A function
+//! that `keeps` also gets `kept_bytes` of memory that is kept between calls, before the workspace.
+//! Arguments in `constants` may be read in another order, which `packed` then describes.
 //!
-//! A kernel of one `tl.stepped_matmul` is written as loops at once; one of the kind `loops` has been,
-//! by `compute-to-loops`.
+//! A kernel of one `tl.stepped_matmul` is lowered to loops directly; kernels of the kind `loops` have been
+//! lowered by `compute-to-loops`.
 //!
-//! `docs/kernels.md` says which schedule a kernel gets and why.
+//! `docs/kernels.md` describes which schedule a kernel gets and why.
 use irc_mlir::ops::{func, memref};
 use irc_mlir::{
     Attribute, BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Type, TypeLike,
@@ -56,7 +55,7 @@ use kernel::{Kernel, Origin, Tensor};
 use layout::{Layouts, row_major, span};
 use signature::{declare, record_memory};
 
-/// The machine a kernel is written for.
+/// The machine that a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     /// Bytes per vector register: 64, 32 or 16.
@@ -81,7 +80,7 @@ impl Default for Target {
 /// Dialects that the context must have loaded before [`lower_kernel`]; the pass declares them.
 pub const DIALECTS: [&str; 6] = ["arith", "func", "math", "memref", "scf", "vector"];
 
-/// Lowers every function of a module that carries `tl.kernel`.
+/// Lowers every function of a module with the attribute `tl.kernel`.
 ///
 /// # Errors
 /// At the first op that has no schedule; the module is then partly lowered.
@@ -96,7 +95,7 @@ pub fn lower_module<'c: 'a, 'a>(
     Ok(())
 }
 
-/// Whether an op is a kernel that this lowering writes.
+/// Whether an op is a kernel that this pass lowers.
 fn is_scheduled_here(op: OperationRef<'_, '_>) -> bool {
     KERNEL.is_on(&op) && !is_loops(&op)
 }
@@ -104,7 +103,7 @@ fn is_scheduled_here(op: OperationRef<'_, '_>) -> bool {
 /// Replaces one kernel function by its lowered form.
 ///
 /// # Errors
-/// At the first op that has no schedule; the function is then as it was.
+/// At the first op that has no schedule; the function is then unchanged.
 pub fn lower_kernel<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
@@ -131,7 +130,7 @@ pub fn lower_kernel<'c: 'a, 'a>(
     }
 }
 
-/// Writes the body; returns what is then known of the kernel.
+/// Writes the body; returns the resulting properties of the kernel.
 fn fill<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
@@ -201,7 +200,7 @@ fn place_sources<'c: 'a, 'a>(
     Ok(())
 }
 
-/// Places returned stages in their outputs; returns what is to be copied at the end instead.
+/// Places returned stages in their outputs; returns the results to copy at the end instead.
 fn place_results<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
@@ -237,7 +236,7 @@ fn place_results<'c: 'a, 'a>(
     Ok(copies)
 }
 
-/// Whether an access walks a whole box of these strides, row-major without.
+/// Whether an access traverses a whole box with these strides; row-major if `None`.
 fn lies_as(access: &Access, shape: &[i64], strides: Option<&[i64]>) -> bool {
     let strides = strides.map_or_else(|| row_major(shape), <[i64]>::to_vec);
     let dims = access.coefs.iter().zip(&strides).zip(shape);
@@ -245,8 +244,8 @@ fn lies_as(access: &Access, shape: &[i64], strides: Option<&[i64]>) -> bool {
         && dims.into_iter().all(|((coef, stride), size)| *size == 1 || coef == stride)
 }
 
-/// Copies a result that is an argument, a constant, a part of a stage's output, returned twice, or
-/// where the kernel reads.
+/// Copies a result that is an argument, a constant, part of a stage's output, returned twice, or
+/// aliases memory that the kernel reads.
 fn copy_result<'c: 'a, 'a>(
     cg: &Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
@@ -306,7 +305,7 @@ fn flat<'c: 'a, 'a>(
     flat_view(e, memref, size, element)
 }
 
-/// A 1-D view of so many elements.
+/// A 1-D view of this number of elements.
 fn flat_view<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     memref: Value<'c, 'a>,
@@ -324,7 +323,7 @@ fn flat_view<'c: 'a, 'a>(
     Buffer { memref: e.value(spec), element }
 }
 
-/// A constant with different elements, as a global beside the function.
+/// A global next to the function, for a constant with different elements.
 fn global<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     lowered: OperationRef<'c, 'a>,

@@ -1,9 +1,9 @@
-//! Constants that a kernel takes in the order in which it reads them.
+//! Constants that a kernel takes in packed order.
 //!
-//! A function whose `#tl.kernel` lists `constants` lets the kernel say in which order it
-//! wants the elements of these arguments, which nothing else reads. Of those it takes packed,
-//! `packed` of the lowered function says how; the argument is then a `memref` of the packed
-//! elements. The caller packs them, once, when it is compiled.
+//! If the `#tl.kernel` of a function lists `constants`, the kernel may choose the order
+//! of the elements of these arguments, which have no other readers. `packed` of the lowered function
+//! describes the packing of those it takes packed; such an argument is a `memref` of the packed
+//! elements. The caller packs them once, when it is compiled.
 use super::{
     codegen::Codegen,
     kernel::{Operand, Origin, TensorId},
@@ -11,8 +11,8 @@ use super::{
 use crate::attributes::Packing;
 use crate::kernel::emit::{Buffer, Emit};
 
-/// The packed elements of an operand, if the kernel may say how it wants them; `packing` need not say which
-/// argument it is.
+/// The packed elements of an operand, if the kernel may choose its order; `packing.argument` is
+/// ignored.
 pub fn take<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
@@ -32,7 +32,7 @@ pub fn take<'c: 'a, 'a>(
     Some(super::flat_view(e, memref, packing.elements(), element))
 }
 
-/// How often a tensor is read.
+/// The number of times a tensor is read.
 fn readers(cg: &Codegen<'_, '_>, tensor: TensorId) -> usize {
     let stages = cg.kernel.stages.iter().flat_map(|stage| {
         let inits = stage.outputs.iter().map(|output| output.init.tensor);

@@ -4,7 +4,7 @@ use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, vector};
 use irc_mlir::{OperationRef, Type, Value};
 
-/// One panel of `B`: `columns` columns, `depth` rows, to be laid out row by row without gaps.
+/// One panel of `B`: `columns` columns, `depth` rows, to be packed row by row without gaps.
 pub struct Panel<'p, 'c, 'a> {
     /// `B`.
     pub from: Buffer<'c, 'a>,
@@ -16,9 +16,9 @@ pub struct Panel<'p, 'c, 'a> {
     pub element: Type<'c>,
     /// The vector width.
     pub lanes: Lanes,
-    /// Elements of `B` from one column to the next.
+    /// The stride between columns of `B`, in elements.
     pub across: i64,
-    /// Elements of `B` from one row to the next.
+    /// The stride between rows of `B`, in elements.
     pub along: i64,
     /// Rows in this block.
     pub depth: Value<'c, 'a>,
@@ -28,12 +28,12 @@ pub struct Panel<'p, 'c, 'a> {
     pub columns: i64,
 }
 
-/// Columns of a packed panel with padding.
+/// The number of columns of a packed panel, including padding.
 pub fn panel_width(columns: i64, lanes: Lanes) -> i64 {
     (columns + lanes.count() - 1) / lanes.count() * lanes.count()
 }
 
-/// Rows that are asked for ahead of the one being packed.
+/// Number of rows to prefetch ahead of the one being packed.
 const ROWS_AHEAD: i64 = 16;
 
 /// Packs one panel; columns beyond the last are zero.
@@ -74,14 +74,14 @@ pub fn pack_panel<'c: 'a, 'a>(
     .map(|_| ())
 }
 
-/// Asks for a row of a panel: far apart, the processor does not foresee them.
+/// Prefetches a row of a panel: hardware prefetchers do not predict rows that are far apart.
 fn prefetch_row<'c: 'a, 'a>(e: Emit<'c, 'a>, panel: &Panel<'_, 'c, 'a>, at: Value<'c, 'a>) {
     for first in (0..panel.columns).step_by(panel.lanes.count() as usize) {
         e.prefetch(panel.from, e.offset(at, first), false);
     }
 }
 
-/// Packs a panel of a `B` that is contiguous along `k`: square blocks are transposed in registers.
+/// Packs a panel of a `B` that is contiguous along `k` by transposing square blocks in registers.
 fn transpose_panel<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     panel: &Panel<'_, 'c, 'a>,
@@ -173,7 +173,7 @@ pub struct Copy<'p, 'c, 'a> {
     pub lanes: Lanes,
 }
 
-/// Copies `rows` contiguous rows of `length` elements, `(start, stride)` apart, to rows `row` apart.
+/// Copies `rows` contiguous rows of `length` elements, from `(start, stride)` to rows of stride `row`.
 ///
 /// # Errors
 /// At a conversion without a vector form.
@@ -201,7 +201,7 @@ pub fn convert_rows<'c: 'a, 'a>(
     .map(|_| ())
 }
 
-/// Copies single elements `(start, row stride, element stride)` to rows `row` apart.
+/// Copies single elements from `(start, row stride, element stride)` to rows of stride `row`.
 ///
 /// # Errors
 /// At a conversion without a scalar form.

@@ -1,7 +1,7 @@
-//! One sweep over the inner loops of a row, its innermost loop in vectors.
+//! One traversal of the inner loops of a row, with a vectorized innermost loop.
 //!
-//! `elements` reads and writes tensors at a point of the loops; `partial` has the loops of a pass that reduces
-//! some of its inner loops only.
+//! `elements` reads and writes tensors at a point of the loops; `partial` emits the loops of a pass that
+//! reduces only some of its inner loops.
 
 mod elements;
 mod partial;
@@ -24,33 +24,33 @@ use irc_mlir::{OperationLike, TypeLike, Value};
 pub struct Pass {
     /// Stage numbers, in program order.
     pub stages: Vec<usize>,
-    /// Loops that run outside the pass.
+    /// The number of loops outside the pass.
     pub outer: usize,
     /// Sizes of the inner loops.
     pub sizes: Vec<i64>,
     /// Whether some inner loops are parallel while others reduce; such a pass has one stage.
     pub partial: bool,
-    /// Rows to bring into the cache meanwhile.
+    /// Rows to prefetch during the pass.
     pub prefetch: Vec<Prefetch>,
 }
 
-/// A row that a later pass, or the first pass of the next row, will touch.
+/// A row that a later pass, or the first pass of the next row, will access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefetch {
     /// The tensor in memory.
     pub tensor: TensorId,
     /// The access, over loops of the same sizes as those of the pass.
     pub access: Access,
-    /// The row after this one instead of this one.
+    /// Whether this is the next row instead of the current one.
     pub next: bool,
     /// Whether it will be written.
     pub write: bool,
 }
 
-/// An inner loop: adjacent loops of the stages that every access walks as one.
+/// An inner loop: adjacent loops of the stages that every access traverses as one.
 #[derive(Debug, Clone, Copy)]
 struct Loop {
-    /// The loop of the stages whose coefficient counts: the last one merged.
+    /// The last of the merged loops, whose coefficient is that of the merged loop.
     dim: usize,
     size: i64,
 }
@@ -58,10 +58,10 @@ struct Loop {
 /// Values known before the innermost loop starts: `(tensor, access, value)`.
 type Hoisted<'c, 'a> = Vec<(TensorId, Access, Value<'c, 'a>)>;
 
-/// What is in registers at a point: results of the pass, and elements loaded.
+/// The values in registers at a point: results of the pass, and loaded elements.
 type Known<'p, 'c, 'a> = (&'p [(TensorId, Value<'c, 'a>)], &'p Hoisted<'c, 'a>);
 
-/// Where in the loops an evaluation stands.
+/// A point of the loops.
 struct Point<'p, 'c, 'a> {
     rows: &'p [Value<'c, 'a>],
     ivs: Vec<Value<'c, 'a>>,
@@ -82,7 +82,7 @@ struct Sweep<'p, 'c, 'a> {
 /// Emits a pass at the end of the block of `e`, with `rows` as the outer induction variables.
 ///
 /// # Errors
-/// At an op of a region that has no vector form.
+/// At an op of a region without a vector form.
 pub fn emit_pass<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
@@ -100,15 +100,15 @@ pub fn emit_pass<'c: 'a, 'a>(
     sweep.finish(cg, e, &totals)
 }
 
-/// Whether a pass over rows runs in vectors.
+/// Whether a pass over rows is vectorized.
 pub fn runs_in_vectors(cg: &Codegen<'_, '_>, pass: &Pass) -> bool {
     Sweep::new(cg, pass, &[]).lanes != Lanes::Scalar
 }
 
-/// Emits elementwise stages at the vector that starts at `column`, one of their inputs being known.
+/// Emits elementwise stages for the vector that starts at `column`, given one of their inputs.
 ///
 /// # Errors
-/// At an op of a region that has no vector form.
+/// At an op of a region without a vector form.
 pub fn emit_epilogue<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
@@ -160,7 +160,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 let mut bits = tensors
                     .chain(stage.outputs.iter().map(|output| output.tensor))
                     .map(|tensor| &cg.kernel.tensors[tensor]);
-                // A vector of i1 packs its bits, memory does not.
+                // A vector of i1 is bit-packed, memory is not.
                 !bits
                     .any(|tensor| tensor.element.is_integer() && tensor.element.to_string() == "i1")
                     && stage.outputs.iter().all(|output| {
@@ -169,7 +169,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             })
     }
 
-    /// The lanes' first values of every accumulator.
+    /// The initial values of every accumulator, per lane.
     fn starts(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<Vec<Value<'c, 'a>>> {
         let start = |(s, index, combiner): &(usize, usize, Option<Combiner<'c, 'a>>)| {
             let output = &cg.kernel.stages[*s].outputs[*index];
@@ -184,7 +184,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         self.accumulators.iter().map(start).collect()
     }
 
-    /// The value that `outs` gives a reduction, once per row.
+    /// The initial value of a reduction from `outs`, once per row.
     fn initial(
         &self,
         cg: &Codegen<'c, 'a>,
@@ -293,7 +293,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         Point { rows: self.rows, ivs, lanes: self.lanes, mask }
     }
 
-    /// Loads and splats what does not move with the innermost loop.
+    /// Loads and splats the operands that are invariant in the innermost loop.
     fn hoist(
         &self,
         cg: &Codegen<'c, 'a>,
@@ -361,7 +361,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 } else if output.reads_init {
                     self.read(cg, e, *s, &output.init, point, (&registers, &loads))?
                 } else {
-                    // The region does not look at it.
+                    // The region does not read it.
                     e.zero(cg.kernel.tensors[output.tensor].element, point.lanes)
                 };
                 arguments.push(Argument { value, near: false });
@@ -392,7 +392,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         Ok(next)
     }
 
-    /// The new accumulator in live lanes, the old one elsewhere.
+    /// The new accumulator in active lanes, the old one in others.
     fn keep_live(
         &self,
         cg: &Codegen<'c, 'a>,
@@ -440,7 +440,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
     }
 }
 
-/// The inner loops, adjacent ones merged where every access allows it.
+/// The inner loops; adjacent ones are merged if every access allows it.
 fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     let stages = || pass.stages.iter().map(|s| &cg.kernel.stages[*s]);
     let indexed = stages().any(|stage| {
@@ -469,7 +469,7 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     loops
 }
 
-/// How many vectors to keep in flight: several for short bodies, one for long ones.
+/// The number of vectors in flight: several for short bodies, one for long ones.
 fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
     match cost(cg, pass) {
         0..=6 => 4,
@@ -478,7 +478,7 @@ fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
     }
 }
 
-/// Ops per element, a math function counting for many.
+/// The number of ops per element; a math function counts as many.
 pub fn cost(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
     pass.stages
         .iter()

@@ -1,4 +1,4 @@
-//! Reductions: the op that combines, its neutral value, and the fold of lanes into a scalar.
+//! Reductions: the combining op, its neutral value, and the reduction of lanes to a scalar.
 use super::{
     body::apply,
     error::Result,
@@ -14,12 +14,12 @@ use melior::ir::attribute::IntegerAttribute;
 #[derive(Debug, Clone, Copy)]
 pub struct Combiner<'c, 'a> {
     op: OperationRef<'c, 'a>,
-    /// Whether combining a value twice changes nothing, as with a maximum.
+    /// Whether combining a value twice is the same as once, as with a maximum.
     pub idempotent: bool,
 }
 
-/// Whether a tensor depends on a sum or product that the kernel takes in an order of its own, so that
-/// its last bits are no more than near.
+/// Whether a tensor depends on a sum or product that the kernel reorders, so that
+/// its last bits depend on the order.
 pub fn follows_sum<'c: 'a, 'a>(kernel: &Kernel<'c, 'a>, tensor: TensorId) -> bool {
     let (mut seen, mut left) = (vec![], vec![tensor]);
     while let Some(tensor) = left.pop() {
@@ -39,8 +39,8 @@ pub fn follows_sum<'c: 'a, 'a>(kernel: &Kernel<'c, 'a>, tensor: TensorId) -> boo
 }
 
 impl<'c: 'a, 'a> Combiner<'c, 'a> {
-    /// The combiner of an output: the op that is yielded and alone uses the accumulator. A stage
-    /// that keeps its order has none.
+    /// The combiner of an output: the op that is yielded and is the only user of the accumulator. A stage
+    /// whose order is fixed has none.
     pub fn of(stage: &Stage<'c, 'a>, output: usize) -> Option<Self> {
         if ORDERED.is_on(&stage.op) {
             return None;
@@ -66,7 +66,7 @@ impl<'c: 'a, 'a> Combiner<'c, 'a> {
         (result == yielded).then_some(Self { op, idempotent })
     }
 
-    /// The value that leaves the other operand as it is; for combiners that are not idempotent.
+    /// The neutral value of the op; for combiners that are not idempotent.
     pub fn neutral(&self, e: Emit<'c, 'a>, element: Type<'c>) -> Attribute<'c> {
         let int = |value| IntegerAttribute::new(element, value).into();
         match name_of(self.op).as_str() {
@@ -80,7 +80,7 @@ impl<'c: 'a, 'a> Combiner<'c, 'a> {
     /// Combines two values.
     ///
     /// # Errors
-    /// When the op has no form on these lanes.
+    /// If the op has no form on these lanes.
     pub fn apply(
         &self,
         e: Emit<'c, 'a>,

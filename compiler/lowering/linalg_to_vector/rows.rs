@@ -1,8 +1,8 @@
 //! Stages without a matmul: outer loops over rows, and inside them passes over one row.
 //!
-//! A pass is a set of stages with the same inner loops whose values meet in registers. Row
-//! intermediates that live longer than a pass stay in a workspace row that is reused for every
-//! row, hence cache-resident; values of one element per row stay in SSA.
+//! A pass is a set of stages with the same inner loops whose values are passed in registers. Row
+//! intermediates with a longer live range than a pass are in a workspace row that is reused for every
+//! row, and so stays in cache; values of one element per row stay in SSA.
 use super::{
     access::Access,
     codegen::{Codegen, Place},
@@ -13,16 +13,16 @@ use super::{
 use crate::kernel::emit::Emit;
 use irc_mlir::Value;
 
-/// Stages run under the same outer loops.
+/// Stages with common outer loops.
 #[derive(Debug, Clone)]
 pub struct Nest {
     /// Stage numbers, in program order.
     pub stages: Vec<usize>,
-    /// How many of the leading loops of every stage are the outer loops.
+    /// The number of outer loops, which are the leading loops of every stage.
     pub outer: usize,
 }
 
-/// Splits the stages into nests: as few as keep every row intermediate inside one.
+/// Splits the stages into as few nests as possible such that every row intermediate is inside one.
 pub fn plan_nests(cg: &Codegen<'_, '_>, stages: &[usize]) -> Vec<Nest> {
     let mut nests = vec![];
     let mut rest = stages;
@@ -37,8 +37,8 @@ pub fn plan_nests(cg: &Codegen<'_, '_>, stages: &[usize]) -> Vec<Nest> {
     nests
 }
 
-/// The most outer loops under which these stages can share rows; with `strict`, `None` when
-/// intermediates would have to be kept whole although a smaller group could do better.
+/// The maximum number of outer loops under which these stages can share rows. With `strict`, `None` if
+/// intermediates would have to be stored whole although a smaller group could avoid it.
 fn best_outer(cg: &Codegen<'_, '_>, stages: &[usize], strict: bool) -> Option<usize> {
     let reducing = || stages.iter().map(|s| &cg.kernel.stages[*s]).filter(|stage| stage.reduces());
     let Some(limit) = reducing().map(rows_of).min() else {
@@ -48,8 +48,8 @@ fn best_outer(cg: &Codegen<'_, '_>, stages: &[usize], strict: bool) -> Option<us
     found.or((!strict).then_some(0))
 }
 
-/// Outer loops that a reduction wants: all its parallel loops when it reduces along contiguous
-/// elements, else all but the last, which is then the vector loop.
+/// The preferred number of outer loops of a reduction: all its parallel loops if it reduces along
+/// contiguous elements, otherwise all but the last, which is then vectorized.
 fn rows_of(stage: &Stage<'_, '_>) -> usize {
     let last = stage.sizes.len() - 1;
     let contiguous = stage.inputs.iter().any(|input| input.access.coefs[last] == 1);
@@ -73,7 +73,7 @@ fn produced_by(cg: &Codegen<'_, '_>, stages: &[usize], tensor: TensorId) -> bool
     cg.producer(tensor, stages).is_some()
 }
 
-/// Whether, under `outer` common loops, each row reads only its own row of what the others write.
+/// Whether, under `outer` common loops, each row reads only its own row of the others' outputs.
 fn rows_agree(cg: &Codegen<'_, '_>, stages: &[usize], outer: usize) -> bool {
     let first = &cg.kernel.stages[stages[0]];
     stages.iter().all(|s| {
@@ -102,7 +102,7 @@ fn rows_agree(cg: &Codegen<'_, '_>, stages: &[usize], outer: usize) -> bool {
 /// Emits a nest: allocates the row intermediates, then the loops and the passes in them.
 ///
 /// # Errors
-/// At an op of a region that has no vector form.
+/// At an op of a region without a vector form.
 pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &Nest) -> Result<()> {
     let mut passes = plan_passes(cg, nest);
     place_intermediates(cg, e, nest, &passes);
@@ -159,7 +159,7 @@ fn plan_passes(cg: &Codegen<'_, '_>, nest: &Nest) -> Vec<Pass> {
     passes.into_iter().map(|(_, pass)| pass).collect()
 }
 
-/// Whether some inner loops stay parallel while others reduce.
+/// Whether some inner loops are parallel while others reduce.
 fn is_partial(stage: &Stage<'_, '_>, outer: usize) -> bool {
     stage.reduces() && stage.parallel > outer
 }
@@ -180,8 +180,8 @@ fn level_of(cg: &Codegen<'_, '_>, nest: &Nest, s: usize, levels: &[usize]) -> us
     after.max().unwrap_or(0)
 }
 
-/// Lets the pass that computes most, once its row is cached, fetch what the memory-bound passes
-/// need: the next row of what they read, this row of what they write.
+/// Lets the pass with the most computation, whose own row is already cached, prefetch for memory-bound
+/// passes: the next row of their inputs, this row of their outputs.
 fn plan_prefetches(cg: &Codegen<'_, '_>, nest: &Nest, passes: &mut [Pass]) {
     if nest.outer == 0 || passes.iter().any(|pass| pass.partial) {
         return;
@@ -209,7 +209,7 @@ fn plan_prefetches(cg: &Codegen<'_, '_>, nest: &Nest, passes: &mut [Pass]) {
     passes[busiest].prefetch = wanted;
 }
 
-/// Gives every tensor of the nest a place: SSA scalar, register, workspace row, or memory.
+/// Assigns a place to every tensor of the nest: SSA scalar, register, workspace row, or memory.
 fn place_intermediates<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,

@@ -1,4 +1,4 @@
-//! Orders the stages of a kernel: matmuls with their epilogues, and nests of the rest between them.
+//! Orders the stages of a kernel: matmuls with their epilogues, and nests of the other stages between them.
 use super::{
     codegen::Codegen,
     contraction::Contraction,
@@ -27,10 +27,10 @@ pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Res
     Ok(())
 }
 
-/// Stages before a matmul, and the matmul; the last step has none.
+/// The stages before a matmul, and the matmul, which the last step lacks.
 type Step<'c, 'a> = (Vec<usize>, Option<Matmul<'c, 'a>>);
 
-/// Puts each stage as early as its operands allow: even slots hold rows, odd slots one matmul.
+/// Schedules each stage as early as its operands allow: even slots contain rows, odd slots one matmul.
 fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Vec<Step<'c, 'a>> {
     let mut slots: Vec<usize> = vec![];
     let mut steps: Vec<Step> = vec![(vec![], None)];
@@ -98,8 +98,8 @@ fn contraction<'c: 'a, 'a>(cg: &Codegen<'c, 'a>, s: usize) -> Option<Contraction
     (sides.into_iter().all(in_memory) && starts).then_some(product)
 }
 
-/// Makes adjacent loops of a stage one where that gives it the loops of a product, as after a
-/// convolution, whose places are columns of a matrix.
+/// Merges adjacent loops of a stage if they then match the loops of a product, as after a
+/// convolution, whose positions are columns of a matrix.
 fn join_loops(cg: &mut Codegen<'_, '_>, s: usize, product: usize) {
     let wanted = &cg.kernel.stages[product];
     let wanted = wanted.sizes[..wanted.parallel].to_vec();

@@ -1,4 +1,4 @@
-//! The function on memory that a kernel on tensors becomes.
+//! The signature of the lowered function, on memory.
 use super::{
     error::{LowerError, Result},
     kernel::{self, Kernel, Origin},
@@ -14,8 +14,8 @@ use melior::ir::{
     r#type::{FunctionType, IntegerType, MemRefType, ShapedTypeLike},
 };
 
-/// The types of the lowered kernel's arguments: inputs, outputs, and what it keeps, if it does, and the
-/// workspace, of unknown size.
+/// The types of the lowered kernel's arguments: inputs, outputs, kept memory if any, and the
+/// workspace. The sizes of the last two are not known yet.
 pub fn parameters<'c>(
     context: &'c Context,
     kernel: &Kernel<'c, '_>,
@@ -49,10 +49,10 @@ fn memref<'c>(
     MemRefType::new(element, shape, layout, None).into()
 }
 
-/// Adds an empty function of the new signature behind the old one.
+/// Adds an empty function with the new signature after the old one.
 ///
 /// # Errors
-/// When the old one is not in a module.
+/// If the old one is not in a module.
 pub fn declare<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     types: &[Type<'c>],
@@ -63,8 +63,8 @@ pub fn declare<'c: 'a, 'a>(
     Ok(block.insert_operation_after(func, spec.build()))
 }
 
-/// Records what is known of the kernel once its body is written, and gives the last arguments, and those
-/// that are packed, their sizes.
+/// Records the properties of the kernel once its body is written, and sets the sizes of the last arguments
+/// and of those that are packed.
 pub fn record_memory<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,

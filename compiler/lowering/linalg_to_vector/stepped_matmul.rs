@@ -1,7 +1,7 @@
-//! A kernel of one `tl.stepped_matmul`, written as loops at once: no `linalg` op rounds now and then.
+//! Lowers a kernel of one `tl.stepped_matmul` directly to loops: no `linalg` op rounds at intervals.
 //!
-//! Rows go in blocks, columns in vectors; for each block and vector the accumulators go through the
-//! depth in steps, as the op says. They are held in `f32`, rounded to `f16` after each step.
+//! Rows are blocked, columns are vectorized; for each block and vector the accumulators go through the
+//! depth in steps, as the op defines. They are held in `f32` and rounded to `f16` after each step.
 use super::{
     Target,
     error::{LowerError, Result},
@@ -19,10 +19,10 @@ use irc_mlir::{
 use melior::ir::r#type::{IntegerType, MemRefType};
 use std::convert::Infallible;
 
-/// Rows whose accumulators go through the depth together.
+/// Number of rows whose accumulators are in flight together.
 const ROWS: i64 = 4;
 
-/// The product in a kernel of its own, if the function is one.
+/// The product in the function, if it is such a kernel.
 pub fn find<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Option<OperationRef<'c, 'a>> {
     read::body_ops(func).into_iter().find(|op| kernel::name_of(*op) == "tl.stepped_matmul")
 }
@@ -30,7 +30,7 @@ pub fn find<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Option<OperationRef<'c, '
 /// Replaces the function.
 ///
 /// # Errors
-/// When the function does more than multiply two of its arguments.
+/// If the function does more than multiply two of its arguments.
 pub fn lower<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
@@ -69,7 +69,7 @@ pub fn lower<'c: 'a, 'a>(
     Ok(())
 }
 
-/// The arguments of the function, which of them are multiplied, and what is returned.
+/// The arguments of the function, the operands of the product, and the result.
 struct Tensors<'c> {
     arguments: Vec<Tensor<'c>>,
     operands: [usize; 2],
@@ -111,12 +111,12 @@ struct Product<'c, 'a> {
     lhs: Buffer<'c, 'a>,
     rhs: Buffer<'c, 'a>,
     result: Buffer<'c, 'a>,
-    /// Of the operands and the result.
+    /// The shapes of the operands and the result.
     shapes: [Vec<i64>; 3],
     lanes: Lanes,
 }
 
-/// Where the matrices of one product start.
+/// The first elements of the matrices of one product.
 #[derive(Clone, Copy)]
 struct Starts<'c, 'a> {
     lhs: Value<'c, 'a>,
@@ -147,7 +147,7 @@ impl<'c: 'a, 'a> Product<'c, 'a> {
         let Ok(()) = self.emit_batch(e, batch, &mut vec![]);
     }
 
-    /// A loop for each batch dimension that is left.
+    /// A loop for each remaining batch dimension.
     fn emit_batch(
         &self,
         e: Emit<'c, 'a>,
@@ -167,7 +167,7 @@ impl<'c: 'a, 'a> Product<'c, 'a> {
         })
     }
 
-    /// Elements from one matrix to the next along each batch dimension of the result.
+    /// The stride between matrices along each batch dimension of the result, in elements.
     fn batch_strides(&self, side: usize) -> Vec<i64> {
         let (own, all) = (&self.shapes[side], &self.shapes[2]);
         let mut stride: i64 = own[own.len() - 2..].iter().product();
@@ -201,7 +201,7 @@ impl<'c: 'a, 'a> Product<'c, 'a> {
         }
     }
 
-    /// A loop, unless it is empty.
+    /// A loop, unless it has no iterations.
     fn each(
         &self,
         e: Emit<'c, 'a>,
@@ -264,7 +264,7 @@ impl<'c: 'a, 'a> Product<'c, 'a> {
                 let row = e.offset(tile.row, index as i64);
                 let at = e.linear(starts.lhs, &[row, k], &[self.depth(), 1]);
                 let left = self.widen(e, e.load(self.lhs, at), Lanes::Scalar);
-                // Exact, so that it does not matter whether it is fused with the addition.
+                // Exact, so that fusing it with the addition makes no difference.
                 let exact = self.fused(e, arith::MULF, e.splat(left, tile.lanes), right);
                 *partial = self.fused(e, arith::ADDF, *partial, exact);
             }
@@ -276,7 +276,7 @@ impl<'c: 'a, 'a> Product<'c, 'a> {
         added.collect()
     }
 
-    /// An op that may become part of a fused multiply-add.
+    /// An op that may be contracted to a fused multiply-add.
     fn fused(
         &self,
         e: Emit<'c, 'a>,

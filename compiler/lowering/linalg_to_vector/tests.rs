@@ -1,4 +1,4 @@
-//! Every kernel here is compiled twice, by us and by upstream's linalg-to-loops, and run.
+//! Every kernel here is compiled twice, by irc and by upstream's linalg-to-loops, and run.
 #![allow(clippy::unwrap_used)]
 use super::{DIALECTS, Target, lower_module};
 use crate::attributes::{KERNEL, KernelInfo};
@@ -26,7 +26,7 @@ const REFERENCE: &str = "builtin.module(one-shot-bufferize{bufferize-function-bo
 pub struct Array {
     pub shape: Vec<i64>,
     pub element: String,
-    /// Storage with room to align to a cache line.
+    /// Storage with padding to align to a cache line.
     storage: Vec<u8>,
     start: usize,
 }
@@ -140,7 +140,7 @@ fn text_for(source: &str) -> String {
     source.replace("{tl.kernel", "{llvm.emit_c_interface, tl.kernel")
 }
 
-/// The module after our lowering.
+/// The module after irc's lowering.
 pub fn lowered<'c>(context: &'c Context, source: &str, target: &Target) -> Module<'c> {
     let module = parse_module(context, &text_for(source)).unwrap();
     for dialect in DIALECTS {
@@ -162,7 +162,7 @@ fn name_of(module: &Module) -> String {
     func.attribute("sym_name").unwrap().to_string().trim_matches('"').to_owned()
 }
 
-/// The nearest `bf16` of a number, in the low bits of the register that holds it.
+/// The nearest `bf16` to a number, in the low bits of the register that holds it.
 extern "C" fn round_to_bf16(x: f32) -> f32 {
     f32::from_bits(u32::from(half::bf16::from_f32(x).to_bits()))
 }
@@ -176,7 +176,7 @@ fn invoke(context: &Context, mut module: Module, arrays: &mut [&mut Array]) {
         .replace(",emit-entry", "");
     run_pipeline(context, &mut module, &format!("builtin.module({passes})")).unwrap();
     let engine = ExecutionEngine::new(&module, 2, &[], false, false);
-    // Safety: it is what LLVM calls by this name where the processor has no instruction for it.
+    // Safety: LLVM calls it by this name if the processor has no instruction for the conversion.
     unsafe { engine.register_symbol("__truncsfbf2", round_to_bf16 as *mut ()) };
     let mut descriptors: Vec<Vec<u64>> =
         arrays.iter_mut().map(|array| array.descriptor()).collect();
@@ -188,12 +188,12 @@ fn invoke(context: &Context, mut module: Module, arrays: &mut [&mut Array]) {
     unsafe { engine.invoke_packed(&name, &mut arguments) }.unwrap();
 }
 
-/// Runs our lowering on the given inputs.
+/// Runs irc's lowering on the given inputs.
 pub fn run(source: &str, inputs: &mut [Array], target: &Target) -> Vec<Array> {
     run_keeping(source, inputs, &mut None, target)
 }
 
-/// As [`run`], on what an earlier call kept, if there was one; leaves what this one keeps.
+/// Like [`run`], with the memory kept by an earlier call, if any; updates it.
 pub fn run_keeping(
     source: &str,
     inputs: &mut [Array],
@@ -237,7 +237,7 @@ pub fn random_inputs(source: &str) -> Vec<Array> {
     inputs
 }
 
-/// Compares our lowering with upstream's, for every vector width.
+/// Compares irc's lowering with upstream's, for every vector width.
 pub fn check(source: &str, tolerance: f64) {
     let mut inputs = random_inputs(source);
     let expected = run_reference(source, &mut inputs);
@@ -260,7 +260,7 @@ fn compare(found: &Array, expected: &Array, tolerance: f64, what: &str) {
     }
 }
 
-/// What a kernel became.
+/// The lowered kernel as text.
 pub fn lowered_text(source: &str) -> String {
     let context = irc_dialects::new_context();
     lowered(&context, source, &Target::default()).as_operation().to_string()

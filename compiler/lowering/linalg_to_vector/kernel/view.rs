@@ -1,4 +1,4 @@
-//! Tensors seen through ops that change shapes.
+//! Views of tensors through shape ops.
 use super::{TensorId, defining_op, list_attribute, name_of, operand, static_shape};
 use crate::lowering::linalg_to_vector::{
     error::{LowerError, Result},
@@ -8,7 +8,7 @@ use irc_mlir::ops::{linalg, tensor};
 use irc_mlir::{BlockLike, BlockRef, OperationLike, OperationRef, Value, ValueLike};
 use melior::ir::attribute::IntegerAttribute;
 
-/// A tensor seen through shape ops.
+/// A tensor viewed through shape ops.
 #[derive(Debug, Clone)]
 pub(super) struct View {
     pub(super) tensor: TensorId,
@@ -17,7 +17,7 @@ pub(super) struct View {
     pub(super) shape: Vec<i64>,
 }
 
-/// For each value that a stage can write straight to where it is returned: its strides there.
+/// The values that a stage can write directly to a result, with their strides there.
 pub(super) fn wanted<'c: 'a, 'a>(
     block: BlockRef<'c, 'a>,
     layouts: &Layouts,
@@ -37,8 +37,8 @@ pub(super) fn wanted<'c: 'a, 'a>(
     Ok(wanted)
 }
 
-/// The value behind the shape ops before a value that has these strides, and its strides; `None`
-/// when it cannot lie so.
+/// The value before the shape ops that produce a value with these strides, and its strides; `None`
+/// if it cannot have such a layout.
 fn trace<'c: 'a, 'a>(
     mut value: Value<'c, 'a>,
     strides: &[i64],
@@ -67,7 +67,7 @@ fn trace<'c: 'a, 'a>(
     Ok(None)
 }
 
-/// The groups of dimensions that a shape op joins or splits.
+/// The groups of dimensions that a shape op merges or splits.
 pub(super) fn reassociation<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Vec<Vec<usize>>> {
     let fail = || LowerError::at(op, "expected groups of dimensions in 'reassociation'");
     let group = |attribute| {
@@ -82,7 +82,7 @@ pub(super) fn reassociation<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<Vec<
 /// A view whose dimensions are split into groups.
 pub(super) fn expand(view: &View, shape: Vec<i64>, groups: &[Vec<usize>]) -> Option<View> {
     let mut strides = vec![0; shape.len()];
-    // A group-less expansion makes a scalar a tensor of ones.
+    // An expansion without groups makes a scalar a tensor with extents of 1.
     for (source, group) in groups.iter().enumerate() {
         let mut stride = *view.strides.get(source)?;
         for dim in group.iter().rev() {
@@ -93,7 +93,7 @@ pub(super) fn expand(view: &View, shape: Vec<i64>, groups: &[Vec<usize>]) -> Opt
     Some(View { strides, shape, ..*view })
 }
 
-/// A view whose groups of dimensions are joined; `None` where one has gaps.
+/// A view whose groups of dimensions are merged; `None` if a group has gaps.
 pub(super) fn collapse(view: &View, shape: Vec<i64>, groups: &[Vec<usize>]) -> Option<View> {
     let mut strides = vec![];
     for group in groups {
@@ -108,7 +108,7 @@ pub(super) fn collapse(view: &View, shape: Vec<i64>, groups: &[Vec<usize>]) -> O
     Some(View { strides, shape, ..*view })
 }
 
-/// A part of a view; `None` where it has another shape.
+/// A slice of a view; `None` if the shapes do not match.
 pub(super) fn slice(
     view: &View,
     shape: Vec<i64>,

@@ -1,4 +1,4 @@
-//! Blocks of `A` and `B` are copied into the order in which tiles read them.
+//! Copies blocks of `A` and `B` into the order in which tiles read them.
 use super::{Depth, Emitter, PackedB, Room, Source};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
@@ -8,8 +8,8 @@ use crate::lowering::linalg_to_vector::{
 use irc_mlir::{Value, ops::arith};
 
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
-    /// Copies a block of `B` into panels as wide as a tile, unless that was done; returns how to
-    /// reach it.
+    /// Copies a block of `B` into panels as wide as a tile, unless it is already packed; returns how to
+    /// access it.
     pub(super) fn pack_b(
         &self,
         e: Emit<'c, 'a>,
@@ -24,7 +24,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             let to = Source { buffer, base: e.index(0), across: self.panel_depth(), along };
             return self.pack_panels(e, (b, to), (jc, width), depth).map(|()| to);
         }
-        // A block of depth before the last is as deep as its panels.
+        // Every block of depth before the last has the depth of its panels.
         let base = e.scale(depth.from, self.all_columns());
         let base = e.add(base, e.scale(jc, self.panel_depth()));
         let to = Source { buffer, base, across: self.panel_depth(), along };
@@ -76,7 +76,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         })
     }
 
-    /// Converts a block of `A`, keeping its contiguous direction; returns how to reach it.
+    /// Converts a block of `A`, keeping its contiguous dimension; returns how to access it.
     pub(super) fn pack_a(
         &self,
         e: Emit<'c, 'a>,

@@ -1,4 +1,4 @@
-//! One register tile: its sums over a block of depth, and what is stored at the end.
+//! One register tile: its sums over a block of depth, and the final store.
 use super::{Depth, Emitter, Source, Tile};
 use crate::kernel::emit::{Buffer, Emit};
 use crate::lowering::linalg_to_vector::{
@@ -47,7 +47,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         finished
     }
 
-    /// Zeros, what `outs` held, or the sums of the blocks of `k` before this one.
+    /// Zeros, the initial value in `outs`, or the sums of the previous blocks of `k`.
     fn start(
         &self,
         cg: &Codegen<'c, 'a>,
@@ -113,7 +113,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         })
     }
 
-    /// The index that an access over the output's loops has at a vector of the tile.
+    /// The index of an access over the output's loops at a vector of the tile.
     fn element_at(
         &self,
         e: Emit<'c, 'a>,

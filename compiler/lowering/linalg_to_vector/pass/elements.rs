@@ -1,4 +1,4 @@
-//! The elements of tensors at a point of the loops: read, written, gathered.
+//! Elements of tensors at a point of the loops: read, written, gathered.
 use super::{Known, Point, Sweep};
 use crate::kernel::emit::{Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
@@ -55,7 +55,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         })
     }
 
-    /// Stores the elements of an output at a point, where it is in memory.
+    /// Stores the elements of an output at a point, if it is in memory.
     pub(super) fn write(
         &self,
         cg: &Codegen<'c, 'a>,
@@ -72,7 +72,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         }
     }
 
-    /// Where an access is in the memory of a tensor, at a point.
+    /// The address of an access in the memory of a tensor, at a point.
     pub(super) fn address(
         &self,
         e: Emit<'c, 'a>,
@@ -88,7 +88,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         e.linear(at, &point.ivs, &coefs)
     }
 
-    /// The loop of the stages that runs in vectors.
+    /// The vectorized loop of the stages.
     pub(super) fn vector_loop(&self, stage: &Stage<'_, '_>) -> Option<usize> {
         if self.pass.partial {
             return Some(stage.parallel - 1);
@@ -97,7 +97,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
     }
 }
 
-/// What the region of a stage may ask of the loops around it, at a point.
+/// The loops around the region of a stage, at a point.
 pub(super) struct Around<'p, 'c, 'a> {
     pub(super) cg: &'p Codegen<'c, 'a>,
     pub(super) e: Emit<'c, 'a>,

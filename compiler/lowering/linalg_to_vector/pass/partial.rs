@@ -1,4 +1,4 @@
-//! A pass of one stage some of whose inner loops are parallel while others reduce.
+//! A pass of one stage, some of whose inner loops are parallel while others reduce.
 use super::{Point, Sweep};
 use crate::kernel::emit::Emit;
 use crate::lowering::linalg_to_vector::{codegen::Codegen, error::Result};
@@ -17,7 +17,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         ivs: &mut Vec<Value<'c, 'a>>,
     ) -> Result<()> {
         let stage = &cg.kernel.stages[self.pass.stages[0]];
-        // Adjacent parallel loops may have become one.
+        // Adjacent parallel loops may have been merged.
         let parallel = self.loops.iter().filter(|each| each.dim < stage.parallel).count();
         let size = self.loops[ivs.len()].size;
         if ivs.len() + 1 < parallel {
@@ -50,7 +50,7 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         Ok(())
     }
 
-    /// Reduces into the outputs at some points, side by side.
+    /// Reduces into the outputs at several points, side by side.
     fn emit_columns(
         &self,
         cg: &mut Codegen<'c, 'a>,

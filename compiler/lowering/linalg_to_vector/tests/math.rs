@@ -35,7 +35,7 @@ fn sweep() -> Vec<f32> {
             u32::from(high) << 16 | u32::from(high).wrapping_mul(40_503) & 0xFFFF,
         ));
     }
-    // The range in which activations live, densely.
+    // The range of typical activations, densely sampled.
     values.extend((-200_000..200_000).map(|step| step as f32 * 1e-4 + 3.3e-6));
     values
 }

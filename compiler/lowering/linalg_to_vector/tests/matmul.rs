@@ -173,10 +173,10 @@ func.func @softmax(%A: tensor<17x24xf32>, %B: tensor<24x29xf32>) -> tensor<17x29
     check(&format!("{}{product}{}", &source[..start], &source[end..]), 1e-5);
 }
 
-/// `B` is packed in a call that keeps it, and not read in one that finds it kept.
+/// `B` is packed in a call that fills the kept memory, and not read in one that finds it filled.
 #[test]
 fn packed_blocks_are_kept() {
-    // One block; blocks of columns and of depth; columns and depth that fill no whole panel.
+    // One block; blocks of columns and of depth; columns and depth that do not fill whole panels.
     for (m, n, k) in [(9, 64, 48), (8, 1100, 1090), (7, 45, 2000)] {
         for transposed in [false, true] {
             let plain = matmul(m, n, k, (false, transposed), "f32", "f32");
