@@ -1,11 +1,11 @@
-//! Reads a compiled model's interface off its tensor-level function.
+//! Reads a compiled model's interface from its tensor-level function.
 use crate::attributes::{NAME, PRESERVED, WEIGHT, dictionaries};
 use irc_dialects::tl::{tensor_type_of, type_of};
 use irc_mlir::{OperationRef, Type, melior::ir::attribute::DictionaryAttribute, read};
 pub use irc_runtime::{Interface, Port};
 
-/// Reads the interface of a tensor-level function; arguments and results are named by the attribute
-/// `tl.name`, or else `input_<n>` and `output_<n>`. Arguments with `tl.preserved` are preserved, those
+/// Reads the interface of a tensor-level function. Arguments and results are named by the attribute
+/// `tl.name`, or else `input_<n>` and `output_<n>`. Arguments with `tl.preserved` are preserved; those
 /// with `tl.weight` are constants of the program.
 ///
 /// # Errors
@@ -36,10 +36,10 @@ fn ports(
     types.iter().enumerate().map(port).collect()
 }
 
-/// An input or output of a type; an extent that is not known is -1, and has the name of its size.
+/// An input or output of a type; a symbolic extent is -1, with its expression as the name.
 ///
 /// # Errors
-/// More bytes than can be counted.
+/// A size in bytes that overflows.
 pub fn port_of(name: String, ty: &irc_tl::Type) -> Result<Port, String> {
     let known = ty.known();
     if let Some(known) = &known {
@@ -56,7 +56,7 @@ pub fn port_of(name: String, ty: &irc_tl::Type) -> Result<Port, String> {
     })
 }
 
-/// Bytes of a tensor of fixed shape; `None` for other types.
+/// The size in bytes of a tensor of static shape; `None` for other types.
 pub fn byte_size(ty: Type<'_>) -> Option<u64> {
     tensor_type_of(ty).ok()?.byte_size().ok().map(|bytes| bytes as u64)
 }

@@ -1,4 +1,4 @@
-//! The stage table: what every tool runs, in which order, and what may remain after each stage.
+//! The stage table: the stages that every tool runs, in order, and the dialects that may remain after each.
 use crate::Target;
 
 /// One step of a pipeline.
@@ -6,25 +6,25 @@ use crate::Target;
 pub struct Stage {
     /// The name that `--compile-to` and `--compile-from` take.
     pub name: &'static str,
-    /// Passes, as a textual pipeline on `builtin.module`, for given settings.
+    /// Passes, as a textual pipeline on `builtin.module`, for the given settings.
     pub passes: fn(&Settings) -> String,
-    /// Dialects that may remain afterwards, beside `builtin`.
+    /// Dialects that may remain afterwards, besides `builtin`.
     pub leaves: &'static [&'static str],
-    /// One line of why the stage stands here.
+    /// One line on why the stage is at this position.
     pub why: &'static str,
 }
 
-/// What the options of passes depend on.
+/// The settings that the options of passes depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of the vectors that kernels are scheduled for.
+    /// The vector width in bytes that kernels are scheduled for.
     pub vector_bytes: u32,
-    /// What the names of kernels begin with.
+    /// The prefix of the names of kernels.
     pub kernel_prefix: String,
 }
 
 impl Default for Settings {
-    /// Those of `irc compile` without flags.
+    /// The settings of `irc compile` without flags.
     fn default() -> Self {
         Self::of(&Target::host())
     }
@@ -61,7 +61,7 @@ pub const HOST_CPU: Pipeline = Pipeline {
         },
         Stage {
             name: "tensor",
-            // A program that common-ir-to-tl has written is nothing to ark-to-tl.
+            // `ark-to-tl` does not change a program that `common-ir-to-tl` has written.
             passes: |_| "common-ir-to-tl,ark-to-tl,canonicalize,cse".into(),
             leaves: &["func", "tl"],
             why: "memory becomes values, so that what is computed can be compared and moved",
@@ -111,8 +111,8 @@ pub const HOST_CPU: Pipeline = Pipeline {
     ],
 };
 
-/// Upstream lowerings from vectors and loops to the `llvm` dialect. Functions of `math` go before vectors:
-/// what calls libm for each lane takes vectors apart.
+/// Upstream lowerings from vectors and loops to the `llvm` dialect. Functions of `math` are lowered before
+/// vectors: calling libm for each lane splits vectors.
 pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,\
     expand-strided-metadata,lower-affine,arith-expand{include-bf16=true},\
     convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{enable-x86vector=true},\
@@ -120,19 +120,19 @@ pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-un
     convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
     reconcile-unrealized-casts,bf16-as-bits,emit-entry";
 
-/// Every pipeline.
+/// All pipelines.
 pub const PIPELINES: &[Pipeline] = &[HOST_CPU];
 
 impl Pipeline {
-    /// The pipeline of a name.
+    /// The pipeline with a name.
     pub fn named(name: &str) -> Option<&'static Pipeline> {
         PIPELINES.iter().find(|pipeline| pipeline.name == name)
     }
 
-    /// Position of a stage.
+    /// The position of a stage.
     ///
     /// # Errors
-    /// The names there are.
+    /// An unknown stage; the message lists the stages.
     pub fn position(&self, stage: &str) -> Result<usize, String> {
         self.stages.iter().position(|known| known.name == stage).ok_or_else(|| {
             let names: Vec<_> = self.stages.iter().map(|known| known.name).collect();
@@ -140,8 +140,8 @@ impl Pipeline {
         })
     }
 
-    /// The textual pipeline of the stages after `from` up to and with `to`, each followed by a
-    /// check of what it leaves. `None` means from the start, to the end.
+    /// The textual pipeline of the stages after `from` up to and including `to`, each followed by a
+    /// check of what remains. `None` means from the start, or to the end.
     ///
     /// # Errors
     /// An unknown stage.

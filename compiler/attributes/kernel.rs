@@ -1,50 +1,50 @@
-//! What callers know of a kernel.
+//! The properties of a kernel that its callers use.
 use super::Packing;
 use super::{KERNEL, kernel_text};
 use irc_executor::code::Keeps;
 use irc_mlir::{OperationRef, read};
 
-/// The kind of kernels that are written as scalar loops.
+/// The kind of kernels that are lowered to scalar loops.
 pub const LOOPS: &str = "loops";
 
-/// Whether a kernel is to be written as scalar loops.
+/// Whether a kernel is to be lowered to scalar loops.
 pub fn is_loops(kernel: &OperationRef<'_, '_>) -> bool {
     KERNEL.read(kernel).is_some_and(|info| info.kind == LOOPS)
 }
 
-/// What is known of a kernel from outside: the attribute `#tl.kernel`, and its parameters.
+/// The interface of a kernel: the attribute `#tl.kernel`, and its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelInfo {
-    /// What kind of kernel it is: `contraction`, [`LOOPS`], ...
+    /// The kind of kernel: `contraction`, [`LOOPS`], ...
     pub kind: String,
-    /// Arguments that are constants which nothing else reads: the kernel may want them packed.
+    /// Arguments that are constants without other readers: the kernel may request them packed.
     pub constants: Vec<usize>,
-    /// Whether it is given memory for what it keeps between calls.
+    /// Whether it is passed memory that it keeps between calls.
     pub keeps: bool,
-    /// The symbol of the entry point that it gets.
+    /// The symbol of its entry point.
     pub entry: Option<String>,
     /// The types of the parameters of a lowered kernel, as MLIR text: memory of operands, results and
     /// scratch, and sizes.
     pub parameters: Vec<String>,
     /// The sizes that it takes, in the order of its parameters of type `index`.
     pub symbols: Vec<String>,
-    /// Bytes of scratch that it needs, once it is lowered.
+    /// Bytes of scratch that it needs; `None` before it is lowered.
     pub workspace_bytes: Option<u64>,
     /// Arguments that it takes packed.
     pub packed: Vec<Packing>,
-    /// What it keeps between calls.
+    /// The contents of the memory that it keeps between calls.
     pub kept: Option<Keeps>,
 }
 
 impl KernelInfo {
-    /// Reads a lowered kernel: one that works on memory. `None` where it is no kernel.
+    /// Reads a lowered kernel, whose parameters are memory. `None` if it is not a kernel.
     pub fn read(kernel: &OperationRef<'_, '_>) -> Option<Self> {
         let (parameters, _) = read::signature(kernel)?;
         let parameters = parameters.iter().map(ToString::to_string).collect();
         Some(Self { parameters, ..KERNEL.read(kernel)? })
     }
 
-    /// Changes what the attribute of a kernel says.
+    /// Changes the attribute of a kernel.
     pub fn update(kernel: OperationRef<'_, '_>, change: impl FnOnce(&mut Self)) {
         let mut info = KERNEL.read(&kernel).unwrap_or_default();
         change(&mut info);
@@ -56,12 +56,12 @@ impl KernelInfo {
         self.workspace_bytes.unwrap_or(0)
     }
 
-    /// Of each parameter whether it is a size; the others are memory.
+    /// Whether each parameter is a size; the others are memory.
     pub fn is_size(&self) -> impl Iterator<Item = bool> + '_ {
         self.parameters.iter().map(|ty| ty == "index")
     }
 
-    /// The text of a declaration under a name, from which callers are compiled.
+    /// The text of a declaration with this name, for the compilation of callers.
     pub fn declaration(&self, name: &str) -> String {
         let (symbols, workspace_bytes) = (self.symbols.clone(), self.workspace_bytes);
         let known = Self { symbols, workspace_bytes, ..Self::default() };
@@ -74,16 +74,16 @@ impl KernelInfo {
     }
 }
 
-/// How a kernel of a symbolic number of items runs as kernels of blocks of items: `#tl.blocks`.
+/// How a kernel with a symbolic number of items is split into kernels of blocks of items: `#tl.blocks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
     /// The kernels of blocks, largest first.
     pub callees: Vec<String>,
-    /// Items in a block of each.
+    /// The number of items in a block of each.
     pub items: Vec<i64>,
-    /// Items, as a size.
+    /// The total number of items, as a size.
     pub count: String,
-    /// Bytes from one item to the next, per operand and result; 0 for what all items share.
+    /// The stride between items in bytes, per operand and result; 0 for those that all items share.
     pub bytes: Vec<i64>,
 }
 

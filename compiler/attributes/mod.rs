@@ -1,9 +1,9 @@
-//! The attributes `tl.*`: what one pass of the compiler leaves for another on functions, their
+//! The attributes `tl.*`, by which passes of the compiler communicate: on functions, their
 //! arguments and results, and ops.
 //!
-//! They are defined in `dialects/tl/tl.td`, which says what each means and checks its type. Here they are
-//! built and read. What is known of a kernel is one attribute, [`KernelInfo`], and what is known of a
-//! program is [`ProgramInfo`].
+//! They are defined in `dialects/tl/tl.td`, which documents each and checks its type. This module builds
+//! and reads them. All properties of a kernel are one attribute, [`KernelInfo`], and those of a
+//! program are [`ProgramInfo`].
 mod kernel;
 mod packing;
 
@@ -17,11 +17,11 @@ use irc_mlir::{
 pub use kernel::{Blocks, KernelInfo, LOOPS, is_loops};
 pub use packing::Packing;
 
-/// On a kernel: a function that launches run.
+/// On a kernel: a function that launches call.
 pub const KERNEL: Key<KernelInfo> = Key::new("tl.kernel");
 /// On a kernel that runs in blocks of items.
 pub const BLOCKS: Key<Blocks> = Key::new("tl.blocks");
-/// Element strides of an argument or result of a kernel; without, elements are row-major.
+/// Element strides of an argument or result of a kernel; without it, elements are row-major.
 pub const STRIDES: Key<Vec<i64>> = Key::new("tl.strides");
 /// Marks a result of a kernel whose memory may hold values that the kernel reads.
 pub const OVERWRITES: Key<()> = Key::new("tl.overwrites");
@@ -33,33 +33,33 @@ pub const PROGRAM: Key<ProgramInfo> = Key::new("tl.program");
 pub const NAME: Key<String> = Key::new("tl.name");
 /// Marks an argument that the caller preserves from one call to the next.
 pub const PRESERVED: Key<()> = Key::new("tl.preserved");
-/// The number of the constant that an argument stands for.
+/// The number of the constant that an argument represents.
 pub const WEIGHT: Key<i64> = Key::new("tl.weight");
-/// The elements of that constant; an attribute of elements of any kind.
+/// The elements of that constant; an elements attribute of any kind.
 pub const VALUE: &str = "tl.value";
 /// Marks a `linalg.generic` whose reduction must not be reordered.
 pub const ORDERED: Key<()> = Key::new("tl.ordered");
-/// On a launch: what the symbols of its kernel stand for.
+/// On a launch: the values of its kernel's symbols.
 pub const SIZES: Key<Vec<String>> = Key::new("sizes");
 
-/// The linkage of a function once it is one of the `llvm` dialect, whose attribute it is.
+/// The linkage of a function once it is in the `llvm` dialect, which defines this attribute.
 pub const LINKAGE: &str = "llvm.linkage";
 
 /// How a program is linked, and its interface: `#tl.program`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramInfo {
-    /// Put behind the names of its entry point and metadata.
+    /// Appended to the names of its entry point and metadata.
     pub suffix: String,
-    /// Whether it is a part of others: equal ones are linked as one.
+    /// Whether it is a part of others: equal ones are merged by the linker.
     pub shared: bool,
-    /// For each argument its offset in the constants of the library, or -1; empty where they are not linked.
+    /// The offset of each argument in the constants of the library, or -1; empty if they are not linked.
     pub weight_offsets: Vec<i64>,
     /// The interface of a planned program, as JSON.
     pub metadata: Option<String>,
 }
 
 impl ProgramInfo {
-    /// What is known of a program; the default where nothing is.
+    /// The properties of a program; the default if it has no attribute.
     pub fn of(function: &OperationRef<'_, '_>) -> Self {
         PROGRAM.read(function).unwrap_or_default()
     }
@@ -214,7 +214,7 @@ impl Text {
         if value { self.field(name, "unit") } else { self }
     }
 
-    /// A list of numbers, unless it is empty.
+    /// A list of numbers, omitted if it is empty.
     fn list<T: std::fmt::Debug>(self, name: &str, values: &[T]) -> Self {
         self.maybe(name, (!values.is_empty()).then(|| format!("{values:?}")))
     }
@@ -259,7 +259,7 @@ impl<'c> Fields<'c> {
         number(self.get(name)?)
     }
 
-    /// The elements of a list; none of a field that is not there.
+    /// The elements of a list; empty if the field is absent.
     fn elements(&self, name: &str) -> Option<Vec<Attribute<'c>>> {
         self.get(name).map_or(Some(vec![]), read::array_elements)
     }
@@ -286,7 +286,7 @@ fn quoted_list(texts: &[String]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// A string as MLIR reads it.
+/// A string literal that MLIR can parse.
 fn quoted(text: &str) -> String {
     let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
     let escaped = text.bytes().map(|byte| match plain(byte) {

@@ -1,29 +1,29 @@
 //! Constants in the order in which a kernel reads them.
 
-/// How a matrix is packed: in blocks of depth, each of panels of columns, each of rows without gaps.
+/// The packing of a matrix: blocks of depth, each of panels of columns, each of rows without gaps.
 ///
-/// The element in row `k` and column `n` of the matrix lies, counted in elements, `offset + k * along +
-/// n * across` from where the constant begins.
+/// The element in row `k` and column `n` of the matrix has the index `offset + k * along + n * across`
+/// in the constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packing {
-    /// The argument, by number.
+    /// The number of the argument.
     pub argument: usize,
-    /// Elements before the first of the matrix.
+    /// The number of elements before the matrix.
     pub offset: i64,
-    /// Elements from one row to the next.
+    /// The stride between rows, in elements.
     pub along: i64,
-    /// Elements from one column to the next.
+    /// The stride between columns, in elements.
     pub across: i64,
-    /// Rows.
+    /// The number of rows.
     pub rows: i64,
-    /// Columns.
+    /// The number of columns.
     pub columns: i64,
-    /// Rows of a block.
+    /// The number of rows of a block.
     pub depth: i64,
-    /// Columns of a panel.
+    /// The number of columns of a panel.
     pub panel: i64,
-    /// Elements of a vector: rows of the last panel are as many whole vectors as they need, and panels as
-    /// many rows deep as whole vectors hold.
+    /// The number of elements of a vector: the rows of the last panel are padded to whole vectors, and
+    /// the depth of panels is rounded up to whole vectors.
     pub lanes: i64,
 }
 
@@ -32,19 +32,19 @@ fn up(size: i64, unit: i64) -> i64 {
 }
 
 impl Packing {
-    /// Elements of the packed matrix.
+    /// The number of elements of the packed matrix.
     pub fn elements(&self) -> i64 {
         let blocks = (self.rows + self.depth - 1) / self.depth;
         blocks * self.panel_depth() * up(self.columns, self.panel)
     }
 
-    /// Rows that there is room for in a panel.
+    /// The number of rows reserved in a panel.
     fn panel_depth(&self) -> i64 {
         up(self.depth, self.lanes)
     }
 
-    /// The packed elements of a constant whose elements have `width` bytes; those between the matrix's are
-    /// zero. `None` where the constant is too small.
+    /// The packed elements of a constant whose elements have `width` bytes; padding is
+    /// zero. `None` if the constant is too small.
     pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
         let count = usize::try_from(self.elements()).ok()?;
         let mut packed = vec![0; count.checked_mul(width)?];
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn panels_are_rows_without_gaps_and_the_last_is_as_narrow_as_vectors_allow() {
-        // Three rows of five columns, transposed: column n lies 3 n elements from the first.
+        // Three rows of five columns, transposed: column n starts 3 n elements from the first.
         let matrix: Vec<u8> = (1..=15).collect();
         let packing = Packing {
             argument: 0,

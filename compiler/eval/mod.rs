@@ -1,7 +1,7 @@
-//! The reference backend: evaluates functions of the tensor level by the meaning of their ops.
+//! The reference evaluator: evaluates functions of the tensor level by the definition of their ops.
 //!
-//! It reads as the definition of a program and is never the fast path: every value is a whole
-//! host tensor. Fused groups mean what their bodies mean.
+//! It is the definition of a program and not optimized: every value is a whole
+//! host tensor. Fusion groups are evaluated by their bodies.
 use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{
@@ -10,11 +10,11 @@ use irc_mlir::{
 use irc_tensor::Tensor;
 use std::collections::BTreeMap;
 
-/// The tensors that a function or group returns for the given arguments.
+/// Evaluates a function or group; returns its results.
 ///
 /// # Errors
-/// An argument of the wrong number or type, an op that is not of `tl`, or an op's own error; the
-/// op is named.
+/// An argument of the wrong number or type, an op that is not of `tl`, or an op's own error, with the
+/// name of the op.
 pub fn evaluate(func: OperationRef<'_, '_>, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
     let block = func.region(0).ok().and_then(|region| region.first_block());
     let block = block.ok_or("expected a function with a body, found none")?;
@@ -32,11 +32,11 @@ pub fn evaluate(func: OperationRef<'_, '_>, inputs: &[Tensor]) -> Result<Vec<Ten
     Err("expected a terminator at the end of the body, found none".into())
 }
 
-/// Evaluates a function whose arguments and results are named (see [`crate::interface`]). Arguments
-/// not given are zero.
+/// Evaluates a function whose arguments and results are named (see [`crate::interface`]). Omitted arguments
+/// are zero.
 ///
 /// # Errors
-/// As [`evaluate`], or a name that is no argument.
+/// As [`evaluate`], or a name that is not an argument.
 pub fn run_named(
     func: OperationRef<'_, '_>,
     mut inputs: BTreeMap<String, Tensor>,
@@ -52,7 +52,7 @@ pub fn run_named(
             None => Tensor::zeros(ty).map_err(|error| error.to_string())?,
         });
     }
-    // A buffer that is only written may be given all the same.
+    // A buffer that is only written may also be passed.
     let written = |name: &String| interface.outputs.iter().any(|port| port.name == *name);
     if let Some(unknown) = inputs.keys().find(|name| !written(name)) {
         return Err(format!("no input is named '{unknown}'"));
@@ -96,7 +96,7 @@ fn evaluate_op(op: OperationRef<'_, '_>, operands: &[&Tensor]) -> Result<Vec<Ten
     Ok(vec![result])
 }
 
-/// Identity of a value while its function lives.
+/// The identity of a value while its function exists.
 fn key(value: Value<'_, '_>) -> usize {
     value.to_raw().ptr as usize
 }

@@ -1,4 +1,4 @@
-//! Kernels on tensors become functions on memory.
+//! Declares the functions on memory that replace kernels on tensors.
 use crate::attributes::{BLOCKS, KERNEL, KernelInfo};
 use irc_mlir::ops::func;
 use irc_mlir::{
@@ -6,13 +6,13 @@ use irc_mlir::{
     melior::ir::r#type::FunctionType, region_of,
 };
 
-/// The attributes of a function on tensors that do not describe the one on memory.
+/// The attributes of a function on tensors that do not apply to the one on memory.
 const REPLACED: [&str; 5] =
     ["function_type", "arg_attrs", "res_attrs", KERNEL.name(), BLOCKS.name()];
 
-/// A function in place of a kernel: with its name, its location and what else is known of it, parameters
-/// of these types, no results, and an empty block for its body; what the lowering finds out is added by
-/// `learn`.
+/// A function to replace a kernel: with its name, location and other properties, parameters
+/// of these types, no results, and an empty block as its body. `learn` adds the properties that the
+/// lowering determines.
 pub(crate) fn on_memory<'c: 'a, 'a>(
     kernel: OperationRef<'c, 'a>,
     parameters: &[Type<'c>],

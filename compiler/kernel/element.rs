@@ -3,21 +3,21 @@ use irc_dialects::tl;
 use irc_mlir::{Context, Type, ty};
 use irc_tl::{DType, Tensor, TensorType};
 
-/// An element type: a float, or an integer with a sign that its storage type does not show.
+/// An element type: a float, or an integer with a signedness that its storage type does not show.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Element<'c> {
     /// The signless storage type.
     pub storage: Type<'c>,
     /// Width in bits.
     pub bits: u32,
-    /// What the bits mean.
+    /// The interpretation of the bits.
     pub kind: Kind,
-    /// The type, where it is one that no processor computes with: one byte in memory and as a value,
-    /// of an integer the number itself. Only kernels of loops have such elements.
+    /// The type, if it is one that no processor computes with: one byte in memory and as a value,
+    /// for an integer the number itself. Only kernels of loops have such elements.
     pub small: Option<DType>,
 }
 
-/// What an element's bits mean.
+/// The interpretation of an element's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// `f16`, `bf16`, `f32` or `f64`.
@@ -72,7 +72,7 @@ impl<'c> Element<'c> {
         Element { storage: ty::parse(context, "f32"), bits: 32, kind: Kind::Float, small: None }
     }
 
-    /// Whether it is a 16-bit float, for which arithmetic widens to `f32` and rounds back.
+    /// Whether it is a 16-bit float, which is widened to `f32` for arithmetic and rounded back.
     pub fn is_half(&self) -> bool {
         self.kind == Kind::Float && self.bits == 16
     }

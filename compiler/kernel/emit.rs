@@ -12,7 +12,7 @@ use melior::{
     },
 };
 
-/// How many elements one SSA value holds: a scalar, or a vector of that many.
+/// The number of elements of one SSA value: a scalar, or a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lanes {
     /// One element.
@@ -22,7 +22,7 @@ pub enum Lanes {
 }
 
 impl Lanes {
-    /// The type that holds this many `element`s.
+    /// The type of this number of `element`s.
     pub fn of<'c>(self, element: Type<'c>) -> Type<'c> {
         match self {
             Self::Scalar => element,
@@ -30,7 +30,7 @@ impl Lanes {
         }
     }
 
-    /// Elements per value.
+    /// The number of elements per value.
     pub fn count(self) -> i64 {
         match self {
             Self::Scalar => 1,
@@ -48,19 +48,19 @@ pub struct Buffer<'c, 'a> {
     pub element: Type<'c>,
 }
 
-/// A position to append ops at. Copies append to the same block.
+/// An insertion point at the end of a block. Copies append to the same block.
 #[derive(Clone, Copy)]
 pub struct Emit<'c, 'a> {
     /// The context of every op.
     pub context: &'c Context,
-    /// The block that grows.
+    /// The block to append to.
     pub block: BlockRef<'c, 'a>,
-    /// The location given to new ops.
+    /// The location of new ops.
     pub location: Location<'c>,
 }
 
 impl<'c: 'a, 'a> Emit<'c, 'a> {
-    /// An op by name, to be given operands, results and attributes.
+    /// A spec of an op, without operands, results and attributes.
     pub fn spec(&self, name: &str) -> OpSpec<'c> {
         OpSpec::new(self.context, name, self.location)
     }
@@ -80,7 +80,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.op(name, &[a, b], a.r#type())
     }
 
-    /// The same position, with another location for new ops.
+    /// The same insertion point, with another location for new ops.
     pub fn at(&self, location: Location<'c>) -> Self {
         Self { location, ..*self }
     }
@@ -100,7 +100,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.constant(attr::index(self.context, value), Type::index(self.context), Lanes::Scalar)
     }
 
-    /// A constant from the attribute of its scalar, splatted over the lanes.
+    /// A constant from its scalar attribute, splatted over the lanes.
     pub fn constant(
         &self,
         scalar: Attribute<'c>,
@@ -162,7 +162,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         terms.fold(base, |sum, (iv, coef)| self.add(sum, self.scale(*iv, *coef)))
     }
 
-    /// The smaller of two indices.
+    /// The minimum of two indices.
     pub fn min(&self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
         self.binary(arith::MINSI, a, b)
     }
@@ -181,12 +181,12 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         }
     }
 
-    /// One element.
+    /// Loads one element.
     pub fn load(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>) -> Value<'c, 'a> {
         self.op(memref::LOAD, &[buffer.memref, at], buffer.element)
     }
 
-    /// Contiguous elements from `at`; lanes off the mask are zero and not read.
+    /// Loads contiguous elements from `at` on; masked-off lanes are zero and not read.
     pub fn load_lanes(
         &self,
         buffer: Buffer<'c, 'a>,
@@ -205,7 +205,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         }
     }
 
-    /// Elements at `at + offsets[lane]`.
+    /// Loads elements at `at + offsets[lane]`.
     pub fn gather(
         &self,
         buffer: Buffer<'c, 'a>,
@@ -220,7 +220,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.op(vector::GATHER, &operands, lanes.of(buffer.element))
     }
 
-    /// Stores one value: an element, or contiguous lanes from `at` where the mask is set.
+    /// Stores one element, or contiguous lanes from `at` on where the mask is set.
     pub fn store(
         &self,
         value: Value<'c, 'a>,
@@ -237,7 +237,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.spec(name).operands(&operands).append(&self.block);
     }
 
-    /// Asks for the cache line of an element, to be read or written soon.
+    /// Prefetches the cache line of an element, for a read or a write.
     pub fn prefetch(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>, write: bool) {
         self.spec(memref::PREFETCH)
             .operands(&[buffer.memref, at])
@@ -247,7 +247,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
             .append(&self.block);
     }
 
-    /// A mask with the first `live` lanes set; `None` when all are.
+    /// A mask with the first `live` lanes set; `None` if all are.
     pub fn tail_mask(&self, live: i64, lanes: Lanes) -> Option<Value<'c, 'a>> {
         if live >= lanes.count() {
             return None;
@@ -265,7 +265,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.binary(arith::MULI, step, stride)
     }
 
-    /// `width` lanes of a vector from `from`.
+    /// `width` lanes of a vector, starting at lane `from`.
     pub fn slice(
         &self,
         vector: Value<'c, 'a>,
@@ -286,13 +286,13 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.value(spec.attr("static_position", attr::i64s(self.context, &[lane])))
     }
 
-    /// Lanes of `a` and `b` (numbered on after those of `a`) in the order of `picks`.
+    /// Lanes of `a` and `b` in the order of `picks`; the numbers of `b`'s lanes follow those of `a`'s.
     pub fn shuffle(&self, a: Value<'c, 'a>, b: Value<'c, 'a>, picks: &[i64]) -> Value<'c, 'a> {
         let spec = self.spec(vector::SHUFFLE).operands(&[a, b]).results(&[a.r#type()]);
         self.value(spec.attr("mask", attr::i64s(self.context, picks)))
     }
 
-    /// `scf.for`: `body` gets the induction variable and the carried values and returns the next.
+    /// `scf.for`: `body` gets the induction variable and the carried values and returns their next values.
     pub fn for_each<E>(
         &self,
         (lower, upper, step): (Value<'c, 'a>, Value<'c, 'a>, i64),
@@ -318,7 +318,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         Ok(op.results().map(Into::into).collect())
     }
 
-    /// A loop over `0..extent` without carried values; no loop at all for an extent of one.
+    /// A loop over `0..extent` without carried values; emits no loop for an extent of one.
     pub fn loop_over<E>(
         &self,
         extent: i64,
@@ -355,7 +355,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         Ok(op.results().map(Into::into).collect())
     }
 
-    /// A 1-D memref over `bytes[offset..]` of the workspace.
+    /// A 1-D memref of the workspace, starting at byte `offset`.
     pub fn workspace_view(
         &self,
         workspace: Value<'c, 'a>,
@@ -374,7 +374,7 @@ fn body_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 
     region.first_block().unwrap_or_else(|| panic!("the region was built with a block"))
 }
 
-/// The first result of an op that has one.
+/// The first result of an op.
 pub fn first_result<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Value<'c, 'a> {
     op.result(0).unwrap_or_else(|error| panic!("op was built with a result: {error}")).into()
 }
@@ -384,7 +384,7 @@ pub fn is_float(ty: Type<'_>) -> bool {
     ty.is_float()
 }
 
-/// Whether a scalar type is a 16-bit float, which we compute on in `f32`.
+/// Whether a scalar type is a 16-bit float, which is computed on in `f32`.
 pub fn is_half(ty: Type<'_>) -> bool {
     ty.is_f16() || ty.is_bf16()
 }

@@ -1,9 +1,9 @@
-//! `exp`, `log`, `tanh`, `erf` and their kin as polynomials in `arith`, on scalars and vectors.
+//! `exp`, `log`, `tanh`, `erf` and similar functions as polynomials in `arith`, on scalars and vectors.
 //!
 //! Each is within [`MAX_ULP`] units in the last place of the exact `f32` result, denormals and
-//! infinities included; NaN in gives NaN out. Rounding of the last step is the only flag assumed:
-//! no fast-math. The trigonometric and hyperbolic functions, their inverses and `powf` are computed in
-//! `f64` (see [`super::expand_wide`]). Functions of `f64` are left for libm.
+//! infinities included; the result for NaN is NaN. They assume the default rounding mode and no
+//! fast-math flags. The trigonometric and hyperbolic functions, their inverses and `powf` are computed in
+//! `f64` (see [`super::expand_wide`]). Functions of `f64` are left to libm.
 //!
 //! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier); `erf` follows Juffa's
 //! two-interval `erff`; `log1p` Kahan's correction of `log(1 + x)`.
@@ -11,7 +11,7 @@ use super::emit::{Emit, Lanes};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type, TypeLike, Value, ValueLike, attr};
 
-/// The largest error of any function here against the exact result, in units in the last place.
+/// The maximum error of all functions here, in units in the last place of the exact result.
 pub const MAX_ULP: f64 = 3.0;
 
 /// Emits `name` on `f32` operands; `None` for functions and types that have no expansion.
@@ -83,11 +83,11 @@ const LOG: [f64; 9] = [
 pub(super) struct Math<'c, 'a> {
     pub(super) e: Emit<'c, 'a>,
     pub(super) lanes: Lanes,
-    /// `f64`, not `f32`.
+    /// Whether this is `f64` instead of `f32`.
     pub(super) wide: bool,
 }
 
-/// `2^n` as a product of two floats, so that neither overflows, and what is left of the argument.
+/// `2^n` as a product of two floats, so that neither overflows, and the reduced argument.
 struct Reduced<'c, 'a> {
     rest: Value<'c, 'a>,
     scale: (Value<'c, 'a>, Value<'c, 'a>),
@@ -101,7 +101,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.mul(self.mul(p, reduced.scale.0), reduced.scale.1)
     }
 
-    /// `exp2(x) = 2^n * exp((x - n) * ln 2)`, the subtraction being exact.
+    /// `exp2(x) = 2^n * exp((x - n) * ln 2)`; the subtraction is exact.
     fn exp2(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let x = self.clamp(x, -151.0, 129.0);
         let shifted = self.add(x, self.c(MAGIC));
@@ -112,12 +112,12 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.mul(self.mul(p, scale.0), scale.1)
     }
 
-    /// `expm1(x) = 2^n * expm1(r) + (2^n - 1)`; for large `x` the one does not matter.
+    /// `expm1(x) = 2^n * expm1(r) + (2^n - 1)`; for large `x` the 1 is negligible.
     fn expm1(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let reduced = self.reduce(self.clamp(x, -104.0, 40.0));
         let scale = self.mul(reduced.scale.0, reduced.scale.1);
         let near = self.fma(self.exp_tail(reduced.rest), scale, self.sub(scale, self.c(1.0)));
-        // Keeps the sign of a zero.
+        // Preserves the sign of a zero.
         let near = self.select(self.compare(OEQ, x, self.c(0.0)), x, near);
         self.select(self.compare(OGT, x, self.c(30.0)), self.exp(x), near)
     }

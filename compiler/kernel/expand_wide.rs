@@ -1,5 +1,5 @@
-//! Functions of `f32` that are computed in `f64`: with that many digits to spare, series and plain
-//! formulas are right to the last bit or two, for every argument.
+//! Functions of `f32` that are computed in `f64`: with the additional precision, series and simple
+//! formulas are accurate to the last bit or two, for every argument.
 //!
 //! Sources: arguments are reduced modulo a quarter turn as by Payne and Hanek, "Radian reduction for
 //! trigonometric functions" (1983); the inverse trigonometric functions follow Cephes `asinf` and
@@ -34,7 +34,7 @@ const ATAN: [f64; 4] =
     [8.053_744_495_38e-2, -1.387_768_560_32e-1, 1.997_771_064_78e-1, -3.333_294_915_39e-1];
 
 impl<'c: 'a, 'a> Math<'c, 'a> {
-    /// The function by name, of `f32`s; `None` for those that are computed otherwise.
+    /// Evaluates the named function of `f32`s in `f64`; `None` for other functions.
     pub(super) fn through_f64(
         self,
         name: &str,
@@ -62,14 +62,14 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         Some(self.e.op(arith::TRUNCF, &[value], self.ty()))
     }
 
-    /// The angle within an eighth of a turn of the nearest quarter, in radians, and which quarter that
-    /// is, in the low two bits of an integer.
+    /// The difference between an angle and the nearest quarter turn, in radians, and the number of that
+    /// quarter in the low two bits of an integer.
     fn quarter(self, x: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
         let (mut rest, mut quarters) = (self.c(0.0), self.c(0.0));
         for (position, digits) in TURNS.into_iter().enumerate() {
             let weight = 2f64.powi(-24 * (position as i32 + 1));
             let part = self.mul(x, self.c(f64::from(digits) * weight));
-            // Whole turns do not count, and what is left of a part is exact.
+            // Whole turns are dropped, and the remainder of a part is exact.
             let turns = self.unary(math::ROUNDEVEN, self.mul(part, self.c(0.25)));
             rest = self.add(rest, self.fma(turns, self.c(-4.0), part));
             let whole = self.unary(math::ROUNDEVEN, rest);
@@ -115,7 +115,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.div(self.select(odd, negated, sine), self.select(odd, sine, cosine))
     }
 
-    /// Whether an integer has a bit set.
+    /// Whether an integer has any of these bits set.
     fn has_bit(self, value: Value<'c, 'a>, bit: i64) -> Value<'c, 'a> {
         let masked = self.int(arith::ANDI, value, self.i(bit));
         let spec = self.e.spec(arith::CMPI).operands(&[masked, self.i(0)]);
@@ -124,12 +124,12 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.e.value(spec.results(&[self.lanes.of(self.e.int(1))]))
     }
 
-    /// `asin(sqrt(square))` for a square of at most a quarter, given the root too.
+    /// `asin(sqrt(square))` for a square of at most a quarter, given the root as well.
     fn asin_near(self, root: Value<'c, 'a>, square: Value<'c, 'a>) -> Value<'c, 'a> {
         self.fma(self.mul(self.polynomial(&ASIN, square), square), root, root)
     }
 
-    /// The arc sine of the magnitude: `(small, far, |x|)`, where `far` is `asin(sqrt((1 - |x|) / 2))`.
+    /// Parts of the arc sine: `(small, far, |x|)`, where `far` is `asin(sqrt((1 - |x|) / 2))`.
     fn asin_parts(self, x: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) {
         let magnitude = self.unary(math::ABSF, x);
         let half = self.mul(self.sub(self.c(1.0), magnitude), self.c(0.5));
@@ -153,7 +153,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.select(self.compare(OGT, magnitude, self.c(0.5)), large, small)
     }
 
-    /// Two steps bring the argument below `tan(pi / 8)`: the inverse, and a turn by an eighth.
+    /// Two reductions bring the argument below `tan(pi / 8)`: the reciprocal, and a rotation by an eighth.
     fn atan(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
         let one = self.c(1.0);
@@ -169,7 +169,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.e.binary(math::COPYSIGN, value, x)
     }
 
-    /// `e^x`, 0 or beyond every `f32` for arguments that are far from 0.
+    /// `e^x`; 0 or beyond the range of `f32` for arguments far from 0.
     fn exponential(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let x = self.clamp(x, -200.0, 200.0);
         let shifted = self.fma(x, self.c(std::f64::consts::LOG2_E), self.c(MAGIC));
@@ -182,7 +182,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.mul(series, self.float_of(self.int(arith::SHLI, biased, self.i(52))))
     }
 
-    /// The natural logarithm of a number that is positive, finite and normal.
+    /// The natural logarithm of a positive, finite and normal number.
     fn logarithm(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let root = self.i(std::f64::consts::FRAC_1_SQRT_2.to_bits() as i64);
         let above = self.int(arith::SUBI, self.bits(x), root);
@@ -199,7 +199,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.fma(exponent, self.c(std::f64::consts::LN_2), series)
     }
 
-    /// `log(1 + y)` for `y` from 0.
+    /// `log(1 + y)` for `y >= 0`.
     fn logarithm_of_more(self, y: Value<'c, 'a>) -> Value<'c, 'a> {
         let series = self.polynomial(&[1.0 / 3.0, -0.5, 1.0], y);
         let far = self.logarithm(self.add(y, self.c(1.0)));
@@ -255,7 +255,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.select(inside, value, self.c(f64::NAN))
     }
 
-    /// `value`, but `given` where that is not finite.
+    /// `value`, or `given` if that is not finite.
     fn special(
         self,
         magnitude: Value<'c, 'a>,
@@ -283,7 +283,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let negative = self.is_negative(x, flag);
         let negated = self.sub(self.c(-0.0), value);
         let value = self.select(both(negative, odd), negated, value);
-        // A root of a negative number that is finite.
+        // A root of a finite negative number.
         let below =
             both(self.compare(OLT, x, zero), self.compare(UNE, x, self.c(f64::NEG_INFINITY)));
         let fractional = self.compare(UNE, self.unary(math::FLOOR, y), y);
@@ -296,7 +296,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.select(self.compare(OEQ, y, zero), one, value)
     }
 
-    /// Whether the sign bit is set, that of a zero too.
+    /// Whether the sign bit is set, also for zeros.
     fn is_negative(self, x: Value<'c, 'a>, flag: Type<'c>) -> Value<'c, 'a> {
         let less = irc_mlir::attr::i64(self.e.context, 2);
         let spec = self.e.spec(arith::CMPI).operands(&[self.bits(x), self.i(0)]);

@@ -1,10 +1,10 @@
-//! The ground floor of kernels: what every way to write one stands on.
+//! Building blocks shared by all lowerings of kernels.
 //!
-//! `arithmetic` writes functions of numbers on `element`s, in a `scope`; `emit` appends ops of
-//! loops, vectors and memory; `expand_math` has the polynomials of mathematical functions. What is
-//! known of a kernel from outside is its [`KernelInfo`](crate::attributes::KernelInfo). The schedules above are
-//! [`linalg_to_vector`](crate::lowering::linalg_to_vector) and
-//! [`compute_to_loops`](crate::lowering::compute_to_loops); nothing here knows of them.
+//! `arithmetic` emits functions of numbers on `element`s, in a `scope`; `emit` appends ops of
+//! loops, vectors and memory; `expand_math` has the polynomials of mathematical functions. The
+//! properties of a kernel that its callers use are its [`KernelInfo`](crate::attributes::KernelInfo). The
+//! schedules that build on this are [`linalg_to_vector`](crate::lowering::linalg_to_vector) and
+//! [`compute_to_loops`](crate::lowering::compute_to_loops).
 
 pub(crate) mod arithmetic;
 pub(crate) mod declare;

@@ -12,7 +12,7 @@ pub struct Scope<'c, 'a> {
     pub context: &'c Context,
     pub block: BlockRef<'c, 'a>,
     pub location: Location<'c>,
-    /// Whether functions of `math` that have an expansion are written as it.
+    /// Whether functions of `math` are expanded if they have an expansion.
     pub expand: bool,
 }
 
@@ -88,7 +88,7 @@ fn rebound<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
     irc_mlir::rebind(value)
 }
 
-/// A constant of an element type; what does not fit saturates.
+/// A constant of an element type; values out of range saturate.
 pub(crate) fn constant_spec<'c>(
     context: &'c Context,
     location: Location<'c>,

@@ -1,6 +1,6 @@
-//! Checks what a stage of the stage table may leave behind.
+//! Checks which dialects remain after a stage of the stage table.
 //!
-//! Reports the first op of each dialect that the stage should have lowered, and changes nothing.
+//! Reports the first op of each dialect that the stage should have lowered; does not change the module.
 use crate::pipeline::Pipeline;
 use irc_mlir::{
     OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, read, walk_collect,

@@ -1,7 +1,7 @@
-//! `gemini-check`: what can be proven of Gemini schedules.
+//! `gemini-check`: checks Gemini schedules and frontend files statically.
 //!
-//! Changes nothing; a module without either is refused. What the checks of `irc check` find of each `gemini.schedule`, and of each
-//! `gemini.frontend`, is a diagnostic at the op that it is about.
+//! Does not change the module; a module without either is rejected. The errors that `irc check` finds in each
+//! `gemini.schedule` and `gemini.frontend` are diagnostics at the ops.
 use irc_dialects::gemini;
 use irc_gemini_format::Options;
 use irc_mlir::{OperationRef, Pass, PassError, PassResult, read};

@@ -1,7 +1,7 @@
-//! `npu-verify`: whether programs of the NPU are right whatever the time their instructions take.
+//! `npu-verify`: whether programs of the NPU are correct for any timing of their instructions.
 //!
-//! Changes nothing; a module without a program is refused. What `irc_npu::verify` finds of each `npu.program` is a diagnostic at the
-//! instruction, with the instructions that it conflicts with.
+//! Does not change the module; a module without a program is rejected. The errors of `irc_npu::verify` for
+//! each `npu.program` are diagnostics at the instruction, with the instructions that it conflicts with.
 use irc_diag::{Diagnostic, Sink};
 use irc_dialects::npu::{self, Exported};
 use irc_mlir::{
@@ -54,7 +54,7 @@ impl Pass for NpuVerify {
     }
 }
 
-/// A place for every instruction: its number in the whole program.
+/// A span for every instruction: its number in the whole program.
 fn numbers(exported: &Exported<'_, '_>) -> Spans {
     let mut next = 0;
     let mut place = |_: &_| {
@@ -64,8 +64,8 @@ fn numbers(exported: &Exported<'_, '_>) -> Spans {
     Spans(exported.ops.iter().map(|ops| ops.iter().map(&mut place).collect()).collect())
 }
 
-/// Reports a diagnostic at the instruction that its first place is, and tells the others in words, then
-/// its code.
+/// Reports a diagnostic at the instruction of its first span; the message names the others, then
+/// the code.
 fn report(
     program: OperationRef<'_, '_>,
     exported: &Exported<'_, '_>,

@@ -19,8 +19,8 @@ const OLT: i64 = 4;
 const UNE: i64 = 13;
 const UNO: i64 = 14;
 
-/// The value as another type; what does not fit saturates, and NaN is 0, as [`irc_tl::Op::Cast`]
-/// says. Everything but 0 is `true`.
+/// The value as another type: values out of range saturate, and NaN becomes 0, as [`irc_tl::Op::Cast`]
+/// defines. Every nonzero value is `true`.
 pub(crate) fn cast<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: Value<'c, '_>,
@@ -71,7 +71,7 @@ fn float_to_float<'c: 'b, 'b>(
         let odd: Value = round_to_odd(scope, value);
         return from_single(scope, odd, to);
     }
-    // Between 16 and 64 bits by way of 32: the direct conversion is a call of a support library.
+    // Between 16 and 64 bits through 32: the direct conversion calls a support library.
     let wide: Value = widen(scope, value, from);
     match (from.bits == 64, to.bits) {
         _ if to.is_narrow_float() => from_single(scope, wide, to),
@@ -81,7 +81,7 @@ fn float_to_float<'c: 'b, 'b>(
     }
 }
 
-/// An `f32` rounded to a type that is narrower.
+/// An `f32` rounded to a narrower type.
 fn from_single<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: Value<'c, '_>,
@@ -90,8 +90,8 @@ fn from_single<'c: 'b, 'b>(
     if to.small.is_some() { encode(scope, value, to) } else { narrow(scope, value, to) }
 }
 
-/// An `f64` as an `f32` that a second rounding takes to the nearest narrower float: cut off, with the
-/// last bit set where it is not exact (Boldo and Melquiond, "Emulation of FMA and correctly rounded
+/// An `f64` as an `f32` that a second rounding takes to the nearest narrower float: truncated, with the
+/// last bit set if it is inexact (Boldo and Melquiond, "Emulation of FMA and correctly rounded
 /// sums: proved algorithms using rounding to odd", 2008).
 pub(super) fn round_to_odd<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
@@ -120,7 +120,7 @@ fn integer_to_float<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let name = if from.kind == Kind::Signed { arith::SITOFP } else { arith::UITOFP };
     if to.is_narrow_float() && from.bits >= 32 {
-        // An f32 would round a first time.
+        // An f32 would add a first rounding.
         let double: Value = scope.op(name, &[value], ty::parse(scope.context, "f64"));
         let odd: Value = round_to_odd(scope, double);
         return from_single(scope, odd, to);

@@ -42,7 +42,7 @@ pub(super) fn unary<'c: 'b, 'b>(
         Unary::Abs => op(math::ABSF, &[x]),
         Unary::Round => op(math::ROUNDEVEN, &[x]),
         Unary::Neg => op(arith::NEGF, &[x]),
-        // Zeros of either sign and NaN are their own sign.
+        // The sign of NaN and of zeros is the number itself.
         Unary::Sign => {
             let zero: Value = number(0.0);
             let negative: Value = compare(scope, Comparison::Lt, x, zero);
@@ -58,7 +58,7 @@ pub(super) fn unary<'c: 'b, 'b>(
             op(arith::DIVF, &[number(1.0), op(arith::ADDF, &[number(1.0), e])])
         }
         Unary::Gelu => {
-            // 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), which keeps its digits where the tanh is near -1.
+            // 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), which avoids cancellation where the tanh is near -1.
             let square = op(arith::MULF, &[x, x]);
             let cube = op(arith::MULF, &[square, x]);
             let inner = op(arith::ADDF, &[x, op(arith::MULF, &[cube, number(0.044_715)])]);
@@ -67,7 +67,7 @@ pub(super) fn unary<'c: 'b, 'b>(
             op(arith::DIVF, &[x, op(arith::ADDF, &[number(1.0), e])])
         }
         Unary::Not => unreachable!("`takes` refuses floats"),
-        // The op of `math` of its name is the function.
+        // The function is the op of `math` with its name.
         named => op(&format!("{}{}", math::PREFIX, named.name()), &[x]),
     }
 }
@@ -104,8 +104,8 @@ fn modulo<'c: 'b, 'b>(
     floored(scope, arith::ADDF, [rest, y, zero], ty)
 }
 
-/// Half of the last kept bit is added to the bits, which then lose what is below; infinities and NaN
-/// stay.
+/// Adds half of the last remaining bit to the bits, and clears those below; infinities and NaN
+/// do not change.
 fn round_tf32<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     x: Value<'c, '_>,

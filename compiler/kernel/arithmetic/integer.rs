@@ -85,7 +85,7 @@ pub(super) fn binary<'c: 'b, 'b>(
     scope.op(name, &[x, y], ty.storage)
 }
 
-/// 0 for a divisor of 0, wrapping for the one quotient that does not fit.
+/// 0 for a divisor of 0; the one quotient that overflows wraps around.
 fn divide<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     x: Value<'c, '_>,
@@ -110,7 +110,7 @@ fn divide<'c: 'b, 'b>(
     select(scope, by_zero, zero, quotient, ty)
 }
 
-/// 0 for a divisor of 0: that, and -1, leave what 1 leaves.
+/// 0 for a divisor of 0, which is replaced by 1, as is -1: the remainder is then 0.
 fn remainder<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     x: Value<'c, '_>,
@@ -143,7 +143,7 @@ fn modulo<'c: 'b, 'b>(
     floored(scope, arith::ADDI, [rest, y, zero], ty)
 }
 
-/// 0 from the width on, which negative amounts are too, as unsigned numbers.
+/// 0 for amounts of at least the width, which include negative amounts, as unsigned numbers.
 fn shift_left<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     x: Value<'c, '_>,
@@ -156,7 +156,7 @@ fn shift_left<'c: 'b, 'b>(
     select(scope, inside, shifted, whole(scope, 0, ty), ty)
 }
 
-/// Amounts below zero shift by nothing, amounts from the width on by all bits.
+/// Negative amounts shift by 0, amounts of at least the width by all bits.
 fn shift_right<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     x: Value<'c, '_>,
@@ -174,7 +174,7 @@ fn shift_right<'c: 'b, 'b>(
     scope.op(arith::SHRSI, &[x, amount], ty.storage)
 }
 
-/// By squaring, one step per bit of the exponent. A negative exponent gives 0 but for 1 and -1.
+/// By squaring, one step per bit of the exponent. For a negative exponent 0, except for bases 1 and -1.
 fn power<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     x: Value<'c, '_>,

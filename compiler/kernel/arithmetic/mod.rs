@@ -1,9 +1,8 @@
-//! Functions of numbers as scalar `arith` and `math` ops: the one place both lowerings of kernels
-//! take them from.
+//! Functions of numbers as scalar `arith` and `math` ops, shared by both lowerings of kernels.
 //!
 //! Values are of an element's storage type. Floats of 16 bits and fewer are computed in `f32` and
-//! rounded once per function, integers below 8 bits in `i8` and wrap around. Nothing here traps,
-//! whatever the operands.
+//! rounded once per function; integers below 8 bits are computed in `i8` and wrap around. No op traps,
+//! whatever its operands.
 
 mod cast;
 mod float;
@@ -69,7 +68,7 @@ pub(crate) fn compare<'c: 'b, 'b>(
     float::compare(scope, comparison, wide[0], wide[1])
 }
 
-/// To the type arithmetic is done in.
+/// Converts to the compute type.
 pub(crate) fn widen<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: Value<'c, '_>,
@@ -90,7 +89,7 @@ pub(crate) fn widen<'c: 'b, 'b>(
     }
 }
 
-/// Back from the type arithmetic was done in, with one rounding.
+/// Converts from the compute type, with one rounding.
 pub(crate) fn narrow<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: Value<'c, '_>,
@@ -110,7 +109,7 @@ pub(crate) fn narrow<'c: 'b, 'b>(
     }
 }
 
-/// An integer constant, of which the low bits count.
+/// An integer constant, truncated to the type.
 pub(crate) fn whole<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: i64,
@@ -118,16 +117,16 @@ pub(crate) fn whole<'c: 'b, 'b>(
 ) -> Value<'c, 'b> {
     let value = match ty.bits {
         64 => value,
-        // As a byte, in which the number itself stands.
+        // As a byte with the value of the number.
         bits if ty.small.is_some() && ty.kind == Kind::Unsigned => value & ((1 << bits) - 1),
-        // MLIR prints and parses `i1` constants as `true` and `false`, and wants no high bits.
+        // MLIR requires a sign-extended value; it prints and parses `i1` as `true` and `false`.
         bits => value << (64 - bits) >> (64 - bits),
     };
     let value = melior::ir::attribute::IntegerAttribute::new(ty.storage, value).into();
     scope.with(arith::CONSTANT, &[], ty.storage, &[("value", value)])
 }
 
-/// What truncating division leaves, moved to the sign of the divisor by `add`.
+/// The remainder of a truncating division, moved to the sign of the divisor by `add`.
 fn floored<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     add: &str,
@@ -154,7 +153,7 @@ fn select<'c: 'b, 'b>(
     scope.op(arith::SELECT, &[condition, yes, no], ty.storage)
 }
 
-/// `arith.cmpf` or `arith.cmpi` by the number of its predicate.
+/// `arith.cmpf` or `arith.cmpi`, with the number of its predicate.
 fn predicate<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     name: &str,

@@ -1,5 +1,5 @@
-//! Elements of a byte or less that no processor computes with, as bytes: what [`irc_tensor`] says of
-//! them, in integers.
+//! Elements of a byte or less that no processor computes with, as bytes: the conversions of [`irc_tensor`]
+//! in integer ops.
 use super::predicate;
 use crate::kernel::{
     element::{Element, Kind},
@@ -15,14 +15,14 @@ const NE: i64 = 1;
 const UGT: i64 = 8;
 const ULT: i64 = 6;
 
-/// Bits of the mantissa and bias of an `f32`, and some of its numbers.
+/// The number of mantissa bits and the bias of an `f32`, and some of its bit patterns.
 const MANTISSA: u32 = 23;
 const BIAS: i32 = 127;
 const NAN: u32 = 0x7fc0_0000;
 const INFINITY: u32 = 0x7f80_0000;
 const MAGNITUDE: u32 = 0x7fff_ffff;
 
-/// An integer of 8 bits wrapped around in a small type; others stay as they are.
+/// An 8-bit integer wrapped around to a small type; other values do not change.
 pub(crate) fn wrap<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: Value<'c, '_>,
@@ -43,7 +43,7 @@ pub(crate) fn wrap<'c: 'b, 'b>(
     scope.op(arith::SHRSI, &[raised, rest], ty.storage)
 }
 
-/// A small float as an `f32`, which holds it exactly.
+/// A small float as an `f32`, which represents it exactly.
 pub(super) fn decode<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: Value<'c, '_>,
@@ -58,8 +58,8 @@ pub(super) fn decode<'c: 'b, 'b>(
     scope.op(arith::BITCAST, &[bits], words.float)
 }
 
-/// The small float nearest to an `f32`, ties to even; what is out of range and NaN become what the
-/// type has for them.
+/// The small float nearest to an `f32`, ties to even; out-of-range values and NaN are encoded as the
+/// type defines.
 pub(super) fn encode<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: Value<'c, '_>,
@@ -74,7 +74,7 @@ pub(super) fn encode<'c: 'b, 'b>(
     scope.op(arith::TRUNCI, &[code], to.storage)
 }
 
-/// Writes ops on `i32`: the bits of an `f32`, and codes.
+/// Emits ops on `i32`: the bits of an `f32`, and codes.
 struct Words<'s, 'c, 'a> {
     scope: &'s Scope<'c, 'a>,
     ty: Type<'c>,
@@ -126,7 +126,7 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
         let size = self.with(arith::ANDI, code, u32::from(format.sign() - 1));
         let raised = self.with(arith::SHLI, size, MANTISSA - format.mantissa);
         let normal = self.with(arith::ADDI, raised, ((BIAS - format.bias) as u32) << MANTISSA);
-        // The numbers below are what a power of two lacks that has their last place as its own.
+        // Subnormals: the bits below a power of two with the same last place, minus that power.
         let power = ((BIAS + 1 - format.bias) as u32) << MANTISSA;
         let lifted = self.with(arith::ORI, raised, power);
         let small = self.sum(lifted, power | 1 << 31);
@@ -148,7 +148,7 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
         self.choose(is_nan, self.number(NAN), signed)
     }
 
-    /// The exponent is in its place already; the least number is below those that have one.
+    /// The exponent is already in place; the smallest number is below the normal numbers.
     fn decoded_power(&self, code: Value<'c, '_>) -> Value<'c, 's> {
         let power = self.with(arith::SHLI, code, MANTISSA);
         let power = self.choose(self.is(EQ, code, 0), self.number(1 << (MANTISSA - 1)), power);
@@ -166,7 +166,7 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
         let signed = match format.special {
             // NaN has no sign.
             Special::Last => self.choose(self.is(EQ, code, u32::from(format.nan())), code, signed),
-            // Without a negative zero, what rounds to zero is zero.
+            // Without a negative zero, values that round to zero are zero.
             Special::NegativeZero => self.choose(self.is(EQ, code, 0), code, signed),
             Special::Ieee | Special::None => signed,
         };
@@ -174,7 +174,7 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
         self.choose(is_nan, self.number(u32::from(format.nan())), signed)
     }
 
-    /// The code of what is not negative, as if exponents went on.
+    /// The code of a non-negative number, as if the exponent range were unbounded.
     fn encoded_size(&self, size: Value<'c, '_>, format: SmallFloat) -> Value<'c, 's> {
         let dropped = MANTISSA - format.mantissa;
         let last = self.with(arith::ANDI, self.with(arith::SHRUI, size, dropped), 1);
@@ -182,14 +182,14 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
         let kept = self.with(arith::SHRUI, self.op(arith::ADDI, size, half), dropped);
         let offset = ((BIAS - format.bias) as u32) << format.mantissa;
         let normal = self.with(arith::SUBI, kept, offset);
-        // Added to a power of two whose last place is that of the small numbers, they round to it.
+        // Adding a power of two with the last place of the subnormals rounds to it.
         let power = ((BIAS + format.least() + MANTISSA as i32) as u32) << MANTISSA;
         let small = self.with(arith::SUBI, self.sum(size, power), power);
         let is_small = self.is(ULT, size, ((BIAS + 1 - format.bias) as u32) << MANTISSA);
         self.choose(is_small, small, normal)
     }
 
-    /// The exponent, one more where there is a mantissa; NaN and infinity have the last.
+    /// The exponent, rounded up if the mantissa is not zero; the largest code for NaN and infinity.
     fn encoded_power(&self, bits: Value<'c, '_>) -> Value<'c, 's> {
         let size = self.with(arith::ANDI, bits, MAGNITUDE);
         let exponent = self.with(arith::SHRUI, size, MANTISSA);
