@@ -43,8 +43,8 @@ impl Packing {
         up(self.depth, self.lanes)
     }
 
-    /// The packed elements of a constant whose elements have `width` bytes; padding is
-    /// zero. `None` if the constant is too small.
+    /// The packed elements of a constant whose elements have `width` bytes; padding is zero. `None` if
+    /// the constant is too small.
     pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
         let count = usize::try_from(self.elements()).ok()?;
         let mut packed = vec![0; count.checked_mul(width)?];

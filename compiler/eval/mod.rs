@@ -1,7 +1,7 @@
 //! The reference evaluator: evaluates functions of the tensor level by the definition of their ops.
 //!
-//! It is the definition of a program and not optimized: every value is a whole
-//! host tensor. Fusion groups are evaluated by their bodies.
+//! It is the definition of a program and not optimized: every value is a whole host tensor. Fusion
+//! groups are evaluated by their bodies.
 use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{

@@ -10,9 +10,9 @@ use irc_mlir::{
 const REPLACED: [&str; 5] =
     ["function_type", "arg_attrs", "res_attrs", KERNEL.name(), BLOCKS.name()];
 
-/// A function to replace a kernel: with its name, location and other properties, parameters
-/// of these types, no results, and an empty block as its body. `learn` adds the properties that the
-/// lowering determines.
+/// A function to replace a kernel: with its name, location and other properties, parameters of these
+/// types, no results, and an empty block as its body. `learn` adds the properties that the lowering
+/// determines.
 pub(crate) fn on_memory<'c: 'a, 'a>(
     kernel: OperationRef<'c, 'a>,
     parameters: &[Type<'c>],

@@ -11,8 +11,8 @@
 //! that `docs/accumulation.md` describes.
 //!
 //! Requires a model that verifies; communication is rejected at each of its ops. Leaves only `tl` and
-//! `func`; each op has the location of its ark op. A module that has no `ark.model` but a
-//! program of the tensor level does not change.
+//! `func`; each op has the location of its ark op. A module that has no `ark.model` but a program of the
+//! tensor level does not change.
 use super::graph_to_tl::graph_to_tl_at;
 use crate::attributes::GRAPH;
 use irc_ark_format::model::Node;

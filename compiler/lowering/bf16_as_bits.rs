@@ -1,8 +1,8 @@
 //! Replaces the uses of `bf16` for which LLVM needs a support library on processors without it.
 //!
-//! Before: the `llvm` dialect, with masked loads, stores and gathers of vectors of `bf16`, and conversions of
-//! integers to `bf16`. After: the same on their bits as `i16`, and conversions to `f32`, rounded
-//! to the nearest `bf16`, ties to even. The results are the same on every processor.
+//! Before: the `llvm` dialect, with masked loads, stores and gathers of vectors of `bf16`, and
+//! conversions of integers to `bf16`. After: the same on their bits as `i16`, and conversions to `f32`,
+//! rounded to the nearest `bf16`, ties to even. The results are the same on every processor.
 use irc_mlir::ops::llvm;
 use irc_mlir::{
     BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,

@@ -1,10 +1,10 @@
 //! `common-ir-to-tl`: lowers the operators of Common IR to `tl`.
 //!
-//! Before: a module with one `common_ir.module` that has a graph and needs no imports.
-//! After: `func.func @main` of `tl` ops in its place, with a private function for each nested graph.
-//! Arguments and results have the names of the graph's inputs and outputs; an input with a default from an
-//! initializer is not an argument. Large constants are arguments with `tl.weight`, and their elements are in
-//! `tl.value`. A module without a `common_ir.module` does not change.
+//! Before: a module with one `common_ir.module` that has a graph and needs no imports. After:
+//! `func.func @main` of `tl` ops in its place, with a private function for each nested graph. Arguments
+//! and results have the names of the graph's inputs and outputs; an input with a default from an
+//! initializer is not an argument. Large constants are arguments with `tl.weight`, and their elements
+//! are in `tl.value`. A module without a `common_ir.module` does not change.
 //!
 //! Operators that cannot be lowered are errors at their nodes, all reported at once. External data is
 //! read from the folder that the option `external-data` names.

@@ -1,9 +1,8 @@
 //! `gemini-to-npu`: lowers a schedule to the program of each core.
 //!
-//! Before: a module with one `gemini.schedule`, and for schedules of one core the `gemini.frontend`
-//! that defines its layers. After: an `npu.program` in their place, whose instructions have
-//! the locations of their workloads. A module with a
-//! program and without a schedule does not change.
+//! Before: a module with one `gemini.schedule`, and for schedules of one core the `gemini.frontend` that
+//! defines its layers. After: an `npu.program` in their place, whose instructions have the locations of
+//! their workloads. A module with a program and without a schedule does not change.
 //!
 //! Errors of the checks of schedules, and workloads that cannot be lowered, are reported at their ops.
 use irc_dialects::{

@@ -1,10 +1,10 @@
 //! Moves each fusion group into a kernel function.
 //!
 //! Before: `tl.group` ops in functions. After: each group is a `tl.launch` of a private `func.func`
-//! `@<prefix>kernel_<n>` with the attribute `tl.kernel`, numbered in walk order.
-//! Kernels keep the group's location. Their signatures are signless, like generated code:
-//! `tl.bitcast`s at the call and inside the kernel restore the sign. Sizes that depend on symbols are
-//! symbols of the kernel, and `sizes` of the launch gives the value of each.
+//! `@<prefix>kernel_<n>` with the attribute `tl.kernel`, numbered in walk order. Kernels keep the
+//! group's location. Their signatures are signless, like generated code: `tl.bitcast`s at the call and
+//! inside the kernel restore the sign. Sizes that depend on symbols are symbols of the kernel, and
+//! `sizes` of the launch gives the value of each.
 
 mod sizes;
 

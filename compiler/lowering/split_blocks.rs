@@ -1,8 +1,8 @@
 //! Runs products and convolutions of many items, whose number depends on symbols, as static kernels.
 //!
-//! Before: a kernel of loops that is one `tl.matmul` or `tl.conv` whose sizes are known except for a number
-//! of rows, matrices or images. After: the same kernel with `tl.blocks`, which describes how to run it in
-//! blocks of items, and for each block size a kernel of known sizes, which is scheduled in
+//! Before: a kernel of loops that is one `tl.matmul` or `tl.conv` whose sizes are known except for a
+//! number of rows, matrices or images. After: the same kernel with `tl.blocks`, which describes how to
+//! run it in blocks of items, and for each block size a kernel of known sizes, which is scheduled in
 //! vectors. `compute-to-loops` writes the loops that call them.
 use crate::attributes::{BLOCKS, Blocks, KERNEL, KernelInfo, LINKAGE, is_loops};
 use irc_dialects::tl;

@@ -104,8 +104,8 @@ fn modulo<'c: 'b, 'b>(
     floored(scope, arith::ADDF, [rest, y, zero], ty)
 }
 
-/// Adds half of the last remaining bit to the bits, and clears those below; infinities and NaN
-/// do not change.
+/// Adds half of the last remaining bit to the bits, and clears those below; infinities and NaN do not
+/// change.
 fn round_tf32<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     x: Value<'c, '_>,

@@ -108,9 +108,9 @@ impl<'c: 'a, 'a> Columns<'c, 'a> {
     }
 }
 
-/// Whether a reduction computes several elements of the result at a time: if adjacent elements of an operand
-/// correspond to adjacent elements of the result, which then fill vectors. Few elements
-/// are not worth it.
+/// Whether a reduction computes several elements of the result at a time: if adjacent elements of an
+/// operand correspond to adjacent elements of the result, which then fill vectors. Few elements are not
+/// worth it.
 fn runs_in_columns(compute: &Compute) -> bool {
     const FEWEST: i64 = 8;
     let (Some(_), Some(last)) = (&compute.reduction, compute.dims.last()) else { return false };

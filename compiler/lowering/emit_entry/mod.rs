@@ -6,8 +6,8 @@
 //! point of that name, without metadata, and is itself hidden. If it takes a size instead of a
 //! pointer, the slot of `buffers` holds the size.
 //!
-//! If sizes depend on symbols, `@irc_main` takes a pointer per input,
-//! one to the extents of all inputs in a row, and the host. Its entry point is
+//! If sizes depend on symbols, `@irc_main` takes a pointer per input, one to the extents of all inputs
+//! in a row, and the host. Its entry point is
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)`, which returns 0, or 1
 //! after it has reported a failure to the host; [`host`] defines the host.
 //!

@@ -1,12 +1,12 @@
 //! Writes a graph of the tensor level as MLIR.
 //!
-//! The graph becomes `@main`, every nested graph a private function that takes its captures as arguments.
-//! Calls of equal graphs by one name are calls of one function.
-//! Each node is an op, located by the name of its origin. A constant is `tl.fill` if all elements
-//! are equal, `tl.constant` if it is small, and otherwise an argument after the graph's inputs,
-//! with the attribute `tl.weight`: its number in [`weights`]. Inputs of [`Graph::preserved`] have the
-//! attribute `tl.preserved`. Symbols that are elements of
-//! values are `tl.size` ops, and checks are `tl.check` ops; they come after the values they need.
+//! The graph becomes `@main`, every nested graph a private function that takes its captures as
+//! arguments. Calls of equal graphs by one name are calls of one function. Each node is an op, located
+//! by the name of its origin. A constant is `tl.fill` if all elements are equal, `tl.constant` if it is
+//! small, and otherwise an argument after the graph's inputs, with the attribute `tl.weight`: its number
+//! in [`weights`]. Inputs of [`Graph::preserved`] have the attribute `tl.preserved`. Symbols that are
+//! elements of values are `tl.size` ops, and checks are `tl.check` ops; they come after the values they
+//! need.
 
 mod weights;
 

@@ -7,8 +7,7 @@ use std::rc::Rc;
 /// Maximum size in bytes of constants that are ops.
 const SMALL: usize = 1024;
 
-/// The large constants of a graph and its nested graphs, each once: the table that
-/// `tl.weight` numbers.
+/// The large constants of a graph and its nested graphs, each once: the table that `tl.weight` numbers.
 pub fn weights(graph: &Graph) -> Vec<Constant> {
     Weights::of(graph).table
 }

@@ -26,8 +26,8 @@ pub trait Surroundings<'c, 'a> {
 pub struct Argument<'c, 'a> {
     /// The value.
     pub value: Value<'c, 'a>,
-    /// Whether it is invariant in the innermost loop and derived from a sum whose last bits
-    /// depend on its order.
+    /// Whether it is invariant in the innermost loop and derived from a sum whose last bits depend on
+    /// its order.
     pub near: bool,
 }
 
@@ -80,9 +80,9 @@ pub fn evaluate<'c: 'a, 'a>(
     Err(LowerError::at(stage, "expected the region to end in 'linalg.yield'"))
 }
 
-/// Whether this is an `f32` division in vectors with a loop-invariant divisor whose last bits
-/// are as uncertain as those of a product with its reciprocal. Other quotients are exact: rounding
-/// them to integers would expose the difference.
+/// Whether this is an `f32` division in vectors with a loop-invariant divisor whose last bits are as
+/// uncertain as those of a product with its reciprocal. Other quotients are exact: rounding them to
+/// integers would expose the difference.
 fn divides_by_near<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
     near: &[Value<'c, 'a>],

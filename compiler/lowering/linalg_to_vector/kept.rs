@@ -1,9 +1,9 @@
 //! Memory that a kernel keeps between calls: blocks packed from arguments alone.
 //!
-//! A kernel that `keeps` gets a `memref<Nxi8>` before its workspace. The first
-//! eight bytes are nonzero if the rest was filled by an earlier call with the same elements in the
-//! arguments `kept_arguments` of its `#tl.kernel`: if they are zero, the kernel fills it, and otherwise only
-//! reads it. The caller writes these bytes.
+//! A kernel that `keeps` gets a `memref<Nxi8>` before its workspace. The first eight bytes are nonzero
+//! if the rest was filled by an earlier call with the same elements in the arguments `kept_arguments` of
+//! its `#tl.kernel`: if they are zero, the kernel fills it, and otherwise only reads it. The caller
+//! writes these bytes.
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_executor::code::Keeps;
 use irc_mlir::{Type, Value};

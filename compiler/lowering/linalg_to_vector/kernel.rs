@@ -1,7 +1,7 @@
 //! The kernel as data: tensors, and stages that compute them over an iteration space.
 //!
-//! Every view of a tensor (transposed, broadcast, sliced, reshaped) becomes an [`Access`] to
-//! the underlying linear buffer, so that later steps only see coefficients. `view` computes the effect of
+//! Every view of a tensor (transposed, broadcast, sliced, reshaped) becomes an [`Access`] to the
+//! underlying linear buffer, so that later steps only see coefficients. `view` computes the effect of
 //! shape ops on views.
 
 mod view;

@@ -1,9 +1,9 @@
 //! Matmul: a register tile of `C` accumulated over packed panels of `B`, blocked for the caches.
 //!
-//! Loops, outermost first: batch, `jc` (columns per packed `B`), `kc` (depth per packed `B`),
-//! `ic` (rows of `A` that stay in L2), `j` (one panel), `i` (one tile), `k`. Remainders of rows and
-//! columns get tiles of their own, since every size is known. This file chooses the blocks and iterates over
-//! them; `pack` copies their operands, and `tile` computes one tile.
+//! Loops, outermost first: batch, `jc` (columns per packed `B`), `kc` (depth per packed `B`), `ic` (rows
+//! of `A` that stay in L2), `j` (one panel), `i` (one tile), `k`. Remainders of rows and columns get
+//! tiles of their own, since every size is known. This file chooses the blocks and iterates over them;
+//! `pack` copies their operands, and `tile` computes one tile.
 
 mod pack;
 mod tile;
@@ -141,7 +141,7 @@ fn place_outputs<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: 
     }
 }
 
-/// The size of at most `limit` of equal blocks, rounded up to `unit`.
+/// The size of equal blocks, at most `limit`, rounded up to `unit`.
 fn even_block(size: i64, limit: i64, unit: i64) -> i64 {
     if size <= limit {
         return size;

@@ -1,13 +1,13 @@
 //! `linalg-to-vector`: lowers kernels from linalg on tensors to `scf`, `vector` and `memref`.
 //!
 //! Before: a `func.func` of tensors of static shape, whose body is `linalg.generic`, `linalg.fill`,
-//! constants and shape ops. After: the same function on memrefs in destination-passing style, the
-//! inputs first, then the outputs, then a `memref<Nxi8>` workspace, 64-byte aligned, of
-//! `workspace_bytes` bytes. An argument or result with the attribute `tl.strides` becomes a
-//! memref with those strides. Outputs must not alias inputs, except where `tl.overwrites` allows it, and
-//! if each element is computed from the same element of the input alone. A function
-//! that `keeps` also gets `kept_bytes` of memory that is kept between calls, before the workspace.
-//! Arguments in `constants` may be read in another order, which `packed` then describes.
+//! constants and shape ops. After: the same function on memrefs in destination-passing style, the inputs
+//! first, then the outputs, then a `memref<Nxi8>` workspace, 64-byte aligned, of `workspace_bytes`
+//! bytes. An argument or result with the attribute `tl.strides` becomes a memref with those strides.
+//! Outputs must not alias inputs, except where `tl.overwrites` allows it or if each element is
+//! computed from the same element of the input alone. A function that `keeps` also gets `kept_bytes` of
+//! memory that is kept between calls, before the workspace. Arguments in `constants` may be read in
+//! another order, which `packed` then describes.
 //!
 //! A kernel of one `tl.stepped_matmul` is lowered to loops directly; kernels of the kind `loops` have been
 //! lowered by `compute-to-loops`.

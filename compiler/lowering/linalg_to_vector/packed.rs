@@ -1,9 +1,9 @@
 //! Constants that a kernel takes in packed order.
 //!
-//! If the `#tl.kernel` of a function lists `constants`, the kernel may choose the order
-//! of the elements of these arguments, which have no other readers. `packed` of the lowered function
-//! describes the packing of those it takes packed; such an argument is a `memref` of the packed
-//! elements. The caller packs them once, when it is compiled.
+//! If the `#tl.kernel` of a function lists `constants`, the kernel may choose the order of the elements
+//! of these arguments, which have no other readers. `packed` of the lowered function describes the
+//! packing of those it takes packed; such an argument is a `memref` of the packed elements. The caller
+//! packs them once, when it is compiled.
 use super::{
     codegen::Codegen,
     kernel::{Operand, Origin, TensorId},

@@ -18,8 +18,8 @@ pub struct Combiner<'c, 'a> {
     pub idempotent: bool,
 }
 
-/// Whether a tensor depends on a sum or product that the kernel reorders, so that
-/// its last bits depend on the order.
+/// Whether a tensor depends on a sum or product that the kernel reorders, so that its last bits depend
+/// on the order.
 pub fn follows_sum<'c: 'a, 'a>(kernel: &Kernel<'c, 'a>, tensor: TensorId) -> bool {
     let (mut seen, mut left) = (vec![], vec![tensor]);
     while let Some(tensor) = left.pop() {

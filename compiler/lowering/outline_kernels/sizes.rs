@@ -37,8 +37,8 @@ impl Work {
 }
 
 impl Sizes {
-    /// The sizes of a group; `None` if all are known, and if an op's result would not follow
-    /// from its renamed operands.
+    /// The sizes of a group; `None` if all are known, and if an op's result would not follow from its
+    /// renamed operands.
     pub(crate) fn of<'c: 'a, 'a>(ops: &[OperationRef<'c, 'a>]) -> Option<Self> {
         let sizes = Self::default();
         for op in ops {

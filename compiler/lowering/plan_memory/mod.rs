@@ -8,11 +8,11 @@
 //! input, per result, and one for the workspace, in this order. Intermediates and scratch share the
 //! workspace by live range; its size and the interface are in `#tl.program`.
 //!
-//! After, if sizes depend on symbols: `@irc_main` takes the inputs, their extents, and the host,
-//! from which it requests memory for values and results (see [`super::emit_entry`]). Sizes are computed at
-//! run time; values share slots by live range, each as large as the largest of its values.
-//! Slots whose sizes are known at the same time are requested together. A failed check or
-//! allocation ends the program.
+//! After, if sizes depend on symbols: `@irc_main` takes the inputs, their extents, and the host, from
+//! which it requests memory for values and results (see [`super::emit_entry`]). Sizes are computed at
+//! run time; values share slots by live range, each as large as the largest of its values. Slots whose
+//! sizes are known at the same time are requested together. A failed check or allocation ends the
+//! program.
 //!
 //! The functions of branches and loops remain functions. Their callers provide memory for results
 //! whose size they can compute; other results are returned in memory of their own.

@@ -1,8 +1,8 @@
 //! Writes loops.
 //!
-//! A carried value of fixed size is double-buffered, so that no iteration copies it. One
-//! whose size changes is in memory that each iteration returns. Sequences are written in place if
-//! their length is known before the loop, and otherwise in memory that grows.
+//! A carried value of fixed size is double-buffered, so that no iteration copies it. One whose size
+//! changes is in memory that each iteration returns. Sequences are written in place if their length is
+//! known before the loop, and otherwise in memory that grows.
 use super::control::Call;
 use super::emit::{Memory, Predicate, arguments_of, results_of};
 use super::function::{Writer, define, whole};
@@ -13,7 +13,7 @@ use crate::lowering::emit_entry::host;
 use irc_mlir::ops::{arith, memref, scf};
 use irc_mlir::{Type, Value, ValueLike};
 
-/// The offset in bytes of the flag that says whether to continue, from the iteration number.
+/// The offset in bytes of the flag to continue, from the iteration number.
 const FLAG: i64 = 64;
 
 /// The state of one result of a loop between iterations.

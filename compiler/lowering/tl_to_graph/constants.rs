@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 /// The constants of a program, and their numbers in its arguments.
 ///
-/// Graphs number constants in the order in which they meet them. Constants that are due are
-/// written in the order of their numbers, so that the numbers do not change.
+/// Graphs number constants in the order in which they meet them. Constants that are due are written in
+/// the order of their numbers, so that the numbers do not change.
 pub(super) struct Constants {
     /// By number.
     known: BTreeMap<usize, Constant>,

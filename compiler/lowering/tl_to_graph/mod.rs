@@ -1,10 +1,10 @@
 //! Reads a program of the tensor level in MLIR as a graph: the inverse of [`super::graph_to_tl`].
 //!
 //! The module contains only functions. `@main`, or the only one that is not private, becomes the graph.
-//! Those that `tl.if`, `tl.loop` and `tl.call` name become nested graphs, and calls of one
-//! function share one. Inputs and outputs are named by `tl.name`, or by their position (`arg0`,
-//! `result0`) if they have none. Arguments with `tl.weight` or `tl.value` are constants; inputs with
-//! `tl.preserved` are those of [`Graph::preserved`].
+//! Those that `tl.if`, `tl.loop` and `tl.call` name become nested graphs, and calls of one function
+//! share one. Inputs and outputs are named by `tl.name`, or by their position (`arg0`, `result0`) if
+//! they have none. Arguments with `tl.weight` or `tl.value` are constants; inputs with `tl.preserved`
+//! are those of [`Graph::preserved`].
 //!
 //! A symbol is the extent of the first argument, or result of `tl.if`, `tl.loop` or `tl.call`, that has
 //! it as a dimension in `#tl.dims`, or the result of a `tl.size`. A node's origin is the name in its

@@ -28,8 +28,8 @@ pub fn lower<'c: 'a, 'a>(
     Ok(multiply(emitter, [(lhs, &lhs_dims), (rhs, &rhs_dims)], shape, element))
 }
 
-/// The sum of products over the loops of the result and one more; each operand comes with
-/// the loop of each of its dimensions.
+/// The sum of products over the loops of the result and one more; each operand comes with the loop of
+/// each of its dimensions.
 pub fn multiply<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     [(lhs, lhs_dims), (rhs, rhs_dims)]: [(&Lowered<'c, 'a>, &[usize]); 2],

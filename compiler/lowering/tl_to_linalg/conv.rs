@@ -1,8 +1,8 @@
 //! `tl.conv` as a matrix product of the filters and the windows.
 //!
-//! Three stages: the operand with its padding, if any; a matrix whose columns
-//! hold the elements under the filters at one position (im2col), which for filters of one element is
-//! the operand itself; and a matmul per image and group.
+//! Three stages: the operand with its padding, if any; a matrix whose columns hold the elements under
+//! the filters at one position (im2col), which for filters of one element is the operand itself; and a
+//! matmul per image and group.
 use super::{
     Held, Lowered, contraction,
     generic::{Access, Emitter, Loops, Sums},
