@@ -82,8 +82,8 @@ impl<'c> Element<'c> {
         self.kind == Kind::Float && self.bits <= 16
     }
 
-    /// The integer that a constant of this type holds: without its fraction, within the type's range,
-    /// 0 for NaN, and 1 for every `true`.
+    /// The value of an integer constant of this type: truncated, saturated to the type's range, 0 for
+    /// NaN, and 1 for every nonzero `bool`.
     pub fn saturate(&self, value: f64) -> i128 {
         let value = if self.bits == 1 { f64::from(value != 0.0) } else { value };
         let magnitude = if self.kind == Kind::Signed { self.bits - 1 } else { self.bits };
@@ -91,7 +91,7 @@ impl<'c> Element<'c> {
         (value as i128).clamp(low, (1i128 << magnitude) - 1)
     }
 
-    /// The type arithmetic is done in. Sums of powers of two are too far apart for an `f32`.
+    /// The compute type. Sums of powers of two are too far apart for an `f32`.
     pub fn compute(&self, context: &'c Context) -> Self {
         match self.small {
             Some(DType::F8E8M0) => {
@@ -111,7 +111,7 @@ impl<'c> Element<'c> {
     }
 }
 
-/// A tensor type with its element made signless; sizes that depend on symbols stay.
+/// A tensor type with a signless element type; symbolic sizes do not change.
 pub fn signless_tensor<'c>(context: &'c Context, tensor: Type<'c>) -> Option<Type<'c>> {
     let mut ty = tl::type_of(tensor).ok()?;
     ty.dtype = match ty.dtype {

@@ -182,7 +182,7 @@ impl<'s, 'c, 'a> Words<'s, 'c, 'a> {
         let kept = self.with(arith::SHRUI, self.op(arith::ADDI, size, half), dropped);
         let offset = ((BIAS - format.bias) as u32) << format.mantissa;
         let normal = self.with(arith::SUBI, kept, offset);
-        // Adding a power of two with the last place of the subnormals rounds to it.
+        // Adding a power of two with the last place of the subnormals rounds to that place.
         let power = ((BIAS + format.least() + MANTISSA as i32) as u32) << MANTISSA;
         let small = self.with(arith::SUBI, self.sum(size, power), power);
         let is_small = self.is(ULT, size, ((BIAS + 1 - format.bias) as u32) << MANTISSA);

@@ -140,7 +140,7 @@ fn symbols(func: OperationRef<'_, '_>, count: &Dim) -> Result<Vec<Arc<str>>, Str
     Ok(symbols.into_iter().collect())
 }
 
-/// The type of this number of bytes; 1 stands for any number.
+/// The type of memory of this size in bytes; 1 stands for any size.
 fn memory(context: &Context, bytes: i64) -> Type<'_> {
     MemRefType::new(stored(context, DType::U8), &[bytes], None, None).into()
 }

@@ -10,7 +10,7 @@
 //! void fail(void *host, int64_t check, int64_t left, int64_t right);
 //! ```
 //!
-//! `check` numbers the messages of the interface. The first failure counts.
+//! `check` numbers the messages of the interface. Only the first failure counts.
 use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, Operation, OperationLike, OperationRef, PassError, PassResult,

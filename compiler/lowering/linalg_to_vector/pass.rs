@@ -478,7 +478,7 @@ fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
     }
 }
 
-/// The number of ops per element; a math function counts as many.
+/// The number of ops per element; a math function counts as several.
 pub fn cost(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
     pass.stages
         .iter()

@@ -1,8 +1,8 @@
 //! Passes the sizes of a kernel of loops as arguments, independent of the symbols of its callers.
 //!
 //! `tensor<?x8xf32, #tl.dims<"floordiv(N, 2)", "8">>` is `tensor<?x8xf32, #tl.dims<"d0", "8">>` in the
-//! kernel, and the launch gives `d0` as `floordiv(N, 2)`. Kernels that differ only in sizes are
-//! then equal, and compute no sizes.
+//! kernel, and the launch passes `floordiv(N, 2)` as `d0`. Kernels that differ only in sizes are then
+//! equal, and compute no sizes.
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike,

@@ -122,7 +122,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.set_own(value, block);
     }
 
-    /// Defines symbols that are whole extents of a result's type by the callee's extents.
+    /// Defines the symbols that are whole extents of a result's type as the callee's extents.
     pub(super) fn define_from(
         &mut self,
         value: Id,

@@ -154,7 +154,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
         ValueId(self.graph.types.len() - 1)
     }
 
-    /// Defines symbols that are not known yet by the extents of a value.
+    /// Defines the symbols that are extents of a value and not known yet.
     fn define_extents(&mut self, value: ValueId) {
         for (axis, dim) in self.graph.types[value.0].dims.clone().iter().enumerate() {
             let Some(name) = plain_symbol(dim) else { continue };

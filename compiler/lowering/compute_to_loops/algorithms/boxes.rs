@@ -30,8 +30,8 @@ type Operand<'n, 'c, 'a> = (&'n Type, Buffer<'c, 'a>);
 /// Operands and results as defined by [`irc_tl::Algorithm::NonMaxSuppression`].
 ///
 /// The sorted candidates of a batch element and class are stored in the result itself, after the rows found
-/// so far, in its last column. Selected candidates move to the front of them. For every class, the rows left
-/// there are at least as many as the boxes.
+/// so far, in its last column. Selected candidates move to the front of them. For every class, at least as
+/// many rows remain there as there are boxes.
 pub(super) struct Boxes<'n, 'c, 'a> {
     by_center: bool,
     boxes: Operand<'n, 'c, 'a>,
