@@ -3,18 +3,18 @@ use super::{CodegenError, Output, Target, c, cranelift, llvm};
 use irc_mlir::Module;
 use std::fmt;
 
-/// A code generator: what takes the `llvm` dialect to machine code or to source. Each folder or file of one
-/// has its row as the constant `ROW`.
+/// A code generator, which compiles the `llvm` dialect to machine code or to source. Each has its row as
+/// the constant `ROW` of its folder or file.
 pub struct Row {
-    /// Its name, as the command line has it.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it writes. Of a model that is compiled to another form, the first of them is made.
+    /// Its outputs. The first is the default.
     pub outputs: &'static [Output],
-    /// Bytes of the widest vector register that code for a target should use.
+    /// Width in bytes of the widest vector register that code for a target should use.
     pub vector_bytes: fn(&Target) -> u32,
     /// The features of [`irc_runtime::processor::FEATURES`] that code for a target may use.
     pub features: fn(&Target) -> Vec<&'static str>,
-    /// Whether it has code for a target; an error says what the processor lacks.
+    /// Checks that it can generate code for a target; the error names what the processor lacks.
     pub expect: fn(&Target) -> Result<(), CodegenError>,
     /// Compiles a module in the `llvm` dialect to one of its outputs.
     pub compile: fn(&Module<'_>, &Target, Output) -> Result<Vec<u8>, CodegenError>,
@@ -25,22 +25,22 @@ pub struct Row {
 pub struct Backend(&'static Row);
 
 impl Backend {
-    /// LLVM: the fast code.
+    /// LLVM: optimised code.
     pub const LLVM: Self = Self(&llvm::ROW);
-    /// The quick tier, Cranelift: the same lowered code, compiled sooner.
+    /// The quick tier, Cranelift: fast compilation, slower code.
     pub const QUICK: Self = Self(&cranelift::ROW);
-    /// The same lowered code as C source, for a C compiler.
+    /// C source, for a C compiler.
     pub const C: Self = Self(&c::ROW);
 
-    /// All of them; the first is the default.
+    /// All code generators; the first is the default.
     pub const ALL: [Self; 3] = [Self::LLVM, Self::QUICK, Self::C];
 
-    /// The one of a name.
+    /// The code generator of a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.name == name)
     }
 
-    /// Those that write an output.
+    /// The code generators that write an output.
     pub fn writing(output: Output) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |backend| backend.writes(output))
     }

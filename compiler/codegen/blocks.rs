@@ -1,12 +1,12 @@
 //! The order in which blocks are translated.
 use irc_mlir::{BlockLike, BlockRef, OperationLike};
 
-/// The blocks that are reached, each after all that dominate it.
+/// The reachable blocks, each after all that dominate it.
 pub fn reverse_postorder<'c: 'a, 'a>(entry: BlockRef<'c, 'a>) -> Vec<BlockRef<'c, 'a>> {
     let mut seen = std::collections::HashSet::from([entry.to_raw().ptr as usize]);
     let (mut stack, mut order) = (vec![(entry, 0)], Vec::new());
     while let Some((block, next)) = stack.pop() {
-        // Asked beforehand: an index too large makes melior print the op, and MLIR verify it.
+        // Checked first: if the index is out of range, melior prints the op, and MLIR verifies it.
         let end = block.terminator().filter(|end| next < end.successor_count());
         let Some(successor) = end.and_then(|end| end.successor(next).ok()) else {
             order.push(block);

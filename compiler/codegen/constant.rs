@@ -1,4 +1,4 @@
-//! What `llvm.mlir.constant` and its like hold.
+//! The values of `llvm.mlir.constant` and similar ops.
 use super::layout::Element;
 use irc_mlir::{
     OperationRef,
@@ -8,14 +8,14 @@ use irc_mlir::{
 
 /// A constant.
 pub enum Constant {
-    /// All bits are zero; what is undefined is so too.
+    /// All bits are zero; also used for undefined values.
     Zero,
-    /// Numbers, in bytes.
+    /// Numbers, as bytes.
     Data(Data),
 }
 
 impl Constant {
-    /// The constant that an op makes.
+    /// The constant that an op defines.
     pub fn of(op: OperationRef<'_, '_>) -> Option<Self> {
         if read::op_name(&op) != ops::llvm::MLIR_CONSTANT {
             return Some(Constant::Zero);
@@ -23,7 +23,7 @@ impl Constant {
         Some(Constant::Data(llvm::data(read::attribute(&op, "value")?)?))
     }
 
-    /// The integer that it is in every lane.
+    /// The integer in every lane.
     pub fn integer(&self) -> Option<u64> {
         match self {
             Constant::Zero => Some(0),

@@ -1,15 +1,15 @@
-//! Objects that hold data alone.
+//! Objects that contain only data.
 use super::CodegenError;
 use object::{
     Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope,
     write::{Object, StandardSection, Symbol, SymbolSection},
 };
 
-/// An object whose one symbol is constant bytes, aligned to `alignment`; other objects of the library
-/// see it, and nobody else.
+/// An object whose one symbol is constant bytes, aligned to `alignment`, and visible only to other objects
+/// of the library.
 ///
 /// # Errors
-/// What the writer of objects cannot write.
+/// If the object cannot be written.
 pub fn data_object(name: &str, bytes: &[u8], alignment: u64) -> Result<Vec<u8>, CodegenError> {
     let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
     let section = object.section_id(StandardSection::ReadOnlyData);

@@ -1,5 +1,4 @@
-//! Ops of the `llvm` dialect as every code generator here reads them: what each does, with what its
-//! attributes say.
+//! Ops of the `llvm` dialect as instructions with their attributes, shared by all code generators.
 use super::{
     constant::{Constant, bits},
     intrinsic::called,
@@ -12,19 +11,20 @@ use irc_mlir::{
 };
 use std::ops::Range;
 
-/// What an op does. Names are those of the dialect, without its prefix.
+/// An instruction. Names are those of the dialect, without its prefix.
 pub enum Inst<'n> {
     /// A constant.
     Constant(Constant),
     /// A branch to the only successor with all operands.
     Branch,
-    /// A branch to the first successor with so many operands behind the condition, or to the second.
+    /// A branch to the first successor, with the `yes` operands that follow the condition, or to the
+    /// second.
     CondBranch { yes: usize, no: usize },
     /// A branch by an integer.
     Switch(Switch),
     /// The end of a function.
     Return,
-    /// What nothing gets to.
+    /// The end of an unreachable block.
     Unreachable,
     /// A call of a function by name, or by the address that is the first operand.
     Call(Option<String>),
@@ -36,23 +36,23 @@ pub enum Inst<'n> {
     Store,
     /// An address inside an object.
     ElementPointer(ElementPointer),
-    /// Memory of the stack for elements of a type, at an alignment.
+    /// Stack memory for elements of a type, at an alignment.
     Alloca(Type, u64),
-    /// An atomic change of an integer.
+    /// An atomic read-modify-write of an integer.
     Atomic(Atomic),
     /// One lane of a vector.
     ExtractElement,
-    /// A vector with another lane.
+    /// A vector with one lane replaced.
     InsertElement,
-    /// Lanes of two vectors side by side.
+    /// Lanes of two concatenated vectors.
     Shuffle(Vec<Option<u32>>),
-    /// The lanes of a vector from one on.
+    /// Consecutive lanes of a vector, from this one on.
     ExtractVector(u32),
-    /// A vector with other lanes from one on.
+    /// A vector with consecutive lanes replaced, from this one on.
     InsertVector(u32),
     /// A field of an aggregate.
     ExtractValue(Vec<i64>),
-    /// An aggregate with another field.
+    /// An aggregate with one field replaced.
     InsertValue(Vec<i64>),
     /// A conversion.
     Cast(&'n str),
@@ -64,7 +64,7 @@ pub enum Inst<'n> {
     Divide(&'n str),
     /// `fadd`, `fsub`, `fmul` or `fdiv`.
     Floats(&'n str),
-    /// A float with the other sign.
+    /// The negation of a float.
     Negate,
     /// A comparison of integers or pointers.
     CompareIntegers(IntPredicate),
@@ -72,31 +72,31 @@ pub enum Inst<'n> {
     CompareFloats(FloatPredicate),
     /// One of two values.
     Select,
-    /// What tells the optimiser something, or the processor.
+    /// A hint to the optimiser or the processor.
     Hint,
     /// The state of the stack.
     StackSave,
-    /// The first operand, which is likely the second.
+    /// The first operand, which is expected to equal the second.
     Expect,
     /// The function of the C library of that name, for doubles.
     Library(&'n str),
-    /// A reduction of a vector to a scalar, whose terms may be joined in any order where it says so.
+    /// A reduction of a vector to a scalar; `any_order` allows reassociation.
     Reduce { kind: &'n str, any_order: bool },
-    /// `sadd`, `smul`, ... with a flag.
+    /// `sadd`, `smul`, ... with an overflow flag.
     Overflowing(&'n str),
-    /// `memcpy`, `memmove` or `memset`, of a length that is known or the third operand.
+    /// `memcpy`, `memmove` or `memset`, of a constant length or of the third operand.
     CopyMemory(&'n str, Option<i64>),
-    /// A load of some lanes.
+    /// A masked load.
     MaskedLoad,
-    /// A store of some lanes.
+    /// A masked store.
     MaskedStore,
-    /// A product and a sum, rounded once.
+    /// A fused multiply-add.
     Fma,
     /// A float with the sign of another.
     CopySign,
-    /// A float without its sign.
+    /// The absolute value of a float.
     Magnitude,
-    /// `sqrt`, or a float without its fraction.
+    /// `sqrt`, or a rounding to an integer.
     Rounding(&'n str),
     /// `maximum`, `minnum`, ... of floats.
     FloatExtreme(&'n str),
@@ -106,22 +106,22 @@ pub enum Inst<'n> {
     Bits(&'n str),
     /// `fshl` or `fshr`.
     Funnel(&'n str),
-    /// `sadd`, `uadd`, `ssub` or `usub` that stays in range.
+    /// `sadd`, `uadd`, `ssub` or `usub`, saturated.
     Saturating(&'n str),
-    /// The integer nearest to a float, of a sign or without.
+    /// The integer nearest to a float, saturated.
     SaturatingCast { signed: bool },
-    /// Whether floats are of any of the classes of a mask, in LLVM's order of them.
+    /// Whether floats belong to any of the classes of a mask, whose bits are in LLVM's order.
     FloatClass(i64),
 }
 
-/// Why an op is no instruction: it is unknown, or only this of it.
+/// Why an op is not an instruction: it is unknown, or this part of it is unsupported.
 pub type Unknown = Option<String>;
 
 impl<'n> Inst<'n> {
     /// Reads an op by its name.
     ///
     /// # Errors
-    /// What is unknown.
+    /// If the op or part of it is unknown.
     pub fn of(op: &OperationRef<'_, '_>, name: &'n str) -> Result<Self, Unknown> {
         let name = name.strip_prefix(ops::llvm::PREFIX).ok_or(None)?;
         if let Some(name) = name.strip_prefix("intr.") {
@@ -179,7 +179,7 @@ impl<'n> Inst<'n> {
         })
     }
 
-    /// Reads an intrinsic.
+    /// Translates an intrinsic.
     fn intrinsic(op: &OperationRef<'_, '_>, name: &'n str) -> Result<Self, Unknown> {
         if let Some(kind) = name.strip_prefix("vector.reduce.") {
             return reduction(op, kind);
@@ -199,7 +199,7 @@ impl<'n> Inst<'n> {
             | "dbg.label" => Inst::Hint,
             "stacksave" => Inst::StackSave,
             "expect" => Inst::Expect,
-            // LLVM calls the C library for these.
+            // LLVM calls the C library for these functions.
             "acos" | "asin" | "atan" | "atan2" | "cos" | "cosh" | "exp" | "exp10" | "exp2"
             | "log" | "log10" | "log2" | "pow" | "sin" | "sinh" | "tan" | "tanh" => {
                 Inst::Library(name)
@@ -256,13 +256,13 @@ fn element_type(op: &OperationRef<'_, '_>) -> Result<Type, Unknown> {
     llvm::type_attribute(op, "elem_type").ok_or_else(|| unknown("this element type"))
 }
 
-/// The first lane that a part of a vector is.
+/// The first lane of a part of a vector.
 fn lane(op: &OperationRef<'_, '_>) -> Result<u32, Unknown> {
     let lane = read::integer(op, "pos").and_then(|lane| u32::try_from(lane).ok());
     lane.ok_or_else(|| unknown("this position"))
 }
 
-/// What an attribute's number stands for.
+/// The value that an attribute encodes as a number.
 fn one_of<T: Copy>(
     op: &OperationRef<'_, '_>,
     name: &str,
@@ -285,9 +285,9 @@ fn unknown(what: &str) -> Unknown {
 
 /// The successors of a switch.
 pub struct Switch {
-    /// The operands that the first successor takes: that of all other numbers.
+    /// The operands of the first successor, the default.
     pub default: Range<usize>,
-    /// The operands that the successor of each number takes.
+    /// The operands of the successor of each case.
     pub cases: Vec<Range<usize>>,
     numbers: Data,
 }
@@ -310,7 +310,7 @@ impl Switch {
         Ok(Self { cases: cases.collect(), default, numbers })
     }
 
-    /// The number of a case, of so many bytes.
+    /// The number of a case, of `bytes` bytes.
     pub fn number(&self, case: usize, bytes: usize) -> Option<u128> {
         Some(bits(match &self.numbers {
             Data::Splat(number) => number.as_slice(),
@@ -319,24 +319,24 @@ impl Switch {
     }
 }
 
-/// What stands for an index that is a value, among those that are constants.
+/// The marker, among constant indices, of an index that is a value.
 const DYNAMIC: i64 = i32::MIN as i64;
 
-/// How an address is computed from another.
+/// The computation of an address from another.
 pub struct ElementPointer {
-    /// Bytes that are known.
+    /// The constant offset in bytes.
     pub offset: i64,
-    /// For each operand behind the address the bytes that it counts.
+    /// The stride in bytes of each operand after the address.
     pub strides: Vec<u64>,
-    /// Whether it stays in the object.
+    /// Whether the address is known to stay in the object.
     pub inbounds: bool,
 }
 
 impl ElementPointer {
-    /// Reads the op that computes one.
+    /// Reads an op that computes an address.
     ///
     /// # Errors
-    /// What is unknown.
+    /// If part of the op is unknown.
     pub fn of(op: &OperationRef<'_, '_>) -> Result<Self, Unknown> {
         let indices = llvm::numbers(op, "rawConstantIndices").ok_or(None)?;
         let flags = read::attribute(op, "noWrapFlags");
@@ -395,14 +395,14 @@ pub enum IntPredicate {
 }
 
 impl IntPredicate {
-    /// By their numbers.
+    /// By their attribute values.
     const ALL: [Self; 10] = {
         use IntPredicate::*;
         [Eq, Ne, Slt, Sle, Sgt, Sge, Ult, Ule, Ugt, Uge]
     };
 }
 
-/// A relation of floats: those that begin with `O` do not hold of NaN, those with `U` do.
+/// A relation of floats: `O` relations are false for NaN, `U` relations true.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FloatPredicate {
@@ -425,14 +425,14 @@ pub enum FloatPredicate {
 }
 
 impl FloatPredicate {
-    /// By their numbers.
+    /// By their attribute values.
     const ALL: [Self; 16] = {
         use FloatPredicate::*;
         [False, Oeq, Ogt, Oge, Olt, Ole, One, Ord, Ueq, Ugt, Uge, Ult, Ule, Une, Uno, True]
     };
 }
 
-/// What an atomic change does with the integer in memory and its operand.
+/// How an atomic op combines the integer in memory with its operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Atomic {
@@ -450,7 +450,7 @@ pub enum Atomic {
 }
 
 impl Atomic {
-    /// By their numbers.
+    /// By their attribute values.
     const ALL: [Self; 11] = {
         use Atomic::*;
         [Exchange, Add, Sub, And, Nand, Or, Xor, Smax, Smin, Umax, Umin]

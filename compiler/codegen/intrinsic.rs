@@ -1,10 +1,10 @@
-//! Intrinsics of LLVM that the `llvm` dialect has no op for.
+//! LLVM intrinsics without an op in the `llvm` dialect.
 use irc_mlir::{OperationLike, read};
 
-/// Which of those that are translated an op calls, without the types in its name.
+/// The supported intrinsic that an op calls, without the types in its name.
 ///
 /// # Errors
-/// The name of another one.
+/// The name of an unsupported intrinsic.
 pub fn called<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> Result<&'static str, String> {
     let name = read::string(op, "intrin").unwrap_or_default();
     let known = ["fptosi.sat", "fptoui.sat"]

@@ -1,8 +1,8 @@
-//! Keeps a fatal LLVM error from taking the process down.
+//! Prevents fatal LLVM errors from ending the process.
 //!
-//! LLVM reports what it cannot select by calling a handler and aborting when that returns. Here
-//! code generation runs on a thread of its own; the handler hands the message to whoever waits and
-//! parks the thread for good. The thread and its LLVM context leak: a rare price for a diagnostic.
+//! If LLVM cannot select an instruction, it calls a handler and aborts when the handler returns. Here code
+//! generation runs on a thread of its own; the handler sends the message to the waiting thread and parks
+//! its own forever. The thread and its LLVM context leak, which is rare and acceptable for a diagnostic.
 use super::CodegenError;
 use std::{
     cell::RefCell,
@@ -21,7 +21,7 @@ thread_local! {
 
 const STACK_BYTES: usize = 64 << 20;
 
-/// Runs `work` on its own thread and returns what it gives, or the fatal error it met.
+/// Runs `work` on its own thread. Returns its result, or the fatal error.
 ///
 /// # Errors
 /// LLVM's fatal message, or that of a panic.
@@ -46,7 +46,7 @@ pub fn isolated<T: Send + 'static>(
     });
     let spawned =
         spawned.map_err(|error| CodegenError::new(format!("cannot start a thread: {error}")))?;
-    // Ends with an error exactly when the worker has finished without a fatal message.
+    // Fails exactly if the worker has finished without a fatal message.
     if let Ok(message) = crash.recv() {
         return Err(CodegenError::new(format!("LLVM gave up: {message}")));
     }
@@ -67,5 +67,5 @@ extern "C" fn park(reason: *const c_char) {
             thread::park();
         }
     }
-    // Not one of ours: let LLVM abort.
+    // Not a worker thread: let LLVM abort.
 }

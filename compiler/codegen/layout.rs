@@ -1,8 +1,8 @@
-//! Types of the `llvm` dialect as every code generator here reads them: scalars and vectors, and where
-//! the parts of a value lie in memory on x86-64.
+//! Types of the `llvm` dialect, shared by all code generators: scalars and vectors, and the offsets of the
+//! parts of a value in memory on x86-64.
 use irc_mlir::llvm::Type;
 
-/// What a scalar, or a lane of a vector, is.
+/// The type of a scalar, or of a lane of a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// An integer of 1, 8, 16, 32, 64 or 128 bits.
@@ -20,7 +20,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Bits of a lane in a register: masks are made of lanes of 32 bits.
+    /// Width of a lane in a register in bits: masks have lanes of 32 bits.
     pub fn lane_bits(self) -> u32 {
         match self {
             Element::Int(1) | Element::Float => 32,
@@ -30,7 +30,7 @@ impl Element {
         }
     }
 
-    /// Bytes in memory.
+    /// Size in memory in bytes.
     pub fn bytes(self) -> u32 {
         if self == Element::Int(1) { 1 } else { self.lane_bits() / 8 }
     }
@@ -40,7 +40,7 @@ impl Element {
         matches!(self, Element::Half | Element::Bfloat | Element::Float | Element::Double)
     }
 
-    /// Whether values are computed on after conversion to `f32`.
+    /// Whether values are converted to `f32` for computations.
     pub fn is_small_float(self) -> bool {
         matches!(self, Element::Half | Element::Bfloat)
     }
@@ -49,9 +49,9 @@ impl Element {
 /// A scalar or a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// What it consists of.
+    /// The type of the scalar or of its lanes.
     pub element: Element,
-    /// How many lanes a vector has; `None` for a scalar.
+    /// The number of lanes of a vector; `None` for a scalar.
     pub lanes: Option<u32>,
 }
 
@@ -61,12 +61,12 @@ impl Shape {
         Shape { element, lanes: None }
     }
 
-    /// The same number of lanes of another element.
+    /// The same number of lanes with another element type.
     pub fn of(self, element: Element) -> Self {
         Shape { element, ..self }
     }
 
-    /// The shape of a type; `None` for arrays, structs and integers of odd widths.
+    /// The shape of a type; `None` for arrays, structs and integers of other widths.
     pub fn of_type(ty: &Type) -> Option<Self> {
         if let Type::Vector(element, lanes) = ty {
             let Shape { element, lanes: None } = Self::of_type(element)? else { return None };
@@ -86,7 +86,7 @@ impl Shape {
     }
 }
 
-/// The leaves of a type with their offsets in memory; `None` where there is no such value.
+/// The leaves of a type with their offsets in memory; `None` if the type is unsupported.
 pub fn leaves(ty: &Type) -> Option<Vec<(Shape, u64)>> {
     let mut found = Vec::new();
     collect(ty, 0, &mut found)?;
@@ -126,7 +126,7 @@ pub fn size(ty: &Type) -> Option<u64> {
     Some(bytes.next_multiple_of(align(ty)?))
 }
 
-/// Bytes that a vector's lanes take in memory; lanes of one bit are packed.
+/// Size of a vector's lanes in memory in bytes; lanes of one bit are packed.
 pub fn vector_bytes(shape: Shape) -> u64 {
     let lanes = u64::from(shape.lanes.unwrap_or(1));
     match shape.element {
@@ -135,7 +135,7 @@ pub fn vector_bytes(shape: Shape) -> u64 {
     }
 }
 
-/// The alignment that a type has by itself.
+/// The natural alignment of a type.
 pub fn align(ty: &Type) -> Option<u64> {
     match ty {
         Type::Void => Some(1),
@@ -149,7 +149,7 @@ pub fn align(ty: &Type) -> Option<u64> {
     }
 }
 
-/// Where a field of a struct lies.
+/// The offset of a field of a struct.
 pub fn field_offset(ty: &Type, index: usize) -> Option<u64> {
     let Type::Struct { fields, packed } = ty else { return None };
     let mut offset = 0_u64;

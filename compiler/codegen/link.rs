@@ -7,19 +7,19 @@ use object::{
 };
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
-/// How the names begin of what models and plans export; everything else stays local.
+/// Prefixes of the symbols that models and plans export; all others are local.
 const EXPORTS: [&str; 3] = ["irc_run", "irc_metadata", "irc_task_"];
 
 const SHARED: [&str; 6] = ["-shared", "-z", "noexecstack", "-z", "now", "--build-id=none"];
 
 const LINKERS: [&str; 5] = ["ld.lld-22", "ld.lld", "ld.gold", "ld.bfd", "ld"];
 
-/// Links objects, given as name and bytes, to a shared library's bytes, which exports what models and
-/// plans do. The metadata of models then require the features that the code uses. `aliases` gives
-/// symbols further names.
+/// Links objects, given by name and bytes, to a shared library that exports the symbols of models and
+/// plans. The metadata of models then require the features that the code uses. `aliases` adds further names
+/// for symbols. Returns the library's bytes.
 ///
 /// # Errors
-/// No linker on the machine, its message, or no room for its files.
+/// No linker on the machine, the linker's message, or no space for its files.
 pub fn link_library<'a>(
     objects: impl IntoIterator<Item = (String, &'a [u8])>,
     aliases: &[(String, String)],
@@ -31,23 +31,23 @@ pub fn link_library<'a>(
     link(objects, flags, Some(&exports))
 }
 
-/// Links one object to a shared library's bytes, which exports all that is not hidden.
+/// Links one object to a shared library that exports all symbols that are not hidden. Returns its bytes.
 ///
 /// # Errors
-/// As [`link_library`].
+/// See [`link_library`].
 pub fn link_shared(object: &[u8]) -> Result<Vec<u8>, CodegenError> {
     let flags = SHARED.map(str::to_owned).to_vec();
     link([("object".to_owned(), object)], flags, None)
 }
 
-/// Joins objects, given as name and bytes, to one.
+/// Joins objects, given by name and bytes, to one.
 ///
 /// # Errors
-/// As [`link_library`].
+/// See [`link_library`].
 pub fn join_objects<'a>(
     objects: impl IntoIterator<Item = (String, &'a [u8])>,
 ) -> Result<Vec<u8>, CodegenError> {
-    // Without the names of constants that code generators make up.
+    // Without the names of constants that code generators create.
     link(objects, vec!["-r".to_owned(), "--discard-locals".to_owned()], None)
 }
 
@@ -73,7 +73,7 @@ fn link<'a>(
     let linked = folder.path("linked");
     arguments.extend(["-o".to_owned(), linked.display().to_string()]);
     if let Err(error) = run_linker(&arguments) {
-        // What a linker says when the disk is full differs: a file as large as the output tells.
+        // Linkers report a full disk in different ways, so the space for the output is checked first.
         folder.expect_room(bytes)?;
         return Err(error);
     }
@@ -83,7 +83,8 @@ fn link<'a>(
     Ok(file)
 }
 
-/// A folder for files of a link, removed with it. Where there is no room, that is the machine's fault.
+/// A folder for the files of a link, removed when dropped. If there is no space, that is an error of the
+/// machine.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -100,14 +101,14 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Writes a file; its path, for the linker.
+    /// Writes a file. Returns its path, for the linker.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<String, CodegenError> {
         let path = self.path(name);
         fs::write(&path, bytes).map_err(|error| self.failed("write to", &error))?;
         Ok(path.display().to_string())
     }
 
-    /// Fails if so many bytes more do not fit.
+    /// Errors: if the disk has no space for so many more bytes.
     fn expect_room(&self, bytes: usize) -> Result<(), CodegenError> {
         self.write("room", &vec![1; bytes]).map(drop)
     }
@@ -120,7 +121,7 @@ impl Folder {
     }
 }
 
-/// Symbols that objects use, and those that they define.
+/// The symbols that objects use and define.
 #[derive(Default)]
 struct Outside {
     used: BTreeSet<String>,
@@ -137,16 +138,16 @@ impl Outside {
         }
     }
 
-    /// Whether something is used that neither the objects nor the C library define.
+    /// Whether a symbol is used that neither the objects nor the C library define.
     fn needs_math(&self) -> bool {
-        /// What generated code takes from the C library; every process has it.
+        /// The functions of the C library that generated code uses; they are in every process.
         const C: [&str; 7] = ["", "abort", "free", "malloc", "memcpy", "memmove", "memset"];
         self.used.difference(&self.defined).any(|name| !C.contains(&name.as_str()))
     }
 }
 
-/// A library that has the name of the system's libm, and nothing in it: what is linked with it names libm as
-/// needed, wherever that lies on the machine that loads it.
+/// An empty library with the name of the system's libm: a library linked with it depends on libm by name,
+/// wherever it is on the machine that loads it.
 fn math_library(folder: &Folder) -> Result<String, CodegenError> {
     let object = folder.write("libm.o", &data_object("irc_nothing", &[0], 1)?)?;
     let library = folder.path("libm.so.6").display().to_string();
@@ -155,7 +156,7 @@ fn math_library(folder: &Folder) -> Result<String, CodegenError> {
     Ok(library)
 }
 
-/// Keeps inside a module in the `llvm` dialect what a linked library would keep inside.
+/// Hides the symbols of a module in the `llvm` dialect that a linked library would not export.
 pub fn hide_inner(module: &Module<'_>) {
     for op in read::body_ops(module.as_operation()) {
         let name = read::string(&op, "sym_name").unwrap_or_default();

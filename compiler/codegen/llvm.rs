@@ -1,5 +1,5 @@
 //! The LLVM tier: MLIR's `llvm` dialect to LLVM IR, optimised for a target, to an object.
-//! `docs/kernels.md` lists the faults of LLVM that are guarded against here.
+//! `docs/kernels.md` lists the LLVM bugs that are worked around here.
 use super::{
     CodegenError, Output, Row, Target, isolate::isolated, saturate::widen_saturating_conversions,
 };
@@ -23,7 +23,7 @@ struct Owned {
     module: *mut inkwell::llvm_sys::LLVMModule,
 }
 
-// Safety: the pair moves to one thread as a whole; nothing else refers to either.
+// Safety: the pair moves to one thread as a whole; there are no other references to either.
 unsafe impl Send for Owned {}
 
 /// LLVM's row.
@@ -66,7 +66,7 @@ fn translate(module: &Module<'_>) -> Result<Owned, CodegenError> {
 }
 
 fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, CodegenError> {
-    // Safety: both were created by `translate` and are owned here; the module goes first.
+    // Safety: both were created by `translate` and are owned here; the module is dropped first.
     let (context, module) =
         unsafe { (LlvmContext::new(owned.context), LlvmModule::new(owned.module)) };
     let machine = machine(target)?;
@@ -90,7 +90,7 @@ fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, Co
     Ok(bytes)
 }
 
-/// Adds what LLVM calls to convert floats of two bytes, to a module that has any.
+/// Adds the functions that LLVM calls to convert 16-bit floats, to a module that has any.
 fn add_conversions<'c>(
     context: &'c LlvmContext,
     module: &LlvmModule<'c>,
@@ -122,7 +122,7 @@ fn emit(
         .write_to_memory_buffer(module, kind)
         .map_err(|error| CodegenError::new(error.to_string()))?;
     let bytes = buffer.as_slice();
-    // LLVM keeps a zero behind text.
+    // LLVM appends a zero to text.
     Ok(bytes.strip_suffix(&[0]).filter(|_| kind == FileType::Assembly).unwrap_or(bytes).to_vec())
 }
 
@@ -144,7 +144,7 @@ fn machine(target: &Target) -> Result<TargetMachine, CodegenError> {
         .ok_or_else(|| CodegenError::new(format!("no target machine for '{}'", target.cpu)))
 }
 
-/// Lets every function use the target's whole vector width.
+/// Lets every function use the full vector width of the target.
 fn mark_functions(context: &LlvmContext, module: &LlvmModule<'_>, target: &Target) {
     let width = (target.vector_bytes() * 8).to_string();
     let pairs = [

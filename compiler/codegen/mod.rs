@@ -27,9 +27,9 @@ pub use target::Target;
 /// Why code could not be generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodegenError {
-    /// What failed, in the words of the code generator or the linker.
+    /// The error message of the code generator or the linker.
     pub message: String,
-    /// What is at fault.
+    /// The cause.
     pub cause: Cause,
 }
 
@@ -39,14 +39,14 @@ impl From<object::read::Error> for CodegenError {
     }
 }
 
-/// What is at fault when code could not be generated.
+/// The cause of an error of code generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// irc, or the code generator.
     Internal,
-    /// An op, at which a diagnostic has been emitted too.
+    /// An op, at which a diagnostic has been emitted.
     Op,
-    /// The machine: it has no linker, or no room for temporary files.
+    /// The machine: it has no linker, or no space for temporary files.
     Environment,
 }
 
@@ -55,20 +55,20 @@ impl CodegenError {
         CodegenError { message: message.into(), cause: Cause::Internal }
     }
 
-    /// An error at an op: a diagnostic there, and its words for who has no locations.
+    /// An error at an op: emits a diagnostic there, and returns its message for callers without locations.
     pub(crate) fn at(op: &OperationRef<'_, '_>, message: &str) -> Self {
         let _ = PassError::at(op, message);
         let message = format!("'{}': {message}", read::op_name(op));
         CodegenError { message, cause: Cause::Op }
     }
 
-    /// An error of the machine's.
+    /// An error of the machine.
     pub(crate) fn environment(message: impl Into<String>) -> Self {
         CodegenError { message: message.into(), cause: Cause::Environment }
     }
 }
 
-/// What to generate.
+/// The output to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
     /// A relocatable object.
@@ -77,12 +77,12 @@ pub enum Output {
     LlvmIr,
     /// Assembly.
     Assembly,
-    /// C source: what the C code generator writes, and only that.
+    /// C source, the only output of the C code generator.
     C,
 }
 
 impl Output {
-    /// In words, for messages.
+    /// The description in messages.
     const fn words(self) -> &'static str {
         match self {
             Self::Object => "objects",
@@ -96,7 +96,7 @@ impl Output {
 /// Compiles a module in the `llvm` dialect with the target's code generator.
 ///
 /// # Errors
-/// What the code generator could not translate or compile; an output that another one writes.
+/// If the code generator cannot translate or compile the module, or does not write this output.
 pub fn compile(
     module: &Module<'_>,
     target: &Target,

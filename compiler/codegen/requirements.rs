@@ -12,7 +12,7 @@ use std::{
     ops::Range,
 };
 
-/// How the names of metadata of models begin.
+/// Prefix of the symbols of model metadata.
 const METADATA: &str = "irc_metadata";
 
 /// The features among `possible`, those of the target, that the code of an object or library uses.
@@ -38,7 +38,7 @@ pub fn restrict_metadata(file: &mut [u8]) -> Result<(), CodegenError> {
     Ok(())
 }
 
-/// The places of metadata in a file, and what they are to be; no text is longer than its place.
+/// The ranges of metadata in a file, and their new text, which is never longer than its range.
 fn restricted_metadata(file: &[u8]) -> Result<Vec<(Range<usize>, String)>, CodegenError> {
     let object = File::parse(file)?;
     let offsets: Vec<usize> = object.symbols().filter_map(|it| offset(&object, &it)).collect();
@@ -57,7 +57,7 @@ fn restricted_metadata(file: &[u8]) -> Result<Vec<(Range<usize>, String)>, Codeg
     Ok(found)
 }
 
-/// The offset in the file of what a symbol names, if that is metadata.
+/// The file offset of a symbol, if it is metadata.
 fn offset<'d>(object: &File<'d>, symbol: &impl ObjectSymbol<'d>) -> Option<usize> {
     symbol.name().ok().filter(|name| name.starts_with(METADATA))?;
     let section = object.section_by_index(symbol.section_index()?).ok()?;
@@ -65,7 +65,7 @@ fn offset<'d>(object: &File<'d>, symbol: &impl ObjectSymbol<'d>) -> Option<usize
     usize::try_from(start + symbol.address().checked_sub(section.address())?).ok()
 }
 
-/// The features that code uses, by plain name; `None` of another architecture than x86-64.
+/// The features that code uses, by plain name; `None` for an architecture other than x86-64.
 fn decode(object: &File<'_>) -> Result<Option<BTreeSet<String>>, CodegenError> {
     if object.architecture() != Architecture::X86_64 {
         return Ok(None);
@@ -106,7 +106,7 @@ fn name(feature: &CpuidFeature) -> String {
     }
 }
 
-/// A name of LLVM or of the decoder without what they spell differently: `SSE4_1` and `sse4.1`.
+/// A feature name of LLVM or of the decoder without differences in spelling: `SSE4_1` and `sse4.1`.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
 }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn each_function_is_decoded_from_its_start() {
-        // The first ends in a byte that would make an instruction with those of the second.
+        // The first piece ends in a byte that, with the second, would be another instruction.
         assert_eq!(used(&[&[RET, 0x48, 0xb8], &AVX]), ["avx"]);
     }
 

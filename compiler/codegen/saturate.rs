@@ -1,8 +1,8 @@
-//! Takes saturating conversions of `f16` away from LLVM 22, which selects wrong code for some of them where
-//! a processor has AVX512-FP16 or AVX10.2 (`docs/kernels.md` lists such faults).
+//! Replaces saturating conversions of `f16`, for some of which LLVM 22 selects wrong code if the processor
+//! has AVX512-FP16 or AVX10.2 (`docs/kernels.md` lists such bugs).
 //!
 //! Before: the `llvm` dialect. After: `llvm.fptosi.sat` and `llvm.fptoui.sat` of `f16` are those of `f32`,
-//! which holds every `f16` exactly, so that what is computed is the same.
+//! which represents every `f16` exactly, so that the results are the same.
 use irc_mlir::{
     Module, OpSpec, OperationLike, OperationRef, ValueLike, attr, context_of, ops::llvm, read,
     set_attribute, set_operand, ty, walk_collect,
@@ -17,7 +17,7 @@ pub fn widen_saturating_conversions(module: &Module<'_>) {
     }
 }
 
-/// `None` where the op is no such conversion.
+/// Returns `None` if the op is not such a conversion.
 fn widen(op: OperationRef<'_, '_>) -> Option<()> {
     let (context, name) = (context_of(&op), read::string(&op, "intrin")?);
     let operand = op.operand(0).ok()?;
@@ -30,7 +30,7 @@ fn widen(op: OperationRef<'_, '_>) -> Option<()> {
     let spec = OpSpec::new(context, llvm::FPEXT, op.location()).operands(&[operand]);
     let wide = spec.results(&[single]).before(&op.block()?, op);
     set_operand(op, 0, wide.result(0).ok()?.into());
-    // The result is an integer: only the operand's type is named `f16`.
+    // The result is an integer: `f16` in the name can only be the operand's type.
     set_attribute(op, "intrin", attr::string(context, &name.replace("f16", "f32")));
     Some(())
 }

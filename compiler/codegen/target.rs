@@ -1,25 +1,24 @@
-//! What machine to generate for.
+//! The machine for which code is generated.
 use super::Backend;
 use inkwell::targets::TargetMachine;
 use irc_runtime::{missing_features, processor};
 use std::sync::OnceLock;
 
-/// A processor: triple, CPU name and feature string, as LLVM spells them; and who generates code for
-/// it.
+/// A processor: triple, CPU name and feature string, as LLVM spells them; and its code generator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// `x86_64-unknown-linux-gnu`.
     pub triple: String,
     /// `znver5`, `x86-64-v3`, …
     pub cpu: String,
-    /// `+avx2,-avx512f,…`; empty for just what the CPU name implies.
+    /// `+avx2,-avx512f,…`; empty for the features that the CPU name implies.
     pub features: String,
     /// The code generator.
     pub backend: Backend,
 }
 
 impl Target {
-    /// This machine, with every feature it has.
+    /// This machine, with all its features.
     pub fn host() -> Self {
         static HOST: OnceLock<Target> = OnceLock::new();
         HOST.get_or_init(|| Target {
@@ -49,7 +48,7 @@ impl Target {
         Target { backend, ..self }
     }
 
-    /// Bytes of the widest vector register that code should use.
+    /// Width in bytes of the widest vector register that code should use.
     pub fn vector_bytes(&self) -> u32 {
         (self.backend.vector_bytes)(self)
     }
@@ -63,10 +62,10 @@ impl Target {
             && missing_features(&self.required_features()).is_empty()
     }
 
-    /// Demands that this machine can run code generated for the target.
+    /// Checks that this machine can run code generated for the target.
     ///
     /// # Errors
-    /// That it cannot.
+    /// If it cannot.
     pub fn expect_runnable(&self) -> Result<(), String> {
         match self.runs_here() {
             true => Ok(()),
@@ -74,14 +73,14 @@ impl Target {
         }
     }
 
-    /// The features that code for this target may use and that a loader can ask a processor about;
+    /// The features that code for this target may use and that a loader can detect on a processor;
     /// [`used_features`](super::used_features) are those that it does use.
     pub fn required_features(&self) -> Vec<String> {
         (self.backend.features)(self).into_iter().map(str::to_owned).collect()
     }
 
-    /// What the processor has of [`processor::FEATURES`]; `None` if neither its name nor a list of its
-    /// features tells.
+    /// The features of [`processor::FEATURES`] that the processor has; `None` if neither its name nor its
+    /// list of features determines them.
     pub fn known_features(&self) -> Option<Vec<&'static str>> {
         if self.features.is_empty() {
             return processor::features_of(&self.cpu);

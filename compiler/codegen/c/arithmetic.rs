@@ -11,7 +11,7 @@ use super::{
 };
 use irc_mlir::{ops::llvm as names, read};
 
-/// An operand: its shape, and the name or literal that it is.
+/// An operand: its shape, and its name or literal.
 pub type Operand = (Shape, String);
 
 impl Body<'_> {
@@ -24,7 +24,7 @@ impl Body<'_> {
         }))
     }
 
-    /// A float with the other sign.
+    /// The negation of a float.
     pub fn negate(&mut self, op: &Op<'_, '_>) -> Result<String> {
         let (shape, value) = self.operand(op, 0)?;
         Ok(match shape.element.is_small_float() {
@@ -33,7 +33,7 @@ impl Body<'_> {
         })
     }
 
-    /// An expression cut to the type of a shape: C computes narrow integers in wider ones.
+    /// An expression truncated to the type of a shape: C computes narrow integers in wider ones.
     pub fn as_lanes(&mut self, shape: Shape, expression: &str) -> String {
         match (shape.lanes, Lane::of(shape.element)) {
             (None, lane @ Lane::Unsigned(8 | 16)) => format!("({})({expression})", lane.c()),
@@ -41,7 +41,7 @@ impl Body<'_> {
         }
     }
 
-    /// Arithmetic of integers.
+    /// Integer arithmetic.
     pub fn integers(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let ((shape, left), (_, right)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         if name == "mul" && shape.lanes.is_none() && self.is_product_of_halves(op, shape) {
@@ -51,9 +51,9 @@ impl Body<'_> {
         Ok(self.integer_binary(shape, name, &left, &right))
     }
 
-    /// Whether factors are of half their width, and one of them is so by its sign. Their product is
-    /// written as a signed one, which does not overflow: of an unsigned one, gcc 12 at `-O3` takes the
-    /// upper half as if the factors had no signs.
+    /// Whether the factors have half the width of the product, and at least one is sign-extended. The
+    /// product is then written as a signed one, which does not overflow: for an unsigned product, gcc 12 at
+    /// `-O3` computes the upper half as if the factors were unsigned.
     fn is_product_of_halves(&mut self, op: &Op<'_, '_>, shape: Shape) -> bool {
         let Element::Int(bits @ (32 | 64)) = shape.element else { return false };
         let mut extended = |index: usize, name: &str| {
@@ -73,7 +73,7 @@ impl Body<'_> {
         (signed[0] || signed[1]) && half(0) && half(1)
     }
 
-    /// A sum, product or the like of integers.
+    /// A binary operation on integers.
     pub fn integer_binary(&mut self, shape: Shape, name: &str, left: &str, right: &str) -> String {
         // Modulo two, a sum is an exclusive or, and a product is an and.
         let name = match (shape.element, name) {
@@ -81,7 +81,7 @@ impl Body<'_> {
             (Element::Int(1), "mul") => "and",
             (_, name) => name,
         };
-        // What is narrower than an int would become a signed one.
+        // Integer promotion would make narrower types signed.
         let widened = shape.lanes.is_none() && matches!(shape.element, Element::Int(8 | 16));
         let first = if widened { "(uint32_t)" } else { "" };
         self.as_lanes(shape, &format!("{first}{left} {} {right}", operator(name)))
@@ -91,7 +91,7 @@ impl Body<'_> {
         let ((shape, value), (_, amount)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let Element::Int(bits) = shape.element else { return Err(no_translation(op)) };
         if bits == 1 {
-            // Only a shift by zero has a meaning.
+            // Only a shift by zero is defined.
             return Ok(value);
         }
         let most = bits - 1;
@@ -114,17 +114,17 @@ impl Body<'_> {
         })
     }
 
-    /// A number in every lane, as an operand of a vector's operator.
+    /// A number in every lane, as an operand of a vector operator.
     pub fn splat_literal(&mut self, shape: Shape, bits: u128) -> String {
         let literal = self.unit.literal(shape.element, bits);
         match Lane::of(shape.element) {
-            // A number of another width would be taken for a wider vector's.
+            // A number of another width would be taken for that of a wider vector.
             lane @ Lane::Unsigned(8 | 16) => format!("({}){literal}", lane.c()),
             _ => literal,
         }
     }
 
-    /// The same bits as signed integers; an `i1` that is set is -1.
+    /// The same bits as signed integers; an `i1` of 1 is -1.
     pub fn signed(&mut self, shape: Shape, value: &str) -> String {
         let Lane::Unsigned(bits) = Lane::of(shape.element) else {
             return match shape.lanes {
@@ -146,7 +146,7 @@ impl Body<'_> {
         };
         let sign = if name.ends_with("div") { "/" } else { "%" };
         let (signed, unsigned) = (Lane::Signed(bits).c(), Lane::Unsigned(bits).c());
-        // Lane by lane, as those beyond the vector's own may be zero.
+        // Lane by lane, as padding lanes of a divisor may be zero.
         Ok(self.each_lane(name, shape, &operands, |_, values| {
             let [left, right] = [&values[0], &values[1]];
             match name.starts_with('s') {
@@ -156,8 +156,8 @@ impl Body<'_> {
         }))
     }
 
-    /// Computes half floats in `f32` and rounds what comes of it; other floats as they are. For the
-    /// four operations, `f32` has more than twice their bits, so that rounding twice is rounding once.
+    /// Computes half floats in `f32` and rounds the result; other floats in their own type. For the four
+    /// operations, `f32` has more than twice their precision, so that double rounding is correct.
     pub fn in_float(
         &mut self,
         shape: Shape,
@@ -175,7 +175,7 @@ impl Body<'_> {
         self.float_to_small(shape, &result)
     }
 
-    /// Half floats as `f32`, under a name.
+    /// Half floats as `f32`, in a variable.
     pub fn small_to_float(&mut self, shape: Shape, value: &str) -> String {
         let wide = shape.of(Element::Float);
         let template = if shape.element == Element::Bfloat { &BF16_TO_F32 } else { &F16_TO_F32 };
@@ -192,8 +192,8 @@ impl Body<'_> {
         self.invoke(&helper, &[(wide, value)])
     }
 
-    /// An op on scalars for each lane: inline for a scalar, else a helper, which `name` and the
-    /// types must tell from others.
+    /// A scalar op on each lane: inline for a scalar, otherwise in a helper, which `name` and the types
+    /// must identify.
     pub fn each_lane(
         &mut self,
         name: &str,
@@ -251,7 +251,7 @@ impl Body<'_> {
         let [left, right] = [left, right].map(|value| match (shape.element, shape.lanes) {
             _ if signed => self.signed(shape, &value),
             (Element::Pointer, None) => format!("(uint64_t){value}"),
-            // The lanes of a mask are signed, and those that are set the greater ones.
+            // The lanes of a mask are signed, where set lanes, -1, would be less than zero.
             (Element::Int(1), Some(lanes)) => {
                 format!("({}){value}", self.unit.vector(Lane::Unsigned(32), lanes))
             }
@@ -260,7 +260,7 @@ impl Body<'_> {
         Ok(self.truth(shape, &format!("{left} {sign} {right}")))
     }
 
-    /// What a comparison of values of a shape gives, as `i1`.
+    /// The result of a comparison of values of a shape, as `i1`.
     pub fn truth(&mut self, shape: Shape, comparison: &str) -> String {
         let Some(lanes) = shape.lanes else { return comparison.to_owned() };
         let bits = shape.element.lane_bits();
@@ -268,7 +268,7 @@ impl Body<'_> {
         self.as_mask(lanes, bits, &format!("({same})({comparison})"))
     }
 
-    /// Lanes of zero or minus one of some width as those of a mask.
+    /// Lanes of 0 or -1 of some width as those of a mask.
     pub fn as_mask(&mut self, lanes: u32, bits: u32, value: &str) -> String {
         let mask = self.unit.vector(Lane::Signed(32), lanes);
         if bits == 32 {
@@ -316,7 +316,7 @@ impl Body<'_> {
         Ok(self.truth(wide, &comparison))
     }
 
-    /// One of two values.
+    /// Selects one of two values.
     pub fn select(&mut self, op: &Op<'_, '_>) -> Result<()> {
         let (cond_shape, cond) = self.operand(op, 0)?;
         let (yes, no) = (self.parts(op, 1)?, self.parts(op, 2)?);
@@ -334,7 +334,7 @@ impl Body<'_> {
         self.define_parts(op, parts)
     }
 
-    /// Lanes of one or the other by a mask.
+    /// Selects lanes of two vectors by a mask.
     pub fn select_lanes(&mut self, shape: Shape, mask: &str, yes: &str, no: &str) -> String {
         let Some(lanes) = shape.lanes else { return format!("{mask} ? {yes} : {no}") };
         let truth = shape.of(Element::Int(1));
@@ -387,7 +387,7 @@ pub fn lane_of(element: Element, vector: &str, lane: impl std::fmt::Display) -> 
     }
 }
 
-/// A scalar, as what a lane of a vector holds.
+/// A scalar in the type of a vector's lane.
 pub fn to_lane(element: Element, scalar: &str) -> String {
     match element {
         Element::Int(1) => format!("-(int32_t)({scalar})"),

@@ -40,7 +40,7 @@ impl Body<'_> {
         self.take_results(&op, &results, &call)
     }
 
-    /// A function by its address.
+    /// A function pointer from its address.
     fn function_at(
         &mut self,
         op: &Op<'_, '_>,
@@ -84,8 +84,8 @@ impl Body<'_> {
         address.ok_or_else(|| unsupported(op, "something that is no global"))
     }
 
-    /// A function of the C library on each lane, by its name for doubles; half floats are computed
-    /// in `f32`, as from LLVM.
+    /// A function of the C library on each lane, by its name for doubles; half floats are computed in
+    /// `f32`, as LLVM does.
     pub fn library_call(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let operands = self.operands(op)?;
         let shape = self.result_shape(op)?;
@@ -102,7 +102,7 @@ impl Body<'_> {
 
     /// A function of `math.h` on each lane of `f32` or `f64`.
     pub fn library_function(&mut self, name: &str, shape: Shape, operands: &[Operand]) -> String {
-        // One that C11 does not declare.
+        // C11 does not declare this one.
         let prefix = if name == "exp10" { "__builtin_" } else { "" };
         let single = Lane::of(shape.element) == Lane::of(Element::Float);
         let suffix = if single { "f" } else { "" };

@@ -33,7 +33,7 @@ impl Body<'_> {
         self.define(&op, &cast)
     }
 
-    /// The lanes of a vector converted to those of another type.
+    /// Converts the lanes of a vector to another type.
     fn convert(&mut self, lanes: u32, to: Lane, value: &str) -> String {
         let to = self.unit.vector(to, lanes);
         format!("__builtin_convertvector({value}, {to})")
@@ -72,7 +72,7 @@ impl Body<'_> {
         format!("{name}({value})")
     }
 
-    /// The bits of a mask as an integer of 64 bits, lane 0 lowest.
+    /// The bits of a mask as an integer of 64 bits, lane 0 in the lowest bit.
     pub fn bits_of_mask(&mut self, lanes: u32, mask: &str) -> String {
         let shape = Shape { element: Element::Int(1), lanes: Some(lanes) };
         let name = format!("c_bits_of_mask{lanes}");
@@ -98,7 +98,7 @@ impl Body<'_> {
         format!("{name}({bits})")
     }
 
-    /// Integers and pointers of one width as those of another.
+    /// Converts integers and pointers from one width to another.
     pub fn integer(&mut self, from: Shape, to: Shape, value: &str, sign: bool) -> Option<String> {
         if from.element.is_float() || to.element.is_float() {
             return None;
@@ -146,7 +146,7 @@ impl Body<'_> {
         Some(self.convert(lanes, Lane::of(to.element), &value))
     }
 
-    /// Floats of one format as those of another.
+    /// Converts floats from one format to another.
     pub fn float(&mut self, from: Shape, to: Shape, value: &str) -> String {
         if from.element == to.element {
             return value.to_owned();
@@ -173,7 +173,7 @@ impl Body<'_> {
 
     fn integer_to_float(&mut self, from: Shape, to: Shape, value: &str, sign: bool) -> String {
         if to.element.is_small_float() {
-            // As LLVM does: rounded to f32 first, which only an i32 or i64 as bf16 can tell.
+            // As in LLVM: rounded to f32 first, which makes a difference only for an i32 or i64 as bf16.
             let wide = to.of(Element::Float);
             let single = self.integer_to_float(from, wide, value, sign);
             let single = self.name(wide, &single);
@@ -183,7 +183,7 @@ impl Body<'_> {
         let value = if sign { self.signed(from, value) } else { value.to_owned() };
         match from.lanes {
             None => format!("({})({value})", lane.c()),
-            // The lanes of a mask are minus one.
+            // The set lanes of a mask are -1.
             Some(lanes) if from.element == Element::Int(1) && !sign => {
                 self.convert(lanes, lane, &format!("({value} & 1)"))
             }
@@ -191,14 +191,14 @@ impl Body<'_> {
         }
     }
 
-    /// What a float beyond the integers becomes is poison, and not specified in C.
+    /// An out-of-range float gives poison in LLVM, and is undefined in C.
     fn float_to_integer(&mut self, from: Shape, to: Shape, value: &str, sign: bool) -> String {
         if from.element.is_small_float() {
             let single = self.small_to_float(from, value);
             return self.float_to_integer(from.of(Element::Float), to, &single, sign);
         }
         let bits = if to.element == Element::Int(1) { 1 } else { to.element.lane_bits() };
-        // Every narrower integer, signed or not, is within int32_t.
+        // Every narrower integer, signed or not, fits int32_t.
         let through = match (bits, sign) {
             (..32, _) => Lane::Signed(32),
             (_, true) => Lane::Signed(bits),
@@ -222,7 +222,7 @@ impl Body<'_> {
         self.integer(wide, to, &whole, false).unwrap_or(whole)
     }
 
-    /// A float as the nearest integer in range, zero for a NaN.
+    /// A float as the nearest integer in range; zero for a NaN.
     pub fn float_to_integer_saturated(&mut self, op: &Op<'_, '_>, sign: bool) -> Result<String> {
         let (mut from, mut value) = self.operand(op, 0)?;
         let to = self.result_shape(op)?;

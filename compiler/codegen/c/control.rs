@@ -7,7 +7,7 @@ use super::{
 use irc_mlir::OperationLike;
 
 impl Body<'_> {
-    /// Goes to the only successor.
+    /// Jumps to the only successor.
     pub fn jump(&mut self, op: &Op<'_, '_>) -> Result<()> {
         let arguments = self.all_parts(op, 0, op.operand_count())?;
         self.leave(op, 0, &arguments, "")
@@ -28,7 +28,7 @@ impl Body<'_> {
         Ok(())
     }
 
-    /// Goes to one of two successors.
+    /// Jumps to one of two successors.
     pub fn branch(&mut self, op: &Op<'_, '_>, yes: usize, no: usize) -> Result<()> {
         let condition = self.scalar(op, 0)?;
         let (taken, otherwise) =
@@ -39,7 +39,7 @@ impl Body<'_> {
         self.leave(op, 1, &otherwise, "")
     }
 
-    /// Goes where a number leads.
+    /// Jumps to the successor that a number selects.
     pub fn switch(&mut self, op: &Op<'_, '_>, switch: &Switch) -> Result<()> {
         let (shape, value) = self.operand(op, 0)?;
         let odd = || unsupported(op, "these cases");
@@ -57,7 +57,7 @@ impl Body<'_> {
         self.leave(op, 0, &default, "")
     }
 
-    /// Assigns the arguments of a successor all at once, and goes there.
+    /// Assigns the arguments of a successor in parallel and jumps to it.
     fn leave(
         &mut self,
         op: &Op<'_, '_>,
@@ -67,7 +67,7 @@ impl Body<'_> {
     ) -> Result<()> {
         let block = op.successor(successor).ok().and_then(|block| self.block_of(block));
         let block = block.ok_or_else(|| no_translation(op))?;
-        // What is assigned anew before another reads it is saved first.
+        // A variable that is overwritten before its old value is read is saved first.
         let mut open = 0;
         for (index, (shape, variable)) in block.arguments.iter().enumerate() {
             if is_saved(&block.arguments, values, index) {
@@ -91,7 +91,7 @@ impl Body<'_> {
         Ok(())
     }
 
-    /// The parts of the operands from one to before another.
+    /// The parts of a range of operands.
     fn all_parts(&mut self, op: &Op<'_, '_>, from: usize, to: usize) -> Result<Parts> {
         let mut parts = Parts::new();
         for index in from..to {
@@ -101,7 +101,7 @@ impl Body<'_> {
     }
 }
 
-/// Whether a variable is assigned anew before another is assigned what it was.
+/// Whether a variable is overwritten before its old value is assigned to another.
 fn is_saved<S>(variables: &[(S, String)], values: &[String], index: usize) -> bool {
     let (_, variable) = &variables[index];
     *variable != values[index] && values[index + 1..].contains(variable)

@@ -18,16 +18,16 @@ use irc_mlir::{
 };
 use std::{collections::HashMap, fmt::Write, rc::Rc};
 
-/// What a translation gives.
+/// The result of a translation.
 pub type Result<T> = std::result::Result<T, CodegenError>;
 
-/// The values that a value of the module is, as expressions that are names or literals.
+/// The scalars and vectors of a value, as names or literals.
 pub type Parts = Vec<String>;
 
 /// An op of the module.
 pub type Op<'c, 'a> = OperationRef<'c, 'a>;
 
-/// A block's label and the variables that its arguments are.
+/// A block's label and the variables of its arguments.
 pub struct Label {
     /// Its name.
     pub name: String,
@@ -35,16 +35,16 @@ pub struct Label {
     pub arguments: Vec<(Shape, String)>,
 }
 
-/// The translation of one function. Tables are looked into and never walked, so their order shapes
-/// nothing.
+/// The translation of one function. Hash tables are never iterated, so their order does not affect the
+/// output.
 pub struct Body<'u> {
-    /// The file that the function becomes part of.
+    /// The file that contains the function.
     pub unit: &'u mut Unit,
     /// What the function returns.
     pub results: Vec<Shape>,
-    /// Declarations of variables, which stand before the first statement.
+    /// Declarations of variables, which precede the first statement.
     pub variables: String,
-    /// Whether it uses a fused product and sum.
+    /// Whether it uses a fused multiply-add.
     pub multiplies_and_adds: bool,
     text: String,
     next: usize,
@@ -98,7 +98,7 @@ impl<'u> Body<'u> {
         Ok(())
     }
 
-    /// What has been translated: variables, then statements.
+    /// The translated body: variables, then statements.
     pub fn text(&self) -> String {
         format!("{}{}", self.variables, self.text)
     }
@@ -149,7 +149,7 @@ impl<'u> Body<'u> {
             Inst::Switch(switch) => return self.switch(&op, &switch),
             Inst::Return => return self.give(op),
             Inst::Unreachable => {
-                // Nothing gets here; what does must not run on into other code.
+                // Unreachable; if reached, execution must not continue into other code.
                 self.line("__builtin_trap();");
                 return Ok(());
             }
@@ -177,7 +177,7 @@ impl<'u> Body<'u> {
             Inst::CompareFloats(predicate) => self.fcmp(&op, predicate)?,
             Inst::Select => return self.select(&op),
             Inst::Hint => return Ok(()),
-            // Every variable lives as long as the call.
+            // Every variable is live for the whole call.
             Inst::StackSave => self.unit.literal(Element::Pointer, 0),
             Inst::Expect => {
                 let parts = self.parts(&op, 0)?;
@@ -204,7 +204,7 @@ impl<'u> Body<'u> {
         self.define(&op, &value)
     }
 
-    /// Records a constant: scalars as literals, vectors under names.
+    /// Records a constant: scalars as literals, vectors as variables.
     fn constant(&mut self, op: Op<'_, '_>, constant: Constant) -> Result<()> {
         let result = result(&op)?;
         let shapes = self.shapes_of(&op, result.r#type())?;
@@ -249,13 +249,13 @@ impl<'u> Body<'u> {
         let _ = writeln!(self.text, "  {statement}");
     }
 
-    /// A name that nothing has yet.
+    /// An unused name.
     pub fn fresh(&mut self, letter: &str) -> String {
         self.next += 1;
         format!("{letter}{}", self.next)
     }
 
-    /// Gives an expression a name.
+    /// Assigns an expression to a new variable.
     pub fn name(&mut self, shape: Shape, expression: &str) -> String {
         let name = self.fresh("v");
         let declared = types::constant(&self.unit.ty(shape), &name);
@@ -263,7 +263,7 @@ impl<'u> Body<'u> {
         name
     }
 
-    /// An argument of a function: of what is wide, the address of a variable.
+    /// An argument of a call: the address of a variable if its type is wide.
     pub fn argument(&mut self, shape: Shape, expression: &str) -> String {
         if !is_wide(shape) {
             return expression.to_owned();
@@ -275,14 +275,14 @@ impl<'u> Body<'u> {
         format!("&{name}")
     }
 
-    /// A call of a helper.
+    /// A call of a helper function.
     pub fn invoke(&mut self, helper: &str, arguments: &[(Shape, &str)]) -> String {
         let arguments: Vec<String> =
             arguments.iter().map(|(shape, value)| self.argument(*shape, value)).collect();
         format!("{helper}({})", arguments.join(", "))
     }
 
-    /// The type of a value, read once for each that occurs.
+    /// The type of a value, parsed once for each distinct type.
     pub fn type_of(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Rc<Type>> {
         let key = ty.to_raw().ptr as usize;
         if let Some(known) = self.types.get(&key) {
@@ -294,7 +294,7 @@ impl<'u> Body<'u> {
         Ok(read)
     }
 
-    /// The scalars and vectors that a value of a type is.
+    /// The scalars and vectors that make up a value of a type.
     pub fn shapes_of(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Vec<Shape>> {
         let read = self.type_of(op, ty)?;
         shapes(&read).ok_or_else(|| unsupported(op, &format!("the type {ty}")))
@@ -323,7 +323,7 @@ impl<'u> Body<'u> {
         self.type_of(op, value.r#type())
     }
 
-    /// What an operand consists of.
+    /// The parts of an operand.
     pub fn parts(&mut self, op: &Op<'_, '_>, index: usize) -> Result<Parts> {
         let value = operand(op, index)?;
         let parts = self.values.get(&identity(value)).cloned();
@@ -340,7 +340,7 @@ impl<'u> Body<'u> {
         }
     }
 
-    /// All operands.
+    /// All operands, with their shapes.
     pub fn operands(&mut self, op: &Op<'_, '_>) -> Result<Vec<(Shape, String)>> {
         (0..op.operand_count()).map(|index| self.operand(op, index)).collect()
     }
@@ -353,31 +353,31 @@ impl<'u> Body<'u> {
         }
     }
 
-    /// The integer that an operand is in every lane, where that is known.
+    /// The integer in every lane of an operand, if it is known.
     pub fn known(&self, op: &Op<'_, '_>, index: usize) -> Option<u64> {
         self.constants.get(&identity(operand(op, index).ok()?))?.integer()
     }
 
-    /// Gives the only result a name.
+    /// Assigns an expression to the only result.
     pub fn define(&mut self, op: &Op<'_, '_>, expression: &str) -> Result<()> {
         let shape = self.result_shape(op)?;
         let name = self.name(shape, expression);
         self.define_parts(op, vec![name])
     }
 
-    /// Records what the only result is.
+    /// Records the parts of the only result.
     pub fn define_parts(&mut self, op: &Op<'_, '_>, parts: Parts) -> Result<()> {
         self.values.insert(identity(result(op)?), parts);
         Ok(())
     }
 
-    /// The label of a block; the entry has none.
+    /// The label of a block; `None` for the entry.
     pub fn block_of(&self, block: BlockRef<'_, '_>) -> Option<Rc<Label>> {
         self.blocks.get(&(block.to_raw().ptr as usize)).cloned()
     }
 }
 
-/// The scalars and vectors that a value of a type is.
+/// The scalars and vectors that make up a value of a type.
 pub fn shapes(ty: &Type) -> Option<Vec<Shape>> {
     Some(layout::leaves(ty)?.into_iter().map(|(shape, _)| shape).collect())
 }
@@ -392,7 +392,7 @@ pub fn result<'c: 'a, 'a>(op: &Op<'c, 'a>) -> Result<Value<'c, 'a>> {
     op.result(0).map(Into::into).map_err(|_| unsupported(op, "this number of results"))
 }
 
-/// The error of an op that is no instruction.
+/// The error of an op that is not an instruction.
 pub fn unknown(op: &Op<'_, '_>, what: Unknown) -> CodegenError {
     what.map_or_else(|| no_translation(op), |what| unsupported(op, &what))
 }
@@ -402,7 +402,7 @@ pub fn no_translation(op: &Op<'_, '_>) -> CodegenError {
     CodegenError::at(op, "this op has no translation to C")
 }
 
-/// The error of an op that has one, but not like this.
+/// The error of an op with a translation, but not of this variant.
 pub fn unsupported(op: &Op<'_, '_>, what: &str) -> CodegenError {
     CodegenError::at(op, &format!("{what} has no translation to C here"))
 }

@@ -1,4 +1,4 @@
-//! Globals: what they hold at first, as C's initialisers.
+//! Globals, with their initial values as C initialisers.
 use super::{
     super::{
         constant::{self, Constant},
@@ -21,11 +21,11 @@ use std::collections::HashMap;
 
 /// A global in C.
 pub struct Global {
-    /// Its declaration, without what it holds and without the semicolon.
+    /// Its declaration, without initialiser and semicolon.
     pub declaration: String,
-    /// What it holds; `None` for one that is only declared.
+    /// Its initial value; `None` for a global that is only declared.
     pub initial: Option<String>,
-    /// Whether what it holds names other symbols.
+    /// Whether its initial value refers to other symbols.
     pub refers: bool,
 }
 
@@ -33,11 +33,11 @@ pub struct Global {
 #[derive(Clone)]
 enum Leaf {
     Bits(u128),
-    /// The address of a symbol, and a distance from it in bytes.
+    /// The address of a symbol, and an offset from it in bytes.
     Address(String, i64),
 }
 
-/// What a global holds at first.
+/// The initial value of a global.
 enum Initial {
     Zero,
     Data(Data),
@@ -45,10 +45,10 @@ enum Initial {
     Leaves(Vec<Leaf>),
 }
 
-/// More scalars than this are data, and not put together one by one.
+/// Maximum number of scalars of an initial value that is computed scalar by scalar.
 const MAX_LEAVES: u64 = 1 << 16;
 
-/// Numbers of a row.
+/// Numbers per row.
 const PER_ROW: usize = 12;
 
 /// A global as C declares it.
@@ -96,15 +96,15 @@ fn is_address(leaf: &Leaf) -> bool {
     matches!(leaf, Leaf::Address(..))
 }
 
-/// Whether a symbol is known in its own file alone.
+/// Whether a symbol is visible only in its file.
 pub fn is_static(op: &Op<'_, '_>) -> bool {
     matches!(llvm::linkage(op).as_str(), "internal" | "private")
 }
 
-/// What linkage and visibility are in C, behind a declaration.
+/// Linkage and visibility in C, as written before and after a declaration.
 ///
 /// # Errors
-/// A linkage that C has no word for.
+/// A linkage that C does not have.
 pub fn storage(op: &Op<'_, '_>, defined: bool) -> Result<String> {
     let mut text = String::new();
     match llvm::linkage(op).as_str() {
@@ -121,7 +121,7 @@ pub fn storage(op: &Op<'_, '_>, defined: bool) -> Result<String> {
     Ok(text)
 }
 
-/// The type, the dimension behind the name, and the initialiser.
+/// The type, the dimension after the name, and the initialiser.
 fn written(unit: &mut Unit, ty: &Type, initial: Initial) -> Option<(String, String, String)> {
     let size = layout::size(ty)?;
     if let Initial::Leaves(leaves) = initial {
@@ -161,7 +161,7 @@ fn is_scalar(ty: &Type) -> bool {
     !matches!(ty, Type::Array(..) | Type::Vector(..) | Type::Struct { .. })
 }
 
-/// The scalar that an array consists of, and how many there are; bytes for a struct.
+/// The scalar type of an array, and the number of scalars; bytes for a struct.
 fn scalars_of(ty: &Type, size: u64) -> Option<(Element, u64)> {
     match ty {
         Type::Array(element, _) => scalars_of(element, size),
@@ -186,7 +186,7 @@ fn as_bits(element: Element, bytes: &[u8]) -> (String, String) {
     (c, literals::bits(element, constant::bits(bytes)))
 }
 
-/// Numbers of an element's type, or their bits where one of them has no literal.
+/// Numbers of an element's type, or their bits if one of them has no literal.
 fn numbers(element: Element, bytes: &[u8]) -> (String, Vec<String>) {
     let chunks = || bytes.chunks(element.bytes() as usize);
     let plain: Option<Vec<String>> =
@@ -211,7 +211,7 @@ fn rows(numbers: &[String]) -> String {
     }
 }
 
-/// Bytes that end with a zero and are text otherwise.
+/// Zero-terminated bytes that are text, as a string.
 fn text(element: Element, bytes: &[u8]) -> Option<String> {
     match (element, bytes) {
         (Element::Int(8), [text @ .., 0]) => literals::string(text),
@@ -219,7 +219,7 @@ fn text(element: Element, bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// A struct with a field for each scalar, and between them what LLVM leaves between them.
+/// A struct with a field for each scalar, and padding fields for the gaps between them.
 fn structure(unit: &mut Unit, ty: &Type, leaves: &[Leaf]) -> Option<(String, String, String)> {
     let places = places(ty)?;
     let (mut fields, mut values) = (Vec::new(), Vec::new());
@@ -272,7 +272,7 @@ fn structure(unit: &mut Unit, ty: &Type, leaves: &[Leaf]) -> Option<(String, Str
     Some((unit.record(&fields.join(" ")), String::new(), rows(&values)))
 }
 
-/// The scalars of a type with their offsets; lanes one by one.
+/// The scalars of a type with their offsets; each lane of a vector is one.
 fn places(ty: &Type) -> Option<Vec<(Element, u64)>> {
     let mut places = Vec::new();
     for (shape, offset) in layout::leaves(ty)? {
@@ -326,7 +326,7 @@ fn is_nothing(name: &str) -> bool {
     matches!(name, names::MLIR_ZERO | names::MLIR_UNDEF | names::MLIR_POISON)
 }
 
-/// The scalars of what an op of an initialiser gives.
+/// The scalars of the result of an op of an initialiser.
 fn evaluate(op: &Op<'_, '_>, values: &HashMap<usize, Vec<Leaf>>) -> Result<Vec<Leaf>> {
     let odd = || no_translation(op);
     let operand = |index: usize| -> Result<Vec<Leaf>> {
@@ -346,7 +346,7 @@ fn evaluate(op: &Op<'_, '_>, values: &HashMap<usize, Vec<Leaf>>) -> Result<Vec<L
             let position = llvm::numbers(op, "position").ok_or_else(odd)?;
             let ty = type_of(op.operand(0).map_err(|_| odd())?)?;
             let range = parts_at(&ty, &position).ok_or_else(odd)?;
-            // Positions count vectors, and these are in lanes here.
+            // Positions count vectors, but scalars here are lanes.
             if places(&ty).map(|places| places.len()) != layout::leaves(&ty).map(|all| all.len()) {
                 return Err(odd());
             }

@@ -1,8 +1,8 @@
-//! The comment at the top of the file: what is in it, and how to call it.
+//! The comment at the top of the file: its contents, and how to call it.
 use irc_runtime::{Interface, Port};
 use std::fmt::Write;
 
-/// The comment, for functions and interfaces that other files see.
+/// The comment about functions and interfaces that other files see.
 pub fn comment(functions: &[String], interfaces: &[(String, String)]) -> String {
     let mut text = String::from(
         "/* A module of irc as C: C11 with what gcc 12 and clang have besides, for little-endian\n   \
@@ -20,7 +20,7 @@ pub fn comment(functions: &[String], interfaces: &[(String, String)]) -> String 
     text + "*/\n"
 }
 
-/// What stands in the buffers, by the metadata of an entry point.
+/// The contents of the buffers, by the metadata of an entry point.
 fn interface(symbol: &str, json: &str) -> Option<String> {
     let interface = Interface::from_json(json).ok()?;
     let entry = symbol.replacen("irc_metadata", "irc_run", 1);

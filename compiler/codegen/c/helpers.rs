@@ -1,10 +1,10 @@
 //! Helpers on floats, written once for vectors of any length; a scalar is a vector of one lane.
 //!
-//! In a body, `{X}` is a vector of the floats that the helper is made for, `{B}` one of their bits;
-//! `{F}` and `{U}` are floats and unsigned integers of 32 bits, `{H}` unsigned integers of 16 bits,
-//! `{D}` and `{L}` floats and unsigned integers of 64 bits, each of as many lanes. `{S}` is the
-//! sign's bit, `{M}` the number from which on all are integers, `{1}` and `{h}` the bits of 1 and 1/2.
-//! `{&}` is put before an argument of type `{X}`.
+//! In a body, `{X}` is a vector of the floats that the helper is for, `{B}` one of their bits; `{F}` and
+//! `{U}` are floats and unsigned integers of 32 bits, `{H}` unsigned integers of 16 bits, `{D}` and `{L}`
+//! floats and unsigned integers of 64 bits, each of as many lanes. `{S}` is the sign bit, `{M}` the number
+//! from which on all are integers, `{1}` and `{h}` the bits of 1 and 1/2. `{&}` precedes an argument of
+//! type `{X}`.
 use super::{
     super::layout::{Element, Shape},
     types::{self, Lane, is_wide},
@@ -20,8 +20,7 @@ pub struct Template {
     uses: &'static [&'static Template],
 }
 
-/// `f16` as `f32`, exactly: scaling by a power of two does the work on subnormal numbers
-/// (Maratyszcza, `FP16`).
+/// `f16` as `f32`, exactly: scaling by a power of two normalises subnormal numbers (Maratyszcza, `FP16`).
 pub static F16_TO_F32: Template = Template {
     name: "c_f16_to_f32",
     result: 'F',
@@ -36,7 +35,7 @@ pub static F16_TO_F32: Template = Template {
     uses: &[],
 };
 
-/// `f32` as the nearest `f16`, the even one of two.
+/// `f32` as the nearest `f16`, ties to even.
 pub static F32_TO_F16: Template = Template {
     name: "c_f32_to_f16",
     result: 'H',
@@ -64,7 +63,7 @@ pub static BF16_TO_F32: Template = Template {
     uses: &[],
 };
 
-/// `f32` as the nearest `bf16`, the even one of two.
+/// `f32` as the nearest `bf16`, ties to even.
 pub static F32_TO_BF16: Template = Template {
     name: "c_f32_to_bf16",
     result: 'H',
@@ -77,8 +76,8 @@ pub static F32_TO_BF16: Template = Template {
     uses: &[],
 };
 
-/// `f64` as an `f32` whose last bit says that something was cut off: rounding that to less than 23
-/// bits gives what rounding the `f64` at once does (Boldo and Melquiond, rounding to odd).
+/// `f64` as an `f32` whose last bit is set if bits were truncated: rounding that to less than 23 bits has
+/// the result of rounding the `f64` directly (Boldo and Melquiond, rounding to odd).
 pub static F64_TO_ODD: Template = Template {
     name: "c_f64_to_odd_f32",
     result: 'F',
@@ -111,7 +110,7 @@ pub static FMA_F32: Template = Template {
     uses: &[],
 };
 
-/// The nearest integer, the even one of two.
+/// The nearest integer, ties to even.
 pub static RINT: Template = Template {
     name: "c_rint",
     result: 'X',
@@ -124,7 +123,7 @@ pub static RINT: Template = Template {
     uses: &[],
 };
 
-/// The greatest integer that is not greater.
+/// The greatest integer that is not greater than the number.
 pub static FLOOR: Template = Template {
     name: "c_floor",
     result: 'X',
@@ -135,7 +134,7 @@ pub static FLOOR: Template = Template {
     uses: &[&RINT],
 };
 
-/// The least integer that is not less.
+/// The least integer that is not less than the number.
 pub static CEIL: Template = Template {
     name: "c_ceil",
     result: 'X',
@@ -147,7 +146,7 @@ pub static CEIL: Template = Template {
     uses: &[&RINT],
 };
 
-/// Without what follows the point.
+/// The number without its fraction.
 pub static TRUNC: Template = Template {
     name: "c_trunc",
     result: 'X',
@@ -159,8 +158,7 @@ pub static TRUNC: Template = Template {
     uses: &[&FLOOR],
 };
 
-/// The nearest integer, the greater one of two in magnitude: what is cut off is exact, so that a half
-/// of it tells.
+/// The nearest integer, ties away from zero: the fraction is exact, so that it can be compared with 1/2.
 pub static ROUND: Template = Template {
     name: "c_round",
     result: 'X',
@@ -174,7 +172,7 @@ pub static ROUND: Template = Template {
     uses: &[&TRUNC],
 };
 
-/// The greater, -0 being less than 0; a NaN where there is one.
+/// The maximum, where -0 is less than 0; NaN if either operand is NaN.
 pub static MAXIMUM: Template = Template {
     name: "c_maximum",
     result: 'X',
@@ -186,7 +184,7 @@ pub static MAXIMUM: Template = Template {
     uses: &[],
 };
 
-/// The lesser, -0 being less than 0; a NaN where there is one.
+/// The minimum, where -0 is less than 0; NaN if either operand is NaN.
 pub static MINIMUM: Template = Template {
     name: "c_minimum",
     result: 'X',
@@ -198,7 +196,7 @@ pub static MINIMUM: Template = Template {
     uses: &[],
 };
 
-/// The greater, -0 being less than 0; a NaN gives way to a number.
+/// The maximum, where -0 is less than 0; the other operand if one is NaN.
 pub static MAXNUM: Template = Template {
     name: "c_maxnum",
     result: 'X',
@@ -210,7 +208,7 @@ pub static MAXNUM: Template = Template {
     uses: &[],
 };
 
-/// The lesser, -0 being less than 0; a NaN gives way to a number.
+/// The minimum, where -0 is less than 0; the other operand if one is NaN.
 pub static MINNUM: Template = Template {
     name: "c_minnum",
     result: 'X',
@@ -222,7 +220,7 @@ pub static MINNUM: Template = Template {
     uses: &[],
 };
 
-/// What stands for a letter in a template: an element of `f32` or `f64`.
+/// The element type of a letter in a template, for `f32` or `f64`.
 fn element_of(kind: char, float: Element) -> Element {
     match (kind, float) {
         ('X', float) => float,
@@ -235,7 +233,7 @@ fn element_of(kind: char, float: Element) -> Element {
 }
 
 impl Unit {
-    /// A template's helper for a scalar or vector of `f32` or `f64`; its name.
+    /// Adds a template's helper for a scalar or vector of `f32` or `f64`. Returns its name.
     pub fn template(&mut self, template: &'static Template, shape: Shape) -> String {
         let lanes = shape.lanes.unwrap_or(1);
         let of = |kind| Shape { element: element_of(kind, shape.element), lanes: Some(lanes) };

@@ -1,4 +1,4 @@
-//! LLVM's intrinsics on numbers.
+//! LLVM's numeric intrinsics.
 use super::{
     super::layout::{Element, Shape},
     arithmetic::Operand,
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Body<'_> {
-    /// The greater or lesser of two integers.
+    /// The maximum or minimum of two integers.
     pub fn integer_extreme(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let operands = self.operands(op)?;
         let shape = operands[0].0;
@@ -18,7 +18,7 @@ impl Body<'_> {
         }))
     }
 
-    /// A product and a sum, rounded once: by the processor where it can.
+    /// A fused multiply-add, with the processor's instruction if it has one.
     pub fn fma(&mut self, op: &Op<'_, '_>) -> Result<String> {
         let operands = self.operands(op)?;
         let shape = operands[0].0;
@@ -37,7 +37,7 @@ impl Body<'_> {
         }))
     }
 
-    /// The magnitude of a float, with no sign or with that of another.
+    /// The magnitude of a float, or the magnitude with the sign of another.
     pub fn sign(&mut self, op: &Op<'_, '_>, copied: bool) -> Result<String> {
         let (shape, value) = self.operand(op, 0)?;
         let sign = if copied { Some(self.operand(op, 1)?.1) } else { None };
@@ -98,7 +98,7 @@ impl Body<'_> {
             return Err(unsupported(op, "this type"));
         };
         let lane = Lane::Unsigned(bits);
-        // The builtins are of int or of long long.
+        // The builtins take int or long long.
         let (long, extra) = if bits == 64 { ("ll", 0) } else { ("", 32 - bits) };
         Ok(self.each_lane(name, shape, &[operand], |unit, values| {
             let x = &values[0];
@@ -120,7 +120,7 @@ impl Body<'_> {
         }))
     }
 
-    /// The upper or lower bits of two numbers side by side, shifted by an amount modulo their width.
+    /// The upper or lower bits of two concatenated numbers, shifted by an amount modulo their width.
     pub fn funnel(&mut self, op: &Op<'_, '_>, name: &str) -> Result<String> {
         let operands = self.operands(op)?;
         let shape = operands[0].0;
@@ -185,7 +185,7 @@ impl Body<'_> {
                 let limit = match name {
                     "uadd" => unit.literal(shape.element, u128::MAX),
                     "usub" => "0".to_owned(),
-                    // Beyond the least for a negative number, beyond the most for another.
+                    // Saturates at the minimum for a negative number, at the maximum for another.
                     _ => {
                         let (least, most) = (
                             unit.literal(shape.element, top),
@@ -205,7 +205,7 @@ impl Body<'_> {
         }))
     }
 
-    /// Whether floats are of any of the classes of a mask, in LLVM's order of them.
+    /// Whether floats belong to any of the classes of a mask, whose bits are in LLVM's order.
     pub fn float_class(&mut self, op: &Op<'_, '_>, wanted: i64) -> Result<String> {
         let value = self.operand(op, 0)?;
         let element = value.0.element;
@@ -230,7 +230,7 @@ impl Body<'_> {
 }
 
 impl Unit {
-    /// The helper that gives the greater or lesser of two integers.
+    /// The helper that computes the maximum or minimum of two integers.
     pub fn extreme(&mut self, element: Element, kind: &str) -> String {
         let scalar = Shape::scalar(element);
         let name = format!("c_{kind}_{}", types::short(scalar));
@@ -248,7 +248,7 @@ impl Unit {
         name
     }
 
-    /// The helper of a fused product and sum of `f32`, with or without the processor's.
+    /// The helper of a fused multiply-add of `f32`, with or without the processor's instruction.
     fn fused(&mut self, shape: Shape) -> String {
         let plain = self.template(&FMA_F32, shape);
         let name = format!("c_fused_{}", types::short(shape));
@@ -274,7 +274,7 @@ impl Unit {
         name
     }
 
-    /// The helper that turns the bits of a number around.
+    /// The helper that reverses the bits of a number.
     fn bit_reverse(&mut self, bits: u32) -> String {
         let name = format!("c_bitreverse_u{bits}");
         self.helper(&name, |unit| {
@@ -283,7 +283,7 @@ impl Unit {
             let mut text = unit.head(&ty, &name, &[(scalar, "x")]) + "  uint64_t y = x;\n";
             let mut step = bits / 2;
             while step > 0 {
-                // The lower of each two neighbours of so many bits.
+                // A mask of the lower of every two adjacent groups of so many bits.
                 let low = (0..64)
                     .filter(|bit| (bit / step).is_multiple_of(2))
                     .fold(0, |all, bit| all | 1_u64 << bit);
@@ -296,7 +296,7 @@ impl Unit {
         name
     }
 
-    /// The helper that tells classes of floats by their bits.
+    /// The helper that classifies floats by their bits.
     fn class_helper(&mut self, element: Element, mantissa: u32, wanted: i64) -> String {
         let bits = element.lane_bits();
         let format = if element == Element::Bfloat { "bf" } else { "f" };
@@ -305,8 +305,8 @@ impl Unit {
             let most = (1_u64 << (bits - 1)) - 1;
             let infinity = most & !((1 << mantissa) - 1);
             let (least_normal, quiet) = (1_u64 << mantissa, 1_u64 << (mantissa - 1));
-            // Classes as ranges of magnitudes: first, last, then the flags of a negative and of a
-            // positive one.
+            // Classes as ranges of magnitudes: first, last, then the flags of negative and positive
+            // numbers.
             let ranges = [
                 (infinity + 1, (infinity | quiet) - 1, 1, 1),
                 (infinity | quiet, most, 2, 2),

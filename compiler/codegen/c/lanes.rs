@@ -8,7 +8,7 @@ use super::{
 use irc_mlir::{llvm::Type, ops, read};
 
 impl Body<'_> {
-    /// The lanes of a vector from one on.
+    /// Consecutive lanes of a vector.
     pub fn extract_vector(&mut self, op: &Op<'_, '_>, from: u32) -> Result<String> {
         let (shape, value) = self.operand(op, 0)?;
         let lanes = self.result_shape(op)?.lanes.unwrap_or(1);
@@ -23,7 +23,7 @@ impl Body<'_> {
         Ok(lane_of(shape.element, &value, lane))
     }
 
-    /// A vector with another lane.
+    /// A vector with one lane replaced.
     pub fn insert_element(&mut self, op: &Op<'_, '_>) -> Result<()> {
         let (shape, value) = self.operand(op, 0)?;
         let scalar = self.scalar(op, 1)?;
@@ -35,8 +35,8 @@ impl Body<'_> {
         self.define_parts(op, vec![name])
     }
 
-    /// The lane that an operand names; one that there is none of is another, so that it leads
-    /// nowhere else.
+    /// The lane index of an operand; an index out of range is mapped to a valid lane, so that memory
+    /// accesses stay in bounds.
     fn lane(&mut self, op: &Op<'_, '_>, shape: Shape, index: usize) -> Result<String> {
         let most = padded(shape.lanes.ok_or_else(|| no_translation(op))?) - 1;
         if let Some(known) = self.known(op, index) {
@@ -46,7 +46,7 @@ impl Body<'_> {
         Ok(format!("{lane} & {most}"))
     }
 
-    /// Lanes of two vectors side by side.
+    /// Lanes of two concatenated vectors.
     pub fn shuffle_vector(&mut self, op: &Op<'_, '_>, lanes: &[Option<u32>]) -> Result<String> {
         if let Some(scalar) = self.broadcast_of(op, lanes) {
             let shape = self.result_shape(op)?;
@@ -56,7 +56,7 @@ impl Body<'_> {
         Ok(self.shuffled(shape, &left, &right, lanes))
     }
 
-    /// The scalar that a shuffle puts into every lane, where it was inserted for just that.
+    /// The scalar that a shuffle broadcasts, if it was inserted only for that.
     fn broadcast_of(&mut self, op: &Op<'_, '_>, lanes: &[Option<u32>]) -> Option<String> {
         if lanes.iter().any(|lane| *lane != Some(0)) {
             return None;
@@ -69,7 +69,7 @@ impl Body<'_> {
         self.scalar(&insert, 1).ok()
     }
 
-    /// A vector whose lanes are some of those of two others of one shape, side by side.
+    /// A vector of lanes of two concatenated vectors of one shape.
     fn shuffled(&mut self, shape: Shape, left: &str, right: &str, lanes: &[Option<u32>]) -> String {
         let own = shape.lanes.unwrap_or(1);
         let place = |lane: &Option<u32>| match lane {
@@ -82,11 +82,11 @@ impl Body<'_> {
         format!("__builtin_shufflevector({left}, {right}, {})", places.join(", "))
     }
 
-    /// A vector with other lanes from one on.
+    /// A vector with consecutive lanes replaced.
     pub fn insert_vector(&mut self, op: &Op<'_, '_>, at: u32) -> Result<String> {
         let ((shape, into), (part_shape, part)) = (self.operand(op, 0)?, self.operand(op, 1)?);
         let (all, some) = (shape.lanes.unwrap_or(1), part_shape.lanes.unwrap_or(1));
-        // Both sides of a shuffle are of one type.
+        // Both operands of a shuffle have the same type.
         let spread: Vec<_> = (0..all).map(|lane| (lane < some).then_some(lane)).collect();
         let part = self.shuffled(part_shape, &part, &part, &spread);
         let part = self.name(shape, &part);
@@ -105,7 +105,7 @@ impl Body<'_> {
         self.define_parts(op, parts)
     }
 
-    /// An aggregate with another field.
+    /// An aggregate with one field replaced.
     pub fn insert_value(&mut self, op: &Op<'_, '_>, position: &[i64]) -> Result<()> {
         let range = self.field(op, position)?;
         let mut value = self.parts(op, 0)?;
@@ -119,7 +119,7 @@ impl Body<'_> {
     }
 }
 
-/// Which of the values of an aggregate a field is.
+/// The range of an aggregate's values that make up a field.
 pub fn parts_at(ty: &Type, position: &[i64]) -> Option<std::ops::Range<usize>> {
     let count = |ty: &Type| Some(layout::leaves(ty)?.len());
     let (mut inner, mut first) = (ty, 0);

@@ -1,7 +1,7 @@
 //! Numbers as C writes them.
 use super::super::layout::Element;
 
-/// A scalar by its bits; `None` for a float that has no literal.
+/// A scalar from its bits; `None` for a float that has no literal.
 pub fn plain(element: Element, bits: u128) -> Option<String> {
     Some(match element {
         Element::Int(1) => (bits & 1).to_string(),
@@ -28,7 +28,7 @@ pub fn bits(element: Element, bits: u128) -> String {
     unsigned(element.bytes() * 8, bits)
 }
 
-/// Large numbers are more often bits, or negative, than amounts.
+/// Large numbers are usually bit patterns or negative, rather than counts.
 fn unsigned(width: u32, bits: u128) -> String {
     let value = (bits & (u128::MAX >> (128 - width))) as u64;
     let suffix = if width == 64 { "ull" } else { "u" };
@@ -39,19 +39,19 @@ fn unsigned(width: u32, bits: u128) -> String {
     }
 }
 
-/// A minus would join another before it.
+/// In parentheses if negative, as two adjacent minus signs would be a decrement.
 fn signed(text: String) -> String {
     if text.starts_with('-') { format!("({text})") } else { text }
 }
 
-/// A string of C that holds bytes before its zero; `None` for what is no text.
+/// A C string of bytes without their final zero; `None` if they are not text.
 pub fn string(bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
     for byte in bytes {
         match byte {
             b'"' => text += "\\\"",
             b'\\' => text += "\\\\",
-            // Two of them may begin a trigraph.
+            // Two question marks may begin a trigraph.
             b'?' => text += "\\?",
             b'\n' => text += "\\n",
             b'\t' => text += "\\t",

@@ -1,4 +1,4 @@
-//! Memory: addresses, loads and stores, masked ones too, the stack, and copies.
+//! Memory: addresses, loads and stores, masked loads and stores, the stack, and copies.
 use super::{
     super::{
         inst::{Atomic, ElementPointer},
@@ -12,7 +12,7 @@ use super::{
 use irc_mlir::{OperationLike, llvm::Type};
 use std::fmt::Write;
 
-/// The most bytes that a function's stack may take for one `alloca`.
+/// Maximum stack size of one `alloca` in bytes.
 const MAX_STACK: u64 = u32::MAX as u64;
 
 impl Body<'_> {
@@ -106,13 +106,13 @@ impl Body<'_> {
                 format!("(char *){base} + {one}")
             }
             (true, _) => format!("(char *){base} + (int64_t)({offset})"),
-            // Anywhere, so that C has no say in it.
+            // May leave the object, which C's pointer arithmetic does not allow.
             (false, _) => format!("(void *)((uint64_t){base} + {offset})"),
         };
         self.define(&op, &address)
     }
 
-    /// A multiple of an index that is a value.
+    /// The product of a stride and an index that is a value.
     fn distance(
         &mut self,
         op: &Op<'_, '_>,
@@ -130,7 +130,7 @@ impl Body<'_> {
         Ok(if stride == 1 { index } else { format!("{index} * {stride}u") })
     }
 
-    /// A variable, which lives as long as the call: an `alloca` in a loop has one.
+    /// A variable that is live for the whole call: all executions of an `alloca` in a loop share one.
     pub fn alloca(&mut self, op: Op<'_, '_>, ty: &Type, align: u64) -> Result<()> {
         let count = self.known(&op, 0);
         let count = count.ok_or_else(|| unsupported(&op, "a number that is no constant"))?;
@@ -142,8 +142,7 @@ impl Body<'_> {
         self.define_parts(&op, vec![format!("(void *){name}")])
     }
 
-    /// A load of some lanes, from one address on or from one for each lane. What is masked off is not
-    /// touched.
+    /// A masked load, from one address on or from an address per lane. Masked-off lanes are not accessed.
     pub fn masked_load(&mut self, op: &Op<'_, '_>) -> Result<String> {
         let shape = self.result_shape(op)?;
         let Some(lanes) = shape.lanes else { return Err(no_translation(op)) };
@@ -172,7 +171,7 @@ impl Body<'_> {
         Ok(self.invoke(&name, &[(from, &address), (mask_shape, &mask), (shape, &other)]))
     }
 
-    /// A store of some lanes, as [`Body::masked_load`].
+    /// A masked store, see [`Body::masked_load`].
     pub fn masked_store(&mut self, op: Op<'_, '_>) -> Result<()> {
         let (shape, value) = self.operand(&op, 0)?;
         let Some(lanes) = shape.lanes else { return Err(no_translation(&op)) };
@@ -198,7 +197,7 @@ impl Body<'_> {
         Ok(())
     }
 
-    /// `memcpy`, `memmove` and `memset`: the C library's.
+    /// `memcpy`, `memmove` and `memset` of the C library.
     pub fn copy_memory(&mut self, op: Op<'_, '_>, name: &str, length: Option<i64>) -> Result<()> {
         let (to, from) = (self.scalar(&op, 0)?, self.scalar(&op, 1)?);
         let count = match length {
@@ -206,7 +205,7 @@ impl Body<'_> {
             None => self.scalar(&op, 2)?,
         };
         if length.or(self.known(&op, 2).map(u64::cast_signed)) == Some(0) {
-            // What copies nothing looks like a mistake to a C compiler.
+            // C compilers warn about copies of zero bytes.
             return Ok(());
         }
         self.unit.header("string.h");
@@ -214,7 +213,7 @@ impl Body<'_> {
         Ok(())
     }
 
-    /// Translates an atomic change of an integer.
+    /// Translates an atomic read-modify-write of an integer.
     pub fn atomic(&mut self, op: &Op<'_, '_>, change: Atomic) -> Result<String> {
         let kind = match change {
             Atomic::Exchange => "exchange_n",
@@ -256,7 +255,7 @@ impl Body<'_> {
 }
 
 impl Unit {
-    /// The helper that loads a scalar, or a vector without what lies behind it.
+    /// The helper that loads a scalar, or a vector without its padding lanes.
     pub fn load_of(&mut self, shape: Shape) -> String {
         let name = format!("c_load_{}", types::short(shape));
         self.helper(&name, |unit| {
@@ -281,7 +280,7 @@ impl Unit {
         name
     }
 
-    /// The helper that stores a scalar, or a vector's own lanes.
+    /// The helper that stores a scalar, or a vector without its padding lanes.
     pub fn store_of(&mut self, shape: Shape) -> String {
         let name = format!("c_store_{}", types::short(shape));
         self.helper(&name, |unit| {
@@ -345,7 +344,7 @@ fn masked_name(what: &str, addresses: Shape, short: String) -> String {
     }
 }
 
-/// Bytes of packed bits.
+/// Number of bytes of packed bits.
 fn packed(op: &Op<'_, '_>, lanes: u32) -> Result<u32> {
     if lanes <= 64 {
         Ok(lanes.div_ceil(8))

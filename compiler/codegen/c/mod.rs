@@ -1,10 +1,9 @@
-//! C source from MLIR's `llvm` dialect: one C11 file for gcc or clang, which needs nothing but the C
-//! library.
+//! C source from MLIR's `llvm` dialect: one C11 file for gcc or clang, which needs only the C library.
 //!
-//! Blocks become labels, block arguments variables that are assigned before a `goto`, and values
-//! constants of the scalar and vector types in `types`. What C has no operator for is a function in
-//! the file's own prologue, `helpers`, printed where something uses it. An op without a translation
-//! is an error at that op. `docs/c-source.md` says what holds of the file.
+//! Blocks become labels, block arguments variables that are assigned before a `goto`, and values constants
+//! of the scalar and vector types in `types`. Operations that C has no operator for are functions in the
+//! file's prologue, `helpers`, printed if they are used. An op without a translation is an error at that
+//! op. `docs/c-source.md` specifies the file.
 use super::{CodegenError, Output, Row, llvm};
 use irc_mlir::Module;
 
@@ -30,9 +29,9 @@ mod unit;
 pub const ROW: Row = Row {
     name: "c",
     outputs: &[Output::C],
-    // A C compiler takes wider vectors than the processor has apart.
+    // C compilers split vectors that are wider than the processor's.
     vector_bytes: |target| if target.has(&["avx"]) { (llvm::ROW.vector_bytes)(target) } else { 16 },
-    // The C compiler decides, and by itself needs none.
+    // The C compiler decides; without flags it needs no features.
     features: |_| Vec::new(),
     expect: |_| Ok(()),
     compile: |module, _, _| compile(module).map(String::into_bytes),

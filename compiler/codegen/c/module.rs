@@ -1,4 +1,4 @@
-//! A module becomes a file: its functions and globals are declared, then each is defined.
+//! Translates a module to a file: its functions and globals are declared, then each is defined.
 use super::{
     super::layout::{Element, Shape},
     function::{Body, Op, Result, no_translation, shapes, unsupported},
@@ -97,7 +97,7 @@ impl File {
         text += &self.prototypes;
         text.push('\n');
         if self.globals.iter().any(|global| global.refers) {
-            // One of them may name another that stands behind it.
+            // A global may refer to a later one.
             for global in self.globals.iter().filter(|global| global.initial.is_some()) {
                 let declaration = &global.declaration;
                 let external = if declaration.starts_with("static ") { "" } else { "extern " };
@@ -137,7 +137,7 @@ fn is_library(unit: &mut Unit, symbol: &str, function: &Function) -> bool {
     header.is_some()
 }
 
-/// A function's declaration without storage.
+/// A function's declaration without storage class.
 fn head(unit: &mut Unit, function: &Function) -> String {
     let inputs = function.inputs.iter().enumerate();
     let inputs: Vec<String> =
@@ -147,11 +147,11 @@ fn head(unit: &mut Unit, function: &Function) -> String {
     format!("{}({inputs})", declared(&result, &function.name))
 }
 
-/// The parameter of a function that says whether the processor multiplies and adds at once.
+/// The parameter of a function that tells whether the processor has a fused multiply-add.
 pub const FUSED: &str = "fused";
 
-/// A function that is compiled twice, for processors that multiply and add at once and for others,
-/// and that asks which it runs on.
+/// A function that is compiled twice, with and without fused multiply-add, and that selects one at run
+/// time.
 fn by_processor(unit: &mut Unit, function: &Function, head: &str, body: &str) -> String {
     let result = unit.result_type(&function.results);
     let (mut parameters, mut names) = (Vec::new(), Vec::new());
@@ -201,7 +201,7 @@ fn label(symbol: &str) -> String {
     names::label(symbol).map(|label| format!(" {label}")).unwrap_or_default()
 }
 
-/// Functions of `math.h` for doubles, by how many they take; those of floats end in `f`.
+/// Functions of `math.h` for doubles, with their numbers of arguments; those for floats end in `f`.
 const MATH: [(&str, usize); 33] = [
     ("acos", 1),
     ("acosh", 1),
@@ -238,7 +238,7 @@ const MATH: [(&str, usize); 33] = [
     ("trunc", 1),
 ];
 
-/// The header that declares a function just so.
+/// The header that declares a function with exactly this signature.
 fn library_header(symbol: &str, inputs: &[Shape], results: &[Shape]) -> Option<&'static str> {
     let [pointer, size] = [Element::Pointer, Element::Int(64)].map(Shape::scalar);
     match (symbol, inputs, results) {

@@ -1,15 +1,14 @@
-//! What symbols of a module are called in C.
+//! The C names of a module's symbols.
 //!
-//! A symbol keeps its name where nothing of C, its library or this folder can have it: C's own names
-//! are of one word in small letters, or end in `_t`; locals here are letters and a number, and
-//! helpers begin with `c_`. Another symbol gets a name that begins with `c_`, and the linker is told
-//! what it is called outside.
+//! A symbol keeps its name if it cannot collide with a name of C, its library or this folder: C's own names
+//! are one word in lower case, or end in `_t`; locals here are letters and a number, and helpers begin with
+//! `c_`. Another symbol gets a name that begins with `c_`, and an assembler label with its own name.
 
-/// Names of two words that the C library has.
+/// Names of two words in the C library.
 const TAKEN: [&str; 6] =
     ["aligned_alloc", "at_quick_exit", "explicit_bzero", "posix_memalign", "quick_exit", "va_list"];
 
-/// Ends of names of the C library and of compilers.
+/// Suffixes of names of the C library and of compilers.
 const ENDS: [&str; 4] = ["_t", "_r", "_unlocked", "__"];
 
 /// Whether a symbol can keep its name.
@@ -30,7 +29,7 @@ pub fn substitute(name: &str, index: usize) -> String {
     format!("c_{index}_{}", name.chars().map(word).collect::<String>())
 }
 
-/// What tells the linker the name of a symbol that has another in C.
+/// The assembler label of a symbol that has another name in C.
 pub fn label(name: &str) -> Option<String> {
     let escaped = name.replace('\\', "\\\\").replace('"', "\\\"");
     (!is_plain(name)).then(|| format!("__asm__(\"{escaped}\")"))

@@ -43,7 +43,7 @@ impl Body<'_> {
 }
 
 impl Unit {
-    /// All terms joined: in any order, halves onto each other, as LLVM does.
+    /// All terms combined: in any order, by halves, as LLVM does.
     fn joined(
         &mut self,
         element: Element,
@@ -61,7 +61,7 @@ impl Unit {
         joined.unwrap_or_default()
     }
 
-    /// Two scalars joined.
+    /// Two scalars combined.
     fn join(&mut self, element: Element, kind: &str, left: &str, right: &str) -> String {
         let bit = element == Element::Int(1);
         let template = match kind {
@@ -116,7 +116,7 @@ impl Unit {
         format!("{down}({up}({left}) {sign} {up}({right}))")
     }
 
-    /// The helpers that widen and round a half float.
+    /// The helpers that extend and truncate a half float.
     pub fn half_helpers(&mut self, element: Element) -> (String, String) {
         let single = Shape::scalar(Element::Float);
         match element {

@@ -1,16 +1,16 @@
-//! How types of the `llvm` dialect are held in C.
+//! The representation of types of the `llvm` dialect in C.
 //!
-//! Integers are unsigned, so that they wrap; `i1` is `bool`, `f16` and `bf16` are their bits, and
-//! pointers `void *`. A vector is one of GCC's, of the next power of two of lanes: those beyond its
-//! own hold anything. Pointers in a vector are `uint64_t`, and the lanes of a mask, a vector of `i1`,
-//! are zero or minus one in `int32_t`. An array or struct is the values in it, one by one.
+//! Integers are unsigned, so that they wrap; `i1` is `bool`, `f16` and `bf16` are their bits, and pointers
+//! `void *`. A vector is one of GCC's, padded to a power of two of lanes: the contents of padding lanes are
+//! undefined. Pointers in a vector are `uint64_t`, and the lanes of a mask, a vector of `i1`, are 0 or -1
+//! in `int32_t`. The values of an array or struct are separate variables.
 use super::super::layout::{Element, Shape};
 
-/// Bytes of the widest vector that is passed by value: what every x86-64 has a register for. A
-/// wider one is passed by address, as its convention depends on the compiler's flags.
+/// Size in bytes of the widest vector that is passed by value: every x86-64 has a register for it. A wider
+/// vector is passed by address, as its calling convention depends on the compiler's flags.
 pub const BY_VALUE: u32 = 16;
 
-/// A C type of a lane: signed, unsigned or float, and its bits.
+/// A C type of a lane: signed, unsigned or float, with its width in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// `int<bits>_t`.
@@ -22,7 +22,7 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// What the lanes of an element are.
+    /// The lane type of an element.
     pub fn of(element: Element) -> Self {
         match element {
             Element::Int(1) => Lane::Signed(32),
@@ -31,13 +31,13 @@ impl Lane {
         }
     }
 
-    /// Bits of a lane.
+    /// Width of a lane in bits.
     pub fn bits(self) -> u32 {
         let (Lane::Signed(bits) | Lane::Unsigned(bits) | Lane::Float(bits)) = self;
         bits
     }
 
-    /// The type in C.
+    /// The C type.
     pub fn c(self) -> String {
         match self {
             Lane::Float(32) => "float".to_owned(),
@@ -59,7 +59,7 @@ impl Lane {
     }
 }
 
-/// Lanes of the C vector that holds so many.
+/// Number of lanes of the C vector that holds so many.
 pub fn padded(lanes: u32) -> u32 {
     lanes.next_power_of_two()
 }
@@ -78,11 +78,11 @@ pub fn scalar(element: Element) -> String {
     }
 }
 
-/// A shape as part of a name; of vectors that are not full, with their own number of lanes.
+/// A shape as part of a name; a padded vector has its unpadded number of lanes.
 pub fn short(shape: Shape) -> String {
     let element = match shape.element {
         Element::Int(1) => "bool".to_owned(),
-        // What is held alike need not be computed alike.
+        // Types with the same representation may need different computations.
         Element::Half => "f16".to_owned(),
         Element::Bfloat => "bf16".to_owned(),
         Element::Pointer => "ptr".to_owned(),
@@ -95,13 +95,13 @@ pub fn short(shape: Shape) -> String {
     }
 }
 
-/// A type and a name that has it, as in a declaration.
+/// A declaration of a name with a type.
 pub fn declared(ty: &str, name: &str) -> String {
     let space = if ty.ends_with('*') { "" } else { " " };
     format!("{ty}{space}{name}")
 }
 
-/// The same of something that does not change.
+/// A declaration of a constant.
 pub fn constant(ty: &str, name: &str) -> String {
     if ty.ends_with('*') { format!("{ty}const {name}") } else { format!("const {ty} {name}") }
 }

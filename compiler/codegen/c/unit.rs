@@ -1,31 +1,31 @@
-//! The file that a module becomes: the types, helpers and headers that its functions use.
+//! The C file of a module: the types, helpers and headers that its functions use.
 use super::{
     super::layout::{Element, Shape},
     types::{self, Lane, declared, is_wide, padded},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function as C sees it.
+/// The C signature of a function.
 #[derive(Clone)]
 pub struct Function {
     /// Its name in C.
     pub name: String,
-    /// Its parameters, one by one.
+    /// The types of its parameters.
     pub inputs: Vec<Shape>,
-    /// What it returns, one by one.
+    /// The types of its results.
     pub results: Vec<Shape>,
 }
 
-/// What has been used so far.
+/// The declarations in use.
 #[derive(Default)]
 pub struct Unit {
-    /// Functions by the names of their symbols.
+    /// Functions by symbol name.
     pub functions: BTreeMap<String, Function>,
-    /// The names in C of globals, by those of their symbols.
+    /// The C names of globals by symbol name.
     pub globals: BTreeMap<String, String>,
     headers: BTreeSet<&'static str>,
     vectors: BTreeSet<(Lane, u32)>,
-    /// Vectors that are read and written in place.
+    /// Vectors that are loaded and stored.
     in_memory: BTreeSet<(Lane, u32)>,
     tuples: Vec<Vec<String>>,
     records: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Has a header of the C library included.
+    /// Includes a header of the C library.
     pub fn header(&mut self, name: &'static str) {
         self.headers.insert(name);
     }
@@ -45,7 +45,7 @@ impl Unit {
         format!("v{}{}", padded(lanes), lane.short())
     }
 
-    /// The type by which such a vector is read and written, at any address and in anything.
+    /// The type for loads and stores of such a vector, at any alignment and with any aliasing.
     pub fn vector_in_memory(&mut self, lane: Lane, lanes: u32) -> String {
         self.in_memory.insert((lane, padded(lanes)));
         format!("{}_m", self.vector(lane, lanes))
@@ -59,7 +59,7 @@ impl Unit {
         }
     }
 
-    /// The C type of what a function returns.
+    /// The C return type of a function.
     pub fn result_type(&mut self, results: &[Shape]) -> String {
         match results {
             [] => "void".to_owned(),
@@ -76,19 +76,19 @@ impl Unit {
         }
     }
 
-    /// The type of a global with so declared fields, and nothing between them.
+    /// The type of a global with these fields, packed.
     pub fn record(&mut self, fields: &str) -> String {
         self.records.push(fields.to_owned());
         format!("c_record{}", self.records.len() - 1)
     }
 
-    /// A parameter's declaration: of what is wide, its address.
+    /// A parameter's declaration: a pointer if its type is wide.
     pub fn parameter(&mut self, shape: Shape, name: &str) -> String {
         let ty = self.ty(shape);
         if is_wide(shape) { format!("const {ty} *{name}_p") } else { declared(&ty, name) }
     }
 
-    /// What a parameter that is an address stands for.
+    /// The value of a parameter that is passed by address.
     pub fn unpacked(&mut self, shape: Shape, name: &str) -> Option<String> {
         let ty = self.ty(shape);
         is_wide(shape).then(|| format!("  const {ty} {name} = *{name}_p;\n"))
@@ -101,7 +101,7 @@ impl Unit {
         name.or_else(|| Some(format!("(void *)&{}", self.globals.get(symbol)?)))
     }
 
-    /// Adds a helper that is not there yet; what it uses comes before it.
+    /// Adds a helper once, after the helpers that it uses.
     pub fn helper(&mut self, name: &str, text: impl FnOnce(&mut Self) -> String) {
         if self.known.insert(name.to_owned()) {
             let text = text(self);
@@ -109,7 +109,7 @@ impl Unit {
         }
     }
 
-    /// A helper's head: its result, name and parameters, up to the first line of its own.
+    /// The head of a helper: its result, name and parameters, up to its first statement.
     pub fn head(&mut self, result: &str, name: &str, parameters: &[(Shape, &str)]) -> String {
         let list: Vec<String> =
             parameters.iter().map(|(shape, name)| self.parameter(*shape, name)).collect();
@@ -118,7 +118,7 @@ impl Unit {
         format!("C_INLINE {}({})\n{{\n{unpacked}", declared(result, name), list.join(", "))
     }
 
-    /// A float by its bits, where it has no literal.
+    /// A float from its bits, if it has no literal.
     pub fn float_of_bits(&mut self, element: Element, bits: &str) -> String {
         let (lane, bits_lane) = (Lane::of(element), Lane::Unsigned(element.lane_bits()));
         let name = format!("c_{}_of_bits", lane.short());
@@ -136,7 +136,7 @@ impl Unit {
         format!("{name}({value})")
     }
 
-    /// A scalar by its bits.
+    /// A scalar from its bits.
     pub fn literal(&mut self, element: Element, bits: u128) -> String {
         if element == Element::Pointer {
             self.header("stddef.h");
@@ -145,7 +145,7 @@ impl Unit {
             .unwrap_or_else(|| self.float_of_bits(element, &super::literals::bits(element, bits)))
     }
 
-    /// The headers that are included, the types and the helpers.
+    /// The includes, types and helpers.
     pub fn prologue(&self) -> String {
         let mut text = String::new();
         for header in self.headers.iter().chain(&["stdbool.h", "stdint.h"]) {
@@ -179,7 +179,7 @@ impl Unit {
     }
 }
 
-/// A helper that gives the bytes of one type as another.
+/// A helper that reinterprets the bytes of one type as another.
 pub fn pun(name: &str, to: &str, from: &str) -> String {
     format!(
         "C_INLINE {}({})\n{{\n  {};\n  memcpy(&y, &x, sizeof y);\n  return y;\n}}\n",

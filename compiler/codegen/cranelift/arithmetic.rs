@@ -21,7 +21,7 @@ impl Body<'_, '_, '_> {
         left.iter().zip(right).map(|(left, right)| op(self, *left, *right)).collect()
     }
 
-    /// Arithmetic of integers.
+    /// Integer arithmetic.
     pub fn integers(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let (left, right) = (self.operand(op, 0)?, self.operand(op, 1)?);
@@ -53,7 +53,7 @@ impl Body<'_, '_, '_> {
         let shape = self.operand_shape(op, 0)?;
         let (value, amount) = (self.operand(op, 0)?, self.operand(op, 1)?);
         if shape.element == Element::Int(1) {
-            // Only a shift by zero has a meaning.
+            // Only a shift by zero is defined.
             return Ok(value);
         }
         let shift = |body: &mut Self, value, by| {
@@ -82,7 +82,7 @@ impl Body<'_, '_, '_> {
         };
         let operands = [(shape, left.as_slice()), (shape, right.as_slice())];
         Ok(self.each_lane(operands, shape, |body, operands| {
-            // Narrow numbers divide as wide ones, which keeps the least one by -1 from trapping.
+            // Narrow numbers are divided as wide ones, so that the minimum divided by -1 does not trap.
             let [left, right] = operands.map(|value| match (bits < 32, &name[..1]) {
                 (false, _) => value,
                 (true, "s") => body.b.ins().sextend(I32, value),
@@ -106,8 +106,8 @@ impl Body<'_, '_, '_> {
         Ok(self.float_binary(shape, name, &left, &right))
     }
 
-    /// A sum, difference, product or quotient. For half floats, `f32` has more than twice their
-    /// bits, so that rounding twice is rounding once.
+    /// A sum, difference, product or quotient. For half floats, `f32` has more than twice their precision,
+    /// so that double rounding is correct.
     pub fn float_binary(
         &mut self,
         shape: Shape,
@@ -128,7 +128,7 @@ impl Body<'_, '_, '_> {
         })
     }
 
-    /// Computes half floats in `f32` and rounds what comes of it; other floats as they are.
+    /// Computes half floats in `f32` and rounds the result; other floats in their own type.
     pub fn in_float<const N: usize>(
         &mut self,
         shape: Shape,
@@ -143,7 +143,7 @@ impl Body<'_, '_, '_> {
         self.float_to_small(shape, &value)
     }
 
-    /// The numbers with the other sign.
+    /// The negated numbers.
     pub fn negate(&mut self, shape: Shape, value: &[ClifValue]) -> Parts {
         let flip = |part: &ClifValue| {
             if shape.element.is_small_float() {
@@ -155,7 +155,7 @@ impl Body<'_, '_, '_> {
         value.iter().map(flip).collect()
     }
 
-    /// The numbers without their sign.
+    /// The absolute values of numbers.
     pub fn magnitude(&mut self, shape: Shape, value: &[ClifValue]) -> Parts {
         let clear = |part: &ClifValue| {
             if shape.element.is_small_float() {
@@ -186,7 +186,7 @@ impl Body<'_, '_, '_> {
         Ok(self.compare_integers(shape, cond, &left, &right))
     }
 
-    /// Compares integers or pointers; an `i1` that is set is -1 where signs count.
+    /// Compares integers or pointers; an `i1` of 1 is -1 in signed comparisons.
     pub fn compare_integers(
         &mut self,
         shape: Shape,
@@ -250,7 +250,7 @@ impl Body<'_, '_, '_> {
             return vec![self.b.ins().fcmp(cond, left[0], right[0])];
         };
         let masks = self.pairwise(left, right, |body, left, right| {
-            // Registers have no instruction for these two.
+            // Vectors have no instruction for these two.
             let (cond, strict) = match cond {
                 FloatCC::OrderedNotEqual => (FloatCC::NotEqual, Some(FloatCC::Ordered)),
                 FloatCC::UnorderedOrEqual => (FloatCC::Equal, Some(FloatCC::Unordered)),
@@ -267,7 +267,7 @@ impl Body<'_, '_, '_> {
         self.resize(masks, lanes, shape.element.lane_bits(), 32, true)
     }
 
-    /// One of two values.
+    /// Selects one of two values.
     pub fn select(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         let cond_shape = self.operand_shape(op, 0)?;
         let cond = self.operand(op, 0)?;
@@ -281,7 +281,7 @@ impl Body<'_, '_, '_> {
         Ok(self.select_lanes(shape, &cond, &yes, &no))
     }
 
-    /// Lanes of one or the other by a mask.
+    /// Selects lanes of two vectors by a mask.
     pub fn select_lanes(
         &mut self,
         shape: Shape,
@@ -297,7 +297,7 @@ impl Body<'_, '_, '_> {
         both.map(|((mask, yes), no)| self.choose(*mask, *yes, *no)).collect()
     }
 
-    /// The greater or lesser of two integers.
+    /// The maximum or minimum of two integers.
     pub fn extreme(
         &mut self,
         shape: Shape,
@@ -327,7 +327,7 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// The bits that a part's immediate may have.
+/// A mask of the bits of an immediate of a part.
 fn mask(shape: Shape) -> u64 {
     if shape.lanes.is_some() { u64::MAX } else { 0xffff }
 }

@@ -40,7 +40,7 @@ impl Body<'_, '_, '_> {
         self.define(&op, results)
     }
 
-    /// Whether a function takes such arguments.
+    /// Whether a function accepts the arguments.
     fn fits(&self, function: FuncRef, arguments: &[ClifValue]) -> bool {
         let signature = &self.b.func.dfg.signatures[self.b.func.dfg.ext_funcs[function].signature];
         let types = arguments.iter().map(|value| self.b.func.dfg.value_type(*value));
@@ -92,8 +92,8 @@ impl Body<'_, '_, '_> {
         Ok(vec![address])
     }
 
-    /// A function of the C library on each lane, by its name for doubles; half floats are computed
-    /// in `f32`, as from LLVM.
+    /// A function of the C library on each lane, by its name for doubles; half floats are computed in
+    /// `f32`, as LLVM does.
     pub fn library_call(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.result_shape(op)?;
         let wide = if shape.element.is_small_float() { shape.of(Element::Float) } else { shape };

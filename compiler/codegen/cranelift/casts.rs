@@ -67,7 +67,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// Integers and pointers of one width as those of another.
+    /// Converts integers and pointers from one width to another.
     pub fn integer(&mut self, from: Shape, to: Shape, value: Parts, sign: bool) -> Option<Parts> {
         if from.element.is_float() || to.element.is_float() {
             return None;
@@ -103,7 +103,7 @@ impl Body<'_, '_, '_> {
             let byte = if narrow == I8 { value } else { self.b.ins().ireduce(I8, value) };
             return self.b.ins().band_imm_u(byte, 1);
         }
-        // Of zero or one, minus that is what a sign extends to.
+        // The negation of zero or one is its sign extension.
         let value =
             if from == one_bit && sign && to != one_bit { self.b.ins().ineg(value) } else { value };
         match narrow.bits().cmp(&wide.bits()) {
@@ -114,7 +114,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// Floats of one format as those of another.
+    /// Converts floats from one format to another.
     pub fn float(&mut self, from: Shape, to: Shape, value: &[ClifValue]) -> Parts {
         if from.element == to.element {
             return value.to_vec();
@@ -147,7 +147,7 @@ impl Body<'_, '_, '_> {
             return None;
         }
         if to.element.is_small_float() {
-            // As LLVM does: rounded to f32 first, which only an i32 or i64 as bf16 can tell.
+            // As in LLVM: rounded to f32 first, which makes a difference only for an i32 or i64 as bf16.
             let single = self.integer_to_float(from, to.of(Element::Float), value, sign)?;
             return Some(self.float_to_small(to, &single));
         }
@@ -187,8 +187,8 @@ impl Body<'_, '_, '_> {
         Some(wide)
     }
 
-    /// What a float beyond the integers becomes is poison; here it is what the processor's signed
-    /// conversion gives where that is at hand, as from LLVM.
+    /// An out-of-range float gives poison; here, the result of the processor's signed conversion if it has
+    /// one, as with LLVM.
     fn float_to_integer(
         &mut self,
         from: Shape,
@@ -244,12 +244,12 @@ impl Body<'_, '_, '_> {
         if bits == 64 && !sign {
             return self.b.ins().fcvt_to_uint_sat(I64, value);
         }
-        // Every narrower integer, signed or not, is within i64.
+        // Every narrower integer, signed or not, fits i64.
         let value = self.b.ins().fcvt_to_sint_sat(I64, value);
         self.integer_scalar(Element::Int(64), to, value, true)
     }
 
-    /// A float as the nearest integer in range, zero for a NaN.
+    /// A float as the nearest integer in range; zero for a NaN.
     pub fn float_to_integer_saturated(
         &mut self,
         from: Shape,
@@ -291,7 +291,7 @@ impl Body<'_, '_, '_> {
         self.b.ins().ireduce(to, value)
     }
 
-    /// Compares registers or scalars as unsigned numbers too where Cranelift has no instruction.
+    /// Compares vectors or scalars, including unsigned comparisons that Cranelift has no instruction for.
     pub fn compare(&mut self, cond: IntCC, left: ClifValue, right: ClifValue) -> ClifValue {
         let ty = self.b.func.dfg.value_type(left);
         if ty == I64X2 && cond.unsigned() == cond && !matches!(cond, IntCC::Equal | IntCC::NotEqual)

@@ -12,7 +12,7 @@ use cranelift_codegen::ir::{
 use irc_mlir::llvm::Type;
 
 impl Body<'_, '_, '_> {
-    /// Instructions that make a constant of a type.
+    /// Instructions that materialise a constant of a type.
     pub fn materialise(&mut self, constant: &Constant, ty: &Type) -> Option<Parts> {
         let leaves = leaves(ty)?;
         let mut parts = Vec::new();
@@ -61,7 +61,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// A scalar by its bits.
+    /// A scalar from its bits.
     pub fn number(&mut self, element: Element, bits: u128) -> ClifValue {
         match element {
             Element::Float => self.b.ins().f32const(Ieee32::with_bits(bits as u32)),
@@ -72,7 +72,7 @@ impl Body<'_, '_, '_> {
                 self.b.ins().iconcat(low, high)
             }
             element => {
-                // Cranelift wants the bits beyond the type to be zero.
+                // Cranelift requires the bits beyond the type to be zero.
                 let mask = u128::MAX >> (128 - element.scalar().bits());
                 self.b.ins().iconst(element.scalar(), (bits & mask) as i64)
             }

@@ -7,7 +7,7 @@ use irc_mlir::OperationLike;
 use std::ops::Range;
 
 impl Body<'_, '_, '_> {
-    /// Goes to the only successor.
+    /// Jumps to the only successor.
     pub fn jump(&mut self, op: &Op<'_, '_>) -> Result<()> {
         let arguments = self.arguments(op, 0..op.operand_count())?;
         let target = self.successor(op, 0)?;
@@ -25,14 +25,14 @@ impl Body<'_, '_, '_> {
         Ok(())
     }
 
-    /// Nothing gets here; what does must not run on into other code.
+    /// Unreachable; if reached, execution must not continue into other code.
     pub fn trap(&mut self, op: &Op<'_, '_>) -> Result<()> {
         let code = TrapCode::user(1).ok_or_else(|| no_translation(op))?;
         self.b.ins().trap(code);
         Ok(())
     }
 
-    /// Goes to one of two successors.
+    /// Jumps to one of two successors.
     pub fn branch(&mut self, op: &Op<'_, '_>, yes: usize, no: usize) -> Result<()> {
         let condition = self.scalar(op, 0)?;
         let (taken, otherwise) = (self.successor(op, 0)?, self.successor(op, 1)?);
@@ -42,7 +42,7 @@ impl Body<'_, '_, '_> {
         Ok(())
     }
 
-    /// A switch leads to blocks of its own, which pass the arguments on: Cranelift's takes none.
+    /// A switch jumps to blocks of its own, which pass on the arguments: Cranelift's switch passes none.
     pub fn switch(&mut self, op: &Op<'_, '_>, cases: &inst::Switch) -> Result<()> {
         let shape = self.operand_shape(op, 0)?;
         let value = self.scalar(op, 0)?;

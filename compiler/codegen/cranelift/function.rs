@@ -22,7 +22,7 @@ use irc_mlir::{
 };
 use std::{collections::HashMap, rc::Rc};
 
-/// What a translation gives.
+/// The result of a translation.
 pub type Result<T> = std::result::Result<T, CodegenError>;
 
 /// The parts of a value.
@@ -31,19 +31,19 @@ pub type Parts = Vec<ClifValue>;
 /// An op of the module.
 pub type Op<'c, 'a> = OperationRef<'c, 'a>;
 
-/// How a value of the module is held.
+/// The representation of a value of the module.
 enum Held {
     Parts(Parts),
-    /// Made anew in each block that uses it, so that it takes no register in between.
+    /// Materialised in each block that uses it, so that it takes no register in between.
     Constant(Rc<Constant>),
 }
 
-/// The translation of one function. Tables are looked into and never walked, so their order shapes
-/// nothing.
+/// The translation of one function. Hash tables are never iterated, so their order does not affect the
+/// output.
 pub struct Body<'f, 'b, 'u> {
-    /// Where instructions go.
+    /// The builder of the function.
     pub b: &'f mut FunctionBuilder<'b>,
-    /// The object that the function becomes part of.
+    /// The object that contains the function.
     pub unit: &'u mut Unit,
     values: HashMap<usize, Held>,
     blocks: HashMap<usize, ClifBlock>,
@@ -144,7 +144,7 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
             Inst::CompareFloats(predicate) => self.fcmp(&op, predicate)?,
             Inst::Select => self.select(&op)?,
             Inst::Hint => return Ok(()),
-            // Every slot of the stack lives as long as the call.
+            // Every stack slot is live for the whole call.
             Inst::StackSave => vec![self.b.ins().iconst(Element::Pointer.scalar(), 0)],
             Inst::Expect => self.operand(&op, 0)?,
             Inst::Library(name) => self.library_call(&op, name)?,
@@ -180,7 +180,7 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
         self.define(&op, value)
     }
 
-    /// The type of a value, read once for each that occurs.
+    /// The type of a value, parsed once for each distinct type.
     pub fn type_of(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Rc<Type>> {
         let key = ty.to_raw().ptr as usize;
         if let Some(known) = self.types.get(&key) {
@@ -197,7 +197,7 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
         types::parts(&read).ok_or_else(|| unsupported(op, &format!("the type {ty}")))
     }
 
-    /// The scalar or vector that a type is.
+    /// The scalar or vector shape of a type.
     pub fn shape_of_type(&mut self, op: &Op<'_, '_>, ty: MlirType<'_>) -> Result<Shape> {
         let read = self.type_of(op, ty)?;
         Shape::of_type(&read).ok_or_else(|| unsupported(op, &format!("the type {ty}")))
@@ -258,7 +258,7 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
         }
     }
 
-    /// The integer that an operand is in every lane, where that is known.
+    /// The integer in every lane of an operand, if it is known.
     pub fn known(&self, op: &Op<'_, '_>, index: usize) -> Option<u64> {
         match self.values.get(&key(operand(op, index).ok()?))? {
             Held::Constant(constant) => constant.integer(),
@@ -266,14 +266,14 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
         }
     }
 
-    /// Records what the only result is.
+    /// Records the parts of the only result.
     pub fn define(&mut self, op: &Op<'_, '_>, parts: Parts) -> Result<()> {
         let result = result(op)?;
         self.values.insert(key(result), Held::Parts(parts));
         Ok(())
     }
 
-    /// The block that a successor of an op became.
+    /// The Cranelift block of a block.
     pub fn block_of(&self, block: BlockRef<'_, '_>) -> Option<ClifBlock> {
         self.blocks.get(&(block.to_raw().ptr as usize)).copied()
     }
@@ -326,17 +326,17 @@ pub fn result<'c: 'a, 'a>(op: &Op<'c, 'a>) -> Result<Value<'c, 'a>> {
     op.result(0).map(Into::into).map_err(|_| unsupported(op, "this number of results"))
 }
 
-/// The error of an op that is no instruction.
+/// The error of an op that is not an instruction.
 pub fn unknown(op: &Op<'_, '_>, what: Unknown) -> CodegenError {
     what.map_or_else(|| no_translation(op), |what| unsupported(op, &what))
 }
 
-/// The error of an op that the quick tier does not know.
+/// The error of an op that the quick tier does not support.
 pub fn no_translation(op: &Op<'_, '_>) -> CodegenError {
     CodegenError::at(op, "the quick tier does not translate this op; use --backend llvm")
 }
 
-/// The error of an op that the quick tier knows, but not like this.
+/// The error of an op that the quick tier supports, but not in this variant.
 pub fn unsupported(op: &Op<'_, '_>, what: &str) -> CodegenError {
     CodegenError::at(
         op,

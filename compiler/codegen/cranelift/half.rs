@@ -1,8 +1,8 @@
-//! Conversions between `f16`, `bf16` and wider floats, in integer and `f32` arithmetic: Cranelift
-//! has none for x86-64. Every one rounds to nearest, ties to even, once.
+//! Conversions between `f16`, `bf16` and wider floats, in integer and `f32` arithmetic: Cranelift has none
+//! for x86-64. Each rounds once, to nearest, ties to even.
 //!
-//! All are written for a register of lanes and for a scalar alike. The conversions of `f16` scale by
-//! powers of two, so that the processor does the work on subnormal numbers (Maratyszcza, `FP16`).
+//! All apply to a register of lanes and to a scalar alike. The conversions of `f16` scale by powers of two,
+//! which normalises subnormal numbers (Maratyszcza, `FP16`).
 use super::{
     function::{Body, Parts},
     types::{Element, Shape},
@@ -15,7 +15,7 @@ use cranelift_codegen::ir::{
 };
 
 impl Body<'_, '_, '_> {
-    /// The same number in every lane of a type, by its bits.
+    /// A constant, from its bits, in every lane of a type.
     pub fn imm(&mut self, ty: Clif, bits: u64) -> ClifValue {
         if ty.is_vector() {
             let bytes = ty.lane_bits() as usize / 8;
@@ -30,7 +30,7 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// One of two by a condition: that of a comparison of values of their width.
+    /// Selects by a condition: the result of a comparison of values of the same width.
     pub fn choose(&mut self, cond: ClifValue, yes: ClifValue, no: ClifValue) -> ClifValue {
         let ty = self.b.func.dfg.value_type(yes);
         if ty.is_vector() {
@@ -46,7 +46,7 @@ impl Body<'_, '_, '_> {
         self.b.ins().ishl(value, by)
     }
 
-    /// Shifts every lane by a constant, zeros entering.
+    /// Shifts every lane by a constant, filling with zeros.
     pub fn shift_right(&mut self, value: ClifValue, by: i64) -> ClifValue {
         let by = self.b.ins().iconst(I32, by);
         self.b.ins().ushr(value, by)
@@ -95,7 +95,7 @@ impl Body<'_, '_, '_> {
         self.bits_as(floats, value)
     }
 
-    /// `f32` as halves of the format that the shape names.
+    /// `f32` as halves of the format of the shape.
     pub fn float_to_small(&mut self, shape: Shape, parts: &[ClifValue]) -> Parts {
         let (ints, floats) = types_of(shape);
         let convert = |part: &ClifValue| match shape.element {
@@ -129,13 +129,13 @@ impl Body<'_, '_, '_> {
         let sign_bit = self.imm(ints, 0x8000_0000);
         let sign = self.b.ins().band(bits, sign_bit);
         let sign = self.shift_right(sign, 16);
-        // Up by 2^112 and down by 2^-110: what is too large becomes infinite.
+        // Up by 2^112 and down by 2^-110: values that are too large become infinite.
         let magnitude = self.b.ins().fabs(value);
         let up = self.imm(floats, 0x7780_0000);
         let down = self.imm(floats, 0x0880_0000);
         let scaled = self.b.ins().fmul(magnitude, up);
         let scaled = self.b.ins().fmul(scaled, down);
-        // Adding a power of two that leaves eleven bits to the sum rounds it to them.
+        // Adding a power of two that leaves eleven bits to the sum rounds to them.
         let doubled = self.b.ins().iadd(bits, bits);
         let exponent_bits = self.imm(ints, 0xff00_0000);
         let exponent = self.b.ins().band(doubled, exponent_bits);
@@ -168,8 +168,8 @@ impl Body<'_, '_, '_> {
         self.b.ins().bor(payload, quiet)
     }
 
-    /// `f64` as an `f32` whose last bit says that something was cut off: rounding that to less than
-    /// 23 bits gives what rounding the `f64` at once does (Boldo and Melquiond, rounding to odd).
+    /// `f64` as an `f32` whose last bit is set if bits were truncated: rounding that to less than 23 bits
+    /// has the result of rounding the `f64` directly (Boldo and Melquiond, rounding to odd).
     pub fn round_to_odd(&mut self, value: ClifValue) -> ClifValue {
         let nearest = self.b.ins().fdemote(F32, value);
         let back = self.b.ins().fpromote(F64, nearest);
@@ -210,7 +210,7 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// The integers and floats of 32 bits in the lanes of a shape.
+/// The types of 32-bit integers and floats for the lanes of a shape.
 fn types_of(shape: Shape) -> (Clif, Clif) {
     if shape.lanes.is_some() { (I32X4, F32X4) } else { (I32, F32) }
 }

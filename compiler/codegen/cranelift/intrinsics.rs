@@ -1,4 +1,4 @@
-//! LLVM's intrinsics on numbers.
+//! LLVM's numeric intrinsics.
 use super::{
     function::{Body, Op, Parts, Result, no_translation, unsupported},
     types::{Element, Shape},
@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{
 };
 
 impl Body<'_, '_, '_> {
-    /// A product and a sum, rounded once.
+    /// A fused multiply-add.
     pub fn fma(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         if !self.unit.has_fma {
             return Err(unsupported(op, "a fused multiply-add for a processor without one"));
@@ -65,8 +65,8 @@ impl Body<'_, '_, '_> {
         }))
     }
 
-    /// To the nearest integer, ties away from zero: what is cut off is exact, so that a half of it
-    /// tells.
+    /// To the nearest integer, ties away from zero: the fraction is exact, so that it can be compared with
+    /// 1/2.
     fn round_away(&mut self, shape: Shape, value: &[ClifValue]) -> Parts {
         let (one, half) = match shape.element {
             Element::Double => (0x3ff0_0000_0000_0000, 0x3fe0_0000_0000_0000),
@@ -95,8 +95,8 @@ impl Body<'_, '_, '_> {
         }))
     }
 
-    /// The greater or lesser of two floats: a NaN is one for `maximum` and `minimum`, and gives way
-    /// for the others.
+    /// The maximum or minimum of two floats: NaN if either is NaN for `maximum` and `minimum`, otherwise
+    /// the other operand.
     pub fn float_extreme_of(&mut self, name: &str, left: ClifValue, right: ClifValue) -> ClifValue {
         let ins = self.b.ins();
         let value = match name.starts_with("max") {
@@ -135,7 +135,7 @@ impl Body<'_, '_, '_> {
         }))
     }
 
-    /// The upper or lower bits of two numbers side by side, shifted by an amount modulo their width.
+    /// The upper or lower bits of two concatenated numbers, shifted by an amount modulo their width.
     pub fn funnel(&mut self, op: &Op<'_, '_>, name: &str) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let bits = i64::from(shape.element.lane_bits());
@@ -204,7 +204,7 @@ impl Body<'_, '_, '_> {
                 "uadd" => body.number(shape.element, u128::MAX),
                 "usub" => body.number(shape.element, 0),
                 _ => {
-                    // Beyond the most for a negative sum, beyond the least for another.
+                    // Saturates at the maximum for a negative sum, at the minimum for another.
                     let sign = body.b.ins().sshr_imm_u(value, i64::from(bits) - 1);
                     let least = body.number(shape.element, 1 << (bits - 1));
                     body.b.ins().bxor(sign, least)
@@ -215,7 +215,7 @@ impl Body<'_, '_, '_> {
         failed.map_or(Ok(value), Err)
     }
 
-    /// Whether floats are of any of the classes of a mask, in LLVM's order of them.
+    /// Whether floats belong to any of the classes of a mask, whose bits are in LLVM's order.
     pub fn float_class(&mut self, op: &Op<'_, '_>, wanted: i64) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let value = self.operand(op, 0)?;
@@ -244,8 +244,7 @@ impl Body<'_, '_, '_> {
         let magnitude = self.b.ins().band(bits, rest);
         let negative = self.b.ins().icmp(IntCC::NotEqual, bits, magnitude);
         let positive = self.b.ins().icmp(IntCC::Equal, bits, magnitude);
-        // Classes as ranges of magnitudes: first, last, then the flags of a negative and of a
-        // positive one.
+        // Classes as ranges of magnitudes: first, last, then the flags of negative and positive numbers.
         let ranges = [
             (infinity + 1, (infinity | quiet) - 1, 1, 1),
             (infinity | quiet, most, 2, 2),
@@ -274,7 +273,7 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// How a float's bits are laid out.
+/// The bit layout of a float.
 #[derive(Clone, Copy)]
 struct Format {
     bits: u32,

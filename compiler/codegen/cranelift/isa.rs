@@ -1,4 +1,4 @@
-//! What Cranelift may use of the processor.
+//! The processor features that Cranelift may use.
 use crate::codegen::{CodegenError, Target};
 use cranelift_codegen::{
     isa::{self, OwnedTargetIsa},
@@ -9,7 +9,7 @@ use irc_runtime::processor::{FEATURES, features_of};
 /// The code generator for a target.
 ///
 /// # Errors
-/// A processor that is not x86-64, or one too old for vectors.
+/// A processor that is not x86-64, or that lacks the vector instructions that Cranelift needs.
 pub fn isa(target: &Target) -> Result<OwnedTargetIsa, CodegenError> {
     let fault = |what: &dyn std::fmt::Display| CodegenError::new(format!("cranelift: {what}"));
     let mut shared = settings::builder();
@@ -46,7 +46,7 @@ pub fn isa(target: &Target) -> Result<OwnedTargetIsa, CodegenError> {
     builder.finish(settings::Flags::new(shared)).map_err(|error| fault(&error))
 }
 
-/// The features of a target that Cranelift uses; `None` for a processor of which nothing is known.
+/// The features of a target that Cranelift uses; `None` if the features of the processor are unknown.
 pub fn features(target: &Target) -> Option<Vec<&'static str>> {
     let has = target.known_features()?;
     let used = FEATURES.iter().filter(|feature| feature.cranelift.is_some());

@@ -1,4 +1,4 @@
-//! Lanes of vectors: taking them out, putting them in, widening, narrowing and permuting them.
+//! Lanes of vectors: extracting, inserting, widening, narrowing and permuting them.
 use super::{
     function::{Body, Parts},
     types::{Element, Shape, int, register},
@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{
     types::{I8, I8X16, I32, I64X2},
 };
 
-/// Where a lane of a result comes from: a part, and a lane of it.
+/// The source of a lane of a result: a part, and a lane of it.
 pub type Source = Option<(usize, u32)>;
 
 impl Body<'_, '_, '_> {
@@ -28,7 +28,7 @@ impl Body<'_, '_, '_> {
         value
     }
 
-    /// A lane as it is held in a register, of a scalar.
+    /// A scalar in the type of a vector's lane.
     pub fn as_lane(&mut self, element: Element, scalar: ClifValue) -> ClifValue {
         if element == Element::Int(1) {
             let wide = self.b.ins().uextend(I32, scalar);
@@ -55,7 +55,7 @@ impl Body<'_, '_, '_> {
         vec![part; shape.parts()]
     }
 
-    /// An op on scalars for each lane of its operands, for what no register instruction does.
+    /// A scalar op on each lane of its operands, for operations without a vector instruction.
     pub fn each_lane<const N: usize>(
         &mut self,
         operands: [(Shape, &[ClifValue]); N],
@@ -74,7 +74,7 @@ impl Body<'_, '_, '_> {
         parts
     }
 
-    /// Integer lanes of one width as lanes of another: extended by sign or zeros, or cut.
+    /// Converts integer lanes to another width: sign-extended, zero-extended or truncated.
     pub fn resize(
         &mut self,
         mut parts: Parts,
@@ -122,12 +122,12 @@ impl Body<'_, '_, '_> {
         self.permute(half, &pair, &sources)
     }
 
-    /// Lanes of zero or all ones in the width that another element's lanes have.
+    /// Lanes of zero or all ones, resized to the lane width of another element.
     pub fn mask_for(&mut self, mask: Parts, lanes: u32, element: Element) -> Parts {
         self.resize(mask, lanes, 32, element.lane_bits(), true)
     }
 
-    /// A register whose lanes come from those of others.
+    /// A register whose lanes are those of other registers.
     pub fn permute(&mut self, ty: Clif, parts: &[ClifValue], sources: &[Source]) -> ClifValue {
         let mut used: Vec<usize> = Vec::new();
         for (part, _) in sources.iter().flatten() {
@@ -151,7 +151,7 @@ impl Body<'_, '_, '_> {
             _ => lane as u32 * bytes,
         };
         let mut value = self.shuffle(ty, parts[first], parts[second], sources, pick);
-        // Each further register is shuffled into what there is.
+        // Each further register is shuffled into the result so far.
         for part in used.into_iter().skip(2) {
             let pick = |lane: usize, source: &Source| match source {
                 Some((from, from_lane)) if *from == part => 16 + from_lane * bytes,
@@ -198,7 +198,7 @@ impl Body<'_, '_, '_> {
         self.bits_as(ty, joined)
     }
 
-    /// The bits of a mask as an integer of at most 64 bits, lane 0 lowest.
+    /// The bits of a mask as an integer of at most 64 bits, lane 0 in the lowest bit.
     pub fn mask_bits(&mut self, mask: &[ClifValue], lanes: u32, ty: Clif) -> ClifValue {
         let wide = int(64);
         let mut bits = self.b.ins().iconst(wide, 0);

@@ -1,4 +1,4 @@
-//! Memory: addresses, loads and stores, masked ones too, the stack, and copies.
+//! Memory: addresses, loads and stores, masked loads and stores, the stack, and copies.
 use super::{
     function::{Body, Op, Parts, Result, no_translation, unsupported},
     types::{Element, Shape, int, leaves, size, vector_bytes},
@@ -11,10 +11,10 @@ use cranelift_codegen::ir::{
 };
 use irc_mlir::{OperationLike, llvm::Type};
 
-/// Memory that is there, at any alignment.
+/// Accessible memory, at any alignment.
 pub const PLAIN: MemFlagsData = MemFlagsData::new().with_notrap();
 
-/// The most that the stack pointer is aligned to by itself.
+/// Alignment of the stack pointer in bytes at the entry of a function.
 const STACK_ALIGN: u64 = 16;
 
 impl Body<'_, '_, '_> {
@@ -94,7 +94,7 @@ impl Body<'_, '_, '_> {
         Ok(parts)
     }
 
-    /// Puts bytes into a register at an offset that is a multiple of their number.
+    /// Inserts bytes into a register at an offset that is a multiple of their number.
     fn fill(
         &mut self,
         register: Option<ClifValue>,
@@ -168,7 +168,7 @@ impl Body<'_, '_, '_> {
         Ok(address)
     }
 
-    /// Adds a multiple of an index that is a value.
+    /// Adds the product of a stride and an index that is a value.
     fn advance(
         &mut self,
         op: &Op<'_, '_>,
@@ -201,7 +201,7 @@ impl Body<'_, '_, '_> {
         }))
     }
 
-    /// A slot of the frame, which lives as long as the call: an `alloca` in a loop has one.
+    /// A stack slot that is live for the whole call: all executions of an `alloca` in a loop share one.
     pub fn alloca(&mut self, op: &Op<'_, '_>, ty: &Type, align: u64) -> Result<Parts> {
         let count = self.known(op, 0);
         let count = count.ok_or_else(|| unsupported(op, "a number that is no constant"))?;
@@ -219,8 +219,8 @@ impl Body<'_, '_, '_> {
         Ok(vec![address])
     }
 
-    /// A load of some lanes, from one address on or from one for each lane. What is masked off is not
-    /// touched: its load goes to the stack, where the lanes lie that stand in for it.
+    /// A masked load, from one address on or from an address per lane. Masked-off lanes are not accessed:
+    /// they are loaded from a stack slot that holds their replacements.
     pub fn masked_load(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         let shape = self.result_shape(op)?;
         let Some(lanes) = shape.lanes else { return Err(no_translation(op)) };
@@ -247,7 +247,7 @@ impl Body<'_, '_, '_> {
         Ok(value)
     }
 
-    /// A store of some lanes, as [`Body::masked_load`].
+    /// A masked store, see [`Body::masked_load`].
     pub fn masked_store(&mut self, op: Op<'_, '_>) -> Result<()> {
         let shape = self.operand_shape(&op, 0)?;
         let Some(lanes) = shape.lanes else { return Err(no_translation(&op)) };
@@ -269,7 +269,7 @@ impl Body<'_, '_, '_> {
         Ok(())
     }
 
-    /// Room on the stack that nobody else looks at.
+    /// A scratch stack slot, whose contents are never used.
     fn spare(&mut self) -> ClifValue {
         let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 4);
         let slot = self.b.create_sized_stack_slot(slot);
@@ -289,7 +289,7 @@ impl Body<'_, '_, '_> {
         self.b.ins().iadd_imm_u(address[0], i64::from(lane) * i64::from(bytes))
     }
 
-    /// `memcpy`, `memmove` and `memset`: the C library's, as from LLVM.
+    /// `memcpy`, `memmove` and `memset` of the C library, as with LLVM.
     pub fn copy_memory(&mut self, op: Op<'_, '_>, name: &str, length: Option<i64>) -> Result<()> {
         let config = self.unit.frontend();
         let (to, from) = (self.scalar(&op, 0)?, self.scalar(&op, 1)?);
@@ -310,7 +310,7 @@ impl Body<'_, '_, '_> {
         Ok(())
     }
 
-    /// Translates an atomic change of an integer.
+    /// Translates an atomic read-modify-write of an integer.
     pub fn atomic(&mut self, op: &Op<'_, '_>, change: Atomic) -> Result<Parts> {
         let kind = match change {
             Atomic::Exchange => AtomicRmwOp::Xchg,
@@ -336,7 +336,7 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// How less than a register is loaded and stored: ever smaller pieces, each with its offset.
+/// The pieces in which less than a register is loaded and stored, in decreasing size, each with its offset.
 fn pieces(bytes: u64) -> Vec<(Clif, i32)> {
     let (mut found, mut at) = (Vec::new(), 0);
     for (size, ty) in [(8, I64), (4, I32), (2, I16), (1, I8)] {
@@ -348,7 +348,7 @@ fn pieces(bytes: u64) -> Vec<(Clif, i32)> {
     found
 }
 
-/// The integer that holds so many packed bits.
+/// The integer type that holds so many packed bits.
 fn packed(op: &Op<'_, '_>, lanes: u32) -> Result<Clif> {
     match lanes.div_ceil(8) {
         bytes @ (1 | 2 | 4 | 8) => Ok(int(bytes * 8)),

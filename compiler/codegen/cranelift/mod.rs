@@ -1,8 +1,8 @@
 //! The quick tier: MLIR's `llvm` dialect to Cranelift IR to an object.
 //!
-//! Blocks become blocks, block arguments block parameters, and values lists of Cranelift values, as
-//! `types` says. Nothing is optimised: what the tier is for is to have code soon. An op without a
-//! translation is an error at that op.
+//! Blocks become blocks, block arguments block parameters, and values lists of Cranelift values, see
+//! `types`. Code is not optimised: the purpose of the tier is fast compilation. An op without a translation
+//! is an error at that op.
 use super::{CodegenError, Output, Row, Target};
 use irc_mlir::Module;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +27,7 @@ mod vectors;
 pub const ROW: Row = Row {
     name: "cranelift",
     outputs: &[Output::Object],
-    // The only vectors that it has.
+    // The only vectors that Cranelift supports.
     vector_bytes: |_| 16,
     features: |target| isa::features(target).unwrap_or_default(),
     expect: |target| isa::isa(target).map(drop),
@@ -37,15 +37,14 @@ pub const ROW: Row = Row {
 /// Compiles a module in the `llvm` dialect to a relocatable object.
 ///
 /// # Errors
-/// An op that the quick tier does not translate, with a diagnostic at it; or a processor that it
-/// has no code for.
+/// An op that the quick tier does not translate, with a diagnostic at it; or an unsupported processor.
 fn compile(module: &Module<'_>, target: &Target) -> Result<Vec<u8>, CodegenError> {
     let work = || {
         let mut unit = unit::Unit::new(target)?;
         unit.translate(module)?;
         unit.finish()
     };
-    // Cranelift panics where its selection has no rule: a fault of ours, which must not end the
+    // Cranelift panics if its instruction selection has no rule: an internal error, which must not end the
     // process.
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(CodegenError::new("cranelift panicked")))

@@ -1,4 +1,4 @@
-//! A module becomes an object: its functions and globals are declared, then each is defined.
+//! Translates a module to an object: its functions and globals are declared, then each is defined.
 use super::{
     function::{Body, Op, Result, no_translation, unsupported},
     types,
@@ -109,16 +109,16 @@ impl Unit {
         self.object.define_data(id, &data).map_err(|error| fault(&error))
     }
 
-    /// The finished object's bytes.
+    /// The bytes of the finished object.
     ///
     /// # Errors
-    /// What the writer of objects cannot write.
+    /// If the object cannot be written.
     pub fn finish(self) -> Result<Vec<u8>> {
         self.object.finish().emit().map_err(|error| fault(&error))
     }
 }
 
-/// What a global holds at first.
+/// The initial value of a global.
 enum Initial {
     Zero,
     Data(Data),
@@ -152,7 +152,7 @@ fn initial(op: &Op<'_, '_>) -> Result<Option<Initial>> {
     }
 }
 
-/// The bytes of a global: its elements stand one behind the other, as in an array.
+/// The bytes of a global, whose elements are contiguous, as in an array.
 fn laid_out(ty: &Type, data: Data, size: usize) -> Option<Vec<u8>> {
     let bytes = match data {
         Data::Elements(bytes) => bytes,
@@ -173,7 +173,7 @@ fn innermost(ty: &Type) -> &Type {
     }
 }
 
-/// Whether a function is defined here.
+/// Whether a function has a body.
 fn has_body(op: &Op<'_, '_>) -> bool {
     op.region(0).ok().and_then(|region| region.first_block()).is_some()
 }
@@ -190,7 +190,7 @@ fn name_of(op: &Op<'_, '_>) -> Result<String> {
     read::string(op, "sym_name").ok_or_else(|| unsupported(op, "a symbol without a name"))
 }
 
-/// An error of Cranelift's, with the verifier's diagnostics where it has some.
+/// The message of a Cranelift error, with the verifier's diagnostics if it has any.
 fn said(error: &ModuleError) -> String {
     match error {
         ModuleError::Compilation(error) => format!("{error:?}"),

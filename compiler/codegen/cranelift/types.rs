@@ -1,10 +1,10 @@
-//! How types of the `llvm` dialect are held in Cranelift's.
+//! The representation of types of the `llvm` dialect in Cranelift.
 //!
 //! A value is a list of parts, each one Cranelift value. A scalar is one part; a vector is as many
-//! registers of 128 bits as its lanes fill, the last perhaps in part; an array or struct is the
-//! parts of its fields. Pointers are `i64`. Half floats are their bits in `i16`. A lone `i1` is
-//! zero or one in `i8`; the lanes of a vector of `i1` are zero or all ones in 32 bits, which is what
-//! comparisons of 32-bit lanes give.
+//! registers of 128 bits as its lanes need, the last possibly only in part; an array or struct is the parts
+//! of its fields. Pointers are `i64`. Half floats are their bits in `i16`. A lone `i1` is zero or one in
+//! `i8`; the lanes of a vector of `i1` are zero or all ones in 32 bits, as in the results of comparisons of
+//! 32-bit lanes.
 use cranelift_codegen::ir::types::{F32, F64, I8, I16, I32, I64, I128, Type as Clif};
 use irc_mlir::llvm::Type;
 
@@ -38,12 +38,12 @@ pub fn int(bits: u32) -> Clif {
 }
 
 impl Shape {
-    /// Lanes of a register.
+    /// Number of lanes of a register.
     pub fn lanes_per_part(self) -> u32 {
         128 / self.element.lane_bits()
     }
 
-    /// How many Cranelift values hold a value.
+    /// Number of Cranelift values of a value.
     pub fn parts(self) -> usize {
         self.lanes.map_or(1, |lanes| lanes.div_ceil(self.lanes_per_part()) as usize)
     }
@@ -69,7 +69,7 @@ pub fn parts(ty: &Type) -> Option<Vec<Clif>> {
     Some(parts.collect())
 }
 
-/// The type of an element of an array or struct, with how many parts stand before it.
+/// The type of an element of an array or struct, and the number of parts before it.
 pub fn element_of(ty: &Type, index: usize) -> Option<(&Type, usize)> {
     match ty {
         Type::Array(element, count) if (index as u64) < *count => {

@@ -1,4 +1,4 @@
-//! The object that a module becomes, as it grows.
+//! The object of a module while it is built.
 use super::isa;
 use crate::codegen::{CodegenError, Target};
 use cranelift_codegen::{ir::Signature, isa::TargetFrontendConfig};
@@ -6,15 +6,15 @@ use cranelift_module::{DataId, FuncId, Linkage, Module as _};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 use std::collections::BTreeMap;
 
-/// The object that a module becomes.
+/// The object of a module.
 pub struct Unit {
-    /// Cranelift's side of it.
+    /// Cranelift's object module.
     pub object: ObjectModule,
-    /// Functions by name, external ones too.
+    /// Functions by name, including external ones.
     pub functions: BTreeMap<String, FuncId>,
     /// Globals by name.
     pub globals: BTreeMap<String, DataId>,
-    /// Whether the processor multiplies and adds at once.
+    /// Whether the processor has a fused multiply-add.
     pub has_fma: bool,
 }
 
@@ -22,7 +22,7 @@ impl Unit {
     /// An empty object for a target.
     ///
     /// # Errors
-    /// A processor that Cranelift has no code for.
+    /// An unsupported processor.
     pub fn new(target: &Target) -> Result<Self, CodegenError> {
         let isa = isa::isa(target)?;
         let has_fma = isa::features(target).is_some_and(|features| features.contains(&"fma"));
@@ -36,12 +36,12 @@ impl Unit {
         })
     }
 
-    /// An empty signature of C's convention.
+    /// An empty signature of C's calling convention.
     pub fn signature(&self) -> Signature {
         self.object.make_signature()
     }
 
-    /// What calls of the C library need to know.
+    /// The target's properties for calls of the C library.
     pub fn frontend(&self) -> TargetFrontendConfig {
         self.object.target_config()
     }
@@ -49,7 +49,7 @@ impl Unit {
     /// Declares a function that another object or the process defines.
     ///
     /// # Errors
-    /// A declaration of that name with another signature.
+    /// If the name is declared with another signature.
     pub fn import(&mut self, name: &str, signature: &Signature) -> Result<(), CodegenError> {
         let id = self.object.declare_function(name, Linkage::Import, signature);
         self.functions.insert(name.to_owned(), id.map_err(|error| fault(&error))?);
@@ -57,7 +57,7 @@ impl Unit {
     }
 }
 
-/// An error of Cranelift, whose message says nothing of it.
+/// An error of Cranelift whose message does not mention Cranelift.
 pub fn fault(error: &dyn std::fmt::Display) -> CodegenError {
     CodegenError::new(format!("cranelift: {error}"))
 }

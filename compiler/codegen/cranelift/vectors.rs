@@ -9,7 +9,7 @@ use irc_mlir::{ops, read};
 use std::ops::Range;
 
 impl Body<'_, '_, '_> {
-    /// The lanes of a vector from one on.
+    /// Consecutive lanes of a vector.
     pub fn extract_vector(&mut self, op: &Op<'_, '_>, from: u32) -> Result<Parts> {
         let (shape, to) = (self.operand_shape(op, 0)?, self.result_shape(op)?);
         let value = self.operand(op, 0)?;
@@ -17,7 +17,7 @@ impl Body<'_, '_, '_> {
         Ok(self.select_sources(to, &[(shape, value)], &lanes))
     }
 
-    /// A vector with other lanes from one on.
+    /// A vector with consecutive lanes replaced.
     pub fn insert_vector(&mut self, op: &Op<'_, '_>, at: u32) -> Result<Parts> {
         let (into, part) = (self.operand_shape(op, 0)?, self.operand_shape(op, 1)?);
         let operands = [(into, self.operand(op, 0)?), (part, self.operand(op, 1)?)];
@@ -49,7 +49,7 @@ impl Body<'_, '_, '_> {
         Ok(vec![loaded])
     }
 
-    /// A vector with another lane.
+    /// A vector with one lane replaced.
     pub fn insert_element(&mut self, op: &Op<'_, '_>) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let mut value = self.operand(op, 0)?;
@@ -70,9 +70,8 @@ impl Body<'_, '_, '_> {
         Ok((0..value.len()).map(load).collect())
     }
 
-    /// Writes a vector's registers to the stack; the address, and the offset of a lane that is not
-    /// known before the code runs. The lane wraps around in the registers, so that no index leaves
-    /// them.
+    /// Writes a vector's registers to the stack. Returns the address, and the offset of a lane whose index
+    /// is known only at run time. The index wraps around, so that every access is in bounds.
     fn spill(
         &mut self,
         shape: Shape,
@@ -95,7 +94,7 @@ impl Body<'_, '_, '_> {
         (address, offset)
     }
 
-    /// Lanes of two vectors side by side.
+    /// Lanes of two concatenated vectors.
     pub fn shuffle_vector(&mut self, op: &Op<'_, '_>, lanes: &[Option<u32>]) -> Result<Parts> {
         let shape = self.operand_shape(op, 0)?;
         let to = self.result_shape(op)?;
@@ -106,7 +105,7 @@ impl Body<'_, '_, '_> {
         Ok(self.select_sources(to, &operands, lanes))
     }
 
-    /// The scalar that a shuffle puts into every lane, where it was inserted for just that.
+    /// The scalar that a shuffle broadcasts, if it was inserted only for that.
     fn broadcast_of(&mut self, op: &Op<'_, '_>, lanes: &[Option<u32>]) -> Option<ClifValue> {
         if lanes.iter().any(|lane| *lane != Some(0)) {
             return None;
@@ -119,7 +118,7 @@ impl Body<'_, '_, '_> {
         self.scalar(&insert, 1).ok()
     }
 
-    /// A vector whose lanes are some of those of others side by side.
+    /// A vector of lanes of concatenated vectors.
     fn select_sources(
         &mut self,
         to: Shape,
@@ -152,7 +151,7 @@ impl Body<'_, '_, '_> {
         Ok(self.operand(op, 0)?[field].to_vec())
     }
 
-    /// An aggregate with another field.
+    /// An aggregate with one field replaced.
     pub fn insert_value(&mut self, op: &Op<'_, '_>, position: &[i64]) -> Result<Parts> {
         let field = self.field(op, position)?;
         let mut value = self.operand(op, 0)?;
@@ -184,7 +183,7 @@ impl Body<'_, '_, '_> {
         let mut terms: Parts = (0..lanes).map(|lane| self.extract(shape, &value, lane)).collect();
         let element = Shape::scalar(shape.element);
         if any_order {
-            // Halves onto each other, as LLVM does.
+            // By halves, as LLVM does.
             while terms.len() > 1 && terms.len().is_multiple_of(2) {
                 let (low, high) = terms.split_at(terms.len() / 2);
                 terms = self.pairwise(low, high, |body, l, r| body.join(element, kind, l, r));
@@ -227,7 +226,7 @@ impl Body<'_, '_, '_> {
     }
 }
 
-/// A lane that exists: another is poison, which may be any.
+/// A valid lane index: an index out of range gives poison, so that any lane will do.
 fn lane_within(shape: Shape, lane: u64) -> u32 {
     let lanes = shape.lanes.unwrap_or(1);
     u32::try_from(lane).unwrap_or(u32::MAX).min(lanes - 1)
