@@ -1,4 +1,4 @@
-//! A program as calls of functions on tensors, before it is a graph.
+//! A program as a list of calls of functions on tensors, from which the graph is made.
 use super::{Buffer, Callee, MAX_ARGUMENTS, Refused, Step};
 use crate::{
     attributes::KernelInfo,
@@ -14,35 +14,35 @@ use irc_tensor::{ALIGNMENT, TensorType, append_aligned};
 use irc_tl::{Constant, Dim};
 use std::collections::BTreeMap;
 
-/// Ranks that every client takes.
+/// Ranks that every client supports.
 const RANKS: std::ops::RangeInclusive<usize> = 1..=6;
 
-/// Most bytes of an input's name that every client takes.
+/// Maximum length in bytes of an input's name that every client supports.
 const MAX_NAME: usize = 79;
 
 /// A program as calls.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// What the model is given, by name.
+    /// The inputs of the model, by name.
     pub inputs: Vec<(String, Type)>,
-    /// What it has; not all of them need be read.
+    /// The constants, some of which may be unused.
     pub constants: Vec<(Type, Bytes)>,
-    /// What is called, in order.
+    /// The calls, in execution order.
     pub calls: Vec<Call>,
-    /// What comes out: of calls, each another.
+    /// The outputs: each is the result of a call, and no two are the same.
     pub outputs: Vec<Place>,
-    /// The choices and loops that are called.
+    /// The branches and loops that are called.
     pub steps: Vec<Step>,
 }
 
-/// Where a tensor comes from.
+/// The origin of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// An input.
     Input(usize),
     /// A constant.
     Constant(usize),
-    /// A call, and which of its results.
+    /// A call, and the index of one of its results.
     Made(usize, usize),
 }
 
@@ -51,19 +51,18 @@ pub enum Place {
 pub struct Call {
     /// What it does.
     pub callee: Callee,
-    /// What it reads.
+    /// The tensors that it reads.
     pub inputs: Vec<Place>,
-    /// What it makes.
+    /// The types of its results.
     pub results: Vec<Type>,
-    /// Where what the callee takes lies in these.
+    /// The places of the callee's operands and results in its arguments.
     pub buffers: Vec<Buffer>,
 }
 
-/// The calls of a program; `weights` are the constants that arguments of the function stand for, by
-/// number.
+/// The calls of a program; `weights` are the constants that are arguments of the function, by number.
 ///
 /// # Errors
-/// Sizes that depend on what the program is given.
+/// If sizes depend on the inputs.
 pub fn draft(
     function: &Function<'_, '_>,
     interface: &Interface,
@@ -84,7 +83,7 @@ pub fn draft(
     Ok(reader.draft)
 }
 
-/// Why a program whose sizes are open has no graph.
+/// The error of a program with symbolic sizes.
 fn open_sizes(interface: &Interface) -> Refused {
     let is_open = |port: &&Port| port.weight.is_none() && port.shape.iter().any(|size| *size < 0);
     let open = interface.inputs.iter().filter(is_open);
@@ -103,8 +102,8 @@ fn open_sizes(interface: &Interface) -> Refused {
     }
 }
 
-/// The type that clients see: a scalar has one element, and what has more dimensions than they take has
-/// one; types that they lack are bytes.
+/// The type that clients see: a scalar has one element, tensors of unsupported rank become one-dimensional,
+/// and unsupported element types become bytes.
 fn type_of(ty: &TensorType) -> Result<Type, String> {
     let bytes = ty.byte_size().map_err(|error| error.to_string())? as i64;
     let dtype = DataType::of(ty.dtype);
@@ -117,7 +116,7 @@ fn type_of(ty: &TensorType) -> Result<Type, String> {
     Ok(Type { dtype: dtype.unwrap_or(BYTE), shape })
 }
 
-/// The type of what is many tensors.
+/// The element type of a concatenation of tensors.
 const BYTE: DataType = DataType::scalar(Code::Uint, 8);
 
 fn bytes_of(ty: &Type) -> i64 {
@@ -128,9 +127,9 @@ struct Reader<'p, 'c, 'a> {
     function: &'p Function<'c, 'a>,
     kernels: &'p BTreeMap<String, KernelInfo>,
     draft: Draft,
-    /// Where values are that are no views.
+    /// The places of values that are not views.
     places: BTreeMap<Value, Place>,
-    /// The value whose memory each value is.
+    /// The value whose memory each value uses.
     roots: Vec<Value>,
 }
 
@@ -159,7 +158,7 @@ impl Reader<'_, '_, '_> {
         Ok(())
     }
 
-    /// A constant, once for equal elements.
+    /// Adds a constant; constants with equal elements are shared.
     fn constant(&mut self, ty: Type, data: Bytes) -> Place {
         let is_same = |(known, bytes): &(Type, Bytes)| {
             *known == ty && (bytes.as_ptr() == data.as_ptr() || *bytes == data)
@@ -202,7 +201,7 @@ impl Reader<'_, '_, '_> {
         Ok(())
     }
 
-    /// The sizes that a kernel is given; they are known.
+    /// The sizes that a kernel takes, which are constant.
     fn sizes(&self, kernel: &str, passed: &[Dim]) -> Result<Vec<i64>, String> {
         let kernel = self.kernels.get(kernel).ok_or_else(|| format!("there is no '{kernel}'"))?;
         let size = |symbol: &String| {
@@ -212,8 +211,8 @@ impl Reader<'_, '_, '_> {
         kernel.symbols.iter().map(size).collect()
     }
 
-    /// A call with as many arguments as every client passes: where there are more, its constants are
-    /// passed as one, then what it reads, then what it makes. Where its results are.
+    /// Adds a call with at most as many arguments as every client supports: if there are more, its
+    /// constants are concatenated, then its inputs, then its results. Returns the places of its results.
     fn call(&mut self, callee: Callee, inputs: Vec<Place>, results: Vec<Type>) -> Vec<Place> {
         let mut inputs: Vec<(Place, i64)> = inputs.into_iter().map(|place| (place, 0)).collect();
         if distinct(&inputs).len() + results.len() > MAX_ARGUMENTS {
@@ -230,7 +229,7 @@ impl Reader<'_, '_, '_> {
         (0..buffers.len()).map(|result| Place::Made(call, result)).collect()
     }
 
-    /// Puts the constants of a call one behind the other.
+    /// Concatenates the constants of a call.
     fn join_constants(&mut self, inputs: &mut [(Place, i64)]) {
         let (mut data, mut offsets) = (vec![], BTreeMap::new());
         for (place, _) in inputs.iter() {
@@ -251,7 +250,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Copies what a call reads and what is no constant one behind the other, several at a time.
+    /// Concatenates the inputs of a call that are not constants, several at a time.
     fn gather(&mut self, inputs: &mut [(Place, i64)]) {
         let is_copied = |(place, _): &&(Place, i64)| !matches!(place, Place::Constant(_));
         let copied: Vec<(Place, i64)> = inputs.iter().filter(is_copied).copied().collect();
@@ -273,7 +272,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// A call that makes all its results in one tensor, from which they are copied.
+    /// Adds a call that writes all its results to one tensor, from which they are copied.
     fn split(&mut self, callee: Callee, inputs: &[(Place, i64)], results: &[Type]) -> Vec<Place> {
         let bytes: Vec<i64> = results.iter().map(bytes_of).collect();
         let (ty, offsets) = laid_out(&bytes);
@@ -290,8 +289,8 @@ impl Reader<'_, '_, '_> {
         copies.collect()
     }
 
-    /// A call on places, each at an offset; `targets` says in which result and where in it the callee
-    /// writes.
+    /// Adds a call with inputs at offsets in places; `targets` are the result and the offset that each
+    /// result of the callee is written to.
     fn add(
         &mut self,
         callee: Callee,
@@ -312,7 +311,7 @@ impl Reader<'_, '_, '_> {
         self.draft.calls.len() - 1
     }
 
-    /// What comes out is made by a call, each by another, in the type of the output.
+    /// Makes every output the result of a call, distinct from the others, and of the declared type.
     fn outputs(&mut self) -> Result<(), String> {
         for value in &self.function.results {
             let place = self.places[&self.roots[*value]];
@@ -344,7 +343,7 @@ impl Draft {
     }
 }
 
-/// The places, each once, in order.
+/// The distinct places, in order.
 fn distinct(inputs: &[(Place, i64)]) -> Vec<Place> {
     let mut found = vec![];
     for (place, _) in inputs {
@@ -355,7 +354,7 @@ fn distinct(inputs: &[(Place, i64)]) -> Vec<Place> {
     found
 }
 
-/// A tensor that holds others, and the offset of each in it.
+/// A tensor that concatenates others, and the offset of each in it.
 fn laid_out(bytes: &[i64]) -> (Type, Vec<i64>) {
     let (mut end, mut offsets) = (0i64, vec![]);
     for bytes in bytes {
@@ -365,7 +364,7 @@ fn laid_out(bytes: &[i64]) -> (Type, Vec<i64>) {
     (Type { dtype: BYTE, shape: vec![end] }, offsets)
 }
 
-/// A name that every client takes: that of the input, or else one by its number that no other has.
+/// A name that every client supports: that of the input, or else a unique name with its number.
 fn plain_name(interface: &Interface, number: usize) -> String {
     let is_plain = |byte: u8| (byte.is_ascii_graphic() || byte == b' ') && !b"\"\\".contains(&byte);
     let name = &interface.inputs[number].name;

@@ -11,11 +11,11 @@ use irc_mlf::{
 use irc_planner::memory::{self, Block};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Device type of host memory, by DLPack.
+/// The DLPack device type of host memory.
 const CPU: i64 = 1;
 
-/// A graph, its parameters in the order of its inputs, and the functions that its nodes call, whose
-/// names begin with `prefix`; `kind` says in a word what a function does.
+/// Writes a graph, its parameters in the order of its inputs, and the functions that its nodes call, whose
+/// names begin with `prefix`; `kind` returns a word that describes a function.
 pub fn write(
     draft: Draft,
     prefix: &str,
@@ -40,8 +40,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Inputs stand first: some client takes no parameter there. Constants that nothing reads are left
-    /// out.
+    /// Inputs come first, as some clients do not accept parameters before them. Unused constants are
+    /// omitted.
     fn sources(&mut self) {
         for (number, (name, ty)) in self.draft.inputs.clone().into_iter().enumerate() {
             self.source(Place::Input(number), name, ty);
@@ -73,7 +73,7 @@ impl Writer {
         }
     }
 
-    /// The nodes that call. Those that do the same with arguments of the same types call one function.
+    /// Adds a node for each call. Nodes with equal callees and argument types share one function.
     fn calls(&mut self, prefix: &str, kind: impl Fn(&Callee) -> String) -> Vec<Operator> {
         let mut operators: Vec<Operator> = vec![];
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -108,7 +108,7 @@ impl Writer {
         operators
     }
 
-    /// By live range; an output shares its storage with nothing.
+    /// Assigns storage by live range; an output shares its storage with no other value.
     fn storages(&mut self) {
         let (mut blocks, mut made_at) = (vec![], vec![]);
         let mut numbers = BTreeMap::new();

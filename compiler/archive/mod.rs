@@ -1,11 +1,10 @@
 //! Archives of models: a program as a graph of operators, each a function that every client of the
 //! Model Library Format can call.
 //!
-//! [`plan`] turns the function that calls kernels into a graph: a call for each kernel, each choice and
+//! [`plan`] turns the function that calls kernels into a graph: a call for each kernel, each branch and
 //! each loop (`draft`), then nodes, storages by live range, constants as parameters (`graph`). Views
-//! vanish, for kernels know the shapes of what they are given. [`operators`] writes
-//! the functions that clients call around the kernels, in the `llvm` dialect, so that every code
-//! generator compiles them.
+//! vanish, as kernels know the shapes of their operands. [`operators`] writes the functions that clients
+//! call around the kernels, in the `llvm` dialect, so that every code generator compiles them.
 
 mod draft;
 mod graph;
@@ -18,7 +17,7 @@ use irc_mlf::{DataType, graph::Graph, params::Param};
 use irc_tl::Constant;
 use std::collections::BTreeMap;
 
-/// Most arguments of a function that every client passes.
+/// Maximum number of arguments of a function that every client supports.
 const MAX_ARGUMENTS: usize = 9;
 
 /// A program as a graph.
@@ -28,69 +27,69 @@ pub struct Planned {
     pub graph: Graph,
     /// Its parameters, in the order of its inputs.
     pub params: Vec<Param>,
-    /// What its nodes call.
+    /// The functions that its nodes call.
     pub operators: Vec<Operator>,
-    /// The choices and loops among them, by number of the operator's callee.
+    /// The branches and loops among them, by number of the operator's callee.
     pub steps: Vec<Step>,
     /// Names of the outputs, in order.
     pub outputs: Vec<String>,
 }
 
-/// A step of the program that calls functions, not kernels.
+/// A step of the program that calls functions instead of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Its position in the program.
     pub position: usize,
 }
 
-/// A function that nodes call.
+/// A function that nodes of the graph call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operator {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// What it calls.
     pub callee: Callee,
-    /// Its arguments: what it reads, then what it writes.
+    /// Its arguments: inputs, then results.
     pub arguments: Vec<Argument>,
-    /// Where in these lies what the callee takes: operands, then results.
+    /// The places of the callee's operands, then of its results, in the arguments.
     pub buffers: Vec<Buffer>,
 }
 
-/// What a function does.
+/// What a function calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Callee {
-    /// Calls a kernel, with the sizes that it takes.
+    /// A kernel, with the sizes that it takes.
     Kernel(String, Vec<i64>),
-    /// Runs a step of the program: of [`Planned::steps`].
+    /// A step of the program: one of [`Planned::steps`].
     Step(usize),
-    /// Copies each of its operands to a result: so many bytes.
+    /// A copy of each operand to a result, with its number of bytes.
     Copy(Vec<i64>),
 }
 
 /// An argument of a function: a dense tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Argument {
-    /// Number of its elements.
+    /// Number of elements.
     pub elements: i64,
-    /// Type of an element.
+    /// The element type.
     pub dtype: DataType,
 }
 
-/// Memory in an argument.
+/// A range of memory in an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Buffer {
     /// The argument, by number.
     pub argument: usize,
-    /// Bytes from where it begins.
+    /// The offset from its start in bytes.
     pub offset: i64,
 }
 
-/// Why there is no graph of a program.
+/// Why a program has no graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What stands in the way.
+    /// The reason.
     pub message: String,
-    /// What to do.
+    /// A hint.
     pub help: Option<&'static str>,
 }
 
@@ -102,11 +101,11 @@ impl<T: Into<String>> From<T> for Refused {
 
 /// The graph of a program.
 ///
-/// `weights` are the constants that arguments of the function stand for, by number. Names of functions
-/// begin with `prefix`.
+/// `weights` are the constants that are arguments of the function, by number. Names of functions begin with
+/// `prefix`.
 ///
 /// # Errors
-/// Why there is no graph of it: sizes that depend on what it is given.
+/// If the program has no graph because sizes depend on its inputs.
 pub fn plan(
     function: &Function<'_, '_>,
     interface: &Interface,

@@ -8,16 +8,16 @@
 //! ```
 //!
 //! `__tvm_ffi_NAME` is one of tvm-ffi: `int32_t (void *self, const TVMFFIAny *values, int32_t count,
-//! TVMFFIAny *result)`. Both check what they are given (number of arguments, device, element type,
-//! number of elements, that they are dense), ask for scratch, and call. They need nothing of a runtime:
-//! what a loader may fill are weak pointers, and where it does not, scratch comes from `malloc`.
+//! TVMFFIAny *result)`. Both check their arguments (number of arguments, device, element type, number of
+//! elements, density), allocate scratch memory, and call. They need no symbols of a runtime: functions that
+//! a loader may provide are weak pointers; if they are null, scratch memory comes from `malloc`.
 //!
-//! `TVMSystemLibEntryPoint` gives the table of all functions by name, for clients without a loader.
+//! `TVMSystemLibEntryPoint` returns the table of all functions by name, for clients without a loader.
 use super::{Argument, Buffer, Callee, Operator};
 use crate::attributes::KernelInfo;
 use std::{collections::BTreeMap, fmt::Write};
 
-/// How the table of functions counts them.
+/// The encoding of the number of functions in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// In a byte: TVM 0.8 and 0.9.
@@ -26,16 +26,16 @@ pub enum Count {
     Word,
 }
 
-/// A step of the program that was compiled on its own: `int32_t entry(void **buffers, void *workspace)`.
+/// A step of the program that is compiled separately: `int32_t entry(void **buffers, void *workspace)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The symbol of its entry point.
     pub symbol: String,
-    /// Bytes of its workspace.
+    /// Size of its workspace in bytes.
     pub workspace: u64,
 }
 
-/// What functions call.
+/// The callees of functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Callees<'p> {
     /// Kernels by symbol.
@@ -44,11 +44,11 @@ pub struct Callees<'p> {
     pub steps: &'p [Entry],
 }
 
-/// Bytes that scratch is aligned to.
+/// Alignment of scratch memory in bytes.
 const ALIGNMENT: u64 = irc_tensor::ALIGNMENT as u64;
 
 impl Callees<'_> {
-    /// Bytes that a function asks its runtime for: scratch, with room to align it.
+    /// Size in bytes of the scratch memory that a function requests, including space to align it.
     pub fn workspace(&self, operator: &Operator) -> u64 {
         match self.scratch(operator) {
             0 => 0,
@@ -68,7 +68,7 @@ impl Callees<'_> {
 /// The module of functions, as text.
 ///
 /// # Errors
-/// More functions than the table can count.
+/// If there are more functions than the table can count.
 pub fn write(operators: &[Operator], callees: Callees<'_>, count: Count) -> Result<String, String> {
     let mut text = String::from(COMMON);
     messages(&mut text);
@@ -82,7 +82,7 @@ pub fn write(operators: &[Operator], callees: Callees<'_>, count: Count) -> Resu
     Ok(text)
 }
 
-/// Declares what is defined elsewhere.
+/// Declares symbols that are defined elsewhere.
 fn declare(text: &mut String, operators: &[Operator], callees: Callees<'_>) {
     let mut kernels: Vec<&String> = vec![];
     for operator in operators {
@@ -110,7 +110,8 @@ fn types(kernel: Option<&KernelInfo>) -> Vec<&'static str> {
     kernel.into_iter().flat_map(KernelInfo::is_size).map(ty).collect()
 }
 
-/// What the arguments of a function must be: of each its elements, then type and lanes as in memory.
+/// The expected arguments of a function: for each, its number of elements, then type and lanes as in
+/// memory.
 fn table(text: &mut String, number: usize, arguments: &[Argument]) {
     let values = arguments.iter().flat_map(|argument| {
         let dtype = argument.dtype;
@@ -130,7 +131,7 @@ fn table(text: &mut String, number: usize, arguments: &[Argument]) {
     );
 }
 
-/// What a function does, given the addresses of its arguments.
+/// The body of a function, given the addresses of its arguments.
 fn body(text: &mut String, number: usize, operator: &Operator, callees: Callees<'_>) {
     line(
         text,
@@ -166,7 +167,7 @@ fn body(text: &mut String, number: usize, operator: &Operator, callees: Callees<
     *text += "}\n";
 }
 
-/// Asks for scratch, and aligns it.
+/// Allocates and aligns scratch memory.
 fn scratch(text: &mut String, bytes: u64) {
     let (last, mask) = (ALIGNMENT - 1, -(ALIGNMENT as i64));
     *text += &format!(
@@ -239,7 +240,7 @@ fn load(text: &mut String, argument: usize) {
     );
 }
 
-/// The address of a pointer in a row of them.
+/// The address of an element of an array of pointers.
 fn element(text: &mut String, name: &str, row: &str, index: usize) {
     line(
         text,
@@ -249,7 +250,7 @@ fn element(text: &mut String, name: &str, row: &str, index: usize) {
     );
 }
 
-/// The address of what the callee takes.
+/// The address of an operand or result of the callee.
 fn address(text: &mut String, number: usize, Buffer { argument, offset }: Buffer) {
     line(text, format_args!("%offset_{number} = llvm.mlir.constant({offset} : i64) : i64"));
     line(
@@ -334,7 +335,7 @@ fn entries(text: &mut String, number: usize, operator: &Operator) {
     );
 }
 
-/// The table of functions: their names behind their count, and their addresses.
+/// The table of functions: their number and names, and their addresses.
 fn registry(text: &mut String, operators: &[Operator], count: Count) -> Result<(), String> {
     let number = operators.len();
     let mut names = match count {
@@ -376,8 +377,8 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }
 
-/// What functions say is wrong, by number, in so many bytes each. The number of the argument, or of
-/// arguments, takes the place of the zero.
+/// Error messages of functions, by number, each of the same size. The zero is replaced by the number of the
+/// argument, or of arguments.
 const MESSAGES: [&str; 7] = [
     "expected 0 arguments",
     "argument 0: expected a tensor",
@@ -388,10 +389,10 @@ const MESSAGES: [&str; 7] = [
     "expected memory for scratch",
 ];
 
-/// Number of the message that there is no memory.
+/// Number of the message that memory is exhausted.
 const NO_MEMORY: usize = 6;
 
-/// Bytes of a message, with the zero that ends it.
+/// Size of a message in bytes, with its terminating zero.
 const MESSAGE: usize = 48;
 
 fn messages(text: &mut String) {
@@ -400,8 +401,8 @@ fn messages(text: &mut String) {
     line(text, format_args!("llvm.mlir.global internal constant @irc_messages(\"{all}\")"));
 }
 
-/// What all functions share.
+/// Definitions that all functions share.
 const COMMON: &str = include_str!("common.mlir");
 
-/// What a client without a loader asks for.
+/// The entry point for clients without a loader.
 const REGISTRY: &str = include_str!("registry.mlir");
