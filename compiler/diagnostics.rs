@@ -1,4 +1,4 @@
-//! MLIR's diagnostics as diagnostics in files.
+//! Converts MLIR's diagnostics to diagnostics with files.
 use irc_diag::{Diagnostic, Severity, Source};
 use irc_mlir::{CapturedDiagnostic, Frame};
 use std::{
@@ -6,8 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// MLIR's diagnostic as a diagnostic, with the file that it points into. `file` finds the file of a name;
-/// text that MLIR parses from memory has the name `-`. Notes without an error of their own give `None`.
+/// Converts MLIR's diagnostic, with the file that it points into. `file` finds the file of a name; text
+/// that MLIR parses from memory has the name `-`. Returns `None` for notes that do not belong to an error.
 pub fn place(
     captured: &CapturedDiagnostic,
     file: &dyn Fn(&str) -> Option<Source>,
@@ -40,7 +40,7 @@ pub fn place(
     Some((own, with_notes(diagnostic, captured)))
 }
 
-/// The errors among captured diagnostics of a module that is itself the file.
+/// The errors among captured diagnostics of a module that was parsed from `source`.
 pub fn in_text(captured: &[CapturedDiagnostic], source: &Source) -> Vec<Diagnostic> {
     let own = |name: &str| (name == "-" || name == source.name()).then(|| source.clone());
     let found = errors(captured).filter_map(|one| place(one, &own));
@@ -59,7 +59,7 @@ pub(crate) fn errors(captured: &[CapturedDiagnostic]) -> impl Iterator<Item = &C
 /// Adds the notes of MLIR's diagnostic.
 pub(crate) fn with_notes(mut diagnostic: Diagnostic, captured: &CapturedDiagnostic) -> Diagnostic {
     for note in &captured.notes {
-        // The IR as it stood then is for reproducers, not for the user's eyes.
+        // The IR at that point is of use in reproducers, but not to the user.
         if !note.message.starts_with("see current operation") {
             diagnostic = diagnostic.with_note(note.message.clone());
         }
@@ -67,7 +67,7 @@ pub(crate) fn with_notes(mut diagnostic: Diagnostic, captured: &CapturedDiagnost
     diagnostic
 }
 
-/// A message without the code that passes of this project write behind it.
+/// Splits a message from the error code that this project's passes append to it.
 fn with_code(message: &str) -> (&str, &'static str) {
     let is_code = |code: &str| {
         let is_part = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
@@ -80,7 +80,7 @@ fn with_code(message: &str) -> (&str, &'static str) {
     }
 }
 
-/// A code for as long as the process: there are only so many.
+/// An interned error code; it is never freed, as the number of codes is bounded.
 fn interned(code: &str) -> &'static str {
     static CODES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut codes = CODES.lock().unwrap_or_else(PoisonError::into_inner);

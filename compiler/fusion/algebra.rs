@@ -1,6 +1,6 @@
 //! The algebra rules and their language.
 //!
-//! Only rules that keep every bit of every result are here (of NaNs: that they are one).
+//! Only rules that preserve every bit of every result (a NaN may change its payload).
 use super::term::InputName;
 use egg::{Analysis, DidMerge, EGraph, FromOp, Id, Language};
 use irc_tl::{DType, Law, Op, Reduction, Row, TensorType};
@@ -13,7 +13,7 @@ use std::{
     sync::LazyLock,
 };
 
-/// Names the parameters of an op: `p3`.
+/// The name of an op's parameters: `p3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Parameters(pub usize);
 
@@ -62,15 +62,15 @@ impl Hash for Name {
 /// A term of the language of the rules, in which every op has its own name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Expr {
-    /// A tensor-level op: its parameters when it has any, then its operands.
+    /// A tensor-level op: its parameters if it has any, then its operands.
     Op(Name, Box<[Id]>),
     /// The parameters of an op.
     Parameters(Parameters),
-    /// A tensor from elsewhere.
+    /// An input.
     Input(InputName),
 }
 
-/// What terms with different children have in common.
+/// What terms with different children have in common, for matching.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Head {
     /// An op of this name.
@@ -141,23 +141,23 @@ impl fmt::Display for Expr {
     }
 }
 
-/// What is known of a class.
+/// The analysis data of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Facts {
-    /// It names the parameters of this op.
+    /// Parameters of this op.
     Parameters(Op),
-    /// It is a tensor of this type.
+    /// A tensor of this type.
     Tensor(TensorType),
 }
 
-/// The analysis: types; and what the terms refer to.
+/// The analysis: types, and the tables that terms refer to.
 #[derive(Default)]
 pub struct Types {
-    /// The ops that parameters were taken from.
+    /// The ops of parameters.
     pub ops: Vec<Op>,
     /// The types of the inputs.
     pub inputs: Vec<TensorType>,
-    /// Which rule rewrote which class.
+    /// Which rules were applied to which classes.
     pub applied: BTreeSet<(&'static str, Id)>,
 }
 
@@ -204,7 +204,7 @@ pub fn type_of(egraph: &EGraph<Expr, Types>, id: Id) -> &TensorType {
     }
 }
 
-/// The class that names the parameters of an op.
+/// Adds the class of an op's parameters.
 pub fn add_parameters(egraph: &mut EGraph<Expr, Types>, op: Op) -> Id {
     let known = egraph.analysis.ops.iter().position(|known| *known == op);
     let at = known.unwrap_or_else(|| {
@@ -221,33 +221,33 @@ pub fn add_op(egraph: &mut EGraph<Expr, Types>, op: &Op, operands: &[Id]) -> Id 
     egraph.add(Expr::Op(Name(op.row()), children))
 }
 
-/// One rule.
+/// An algebra rule.
 pub struct AlgebraRule {
     /// Its name in explanations.
     pub name: Cow<'static, str>,
-    /// What it rewrites.
+    /// The left-hand side.
     pub from: Cow<'static, str>,
-    /// What it becomes; `?new` names the parameters that the condition computes.
+    /// The right-hand side; `?new` is the parameters that the condition computes.
     pub to: Cow<'static, str>,
-    /// When it holds.
+    /// The side condition.
     pub when: When,
 }
 
 /// A side condition.
 pub enum When {
-    /// Holds or not.
+    /// A predicate.
     If(fn(&Match<'_>) -> bool),
-    /// Holds when it gives the op whose parameters are `?new`.
+    /// True if it returns `Some`: the op whose parameters are `?new`.
     Let(fn(&Match<'_>) -> Option<Op>),
 }
 
-/// What a side condition can ask about a match.
+/// A match, for side conditions.
 pub struct Match<'m> {
     /// The graph.
     pub egraph: &'m EGraph<Expr, Types>,
-    /// The class that is rewritten.
+    /// The class that is matched.
     pub class: Id,
-    /// What the variables stand for.
+    /// The values of the variables.
     pub subst: &'m egg::Subst,
 }
 
@@ -283,14 +283,14 @@ const fn rule(name: &'static str, from: &'static str, to: &'static str, when: Wh
     AlgebraRule { name, from, to, when }
 }
 
-/// All algebra rules: those of the table below, and those that the rows of the ops state.
+/// All algebra rules: those of the table below, and those in the rows of the ops.
 pub fn algebra() -> &'static [AlgebraRule] {
     static ALL: LazyLock<Vec<AlgebraRule>> =
         LazyLock::new(|| ALGEBRA.into_iter().chain(Op::rows().filter_map(law)).collect());
     &ALL
 }
 
-/// What a row says of applying its op twice, as a rule.
+/// The rule for applying a row's op twice.
 fn law(row: &Row) -> Option<AlgebraRule> {
     let name = row.name;
     let to = match row.law? {
@@ -348,12 +348,12 @@ fn fill_value(found: &Match<'_>, variable: &str) -> f64 {
     }
 }
 
-/// Whether the fill is exactly this value, sign of zero included.
+/// Whether the fill is exactly this value, including the sign of zero.
 fn filled(found: &Match<'_>, value: f64) -> bool {
     fill_value(found, "?c").to_bits() == value.to_bits()
 }
 
-/// `x + 0.0` turns `-0.0` into `0.0`; `x + -0.0` is `x`.
+/// `x + 0.0` changes `-0.0` to `0.0`; `x + -0.0` is `x`.
 fn neutral_of_add(found: &Match<'_>) -> bool {
     filled(found, if found.result().dtype.is_float() { -0.0 } else { 0.0 })
 }
@@ -393,7 +393,7 @@ fn compose_transposes(found: &Match<'_>) -> Option<Op> {
     }
 }
 
-/// A transpose that moves only dimensions of extent 1 keeps the order of the elements.
+/// A transpose that moves only dimensions of extent 1 preserves the order of the elements.
 fn order_stays(found: &Match<'_>) -> Option<Op> {
     let Op::Transpose { permutation } = found.op("?t") else { return None };
     let shape = &found.ty("?x").shape;
@@ -411,7 +411,7 @@ fn compose_slices(found: &Match<'_>) -> Option<Op> {
     }
 }
 
-/// Whether the inner cast loses nothing, so that the outer one sees the same numbers without it.
+/// Whether the inner cast is exact, so that the outer one can be applied to its operand.
 fn inner_is_exact(found: &Match<'_>) -> bool {
     let Op::Cast { to, .. } = found.op("?d") else { return false };
     matches!(

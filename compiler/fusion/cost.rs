@@ -1,17 +1,17 @@
-//! The cost model: what a kernel costs, in bytes of memory traffic.
+//! The cost model: the cost of a kernel, in bytes of memory traffic.
 //!
 //! ```text
 //! cost(kernel) = LAUNCH + bytes read + bytes written + work / WORK_PER_BYTE
 //! ```
 //!
-//! * Bytes read: every value the kernel loads, once, however often its body uses it. A slice or
-//!   the table of a gather counts what is taken; a value whose last dimension a transpose moves
-//!   counts twice, for strided reading.
-//! * Work: operations of each op of the body times how often the kernel evaluates it. A value that
-//!   broadcasts is evaluated for every element of the space that needs it; in `rows` kernels a
-//!   statistic is evaluated once per row. A body is a DAG: a shared subterm counts once.
+//! * Bytes read: every value that the kernel loads, once, however often its body uses it. For a slice or
+//! the table of a gather, only the elements that are read; a value whose last dimension is transposed
+//! counts twice, for strided access.
+//! * Work: operations of each op of the body times the number of its evaluations. A value that is broadcast
+//! is evaluated for every element of the space; in `rows` kernels, a statistic is evaluated once per row. A
+//! body is a DAG: a shared subterm counts once.
 //!
-//! All in integers, so that ties and sums do not depend on order.
+//! All costs are integers, so that ties and sums do not depend on order.
 use super::{
     form::{Form, Kind, is_statistic},
     segment::{Segment, SegmentNode, Source},
@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// What starting a kernel costs, in bytes of traffic.
+/// The cost of a launch, in bytes of traffic.
 pub const LAUNCH: u64 = 8192;
 
-/// Operations a core does in the time it moves one byte to or from memory.
+/// Operations that a core executes in the time to move one byte to or from memory.
 pub const WORK_PER_BYTE: u64 = 4;
 
 /// The cost of one or more kernels.
@@ -54,15 +54,15 @@ impl AddAssign for Cost {
     }
 }
 
-/// A kernel to price: nodes of the segment computed in it, operands among them that are fused.
+/// A kernel whose cost is computed: its nodes of the segment, and which of their operands are fused.
 pub struct Priced<'a> {
     /// The segment.
     pub segment: &'a Segment,
     /// The form of the body.
     pub form: &'a Form,
-    /// The nodes computed, ascending.
+    /// Its nodes, ascending.
     pub body: &'a [usize],
-    /// Per node of the segment: bit `k` says that operand `k` is computed in the same kernel.
+    /// Per node of the segment: bit `k` is set if operand `k` is computed in the same kernel.
     pub masks: &'a [u32],
     /// The nodes whose values it writes.
     pub results: &'a [usize],
@@ -99,7 +99,7 @@ fn bytes_read(node: &SegmentNode, operand: usize, ty: &TensorType) -> u64 {
     }
 }
 
-/// How often a kernel evaluates a node.
+/// The number of evaluations of a node in a kernel.
 fn evaluations(priced: &Priced<'_>, node: &SegmentNode) -> u64 {
     let space = elements(&priced.form.space);
     match node.op.family() {
@@ -121,7 +121,7 @@ fn bytes(ty: &TensorType) -> u64 {
     elements(&ty.shape).saturating_mul(ty.dtype.size() as u64)
 }
 
-/// The cost of every node of a segment in a kernel of its own, free fills aside.
+/// The cost if every node of a segment is a kernel of its own, except for free fills.
 pub fn unfused(segment: &Segment, forms: &[Form]) -> Cost {
     let masks = vec![0; segment.nodes.len()];
     let mut sum = Cost::default();
@@ -133,7 +133,7 @@ pub fn unfused(segment: &Segment, forms: &[Form]) -> Cost {
 }
 
 impl Segment {
-    /// The type of what an operand reads.
+    /// The type of an operand.
     pub fn type_of(&self, source: Source) -> &TensorType {
         match source {
             Source::Input(input) => &self.inputs[input],
@@ -142,8 +142,8 @@ impl Segment {
     }
 }
 
-/// Whether an operand is computed in the same kernel, by its node's mask. Ops with more operands than a
-/// mask has bits read theirs from memory.
+/// Whether an operand is computed in the same kernel, by its node's mask. Operands beyond the bits of a
+/// mask are read from memory.
 pub const fn is_fused(mask: u32, operand: usize) -> bool {
     operand < u32::BITS as usize && mask >> operand & 1 == 1
 }

@@ -1,4 +1,4 @@
-//! Writes groups back into the function they were decided for.
+//! Writes groups back into the function.
 use super::{
     cost::is_fused,
     graph::{Function, Graph, NodeId, ValueId},
@@ -15,26 +15,26 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A segment with the kernels chosen for it.
 #[derive(Clone, Debug)]
 pub struct Chosen<'p> {
-    /// Where it stands.
+    /// The segment and its place in the graph.
     pub placed: &'p Placed,
     /// Its kernels.
     pub plan: Plan,
 }
 
-/// What the rewritten body is made of.
+/// A unit of the rewritten body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Unit {
-    /// A kernel of a segment.
+    /// A kernel of a segment, by index of segment and kernel.
     Group(usize, usize),
-    /// An op that stays outside groups.
+    /// An op outside of groups.
     Op(NodeId),
 }
 
-/// Replaces every computing op by the groups chosen for it. Groups stand where the last op they
-/// compute stood, as far as what they need allows.
+/// Replaces every computing op by its groups. A group is inserted at the last op that it contains, if its
+/// operands allow.
 ///
 /// # Errors
-/// An op that cannot be built again.
+/// If an op cannot be rebuilt.
 pub fn emit<'c: 'a, 'a>(
     context: &'c Context,
     function: &Function<'c, 'a>,
@@ -61,7 +61,7 @@ pub fn emit<'c: 'a, 'a>(
     Ok(())
 }
 
-/// The units in an order in which they can run, or those that wait for each other.
+/// The units in execution order. Errors: the units of a cycle of dependencies.
 fn order(graph: &Graph, chosen: &[Chosen<'_>]) -> Result<Vec<Unit>, Vec<Unit>> {
     let waits = waits(graph, chosen);
     let mut blocking: BTreeMap<Unit, Vec<Unit>> = BTreeMap::new();
@@ -94,12 +94,12 @@ fn order(graph: &Graph, chosen: &[Chosen<'_>]) -> Result<Vec<Unit>, Vec<Unit>> {
     if missing.is_empty() { Ok(order) } else { Err(missing.into_keys().collect()) }
 }
 
-/// The units that make values.
+/// The units that define values.
 #[derive(Default)]
 struct Makers {
     /// By value of the graph.
     values: BTreeMap<ValueId, Unit>,
-    /// By segment and node, for values that stay inside their segment too.
+    /// By segment and node, including values that are used only inside their segment.
     locals: BTreeMap<(usize, usize), Unit>,
 }
 
@@ -125,7 +125,7 @@ impl Makers {
     }
 }
 
-/// What every unit waits for.
+/// The dependencies of every unit.
 fn waits(graph: &Graph, chosen: &[Chosen<'_>]) -> BTreeMap<Unit, BTreeSet<Unit>> {
     let live = graph.live();
     let outside = (0..graph.nodes.len()).filter(|node| live[*node]);
@@ -137,7 +137,7 @@ fn waits(graph: &Graph, chosen: &[Chosen<'_>]) -> BTreeMap<Unit, BTreeSet<Unit>>
         let operands = graph.nodes[node].operands.iter();
         let needs = waits.entry(Unit::Op(node)).or_default();
         needs.extend(operands.filter_map(|value| makers.values.get(value)));
-        // Ops of other dialects may have effects: they keep their order.
+        // Ops of other dialects may have side effects, so their order is preserved.
         if graph.nodes[node].op.is_none() {
             needs.extend(previous_opaque.replace(Unit::Op(node)));
         }
@@ -156,8 +156,8 @@ fn waits(graph: &Graph, chosen: &[Chosen<'_>]) -> BTreeMap<Unit, BTreeSet<Unit>>
     waits
 }
 
-/// Gives every result of the first of these groups that has several a kernel of its own: two
-/// segments can each fold results that together would wait for each other.
+/// Splits the first of these groups that has several results into a kernel per result: two segments can
+/// each fold results such that together they form a cycle.
 fn split(chosen: &mut [Chosen<'_>], stuck: &[Unit]) {
     let several = stuck.iter().find_map(|unit| match unit {
         Unit::Group(segment, kernel)
@@ -181,9 +181,9 @@ struct Emitter<'f, 'c, 'a> {
     context: &'c Context,
     function: &'f Function<'c, 'a>,
     block: BlockRef<'c, 'a>,
-    /// What stands for every value of the graph.
+    /// The new value of every value of the graph.
     values: Vec<Value<'c, 'a>>,
-    /// What stands for a node's value inside its segment.
+    /// The new value of a node inside its segment.
     locals: BTreeMap<(usize, usize), Value<'c, 'a>>,
 }
 
@@ -241,7 +241,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         Ok(())
     }
 
-    /// Fills a group's block; the types of what it yields.
+    /// Fills a group's block. Returns the types that it yields.
     fn body(
         &self,
         block: &irc_mlir::Block<'c>,

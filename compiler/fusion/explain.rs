@@ -1,4 +1,4 @@
-//! Makes the [`FusionReport`] of what was decided.
+//! Builds the [`FusionReport`].
 use super::{
     SegmentFusion,
     cost::{self, Cost, Priced, is_fused, kernel},
@@ -36,10 +36,10 @@ fn location_text(frames: &[Frame]) -> String {
     }
 }
 
-/// A sentence about an op.
+/// A remark about an op.
 pub type Remark = (NodeId, String);
 
-/// Adds the account of one segment to a report; the same account as sentences about ops.
+/// Adds a segment to a report. Returns the same information as remarks about ops.
 pub fn explain_segment(
     report: &mut FusionReport,
     function: &Function<'_, '_>,
@@ -58,7 +58,7 @@ pub fn explain_segment(
     remarks
 }
 
-/// The form of every node in a kernel of its own.
+/// The form of every node as a kernel of its own.
 fn alone(placed: &Placed) -> Vec<Form> {
     let nodes = placed.segment.nodes.iter().enumerate();
     let form = |(index, node): (usize, &super::segment::SegmentNode)| {
@@ -113,7 +113,7 @@ impl Explained<'_, '_, '_> {
                 continue;
             };
             let (producer, together) = (&plan.forms[from], &plan.forms[node]);
-            // The rule that fired for a producer of the form it has in the end.
+            // The rule that was applied to a producer of the final form.
             let about = |rule: &str| {
                 RULES.iter().any(|row| row.name == rule && row.producer == producer.kind)
             };

@@ -1,12 +1,12 @@
-//! What kind of kernel a fused body makes, and which bodies fit together.
+//! The kind of kernel that a fused body becomes, and which bodies can share a kernel.
 //!
-//! This is the one place that says what may share a kernel; rules, extraction and explanations all
-//! ask [`combine`].
+//! This is the only place that decides what can share a kernel; rules, extraction and explanations all call
+//! [`combine`].
 use irc_tl::{Conv, Family, Op, TensorType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What bounds a kernel; the `kind` of its group.
+/// The structure of a kernel; the `kind` of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -20,7 +20,7 @@ pub enum Kind {
     Reduction,
     /// An update of a box with its producer.
     Copy,
-    /// One op as scalar loops: what the schedules in vectors cannot do.
+    /// One op as scalar loops, which vector schedules do not support.
     Loops,
 }
 
@@ -44,16 +44,16 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The form of a kernel body: its kind and what it iterates over.
+/// The form of a kernel body: its kind and its iteration space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Form {
-    /// What bounds it.
+    /// The kind of kernel.
     pub kind: Kind,
-    /// The iteration space: of `rows`, all rows at full length; of reductions, what is reduced.
+    /// The iteration space: of `rows`, all rows at full length; of reductions, that of the operand.
     pub space: Vec<i64>,
-    /// Whether elements are read at other places than the space's own (transpose, slice, ...).
+    /// Whether elements are read at other indices than those of the space (transpose, slice, ...).
     pub moves: bool,
-    /// The node of the matmul in a contraction: a kernel holds one.
+    /// The node of the matmul in a contraction: a kernel contains at most one.
     pub matmul: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Form {
         Self { kind, space: space.to_vec(), moves: false, matmul: None }
     }
 
-    /// Whether a value of this shape can be a result of a kernel of this form.
+    /// Whether a kernel of this form can return a value of this shape.
     pub fn can_return(&self, shape: &[i64]) -> bool {
         match self.kind {
             Kind::Elementwise | Kind::Contraction => shape == self.space,
@@ -78,7 +78,7 @@ impl Form {
     }
 }
 
-/// Whether a shape holds one element per row of `space`, the last dimension kept as 1 or dropped.
+/// Whether a shape has one element per row of `space`, with the last dimension 1 or removed.
 pub fn is_statistic(shape: &[i64], space: &[i64]) -> bool {
     let Some((_, rows)) = space.split_last() else { return false };
     shape == rows || shape.split_last() == Some((&1, rows))
@@ -97,11 +97,11 @@ pub struct Application<'a> {
     pub result: &'a TensorType,
 }
 
-/// The form of the body that applies an op to operands: the form of each one computed in the same
-/// kernel, `None` for those read from memory.
+/// The form of a body that applies an op to operands. For each operand: its form if it is computed in the
+/// same kernel, `None` if it is read from memory.
 ///
 /// # Errors
-/// The fact that keeps them apart.
+/// Why they cannot share a kernel.
 pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<Form, String> {
     let fused = operands.iter().any(|operand| operand.is_some());
     if needs_loops(apply) {
@@ -119,7 +119,7 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
             let form = Form::new(Kind::Contraction, &apply.result.shape);
             Ok(Form { matmul: Some(apply.node), ..form })
         }
-        // What they add up must be rounded first.
+        // Their operand must be rounded before it is accumulated.
         Family::Accumulation | Family::Pick if fused => from_memory(),
         Family::Accumulation => match apply.operands {
             [operand] => Ok(Form::new(Kind::Reduction, &operand.shape)),
@@ -147,13 +147,13 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
     }
 }
 
-/// Whether an op reduces the last axis alone.
+/// Whether an op reduces only the last axis.
 fn reduces_rows(op: &Op, rank: usize) -> bool {
     matches!(op, Op::Reduce { axes, .. } if axes.len() == 1 && axes[0] + 1 == rank)
 }
 
-/// Whether no schedule in vectors can do an op, so that it becomes a kernel of loops. This is the one
-/// place that decides it.
+/// Whether no vector schedule supports an op, so that it becomes a kernel of loops. This is the only place
+/// that decides it.
 fn needs_loops(apply: Application<'_>) -> bool {
     let scalar = |ty: &TensorType| ty.shape.contains(&0) || ty.dtype.is_small();
     apply.op.family() == Family::Loops
@@ -162,7 +162,7 @@ fn needs_loops(apply: Application<'_>) -> bool {
         || apply.operands.iter().any(|ty| scalar(ty))
 }
 
-/// Whether a convolution has enough filters per group to be a product of matrices.
+/// Whether a convolution has enough filters per group to be computed as a matrix product.
 fn is_product(conv: &Conv, apply: Application<'_>) -> bool {
     const FEWEST: i64 = 4;
     let [_, filters] = apply.operands else { return false };
@@ -261,7 +261,7 @@ fn on_rows(
         return Err(format!("rows of {:?} differ from rows of {:?}", form.space, anchor.space));
     }
     let result = &apply.result.shape;
-    // A statistic that has lost its dimension would broadcast along the wrong axis of a full row.
+    // A statistic without its last dimension would broadcast along the wrong axis of a full row.
     let kept = operand.shape == form.space || operand.shape.len() == form.space.len();
     let row_space = *result == form.space && kept;
     let statistic = is_statistic(result, &form.space) && operand.shape == *result;

@@ -1,8 +1,7 @@
 //! A function of the tensor level as plain data.
 //!
-//! Fusion decides on this graph, so that its decisions are a function of owned values: they can be
-//! cached, hashed and tested without MLIR. [`read_function`] makes it, [`super::emit`] puts
-//! decisions back.
+//! Fusion works on this graph, so that its decisions depend only on owned values: they can be cached,
+//! hashed and tested without MLIR. [`read_function`] builds it, [`super::emit`] writes the groups back.
 use irc_dialects::tl;
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read};
 use irc_tl::{Family, Op, TensorType};
@@ -14,34 +13,34 @@ pub type ValueId = usize;
 /// Index of a node of a [`Graph`].
 pub type NodeId = usize;
 
-/// The ops of one function, in an order in which they can run.
+/// The ops of one function, in topological order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// The type of every value.
     pub types: Vec<TensorType>,
-    /// The node that makes a value; `None` for the function's arguments.
+    /// The node that defines a value; `None` for the function's arguments.
     pub makers: Vec<Option<NodeId>>,
     /// The ops.
     pub nodes: Vec<Node>,
-    /// What the function returns.
+    /// The returned values.
     pub results: Vec<ValueId>,
 }
 
 /// One op of a [`Graph`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The `tl` op; `None` for ops that fusion leaves alone.
+    /// The `tl` op; `None` for ops that fusion does not change.
     pub op: Option<Op>,
-    /// The values it reads.
+    /// Its operands.
     pub operands: Vec<ValueId>,
-    /// The values it makes: one for a `tl` op.
+    /// Its results: one for a `tl` op.
     pub results: Vec<ValueId>,
-    /// The ops of the function it stands for, by position in the body.
+    /// The ops of the function that it represents, by position in the body.
     pub origins: Vec<usize>,
 }
 
 impl Graph {
-    /// Adds a value that `maker` makes.
+    /// Adds a value that `maker` defines.
     pub fn add_value(&mut self, ty: TensorType, maker: Option<NodeId>) -> ValueId {
         self.types.push(ty);
         self.makers.push(maker);
@@ -66,7 +65,7 @@ impl Graph {
         self.nodes[node].operands.iter().map(|value| self.types[*value].clone()).collect()
     }
 
-    /// Per node: whether its value matters: for a result, or for an op that fusion leaves alone.
+    /// Per node: whether its value is used by a result or by an op that fusion does not change.
     pub fn live(&self) -> Vec<bool> {
         let mut live: Vec<bool> = self.nodes.iter().map(|node| node.op.is_none()).collect();
         let makers = |values: &[ValueId]| -> Vec<NodeId> {
@@ -82,20 +81,20 @@ impl Graph {
         live
     }
 
-    /// The op of a node that must be in a group: every `tl` op but the free views.
+    /// The op of a node that must be in a group: every `tl` op except for the free views.
     pub fn compute(&self, node: NodeId) -> Option<&Op> {
         self.nodes[node].op.as_ref().filter(|op| !is_view(op))
     }
 }
 
-/// Whether an op is free: it renames the bytes of its operand.
+/// Whether an op is free: its result has the bytes of its operand.
 pub fn is_view(op: &Op) -> bool {
     op.family() == Family::View
 }
 
 /// A [`Graph`] with the ops and values of the function it was read from.
 pub struct Function<'c, 'a> {
-    /// The function's ops as data.
+    /// The graph.
     pub graph: Graph,
     /// The ops of the body, without the terminator; indexed by [`Node::origins`].
     pub ops: Vec<OperationRef<'c, 'a>>,
@@ -105,10 +104,10 @@ pub struct Function<'c, 'a> {
     pub terminator: OperationRef<'c, 'a>,
 }
 
-/// Reads a function; `None` when it holds no `tl` op outside groups, so that there is nothing to do.
+/// Reads a function. Returns `None` if it has no `tl` op outside of groups.
 ///
 /// # Errors
-/// What keeps the function from being a graph of tensors.
+/// If the function cannot be represented as a graph of tensors.
 pub fn read_function<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
 ) -> Result<Option<Function<'c, 'a>>, String> {
@@ -170,7 +169,7 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
 
     fn define(&mut self, value: Value<'c, 'a>, maker: Option<NodeId>) -> Result<ValueId, String> {
         let ty = tl::type_of(value.r#type())?;
-        // Nothing is decided about values whose size depends on symbols: their ops are left alone.
+        // Ops on values with symbolic sizes are not changed by fusion.
         let extents = ty.dims.iter().map(|dim| dim.known().unwrap_or_default());
         let id =
             self.graph.add_value(TensorType::new(ty.dtype, extents.collect::<Vec<_>>()), maker);
@@ -180,15 +179,14 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
     }
 }
 
-/// Whether an op is a kernel of its own whatever stands beside it: an algorithm, or an op on sizes that
-/// depend on symbols.
+/// Whether an op is always a kernel of its own: an algorithm, or an op with symbolic sizes.
 pub(super) fn is_general(op: OperationRef<'_, '_>) -> bool {
     let symbolic = |value: Value| tl::tensor_type_of(value.r#type()).is_err();
     let results = op.results().any(|result| symbolic(result.into()));
     matches!(tl::algorithm_of(op), Ok(Some(_))) || results || op.operands().any(symbolic)
 }
 
-/// Identity of a value while its function lives.
+/// The identity of a value during the lifetime of its function.
 fn key(value: Value<'_, '_>) -> usize {
     value.to_raw().ptr as usize
 }

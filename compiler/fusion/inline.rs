@@ -1,8 +1,8 @@
-//! Writes general ops into each other: a `tl.compute` that is read once, one element per iteration,
-//! becomes a part of its reader's expression.
+//! Inlines general ops: a `tl.compute` with one use, which reads one element per iteration, becomes a part
+//! of its consumer's expression.
 //!
-//! Those that only reshape become views first. This is how chains of elementwise ops on sizes that
-//! depend on symbols become one kernel. Every step keeps its own rounding, so that no bit changes.
+//! Ops that only reshape become views first. This fuses chains of elementwise ops with symbolic sizes into
+//! one kernel. Every step is rounded as before, so that results are the same bit for bit.
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of,
@@ -11,17 +11,17 @@ use irc_mlir::{
 use irc_tl::{Compute, Dim, MAX_DEPTH, Op, Scalar};
 use std::sync::Arc;
 
-/// Operands of an op that others are written into at most.
+/// Maximum number of operands of an op after inlining.
 const MAX_OPERANDS: usize = 64;
 
-/// Parts of an expression that others are written into at most.
+/// Maximum number of parts of an expression after inlining.
 const MAX_PARTS: usize = 2048;
 
-/// Makes a view of every general op that only reshapes what other ops compute with: its elements stay
-/// where they are. What is returned, or goes into a branch or loop, has memory of its own.
+/// Replaces every general op that only reshapes an operand of other ops by a view, as its elements stay in
+/// place. Values that are returned, or passed to a branch or loop, have memory of their own.
 ///
 /// # Errors
-/// An op without a block.
+/// If an op has no block.
 pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     for op in read::body_ops(func) {
         let Some(compute) = compute_of(op) else { continue };
@@ -31,7 +31,7 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
         let inside = op
             .results()
             .all(|result| uses(Value::from(result)).into_iter().all(|(user, _)| computes(user)));
-        // A scalar that is repeated reads as a reshape does, of fewer elements.
+        // A broadcast scalar has the expression of a reshape, but of fewer elements.
         let elements = Dim::product(&compute.dims);
         let reshapes =
             from.elements() == elements && *compute == Compute::reshape(from, compute.dims.clone());
@@ -53,10 +53,10 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
     Ok(())
 }
 
-/// Inlines in a function, readers after what they read.
+/// Inlines in a function, consumers after their producers.
 ///
 /// # Errors
-/// An op that cannot be built again.
+/// If an op cannot be rebuilt.
 pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     for op in read::body_ops(func) {
         let Some(mut reader) = compute_of(op) else { continue };
@@ -83,7 +83,7 @@ pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Str
             replace_all_uses(old.into(), new.into());
         }
         op.erase();
-        // Readers of the earlier ones were among the later ones.
+        // The consumers of earlier ops were among the later ones.
         gone.into_iter().for_each(Erase::erase);
     }
     Ok(())
@@ -99,7 +99,7 @@ fn compute_of(op: OperationRef<'_, '_>) -> Option<Arc<Compute>> {
     }
 }
 
-/// An operand that can be written into its only reader, and what makes it.
+/// An operand that can be inlined into its only consumer, and its producer.
 fn candidate<'c: 'a, 'a>(
     reader: &Compute,
     operands: &[Value<'c, 'a>],
@@ -113,7 +113,7 @@ fn candidate<'c: 'a, 'a>(
     })
 }
 
-/// Whether an operand is read at one index, which differs in every iteration.
+/// Whether an operand is read at one index, which is different in every iteration.
 fn reads_each_once(reader: &Compute, operand: usize) -> bool {
     let mut found: Option<Vec<Scalar>> = None;
     let mut same = true;
@@ -129,8 +129,8 @@ fn reads_each_once(reader: &Compute, operand: usize) -> bool {
     (0..reader.loops()).all(|index| at.contains(&Scalar::Loop(index)))
 }
 
-/// The reader with what makes operand `at` in its place; the part's operands are behind the
-/// reader's. `None` where the expression would nest too deep to be written, or be too large.
+/// The consumer with the producer of operand `at` inlined; the producer's operands follow the consumer's.
+/// Returns `None` if the expression would be nested too deeply or too large.
 fn joined(reader: &Compute, at: usize, part: &Compute, operands: usize) -> Option<Arc<Compute>> {
     let body = reader.body.replace(&mut |scalar| match scalar {
         Scalar::Load(from, index) if *from == at => Some(placed(&part.body, index, operands)),
@@ -140,7 +140,7 @@ fn joined(reader: &Compute, at: usize, part: &Compute, operands: usize) -> Optio
     fits.then(|| Arc::new(Compute { body, ..reader.clone() }))
 }
 
-/// An expression at an index, with its operands numbered on from `operands`.
+/// An expression at an index, with its operands renumbered from `operands`.
 fn placed(body: &Scalar, index: &[Scalar], operands: usize) -> Scalar {
     body.replace(&mut |scalar| match scalar {
         Scalar::Loop(position) => Some(index[*position].clone()),
@@ -169,7 +169,7 @@ fn depth(scalar: &Scalar) -> usize {
     below + 1
 }
 
-/// The op without operands that are not read, and each of the rest once.
+/// The op without unused and duplicate operands.
 fn tidied<'c: 'a, 'a>(
     compute: &Compute,
     operands: &[Value<'c, 'a>],

@@ -3,14 +3,14 @@
 //! Four steps, each a function of plain data:
 //!
 //! 0. [`simplify()`] rewrites the [`Graph`] by the exact algebra rules.
-//! 1. [`segments`] cuts the [`Graph`] where no rule can act.
-//! 2. [`fuse_segment`] lets egg find all legal fusions of one segment (the rules are one table,
-//!    [`RULES`]) and searches the cheapest kernels under the cost model of [`Cost`].
-//! 3. The pass [`Fuse`] writes the groups into the function; [`explain`] says why they are what they
-//!    are, as a [`FusionReport`].
+//! 1. [`segments`] cuts the [`Graph`] at edges to which no rule applies.
+//! 2. [`fuse_segment`] finds all legal fusions of one segment with egg (the rules are one table, [`RULES`])
+//! and searches for the cheapest kernels under the cost model of [`Cost`].
+//! 3. The pass [`Fuse`] writes the groups into the function; [`explain`] describes the decisions as a
+//! [`FusionReport`].
 //!
-//! Nothing depends on a clock or on the order of a hash map: egg runs with its `deterministic`
-//! feature and limits on terms and iterations, costs are integers.
+//! Results do not depend on a clock or on the order of a hash map: egg runs with its `deterministic`
+//! feature and limits on terms and iterations, and costs are integers.
 //!
 //! Segments are decided independently, so a driver may cache [`fuse_segment`] by [`Segment`].
 mod algebra;
@@ -43,18 +43,18 @@ pub use term::Firing;
 
 use std::collections::BTreeSet;
 
-/// What was decided for a segment.
+/// The fusion of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentFusion {
     /// The kernels.
     pub plan: Plan,
     /// Per node: the sets of operands that may be computed in the same kernel.
     pub variants: Vec<Vec<u32>>,
-    /// Every rule that fired.
+    /// Every rule that was applied.
     pub firings: BTreeSet<Firing>,
 }
 
-/// Decides the kernels of one segment.
+/// Chooses the kernels of one segment.
 pub fn fuse_segment(segment: &Segment) -> SegmentFusion {
     let (variants, firings) = rules::saturate(segment);
     let plan = plan::search(segment, &variants);

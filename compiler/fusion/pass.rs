@@ -1,10 +1,9 @@
 //! The pass `fuse`.
 //!
-//! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]),
-//! and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay
-//! outside. Groups that exist already are left alone. General ops that are read once are written into
-//! their readers first (see [`super::inline`]). Algorithms, and ops on sizes that depend on
-//! symbols, are a group of the kind `loops` each.
+//! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]), and
+//! every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay outside.
+//! Existing groups are not changed. General ops with one use are inlined first (see [`super::inline`]).
+//! Every algorithm, and every op with symbolic sizes, is a group of kind `loops`.
 use super::{
     SegmentFusion,
     emit::{Chosen, emit},
@@ -59,15 +58,15 @@ impl Pass for Fuse {
 /// Simplifies a function and groups its ops into kernels.
 ///
 /// # Errors
-/// What keeps the function from being a graph of tensors.
+/// If the function cannot be represented as a graph of tensors.
 pub fn fuse_function<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     fuse_function_with(func, fuse_segment)
 }
 
-/// As [`fuse_function`], with segments decided by `decide`: a memory of [`fuse_segment`].
+/// As [`fuse_function`], with segments decided by `decide`: a cache of [`fuse_segment`].
 ///
 /// # Errors
-/// As [`fuse_function`].
+/// See [`fuse_function`].
 pub fn fuse_function_with<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
@@ -75,10 +74,10 @@ pub fn fuse_function_with<'c: 'a, 'a>(
     fuse(func, decide, |_, _| {})
 }
 
-/// As [`fuse_function_with`]; says what was done and why.
+/// As [`fuse_function_with`]; returns a report of what was done and why.
 ///
 /// # Errors
-/// As [`fuse_function`].
+/// See [`fuse_function`].
 pub fn explain<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
@@ -108,7 +107,7 @@ fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Strin
     })
 }
 
-/// What was decided for a function, before its groups are written.
+/// The decisions for a function, before its groups are written.
 struct Decided<'d, 'c, 'a> {
     function: &'d Function<'c, 'a>,
     placed: &'d [Placed],
@@ -121,7 +120,7 @@ impl Decided<'_, '_, '_> {
     }
 }
 
-/// The one sequence of steps; `observe` sees the simplifications and what was decided.
+/// The sequence of steps; `observe` is called with the simplifications and the decisions.
 fn fuse<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
@@ -138,7 +137,7 @@ fn fuse<'c: 'a, 'a>(
     write_groups(func, &function, &placed, fusions)
 }
 
-/// Puts every op that is a kernel of its own in a group.
+/// Wraps every op that is a kernel of its own in a group.
 fn wrap_general<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     for op in read::body_ops(func) {
         let computes = tl::op_of(op).is_ok_and(|op| !is_view(&op))

@@ -1,10 +1,10 @@
-//! Chooses, among what the rules found, the kernels of a segment.
+//! Chooses the kernels of a segment among the legal fusions.
 //!
-//! Extraction over a DAG is NP-hard, so it is done greedily and then improved: start from the most
-//! fused form of every node that is legal, then force single nodes to other forms, let the nodes
-//! after them settle again, and keep what makes the whole cheaper, until nothing does or
-//! [`SEARCH_BUDGET`] is spent. A kernel whose value is also computed inside another one is folded
-//! into it as one more result when no cycle of kernels comes of it.
+//! Extraction over a DAG is NP-hard, so the search is greedy: it starts from the most fused legal form of
+//! every node, then forces single nodes to other forms, recomputes the forms of the nodes after them, and
+//! accepts changes that reduce the total cost, until there are none or [`SEARCH_BUDGET`] is spent. A kernel
+//! whose value is also computed inside another one becomes one more result of it, unless that creates a
+//! cycle of kernels.
 use super::{
     cost::{Cost, Priced, is_fused, kernel},
     form::{Form, Kind},
@@ -12,10 +12,10 @@ use super::{
 };
 use std::collections::BTreeMap;
 
-/// Nodes visited by trials before the search stops, counting every node of every trial.
+/// Maximum number of visited nodes of the search, over all trials.
 pub const SEARCH_BUDGET: usize = 400_000;
 
-/// What a broken hard constraint costs: more than any program moves.
+/// The cost of a violated hard constraint: more than the traffic of any program.
 const BROKEN: u64 = 1 << 56;
 
 /// One kernel of a plan, by indices in the segment.
@@ -32,15 +32,15 @@ pub struct Kernel {
 /// The kernels of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Per node: bit `k` says that operand `k` is computed in the same kernel.
+    /// Per node: bit `k` is set if operand `k` is computed in the same kernel.
     pub masks: Vec<u32>,
     /// The form of every node's body.
     pub forms: Vec<Form>,
     /// The kernels, by their last result.
     pub kernels: Vec<Kernel>,
-    /// What they cost.
+    /// Their cost.
     pub cost: Cost,
-    /// Matmuls computed by more kernels than one.
+    /// Number of matmuls that more than one kernel computes.
     pub repeated_matmuls: u64,
 }
 
@@ -53,7 +53,7 @@ impl Plan {
 /// Forms that single nodes are forced to take.
 type Forced = BTreeMap<usize, u32>;
 
-/// Searches the cheapest plan.
+/// Searches for the cheapest plan.
 pub fn search(segment: &Segment, variants: &[Vec<u32>]) -> Plan {
     let mut forced = Forced::new();
     let mut best = settle(segment, variants, &forced);
@@ -65,8 +65,8 @@ pub fn search(segment: &Segment, variants: &[Vec<u32>]) -> Plan {
     best
 }
 
-/// The cheapest plan with one more node forced, when it is cheaper; the first of equals. Of those
-/// tried, when the budget ends.
+/// The cheapest plan with one more node forced, if it is cheaper than this plan; the first of several. If
+/// the budget ends, the cheapest so far.
 fn best_step(
     segment: &Segment,
     variants: &[Vec<u32>],
@@ -92,7 +92,7 @@ fn best_step(
     best
 }
 
-/// How many operands and outputs take each node's value.
+/// The number of operands and outputs that use each node's value.
 fn uses(segment: &Segment) -> Vec<usize> {
     let mut uses: Vec<_> = segment.nodes.iter().map(|node| usize::from(node.output)).collect();
     for edge in segment.nodes.iter().flat_map(|node| &node.operands) {
@@ -103,8 +103,8 @@ fn uses(segment: &Segment) -> Vec<usize> {
     uses
 }
 
-/// Whether a node may be better off in another form. It is not when all that changes is that
-/// elementwise producers which nobody else needs go through memory.
+/// Whether another form of a node may be cheaper. It cannot be if the only change is that elementwise
+/// producers without other uses go through memory.
 fn may_pay(segment: &Segment, uses: &[usize], plan: &Plan, node: usize, mask: u32) -> bool {
     let now = plan.masks[node];
     let plain = |from: usize| {
@@ -120,10 +120,10 @@ fn may_pay(segment: &Segment, uses: &[usize], plan: &Plan, node: usize, mask: u3
     now != mask && (mask & !now != 0 || !only_plain)
 }
 
-/// What changes when one operand is fused after all: the plan with it, or the fact against it.
+/// The plan with one more operand fused.
 ///
 /// # Errors
-/// The fact that forbids it.
+/// Why it cannot be fused.
 pub fn with_edge(
     segment: &Segment,
     variants: &[Vec<u32>],
@@ -138,7 +138,7 @@ pub fn with_edge(
     Ok(settle(segment, variants, &forced))
 }
 
-/// The most fused plan that keeps the forced forms.
+/// The most fused plan with the forced forms.
 fn settle(segment: &Segment, variants: &[Vec<u32>], forced: &Forced) -> Plan {
     let (mut masks, mut forms) = (Vec::new(), Vec::new());
     for (node, choices) in variants.iter().enumerate() {
@@ -155,7 +155,7 @@ fn settle(segment: &Segment, variants: &[Vec<u32>], forced: &Forced) -> Plan {
     Plan { masks, forms, kernels, cost, repeated_matmuls }
 }
 
-/// The legal variant with most operands fused; of equals, the one whose kind binds rows, then the
+/// The legal variant with the most fused operands; of several, the one whose kind is `rows`, then the
 /// first.
 fn most_fused(segment: &Segment, forms: &[Form], node: usize, variants: &[u32]) -> (u32, Form) {
     let legal = variants.iter().filter_map(|mask| {
@@ -180,7 +180,7 @@ fn form_of(segment: &Segment, forms: &[Form], node: usize, mask: u32) -> Result<
     segment.combine(node, &operands)
 }
 
-/// The values that must be in memory, each with the nodes its kernel computes.
+/// The values that must be in memory, each with the nodes that its kernel computes.
 fn kernels(segment: &Segment, masks: &[u32], forms: &[Form]) -> Vec<Kernel> {
     let count = segment.nodes.len();
     let mut needed: Vec<bool> = segment.nodes.iter().map(|node| node.output).collect();
@@ -219,7 +219,7 @@ pub fn kernel_of(segment: &Segment, masks: &[u32], forms: &[Form], root: usize) 
     Kernel { results: vec![root], body, form: forms[root].clone() }
 }
 
-/// What a node reads from memory, by operand.
+/// The values that a node reads from memory, by operand.
 pub fn loads<'s>(
     segment: &'s Segment,
     masks: &[u32],
@@ -231,7 +231,7 @@ pub fn loads<'s>(
     loaded.map(|(operand, edge)| (operand, edge.source))
 }
 
-/// Makes the value of a kernel one more result of another that computes it anyway.
+/// Makes the value of a kernel one more result of another kernel that already computes it.
 fn fold_into_others(segment: &Segment, masks: &[u32], mut kernels: Vec<Kernel>) -> Vec<Kernel> {
     for index in (0..kernels.len()).rev() {
         let root = kernels[index].results[0];
@@ -252,7 +252,7 @@ fn fold_into_others(segment: &Segment, masks: &[u32], mut kernels: Vec<Kernel>) 
     kernels
 }
 
-/// Whether `host` needs, through other kernels, a value it would now make.
+/// Whether `host` depends, through other kernels, on a value that it would then compute.
 fn cycle_when_folded(
     segment: &Segment,
     masks: &[u32],
@@ -279,7 +279,7 @@ fn cycle_when_folded(
     false
 }
 
-/// The nodes whose values a kernel waits for, also through what happens outside the segment.
+/// The nodes whose values a kernel depends on, including paths outside of the segment.
 fn needs(segment: &Segment, masks: &[u32], kernel: &Kernel) -> Vec<usize> {
     let mut needs = Vec::new();
     for (_, source) in kernel.body.iter().flat_map(|node| loads(segment, masks, *node)) {

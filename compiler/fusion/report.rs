@@ -1,30 +1,30 @@
-//! Why each group is what it is: the account of one function's fusion.
+//! The report of one function's fusion: the reason for each group.
 use super::cost::Cost;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The account of the fusion of one function.
+/// The report of the fusion of one function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FusionReport {
     /// The function's name.
     pub function: String,
-    /// The rewrites that made the function simpler before anything was fused.
+    /// The rewrites that simplified the function before fusion.
     pub simplifications: Vec<Simplification>,
     /// The groups, in the order of their last ops.
     pub groups: Vec<GroupReport>,
-    /// The edges between ops that stay in memory.
+    /// The edges between ops that go through memory.
     pub unfused: Vec<UnfusedEdge>,
-    /// With every op a kernel of its own.
+    /// The cost if every op is a kernel of its own.
     pub before: Cost,
-    /// With the groups.
+    /// The cost with the groups.
     pub after: Cost,
-    /// The functions that it calls: bodies of choices, loops and functions of the model.
+    /// The functions that it calls: bodies of branches and loops, and functions of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FusionReport>,
 }
 
 impl FusionReport {
-    /// The account of a program: its main function, which comes first, and the others in it.
+    /// The report of a program: its main function, which is the first, and the others in it.
     pub fn of_program(reports: Vec<FusionReport>) -> Option<Self> {
         let mut reports = reports.into_iter();
         let main = reports.next()?;
@@ -41,29 +41,29 @@ pub struct Simplification {
     pub op: OpName,
 }
 
-/// An op and where it comes from.
+/// An op and its location.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OpName {
     /// The op's name: `tl.add`.
     pub name: String,
-    /// Its location in the user's source, as `path at file:line:column`; empty when unknown.
+    /// Its location in the user's source, as `path at file:line:column`; empty if unknown.
     pub location: String,
 }
 
-/// The account of one group.
+/// The report of one group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupReport {
     /// The group's kind.
     pub kind: String,
-    /// What it computes, in order.
+    /// Its ops, in order.
     pub ops: Vec<OpName>,
-    /// How many values it writes.
+    /// Number of results.
     pub results: usize,
-    /// The fusions that made it.
+    /// The fusions that led to it.
     pub steps: Vec<Step>,
-    /// With each op a kernel of its own.
+    /// The cost if each op is a kernel of its own.
     pub before: Cost,
-    /// As one kernel.
+    /// The cost of the kernel.
     pub after: Cost,
 }
 
@@ -72,22 +72,22 @@ pub struct GroupReport {
 pub struct Step {
     /// The rule that allowed it.
     pub rule: String,
-    /// The op that makes the value.
+    /// The op that defines the value.
     pub producer: OpName,
     /// The op that uses it.
     pub consumer: OpName,
-    /// What made the rule's side condition true.
+    /// The facts that satisfied the rule's side condition.
     pub facts: Vec<String>,
 }
 
 /// A producer whose value goes through memory to its consumer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnfusedEdge {
-    /// The op that makes the value.
+    /// The op that defines the value.
     pub producer: OpName,
     /// The op that uses it.
     pub consumer: OpName,
-    /// Why.
+    /// The reason.
     pub why: WhyNot,
 }
 
@@ -95,15 +95,15 @@ pub struct UnfusedEdge {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhyNot {
-    /// The side condition of every rule failed: the fact.
+    /// The side condition of every rule failed, for this reason.
     Condition(String),
-    /// Some kernel would compute a matmul again.
+    /// A matmul would be computed by more than one kernel.
     RepeatsMatmul,
-    /// It would cost more, in bytes of traffic for the whole segment.
+    /// The cost, in bytes of traffic for the whole segment, would be higher.
     Cost {
-        /// As it is.
+        /// The current cost.
         now: u64,
-        /// With the edge fused.
+        /// The cost with the edge fused.
         fused: u64,
     },
 }
@@ -141,7 +141,7 @@ impl fmt::Display for UnfusedEdge {
 }
 
 impl GroupReport {
-    /// One line: the kind, the ops and the cost.
+    /// One line: kind, ops and cost.
     pub fn headline(&self) -> String {
         let ops: Vec<_> = self.ops.iter().map(|op| op.name.as_str()).collect();
         let (before, after) = (self.before.total(), self.after.total());
@@ -149,7 +149,7 @@ impl GroupReport {
     }
 }
 
-/// The text of `--explain-fusion`.
+/// The output of `--explain-fusion`.
 impl fmt::Display for FusionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Cost { kernels, .. } = self.before;

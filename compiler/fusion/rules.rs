@@ -10,8 +10,8 @@ use egg::{
 };
 use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
-/// One rule: at a consumer, `(load (kernel ?p))` becomes `?p` when the producer's body has the
-/// form the rule is about and the two fit together (see `combine`).
+/// A fusion rule: at a consumer, `(load (kernel ?p))` becomes `?p` if the producer's body has the form of
+/// the rule and the two can be combined (see `combine`).
 pub struct Rule {
     /// Its name in explanations.
     pub name: &'static str,
@@ -19,9 +19,9 @@ pub struct Rule {
     pub from: &'static str,
     /// The consumer that computes `?p`.
     pub to: &'static str,
-    /// The form of `?p` it is about.
+    /// The required form of `?p`.
     pub producer: Kind,
-    /// Which operand of the consumer `?p` is.
+    /// The operand of the consumer that is `?p`.
     pub operand: usize,
 }
 
@@ -49,16 +49,16 @@ pub const RULES: &[Rule] = &[
     rule!("map-into-update";          "(update ?n ?d (load (kernel ?p)))"    => "(update ?n ?d ?p)";    if Elementwise at 1),
 ];
 
-/// Iterations after which the search for fusions stops.
+/// Maximum number of iterations of the search for fusions.
 pub const MAX_ITERATIONS: usize = 64;
 
-/// Terms per node of the segment after which the search stops.
+/// Maximum number of terms per node of the segment.
 pub const MAX_TERMS_PER_NODE: usize = 64;
 
-/// Applies the rules until nothing new is found, or a limit is reached.
+/// Applies the rules until saturation, or until a limit is reached.
 ///
-/// Per node, the sets of operands that may be computed in the same kernel, a bit per operand,
-/// ascending (0 is always one); and every rule that fired.
+/// Returns, per node, the sets of operands that may be computed in the same kernel, a bit per operand,
+/// ascending (0 is always one); and every rule that was applied.
 pub fn saturate(segment: &Segment) -> (Vec<Vec<u32>>, BTreeSet<Firing>) {
     let (egraph, bodies) = unfused(segment);
     let rewrites: Vec<_> = RULES.iter().zip(&*PATTERNS).map(rewrite).collect();
@@ -95,7 +95,7 @@ fn rewrite<'s>((rule, patterns): (&'static Rule, &[Pattern<Term>; 2])) -> Rewrit
     Rewrite::new(rule.name, from, Fuse { rule, to }).expect("rules bind what they use")
 }
 
-/// Rewrites at a match when the rule's side condition holds, and notes that it did.
+/// Rewrites at a match if the rule's side condition holds, and records that it did.
 struct Fuse {
     rule: &'static Rule,
     to: Pattern<Term>,

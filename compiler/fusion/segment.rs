@@ -1,13 +1,12 @@
-//! Cuts a graph where fusion can never act, so that the pieces are decided one by one.
+//! Cuts a graph where fusion is impossible, so that the segments are fused independently.
 //!
-//! A segment is a connected component of the edges that some rule may fuse. What is decided for it
-//! depends on the [`Segment`] alone, which is plain data: equal segments are fused equally, in
-//! whatever function they stand. An edge is cut when its consumer can take no producer of that
-//! kind, or when the producer also reaches the consumer through memory: then they cannot share a
-//! kernel, and keeping such long skips inside would tie a whole residual network together. A
-//! component of more than [`MAX_NODES`] ops is cut into several, in the order of its ops, so that
-//! what is decided for a program takes time linear in its length.
-//! Constants (`fill`) are copied into every segment that uses them.
+//! A segment is a connected component of the edges that some rule may fuse. Its fusion depends only on the
+//! [`Segment`], which is plain data: equal segments are fused equally, in any function. An edge is cut if
+//! its consumer cannot be fused with a producer of that kind, or if the producer also reaches the consumer
+//! through memory: then they cannot share a kernel, and such long skips would make a whole residual network
+//! one segment. A component of more than [`MAX_NODES`] ops is cut into several, in the order of its ops, so
+//! that the compile time is linear in the length of a program. Constants (`fill`) are copied into every
+//! segment that uses them.
 use super::{
     form::{Application, combine},
     graph::{Graph, NodeId, ValueId},
@@ -15,24 +14,24 @@ use super::{
 use irc_tl::{Op, TensorType};
 use std::collections::BTreeMap;
 
-/// Ops of a segment at most, not counting the constants it copies.
+/// Maximum number of ops of a segment, not counting the constants that it copies.
 pub const MAX_NODES: usize = 256;
 
-/// Ops between a producer and a consumer in one segment at most.
+/// Maximum number of ops between a producer and a consumer in one segment.
 const MAX_SPAN: usize = 4096;
 
-/// Uses that are followed at most to find the paths around a segment; beyond, every later input is
-/// taken to depend on every output.
+/// Maximum number of uses that are followed to find the paths around a segment; beyond it, every later
+/// input is assumed to depend on every output.
 const MAX_WALK: usize = 1 << 14;
 
-/// A part of a graph that is fused on its own.
+/// A part of a graph that is fused independently.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The ops, in an order in which they can run.
+    /// The ops, in topological order.
     pub nodes: Vec<SegmentNode>,
-    /// The types of the values that come from outside.
+    /// The types of its inputs.
     pub inputs: Vec<TensorType>,
-    /// Node and input: the input is computed, outside the segment, from the node's value.
+    /// Pairs of node and input: the input depends, outside of the segment, on the node's value.
     pub paths: Vec<(usize, usize)>,
 }
 
@@ -41,38 +40,38 @@ pub struct Segment {
 pub struct SegmentNode {
     /// The op.
     pub op: Op,
-    /// What it reads.
+    /// Its operands.
     pub operands: Vec<Edge>,
     /// The type of its result.
     pub ty: TensorType,
-    /// Its arithmetic operations.
+    /// Number of arithmetic operations.
     pub flops: u64,
-    /// Whether its value is used outside the segment.
+    /// Whether its value is used outside of the segment.
     pub output: bool,
 }
 
 /// An operand of a node of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
-    /// Where the value comes from.
+    /// The producer of the value.
     pub source: Source,
-    /// Why no kernel may hold both ends; `None` when one may.
+    /// Why the two ends cannot share a kernel; `None` if they may.
     pub cut: Option<String>,
 }
 
-/// Where an operand comes from.
+/// The producer of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
-    /// A value from outside the segment.
+    /// An input of the segment.
     Input(usize),
     /// Another node of the segment.
     Node(usize),
 }
 
-/// A segment and what it stands for in its graph.
+/// A segment and its place in the graph.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// What is decided on.
+    /// The segment.
     pub segment: Segment,
     /// The graph's node of each node of the segment.
     pub nodes: Vec<NodeId>,
@@ -80,14 +79,14 @@ pub struct Placed {
     pub inputs: Vec<ValueId>,
 }
 
-/// The segments of a graph, ordered by their first node. Every computing node whose value matters is
-/// in one; constants may be in several.
+/// The segments of a graph, ordered by their first node. Every live computing node is in one segment;
+/// constants may be in several.
 pub fn segments(graph: &Graph) -> Vec<Placed> {
     let mut edges = Edges::of(graph);
     components(graph, &mut edges).iter().map(|nodes| place(graph, &edges, nodes)).collect()
 }
 
-/// What segments need to know of the edges of a graph.
+/// The edges of a graph.
 struct Edges {
     cuts: Vec<Vec<Option<String>>>,
     /// Per value: the live nodes that read it, ascending.
@@ -112,13 +111,13 @@ impl Edges {
         Self { cuts, users, returned, live }
     }
 
-    /// Why an operand is read from memory whatever the cost; `None` when a rule may fuse it.
+    /// Why an operand must be read from memory; `None` if a rule may fuse it.
     fn cut(&self, node: NodeId, operand: usize) -> Option<&str> {
         self.cuts[node][operand].as_deref()
     }
 }
 
-/// The edges that may be fused so far: the operands of a node and the nodes that make them.
+/// The edges that are not cut yet: the operands of a node and their producers.
 fn uncut(
     graph: &Graph,
     cuts: &[Vec<Option<String>>],
@@ -133,8 +132,8 @@ fn uncut(
 
 /// Cuts the edges whose producer also reaches the consumer over a cut edge.
 ///
-/// Consumers are looked at 64 at a time, a bit each: an edge spans at most [`MAX_SPAN`] ops, so that
-/// only those before them matter.
+/// Consumers are processed 64 at a time, one bit each: an edge spans at most [`MAX_SPAN`] ops, so only
+/// those before them are visited.
 fn cut_long_skips(graph: &Graph, cuts: &mut [Vec<Option<String>>]) {
     for node in 0..graph.nodes.len() {
         let far: Vec<_> =
@@ -162,8 +161,8 @@ fn cut_long_skips(graph: &Graph, cuts: &mut [Vec<Option<String>>]) {
     }
 }
 
-/// Per node from `lowest` to the last of at most 64 consumers: those that it reaches over at least one
-/// cut edge, a bit each.
+/// Per node from `lowest` to the last of at most 64 consumers: a bit for each consumer that it reaches over
+/// at least one cut edge.
 fn reached_through_memory(
     graph: &Graph,
     cuts: &[Vec<Option<String>>],
@@ -197,7 +196,7 @@ fn local_cuts(graph: &Graph, node: NodeId) -> Vec<Option<String>> {
     operands.map(|operand| fusable(graph, node, operand).err()).collect()
 }
 
-/// Whether the producer of an operand, in a kernel of its own, could join the consumer.
+/// Whether the producer of an operand, as a kernel of its own, can be fused with the consumer.
 fn fusable(graph: &Graph, node: NodeId, operand: usize) -> Result<(), String> {
     let consumer = &graph.nodes[node];
     let Some(maker) = graph.makers[consumer.operands[operand]] else {
@@ -231,7 +230,7 @@ fn with_types<R>(
     run(&operands, &graph.types[node.results[0]])
 }
 
-/// The members of every segment, ascending, with the constants they use. Edges between the parts of a
+/// The nodes of every segment, ascending, with the constants that they use. Edges between the parts of a
 /// component that is too large are cut.
 fn components(graph: &Graph, edges: &mut Edges) -> Vec<Vec<NodeId>> {
     let mut sets = Sets::new(graph.nodes.len());
@@ -291,7 +290,7 @@ impl Sets {
         node
     }
 
-    /// Makes one set of two; false when it would be too large.
+    /// Merges two sets; returns false if the result would be too large.
     fn join(&mut self, one: NodeId, other: NodeId) -> bool {
         let (one, other) = (self.root(one), self.root(other));
         if one == other {
@@ -317,7 +316,7 @@ fn place(graph: &Graph, edges: &Edges, nodes: &[NodeId]) -> Placed {
     Placed { segment, nodes: nodes.to_vec(), inputs }
 }
 
-/// Which inputs of a segment are computed from which of its outputs.
+/// Which inputs of a segment depend on which of its outputs.
 fn paths(
     graph: &Graph,
     edges: &Edges,
@@ -329,7 +328,7 @@ fn paths(
     let makers: Vec<(usize, NodeId)> =
         makers.filter_map(|(input, value)| Some((input, graph.makers[*value]?))).collect();
     let last = makers.iter().map(|(_, maker)| *maker).max().unwrap_or(0);
-    // The outputs that each node depends on. Nodes are taken in their order: users stand behind.
+    // The outputs that each node depends on. Nodes are visited in topological order.
     let mut waiting: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
     for output in outputs.iter().filter(|output| nodes[**output] < last) {
         waiting.insert(nodes[*output], vec![*output]);
@@ -353,7 +352,7 @@ fn paths(
     }
     let mut found = vec![];
     for (input, maker) in makers {
-        // A maker inside the segment makes a constant, which is read from memory.
+        // A producer inside the segment is a constant, which is read from memory.
         let from = reached.get(&maker).into_iter().flatten();
         found.extend(from.filter(|at| nodes[**at] != maker).map(|at| (*at, input)));
     }
@@ -361,7 +360,7 @@ fn paths(
     found
 }
 
-/// Every path that there may be, by the order of the ops.
+/// Every path that the order of the ops allows.
 fn all_paths(
     nodes: &[NodeId],
     outputs: &[usize],
@@ -406,7 +405,7 @@ impl Placing<'_> {
 
     fn source(&mut self, value: ValueId, cut: bool) -> Source {
         let maker = self.graph.makers[value];
-        // What reads a constant from memory reads the one of the constant's own segment.
+        // A constant that is read from memory comes from the constant's own segment.
         let maker = maker.filter(|maker| !(cut && is_constant(self.graph, *maker)));
         if let Some(at) = maker.and_then(|maker| self.nodes.binary_search(&maker).ok()) {
             return Source::Node(at);
@@ -419,7 +418,7 @@ impl Placing<'_> {
         Source::Input(at)
     }
 
-    /// Whether a value leaves the segment. A constant leaves only the segment of its own.
+    /// Whether a value is used outside of the segment. A constant is an output only of its own segment.
     fn is_output(&self, node: NodeId) -> bool {
         if is_constant(self.graph, node) && self.nodes.len() > 1 {
             return false;

@@ -1,12 +1,12 @@
 //! The pass `simplify-tl`: rewrites functions by the algebra rules.
 //!
-//! Before: functions of `tl` ops. After: equal functions, bit for bit, with no more ops: equal ops
-//! are one, ops whose value nobody needs are gone, and every rule of [`algebra`] has been applied
-//! where it makes the function smaller. Groups and ops of other dialects are left alone.
+//! Before: functions of `tl` ops. After: equivalent functions, bit for bit, with at most as many ops: equal
+//! ops are merged, dead ops are removed, and every rule of [`algebra`] has been applied if it makes the
+//! function smaller. Groups and ops of other dialects are not changed.
 //!
-//! A function of more than [`MAX_NODES`] ops is rewritten in pieces of so many ops in a row, the last
-//! one first, so that an op whose value a later piece no longer needs is gone: the time is linear
-//! in the length of the function. Equal ops are one across pieces too.
+//! A function of more than [`MAX_NODES`] ops is rewritten in pieces of so many consecutive ops, from the
+//! last to the first, so that ops that later pieces no longer use are removed: the time is linear in the
+//! length of the function. Equal ops are merged across pieces too.
 use super::{
     algebra::{AlgebraRule, Expr, Match, Types, When, add_op, add_parameters, algebra, applied_op},
     explain::name_op,
@@ -32,13 +32,14 @@ use std::{
     time::Duration,
 };
 
-/// Iterations after which rewriting stops.
+/// Maximum number of iterations of rewriting.
 const MAX_ITERATIONS: usize = 32;
 
-/// Terms per op of the function after which rewriting stops.
+/// Maximum number of terms per op of the function.
 const MAX_TERMS_PER_OP: usize = 32;
 
-/// Ops that are rewritten together: choosing the smallest terms takes time quadratic in them.
+/// Maximum number of ops that are rewritten together: the time to choose the smallest terms is quadratic in
+/// it.
 const MAX_NODES: usize = 1024;
 
 /// The pass `simplify-tl`.
@@ -63,10 +64,10 @@ impl Pass for SimplifyTl {
     }
 }
 
-/// Rewrites a function by the algebra rules; which were applied where.
+/// Rewrites a function by the algebra rules. Returns which were applied where.
 ///
 /// # Errors
-/// What keeps the function from being a graph of tensors.
+/// If the function cannot be represented as a graph of tensors.
 pub fn simplify_function<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
 ) -> Result<Vec<Simplification>, String> {
@@ -79,7 +80,7 @@ pub fn simplify_function<'c: 'a, 'a>(
     Ok(applied)
 }
 
-/// Names what [`simplify`] applied to the graph of a function.
+/// Names the rules that [`simplify`] applied to the graph of a function.
 pub fn applied_rules(
     function: &Function<'_, '_>,
     applied: Vec<(&'static str, NodeId)>,
@@ -91,7 +92,7 @@ pub fn applied_rules(
     applied.into_iter().map(name).collect()
 }
 
-/// The smallest graph the rules find, and which rule rewrote which node of the old one.
+/// The smallest graph that the rules find, and which rule rewrote which node of the old one.
 pub fn simplify(graph: &Graph) -> (Graph, Vec<(&'static str, NodeId)>) {
     if graph.nodes.len() <= MAX_NODES {
         return simplify_piece(graph);
@@ -118,7 +119,7 @@ pub fn simplify(graph: &Graph) -> (Graph, Vec<(&'static str, NodeId)>) {
     (joined(graph, &same, &pieces), applied)
 }
 
-/// Per value: the first one that an equal op on equal operands makes.
+/// Per value: the first value that an equal op on equal operands defines.
 fn earlier_equals(graph: &Graph) -> Vec<ValueId> {
     let mut same: Vec<ValueId> = (0..graph.types.len()).collect();
     let mut known: BTreeMap<(&Op, Vec<ValueId>), ValueId> = BTreeMap::new();
@@ -133,9 +134,9 @@ fn earlier_equals(graph: &Graph) -> Vec<ValueId> {
 /// Some nodes of a graph as a graph of their own. Its first values are its inputs.
 struct Piece {
     graph: Graph,
-    /// The values of the whole graph that its inputs are.
+    /// The values of the whole graph that are its inputs.
     inputs: Vec<ValueId>,
-    /// The values of the whole graph that its results are.
+    /// The values of the whole graph that are its results.
     results: Vec<ValueId>,
 }
 
@@ -166,7 +167,7 @@ impl Piece {
     }
 }
 
-/// Pieces of a graph as one again.
+/// Joins pieces to one graph.
 fn joined(graph: &Graph, same: &[ValueId], pieces: &[Piece]) -> Graph {
     let mut whole = Graph::default();
     let mut found: Vec<Option<ValueId>> = vec![None; graph.types.len()];
@@ -199,7 +200,7 @@ fn joined(graph: &Graph, same: &[ValueId], pieces: &[Piece]) -> Graph {
     whole
 }
 
-/// As [`simplify`], of a graph whose nodes are all looked at together.
+/// As [`simplify`], for all nodes of a graph together.
 fn simplify_piece(graph: &Graph) -> (Graph, Vec<(&'static str, NodeId)>) {
     let (egraph, classes) = to_egraph(graph);
     let runner = Runner::<Expr, Types>::new(Types::default())
@@ -224,8 +225,8 @@ fn simplify_piece(graph: &Graph) -> (Graph, Vec<(&'static str, NodeId)>) {
     (rebuild.run(), applied)
 }
 
-/// Views are free but for their being there, what has no operands is made where it is needed;
-/// parameters and inputs are not ops.
+/// The cost of a term. Views have the minimum cost, ops without operands are recomputed where they are
+/// used; parameters and inputs are not ops.
 fn own_cost(term: &Expr) -> u64 {
     match term {
         Expr::Parameters(_) | Expr::Input(_) => 0,
@@ -235,7 +236,7 @@ fn own_cost(term: &Expr) -> u64 {
     }
 }
 
-/// The graph as terms; the class of every value. What other dialects make is an input.
+/// The graph as terms, and the class of every value. Results of other dialects' ops are inputs.
 fn to_egraph(graph: &Graph) -> (EGraph<Expr, Types>, Vec<Id>) {
     let mut egraph = EGraph::new(Types { inputs: graph.types.clone(), ..Types::default() });
     let mut classes: Vec<Option<Id>> = vec![None; graph.types.len()];
@@ -316,7 +317,7 @@ struct Rebuild<'r> {
 }
 
 impl Rebuild<'_> {
-    /// The chosen terms as a graph, in the order of the ops they stand for.
+    /// Builds the graph of the chosen terms, in the order of the original ops.
     fn run(&self) -> Graph {
         let old = self.old;
         let mut new = Graph::default();
@@ -348,7 +349,7 @@ impl Rebuild<'_> {
         new
     }
 
-    /// The classes whose chosen terms the results and other dialects' ops use.
+    /// The classes that the results and other dialects' ops use, through the chosen terms.
     fn needed(&self) -> BTreeSet<Id> {
         let outside = self.old.nodes.iter().filter(|node| node.op.is_none());
         let values = outside.flat_map(|node| &node.operands).chain(&self.old.results);
@@ -376,7 +377,7 @@ impl Rebuild<'_> {
         values.iter().map(|value| self.make(new, made, self.class(*value))).collect()
     }
 
-    /// Adds what a class needs, without recursion: programs may be deep.
+    /// Adds the dependencies of a class, without recursion, as programs may be deep.
     fn make(&self, new: &mut Graph, made: &mut BTreeMap<Id, ValueId>, class: Id) -> ValueId {
         let mut pending = vec![(class, Vec::new())];
         while let Some((class, users)) = pending.last().cloned() {
@@ -402,7 +403,7 @@ impl Rebuild<'_> {
     }
 }
 
-/// Puts a graph in place of the body it was made from.
+/// Replaces the body by a graph that was built from it.
 fn rewrite_body<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     function: &Function<'c, 'a>,
@@ -435,7 +436,7 @@ fn rewrite_body<'c: 'a, 'a>(
     Ok(())
 }
 
-/// The locations of all ops that a node stands for.
+/// The locations of all ops that a node represents.
 fn location<'c>(function: &Function<'c, '_>, node: &Node) -> Location<'c> {
     let mut locations: Vec<Location> = Vec::new();
     for origin in &node.origins {

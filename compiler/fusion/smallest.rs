@@ -1,7 +1,7 @@
 //! The cheapest term of every class of an e-graph, counting shared terms once.
 //!
-//! Exact extraction over a DAG is NP-hard; this is the greedy fixpoint that keeps, per class, the
-//! set of classes its cheapest known term uses.
+//! Exact extraction over a DAG is NP-hard; this is a greedy fixpoint that tracks, per class, the set of
+//! classes that its cheapest known term uses.
 use super::algebra::{Expr, Types};
 use egg::{EGraph, Id, Language};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ struct Choice {
     /// The term's own cost.
     own: u64,
     term: Expr,
-    /// Classes, this one included, as a bit set over [`Id`]s.
+    /// The classes used, including this one, as a bit set over [`Id`]s.
     uses: Vec<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Smallest {
         &self.0[&class].term
     }
 
-    /// Takes a term for a class when it is cheaper than the one it has.
+    /// Assigns a term to a class if it is cheaper than the current one.
     fn offer(
         &mut self,
         egraph: &EGraph<Expr, Types>,

@@ -1,11 +1,11 @@
 //! The language of fusion, for egg.
 //!
-//! A kernel is `(kernel BODY)`: it computes its body and writes it to memory. `(load KERNEL)` reads
-//! it back. At first every op is a kernel of its own, `(kernel (map n1 (load (kernel ...))))`, and
-//! fusing is rewriting `(load (kernel BODY))` to `BODY` in one place: at a consumer.
+//! A kernel is `(kernel BODY)`: it computes its body and writes it to memory. `(load KERNEL)` reads it
+//! back. Initially every op is a kernel of its own, `(kernel (map n1 (load (kernel ...))))`, and a fusion
+//! rewrites `(load (kernel BODY))` to `BODY` at one consumer.
 //!
-//! Every body has one class per node of the segment, holding all ways of computing it; the
-//! analysis carries the [`Form`]s that these ways can take.
+//! Every body has one class per node of the segment, with all variants of computing it; the analysis
+//! computes the [`Form`]s of these variants.
 use super::{
     form::{Application, Form, combine},
     segment::{Segment, Source},
@@ -15,7 +15,7 @@ use irc_tl::{Family, Op};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
-/// Names a node of the segment: `n3`.
+/// The name of a node of the segment: `n3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeName(pub usize);
 
@@ -33,7 +33,7 @@ impl FromStr for NodeName {
     }
 }
 
-/// Names an input of the segment: `in3`.
+/// The name of an input of the segment: `in3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InputName(pub usize);
 
@@ -52,7 +52,7 @@ impl FromStr for InputName {
 }
 
 define_language! {
-    /// A term of the fusion language. Ops take the node they stand for, then their operands.
+    /// A term of the fusion language. Ops have the name of their node, then their operands.
     pub enum Term {
         "kernel" = Kernel([Id; 1]),
         "load" = Load([Id; 1]),
@@ -67,7 +67,7 @@ define_language! {
     }
 }
 
-/// The term that applies an op to operands: by family, which is what rules distinguish.
+/// The term that applies an op to operands, by the op's family, which rules distinguish.
 fn application(op: &Op, node: Id, operands: &[Id]) -> Term {
     let all = || std::iter::once(node).chain(operands.iter().copied()).collect();
     match op.family() {
@@ -80,16 +80,16 @@ fn application(op: &Op, node: Id, operands: &[Id]) -> Term {
     }
 }
 
-/// What is known of a class.
+/// The analysis data of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Facts {
-    /// It names a node.
+    /// The name of a node.
     Name(usize),
-    /// It is a kernel or an input: a value in memory.
+    /// A kernel or an input: a value in memory.
     Memory,
-    /// It is read from memory.
+    /// A value read from memory.
     Loaded,
-    /// It is computed: the node, and the forms its bodies can take.
+    /// A computed value: the node, and the possible forms of its bodies.
     Computed {
         /// Index in the segment.
         node: usize,
@@ -98,12 +98,12 @@ pub enum Facts {
     },
 }
 
-/// A rule that fired: which, at which operand of which node.
+/// An application of a rule: the rule, the node and the operand.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Firing {
     /// The consumer, by index in the segment.
     pub node: usize,
-    /// The operand it now computes itself.
+    /// The operand that is computed in the same kernel.
     pub operand: usize,
     /// The rule's name.
     pub rule: String,
@@ -111,9 +111,9 @@ pub struct Firing {
 
 /// The analysis: forms per class.
 pub struct Forms<'s> {
-    /// What is being fused.
+    /// The segment that is fused.
     pub segment: &'s Segment,
-    /// Every rule that fired.
+    /// Every rule that was applied.
     pub firings: BTreeSet<Firing>,
 }
 
