@@ -35,14 +35,14 @@ use std::{
     sync::Arc,
 };
 
-/// What an archive is to be.
+/// Options of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveOptions {
     /// Version of the format.
     pub version: Version,
-    /// Name of the model; some clients know none but `default`.
+    /// Name of the model; some clients only support `default`.
     pub model: String,
-    /// When the archive says it was made, in seconds since 1970.
+    /// The creation time in the archive, in seconds since 1970.
     pub time: u64,
 }
 
@@ -52,23 +52,23 @@ impl Default for ArchiveOptions {
     }
 }
 
-/// A program that is to be a graph.
+/// A program that is converted to a graph.
 struct Program {
     /// The functions that launch kernels, and the kernels.
     fused: Arc<Fused>,
-    /// Constants that arguments stand for.
+    /// The constants that are arguments.
     weights: Vec<Constant>,
     /// The IR of each stage, by path.
     sources: BTreeMap<String, Bytes>,
 }
 
-/// The symbol of the entry point of a step's program, and the program.
+/// The symbol of the entry point of a step, and the text of its program.
 type StepText = (String, Arc<str>);
 
-/// What is made of a program.
+/// The artefacts of a program.
 struct Made {
     planned: Planned,
-    /// Bytes of workspace of each function.
+    /// Workspace of each function in bytes.
     workspaces: BTreeMap<String, u64>,
     /// Code, by path.
     code: (String, Bytes),
@@ -76,7 +76,7 @@ struct Made {
 }
 
 impl Session {
-    /// What an archive of an input is made of; [`irc_mlf::build`] makes it.
+    /// The contents of an archive of an input, for [`irc_mlf::build`].
     pub(crate) fn archive(
         &self,
         input: Input,
@@ -105,7 +105,7 @@ impl Session {
         let db = &self.database;
         let text = |module: &Module<'_>| irc_mlir::to_text(&module.as_operation(), false);
         let [import, tensor, later @ ..] = HOST_CPU.stages else { return Ok(BTreeMap::new()) };
-        // The file as written is a module of its own; the others are one module as it is lowered.
+        // The file in its own dialect is a separate module; the others are one module as it is lowered.
         let written =
             queries::lowered(db, input, options, import.name, "", |_, module| Some(text(module)))?;
         let lowered = queries::lowered(db, input, options, tensor.name, "", |context, module| {
@@ -155,7 +155,7 @@ impl Session {
         })
     }
 
-    /// A program whose kernels are compiled each alone, and linked.
+    /// A program whose kernels are compiled separately and linked.
     fn objects(
         &self,
         program: &mut Program,
@@ -205,7 +205,7 @@ impl Session {
 }
 
 impl ArchiveOptions {
-    /// What the names of functions begin with.
+    /// Prefix of the names of functions.
     fn prefix(&self) -> String {
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
         format!("irc_{}", self.model.chars().map(plain).collect::<String>())
@@ -258,8 +258,8 @@ fn source(
     Ok(Made { planned, workspaces, code, shared: None })
 }
 
-/// Adds a step of a program, whose kernels are in the module, after its memory is planned; bytes of its
-/// workspace.
+/// Adds a step of a program, whose kernels are in the module, after planning its memory. Returns the size
+/// of its workspace in bytes.
 fn add_step(context: &Context, module: &Module<'_>, text: &str, target: &Target) -> Option<u64> {
     let mut step = irc_mlir::parse_module(context, text)?;
     let interface = kernel::plan_memory(context, &mut step, target)?.into_iter().next()?;
@@ -272,8 +272,8 @@ fn workspaces(planned: &Planned, callees: Callees<'_>) -> BTreeMap<String, u64> 
     planned.operators.iter().map(workspace).collect()
 }
 
-/// The graph of a program, and programs of the steps that are choices and loops, by the symbols of their
-/// entry points.
+/// The graph of a program, and the programs of the branches and loops, by the symbols of their entry
+/// points.
 fn planned(
     context: &Context,
     text: &str,
@@ -293,7 +293,7 @@ fn planned(
     Ok((planned, texts))
 }
 
-/// A program that does one step of another, and the symbol of its entry point.
+/// A program of one step of another program, and the symbol of its entry point.
 fn step_text<'c: 'a, 'a>(
     context: &'c Context,
     module: &'a Module<'c>,
@@ -312,7 +312,7 @@ fn step_text<'c: 'a, 'a>(
     irc_mlir::set_operands(copied, &given);
     let made: Vec<Value> = copied.results().map(Into::into).collect();
     OpSpec::new(context, func::RETURN, op.location()).operands(&made).append(&body);
-    // Its text has a name of its own, of which it gets one that says what it is.
+    // The text has a fixed name, and its symbol is a hash of the text.
     let spec = irc_mlir::function(context, "step", &inputs, &outputs, body, op.location())
         .with(GRAPH, ())
         .with(PROGRAM, &ProgramInfo { shared: true, ..ProgramInfo::default() });
@@ -337,7 +337,7 @@ fn step_text<'c: 'a, 'a>(
     Some((format!("irc_run{suffix}"), text.into()))
 }
 
-/// The functions that a function calls, and those that they call.
+/// The functions that a function calls, directly and indirectly.
 fn callees<'c: 'a, 'a>(function: &Function<'c, 'a>, module: &'a Module<'c>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open: Vec<String> = function.callees().into_iter().collect();
@@ -351,14 +351,14 @@ fn callees<'c: 'a, 'a>(function: &Function<'c, 'a>, module: &'a Module<'c>) -> B
     found
 }
 
-/// The kernels that functions call.
+/// The kernels that functions launch.
 fn launched<'c: 'a, 'a>(module: &'a Module<'c>, functions: &BTreeSet<String>) -> BTreeSet<String> {
     let bodies = functions.iter().filter_map(|name| kernel::named(module.as_operation(), name));
     let launches = bodies.flat_map(read::body_ops);
     launches.filter_map(|op| read::symbol(&op, "callee")).collect()
 }
 
-/// The object of the functions that clients call. The quick tier has no weak symbols.
+/// The object of the functions that clients call. LLVM is used, as the quick tier has no weak symbols.
 fn functions(text: &str, target: &Target) -> Result<Vec<u8>, QueryError> {
     let target = target.clone().with_backend(Backend::LLVM);
     let object = in_context(|context| {
@@ -368,7 +368,7 @@ fn functions(text: &str, target: &Target) -> Result<Vec<u8>, QueryError> {
     Ok(object.map_err(CompileError::Passes)??)
 }
 
-/// How TVM describes a target.
+/// TVM's description of a target.
 fn target_text(target: &Target) -> String {
     let features = match target.features.as_str() {
         "" => String::new(),
@@ -377,7 +377,7 @@ fn target_text(target: &Target) -> String {
     format!("llvm -keys=cpu -mcpu={}{features} -mtriple={}", target.cpu, target.triple)
 }
 
-/// Why an archive cannot hold a program.
+/// The error of a program that an archive cannot represent.
 fn refused(reason: impl Into<Refused>) -> QueryError {
     let Refused { message, help } = reason.into();
     let found = Diagnostic::error("mlf-program", message);

@@ -1,4 +1,4 @@
-//! The large constants of programs: packed as kernels want them, placed where they are found.
+//! The large constants of programs: packed for kernels, and their place in the library or outside.
 use super::{
     error::{CompileError, QueryError},
     kernel::{self, KernelObject},
@@ -20,17 +20,17 @@ use irc_tensor::{ALIGNMENT, TensorType, append_aligned};
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Who has the large constants of a library.
+/// The place of the large constants of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// Whoever runs it.
+    /// The caller provides them.
     Given,
-    /// The library.
+    /// They are in the library.
     Linked,
 }
 
-/// Tells each kernel which of its arguments are constants that nothing else reads: it may want their
-/// elements in another order.
+/// Marks, for each kernel, the arguments that are constants without other uses: the kernel may choose
+/// another order of their elements.
 pub fn mark<'c: 'a, 'a>(module: OperationRef<'c, 'a>, main: OperationRef<'c, 'a>) {
     let Ok(interface) = interface_of(&main) else { return };
     let mut constants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -45,11 +45,10 @@ pub fn mark<'c: 'a, 'a>(module: OperationRef<'c, 'a>, main: OperationRef<'c, 'a>
     }
 }
 
-/// The kernel, and which of its operands.
+/// A kernel and an operand of it.
 type Use = (String, usize);
 
-/// For each argument of a program its position, and the one launch that uses it if it is a constant that
-/// nothing else does.
+/// For each argument of a program its position, and its only launch if it is a constant with a single use.
 fn arguments<'c: 'a, 'a>(
     main: OperationRef<'c, 'a>,
     interface: &Interface,
@@ -68,8 +67,8 @@ fn arguments<'c: 'a, 'a>(
     ports.map(|(index, port)| (index, use_of(index, port))).collect()
 }
 
-/// A program whose constants are packed as its kernels want them, and which says where those of a library
-/// lie; and the constants, as the program takes them.
+/// A program whose constants are packed for its kernels and, if they are in the library, have offsets; and
+/// the constants in the order of the program's arguments.
 pub fn settle(
     program: &str,
     constants: Vec<Constant>,
@@ -80,7 +79,7 @@ pub fn settle(
     settled.map_err(|captured| CompileError::Passes(captured).into())
 }
 
-/// As [`settle`]; `None` after a diagnostic.
+/// As [`settle`]; returns `None` after a diagnostic.
 pub fn settle_in(
     context: &Context,
     program: &str,
@@ -94,7 +93,7 @@ pub fn settle_in(
     }
     let module = irc_mlir::parse_module(context, program)?;
     let functions = read::body_ops(module.as_operation());
-    // The functions inside it are private.
+    // All other functions are private.
     let is_main = |op: &&OperationRef| !op.has_attribute("sym_visibility");
     let main = *functions.iter().find(is_main)?;
     let mut interface = interface_of(&main).ok()?;
@@ -107,7 +106,7 @@ pub fn settle_in(
     Some((functions.into_iter().map(text).collect(), constants))
 }
 
-/// Packs constants, and gives the arguments that stand for them their types.
+/// Packs constants, and updates the types of their arguments.
 fn pack<'c: 'a, 'a>(
     context: &'c Context,
     main: OperationRef<'c, 'a>,
@@ -141,7 +140,7 @@ fn packed_constant(constant: &Constant, packing: &Packing) -> Option<Constant> {
     Some(Constant { ty: TensorType::new(dtype, [packing.elements()]), bytes: bytes.into() })
 }
 
-/// Where constants lie that follow each other, aligned: for each argument of a program its offset, or -1.
+/// The offsets of consecutive, aligned constants: for each argument of a program its offset, or -1.
 fn offsets(interface: &Interface, constants: &[Constant]) -> Option<Vec<i64>> {
     let mut end = 0;
     let mut place = |constant: &Constant| {
@@ -157,7 +156,7 @@ fn offsets(interface: &Interface, constants: &[Constant]) -> Option<Vec<i64>> {
     interface.inputs.iter().map(offset).collect()
 }
 
-/// Constants that follow each other, aligned.
+/// The bytes of consecutive, aligned constants.
 pub fn bytes(constants: &[Constant]) -> Vec<u8> {
     let mut bytes = vec![];
     for constant in constants {
@@ -166,7 +165,7 @@ pub fn bytes(constants: &[Constant]) -> Vec<u8> {
     bytes
 }
 
-/// An object of the constants; `None` where there are none.
+/// An object of the constants; `None` if there are none.
 pub fn linked(constants: &[Constant]) -> Result<Option<Vec<u8>>, QueryError> {
     if constants.is_empty() {
         return Ok(None);

@@ -1,9 +1,9 @@
-//! The salsa database: one input per file, and a log of what was executed.
+//! The salsa database: one input per file, and a log of executed queries.
 use crate::import::{FrontEnd, InputFile, Parsed};
 use irc_diag::Source;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the user gave.
+/// An input of the user.
 #[salsa::input]
 pub struct Input {
     /// The file or program.
@@ -11,18 +11,18 @@ pub struct Input {
     pub contents: Contents,
 }
 
-/// What an input is.
+/// The contents of an input.
 #[derive(Clone)]
 pub enum Contents {
-    /// A file of a format that becomes a graph.
+    /// A file of a format that can be imported as a graph.
     File(&'static FrontEnd, Arc<InputFile>),
-    /// A program that is a graph already.
+    /// A program that already is a graph.
     Program(Parsed),
     /// The text of an ARK plan.
     Plan(Source),
 }
 
-/// The session's memory.
+/// The storage of the session.
 #[salsa::db]
 #[derive(Clone)]
 pub struct Database {
@@ -49,7 +49,7 @@ impl Default for Database {
 }
 
 impl Database {
-    /// What was executed since the last call.
+    /// Returns and clears the log of executed queries.
     pub fn take_executed(&self) -> Vec<String> {
         std::mem::take(&mut self.executed.lock().unwrap_or_else(PoisonError::into_inner))
     }

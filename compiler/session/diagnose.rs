@@ -7,7 +7,7 @@ use crate::{
 use irc_diag::Diagnostic;
 use irc_mlir::{CapturedDiagnostic, Frame};
 
-/// The errors among captured diagnostics, at their places in the file that the module was made of.
+/// The errors among captured diagnostics, with locations in the file that the module was imported from.
 pub fn failure(captured: &[CapturedDiagnostic], document: Option<&dyn Document>) -> QueryError {
     let mut errors: Vec<_> = errors(captured).map(of_node).collect();
     if errors.is_empty() {
@@ -20,7 +20,7 @@ pub fn failure(captured: &[CapturedDiagnostic], document: Option<&dyn Document>)
     QueryError { diagnostics: errors, internal }
 }
 
-/// A diagnostic at the node that the location names.
+/// A diagnostic at the node of the location.
 fn of_node(captured: &CapturedDiagnostic) -> Diagnostic {
     let mut diagnostic = Diagnostic::error("lowering", captured.message.clone());
     let origin = captured.frames.iter().find_map(|frame| match frame {

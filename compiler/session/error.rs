@@ -1,4 +1,4 @@
-//! Why a query has no answer.
+//! Errors of queries.
 use crate::codegen::{Cause, CodegenError};
 use irc_diag::{Diagnostic, Source};
 use irc_mlir::CapturedDiagnostic;
@@ -8,22 +8,22 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Why a query has no answer: diagnostics in the input's file.
+/// An error of a query: diagnostics in the input's file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryError {
     /// The diagnostics; at least one is an error.
     pub diagnostics: Vec<Diagnostic>,
-    /// The fault is irc's, not the input's.
+    /// Whether the error is internal to irc, rather than in the input.
     pub internal: bool,
 }
 
 impl QueryError {
-    /// A fault of irc.
+    /// An internal error.
     pub fn internal(message: impl Into<String>) -> Self {
         QueryError { diagnostics: vec![Diagnostic::error("internal", message)], internal: true }
     }
 
-    /// One error at no place.
+    /// One error without location.
     pub fn at(code: &'static str, message: impl Into<String>) -> Self {
         Self::found(vec![Diagnostic::error(code, message)])
     }
@@ -33,7 +33,7 @@ impl QueryError {
         QueryError { diagnostics, internal: false }
     }
 
-    /// The work was stopped.
+    /// The error of a cancelled query.
     pub fn cancelled() -> Self {
         Self::at("cancelled", "the compilation was cancelled")
     }
@@ -48,22 +48,22 @@ impl From<CodegenError> for QueryError {
     }
 }
 
-/// Why a question about a file has no answer: diagnostics, and the file they are in.
+/// An error of a file: diagnostics, and the file that they refer to.
 ///
-/// Printed, it is what a terminal shows: each diagnostic with the lines it points at.
+/// `Display` formats it for a terminal: each diagnostic with the lines that it refers to.
 #[derive(Clone, PartialEq)]
 pub struct Error {
     /// The file.
     pub file: Source,
     /// The diagnostics; at least one is an error.
     pub diagnostics: Vec<Diagnostic>,
-    /// The fault is irc's, not the input's.
+    /// Whether the error is internal to irc, rather than in the input.
     pub internal: bool,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Columns of a terminal.
+        /// Width of the terminal in columns.
         const WIDTH: usize = 100;
         let text = irc_diag::render(&self.file, &self.diagnostics, false, WIDTH);
         f.write_str(text.trim_end())
@@ -71,7 +71,7 @@ impl fmt::Display for Error {
 }
 
 impl fmt::Debug for Error {
-    /// As it is printed: what `main` shows of an error that it returns.
+    /// As `Display`, since Rust formats an error that `main` returns with `Debug`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -85,7 +85,7 @@ impl Error {
         Error { file, diagnostics: error.diagnostics, internal: error.internal }
     }
 
-    /// One error at no place.
+    /// One error without location.
     pub(crate) fn at(code: &'static str, file: Source, message: impl Into<String>) -> Self {
         Self::found(file, vec![Diagnostic::error(code, message)])
     }
@@ -100,7 +100,7 @@ impl Error {
     }
 }
 
-/// Why a module did not compile.
+/// An error of compiling a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompileError {
     /// A pass failed.
@@ -110,7 +110,7 @@ pub enum CompileError {
 }
 
 impl From<CompileError> for QueryError {
-    /// The error of a module that carries no locations.
+    /// The error of a module without locations.
     fn from(error: CompileError) -> Self {
         match error {
             CompileError::Codegen(error) => error.into(),
@@ -125,7 +125,7 @@ pub fn messages(captured: &[CapturedDiagnostic]) -> String {
     messages.join("; ")
 }
 
-/// A panic fails its own program, not those beside it.
+/// Turns a panic into an error of its program, so that others are not affected.
 pub fn catch<T>(work: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(QueryError::internal(panic_text(&*panic))))

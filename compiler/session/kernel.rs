@@ -1,4 +1,4 @@
-//! Kernels and the functions that launch them, from their text to objects.
+//! Compiles kernels, and the functions that launch them, from text to objects.
 use super::error::CompileError;
 use crate::{
     attributes::{KernelInfo, PROGRAM, ProgramInfo},
@@ -20,22 +20,22 @@ pub const NAME: &str = "irc_kernel";
 /// A compiled kernel, of a program or of a plan's tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelObject {
-    /// The symbol it defines, from a hash of what it was compiled from: the kernel itself, weak and
-    /// hidden, so that libraries that hold the same one can be linked together; or, of tasks, its entry
+    /// The symbol that it defines, from a hash of the text it was compiled from: the kernel itself, weak
+    /// and hidden, so that libraries with the same kernel can be linked together; or, for tasks, its entry
     /// point, whose arguments are the kernel's operands.
     pub symbol: String,
-    /// What callers know of it.
+    /// The properties that callers use.
     pub info: KernelInfo,
     /// The relocatable object.
     pub object: Vec<u8>,
 }
 
-/// The compiled glue: `irc_run`, which calls the kernels.
+/// The compiled glue code: `irc_run`, which calls the kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlueObject {
     /// The relocatable object.
     pub object: Vec<u8>,
-    /// What the model takes and gives.
+    /// The model's inputs and outputs.
     pub interface: Interface,
 }
 
@@ -47,7 +47,7 @@ pub fn compile_kernel(text: &str, target: &Target) -> Result<KernelObject, Compi
     Ok(KernelObject { object, ..kernel.ok_or_else(none)? })
 }
 
-/// Compiles kernels to one object; each of them is described without it.
+/// Compiles kernels to one object. Returns the object, and each kernel's description without it.
 pub fn compile_kernels(
     texts: &[&str],
     target: &Target,
@@ -67,7 +67,7 @@ pub fn compile_kernels(
     Ok((kernels, object.map_err(CompileError::Codegen)?))
 }
 
-/// A module of kernels by symbol; in their own texts all have the same name.
+/// A module of kernels by symbol; all have the same name in their own texts.
 pub fn module_of<'c, 't>(
     context: &'c Context,
     kernels: impl Iterator<Item = (&'t str, &'t str)>,
@@ -82,7 +82,7 @@ pub fn module_of<'c, 't>(
     Some(module)
 }
 
-/// Takes kernels from the tensor level to loops and vectors; what each is, without an object.
+/// Lowers kernels from the tensor level to loops and vectors. Returns their descriptions without objects.
 pub fn schedule(
     context: &Context,
     module: &mut Module<'_>,
@@ -97,7 +97,7 @@ pub fn schedule(
     symbols.iter().map(described).collect()
 }
 
-/// Plans the memory of a module's programs, and completes their interfaces.
+/// Plans the memory of a module's programs and completes their interfaces.
 pub fn plan_memory(
     context: &Context,
     module: &mut Module<'_>,
@@ -107,12 +107,12 @@ pub fn plan_memory(
     complete_interfaces(module, target)
 }
 
-/// Lowers a module whose memory is planned to the `llvm` dialect.
+/// Lowers a module, after memory planning, to the `llvm` dialect.
 pub fn lower(context: &Context, module: &mut Module<'_>, target: &Target) -> Option<()> {
     run_stages(context, module, &Settings::of(target), "memory", "llvm")
 }
 
-/// The symbol that a kernel of this text defines.
+/// The symbol of a kernel with this text.
 pub fn symbol_of(text: &str, target: &Target) -> String {
     symbol(NAME, text, target)
 }
@@ -138,7 +138,7 @@ pub fn compile_task(text: &str, target: &Target) -> Result<KernelObject, Compile
     Ok(KernelObject { symbol, info, object: object.map_err(CompileError::Codegen)? })
 }
 
-/// An object without symbols, for a library that needs no code: linkers refuse to link nothing.
+/// An object without symbols, for a library without code: linkers reject an empty list of objects.
 pub fn compile_nothing(target: &Target) -> Result<Vec<u8>, CompileError> {
     let compiled = in_context(|context| {
         let module = irc_mlir::parse_module(context, "")?;
@@ -147,7 +147,7 @@ pub fn compile_nothing(target: &Target) -> Result<Vec<u8>, CompileError> {
     compiled.map_err(CompileError::Passes)?.map_err(CompileError::Codegen)
 }
 
-/// Compiles the main function against declarations of its kernels.
+/// Compiles the main function with declarations of its kernels.
 pub fn compile_glue(text: &str, target: &Target) -> Result<GlueObject, CompileError> {
     let (interfaces, object) = compile_programs(text, target)?;
     let none = || CompileError::Codegen(CodegenError::new("the main function was lost"));
@@ -155,7 +155,7 @@ pub fn compile_glue(text: &str, target: &Target) -> Result<GlueObject, CompileEr
     Ok(GlueObject { object, interface })
 }
 
-/// Compiles main functions against declarations of their kernels; their interfaces in order.
+/// Compiles main functions with declarations of their kernels. Returns their interfaces in order.
 pub fn compile_programs(
     text: &str,
     target: &Target,
@@ -170,9 +170,9 @@ pub fn compile_programs(
     Ok((interfaces, object.map_err(CompileError::Codegen)?))
 }
 
-/// The interfaces of the main functions of a module whose memory is planned, with the features of the
-/// target, which are restricted once there is code, and without constants that are linked; the functions
-/// hold them from now on.
+/// The interfaces of the main functions of a module after memory planning, without constants that are
+/// linked. They require the features of the target, which are restricted to the used ones after code
+/// generation; the functions store them as attributes.
 pub fn complete_interfaces(module: &Module<'_>, target: &Target) -> Option<Vec<Interface>> {
     let mut interfaces = vec![];
     for main in read::body_ops(module.as_operation()) {
@@ -189,7 +189,7 @@ pub fn complete_interfaces(module: &Module<'_>, target: &Target) -> Option<Vec<I
     Some(interfaces)
 }
 
-/// Programs with the declarations of their kernels, each once.
+/// Programs with the declarations of their kernels, without duplicates.
 pub fn with_declarations<'p>(
     programs: impl IntoIterator<Item = &'p str>,
     kernels: &BTreeMap<String, Arc<KernelObject>>,
@@ -201,7 +201,7 @@ pub fn with_declarations<'p>(
     text
 }
 
-/// Adds the symbols of a module that another one lacks.
+/// Adds the symbols of a module that another module lacks.
 pub fn add<'c>(module: &Module<'c>, more: &Module<'c>) {
     let known: BTreeSet<String> = read::body_ops(module.as_operation())
         .iter()

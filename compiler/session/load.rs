@@ -1,8 +1,8 @@
-//! Loading of libraries that are in memory.
+//! Loads libraries from memory.
 use irc_runtime::RunError;
 use std::path::Path;
 
-/// Loads a library from a file that is gone afterwards.
+/// Loads a library from a temporary file, which is deleted afterwards.
 pub(crate) fn with_file<T>(
     library: &[u8],
     load: impl FnOnce(&Path) -> Result<T, RunError>,

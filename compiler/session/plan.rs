@@ -25,7 +25,7 @@ use std::{collections::BTreeMap, sync::Arc};
 pub struct CompiledPlan {
     /// The shared library's bytes.
     pub library: Vec<u8>,
-    /// What is in it.
+    /// The description of its code.
     pub code: PlanCode,
 }
 
@@ -48,14 +48,14 @@ pub struct TargetKey<'db> {
 /// The steps of a task, with the text of each variant of each kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextStep {
-    /// A kernel without its symbols, and each variant's text.
+    /// A kernel without its symbols, and the text of each variant.
     Kernel(Kernel, Vec<Arc<str>>),
     /// The op at this index moves data between ranks.
     Communicate(usize),
 }
 
-/// The plan of a file. What [`plan::check`] finds is not asked for: the caller decides what of it
-/// matters here.
+/// The plan of a file. The diagnostics of [`plan::check`] are not computed: the caller decides which of
+/// them matter.
 #[salsa::tracked(returns(clone))]
 fn plan_of(db: &dyn salsa::Database, input: Input) -> Result<Arc<Plan>, QueryError> {
     let mut sink = Sink::new();
@@ -85,7 +85,7 @@ pub fn task_texts(
     Ok(Arc::new(texts.collect::<Result<_, _>>()?))
 }
 
-/// The steps of a task; on failure the index of an op and what is wrong with it.
+/// The steps of a task. Errors: the index of an op, and a message.
 fn task_text(task: &TaskInfo) -> Result<Vec<TextStep>, OpError> {
     let step = |step| match step {
         TaskStep::Communicate(op) => Ok(TextStep::Communicate(op)),
@@ -97,7 +97,7 @@ fn task_text(task: &TaskInfo) -> Result<Vec<TextStep>, OpError> {
     tasks::steps(task)?.into_iter().map(step).collect()
 }
 
-/// An op of a task by its index, and what is wrong with it.
+/// The index of an op of a task, and an error message.
 type OpError = (usize, String);
 
 /// A kernel and the texts of its variants.
@@ -129,7 +129,7 @@ fn kernel_texts(task: &TaskInfo, segment: &Segment) -> Result<(Kernel, Vec<Arc<s
     Ok((kernel, texts))
 }
 
-/// One task kernel's object.
+/// The object of one task kernel.
 #[salsa::tracked(returns(clone))]
 pub fn task_object<'db>(
     db: &'db dyn salsa::Database,
@@ -182,7 +182,7 @@ pub fn plan_library<'db>(
     Ok(Arc::new(CompiledPlan { library, code }))
 }
 
-/// A kernel that does not compile, in the words of what failed.
+/// The error of a kernel that does not compile.
 fn failure(what: &str, error: CompileError) -> QueryError {
     let message = match error {
         CompileError::Codegen(error) => error.to_string(),
@@ -198,7 +198,7 @@ pub struct PlanFile<'s> {
 }
 
 impl Session {
-    /// Adds an ARK plan. It is not checked: `irc_ark_format::plan::check` does that.
+    /// Adds an ARK plan without checking it; see `irc_ark_format::plan::check`.
     pub fn plan(&self, source: Source) -> PlanFile<'_> {
         PlanFile { session: self, input: self.add_plan(source) }
     }
@@ -208,8 +208,7 @@ impl PlanFile<'_> {
     /// Compiles the plan's tasks to a shared library and its description.
     ///
     /// # Errors
-    /// A file that is no plan, an op that no kernel can compute, or what code generation could not
-    /// do.
+    /// A file that is not a plan, an op without a kernel, or an error of code generation.
     pub fn compile(&self, target: &Target) -> Result<Arc<CompiledPlan>, Error> {
         self.compiled(target).map_err(|error| self.error(error))
     }
@@ -226,17 +225,17 @@ impl PlanFile<'_> {
         texts.dedup();
         self.session.share(texts, |database, text| {
             let key = TaskKey::new(database, text, target.clone());
-            // Its failure is reported by the query that needs it.
+            // An error is reported by the query that needs the object.
             let _ = task_object(database, key);
         })?;
         plan_library(database, self.input, TargetKey::new(database, target.clone()))
     }
 
-    /// The kernels of the plan's tasks at the tensor level, as text: for each task info its steps,
-    /// for each step its variants; none for a step that moves data between ranks.
+    /// The kernels of the plan's tasks at the tensor level, as text: for each task info its steps, for each
+    /// step its variants; a step that moves data between ranks has no variants.
     ///
     /// # Errors
-    /// A file that is no plan, or an op that no kernel can compute.
+    /// A file that is not a plan, or an op without a kernel.
     pub fn kernels(&self) -> Result<Vec<Vec<Vec<Arc<str>>>>, Error> {
         let texts = task_texts(&self.session.database, self.input);
         let texts = texts.map_err(|error| self.error(error))?;

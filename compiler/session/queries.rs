@@ -24,7 +24,7 @@ use irc_diag::Source;
 use irc_mlir::{Context, Location, Module, OperationRef, attr, read};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// What to compile for.
+/// Options of compilation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompileOptions {
     /// The processor and the code generator.
@@ -50,18 +50,18 @@ impl From<&CompileOptions> for CompileOptions {
 }
 
 impl CompileOptions {
-    /// What the passes of the pipeline depend on.
+    /// The settings of the pipeline's passes.
     pub fn settings(&self) -> Settings {
         Settings::of(&self.target)
     }
 }
 
-/// How one program is compiled, as a key.
+/// The options of one program, as a key.
 #[salsa::interned(debug)]
 pub struct Config<'db> {
     #[returns(ref)]
     pub options: CompileOptions,
-    /// What the names of its functions and of its entry point end in, where several programs share a library.
+    /// The suffix of its functions and entry point, if several programs share a library.
     #[returns(ref)]
     pub suffix: String,
 }
@@ -75,7 +75,7 @@ pub struct KernelKey<'db> {
     pub target: Target,
 }
 
-/// The functions that launch kernels with the kernels' declarations, as a key.
+/// The functions that launch kernels, with declarations of the kernels, as a key.
 #[salsa::interned(debug)]
 pub struct GlueKey<'db> {
     #[returns(ref)]
@@ -84,10 +84,10 @@ pub struct GlueKey<'db> {
     pub target: Target,
 }
 
-/// A program after fusion, in parts.
+/// A program after fusion, divided into kernels and the functions that launch them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fused {
-    /// The functions that launch kernels, by the kernels' symbols.
+    /// The functions that launch kernels, which refer to the kernels by symbol.
     pub program: String,
     /// The texts of its kernels, by symbol.
     pub kernels: BTreeMap<String, Arc<str>>,
@@ -105,7 +105,7 @@ pub fn parsed(db: &dyn salsa::Database, input: Input) -> Parsed {
     }
 }
 
-/// The program of an input. Equal after an edit that moves text only.
+/// The program of an input. Equal after an edit that only moves text.
 #[salsa::tracked(returns(clone))]
 pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>, QueryError> {
     let parsed = parsed(db, input);
@@ -119,7 +119,7 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
     })
 }
 
-/// The fused program, taken apart into kernels and what launches them.
+/// The fused program, divided into kernels and the functions that launch them.
 #[salsa::tracked(returns(clone))]
 pub fn fused<'db>(
     db: &'db dyn salsa::Database,
@@ -150,7 +150,7 @@ pub fn fused<'db>(
     fused.map(Arc::new).map_err(|captured| unwritten(message, &captured, &parsed(db, input)))
 }
 
-/// Why a program has no module: what could not be written, or what a pass reported.
+/// Why a program has no module: errors of writing it, or diagnostics of a pass.
 fn unwritten(
     message: Option<String>,
     captured: &[irc_mlir::CapturedDiagnostic],
@@ -162,7 +162,7 @@ fn unwritten(
     }
 }
 
-/// Fuses one function, with every segment's decision remembered.
+/// Fuses one function, with a cached query for every segment.
 fn fuse_function(db: &dyn salsa::Database, function: OperationRef<'_, '_>) -> Option<()> {
     if let Err(message) = fuse_function_with(function, |segment| decided(db, segment)) {
         let _ = irc_mlir::PassError::at(&function, message);
@@ -171,25 +171,25 @@ fn fuse_function(db: &dyn salsa::Database, function: OperationRef<'_, '_>) -> Op
     Some(())
 }
 
-/// What was decided for one segment, remembered.
+/// The fusion of one segment, from the cache if possible.
 fn decided(db: &dyn salsa::Database, segment: &Segment) -> SegmentFusion {
     segment_fusion(db, SegmentKey::new(db, segment.clone()))
 }
 
-/// A part of the graph that fuses on its own, as a key.
+/// A segment of the graph, as a key.
 #[salsa::interned(debug)]
 pub struct SegmentKey<'db> {
     #[returns(ref)]
     pub segment: Segment,
 }
 
-/// What was decided for one segment.
+/// The fusion of one segment.
 #[salsa::tracked(returns(clone))]
 fn segment_fusion<'db>(db: &'db dyn salsa::Database, key: SegmentKey<'db>) -> SegmentFusion {
     fuse_segment(key.segment(db))
 }
 
-/// Takes kernels out of a module, each under the symbol that its text has, by which the launches name it.
+/// Moves kernels out of a module; each gets a symbol derived from its text, and launches are updated.
 fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused {
     let (mut kernels, mut symbols) = (BTreeMap::new(), BTreeMap::new());
     let (compiled, program): (Vec<_>, Vec<_>) =
@@ -213,8 +213,8 @@ fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused 
     Fused { program: program.iter().map(text).collect(), kernels }
 }
 
-/// A kernel's text under the name that all kernels have, so that equal ones are equal. The module
-/// must not hold that name twice, or MLIR prints all of it in its fallback form.
+/// The text of a kernel under a fixed name, so that equal kernels have equal texts. The module must not
+/// contain that name twice, or MLIR prints the whole module in generic form.
 fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<str> {
     let rename = |name: &str| {
         irc_mlir::set_attribute(op, "sym_name", attr::string(context, name));
@@ -226,7 +226,7 @@ fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<s
     text
 }
 
-/// One kernel's object.
+/// The object of one kernel.
 #[salsa::tracked(returns(clone))]
 pub fn kernel_object<'db>(
     db: &'db dyn salsa::Database,
@@ -257,13 +257,13 @@ pub fn kernels(
     fused.kernels.iter().map(object).collect()
 }
 
-/// All objects of a program, named, and what it takes and returns.
+/// All objects of a program, named, and its interface.
 struct Objects {
     glue: Arc<GlueObject>,
     kernels: BTreeMap<String, Arc<KernelObject>>,
-    /// The object of the constants, where they are linked.
+    /// The object of the constants, if they are linked.
     data: Option<Vec<u8>>,
-    /// The constants, as the program takes them.
+    /// The constants, in the order of the program's arguments.
     constants: Vec<irc_tl::Constant>,
 }
 
@@ -319,12 +319,12 @@ pub fn library<'db>(
     Ok(Arc::new(Compiled { library, interface, constants }))
 }
 
-/// The stage after which an input's module is, if it has no graph any more.
+/// The stage whose output an input's module is, if it no longer has a graph.
 pub fn stage_of(db: &dyn salsa::Database, input: Input) -> Option<&'static str> {
     parsed(db, input).document.and_then(|document| document.stage())
 }
 
-/// Code of the whole program with its constants: an object, LLVM IR, assembly or C source.
+/// The whole program with its constants as an object, LLVM IR, assembly or C source.
 pub fn emit<'db>(
     db: &'db dyn salsa::Database,
     input: Input,
@@ -343,8 +343,8 @@ pub fn emit<'db>(
     whole::emit(&fused.program, &fused.kernels, weights(graph), &options.target, output)
 }
 
-/// The failure of a module without locations, at the node of the file that caused it: the whole pipeline
-/// runs again on a module that has them, and so does the generation of the code that was asked for.
+/// Locates the error of a module without locations at the node of the file that caused it, by running the
+/// whole pipeline and code generation again on a module with locations.
 pub fn locate(
     db: &dyn salsa::Database,
     input: Input,
@@ -367,7 +367,7 @@ pub fn locate(
     }
 }
 
-/// `None` where a diagnostic at an op says why a module has no code.
+/// Returns `None` if a diagnostic at an op explains the error.
 fn diagnosed(module: &Module<'_>, target: &Target, output: Output) -> Option<()> {
     match compile(module, target, output) {
         Err(error) if error.cause == Cause::Op => None,
@@ -375,7 +375,7 @@ fn diagnosed(module: &Module<'_>, target: &Target, output: Output) -> Option<()>
     }
 }
 
-/// The module after a stage, given to `finish`. Its locations call the file by the name given.
+/// Calls `finish` with the module after a stage. `name` is the name of the file in its locations.
 pub fn lowered<T>(
     db: &dyn salsa::Database,
     input: Input,
@@ -420,7 +420,7 @@ pub fn lowered<T>(
     finished.map_err(|captured| unwritten(message, &captured, &parsed))
 }
 
-/// Where the nodes of a program stand in its file, by origin.
+/// The positions of a program's nodes in its file, by origin.
 fn places(parsed: &Parsed, imported: &Imported) -> BTreeMap<Arc<str>, Position> {
     let Some(document) = parsed.document.as_deref() else { return BTreeMap::new() };
     let origins: Vec<Arc<str>> = imported.graph.origins().into_iter().collect();
@@ -429,8 +429,8 @@ fn places(parsed: &Parsed, imported: &Imported) -> BTreeMap<Arc<str>, Position> 
     origins.into_iter().zip(found).filter_map(|(origin, at)| Some((origin, at?))).collect()
 }
 
-/// The IR after a stage, as text with locations. They call the file by its name without its folder, so that
-/// the text does not depend on where the file lies.
+/// The IR after a stage, as text with locations, which contain the file's name without its folder, so that
+/// the text does not depend on it.
 pub fn stage_text(
     db: &dyn salsa::Database,
     input: Input,
@@ -443,7 +443,7 @@ pub fn stage_text(
     })
 }
 
-/// How the ops of a program were fused.
+/// The report of how the ops of a program were fused.
 pub fn explain_fusion(
     db: &dyn salsa::Database,
     input: Input,

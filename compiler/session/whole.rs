@@ -1,4 +1,4 @@
-//! Whole programs in one module: LLVM IR, assembly, C source, and modules that are past the graph.
+//! Whole programs in one module: LLVM IR, assembly, C source, and modules after the tensor level.
 use super::{
     Compiled,
     constants::{self, Place},
@@ -22,7 +22,7 @@ use irc_tensor::ALIGNMENT;
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The kernels of a program in one module, scheduled, and what each is.
+/// The scheduled kernels of a program in one module, and their descriptions.
 pub fn scheduled<'c>(
     context: &'c Context,
     kernels: &BTreeMap<String, Arc<str>>,
@@ -67,7 +67,7 @@ pub fn emit(
     finished(code)
 }
 
-/// Gives the constants, which the programs of a module refer to, their bytes.
+/// Defines the constants that the programs of a module refer to.
 fn define<'c>(context: &'c Context, module: &Module<'c>, constants: &[Constant]) {
     if constants.is_empty() {
         return;
@@ -83,7 +83,7 @@ fn define<'c>(context: &'c Context, module: &Module<'c>, constants: &[Constant])
     irc_mlir::set_attribute(declared, "visibility_", attr::i64(context, 0));
 }
 
-/// A library of a module that is after a stage behind the graph.
+/// A library of a module that is the output of a stage after the tensor level.
 pub fn library(parsed: &Parsed, stage: &str, target: &Target) -> Result<Compiled, QueryError> {
     let (object, interface) = compiled(parsed, stage, target, Output::Object)?;
     let Some(mut interface) = interface else {
@@ -99,7 +99,7 @@ pub fn library(parsed: &Parsed, stage: &str, target: &Target) -> Result<Compiled
     Ok(Compiled { library, interface, constants: vec![] })
 }
 
-/// Code of a module that is after a stage behind the graph.
+/// Code of a module that is the output of a stage after the tensor level.
 pub fn emit_from(
     parsed: &Parsed,
     stage: &str,
