@@ -1,6 +1,7 @@
-//! Many programs in one library: equal kernels once, several kernels and several programs to an object.
+//! Compiles many programs to one library: equal kernels are compiled once, and several kernels and programs
+//! share an object.
 //!
-//! What cannot be compiled fails its own program alone.
+//! A compile error affects only its own program.
 use super::Model;
 use crate::{
     codegen::{CodegenError, Output, link_library, used_features},
@@ -22,9 +23,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Kernels that compile together to one object.
+/// Number of kernels per object.
 const KERNELS: usize = 24;
-/// Programs that compile together to one object.
+/// Number of programs per object.
 const PROGRAMS: usize = 48;
 
 /// Programs compiled to one library.
@@ -32,28 +33,27 @@ const PROGRAMS: usize = 48;
 pub struct Batch {
     /// The shared library's bytes.
     pub library: Vec<u8>,
-    /// For each program its part in the library, or why there is none.
+    /// For each program its entry in the library, or its error.
     pub programs: Vec<Result<Entry, Error>>,
 }
 
-/// The part of one program in a library of several.
+/// The entry of one program in a library of several.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What the names of its entry point and metadata end in; see
-    /// [`irc_runtime::Library::load_entries`].
+    /// The suffix of its entry point and metadata; see [`irc_runtime::Library::load_entries`].
     pub suffix: String,
-    /// What it takes and returns.
+    /// Its inputs and outputs.
     pub interface: Interface,
-    /// The constants that an [`irc_runtime::Runner`] is given, by number.
+    /// The constants that an [`irc_runtime::Runner`] takes, by number.
     pub constants: Vec<Constant>,
 }
 
 impl Batch {
-    /// Loads the library, and binds the constants of every program in it; `None` stands for those
-    /// that are not.
+    /// Loads the library and binds the constants of every program in it; `None` for programs that failed to
+    /// compile.
     ///
     /// # Errors
-    /// As [`Library::load_entries`] and [`Runner::new`].
+    /// See [`Library::load_entries`] and [`Runner::new`].
     pub fn runners(&self) -> Result<Vec<Option<Runner>>, RunError> {
         let entries: Vec<Option<&Entry>> =
             self.programs.iter().map(|entry| entry.as_ref().ok()).collect();
@@ -74,10 +74,10 @@ impl Batch {
     }
 }
 
-/// The part of a program in the library, or why there is none.
+/// The entry of a program in the library, or its error.
 type Program = Result<Entry, QueryError>;
 
-/// A program that is being compiled.
+/// A program during compilation.
 struct Part {
     program: String,
     kernels: Vec<String>,
@@ -85,10 +85,10 @@ struct Part {
 }
 
 impl Session {
-    /// Compiles models to one library. A model that cannot be compiled has no part in it.
+    /// Compiles models to one library. A model that fails to compile is not part of it.
     ///
     /// # Errors
-    /// The linker's.
+    /// If linking fails.
     pub fn compile_batch(
         &self,
         models: &[Model<'_>],
@@ -190,8 +190,8 @@ impl Session {
         Ok(Part { program, kernels, constants })
     }
 
-    /// Compiles items several at a time, on as many threads as there are cores; where several fail,
-    /// one at a time, so that only those fail that must.
+    /// Compiles several items at a time, on all cores; if a group of items fails, each of them alone, so
+    /// that only the failing items have errors.
     fn in_chunks<T: Sync, R: Send>(
         &self,
         items: &[T],
@@ -220,9 +220,9 @@ fn suffix(index: usize) -> String {
     format!("_{index}")
 }
 
-/// What was compiled several at a time.
+/// The results of compiling several items at a time.
 struct Chunks<R> {
-    /// For each item what it is, or why it failed.
+    /// The result or error of each item.
     results: Vec<Result<R, QueryError>>,
     objects: Vec<Vec<u8>>,
 }

@@ -1,9 +1,9 @@
-//! Models of whatever format: opened from a file, compiled, run.
+//! Models of all formats: import, compile, run.
 //!
-//! A [`Model`] is the program of a file, in a session. The formats differ in how they are read
-//! ([`crate::import`]); from then on a model is one thing: [`Model::compile`] makes it a [`Program`] that
-//! runs here, [`Model::library`], [`Model::emit`] and [`Model::archive`] make what is shipped,
-//! [`Model::stage`] shows the IR on the way.
+//! A [`Model`] is the program of a file, in a session. Formats differ only in how they are read
+//! ([`crate::import`]): [`Model::compile`] makes a [`Program`] that runs in this process,
+//! [`Model::library`], [`Model::emit`] and [`Model::archive`] make artefacts, and [`Model::stage`] returns
+//! the intermediate IR.
 mod batch;
 mod program;
 
@@ -28,8 +28,8 @@ use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 pub use batch::{Batch, Entry};
 pub use program::Program;
 
-/// Most bytes of an input that is read whole: no model as text comes near, and a device file has no end.
-/// Common IR and ONNX files, archives and libraries are mapped, and may be of any size.
+/// Maximum size in bytes of an input that is read into memory: far beyond any text model, but device files
+/// are endless. Common IR and ONNX files, archives and libraries are memory-mapped, and may have any size.
 pub const MAX_BYTES: u64 = irc_common_format::MAX_STREAM;
 
 /// A model in a session.
@@ -39,14 +39,14 @@ pub struct Model<'s> {
     input: Input,
 }
 
-/// Names a model in its session, for edits.
+/// Identifies a model in its session, for edits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ModelId(Input);
 
-/// The bytes of a file, unpacked when it is a gzip file.
+/// The bytes of a file, decompressed if it is a gzip file.
 ///
 /// # Errors
-/// The code `file-size`, and what is wrong with a compressed file.
+/// Errors with the code `file-size`, and errors of decompression.
 pub fn unpacked(name: &str, bytes: Bytes) -> Result<Bytes, Error> {
     let is_mapped = |bytes: &[u8]| {
         matches!(Content::of(bytes), Content::Graph | Content::Archive | Content::Library)
@@ -70,10 +70,10 @@ pub fn unpacked(name: &str, bytes: Bytes) -> Result<Bytes, Error> {
 }
 
 impl Session {
-    /// Opens a model: an ARK model, a Common IR or ONNX file in any of its forms, or MLIR.
+    /// Imports a model: an ARK model, a Common IR or ONNX file in any encoding, or MLIR.
     ///
     /// # Errors
-    /// A file that cannot be read, that is no model, or that has errors.
+    /// A file that cannot be read, that is not a model, or that has errors.
     pub fn import(&self, path: impl AsRef<Path>) -> Result<Model<'_>, Error> {
         self.import_with(path, &ImportOptions::default())
     }
@@ -81,7 +81,7 @@ impl Session {
     /// As [`Session::import`], with options.
     ///
     /// # Errors
-    /// As [`Session::import`].
+    /// See [`Session::import`].
     pub fn import_with(
         &self,
         path: impl AsRef<Path>,
@@ -97,11 +97,11 @@ impl Session {
         self.import_bytes(&name, bytes, options)
     }
 
-    /// As [`Session::import`], of a file that is in memory. What it refers to is looked for in the folder
-    /// of `name`, unless that is `-`.
+    /// As [`Session::import`], for a file in memory. Files that it refers to are found in the folder of
+    /// `name`, unless that is `-`.
     ///
     /// # Errors
-    /// As [`Session::import`].
+    /// See [`Session::import`].
     pub fn import_bytes(
         &self,
         name: &str,
@@ -113,10 +113,10 @@ impl Session {
         Ok(model)
     }
 
-    /// Reads a model without importing it: whether it has a program, every question about it says.
+    /// Reads a model without importing it: errors of the import are reported by the methods of the model.
     ///
     /// # Errors
-    /// A file that is no model.
+    /// A file that is not a model.
     pub fn parse(
         &self,
         name: &str,
@@ -143,7 +143,7 @@ impl Session {
         Ok(Model { session: self, input: self.add(front_end, file) })
     }
 
-    /// A model of a program that is a graph already; `source` is what its diagnostics are shown against.
+    /// A model of a program that already is a graph; diagnostics refer to `source`.
     pub fn import_program(&self, source: Source, imported: impl Into<Imported>) -> Model<'_> {
         let input = self.add_program(source, Arc::new(imported.into()));
         Model { session: self, input }
@@ -154,13 +154,13 @@ impl Session {
         self.import_program(Source::new("graph", ""), graph.clone())
     }
 
-    /// The model that has this name.
+    /// The model with this id.
     pub fn model(&self, id: ModelId) -> Model<'_> {
         Model { session: self, input: id.0 }
     }
 
-    /// Replaces the bytes of a model's file; its name and options stay. What depends on what changed is
-    /// computed again when it is asked for.
+    /// Replaces the bytes of a model's file; its name and options do not change. Results that depend on
+    /// changed parts are recomputed on demand.
     pub fn edit(&mut self, id: ModelId, bytes: impl Into<Bytes>) {
         use crate::session::Contents;
         let Contents::File(front_end, file) = self.contents(id.0) else { return };
@@ -174,7 +174,7 @@ impl Session {
 }
 
 impl<'s> Model<'s> {
-    /// Names the model in its session.
+    /// The id of the model in its session.
     pub fn id(&self) -> ModelId {
         ModelId(self.input)
     }
@@ -188,7 +188,7 @@ impl<'s> Model<'s> {
         queries::source(&self.session.database, self.input)
     }
 
-    /// Every diagnostic of reading and importing the file that is no error.
+    /// All diagnostics of reading and importing the file that are not errors.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let parsed = queries::parsed(&self.session.database, self.input);
         let mut found = parsed.diagnostics.to_vec();
@@ -203,12 +203,12 @@ impl<'s> Model<'s> {
         found
     }
 
-    /// Every diagnostic of reading the file.
+    /// All diagnostics of reading the file.
     pub fn read_diagnostics(&self) -> Vec<Diagnostic> {
         queries::parsed(&self.session.database, self.input).diagnostics.to_vec()
     }
 
-    /// Every diagnostic of the file: of reading it, and of what keeps it from being compiled.
+    /// All diagnostics of the file: of reading it, and errors and notes of compiling it.
     pub fn check(&self) -> Vec<Diagnostic> {
         let parsed = queries::parsed(&self.session.database, self.input);
         let mut found = parsed.diagnostics.to_vec();
@@ -220,7 +220,7 @@ impl<'s> Model<'s> {
         found
     }
 
-    /// The same model in another session, in which nothing of it is remembered.
+    /// The same model in another session, without cached results.
     pub fn in_session<'t>(&self, session: &'t Session) -> Model<'t> {
         let input = Input::new(&session.database, self.session.contents(self.input).clone());
         Model { session, input }
@@ -229,22 +229,22 @@ impl<'s> Model<'s> {
     /// The program at the tensor level.
     ///
     /// # Errors
-    /// Errors in the file; a module that is past the tensor level.
+    /// Errors in the file; a module after the tensor level.
     pub fn imported(&self) -> Result<Arc<Imported>, Error> {
         let imported = queries::imported(&self.session.database, self.input);
         imported.map_err(|error| Error::new(self.source(), error))
     }
 
-    /// The ARK model that the file holds, if that is what it is.
+    /// The ARK model of the file, if it is one.
     pub fn ark(&self) -> Option<irc_ark_format::model::Document> {
         let parsed = queries::parsed(&self.session.database, self.input);
         parsed.document.as_deref()?.ark().cloned()
     }
 
-    /// The model as an ARK model: the file's own, or what its program is in ARK's ops.
+    /// The model as an ARK model: that of the file, or its program converted to ARK's ops.
     ///
     /// # Errors
-    /// Errors in the file; every node that ARK has no op for.
+    /// Errors in the file; every node without an ARK op.
     pub fn to_ark(&self) -> Result<ArkModel, Error> {
         if let Some(document) = self.ark() {
             return Ok(ArkModel { model: document.model, buffers: vec![] });
@@ -270,11 +270,11 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// Evaluates the model with the reference evaluator: slow, and the meaning of everything else. Inputs
-    /// of known size that are not given are zero.
+    /// Evaluates the model with the reference evaluator, which is slow, and defines the results of every
+    /// op. Omitted inputs of static size are zero.
     ///
     /// # Errors
-    /// Inputs that do not fit, or what the evaluator cannot do (`reference`).
+    /// Inputs with wrong types or shapes, or ops that the evaluator does not support (`reference`).
     pub fn evaluate(
         &self,
         mut inputs: BTreeMap<String, Tensor>,
@@ -293,11 +293,11 @@ impl<'s> Model<'s> {
         Ok(graph.outputs.iter().map(|(name, _)| name.clone()).zip(results).collect())
     }
 
-    /// What the model takes and returns. A module that is past the graph is compiled to say it, for this
-    /// machine; nothing else is.
+    /// The model's inputs and outputs. Only a module after the tensor level is compiled for this, for this
+    /// machine.
     ///
     /// # Errors
-    /// Errors in the file; tensors larger than can be counted.
+    /// Errors in the file; tensors whose size overflows.
     pub fn interface(&self) -> Result<Interface, Error> {
         if queries::stage_of(&self.session.database, self.input).is_some() {
             let compiled = self.library(CompileOptions::default())?;
@@ -322,15 +322,15 @@ impl<'s> Model<'s> {
         })
     }
 
-    /// What the model takes, without compiling it.
+    /// The model's inputs, without compiling it.
     ///
     /// # Errors
-    /// As [`Model::interface`].
+    /// See [`Model::interface`].
     pub fn inputs(&self) -> Result<Vec<Port>, Error> {
         self.interface().map(|interface| interface.inputs)
     }
 
-    /// How the model's ops were fused, and why not further.
+    /// A report of how the model's ops were fused, and why not further.
     ///
     /// # Errors
     /// Errors in the file.
@@ -341,11 +341,11 @@ impl<'s> Model<'s> {
         self.session.explain_fusion(self.input, &options.into())
     }
 
-    /// Compiles the model, and loads it.
+    /// Compiles and loads the model.
     ///
     /// # Errors
-    /// What cannot be lowered or generated; a target that does not run here (`target`); the system's
-    /// reasons not to load it (`load`).
+    /// If lowering or code generation fails; if the target does not run on this machine (`target`); if the
+    /// system cannot load the library (`load`).
     pub fn compile(&self, options: impl Into<CompileOptions>) -> Result<Program, Error> {
         let options = options.into();
         let runs = options.target.expect_runnable();
@@ -355,19 +355,19 @@ impl<'s> Model<'s> {
         program.map_err(|error| Error::at("load", self.source(), error.to_string()))
     }
 
-    /// Compiles the model to a shared library that holds its constants (`docs/c-abi.md` says how it is
-    /// called).
+    /// Compiles the model to a shared library that contains its constants (`docs/c-abi.md` describes its
+    /// interface).
     ///
     /// # Errors
-    /// What cannot be lowered or generated.
+    /// If lowering or code generation fails.
     pub fn library(&self, options: impl Into<CompileOptions>) -> Result<Arc<Compiled>, Error> {
         self.library_with(options, Place::Linked)
     }
 
-    /// As [`Model::library`], with the constants where `constants` says.
+    /// As [`Model::library`], with the constants in the place `constants`.
     ///
     /// # Errors
-    /// As [`Model::library`].
+    /// See [`Model::library`].
     pub fn library_with(
         &self,
         options: impl Into<CompileOptions>,
@@ -379,7 +379,7 @@ impl<'s> Model<'s> {
     /// Compiles the model to one relocatable object, LLVM IR, assembly or C source, with its constants.
     ///
     /// # Errors
-    /// What cannot be lowered or generated.
+    /// If lowering or code generation fails.
     pub fn emit(
         &self,
         output: Output,
@@ -389,20 +389,20 @@ impl<'s> Model<'s> {
     }
 
     /// The IR after a stage of the host pipeline as text, with locations; [`crate::pipeline::HOST_CPU`]
-    /// names the stages. The first is the file as written, in the dialect of its format.
+    /// names the stages. The first is the file in the dialect of its format.
     ///
     /// # Errors
-    /// What cannot be lowered, or an unknown stage.
+    /// If lowering fails, or the stage is unknown.
     pub fn stage(&self, stage: &str, options: impl Into<CompileOptions>) -> Result<String, Error> {
         let options = options.into();
         let text = queries::stage_text(&self.session.database, self.input, &options, stage);
         text.map_err(|error| Error::new(self.source(), error))
     }
 
-    /// What a Model Library Format archive of the model is made of; [`irc_mlf::build`] makes it.
+    /// The contents of a Model Library Format archive of the model, for [`irc_mlf::build`].
     ///
     /// # Errors
-    /// What cannot be lowered or generated, or that a graph cannot hold it (`mlf-program`).
+    /// If lowering or code generation fails, or if a graph cannot represent the model (`mlf-program`).
     pub fn archive(
         &self,
         options: impl Into<CompileOptions>,

@@ -1,4 +1,4 @@
-//! Compiled models that are loaded.
+//! Loaded programs.
 use crate::{Compiled, session::with_file};
 use bytes::Bytes;
 use irc_runtime::{Interface, Library, Port, RunError, Runner};
@@ -8,28 +8,28 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// A compiled model, loaded and ready to run. Any number of threads may run it at once: each run has
-/// memory of its own, which the next one uses again.
+/// A compiled model, loaded and ready to run. Any number of threads may run it at the same time: each run
+/// has its own memory, which later runs reuse.
 pub struct Program {
     library: Arc<Library>,
     constants: Vec<Bytes>,
-    /// What ran, and may run again.
+    /// Runners for reuse.
     idle: Mutex<Vec<Runner>>,
 }
 
 impl Program {
-    /// Loads a library that holds its constants, as [`super::Model::library`] makes them.
+    /// Loads a library that contains its constants, as [`super::Model::library`] returns it.
     ///
     /// # Errors
-    /// Bytes that are no such library, or that the system does not load.
+    /// If the bytes are not such a library, or the system cannot load it.
     pub fn from_library(library: &[u8]) -> Result<Self, RunError> {
         Self::with_constants(library, vec![])
     }
 
-    /// Loads a compiled model, and binds its constants.
+    /// Loads a compiled model and binds its constants.
     ///
     /// # Errors
-    /// What the system does not load.
+    /// If the system cannot load it.
     pub fn load(compiled: &Compiled) -> Result<Self, RunError> {
         let constants = compiled.constants.iter().map(|constant| constant.bytes.clone()).collect();
         Self::with_constants(&compiled.library, constants)
@@ -41,26 +41,25 @@ impl Program {
         Ok(Program { library, constants, idle: Mutex::new(vec![first]) })
     }
 
-    /// What the model gives, in order.
+    /// The model's outputs, in order.
     pub fn outputs(&self) -> &[Port] {
         &self.library.interface().outputs
     }
 
-    /// What the model takes, in order.
+    /// The model's inputs, in order.
     pub fn inputs(&self) -> impl Iterator<Item = &Port> {
         self.library.interface().inputs.iter().filter(|port| port.weight.is_none())
     }
 
-    /// All of the library's interface, constants and checks too.
+    /// The library's whole interface, including constants and checks.
     pub fn interface(&self) -> &Interface {
         self.library.interface()
     }
 
-    /// Runs the model on inputs by name; gives outputs by name. Inputs of known size that are not given
-    /// are zero.
+    /// Runs the model on inputs by name. Returns outputs by name. Omitted inputs of static size are zero.
     ///
     /// # Errors
-    /// An unknown name, a wrong type or shape, a check that fails, or the model's own failure.
+    /// An unknown name, a wrong type or shape, a failed check, or an error of the model.
     pub fn run<N: Into<String>>(
         &self,
         inputs: impl IntoIterator<Item = (N, Tensor)>,
@@ -73,10 +72,10 @@ impl Program {
         outputs
     }
 
-    /// A runner with memory of its own, for runs that make nothing anew.
+    /// A runner with its own memory, for runs without allocations.
     ///
     /// # Errors
-    /// No memory.
+    /// If memory is exhausted.
     pub fn runner(&self) -> Result<Runner, RunError> {
         Runner::new(self.library.clone(), &self.constants)
     }
