@@ -57,7 +57,7 @@ impl Document for ArkModel {
 }
 
 impl ArkModel {
-    /// The first line of the node that a path leads into.
+    /// The span of the first line of the node that a path points into.
     fn span(&self, path: &str) -> Option<Range<usize>> {
         let index: usize = path.strip_prefix("$.Nodes[")?.split(']').next()?.parse().ok()?;
         let origin = self.model.origins.get(index)?;

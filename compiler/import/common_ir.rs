@@ -1,4 +1,4 @@
-//! Files of Common IR and ONNX, with the libraries they import.
+//! Files of Common IR and ONNX, with the libraries that they import.
 use super::{Document, ImportOptions, Imported, InputFile, Parsed};
 use irc_common_format::{
     Document as File, ExternalData, Options, folder_of,
@@ -18,11 +18,11 @@ use std::{
 struct CommonIr {
     file: File,
     input: InputFile,
-    /// Whether reading found no error.
+    /// Whether the file was read without errors.
     is_sound: bool,
 }
 
-/// Reads a file with the libraries it imports.
+/// Reads a file with the libraries that it imports.
 pub fn parse(input: &InputFile) -> Parsed {
     let Read { document, source, diagnostics } = read(input, Libraries::Bundled);
     let is_sound = !diagnostics.iter().any(Diagnostic::is_error);
@@ -69,7 +69,7 @@ impl Document for CommonIr {
         let (module, options) = (&self.file.module, &self.input.options);
         let mut found = unknown_inputs(module, options);
         let mut nodes = unsupported(module);
-        // A file that breaks a rule cannot be imported either: that is reported once.
+        // A file that violates a rule cannot be imported either: report that only once.
         if found.is_empty() && nodes.is_empty() && self.is_sound && !module.is_library() {
             nodes = match irc_onnx_ops::import(module, &of_operators(options)) {
                 Ok(imported) => imported.warnings,
@@ -101,33 +101,33 @@ fn of_operators(options: &ImportOptions) -> irc_onnx_ops::ImportOptions {
     }
 }
 
-/// What becomes of the libraries that a module imports.
+/// How the libraries that a module imports are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Libraries {
-    /// They are not read, and the rules are not checked: the file is taken as it is written.
+    /// They are not read, and the rules are not checked: the module is that of the file alone.
     Unread,
-    /// Their operators and functions are put into the module.
+    /// Their operators and functions are added to the module.
     Bundled,
 }
 
-/// A file as it was read.
+/// The result of reading a file.
 #[derive(Debug)]
 pub struct Read {
-    /// What it says; `None` where that cannot be known.
+    /// The contents; `None` if they cannot be determined.
     pub document: Option<File>,
-    /// Its text, or what stands for it.
+    /// Its text, or a text representation.
     pub source: Source,
-    /// What was found in it, each at its place.
+    /// The diagnostics, with locations.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The folder of a file, beside which lies what it names; `None` for standard input.
+/// The folder of a file, in which the files that it refers to are found; `None` for standard input.
 pub fn folder(name: &str) -> Option<PathBuf> {
     (name != "-").then(|| folder_of(Path::new(name)).to_owned())
 }
 
-/// Reads a file with the libraries it imports, and checks them. What it names lies beside it, unless it
-/// comes from standard input, whose name is `-`.
+/// Reads a file with the libraries that it imports, and checks them. Files that it refers to are found in
+/// its folder, unless it comes from standard input, whose name is `-`.
 pub fn read(file: &InputFile, libraries: Libraries) -> Read {
     let InputFile { name, bytes, options, files } = file;
     let mut sink = Sink::new();
@@ -138,7 +138,7 @@ pub fn read(file: &InputFile, libraries: Libraries) -> Read {
     let mut document = irc_common_format::read(name, bytes.clone(), &reading, &mut sink);
     let source = match &document {
         Some(document) => document.input.source(),
-        // Where text goes wrong is shown in it.
+        // Errors in text are shown in the text itself.
         None if std::str::from_utf8(bytes).is_ok() => Source::from_bytes(name, bytes),
         None => Source::new(name, ""),
     };
@@ -157,7 +157,7 @@ pub fn read(file: &InputFile, libraries: Libraries) -> Read {
     Read { document, source, diagnostics }
 }
 
-/// Where the libraries of a file may lie.
+/// The folders in which the libraries of a file are searched.
 pub fn load_options(file: &InputFile) -> LoadOptions {
     LoadOptions {
         folder: folder(&file.name),
@@ -168,11 +168,11 @@ pub fn load_options(file: &InputFile) -> LoadOptions {
     }
 }
 
-/// A diagnostic for each name in the options that no input has.
+/// A diagnostic for each name in the options that is not an input.
 fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
     let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
     let inputs: Vec<&str> = inputs.map(Value::name).collect();
-    // Parts of what is no tensor have names such as x[0].
+    // Parts of values that are not tensors have names such as x[0].
     let whole = |name: &str| name.split('[').next().unwrap_or_default().to_owned();
     let is_known = |name: &str| inputs.contains(&name) || inputs.contains(&&*whole(name));
     let names = options.shapes.keys().chain(options.inputs.tensors.keys());

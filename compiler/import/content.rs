@@ -2,13 +2,13 @@
 use irc_gemini_format::FileKind;
 use std::path::Path;
 
-/// Suffixes of Common IR and ONNX files that are no JSON.
+/// Suffixes of Common IR and ONNX files that are not JSON.
 const GRAPHS: [&str; 4] = ["onnx", "pb", "pbtxt", "textproto"];
 
-/// Bytes that tell what a file is: keys, lines and numbers behind them are not looked at.
+/// Maximum number of bytes that are examined to detect the kind of a file.
 const LOOK: usize = 64 << 10;
 
-/// What a file holds.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// An ARK model.
@@ -19,7 +19,7 @@ pub enum Content {
     Library,
     /// A tar archive.
     Archive,
-    /// Common IR or ONNX, in whatever form.
+    /// Common IR or ONNX, in any encoding.
     Graph,
     /// MLIR as text or bytecode.
     Mlir,
@@ -27,18 +27,18 @@ pub enum Content {
     Schedule,
     /// A frontend file of the Gemini tools.
     Frontend,
-    /// A listing or a trace of an NPU program.
+    /// The text or a trace of an NPU program.
     Listing,
     /// An NPU program in its binary form.
     Binary,
-    /// Nothing, or white space.
+    /// Empty, or only white space.
     Empty,
     /// Anything else.
     Unknown,
 }
 
 impl Content {
-    /// In words.
+    /// The description in messages.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Model => "an ARK model",
@@ -56,7 +56,7 @@ impl Content {
         }
     }
 
-    /// What a file is: by its content, or else by its name.
+    /// The kind of a file: by its content, otherwise by its name.
     pub fn of_file(path: &Path, bytes: &[u8]) -> Self {
         let is_packed = path.extension().is_some_and(|suffix| suffix == "gz");
         let plain = if is_packed { path.file_stem().map(Path::new) } else { Some(path) };
@@ -71,7 +71,7 @@ impl Content {
         }
     }
 
-    /// What the bytes of a file are, by the first of them.
+    /// The kind of a file, detected from its first bytes.
     pub fn of(bytes: &[u8]) -> Self {
         let bytes = &bytes[..bytes.len().min(LOOK)];
         if bytes.trim_ascii().is_empty() {
@@ -101,9 +101,9 @@ impl Content {
     }
 }
 
-/// What an object is whose keys lie in `bytes`.
+/// The kind of a JSON object with keys in `bytes`.
 fn of_json(bytes: &[u8]) -> Content {
-    // Whichever of the keys that only one of the formats has comes first decides.
+    // The first key that only one of the formats has decides.
     let plan = ["\"TaskInfos\"", "\"ProcessorGroups\"", "\"NumProcessors\"", "\"Architecture\""];
     let first = |keys: &[&str]| {
         keys.iter().filter_map(|key| find(bytes, key.as_bytes())).min().unwrap_or(usize::MAX)
@@ -111,7 +111,7 @@ fn of_json(bytes: &[u8]) -> Content {
     let graph = ["\"node\"", "\"graph\"", "\"operator\"", "\"irVersion\"", "\"ir_version\""];
     let (plan, model, graph) = (first(&plan), first(&["\"Nodes\""]), first(&graph));
     match plan.min(model).min(graph) {
-        // Both plans and models have these: a file with no more is shown what a model has.
+        // Both plans and models have these keys: a file without others is diagnosed as a model.
         usize::MAX if first(&["\"Rank\"", "\"WorldSize\""]) < usize::MAX => Content::Model,
         usize::MAX => Content::Unknown,
         least if least == graph => Content::Graph,
@@ -134,7 +134,7 @@ fn is_mlir(bytes: &[u8]) -> bool {
         })
 }
 
-/// What of Gemini's tool chain a text is.
+/// The kind of a text of Gemini's tool chain.
 fn of_npu(text: &str) -> Option<Content> {
     let is_instruction = |line: &str| {
         let name = line.strip_prefix('[').and_then(|line| line.split_once(", {'slyr'"));
@@ -162,8 +162,8 @@ fn is_json(bytes: &[u8]) -> bool {
     matches!(text.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'['))
 }
 
-/// Whether bytes that are no JSON look like a message of protobuf: binary ones begin with the key of
-/// a graph's nodes or of a version, text with a field's name.
+/// Whether bytes that are not JSON look like a protobuf message: binary messages begin with the tag of a
+/// graph's nodes or of a version, text with a field name.
 fn is_graph(bytes: &[u8]) -> bool {
     let is_control = |byte: &u8| *byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
     let start = &bytes[..bytes.len().min(512)];

@@ -38,7 +38,7 @@ impl Document for Layers {
         let whole = Location::new(context, self.source.file_name(), 1, 1);
         let module = Module::new(Location::name(context, "$", whole));
         let mut sink = Sink::new();
-        // Locations name the file as the source does.
+        // Locations name the file as in the source.
         let source = Source::new(self.source.file_name(), self.source.text());
         gemini::import(context, module.body(), &source, FileKind::Frontend, &mut sink)?;
         Some(module)

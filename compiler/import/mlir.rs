@@ -12,14 +12,14 @@ use std::{collections::BTreeSet, sync::Arc};
 struct Mlir {
     bytes: Bytes,
     source: Source,
-    /// The first stage of the pipeline that the module may be after.
+    /// The first stage of the pipeline whose output the module may be.
     stage: &'static str,
 }
 
-/// What becomes graphs: the stages before it hold values, those after it kernels.
+/// The last stage whose modules can be imported as graphs; later ones contain kernels.
 const LAST_GRAPH: &str = "tensor";
 
-/// The source dialects and how they become the tensor level.
+/// The passes that lower the source dialects to the tensor level.
 const IMPORTERS: &str = "builtin.module(common-ir-to-tl,ark-to-tl)";
 
 /// Reads a module.
@@ -45,7 +45,7 @@ pub fn parse(file: &InputFile) -> Parsed {
     Parsed { document, source, diagnostics: diagnostics.into() }
 }
 
-/// The first stage after which a module of these dialects and this form may be.
+/// The first stage whose output a module with these dialects and this form may be.
 fn stage_of(module: &Module<'_>) -> Result<&'static str, String> {
     let mut dialects = BTreeSet::new();
     let (mut has_groups, mut has_kernels) = (false, false);

@@ -1,8 +1,8 @@
-//! Front ends: files of every format, read, checked and written as graphs of the tensor level.
+//! Front ends: they read and check files of every format, and import them as graphs of the tensor level.
 //!
-//! A format is a row of [`FRONT_ENDS`]. Its `parse` makes a [`Document`] of a file's bytes; what the
-//! compiler asks of a document is the same for all formats: the graph, the dialect that holds the file
-//! as written, and the place in the file of a diagnostic. Everything behind the graph is shared.
+//! A format is a row of [`FRONT_ENDS`]. Its `parse` function makes a [`Document`] of a file's bytes; the
+//! interface of documents is the same for all formats: the graph, the file in the dialect of its format,
+//! and the location of a diagnostic in the file. All later steps are shared.
 mod ark;
 mod common_ir;
 mod content;
@@ -22,30 +22,30 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 pub use common_ir::{Libraries, Read, folder, load_options, read};
 pub use content::Content;
 
-/// How a file is read, and which program of it is compiled. An option that a format has no use for is an
-/// error where it is set.
+/// Options for reading a file, and for the program that is imported from it. Setting an option that does
+/// not apply to the format is an error.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// The form of a Common IR or ONNX file, where its content does not show it.
+    /// The encoding of a Common IR or ONNX file, if it cannot be detected from its content.
     pub format: Format,
-    /// Makes errors of what files of a format's time do although the format forbids it, and of keys that
-    /// the format does not know.
+    /// Rejects deviations that files of a format commonly have although the format forbids them, and
+    /// unknown keys.
     pub strict: bool,
-    /// Folders in which imported libraries may lie, besides the model's own.
+    /// Folders in which imported libraries are searched, in addition to the model's own.
     pub library_paths: Vec<PathBuf>,
-    /// How libraries are fetched from servers; `None` to stay offline.
+    /// Fetches libraries from servers; `None` to stay offline.
     pub fetch: Option<Fetch>,
-    /// Whether operators that nothing declares are those of the standard library.
+    /// Whether undeclared operators are those of the standard library.
     pub implicit_std: bool,
-    /// What becomes of calls of the module's functions.
+    /// How calls of the module's functions are treated.
     pub calls: Calls,
-    /// Lets nodes run before those that their control inputs name.
+    /// Allows nodes to run before their control inputs.
     pub ignore_control_inputs: bool,
-    /// Shapes of inputs whose sizes the model leaves open, in elements.
+    /// Shapes of inputs with symbolic dimensions in the model, in elements.
     pub shapes: BTreeMap<String, Vec<i64>>,
-    /// Values of inputs. The program is specialised to those that its structure depends on.
+    /// Values of inputs. The program is specialised for those that its structure depends on.
     pub inputs: Values,
-    /// Which values the program returns.
+    /// The values that the program returns.
     pub results: Results,
     /// How sums and products of ARK models accumulate.
     pub accumulate: Accumulate,
@@ -66,7 +66,7 @@ impl ImportOptions {
         self
     }
 
-    /// Sets which values the program returns.
+    /// Sets the values that the program returns.
     #[must_use]
     pub fn results(mut self, results: Results) -> Self {
         self.results = results;
@@ -77,33 +77,33 @@ impl ImportOptions {
 /// A file to import.
 #[derive(Clone, Debug)]
 pub struct InputFile {
-    /// Its name in diagnostics. What the file refers to is looked for in the folder of that name, unless it
-    /// is `-` or `<stdin>`.
+    /// Its name in diagnostics. Files that it refers to are found in the folder of that name, unless the
+    /// name is `-` or `<stdin>`.
     pub name: String,
-    /// Its bytes, which may be mapped.
+    /// Its bytes, which may be memory-mapped.
     pub bytes: Bytes,
-    /// How to read it.
+    /// The options.
     pub options: ImportOptions,
-    /// Where what it refers to is read from.
+    /// The files that it may refer to.
     pub files: Arc<dyn Files>,
 }
 
 impl InputFile {
-    /// A file that is in memory; what it refers to is in the file system.
+    /// A file in memory; files that it refers to are in the file system.
     pub fn new(name: impl Into<String>, bytes: Bytes, options: &ImportOptions) -> Self {
         let files = Arc::new(FileSystem);
         InputFile { name: name.into(), bytes, options: options.clone(), files }
     }
 }
 
-/// A program as a front end wrote it.
+/// An imported program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
     /// The program.
     pub graph: Graph,
-    /// How inputs and outputs that are not tensors are made of tensors of the graph.
+    /// How inputs and outputs that are not tensors are composed of tensors of the graph.
     pub structures: BTreeMap<String, Structure>,
-    /// Differences from what the file states that do not matter to the program.
+    /// Deviations from declarations in the file that do not affect the program.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -116,16 +116,16 @@ impl From<Graph> for Imported {
 /// A file that was read.
 #[derive(Clone)]
 pub struct Parsed {
-    /// What it says; `None` after an error.
+    /// The contents; `None` after an error.
     pub document: Option<Arc<dyn Document>>,
-    /// The text that diagnostics point into.
+    /// The text that diagnostics refer to.
     pub source: Source,
     /// Every diagnostic of reading it.
     pub diagnostics: Arc<[Diagnostic]>,
 }
 
 impl PartialEq for Parsed {
-    /// Documents are compared by identity: reading a file again makes another one.
+    /// Documents are compared by identity: every parse creates a new one.
     fn eq(&self, other: &Self) -> bool {
         let same = match (&self.document, &other.document) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -136,25 +136,26 @@ impl PartialEq for Parsed {
     }
 }
 
-/// A place in a file: line and column, from 1.
+/// A position in a file: line and column, from 1.
 pub type Position = (usize, usize);
 
-/// What a file says, in whatever format.
+/// The contents of a file, in any format.
 pub trait Document: Send + Sync {
-    /// The program, as the options of the file ask for it.
+    /// The program, imported with the options of the file.
     ///
     /// # Errors
-    /// Every diagnostic, with paths in the document; [`Document::locate`] finds their places.
+    /// All diagnostics, with paths in the document; [`Document::locate`] adds their locations.
     fn import(&self) -> Result<Imported, Vec<Diagnostic>>;
 
-    /// The file as written, in the dialect of its format; `None` after a diagnostic in the context.
+    /// The file in the dialect of its format; `None` after a diagnostic in the context.
     fn dialect<'c>(&self, context: &'c Context) -> Option<Module<'c>>;
 
-    /// Gives diagnostics that have a path their place in the file.
+    /// Adds locations in the file to diagnostics that have a path.
     fn locate(&self, diagnostics: &mut [Diagnostic]);
 
-    /// Diagnostics of compiling the file beyond those of reading it, for `irc check`: what is unknown,
-    /// what cannot be compiled, and as notes what depends on values that are known at run time only.
+    /// Diagnostics of compiling the file, in addition to those of reading it, for `irc check`: unknown
+    /// operators, errors of compilation, and as notes what depends on values that are known only at run
+    /// time.
     fn check(&self) -> Vec<Diagnostic> {
         let mut found = match self.import() {
             Ok(imported) => imported.warnings,
@@ -164,13 +165,13 @@ pub trait Document: Send + Sync {
         found
     }
 
-    /// The stage of the pipeline that the file is after, when it is a module that has left the tensor level
-    /// behind and has no graph.
+    /// The stage of the pipeline whose output the file is, if it is a module after the tensor level, which
+    /// has no graph.
     fn stage(&self) -> Option<&'static str> {
         None
     }
 
-    /// The ARK model that the file holds, if that is what it is.
+    /// The ARK model of the file, if it is one.
     fn ark(&self) -> Option<&irc_ark_format::model::Document> {
         None
     }
@@ -182,11 +183,11 @@ pub struct FrontEnd {
     pub content: Content,
     /// Reads a file of that kind.
     parse: fn(&InputFile) -> Parsed,
-    /// Which values `irc run` returns by default.
+    /// The values that `irc run` returns by default.
     pub run_results: Results,
 }
 
-/// Every format that becomes a graph.
+/// All formats that can be imported as graphs.
 pub static FRONT_ENDS: [FrontEnd; 4] = [
     FrontEnd { content: Content::Model, parse: ark::parse, run_results: Results::All },
     FrontEnd { content: Content::Graph, parse: common_ir::parse, run_results: Results::Outputs },
@@ -194,7 +195,7 @@ pub static FRONT_ENDS: [FrontEnd; 4] = [
     FrontEnd { content: Content::Mlir, parse: mlir::parse, run_results: Results::Outputs },
 ];
 
-/// An option that some formats have no use for: what it is, the files that take it, and whether it is set.
+/// An option that applies only to some formats: its description, the kinds of files, and whether it is set.
 type OptionRow = (&'static str, &'static [Content], fn(&ImportOptions) -> bool);
 
 /// Every option that does not apply to all formats.
@@ -217,7 +218,7 @@ impl FrontEnd {
         FRONT_ENDS.iter().find(|row| row.content == content)
     }
 
-    /// Reads a file; an option that the format has no use for is an error.
+    /// Reads a file; an option that does not apply to the format is an error.
     pub fn read(&self, file: &InputFile) -> Parsed {
         let parsed = (self.parse)(file);
         let unused = OPTIONS
@@ -231,7 +232,7 @@ impl FrontEnd {
     }
 }
 
-/// A program that is a graph already.
+/// A document of a program that already is a graph.
 pub(crate) struct Written(pub Arc<Imported>);
 
 impl Document for Written {
@@ -246,12 +247,12 @@ impl Document for Written {
     fn locate(&self, _: &mut [Diagnostic]) {}
 }
 
-/// The path of the item that a node's origin names: an origin is a path, or `path: node`.
+/// The path of the item in a node's origin: an origin is a path, or `path: node`.
 pub(crate) fn path_of(origin: &str) -> &str {
     origin.split_once(": ").map_or(origin, |(path, _)| path)
 }
 
-/// Positions of nodes in a file, by their origins; `None` where the file has none.
+/// Positions of nodes in a file, by their origins; `None` if a node has no position.
 pub(crate) fn positions(
     document: &dyn Document,
     source: &Source,
