@@ -12,14 +12,14 @@ use irc_ark_frontend::{Accumulate, element_type, evaluate};
 use irc_mlir::{Attribute, Context, attr, read};
 use irc_tl::{Builder, Built, Dim, Graph, Op as Tl, TensorType, ValueId};
 
-/// The text of the function `name` that computes a segment for the tasks whose digits are the last
-/// of their dimension where `last` says so.
+/// The text of the function `name` that computes a segment for the tasks whose digits are the last of their
+/// dimension if set in `last`.
 ///
-/// Arguments are the loads, results the stores. An argument that is only broadcast or copied still
-/// passes through an op, since a kernel is its ops.
+/// Arguments are the loads, results the stores. An argument that is only broadcast or copied still goes
+/// through an op, since a kernel consists of ops.
 ///
 /// # Errors
-/// The index in the task of an op without meaning on tiles, and why.
+/// The index in the task of an op that is undefined on tiles, and the reason.
 pub fn kernel_text(
     context: &Context,
     name: &str,
@@ -43,7 +43,7 @@ pub fn kernel_text(
     Ok(irc_mlir::to_text(&func, false))
 }
 
-/// Whether several tasks multiply by the same window: its packed form is worth keeping.
+/// Whether several tasks multiply by the same window, so that caching its packed form pays.
 fn shares_weights(task: &TaskInfo, segment: &Segment) -> bool {
     let shared = |view: &View| {
         let (_, moves) = view.address();
@@ -96,7 +96,7 @@ fn append(builder: &mut Builder, op: &Op, operands: &[ValueId]) -> Built {
     }
 }
 
-/// The op on the windows of one task alone.
+/// The op restricted to the windows of one task.
 fn tile_op(op: &Op, grid: &Grid, digits: [i64; 4]) -> Option<Op> {
     let mut tile = op.clone();
     for (index, tensor) in tile.reads.iter_mut().enumerate() {
@@ -115,7 +115,8 @@ fn cut(tensor: &mut Tensor, view: &View, digits: [i64; 4]) {
     tensor.padded_shape.clone_from(&tensor.shape);
 }
 
-/// The attributes of arguments or results: their strides, and whether they overwrite.
+/// The attributes of arguments or results: their strides, and whether results overwrite memory that is
+/// read.
 fn layouts<'c, 'v>(
     context: &'c Context,
     digits: [i64; 4],

@@ -1,14 +1,14 @@
 //! The tasks of an ARK plan as kernels for the host.
 //!
-//! A task info is a chain of ops that run back to back for one task index. [`steps`] cuts the chain
-//! into [`Segment`]s whose ops hand on whole tiles, each of which becomes one fused kernel, and
-//! communication, which the executor does itself. [`variants`] and [`kernel_text`] write a segment
-//! as functions of the tensor level on tiles of static shape, whose arguments and results are
-//! strided windows of the buffers.
+//! A task info is a chain of ops that run back to back for one task index. [`steps`] divides the chain into
+//! [`Segment`]s whose ops pass whole tiles to each other, each of which becomes one fused kernel, and
+//! communication, which the executor performs. [`variants`] and [`kernel_text`] write a segment as
+//! functions of the tensor level on tiles of static shape, whose arguments and results are strided windows
+//! of the buffers.
 //!
-//! Each op of a chain sees what the ops before it wrote for the same task index, whatever windows
-//! they used: where two windows are neither the same nor apart, the chain is cut there, and the
-//! later op reads memory again.
+//! Each op of a chain reads the values that the previous ops wrote for the same task index, even through
+//! other windows: if two windows overlap without being equal, the chain is cut there, and the later op
+//! reads memory again.
 
 mod emit;
 mod segment;

@@ -1,4 +1,4 @@
-//! Cuts the ops of a task into segments, each of which is one kernel.
+//! Divides the ops of a task into segments, each of which is one kernel.
 use super::view::{View, region};
 use irc_ark_format::{
     model::{Family, Lane, Op, Region},
@@ -14,7 +14,7 @@ pub enum TaskStep {
     Communicate(usize),
 }
 
-/// Ops of a task that are one kernel, and what it reads and writes.
+/// Ops of a task that are one kernel, and their memory accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Indices of the ops in the task info.
@@ -23,17 +23,17 @@ pub struct Segment {
     pub grids: Vec<tiling::Grid>,
     /// Windows read from memory.
     pub loads: Vec<View>,
-    /// Where each operand of each op comes from.
+    /// The origin of each operand of each op.
     pub reads: Vec<Vec<Origin>>,
     /// Windows written to memory.
     pub stores: Vec<Store>,
-    /// The bytes behind `loads`.
+    /// The bytes of `loads`.
     loaded: Vec<Region>,
-    /// The bytes behind `stores`.
+    /// The bytes of `stores`.
     stored: Vec<Region>,
 }
 
-/// Where an operand comes from.
+/// The origin of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The load at this index.
@@ -49,14 +49,14 @@ pub struct Store {
     pub op: usize,
     /// The window.
     pub view: View,
-    /// Whether the kernel may read other elements of this memory, which it then does first.
+    /// Whether the kernel may read other elements of this memory, all before it writes them.
     pub overwrites: bool,
 }
 
 /// The steps of a task.
 ///
 /// # Errors
-/// The index of an op that cannot be run, and why.
+/// The index of an op that cannot be run, and the reason.
 pub fn steps(task: &TaskInfo) -> Result<Vec<TaskStep>, (usize, String)> {
     let mut steps = vec![];
     for (index, plan_op) in task.ops.iter().enumerate() {
@@ -80,7 +80,7 @@ pub fn steps(task: &TaskInfo) -> Result<Vec<TaskStep>, (usize, String)> {
     Ok(steps)
 }
 
-/// What the tasks of one op touch.
+/// The memory accesses of the tasks of one op.
 struct Accesses {
     grid: tiling::Grid,
     reads: Vec<(View, Region)>,
@@ -126,7 +126,7 @@ impl Segment {
         }
     }
 
-    /// Adds an op whose windows are the same as, or apart from, those of the ops before it.
+    /// Adds an op whose windows are each equal to, or disjoint from, those of the previous ops.
     fn join(&mut self, task: &TaskInfo, index: usize, accesses: &Accesses) -> bool {
         let fits = self.grids[0].counts == accesses.grid.counts
             && accesses.reads.iter().chain([&accesses.write]).all(|(view, bytes)| {
@@ -171,8 +171,8 @@ impl Segment {
         Origin::Load(self.loads.len() - 1)
     }
 
-    /// Whether all ops compute each element of one tile from the same element of their operands, so
-    /// that they run as one loop that reads an element before it writes it.
+    /// Whether all ops compute each element of a tile from the same element of their operands, so that they
+    /// run as one loop that reads an element before it writes it.
     fn is_pointwise(&self, task: &TaskInfo) -> bool {
         let tile = self.grids[0].tile;
         let ops = self.ops.iter().map(|index| &task.ops[*index].op);

@@ -1,4 +1,4 @@
-//! What becomes one kernel, on examples in place of proofs; `tests/plan_fused.rs` runs them.
+//! Which ops become one kernel, on examples; `tests/plan_fused.rs` runs them.
 use super::{TaskStep, segment::Origin, steps, variants};
 use irc_ark_format::{
     model::{Buffer, DataType, Op, OpKind, Tensor},

@@ -1,9 +1,9 @@
-//! The ways in which the tiles of a segment are cut short, and where its windows lie.
+//! The combinations of partial tiles of a segment, and the addresses of its windows.
 use super::{Segment, View};
 use irc_executor::code::Operand;
 
-/// For each variant of a segment, which digits must be the last of their dimension; the most
-/// special first, and the one for whole tiles at the end.
+/// For each variant of a segment, which digits must be the last of their dimension; the most specific
+/// variant first, the one for whole tiles last.
 pub fn variants(segment: &Segment) -> Vec<[bool; 4]> {
     let counts = segment.grids[0].counts;
     let cut: Vec<usize> =
@@ -20,7 +20,7 @@ pub fn variants(segment: &Segment) -> Vec<[bool; 4]> {
     variants
 }
 
-/// Whether the last tile along a dimension of the grid is not as large as the first.
+/// Whether the last tile along a dimension of the grid is a partial tile.
 fn is_cut(segment: &Segment, dim: usize, last: i64) -> bool {
     let mut digits = [0; 4];
     digits[dim] = last;
@@ -28,13 +28,13 @@ fn is_cut(segment: &Segment, dim: usize, last: i64) -> bool {
     views.into_iter().any(|view| view.window([0; 4]).extent != view.window(digits).extent)
 }
 
-/// Digits of a task of a variant.
+/// The digits of a task of a variant.
 pub(super) fn digits(segment: &Segment, last: [bool; 4]) -> [i64; 4] {
     let counts = segment.grids[0].counts;
     std::array::from_fn(|dim| if last[dim] { counts[dim] - 1 } else { 0 })
 }
 
-/// Where a window lies, for the executor.
+/// The address of a window, for the executor.
 pub fn operand(view: &View) -> Operand {
     let (first, steps) = view.address();
     let bytes = |elements: i64| elements.cast_unsigned() * view.dtype.bytes();

@@ -1,17 +1,17 @@
-//! What the tasks of an op touch of one tensor.
+//! The memory accesses of an op's tasks to one tensor.
 use irc_ark_format::{
     model::{DataType, Family, Op, Region, Tensor},
     plan::tiling::{self, Cover, Grid, Window, four},
 };
 
-/// What each task touches of a tensor: a window that moves with the task index.
+/// The window of a tensor that each task accesses, which depends on the task index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// Id of the buffer.
     pub buffer: u64,
     /// Element type.
     pub dtype: DataType,
-    /// Dimensions of the tensor; windows have ones before them.
+    /// Rank of the tensor; windows have leading dimensions of extent 1.
     pub rank: usize,
     strides: [i64; 4],
     offsets: [i64; 4],
@@ -20,13 +20,13 @@ pub struct View {
 }
 
 impl View {
-    /// What each task reads of the operand at `index`.
+    /// The window that each task reads of the operand at `index`.
     pub fn read(op: &Op, grid: &Grid, index: usize) -> Option<Self> {
         let tensor = op.reads.get(index)?;
         Some(Self::new(op, tensor, grid, tiling::reads(op, grid, index)?))
     }
 
-    /// What each task writes.
+    /// The window that each task writes.
     pub fn write(op: &Op, grid: &Grid) -> Option<Self> {
         Some(Self::new(op, op.writes.first()?, grid, tiling::writes(grid)))
     }
@@ -45,7 +45,7 @@ impl View {
             cover,
         };
         for (dim, cover) in view.cover.iter_mut().enumerate() {
-            // A tile that is all there is does not move.
+            // If there is only one tile, it does not move.
             if let Cover::Tile { digit, extent } = *cover
                 && grid.counts[digit] == 1
                 && extent >= extents[dim]
@@ -56,24 +56,24 @@ impl View {
         view
     }
 
-    /// Whether both are the same window for every task, under shapes that differ by ones in front.
+    /// Whether both are the same window for every task, up to leading dimensions of extent 1.
     pub fn is_same(&self, other: &Self) -> bool {
         let other = Self { rank: self.rank, ..other.clone() };
         *self == other
     }
 
-    /// What the task of these digits touches.
+    /// The window of the task with these digits.
     pub fn window(&self, digits: [i64; 4]) -> Window {
         tiling::window(self.extents, self.cover, digits)
     }
 
-    /// The shape of that window, in the tensor's own rank.
+    /// The shape of that window, with the tensor's rank.
     pub fn shape(&self, digits: [i64; 4]) -> Vec<i64> {
         self.window(digits).extent[4 - self.rank..].to_vec()
     }
 
-    /// Elements of the buffer from one index of the window to the next, in the tensor's own rank; 1
-    /// along dimensions of one index, so that equal kernels have equal text.
+    /// Strides of the window in elements of the buffer, with the tensor's rank; 1 along dimensions of
+    /// extent 1, so that equal kernels have equal text.
     pub fn element_strides(&self, digits: [i64; 4]) -> Vec<i64> {
         let extent = self.window(digits).extent;
         let stride = |dim: usize| if extent[dim] == 1 { 1 } else { self.steps()[dim] };
@@ -88,8 +88,8 @@ impl View {
         steps
     }
 
-    /// The element of the buffer that the task of digits 0 touches first, and elements further for
-    /// one more of each digit.
+    /// The first element of the buffer that the task with digits 0 accesses, and the stride of each digit
+    /// in elements.
     pub fn address(&self) -> (i64, [i64; 4]) {
         let steps = self.steps();
         let first = steps.iter().zip(self.offsets).map(|(step, offset)| step * offset).sum();
@@ -103,7 +103,7 @@ impl View {
     }
 }
 
-/// The bytes that all tasks together touch of a tensor.
+/// The bytes of a tensor that all tasks together access.
 pub fn region(op: &Op, tensor: &Tensor) -> Region {
     match op.kind.family() {
         Family::Product => Region::padded(tensor),
