@@ -178,7 +178,7 @@ impl Segment {
     /// `combine` for one of its nodes.
     ///
     /// # Errors
-    /// The fact that keeps the operands apart.
+    /// Why the operands cannot share the kernel.
     pub fn combine(&self, node: usize, operands: &[Option<&Form>]) -> Result<Form, String> {
         let placed = &self.nodes[node];
         let types: Vec<_> = placed.operands.iter().map(|edge| self.type_of(edge.source)).collect();
@@ -187,7 +187,7 @@ impl Segment {
     }
 }
 
-/// The graph of a segment before any rule, and the class of each node's body.
+/// The graph of a segment before any rule is applied, and the class of each node's body.
 pub fn unfused(segment: &Segment) -> (EGraph<Term, Forms<'_>>, Vec<Id>) {
     let mut egraph = EGraph::new(Forms { segment, firings: BTreeSet::new() });
     let mut bodies: Vec<Id> = Vec::new();
