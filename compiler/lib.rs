@@ -1,6 +1,6 @@
-//! The irc compiler as a library: models in, programs out.
+//! The irc compiler as a library: compiles models to programs.
 //!
-//! A [`Session`] opens a [`Model`] — ARK, Common IR or ONNX, in any of their forms — and compiles it to a
+//! A [`Session`] imports a [`Model`] (ARK, Common IR or ONNX, in any encoding) and compiles it to a
 //! [`Program`] that runs in this process:
 //!
 //! ```
@@ -18,21 +18,22 @@
 //!
 //! # In a project of your own
 //!
-//! LLVM and MLIR 22 are found by settings of cargo, which a project outside this repository takes over:
-//! copy `.cargo/config.toml` of it into the project (it names where Debian's packages lie, the C++ compiler,
-//! and the folder of the libraries for the loader), and depend on the crate by its path:
+//! LLVM and MLIR 22 are found by settings of cargo, which a project outside this repository needs too: copy
+//! `.cargo/config.toml` into the project (it sets the paths of Debian's packages, the C++ compiler, and the
+//! library path for the loader), and depend on the crate by its path:
 //!
 //! ```toml
 //! [dependencies]
 //! irc = { path = "../irc/compiler" }
 //! ```
 //!
-//! # What comes out
+//! # Artefacts
 //!
-//! [`Model::compile`] runs it here, [`Model::library`] is a shared library with the constants in it,
-//! [`Model::archive`] a Model Library Format archive, [`Model::emit`] an object, LLVM IR, assembly or C,
-//! [`Model::stage`] the IR after a stage of the [pipeline]. Each takes a [`Target`], or
-//! [`CompileOptions`] for more. The same model and options give the same bytes.
+//! [`Model::compile`] compiles and loads a program, [`Model::library`] returns a shared library with the
+//! constants in it, [`Model::archive`] the contents of a Model Library Format archive, [`Model::emit`] an
+//! object, LLVM IR, assembly or C, [`Model::stage`] the IR after a stage of the [pipeline]. Each takes a
+//! [`Target`], or [`CompileOptions`] for more. Artefacts are deterministic: the same model and options give
+//! the same bytes.
 //!
 //! ```
 //! use irc::{ArchiveOptions, ImportOptions, Session, Target};
@@ -54,10 +55,10 @@
 //! # }
 //! ```
 //!
-//! # Inputs of open size
+//! # Symbolic dimensions
 //!
-//! A program is made for all sizes that the model leaves open. [`ImportOptions`] can fix them, and gives
-//! the values of inputs on which a program's very structure depends.
+//! A program supports all values of the model's symbolic dimensions. [`ImportOptions`] can fix them, and
+//! specify the values of inputs that determine the structure of a program.
 //!
 //! ```
 //! use irc::{ImportOptions, Session, Target};
@@ -75,8 +76,8 @@
 //! # Without a file system
 //!
 //! A session reads files through [`Files`]: models, their external data and the libraries that they import.
-//! [`FileSystem`] is the default, and [`MemoryFiles`] holds files in memory. Linking, and loading what was
-//! linked, use temporary files.
+//! [`FileSystem`] is the default, and [`MemoryFiles`] holds files in memory. Linking and loading use
+//! temporary files.
 //!
 //! ```
 //! use irc::{MemoryFiles, Session, Target};
@@ -92,8 +93,8 @@
 //!
 //! # Errors
 //!
-//! [`Error`] holds diagnostics as values — code, message, place in the file, help — and the file; printed, it
-//! shows the lines they point at. Nothing is printed here, and no fault of a model is a panic.
+//! [`Error`] holds diagnostics (code, message, location in the file, help) and the file; its `Display`
+//! shows the lines that they refer to. The library prints nothing, and does not panic on invalid models.
 //!
 //! ```
 //! use irc::{ImportOptions, Session};
@@ -109,8 +110,8 @@
 //!
 //! # Editing
 //!
-//! A [`Session`] is an incremental database: after [`Session::edit`] only what depends on the edit is
-//! computed again ([`session`]). `examples/plan_and_run.rs` plans a model and runs the plan too.
+//! A [`Session`] is an incremental database: after [`Session::edit`], only what depends on the edit is
+//! recomputed ([`session`]). `examples/plan_and_run.rs` plans a model and runs the plan.
 
 pub mod archive;
 pub mod attributes;

@@ -1,4 +1,4 @@
-//! Contexts, one per thread, since they cannot be shared; and runs of the pipeline in them.
+//! MLIR contexts, one per thread, since they cannot be shared; and runs of the pipeline in them.
 use crate::pipeline::{HOST_CPU, Settings};
 use irc_mlir::{Capture, CapturedDiagnostic, Context, Module};
 
@@ -6,7 +6,7 @@ thread_local! {
     static CONTEXT: Context = irc_dialects::new_context();
 }
 
-/// Runs `work` in this thread's context; on failure its diagnostics come back.
+/// Runs `work` in this thread's context. Returns the captured diagnostics on failure.
 pub fn in_context<T>(
     work: impl for<'c> FnOnce(&'c Context) -> Option<T>,
 ) -> Result<T, Vec<CapturedDiagnostic>> {
@@ -16,7 +16,7 @@ pub fn in_context<T>(
     })
 }
 
-/// Runs the stages after `from`, up to and including `to`; stages that do not exist are a fault of irc.
+/// Runs the stages after `from`, up to and including `to`; unknown stages are an internal error.
 pub fn run_stages(
     context: &Context,
     module: &mut Module<'_>,
