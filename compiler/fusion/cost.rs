@@ -5,11 +5,11 @@
 //! ```
 //!
 //! * Bytes read: every value that the kernel loads, once, however often its body uses it. For a slice or
-//! the table of a gather, only the elements that are read; a value whose last dimension is transposed
-//! counts twice, for strided access.
+//!   the table of a gather, only the elements that are read; a value whose last dimension is transposed
+//!   counts twice, for strided access.
 //! * Work: operations of each op of the body times the number of its evaluations. A value that is broadcast
-//! is evaluated for every element of the space; in `rows` kernels, a statistic is evaluated once per row. A
-//! body is a DAG: a shared subterm counts once.
+//!   is evaluated for every element of the space; in `rows` kernels, a statistic is evaluated once per row. A
+//!   body is a DAG: a shared subterm counts once.
 //!
 //! All costs are integers, so that ties and sums do not depend on order.
 use super::{

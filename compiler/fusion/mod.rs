@@ -5,9 +5,9 @@
 //! 0. [`simplify()`] rewrites the [`Graph`] by the exact algebra rules.
 //! 1. [`segments`] cuts the [`Graph`] at edges to which no rule applies.
 //! 2. [`fuse_segment`] finds all legal fusions of one segment with egg (the rules are one table, [`RULES`])
-//! and searches for the cheapest kernels under the cost model of [`Cost`].
+//!    and searches for the cheapest kernels under the cost model of [`Cost`].
 //! 3. The pass [`Fuse`] writes the groups into the function; [`explain`] describes the decisions as a
-//! [`FusionReport`].
+//!    [`FusionReport`].
 //!
 //! Results do not depend on a clock or on the order of a hash map: egg runs with its `deterministic`
 //! feature and limits on terms and iterations, and costs are integers.
