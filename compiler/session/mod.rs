@@ -1,9 +1,9 @@
 //! The driver: an incremental database behind a [`Session`].
 //!
-//! A session holds inputs and answers questions about them: diagnostics, IR after a stage, a compiled
-//! library. Answers are remembered; after an edit only what depends on it is computed again: reading and
-//! import, the fusion of the touched segment, the touched kernel, the link. There are no globals, no
-//! printing and no environment here; diagnostics come back as values.
+//! A session holds inputs and answers queries about them: diagnostics, IR after a stage, a compiled
+//! library. Results are cached; after an edit, only those that depend on it are recomputed: reading and
+//! import, the fusion of the changed segment, the changed kernel, the link. There are no globals, no
+//! printing and no environment variables here; diagnostics are returned as values.
 mod archive;
 pub(crate) mod constants;
 mod database;
@@ -45,12 +45,12 @@ pub use queries::CompileOptions;
 /// A compiled model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compiled {
-    /// The shared library's bytes; [`irc_runtime::Library`] loads them from a file.
+    /// The bytes of the shared library; [`irc_runtime::Library`] loads them from a file.
     pub library: Vec<u8>,
-    /// What it takes and returns.
+    /// Its inputs and outputs.
     pub interface: Interface,
-    /// The large constants that an [`irc_runtime::Runner`] is given, by number; none where the library
-    /// holds them.
+    /// The large constants that an [`irc_runtime::Runner`] takes, by number; empty if they are in the
+    /// library.
     pub constants: Vec<Constant>,
 }
 
@@ -58,7 +58,7 @@ impl Compiled {
     /// Loads the library, and binds the constants.
     ///
     /// # Errors
-    /// As [`irc_runtime::Library::load`] and [`Runner::new`].
+    /// See [`irc_runtime::Library::load`] and [`Runner::new`].
     pub fn runner(&self) -> Result<Runner, RunError> {
         let library = with_file(&self.library, irc_runtime::Library::load)?;
         let constants: Vec<_> =
@@ -72,12 +72,12 @@ impl Compiled {
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// Asks the running compilation to stop before its next kernel.
+    /// Cancels the running compilation before its next kernel.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Lets the session work again.
+    /// Allows the session to compile again.
     pub fn reset(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -133,7 +133,7 @@ impl Session {
         Input::new(&self.database, Contents::File(front_end, file.into()))
     }
 
-    /// Adds a program that is a graph already.
+    /// Adds a program that already is a graph.
     pub(crate) fn add_program(&self, source: Source, imported: Arc<Imported>) -> Input {
         let document = Some(Arc::new(Written(imported)) as _);
         let parsed = Parsed { document, source, diagnostics: [].into() };
@@ -145,7 +145,7 @@ impl Session {
         Input::new(&self.database, Contents::Plan(source))
     }
 
-    /// Gives an input other contents.
+    /// Replaces the contents of an input.
     pub(crate) fn replace(&mut self, input: Input, contents: Contents) {
         use salsa::Setter;
         input.set_contents(&mut self.database).to(contents);
@@ -156,9 +156,8 @@ impl Session {
         input.contents(&self.database)
     }
 
-    /// A failed query on an input, with the input's file; a failure without a place in the file is looked
-    /// for again on a module that has locations.
-    /// `output` is the code that was asked for, if any was.
+    /// The error of a query on an input, with the input's file. An error without location is located by
+    /// lowering a module that has locations. `output` is the code that was requested, if any.
     pub(crate) fn error(
         &self,
         input: Input,
@@ -184,7 +183,7 @@ impl Session {
         compiled.map_err(|error| self.error(input, options, Some(Output::Object), error))
     }
 
-    /// Code of an input: an object, LLVM IR, assembly or C source.
+    /// Generates an object, LLVM IR, assembly or C source of an input.
     pub(crate) fn emit(
         &self,
         input: Input,
@@ -200,7 +199,7 @@ impl Session {
         emitted.map_err(|error| self.error(input, options, Some(output), error))
     }
 
-    /// How an input's ops were fused.
+    /// The report of how an input's ops were fused.
     pub(crate) fn explain_fusion(
         &self,
         input: Input,
@@ -214,7 +213,7 @@ impl Session {
         Config::new(&self.database, options.clone(), String::new())
     }
 
-    /// Compiles the kernels of an input that are not compiled yet, on as many threads as there are cores.
+    /// Compiles the kernels of an input that are not cached, on all cores.
     fn compile_kernels(&self, input: Input, options: &CompileOptions) -> Result<(), QueryError> {
         if queries::stage_of(&self.database, input).is_some() {
             return Ok(());
@@ -223,12 +222,12 @@ impl Session {
         let texts: Vec<Arc<str>> = fused.kernels.values().cloned().collect();
         self.share(texts, |database, text| {
             let key = KernelKey::new(database, text, options.target.clone());
-            // Its failure is reported by the query that needs it.
+            // An error is reported by the query that needs the object.
             let _ = queries::kernel_object(database, key);
         })
     }
 
-    /// Does `work` for each item, on as many threads as there are cores.
+    /// Does `work` for each item, on all cores.
     pub(crate) fn share<T: Clone + Sync>(
         &self,
         items: Vec<T>,
@@ -258,7 +257,7 @@ impl Session {
         self.cancel.clone()
     }
 
-    /// The names of the queries executed since the last call, in order: what was not remembered.
+    /// The names of the queries executed since the last call, in order; cached ones are not included.
     pub fn take_executed(&self) -> Vec<String> {
         self.database.take_executed()
     }
