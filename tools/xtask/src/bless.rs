@@ -1,13 +1,13 @@
-//! Writes exact expectations anew.
+//! Rewrites exact expectations.
 
 use std::env;
 use std::process::Command;
 
-/// Runs the lit tests that have an exact expectation in blessing mode; the changed `.expected`
-/// files are then for the author to read.
+/// Runs the lit tests that have an exact expectation in blessing mode; the author should review the changed
+/// `.expected` files.
 ///
 /// # Errors
-/// When a command of a test fails before it comes to its expectation.
+/// If a command of a test fails before it reaches its expectation.
 pub fn run(filters: &[String]) -> Result<(), String> {
     let filters = filters.iter().map(String::as_str);
     let fixed = ["--package", "irc-tools", "--test", "lit", "--"];
@@ -17,7 +17,7 @@ pub fn run(filters: &[String]) -> Result<(), String> {
 /// Runs tests in blessing mode.
 ///
 /// # Errors
-/// When one fails even so.
+/// If a test fails even in this mode.
 pub fn cargo_test(arguments: &[&str]) -> Result<(), String> {
     let cargo = env::var("CARGO").unwrap_or("cargo".into());
     let status = Command::new(cargo)

@@ -1,4 +1,4 @@
-//! Manual pages and shell completions, from the definitions that the tools parse with.
+//! Generates manual pages and shell completions from the parsers of the tools.
 
 use crate::metadata::{self, text};
 use clap::Command;
@@ -9,7 +9,7 @@ use std::{fs, io};
 
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
 
-/// A file as it should be; its path is below the root.
+/// The expected contents of a file, with its path relative to the root.
 struct File {
     path: PathBuf,
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ struct File {
 /// Writes `docs/man/`.
 ///
 /// # Errors
-/// When a page cannot be written.
+/// If a page cannot be written.
 pub fn man() -> Result<(), String> {
     write(man_pages().map_err(|error| error.to_string())?)
 }
@@ -26,7 +26,7 @@ pub fn man() -> Result<(), String> {
 /// Writes `docs/completions/`.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// If a file cannot be written.
 pub fn completions() -> Result<(), String> {
     write(completion_files())
 }

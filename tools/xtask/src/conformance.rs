@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The package that carries the cases; later ones carry none.
+/// The package with the cases; later versions do not contain them.
 const PACKAGE: &str = "onnx==1.22.0";
 /// The folder within it.
 const DATA: &str = "onnx/backend/test/data";
 
-/// Gets the cases, unless `IRC_ONNX_DATA` names them, builds the runner, unless `--program` comes first
-/// and names it, and runs it. Without other arguments all cases run with both code generators, and
-/// `docs/conformance.md` is written.
+/// Fetches the cases, unless `IRC_ONNX_DATA` names them, builds the runner, unless the first argument is
+/// `--program` with its path, and runs it. Without other arguments, all cases run with both code
+/// generators, and `docs/conformance.md` is written.
 ///
 /// # Errors
-/// When the cases cannot be had, the runner cannot be built, or it fails.
+/// If the cases cannot be fetched, the runner cannot be built, or it fails.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let root = PathBuf::from(text(&metadata::read(&["--no-deps"])?, "workspace_root"));
     let data = match env::var_os("IRC_ONNX_DATA") {
@@ -36,7 +36,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     succeed(command.args(arguments))
 }
 
-/// The runner, built.
+/// Builds the runner.
 fn built(root: &Path) -> Result<PathBuf, String> {
     let cargo = env::var("CARGO").unwrap_or("cargo".into());
     let build = ["build", "--locked", "--package", "irc-tools", "--bin", "irc-conformance"];
@@ -55,7 +55,7 @@ fn fetched(root: &Path) -> Result<PathBuf, String> {
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let pip = root.join("target/venv/bin/python");
     let python = if pip.is_file() { pip } else { PathBuf::from("python3") };
-    // Any platform's package does: only its data are used.
+    // The package of any platform will do: only its data are used.
     let download = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"];
     let platform = ["--python-version=3.11", "--platform=manylinux_2_28_x86_64", PACKAGE];
     succeed(Command::new(&python).current_dir(&folder).args(download).args(platform))?;

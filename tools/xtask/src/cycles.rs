@@ -1,7 +1,7 @@
-//! Modules beside each other do not import each other in a cycle.
+//! Checks that modules in one folder do not import each other in a cycle.
 //!
-//! A folder's own file is its roof: it uses the modules in it, and they use what it declares. Modules in
-//! one folder do different jobs; of two that have to do with each other, one stands on the other.
+//! A folder's own file is the parent of its modules: it uses them, and they use its declarations. Modules
+//! in one folder are ordered: of two that depend on each other, only one may use the other.
 
 use crate::metadata::{self, text};
 use serde_json::Value;
@@ -11,16 +11,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders whose crates are looked at.
+/// Folders whose crates are checked.
 const LOOKED_AT: [&str; 5] = ["compiler", "dialects", "formats", "runtime", "tools"];
 
-/// Files and folders that hold tests and the like.
+/// Folders with tests and similar files.
 const SKIPPED: [&str; 4] = ["tests", "benches", "examples", "target"];
 
 /// The cycles among the modules of each crate of a workspace.
 ///
 /// # Errors
-/// What cannot be read.
+/// If a file cannot be read.
 pub fn faults(workspace: &Value) -> Result<Vec<String>, String> {
     let root = Path::new(text(workspace, "workspace_root"));
     let mut found = vec![];
@@ -66,9 +66,9 @@ fn read(root: &Path) -> Result<Modules, String> {
     Ok(modules)
 }
 
-/// The groups of modules in one folder that use each other around.
+/// The cycles of modules in one folder.
 fn cycles(modules: &Modules) -> Vec<String> {
-    // By folder, which module in it uses which.
+    // By folder, the modules that each module in it uses.
     let mut folders: BTreeMap<&[String], BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for (module, text) in modules {
         for path in paths(text) {
@@ -96,7 +96,7 @@ fn cycles(modules: &Modules) -> Vec<String> {
     cycles
 }
 
-/// What can be reached from a module by one use or more.
+/// All modules that a module uses, directly and indirectly.
 fn reached<'m>(uses: &BTreeMap<&'m str, BTreeSet<&'m str>>, start: &'m str) -> BTreeSet<&'m str> {
     let mut found = BTreeSet::new();
     let mut open: Vec<&str> = vec![start];
@@ -107,7 +107,7 @@ fn reached<'m>(uses: &BTreeMap<&'m str, BTreeSet<&'m str>>, start: &'m str) -> B
     found
 }
 
-/// The module that a path leads to from another; `None` where it leaves the crate.
+/// The module that a path refers to from another; `None` if it is outside of the crate.
 fn target<'m>(modules: &'m Modules, from: &[String], path: &[String]) -> Option<&'m [String]> {
     let mut module = if path[0] == "crate" { vec![] } else { from.to_vec() };
     let is_plain = !["crate", "self", "super"].contains(&path[0].as_str());
@@ -132,14 +132,14 @@ fn target<'m>(modules: &'m Modules, from: &[String], path: &[String]) -> Option<
     modules.get_key_value(&module).map(|(module, _)| &module[..])
 }
 
-/// The paths in the text of a module: those that `use` names, one for each leaf, and those that stand in
-/// code. Comments and unit tests do not count.
+/// The paths in the text of a module: those of `use` declarations, one for each leaf, and those in code.
+/// Comments and unit tests are ignored.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or(line));
     let mut rest = lines.collect::<Vec<_>>().join("\n");
     let mut found = vec![];
-    // What `use` declares is taken out, so that only code is left.
+    // `use` declarations are removed, so that only code remains.
     let mut from = 0;
     while let Some(start) = rest[from..].find("use ").map(|at| from + at) {
         let is_word = rest[..start].ends_with(|letter: char| is_part(letter));

@@ -1,4 +1,4 @@
-//! Writes what the documentation copies from the code.
+//! Generates documentation from the code.
 
 use crate::bless;
 use crate::metadata::{self, text};
@@ -11,7 +11,7 @@ use std::{env, fs, io};
 /// the table of operators.
 ///
 /// # Errors
-/// When mlir-tblgen is missing or refuses a definition, or a page cannot be written.
+/// If mlir-tblgen is missing or rejects a definition, or a page cannot be written.
 pub fn run() -> Result<(), String> {
     bless::cargo_test(&["--package", "irc-tl", "--lib", "op::ods"])?;
     bless::cargo_test(&["--package", "irc-dialects", "--lib", "ark::ods"])?;
@@ -29,7 +29,7 @@ pub fn run() -> Result<(), String> {
     bless::cargo_test(&["--package", "irc-onnx-ops", "--test", "main", "docs::"])
 }
 
-/// A page as it should be.
+/// The expected contents of a page.
 struct Page {
     path: PathBuf,
     text: String,
@@ -49,7 +49,7 @@ fn pages(root: &Path) -> Result<Vec<Page>, String> {
     names.iter().map(page).collect()
 }
 
-/// Folders that hold a definition of their own name.
+/// Folders that contain a definition with their own name.
 fn dialects(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -62,7 +62,7 @@ fn dialects(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// What mlir-tblgen makes of a definition.
+/// The output of mlir-tblgen for a definition.
 fn manual(folder: &Path, name: &str) -> Result<String, String> {
     let prefix = env::var("MLIR_SYS_220_PREFIX").unwrap_or("/usr/lib/llvm-22".into());
     let output = Command::new(format!("{prefix}/bin/mlir-tblgen"))
@@ -77,7 +77,7 @@ fn manual(folder: &Path, name: &str) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| error.to_string())
 }
 
-/// The manual as a page: an index where mlir-tblgen leaves a mark for one, one blank line at most.
+/// The manual as a page: with an index at mlir-tblgen's placeholder, and without repeated blank lines.
 fn page(manual: &str, name: &str) -> String {
     let origin = format!(
         "<!-- Written by `cargo xtask docs` from dialects/{name}/{name}.td; edit that instead. -->\n"
@@ -88,7 +88,7 @@ fn page(manual: &str, name: &str) -> String {
         match line {
             "[TOC]" => page += &index(manual),
             "" if page.ends_with("\n\n") => {}
-            // The C++ class says nothing to the reader of a page.
+            // The C++ class is of no use to readers.
             _ => page += line.split(" (::irc::").next().unwrap_or(line),
         }
         if !page.ends_with("\n\n") {

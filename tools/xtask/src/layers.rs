@@ -1,9 +1,9 @@
-//! Dependencies point one way, and what `docs/ARCHITECTURE.md` promises of a crate holds.
+//! Checks that dependencies point one way, and that the restrictions on crates in `docs/ARCHITECTURE.md`
+//! hold.
 //!
-//! Runtime and formats know nothing of MLIR; dialects know formats; the compiler knows dialects;
-//! tools know the compiler. A crate's layer follows from its folder. What a row of the page's code map
-//! keeps by "no MLIR" or "does not depend on LLVM" is read from the page, and holds of everything that the
-//! crate is built from.
+//! Runtime and formats do not depend on MLIR; dialects depend on formats; the compiler depends on dialects;
+//! tools depend on the compiler. A crate's layer follows from its folder. The restrictions "no MLIR" and
+//! "does not depend on LLVM" are read from the page's code map, and apply to all dependencies of the crate.
 
 use crate::{
     cycles,
@@ -13,18 +13,18 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// A layer may use those up to itself.
+/// A layer, which may use itself and the layers before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Layer {
     /// Runtime, formats, diagnostics, the ops as data: plain Rust.
     Plain,
-    /// What needs MLIR to say what the IR means.
+    /// Crates that need MLIR for the definition of the IR.
     Dialects,
     Compiler,
     Tools,
 }
 
-/// The layer of a folder: the first row that it is in.
+/// The layer of a folder: the first matching row.
 const FOLDERS: [(&str, Layer); 7] = [
     ("formats", Layer::Plain),
     ("runtime", Layer::Plain),
@@ -38,14 +38,14 @@ const FOLDERS: [(&str, Layer); 7] = [
 /// Crates that bind LLVM or MLIR.
 const BINDINGS: [&str; 6] = ["inkwell", "llvm-sys", "melior", "melior-macro", "mlir-sys", "tblgen"];
 
-/// What the page may promise not to know, and the crates that are then not used.
+/// The subjects of restrictions, and the crates that they exclude.
 const SUBJECTS: [(&str, &[&str]); 3] =
     [("MLIR", &BINDINGS), ("LLVM", &BINDINGS), ("schedules", &["irc-gemini-format"])];
 
 /// Checks the workspace.
 ///
 /// # Errors
-/// Every dependency that points the wrong way, and every promise that is broken or missing.
+/// Every dependency in the wrong direction, and every restriction that is violated or missing.
 pub fn run() -> Result<(), String> {
     let workspace = metadata::resolved()?;
     let page = Path::new(text(&workspace, "workspace_root")).join("docs/ARCHITECTURE.md");
@@ -93,7 +93,7 @@ fn faults(workspace: &Value, page: &str) -> Result<Vec<String>, String> {
     Ok(faults)
 }
 
-/// How a package comes to know a subject that it is not to know.
+/// How a package depends on an excluded subject.
 fn broken(graph: &Graph, package: &Value, subject: &str) -> Vec<String> {
     let name = text(package, "name");
     let Some((_, never)) = SUBJECTS.iter().find(|(known, _)| *known == subject) else {
@@ -108,12 +108,12 @@ fn broken(graph: &Graph, package: &Value, subject: &str) -> Vec<String> {
 struct Row<'p> {
     folder: &'p str,
     name: &'p str,
-    /// What the crate keeps.
+    /// The invariants of the crate.
     keeps: &'p str,
 }
 
 impl<'p> Row<'p> {
-    /// What the crate does not know, by the clauses `no MLIR`, `no LLVM` and `does not depend on ...`.
+    /// The excluded subjects, by the clauses `no MLIR`, `no LLVM` and `does not depend on ...`.
     fn exclusions(&self) -> impl Iterator<Item = &'p str> {
         self.keeps.split([';', ',', ':']).filter_map(|clause| {
             let clause = clause.trim();
@@ -157,8 +157,8 @@ mod tests {
         assert_eq!(run(), Ok(()));
     }
 
-    /// A workspace of packages with their folders, and what each uses and how.
-    /// A package: its name, its folder, and what it depends on, each with its kind.
+    /// A workspace of packages with their folders and dependencies. A package: its name, its folder, and
+    /// its dependencies, each with its kind.
     type Package<'p> = (&'p str, &'p str, &'p [(&'p str, Option<&'p str>)]);
 
     fn workspace(packages: &[Package<'_>]) -> Value {

@@ -1,6 +1,7 @@
-//! Every dependency has a licence that irc may be given away with.
+//! Checks that every dependency has a licence that permits irc to be distributed.
 //!
-//! What is built into programs is checked, and what builds them; what tests alone use is not given away.
+//! Dependencies that are built into programs are checked, and build dependencies; those of tests are not
+//! distributed.
 
 use crate::metadata::{self, Graph, text};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use spdx::{Expression, ParseMode};
 use std::fs;
 use std::path::Path;
 
-/// Licences that ask for no more than notices.
+/// Licences that require no more than notices.
 const ALLOWED: [&str; 11] = [
     "0BSD",
     "Apache-2.0",
@@ -23,10 +24,10 @@ const ALLOWED: [&str; 11] = [
     "Zlib",
 ];
 
-/// The exception that LLVM adds to `Apache-2.0`: it takes nothing away.
+/// The exception that LLVM adds to `Apache-2.0`: it only grants more permissions.
 const ALLOWED_EXCEPTION: &str = "LLVM-exception";
 
-/// How the text of the licence `MIT` begins, for packages that have a file in place of a name.
+/// The beginning of the text of the licence `MIT`, for packages with a file instead of a name.
 const MIT: &str = "Permission is hereby granted, free of charge, to any person obtaining a copy";
 
 /// Checks the workspace.
@@ -40,7 +41,7 @@ pub fn run() -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// What is wrong with the licence of a package.
+/// The error in the licence of a package.
 fn fault(package: &Value) -> Option<String> {
     let (name, version) = (text(package, "name"), text(package, "version"));
     let licence = licence(package);
@@ -53,7 +54,7 @@ fn fault(package: &Value) -> Option<String> {
     }
 }
 
-/// The licence that a package names, or that of its file.
+/// The licence that a package names, or that of its licence file.
 fn licence(package: &Value) -> String {
     let (named, file) = (text(package, "license"), text(package, "license_file"));
     if !named.is_empty() || file.is_empty() {

@@ -1,4 +1,4 @@
-//! What cargo knows of the workspace.
+//! Cargo's metadata of the workspace.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::process::Command;
 /// The output of `cargo metadata --format-version 1` with `flags`.
 ///
 /// # Errors
-/// When cargo cannot be run or fails.
+/// If cargo cannot be run or fails.
 pub fn read(flags: &[&str]) -> Result<Value, String> {
     let cargo = env::var("CARGO").unwrap_or("cargo".into());
     let output = Command::new(cargo)
@@ -23,10 +23,10 @@ pub fn read(flags: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// The workspace with everything it is built from on the platform that irc is for.
+/// The workspace with all its dependencies on irc's platform.
 ///
 /// # Errors
-/// Those of [`read`].
+/// See [`read`].
 pub fn resolved() -> Result<Value, String> {
     read(&["--filter-platform", "x86_64-unknown-linux-gnu"])
 }
@@ -36,23 +36,23 @@ pub fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
     metadata["packages"].as_array().into_iter().flatten()
 }
 
-/// A text field of a JSON object, empty when absent.
+/// A text field of a JSON object; empty if absent.
 pub fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-/// What each package is built from: normal and build dependencies, not those of its tests alone.
+/// The dependencies of each package: normal and build dependencies, without those of tests.
 pub struct Graph<'m> {
     /// By id: the package.
     packages: BTreeMap<&'m str, &'m Value>,
-    /// By id: the ids it depends on directly.
+    /// By id: the ids of its direct dependencies.
     edges: BTreeMap<&'m str, Vec<&'m str>>,
     /// Ids of the workspace's own packages.
     members: Vec<&'m str>,
 }
 
 impl<'m> Graph<'m> {
-    /// Of the output of [`resolved`].
+    /// The graph of the output of [`resolved`].
     pub fn new(metadata: &'m Value) -> Self {
         let is_built = |dependency: &&Value| {
             let mut kinds = list(&dependency["dep_kinds"]);
@@ -74,7 +74,7 @@ impl<'m> Graph<'m> {
         self.members.iter().filter_map(|id| self.packages.get(id).copied())
     }
 
-    /// All that `roots` are built from, themselves included, in the order of their ids.
+    /// `roots` and all their dependencies, in the order of their ids.
     pub fn below<'a>(&self, roots: impl IntoIterator<Item = &'a Value>) -> Vec<&'m Value>
     where
         'm: 'a,
@@ -89,7 +89,7 @@ impl<'m> Graph<'m> {
         found.into_iter().filter_map(|id| self.packages.get(id).copied()).collect()
     }
 
-    /// The shortest chain of names from a package to one named `target`; empty when there is none.
+    /// The shortest chain of names from a package to one named `target`; empty if there is none.
     pub fn chain(&self, from: &Value, target: &str) -> Vec<&'m str> {
         let Some((&start, _)) = self.packages.get_key_value(text(from, "id")) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Each file of tests is part of a program.
+//! Checks that each file of tests is part of a program.
 //!
 //! A package has one test program, `tests/main.rs`, so that it is linked once, and its manifest turns
 //! discovery off. A file that `main.rs` does not name would then never be compiled.
@@ -9,7 +9,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// The files directly under `tests/` of the package of `manifest` that no program is made of.
+    /// The files directly under `tests/` of the package of `manifest` that are not part of a program.
     fn orphans(manifest: &Path, programs: &[&str]) -> Vec<String> {
         let folder = manifest.with_file_name("tests");
         let main = fs::read_to_string(folder.join("main.rs")).unwrap_or_default();

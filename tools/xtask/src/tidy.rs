@@ -1,7 +1,7 @@
-//! Retired words stay retired: one word per thing, as `docs/glossary.md` has it. What has a constant is not
-//! written out.
+//! Checks that retired words do not return: one word per thing, as in `docs/glossary.md`; and that texts
+//! with a constant are not written out.
 //!
-//! A row is added when a word has been replaced everywhere it was used, so that it does not return.
+//! A row is added when a word has been replaced everywhere.
 
 use crate::metadata::{self, text};
 use regex::{Regex, RegexSet};
@@ -11,11 +11,11 @@ use std::{fs, io};
 
 /// A retired word, or a text that has a constant.
 struct Rule {
-    /// What to look for, in the syntax of the crate `regex`, with ASCII word boundaries.
+    /// The pattern, in the syntax of the crate `regex`, with ASCII word boundaries.
     pattern: &'static str,
-    /// What to write instead.
+    /// The replacement.
     instead: &'static str,
-    /// Folders and files in which it may stand.
+    /// Folders and files in which it is allowed.
     allowed: &'static [&'static str],
 }
 
@@ -77,7 +77,7 @@ const RULES: &[Rule] = &[
         allowed: &[
             "compiler/archive/common.mlir",
             "compiler/attributes/mod.rs",
-            // Intrinsics of LLVM, which are no ops.
+            // Intrinsics of LLVM, which are not ops.
             "compiler/codegen/inst.rs",
             "compiler/codegen/intrinsic.rs",
             "compiler/codegen/saturate.rs",
@@ -129,7 +129,7 @@ const SUFFIXES: [&str; 10] = ["c", "h", "md", "mlir", "py", "rs", "sh", "td", "t
 /// Checks all source files and pages of the repository.
 ///
 /// # Errors
-/// Every retired word, with its place and what to write instead.
+/// Every retired word, with its location and replacement.
 pub fn run() -> Result<(), String> {
     let workspace = metadata::read(&["--no-deps"])?;
     let root = Path::new(text(&workspace, "workspace_root"));
@@ -148,7 +148,7 @@ pub fn run() -> Result<(), String> {
     if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
 }
 
-/// Paths below the root of the files that git tracks or would add.
+/// Paths, relative to the root, of the files that git tracks or would add.
 fn files(root: &Path) -> io::Result<Vec<String>> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").current_dir(root).args(arguments).output()?;
@@ -171,7 +171,7 @@ struct Words {
 
 impl Words {
     fn new() -> Result<Self, String> {
-        // Without Unicode word boundaries the search stays fast on files that are not ASCII.
+        // Without Unicode word boundaries, the search is fast on files that are not ASCII.
         let patterns: Vec<String> =
             RULES.iter().map(|rule| format!("(?-u){}", rule.pattern)).collect();
         let each = patterns.iter().map(|pattern| Regex::new(pattern));
