@@ -1,5 +1,5 @@
-//! Archives that `irc compile` writes, on real clients: libdlr, apache-tvm's reader of parameters, tvm-ffi,
-//! the packed C interface, a program in C.
+//! Runs archives of `irc compile` on real clients: libdlr, apache-tvm's reader of parameters, tvm-ffi, the
+//! packed C interface, a C program.
 //!
 //! `tests/clients/models.py` makes eight models with inputs and expected outputs, and
 //! `tests/clients/check_archive.py` runs an archive on every client.
@@ -14,10 +14,10 @@ use std::{
 const MODELS: [&str; 8] =
     ["mlp", "cnn", "lstm", "attention", "resnet18", "mobilenet", "bert_layer", "ffn"];
 
-/// Those that are in version 7 too, which differs in paths and metadata alone.
+/// The models that are tested in version 7 too, which differs only in paths and metadata.
 const LAYOUTS: [&str; 2] = ["cnn", "ffn"];
 
-/// Ways to compile, and steps of the check that are the same in another of them.
+/// Compilation options, and steps of the check that have the same result as in another row.
 const WAYS: [(&str, &[&str], &[&str]); 3] = [
     ("object", &[], &[]),
     ("source", &["--codegen", "c"], &["reject", "params"]),
@@ -59,7 +59,7 @@ fn main() {
     conclusion.exit();
 }
 
-/// The models, in a folder that is gone afterwards.
+/// The models, in a temporary folder.
 fn made(python: &Path) -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().expect("a folder");
     let script = root().join("tests/clients/models.py");
@@ -76,7 +76,7 @@ fn check(
 ) -> Result<(), Failed> {
     let file = |suffix: &str| folder.join(format!("{name}.{suffix}"));
     let onnx = file("onnx");
-    // Of the model for ARK every buffer is expected.
+    // For the ARK model, every buffer is expected.
     let (model, results) = match onnx.exists() {
         true => (onnx, None),
         false => (file("model.json"), Some(["--results", "all"])),
@@ -95,12 +95,12 @@ fn check(
     succeed(&mut check)
 }
 
-/// Runs an archive whose memory is as large as it states, each tensor before a page that nobody may touch.
+/// Runs an archive with exactly the memory that it declares, each tensor before an inaccessible page.
 fn stay_inside(archive: &Path) -> Result<(), Failed> {
     let model = Arc::new(Model::open(archive, OpenOptions::default())?);
     let options = ContextOptions { guard: Guard::Pages, ..ContextOptions::default() };
     let mut context = Context::new(&model, &options)?;
-    // Twice: what the first run left is there.
+    // Twice: the second run starts with the memory that the first one left.
     context.run()?;
     Ok(context.run()?)
 }

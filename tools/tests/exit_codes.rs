@@ -1,4 +1,4 @@
-//! Exit codes, and which stream each tool writes to.
+//! Exit codes, and the stream that each tool writes to.
 use irc_tensor::{Tensor, read_npz_file, write_npz};
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ fn run(command: &mut Command) -> (i32, String, String) {
     (status.code().expect("no signal"), text(&stdout), text(&stderr))
 }
 
-/// The library of an example.
+/// The compiled library of an example.
 fn compiled(folder: &Path) -> PathBuf {
     let library = folder.join("softmax.so");
     let mut command = tool("irc");
@@ -154,7 +154,7 @@ fn an_output_that_is_the_input_is_refused() {
 
 #[test]
 fn inputs_without_end_are_rejected_in_bounded_memory() {
-    // More than the largest stream that is read, and what holds it while it grows.
+    // More than the maximum size of a stream, and the buffer while it grows.
     let limited = |name: &str, arguments: &str, stdin: &str| {
         let driver = tool(name).get_program().to_string_lossy().into_owned();
         let script = format!("ulimit -v 6000000; exec {driver} {arguments} < {stdin}");
@@ -302,14 +302,14 @@ fn a_machine_without_room_or_linker_is_one() {
     assert!(code == 1 && err.contains("/nowhere/at/all") && err.contains("TMPDIR"), "{err}");
     let (code, _, err) = compile(tool("irc").env("PATH", "/nowhere/at/all"));
     assert!(code == 1 && err.contains("no linker found"), "{err}");
-    // No file may be larger than 512 bytes: as on a full disk, only sooner.
+    // A file size limit of 512 bytes, which has the effect of a full disk.
     let mut limited = Command::new("bash");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
     let (code, _, err) = compile(limited.arg(tool("irc").get_program()));
     assert!(code == 1 && err.contains("cannot write to") && err.contains("TMPDIR"), "{err}");
 }
 
-/// Libraries hold the constants of a model, however large: they are mapped.
+/// Libraries may contain constants of any size: they are memory-mapped.
 #[test]
 fn a_library_of_any_size_runs() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -335,7 +335,7 @@ fn buffers_are_refused_by_name_and_type_before_their_data_are_read() {
         )]);
         let mut bytes = std::io::Cursor::new(vec![]);
         write_npz(&mut bytes, &buffers).expect("room");
-        // Data that cannot be read: their checksum differs.
+        // Unreadable data: their checksum is wrong.
         let (mut bytes, middle) = (bytes.get_ref().clone(), 12_000);
         bytes[middle] ^= 1;
         std::fs::write(&path, bytes).expect("writable");
@@ -355,7 +355,7 @@ fn buffers_are_refused_by_name_and_type_before_their_data_are_read() {
     assert!(inputs.contains("found f64[3000]"), "{inputs}");
 }
 
-/// The code of archives without a library is linked in a folder that is gone before it is loaded.
+/// The code of archives without a library is linked in a folder that is removed before it is loaded.
 #[test]
 fn code_of_archives_that_dies_leaves_no_folder() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -372,7 +372,7 @@ fn code_of_archives_that_dies_leaves_no_folder() {
     std::fs::write(&cc, script).expect("writable");
     std::fs::set_permissions(&cc, PermissionsExt::from_mode(0o755)).expect("executable");
     std::fs::create_dir(&scratch).expect("a folder");
-    // The C compiler makes everything die when it is loaded, or once it has run.
+    // Generates code that ends the process when it is loaded, or after it has run.
     for when in ["constructor", "destructor"] {
         let die = format!(
             "void abort(void); __attribute__(({when})) static void die(void) {{ abort(); }}\n"

@@ -1,4 +1,4 @@
-//! What the launcher makes of a driver that dies.
+//! The launcher's handling of a driver that crashes.
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
@@ -9,8 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// One test at a time: a program that is being written while another test starts a process cannot be
-/// started itself, as that process holds it open for a moment.
+/// Runs one test at a time: while a test writes a program, a process that another test starts inherits the
+/// open file, and the program cannot be executed.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,7 +51,7 @@ fn an_exit_code_passes_through() {
     assert_eq!(irc.output().expect("it starts").status.code(), Some(3));
 }
 
-/// Waits until `done`; says whether it came.
+/// Waits for `done`. Returns whether it became true.
 fn comes(done: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !done() {
@@ -66,7 +66,7 @@ fn comes(done: impl Fn() -> bool) -> bool {
 #[test]
 fn a_driver_ends_with_the_launcher_that_was_killed() {
     let _alone = alone();
-    // A driver that does not listen to what a signal can be made to ignore.
+    // A driver that ignores all signals that can be ignored.
     let (folder, mut irc) = with_driver(
         "trap '' TERM INT HUP\necho $$ > $TMPDIR/new\nmv $TMPDIR/new $TMPDIR/id\nwhile true; do sleep 0.05; done",
     );
@@ -76,7 +76,7 @@ fn a_driver_ends_with_the_launcher_that_was_killed() {
     let id = fs::read_to_string(&id).expect("a number").trim().to_owned();
     launcher.kill().expect("it runs");
     launcher.wait().expect("it ends");
-    // What has ended is gone, or waits for whoever collects it.
+    // A process that has ended does not exist, or is a zombie.
     let runs = || {
         let state = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

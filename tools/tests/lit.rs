@@ -1,11 +1,11 @@
 //! Every file of `lit_tests/` as one test, run by LLVM's `lit`.
 //!
-//! `cargo test -p irc-tools --test lit -- FILTER` runs those whose path contains FILTER; `cargo
-//! nextest run` works too. A test is any file there with a `RUN:` line, outside folders named
-//! `inputs`. `lit_tests/lit.cfg.py` says which substitutions a `RUN:` line may use.
+//! `cargo test -p irc-tools --test lit -- FILTER` runs those whose path contains FILTER; `cargo nextest
+//! run` works too. A test is any file there with a `RUN:` line, outside folders named `inputs`.
+//! `lit_tests/lit.cfg.py` defines the substitutions for `RUN:` lines.
 //!
-//! With `IRC_BLESS` set (by `cargo xtask bless`) only tests with an exact expectation run
-//! (`%expect` in a `RUN:` line), and write it anew.
+//! With `IRC_BLESS` set (by `cargo xtask bless`), only tests with an exact expectation (`%expect` in a
+//! `RUN:` line) run, and rewrite it.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where everything is.
+/// The paths of the test environment.
 #[derive(Clone)]
 struct Bench {
     /// `lit_tests/`.
@@ -32,9 +32,9 @@ struct Bench {
     tools: PathBuf,
     /// The folder of `lit`, `FileCheck` and `not`.
     llvm: PathBuf,
-    /// Where tests may write.
+    /// A folder that tests may write to.
     scratch: PathBuf,
-    /// Whether to write exact expectations anew.
+    /// Whether to rewrite exact expectations.
     bless: bool,
 }
 

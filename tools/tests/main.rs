@@ -1,4 +1,4 @@
-//! The command lines as they are called.
+//! Tests of the command lines.
 
 mod exit_codes;
 mod launcher;

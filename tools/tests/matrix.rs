@@ -1,4 +1,4 @@
-//! Every input kind against every output, as docs/matrix.md promises.
+//! Every input kind with every output, as documented in docs/matrix.md.
 use clap::ValueEnum;
 use irc_cli::{COMMANDS, CommandRow, FLAGS, InputKind, Kind, Support, TRANSLATIONS, rejection};
 use std::{
@@ -26,7 +26,7 @@ fn program() -> PathBuf {
     root().join("formats/npu/tests/data/small.txt")
 }
 
-/// An input of each kind, with the flags that it needs.
+/// An input of each kind, with the required flags.
 fn input(kind: InputKind, folder: &Path) -> (PathBuf, Vec<String>) {
     let shape = || vec!["--shape".to_owned(), "x=4x4".to_owned()];
     let model = root().join("examples/softmax.model.json");
@@ -88,7 +88,7 @@ fn every_cell_is_as_the_page_promises() {
     }
 }
 
-/// A flag with a value that is not its default.
+/// A flag with a value other than its default.
 fn with_value(command: &CommandRow, flag: &str) -> String {
     let (mut irc, translate) = (irc_cli::irc_command(), irc_cli::translate_command());
     irc.build();
@@ -101,7 +101,7 @@ fn with_value(command: &CommandRow, flag: &str) -> String {
         _ if !argument.get_action().takes_values() => flag.to_owned(),
         Some(value) => format!("{flag}={value}"),
         None if name == "against" => format!("{flag}={}", program().display()),
-        // Other text and paths are not looked at.
+        // Other text and paths are not validated.
         None => format!("{flag}=1"),
     }
 }
@@ -117,7 +117,7 @@ fn import(kind: InputKind) -> &'static str {
     }
 }
 
-/// An output that a command makes of an input, where it makes several.
+/// An output of a command for an input kind, if it has several.
 fn output(command: &CommandRow, kind: InputKind) -> Option<&'static str> {
     match (command.name, kind) {
         ("irc-translate", InputKind::Mlir) => Some("--emit-ark"),
@@ -148,7 +148,7 @@ fn flags_are_rejected_where_the_table_says_that_they_have_no_effect() {
     };
     for command in &COMMANDS {
         let rows = FLAGS.iter().filter(|row| row.commands.contains(&command.name));
-        // The flags of a row are rejected alike.
+        // The flags of a row are rejected in the same way.
         for flag in rows.map(|row| row.flags[0]) {
             let given = with_value(command, flag);
             for kind in command.inputs {

@@ -1,4 +1,4 @@
-//! `irc run --transport mpi` under `mpirun`: what each process computes, and how a failure ends.
+//! `irc run --transport mpi` under `mpirun`: the results of each process, and the end of a failed run.
 #![cfg(feature = "mpi")]
 
 use std::{
@@ -12,7 +12,7 @@ fn models(world: usize) -> Vec<PathBuf> {
     (0..world).map(model).collect()
 }
 
-/// Runs `irc run` in so many processes; `None` where there is no `mpirun`.
+/// Runs `irc run` in so many processes; `None` if there is no `mpirun`.
 fn mpirun(processes: usize, arguments: &[&Path]) -> Option<Output> {
     let started = Command::new("mpirun")
         .args(["--allow-run-as-root", "--oversubscribe", "-n", &processes.to_string()])

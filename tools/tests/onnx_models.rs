@@ -1,5 +1,5 @@
-//! Real ONNX models of the corpus give the outputs that ONNX Runtime gave: `model.npz` beside
-//! `model.onnx` holds the inputs as `in_<name>` and the outputs as `out_<position>`.
+//! Real ONNX models of the corpus have the outputs of ONNX Runtime: `model.npz` beside `model.onnx`
+//! contains the inputs as `in_<name>` and the outputs as `out_<position>`.
 
 use irc::{Place, Session, Target};
 use irc_common_format::{Options, open};
@@ -16,10 +16,10 @@ fn corpus() -> PathBuf {
     std::env::var_os("IRC_CORPUS").map_or_else(beside, PathBuf::from).join("common_ir/models")
 }
 
-/// Of any output: what single precision leaves of numbers around 1.
+/// Absolute tolerance of any output, for single-precision errors of numbers around 1.
 const ABSOLUTE: f64 = 1e-6;
 
-/// Relative to the element, and to the largest of the output.
+/// Relative tolerances, to the element and to the maximum of the output.
 const fn tolerance(dtype: DType) -> (f64, f64) {
     match dtype {
         DType::F16 | DType::BF16 => (1e-2, 1e-2),

@@ -1,7 +1,7 @@
-//! `irc run` against numpy's evaluation of the same models, every buffer written.
+//! `irc run` compared with numpy's evaluation of the same models, including every buffer.
 //!
-//! `tests/oracle/check_models.py` draws the inputs, runs both and compares. Models that a debug build
-//! would take long over are left to `IRC_LARGE=1`, best with a release build.
+//! `tests/oracle/check_models.py` generates the inputs, runs both and compares. Models that are slow in a
+//! debug build run only with `IRC_LARGE=1`, preferably in a release build.
 use std::{
     env,
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
 }
 
-/// Python with numpy; nothing, with a line that says so, when there is none.
+/// Python with numpy; `None`, after a message, if there is none.
 fn python() -> Option<PathBuf> {
     let python = root().join("target/venv/bin/python");
     let python = env::var_os("IRC_PYTHON").map_or(python, PathBuf::from);
@@ -23,7 +23,7 @@ fn python() -> Option<PathBuf> {
     Some(python)
 }
 
-/// Runs a script of `tests/oracle/` and demands that it succeeds.
+/// Runs a script of `tests/oracle/` and asserts that it succeeds.
 fn run(script: &str, arguments: &[&str]) {
     let Some(python) = python() else { return };
     let output = Command::new(python)
@@ -56,7 +56,7 @@ fn small_models_agree_with_numpy() {
     check_models(&root().join("tests/models"), &[]);
 }
 
-/// Order and precision of every sum are defined, so that 16-bit results are equal to the bit.
+/// Order and precision of every sum are defined, so that 16-bit results are equal bit for bit.
 #[test]
 fn ark_accumulation_is_numpys() {
     let model = |name: &str| root().join(format!("tests/models/{name}.model.json"));
@@ -76,7 +76,7 @@ fn seeded_inputs_are_numpys() {
     }
 }
 
-/// The corpus of ARK files: `IRC_CORPUS`, or beside the repository.
+/// The corpus of ARK files: `IRC_CORPUS`, or a folder beside the repository.
 fn corpus() -> Option<PathBuf> {
     let default = root().join("../shared/corpus");
     let corpus = env::var_os("IRC_CORPUS").map_or(default, PathBuf::from).join("ark");
@@ -113,7 +113,7 @@ fn plans_of_the_corpus_agree_with_numpy() {
     }
 }
 
-/// The oracle itself: what ranks compute together is what arithmetic says.
+/// Tests the oracle itself: the results of several ranks are the exact sums.
 #[test]
 fn ranks_compute_their_sums() {
     let ranks = root().join("tests/models/ranks");

@@ -1,9 +1,9 @@
-//! The commands that the README shows run as they stand, and print what stands below them.
+//! The commands in the README run as written, and print the output shown below them.
 //!
 //! Blocks marked `console` and `sh` run in order, in one folder that looks like the repository with a
-//! `target` of its own. In output that is shown, `…` stands for any text, and on a line of its own for any
-//! lines; a command without output below it may print what it likes. A command ends with 0, unless a
-//! comment behind it ends in `exit code N`. A block after a comment `<!-- not run: why -->` is left out.
+//! `target` of its own. In the shown output, `…` matches any text, and on a line of its own any lines; the
+//! output of a command without shown output is not checked. A command exits with 0, unless a comment after
+//! it ends in `exit code N`. A block after a comment `<!-- not run: why -->` is skipped.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-/// A command, and what is shown of its output.
+/// A command, and its shown output.
 #[derive(Debug, PartialEq, Eq)]
 struct Step {
     command: String,
@@ -21,7 +21,7 @@ struct Step {
     shown: Vec<String>,
 }
 
-/// The steps of the blocks of a page that are run, and how many blocks are left out.
+/// The steps of a page's blocks that are run, and the number of skipped blocks.
 fn steps(page: &str) -> (Vec<Step>, usize) {
     let (mut steps, mut left_out) = (Vec::new(), 0);
     let mut lines = page.lines();
@@ -66,7 +66,7 @@ fn step(command: String) -> Step {
     Step { command, exit_code, shown: Vec::new() }
 }
 
-/// Whether output is what is shown of it.
+/// Whether output matches the shown output.
 fn agrees(shown: &[String], output: &[&str]) -> bool {
     let Some((first, rest)) = shown.split_first() else {
         return output.iter().all(|line| line.trim().is_empty());
@@ -91,7 +91,8 @@ fn line_agrees(shown: &str, line: &str) -> bool {
     left.ends_with(last)
 }
 
-/// A folder with all of the repository but its `target`, of which it has the programs and Python.
+/// A folder with the contents of the repository except for its `target`, of which it has the programs and
+/// Python.
 fn checkout(root: &Path, programs: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
     let _ = fs::remove_dir_all(&folder);
@@ -189,7 +190,7 @@ fn output_is_compared() {
     assert!(!agrees("ab…b", "ab"));
 }
 
-/// Names before `::` in a text that are those of crates outside the standard library.
+/// Names before `::` in a text that are those of crates outside of the standard library.
 fn crates(text: &str) -> BTreeSet<String> {
     let parts = text.split("::").map(|part| {
         let start = part.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
