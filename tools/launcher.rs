@@ -1,4 +1,4 @@
-//! Starts `irc-driver`, after making sure that the libraries it is linked to are there.
+//! Starts `irc-driver`, after checking that its shared libraries exist.
 use std::{
     env, fs, io,
     os::unix::process::{CommandExt, ExitStatusExt},
@@ -10,7 +10,7 @@ const LIBRARIES: [&str; 2] = ["libLLVM.so.22.1", "libMLIR.so.22.1"];
 const PACKAGES: &str = "libllvm22 libmlir-22";
 const INTERNAL: u8 = 70;
 
-/// Replaces this process by the driver, called as `tool`. Returns only when that is impossible.
+/// Replaces this process by the driver, called as `tool`. Returns only on failure.
 #[allow(dead_code)]
 pub fn become_driver(tool: &str) -> ExitCode {
     match driver(tool) {
@@ -22,8 +22,8 @@ pub fn become_driver(tool: &str) -> ExitCode {
     }
 }
 
-/// Runs the driver, called as `tool`, and outlives it: when C++ below it crashes, the user gets a
-/// sentence, a reproducer and exit code 70 instead of a signal.
+/// Runs the driver, called as `tool`, as a child process: if C++ code crashes, the user gets a message, a
+/// reproducer and exit code 70 instead of a signal.
 #[allow(dead_code)]
 pub fn watch_driver(tool: &str) -> ExitCode {
     let mut command = match driver(tool) {
@@ -37,21 +37,21 @@ pub fn watch_driver(tool: &str) -> ExitCode {
     }
 }
 
-/// A driver whose launcher was killed must not run on: the system kills it then. It is killed at once,
-/// as a signal that the launcher was told to ignore would be ignored by the driver too.
+/// Makes the system kill the driver when the launcher is killed. The signal is SIGKILL, as the driver
+/// inherits the signals that the launcher ignores.
 fn die_with_this(command: &mut Command) {
     let launcher = std::process::id();
     let set = move || {
-        // Safety: prctl and getppid only ask the kernel, which is allowed between fork and exec.
+        // Safety: prctl and getppid are system calls that are allowed between fork and exec.
         let (refused, parent) =
             unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0, libc::getppid()) };
-        // A launcher that is gone already has no death left to be told of.
+        // If the launcher has already ended, there will be no signal.
         match refused || u32::try_from(parent) != Ok(launcher) {
             true => Err(io::Error::last_os_error()),
             false => Ok(()),
         }
     };
-    // Safety: the closure allocates nothing and takes no lock.
+    // Safety: the closure does not allocate or lock.
     unsafe { command.pre_exec(set) };
 }
 
@@ -82,7 +82,7 @@ fn ending(tool: &str, status: ExitStatus) -> ExitCode {
             status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(INTERNAL),
         );
     };
-    // Asked to stop, or whoever read its output went away: no fault.
+    // Interrupted, or the reader of its output closed the pipe: not a crash.
     if matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGPIPE | libc::SIGKILL) {
         return ExitCode::from(u8::try_from(128 + signal).unwrap_or(INTERNAL));
     }
@@ -94,7 +94,7 @@ fn ending(tool: &str, status: ExitStatus) -> ExitCode {
     ExitCode::from(INTERNAL)
 }
 
-/// The command line and a copy of each file it names.
+/// Writes the command line and a copy of each file that it names.
 fn write_reproducer(tool: &str, signal: i32) -> io::Result<PathBuf> {
     let folder = env::temp_dir().join(format!("irc-reproducer-{}", std::process::id()));
     fs::create_dir(&folder)?;
@@ -110,12 +110,12 @@ fn write_reproducer(tool: &str, signal: i32) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The first library that is neither on the loader's path nor where Debian puts it.
+/// The first library that is neither on the loader's path nor in Debian's folder.
 fn missing_library() -> Option<&'static str> {
     let folder = option_env!("MLIR_SYS_220_PREFIX").unwrap_or("/usr/lib/llvm-22");
     let exists = |name: &str| {
         PathBuf::from(folder).join("lib").join(name).exists()
-            // Safety: only asks the loader; LLVM's initialisers have no preconditions.
+            // Safety: only loads the library; LLVM's initialisers have no preconditions.
             || unsafe { libloading::Library::new(name) }.is_ok()
     };
     LIBRARIES.into_iter().find(|name| !exists(name))

@@ -1,4 +1,4 @@
-//! Cases, compiled together and run.
+//! Compiles cases together and runs them.
 
 use crate::Outcome;
 use crate::worker::Engine;
@@ -10,7 +10,7 @@ use irc_tensor::Tensor;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// One set of values of a case, imported.
+/// A data set of a case, imported.
 struct Unit {
     case: usize,
     imported: Imported,
@@ -20,7 +20,7 @@ struct Unit {
 
 type Results = Vec<Result<BTreeMap<String, Tensor>, String>>;
 
-/// Runs cases: an outcome each.
+/// Runs cases. Returns an outcome for each.
 pub fn run(engine: Engine, folders: &[PathBuf]) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = vec![Ok(()); folders.len()];
     let mut units = vec![];

@@ -1,9 +1,8 @@
-//! `irc-conformance`: ONNX's own test cases, through a code generator.
+//! `irc-conformance`: runs ONNX's own test cases through a code generator.
 //!
-//! A case is a folder with `model.onnx` and the values it is tested on, as the `onnx` wheel carries
-//! them. Cases are compiled many at a time, in processes of their own: where one dies, its cases are
-//! run again in halves, until the one that kills it stands alone. Every case has a line in the page
-//! that is written; none is left out.
+//! A case is a folder with `model.onnx` and test data, as in the `onnx` wheel. Cases are compiled in
+//! batches, in separate processes: if one crashes, its cases are run again in halves, until the crashing
+//! case is alone. Every case has a line in the page, without exception.
 
 mod case;
 mod report;
@@ -90,7 +89,7 @@ fn part(text: &str) -> Result<(usize, usize), String> {
     good.ok_or_else(|| format!("--part: expected K/N with K from 1 to N, found {text}"))
 }
 
-/// Runs the cases; says whether enough of them pass and all backends agree.
+/// Runs the cases. Returns whether enough of them pass and all backends agree.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let cases = cases(arguments)?;
     let mut report = Report::new(&cases);
@@ -122,7 +121,7 @@ fn cases(arguments: &Arguments) -> Result<Vec<PathBuf>, String> {
     Ok(chosen.map(|(_, case)| case).filter(named).collect())
 }
 
-/// A case as the page names it: suite and folder.
+/// The name of a case on the page: suite and folder.
 fn name_of(case: &Path) -> String {
     let part = |path: Option<&Path>| {
         path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()

@@ -1,4 +1,4 @@
-//! What came of the cases.
+//! The outcomes of the cases.
 
 use crate::name_of;
 use crate::worker::Engine;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whether a case passed, or where and why it failed.
+/// Whether a case passed, or its error.
 pub type Outcome = Result<(), String>;
 
 /// The outcomes of all cases, by backend.
@@ -16,7 +16,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// No outcomes yet.
+    /// An empty report.
     pub fn new(cases: &[PathBuf]) -> Self {
         Self { cases: cases.iter().map(|case| name_of(case)).collect(), columns: vec![] }
     }
@@ -26,14 +26,14 @@ impl Report {
         self.columns.push((engine, outcomes, time));
     }
 
-    /// Cases that pass with the first backend.
+    /// Number of cases that pass with the first backend.
     pub fn passed(&self) -> usize {
         let first = self.columns.first();
         first
             .map_or(0, |(_, outcomes, _)| outcomes.iter().filter(|outcome| outcome.is_ok()).count())
     }
 
-    /// Passed and all cases, by suite.
+    /// Numbers of passed cases and of all cases, by suite.
     fn suites(&self, outcomes: &[Outcome]) -> BTreeMap<&str, (usize, usize)> {
         let mut suites: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         for (case, outcome) in self.cases.iter().zip(outcomes) {
@@ -45,7 +45,7 @@ impl Report {
         suites
     }
 
-    /// Lines for a reader.
+    /// A summary as text.
     pub fn summary(&self) -> String {
         let mut text = String::new();
         for (engine, outcomes, time) in &self.columns {
@@ -59,7 +59,7 @@ impl Report {
         text
     }
 
-    /// Cases that pass with one backend and not with another.
+    /// Cases that pass with one backend but not with another.
     pub fn disagreements(&self) -> Vec<String> {
         let mut lines = vec![];
         for (index, case) in self.cases.iter().enumerate() {
@@ -123,7 +123,7 @@ impl Report {
     }
 }
 
-/// A message for a cell of a table: one line, not too long.
+/// A message for a table cell: one line, truncated.
 fn shown(message: &str) -> String {
     let line: String = message.chars().map(|c| if c == '\n' { ' ' } else { c }).collect();
     let line = line.replace('|', "\\|").replace('<', "&lt;");

@@ -1,4 +1,4 @@
-//! Processes that run cases, so that one that dies takes few with it.
+//! Processes that run cases, so that a crash affects only a few.
 
 use crate::Outcome;
 use crate::case;
@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::str::FromStr;
 
-/// Cases that one process compiles together.
+/// Number of cases that one process compiles together.
 const BATCH: usize = 128;
 
-/// What runs the cases.
+/// The engine that runs the cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// Compiled code.
@@ -23,7 +23,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All that there are.
+    /// All engines.
     fn all() -> impl Iterator<Item = Self> {
         Backend::writing(Output::Object).map(Self::Code).chain([Self::Reference])
     }
@@ -55,7 +55,7 @@ impl FromStr for Engine {
     }
 }
 
-/// Reads folders from standard input, one a line, and writes their outcomes, one a line.
+/// Reads folders from standard input, one per line, and writes their outcomes, one per line.
 pub fn serve(engine: &str) -> ExitCode {
     let Ok(engine) = engine.parse() else { return ExitCode::from(2) };
     let lines: Vec<_> = std::io::stdin().lock().lines().map_while(Result::ok).collect();
@@ -70,10 +70,10 @@ pub fn serve(engine: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs cases in processes of their own: an outcome each.
+/// Runs cases in separate processes. Returns an outcome for each.
 ///
 /// # Errors
-/// When no process can be started.
+/// If no process can be started.
 pub fn run(engine: Engine, cases: &[PathBuf]) -> Result<Vec<Outcome>, String> {
     let mut outcomes = vec![];
     for batch in cases.chunks(BATCH) {
@@ -101,7 +101,7 @@ fn run_batch(engine: Engine, batch: &[PathBuf]) -> Result<Vec<Outcome>, String> 
     }
 }
 
-/// The outcomes that a process gives, or how it ended.
+/// The outcomes that a process writes, or its exit status.
 fn ask(engine: Engine, batch: &[PathBuf]) -> Result<Result<Vec<Outcome>, String>, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(own)
@@ -113,7 +113,7 @@ fn ask(engine: Engine, batch: &[PathBuf]) -> Result<Result<Vec<Outcome>, String>
         .map_err(|error| format!("cannot start a process: {error}"))?;
     if let Some(mut input) = child.stdin.take() {
         for case in batch {
-            // A process that has died already says so by its exit code.
+            // The exit code shows if the process has already ended.
             let _ = writeln!(input, "{}", case.display());
         }
     }

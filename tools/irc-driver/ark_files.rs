@@ -1,4 +1,4 @@
-//! ARK models of other models: the files beside them that say what their buffers are.
+//! Files beside ARK models that were converted from other models, with the names of their buffers.
 use crate::{
     console::Console,
     output::{self, Content},
@@ -8,9 +8,9 @@ use crate::{
 use irc_ark_model::ArkModel;
 use std::path::{Path, PathBuf};
 
-/// Writes, beside a model or plan at `output`, the names of its buffers (`.buffers.json`) and the elements of
-/// its constants (`.constants.npz`), which ARK files have no place for. There is nothing to write for a model
-/// that was one of ARK's, and no place where the output is not a file.
+/// Writes, beside a model or plan at `output`, the names of its buffers (`.buffers.json`) and the elements
+/// of its constants (`.constants.npz`), which ARK files cannot represent. Does nothing for a model that was
+/// an ARK model, or if the output is not a file.
 pub fn write_beside(console: &Console, output: &Path, ark: &ArkModel) -> Result<(), Stop> {
     if ark.buffers.is_empty() {
         return Ok(());

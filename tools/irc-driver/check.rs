@@ -1,4 +1,4 @@
-//! `irc check`: every diagnostic of every file.
+//! `irc check`: all diagnostics of all files.
 use crate::{
     archive,
     console::Console,
@@ -18,7 +18,7 @@ use irc_npu::Program;
 use serde_json::{Value, json};
 use std::ops::Range;
 
-/// Checks all files, and those of one world together; an error in one does not hide the next.
+/// Checks all files, and those of one world together; later files are checked even after an error.
 pub fn check(
     console: &Console,
     arguments: &irc_cli::Check,
@@ -28,7 +28,7 @@ pub fn check(
     let mut files: Vec<File> = Vec::new();
     let against = arguments.against.as_deref();
     let against = against.map(|name| npu::read_program(console, name)).transpose()?;
-    // What went wrong with a file is told in its turn.
+    // Errors of a file are reported in the order of the files.
     let mut turns: Vec<Result<Range<usize>, Stop>> = Vec::new();
     for name in &arguments.files {
         turns.push(read_file(name, arguments, against.as_ref()).map(|read| {
@@ -77,7 +77,7 @@ pub fn check(
     if failed { Err(Stop::Reported) } else { Ok(()) }
 }
 
-/// Tells of what went wrong with one file, so that the next is looked at.
+/// Reports the error of one file, so that the next can be checked.
 fn tell<T>(
     console: &Console,
     result: Result<T, Stop>,
@@ -93,32 +93,32 @@ fn tell<T>(
     Ok(None)
 }
 
-/// A file and what was found in it.
+/// A file and its diagnostics.
 struct File {
     source: Source,
     content: Content,
     diagnostics: Vec<Diagnostic>,
-    /// The plan it holds, when that has no error.
+    /// Its plan, if that has no errors.
     plan: Option<plan::Plan>,
-    /// The model it holds, when that has no error.
+    /// Its model, if that has no errors.
     model: Option<model::Model>,
-    /// The schedule or frontend file it holds, when that has no error.
+    /// Its schedule or frontend file, if that has no errors.
     network: Option<npu::check::Found>,
 }
 
 impl File {
-    /// A file that nothing is compared with.
+    /// A file that is not compared with others.
     fn plain(source: Source, content: Content, diagnostics: Vec<Diagnostic>) -> Self {
         Self { source, content, diagnostics, plan: None, model: None, network: None }
     }
 
-    /// The rank and the size of the world of its plan or model.
+    /// The rank and the world size of its plan or model.
     fn rank(&self) -> Option<(i64, i64)> {
         let plan = self.plan.as_ref().map(|plan| (plan.rank, plan.world_size));
         plan.or(self.model.as_ref().map(|model| (model.rank, model.world_size)))
     }
 
-    /// What it says of its world, even with errors.
+    /// Its declared rank and world, even if it has errors.
     fn member(&self) -> Option<Member> {
         let name = self.source.name();
         match self.rank() {
@@ -127,14 +127,14 @@ impl File {
         }
     }
 
-    /// Adds diagnostics that have paths, and gives them their places.
+    /// Adds diagnostics with paths, and locates them.
     fn add(&mut self, mut diagnostics: Vec<Diagnostic>) {
         spans::place(self.source.text(), &mut diagnostics);
         self.diagnostics.extend(diagnostics);
     }
 }
 
-/// What a file holds: one thing, or an archive with members of which something was found.
+/// The contents of a file: one item, or an archive with those members that have diagnostics.
 fn read_file(
     name: &str,
     arguments: &irc_cli::Check,
@@ -170,8 +170,7 @@ fn read_file(
     Ok(vec![File { plan, model, ..File::plain(source, content, diagnostics) }])
 }
 
-/// Every diagnostic of a model: of reading it, of operators that are unknown, and of nodes that cannot be
-/// compiled.
+/// All diagnostics of a model: of reading it, of unknown operators, and of nodes that cannot be compiled.
 fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Diagnostic>), Stop> {
     let options = match input.content {
         Content::Graph => {
@@ -191,7 +190,7 @@ fn is_npu(content: Content) -> bool {
     matches!(content, Schedule | Frontend | Listing | Binary)
 }
 
-/// Checks a schedule against a frontend file, where there is one of each.
+/// Checks a schedule against a frontend file, if there is one of each.
 fn check_networks(files: &mut [File]) {
     use npu::check::Found;
     let mut schedules = vec![];
@@ -226,13 +225,13 @@ fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
         .ok_or_else(|| Stop::Diagnostics(source, sink.into_diagnostics()))
 }
 
-/// Checks the plans of each world together, and the models of each: those without errors.
+/// Checks the plans of each world together, and the models of each, if they have no errors.
 fn check_worlds(files: &mut [File]) {
     for content in [Content::Plan, Content::Model] {
         let alike = (0..files.len()).filter(|&index| files[index].content == content);
         let known: Vec<_> =
             alike.clone().filter_map(|index| Some((index, files[index].member()?))).collect();
-        // It may be a rank that seems to be missing.
+        // The unknown file may be a rank that seems to be missing.
         let is_one_unknown = known.len() < alike.count();
         let members: Vec<_> = known.iter().map(|(_, member)| member.clone()).collect();
         for world in rank_sets::worlds(&members) {
@@ -242,7 +241,7 @@ fn check_worlds(files: &mut [File]) {
     }
 }
 
-/// Checks the ranks of one world together; that a rank is missing is no news where one has errors.
+/// Checks the ranks of one world together; a missing rank is not reported if some file has errors.
 fn check_world(files: &mut [File], all: &[usize], is_one_unknown: bool) {
     let is_sound = |index: &usize| files[*index].rank().is_some();
     let sound: Vec<usize> = all.iter().copied().filter(is_sound).collect();

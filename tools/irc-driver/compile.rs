@@ -1,4 +1,4 @@
-//! `irc compile`: a model to whatever the output's suffix says.
+//! `irc compile`: compiles a model to the kind of artefact that the output's suffix selects.
 use crate::{
     archive, ark_files,
     console::Console,
@@ -46,7 +46,7 @@ fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
     output::write(&arguments.output, &bytes, content)
 }
 
-/// Writes what a model becomes.
+/// Writes an artefact of a model.
 fn write_model(
     console: &Console,
     arguments: &CompileTo,
@@ -64,7 +64,7 @@ fn write_model(
     }
     let stage = stage(arguments)?;
     let session = Session::new();
-    // The first stage is the file as written, whether or not it has a program.
+    // The first stage is the file in its own dialect, whether or not it can be imported.
     if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
         let model = session.parse(input.shown(), input.bytes.clone(), &import)?;
         let text = model.stage(stage, &options)?;
@@ -108,8 +108,8 @@ fn write_model(
     output::write(&arguments.output, &bytes, content)
 }
 
-/// Writes the kernels that a plan's tasks are, which have no stage before `kernels`: named by task
-/// info, step, and variant for tiles that are cut short.
+/// Writes the kernels of a plan's tasks, whose first stage is `kernels`, named by task info, step, and
+/// variant for partial tiles.
 fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Stop> {
     if !matches!(arguments.stage.as_deref(), None | Some("kernels")) {
         let message =
@@ -143,7 +143,7 @@ fn kind_of(path: &Path) -> Result<Kind, Stop> {
     })
 }
 
-/// Rejects a choice between code generators for an archive that holds C source.
+/// Rejects a selection of code generators for an archive that contains C source.
 fn expect_one_generator(arguments: &CompileTo) -> Result<(), Stop> {
     let is_default = target::backend(&arguments.backend) == Backend::default();
     match arguments.codegen {
@@ -154,15 +154,15 @@ fn expect_one_generator(arguments: &CompileTo) -> Result<(), Stop> {
     }
 }
 
-/// The stage after which MLIR is written.
+/// The stage whose MLIR is written.
 fn stage(arguments: &CompileTo) -> Result<&str, Stop> {
     let stage = arguments.stage.as_deref().unwrap_or("import");
     HOST_CPU.position(stage).map(|_| stage).map_err(Stop::Usage)
 }
 
-/// What to compile for, by the flags.
+/// The options of the flags.
 pub fn options(flags: &irc_cli::Compile, backend: Backend) -> Result<CompileOptions, Stop> {
-    // C source is for any processor, and code for this one.
+    // C source is for any processor, other code for this one.
     let any = if backend == Backend::C { "x86-64" } else { "native" };
     let target = target::named(flags.target_cpu.as_deref().unwrap_or(any))?;
     Ok(target::with_backend(target, backend)?.into())

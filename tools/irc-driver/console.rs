@@ -1,4 +1,4 @@
-//! What goes to standard error: diagnostics, problems, notes, progress.
+//! Output to standard error: diagnostics, problems, notes, progress.
 use irc_cli::{Color, Diagnostics, Progress};
 use irc_diag::{Diagnostic, Severity, Source};
 use serde_json::json;
@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-/// Columns where the terminal does not say.
+/// Default width of the terminal in columns.
 const WIDTH: usize = 100;
 
-/// How a tool talks to its user.
+/// The console of a tool.
 #[derive(Clone, Debug)]
 pub struct Console {
     tool: &'static str,
@@ -22,7 +22,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// The console that the flags ask for.
+    /// The console with the options of the flags.
     pub fn new(tool: &'static str, flags: &irc_cli::Console) -> Self {
         let terminal = io::stderr().is_terminal();
         let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -40,7 +40,7 @@ impl Console {
         Self { tool, json, colour, width: columns.unwrap_or(WIDTH), progress }
     }
 
-    /// Whether a program reads the diagnostics.
+    /// Whether diagnostics are machine-readable.
     pub fn is_json(&self) -> bool {
         self.json
     }
@@ -56,7 +56,7 @@ impl Console {
         }
     }
 
-    /// Shows an error that is in no file.
+    /// Shows an error without a file.
     pub fn error(&self, message: &str, help: Option<&str>) {
         self.say(Severity::Error, message, help);
     }
@@ -88,12 +88,12 @@ impl Console {
         }
     }
 
-    /// Shows text that was asked for beside the artefact.
+    /// Shows requested text that is not part of the artefact.
     pub fn text(&self, text: &str) {
         put(text);
     }
 
-    /// Says what goes on until the result is dropped.
+    /// Shows a step of work until the result is dropped.
     pub fn step(&self, what: &str) -> Step {
         match self.progress {
             Progress::None => Step(None),
@@ -110,7 +110,7 @@ impl Console {
     }
 }
 
-/// A step of work that is shown while it lasts.
+/// A step of work, shown until it is dropped.
 pub struct Step(Option<indicatif::ProgressBar>);
 
 impl Drop for Step {
@@ -121,7 +121,7 @@ impl Drop for Step {
     }
 }
 
-/// Writes to standard error; when that is gone there is nobody to tell.
+/// Writes to standard error; errors are ignored, as there is nowhere to report them.
 fn put(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What plans cost: for people a table, for machines a record.
+//! The cost of plans: as a table, or as a JSON record.
 use irc::planner::cost::{Estimate, GroupCost, ResourceCost};
 use irc_ark_format::{model::OpKind, plan::Range};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn group(group: &GroupCost) -> Value {
     })
 }
 
-/// A tenth of a nanosecond is as fine as an estimate can mean.
+/// Rounds to a tenth of a nanosecond, beyond the accuracy of any estimate.
 fn rounded(time: f64) -> f64 {
     (time * 10.0).round() / 10.0
 }

@@ -1,4 +1,4 @@
-//! Our own faults: no panic text, but one sentence and a folder that reproduces the fault.
+//! Internal errors: instead of a panic message, one sentence and a folder with a reproducer.
 use crate::{console::Console, stop::Stop};
 use irc_diag::Source;
 use std::{
@@ -10,7 +10,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// What a reproducer needs: the inputs read so far, and the panics so far.
+/// The contents of a reproducer: the inputs and panics so far.
 struct Evidence {
     inputs: Vec<Source>,
     panics: Vec<String>,
@@ -22,7 +22,7 @@ fn with_evidence<T>(use_it: impl FnOnce(&mut Evidence) -> T) -> T {
     use_it(&mut EVIDENCE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Keeps panics silent, and remembers them for the reproducer.
+/// Silences panics, and records them for the reproducer.
 pub fn catch_panics() {
     panic::set_hook(Box::new(|panic| {
         let trace = Backtrace::force_capture();
@@ -30,12 +30,12 @@ pub fn catch_panics() {
     }));
 }
 
-/// Remembers an input for the reproducer.
+/// Records an input for the reproducer.
 pub fn remember(source: &Source) {
     with_evidence(|evidence| evidence.inputs.push(source.clone()));
 }
 
-/// Runs a command, and says why it ended early if it did.
+/// Runs a command, and reports why it stopped early, if it did.
 pub fn guard(
     console: &Console,
     arguments: &[String],
@@ -46,7 +46,7 @@ pub fn guard(
     ExitCode::from(stop.code())
 }
 
-/// Says why a command ended early.
+/// Reports why a command stopped early.
 pub fn tell(console: &Console, arguments: &[String], stop: &Stop) {
     match stop {
         Stop::Diagnostics(source, diagnostics) => console.diagnostics(source, diagnostics),
@@ -57,13 +57,13 @@ pub fn tell(console: &Console, arguments: &[String], stop: &Stop) {
     }
 }
 
-/// Runs a command; a panic is an internal error.
+/// Runs a command, turning a panic into an internal error.
 fn caught(command: impl FnOnce() -> Result<(), Stop>) -> Result<(), Stop> {
     panic::catch_unwind(AssertUnwindSafe(command))
         .unwrap_or_else(|_| Err(Stop::Internal("a broken assumption".into())))
 }
 
-/// The sentence on an internal error, after its reproducer was written.
+/// Writes the reproducer of an internal error. Returns the message.
 fn account(message: &str, arguments: &[String]) -> String {
     match write_reproducer(message, arguments) {
         Ok(folder) => {

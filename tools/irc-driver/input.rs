@@ -15,23 +15,23 @@ use std::{
 
 pub use irc::import::Content;
 
-/// What can be read.
+/// The supported kinds of files.
 const KINDS: &str = "irc knows ARK models and plans, Common IR and ONNX (--format names the format \
     where the content does not show it), Gemini schedules and frontend files, NPU programs, MLIR and Model \
     Library Format archives; all but archives may be gzip files";
 
-/// A file to work on.
+/// An input file.
 pub struct Input {
-    /// Its name, as given; `-` is standard input.
+    /// Its name on the command line; `-` is standard input.
     pub name: String,
-    /// Its bytes, unpacked when it is a gzip file.
+    /// Its bytes, decompressed if it is a gzip file.
     pub bytes: Bytes,
-    /// What it holds.
+    /// The kind of its content.
     pub content: Content,
 }
 
 impl Input {
-    /// Reads a file; `form` is the form of a Common IR or ONNX file, where it is given.
+    /// Reads a file; `form` is the encoding of a Common IR or ONNX file, if given.
     pub fn open(name: &str, form: Option<&str>) -> Result<Self, Stop> {
         let bytes = read(name)?;
         let content = content_as(name, &bytes, form);
@@ -48,24 +48,24 @@ impl Input {
         source(&self.name, &self.bytes)
     }
 
-    /// As a file to import.
+    /// The file for import.
     pub fn file(&self, options: &ImportOptions) -> InputFile {
         InputFile::new(self.shown(), self.bytes.clone(), options)
     }
 
-    /// Whether a command takes such a file.
+    /// Whether a command accepts such a file.
     pub fn is_for(&self, command: &str) -> bool {
         let row = CommandRow::named(command);
         self.kind().is_some_and(|kind| row.is_some_and(|row| row.inputs.contains(&kind)))
     }
 
-    /// Its kind, by which the command lines state what they take.
+    /// Its kind, as in the tables of command lines.
     pub fn kind(&self) -> Option<InputKind> {
         kind(self.content)
     }
 }
 
-/// The kind of file, by which the command lines state what they take; `None` where it is unknown.
+/// The kind of a file, as in the tables of command lines; `None` if it is unknown.
 pub fn kind(content: Content) -> Option<InputKind> {
     Some(match content {
         Content::Model => InputKind::ArkModel,
@@ -81,8 +81,7 @@ pub fn kind(content: Content) -> Option<InputKind> {
     })
 }
 
-/// Reads a file, unpacked when it is a gzip file; `-` is standard input. A file is mapped: what is not
-/// looked at is not read.
+/// Reads a file, decompressed if it is a gzip file; `-` is standard input. A regular file is memory-mapped.
 pub fn read(name: &str) -> Result<Bytes, Stop> {
     let read = match name {
         "-" => read_some(io::stdin().lock()),
@@ -98,19 +97,20 @@ pub fn read(name: &str) -> Result<Bytes, Stop> {
     Ok(unpacked(shown(name), bytes)?)
 }
 
-/// A file's name as diagnostics have it.
+/// The name of a file in diagnostics.
 fn shown(name: &str) -> &str {
     if name == "-" { "<stdin>" } else { name }
 }
 
-/// One byte more than may be, at most.
+/// Reads at most one byte more than the limit.
 fn read_some(from: impl Read) -> io::Result<Bytes> {
     let mut bytes = Vec::new();
     from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes.into())
 }
 
-/// What a file is: a flag says of which form of Common IR or ONNX, or else its content, or else its name.
+/// The kind of a file: by the flag for the encoding of Common IR or ONNX, otherwise by its content,
+/// otherwise by its name.
 pub fn content_as(name: &str, bytes: &[u8], form: Option<&str>) -> Content {
     if form.is_some() { Content::Graph } else { Content::of_file(Path::new(name), bytes) }
 }
@@ -122,7 +122,7 @@ pub fn source(name: &str, bytes: &[u8]) -> Source {
     source
 }
 
-/// What is no program to run, and what becomes of it.
+/// The error for a file that is not a program, with what to do with it instead.
 pub fn runs_not(name: &str, content: Content) -> Stop {
     let help = match content {
         Content::Empty | Content::Unknown => KINDS,
@@ -131,7 +131,7 @@ pub fn runs_not(name: &str, content: Content) -> Stop {
     Stop::problem(format!("{name} is {}", content.words())).help(help)
 }
 
-/// Refuses what `content` is where a model is expected.
+/// Rejects content that is not a model.
 pub fn expect_model(name: &str, content: Content) -> Result<(), Stop> {
     if content == Content::Model {
         return Ok(());
@@ -139,7 +139,7 @@ pub fn expect_model(name: &str, content: Content) -> Result<(), Stop> {
     Err(unexpected(name, Content::Model.words(), content))
 }
 
-/// A file of another kind than expected.
+/// The error for a file of another kind than expected.
 pub fn unexpected(name: &str, expected: &str, found: Content) -> Stop {
     let problem = Stop::problem(format!("{name}: expected {expected}, found {}", found.words()));
     if found == Content::Unknown { problem.help(KINDS) } else { problem }

@@ -1,9 +1,9 @@
-//! `irc`: parses the command line and hands over to the command.
+//! `irc`: parses the command line and calls the command.
 use crate::{bench, check, compile, console::Console, crash, npu, run};
 use irc_cli::{Command, parse_irc};
 use std::process::ExitCode;
 
-/// Runs the command that the arguments say.
+/// Runs the command of the arguments.
 pub fn main(arguments: &[String]) -> ExitCode {
     let (parsed, flags) = match parse_irc(arguments) {
         Ok(parsed) => parsed,
@@ -19,9 +19,9 @@ pub fn main(arguments: &[String]) -> ExitCode {
     })
 }
 
-/// Prints what clap has to say: help to standard output, errors to standard error.
+/// Prints clap's output: help to standard output, errors to standard error.
 pub fn usage(error: &clap::Error) -> ExitCode {
-    // A reader that has gone away, as `| head` does, is no error.
+    // A closed pipe, as with `| head`, is not an error.
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -1,15 +1,15 @@
-//! MLIR's diagnostics as diagnostics, each in the file that its location names.
+//! Converts MLIR's diagnostics, each to the file that its location names.
 use crate::{console::Console, input, stop::Stop};
 use irc::diagnostics;
 use irc_diag::{Diagnostic, Source};
 use irc_mlir::Capture;
 use std::path::Path;
 
-/// Diagnostics by the file that they are in, in the order in which files are first named.
+/// Diagnostics by file, in the order in which files are first named.
 pub type Found = Vec<(Source, Vec<Diagnostic>)>;
 
-/// What was captured, of a module that is `source`'s. Locations may name the files that a module was
-/// made of: as MLIR's own tools, this shows the lines of those that are there.
+/// The captured diagnostics of a module from `source`. Locations may name the files that a module was
+/// imported from: as in MLIR's own tools, their lines are shown if the files exist.
 pub fn diagnostics(capture: &Capture<'_>, source: &Source) -> Found {
     let mut found: Found = vec![];
     for captured in capture.take() {
@@ -24,7 +24,7 @@ pub fn diagnostics(capture: &Capture<'_>, source: &Source) -> Found {
     found
 }
 
-/// What was made, its warnings on the console; or the errors.
+/// Returns the result, with its warnings on the console; or the errors.
 pub fn told<T>(console: &Console, found: Found, made: Option<T>) -> Result<T, Stop> {
     let failed = found.iter().flat_map(|(_, diagnostics)| diagnostics).any(Diagnostic::is_error);
     for (source, diagnostics) in &found {
@@ -37,7 +37,7 @@ pub fn told<T>(console: &Console, found: Found, made: Option<T>) -> Result<T, St
     }
 }
 
-/// The file that a location names, where it is one. MLIR calls text that it parses from memory `-`.
+/// The file that a location names, if it exists. MLIR calls text that it parses from memory `-`.
 fn file(name: &str, module: &Source, known: &Found) -> Option<Source> {
     if name == "-" {
         return Some(module.clone());

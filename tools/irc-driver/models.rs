@@ -1,4 +1,4 @@
-//! Models of every format: how they are read by the flags, with their warnings on the console.
+//! Models of every format: imports them with the options of the flags, and shows their warnings.
 use crate::{
     console::Console,
     crash,
@@ -22,7 +22,7 @@ use irc_tensor::TensorType;
 use irc_tl::Constant;
 use std::path::Path;
 
-/// The form that a flag names.
+/// The encoding that a flag names.
 fn format(flags: &Graphs) -> Result<Format, Stop> {
     let Some(name) = &flags.format else { return Ok(Format::default()) };
     Format::from_name(name).ok_or_else(|| {
@@ -31,7 +31,7 @@ fn format(flags: &Graphs) -> Result<Format, Stop> {
     })
 }
 
-/// How files are read, by the flags.
+/// The import options of the flags.
 pub fn options(flags: &Graphs) -> Result<ImportOptions, Stop> {
     Ok(ImportOptions {
         format: format(flags)?,
@@ -48,7 +48,7 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Stop> {
     })
 }
 
-/// As [`options`], with the values that the program returns, and how it accumulates.
+/// As [`options`], with the values that the program returns and the accumulation mode.
 pub fn program_options(
     flags: &Graphs,
     compile: &irc_cli::Compile,
@@ -61,12 +61,12 @@ pub fn program_options(
     Ok(ImportOptions { results, accumulate: accumulate(compile.ark_accumulate), ..options(flags)? })
 }
 
-/// What `irc run` returns by default of a kind of model.
+/// The values that `irc run` returns by default for a kind of model.
 pub fn run_results(content: Content) -> Results {
     FrontEnd::of(content).map_or(Results::Outputs, |front_end| front_end.run_results.clone())
 }
 
-/// How sums accumulate, by the flag.
+/// The accumulation mode of the flag.
 pub fn accumulate(ark: bool) -> Accumulate {
     if ark { Accumulate::Ark } else { Accumulate::Wide }
 }
@@ -84,7 +84,7 @@ fn shape(flag: &str) -> Result<(String, Vec<i64>), Stop> {
     Ok((name.to_owned(), extents))
 }
 
-/// Imports a model; its first warnings are on the console, and `irc check` shows all.
+/// Imports a model. The first warnings are shown on the console; `irc check` shows all.
 pub fn open<'s>(
     console: &Console,
     session: &'s Session,
@@ -105,7 +105,7 @@ pub fn open<'s>(
     Ok(model)
 }
 
-/// The first warnings, and how many there are more.
+/// The first warnings, and the number of the others.
 pub fn briefly(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     const MAX_SHOWN: usize = 5;
     diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Note);
@@ -118,7 +118,7 @@ pub fn briefly(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Prints how the ops were fused, if that was asked.
+/// Prints how the ops were fused, if requested.
 pub fn explain(
     console: &Console,
     model: &Model<'_>,
@@ -138,13 +138,13 @@ pub fn explain(
     Ok(())
 }
 
-/// Inputs by name, as values that a program may be specialised to.
+/// Inputs by name, as values for which a program may be specialised.
 pub fn values(inputs: &Buffers) -> Values {
     let constants = inputs.iter().map(|(name, tensor)| (name.clone(), Constant::of(tensor)));
     Values { tensors: constants.collect(), ..Values::default() }
 }
 
-/// The inputs of an ONNX data set, and the outputs that it expects.
+/// The inputs and the expected outputs of an ONNX data set.
 pub fn data_set(
     input: &Input,
     options: &ImportOptions,
@@ -171,7 +171,7 @@ pub fn data_set(
     Ok((values("input", &graph.inputs)?, values("output", &graph.outputs)?))
 }
 
-/// The inputs in a file, each of the type that an ONNX or Common IR file declares.
+/// The inputs in a file, each with the type that an ONNX or Common IR file declares.
 pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buffers, Stop> {
     if given.types().is_empty() {
         return Ok(Buffers::new());
@@ -193,7 +193,7 @@ pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buf
     })
 }
 
-/// The type that is declared, where a tensor of type `found` is no value of it.
+/// The declared type, if a tensor of type `found` does not match it.
 fn mismatch(port: &model::Value, found: &TensorType) -> Option<String> {
     let Some(model::Type::Tensor(declared)) = &port.ty else { return None };
     let (dtype, dims) = (dtype_of(declared.element)?, &declared.shape.as_ref()?.dims);

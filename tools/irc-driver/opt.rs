@@ -14,7 +14,7 @@ use std::{
 
 const SUMMARY: &str = "irc modular optimizer driver";
 
-/// Runs mlir-opt's main with our registry, after our own flags have been replaced by pass pipelines.
+/// Replaces our own flags by pass pipelines, and runs mlir-opt's main with our registry.
 pub fn main(arguments: &[String]) -> ExitCode {
     irc::passes::register_all();
     if arguments.iter().any(|flag| matches!(flag.as_str(), "--list-stages" | "-list-stages")) {
@@ -38,8 +38,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
     crate::code(irc_mlir::opt_main(&arguments, SUMMARY, &irc_dialects::registry()))
 }
 
-/// Has mlir-opt read what is no file, a pipe or a device, through a pipe that ends the process at
-/// [`MAX_STREAM`]: mlir-opt itself reads to an end that there may not be.
+/// Passes input that is not a regular file to mlir-opt through a pipe, and ends the process at
+/// [`MAX_STREAM`] bytes: mlir-opt itself reads without limit.
 fn limit_stream(arguments: &mut [String]) -> io::Result<()> {
     let is_stream = |path: &str| {
         let about = fs::metadata(path);
@@ -61,13 +61,13 @@ fn limit_stream(arguments: &mut [String]) -> io::Result<()> {
         None => return Ok(()),
     };
     let (reader, mut writer) = io::pipe()?;
-    // SAFETY: both are open; nothing of this process has read from its standard input yet.
+    // SAFETY: both are open; this process has not read from its standard input yet.
     if unsafe { libc::dup2(reader.as_raw_fd(), libc::STDIN_FILENO) } < 0 {
         return Err(io::Error::last_os_error());
     }
     thread::spawn(move || {
         let mut rest = from.take(MAX_STREAM + 1);
-        // A reader that has gone away has seen enough.
+        // A closed pipe is not an error.
         let _ = io::copy(&mut rest, &mut writer);
         if rest.limit() == 0 {
             let limit = MAX_STREAM >> 20;

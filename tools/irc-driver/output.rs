@@ -1,4 +1,4 @@
-//! Artefacts: to standard output, or to a file that appears only when it is complete.
+//! Artefacts: written to standard output, or to a file that appears only when it is complete.
 use crate::stop::Stop;
 use std::{
     fs::{self, Permissions},
@@ -7,18 +7,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What an artefact is, for those who would read it.
+/// The kind of an artefact's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Text.
     Text,
-    /// Bytes that a terminal must not show.
+    /// Bytes that must not be shown in a terminal.
     Binary,
-    /// Bytes that the system loads.
+    /// Bytes that the system's loader loads.
     Executable,
 }
 
-/// Says early whether a file could be written, before the work that makes its content.
+/// Checks that a file can be written, before the work that produces its contents.
 pub fn probe(path: &Path) -> Result<(), Stop> {
     if is_stdout(path) || is_special(path) {
         return Ok(());
@@ -29,7 +29,7 @@ pub fn probe(path: &Path) -> Result<(), Stop> {
     staged(path, Content::Text).map(drop)
 }
 
-/// As [`probe`], for an artefact that is made of `input`, which it must not replace.
+/// As [`probe`], for an artefact of `input`, which must not be overwritten.
 pub fn probe_beside(path: &Path, input: &str) -> Result<(), Stop> {
     let real = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
     let input = if input == "-" { None } else { real(Path::new(input)) };
@@ -39,7 +39,7 @@ pub fn probe_beside(path: &Path, input: &str) -> Result<(), Stop> {
     probe(path)
 }
 
-/// The suffix that says what a file is to hold; `.gz` only says that it is compressed.
+/// The suffix that selects the kind of a file; `.gz` only selects compression.
 pub fn suffix(path: &Path) -> Option<&str> {
     let plain = if is_packed(path) { Path::new(path.file_stem()?) } else { path };
     plain.extension()?.to_str()
@@ -49,7 +49,7 @@ fn is_packed(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix == "gz")
 }
 
-/// Writes an artefact, as a gzip file where the name ends in `.gz`; `-` is standard output.
+/// Writes an artefact, compressed with gzip if the name ends in `.gz`; `-` is standard output.
 pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> {
     match is_packed(path) {
         true => write_plain(path, &irc_gemini_format::packed(bytes), content),
@@ -70,21 +70,21 @@ fn write_plain(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> 
     file.persist(target(path)).map(drop).map_err(|error| failed(error.error))
 }
 
-/// An artefact that is written little by little.
+/// An artefact that is written incrementally.
 pub struct Stream {
     staged: Option<tempfile::NamedTempFile>,
     path: PathBuf,
 }
 
 impl Stream {
-    /// Text that appears at the path when it is complete; `-` is standard output.
+    /// Opens a text artefact, which appears at the path when it is complete; `-` is standard output.
     pub fn open(path: &Path) -> Result<Self, Stop> {
         let in_place = is_stdout(path) || is_special(path);
         let staged = if in_place { None } else { Some(staged(path, Content::Text)?) };
         Ok(Self { staged, path: path.to_owned() })
     }
 
-    /// Where to write.
+    /// The writer of the artefact.
     pub fn writer(&self) -> Result<Box<dyn Write + Send>, Stop> {
         let failed = |error: io::Error| unwritable(&self.path, &plain(&error));
         let file = match &self.staged {
@@ -95,13 +95,13 @@ impl Stream {
         Ok(Box::new(io::BufWriter::new(file)))
     }
 
-    /// Whether anything was written to a file that is yet to appear.
+    /// Whether anything was written to a file that has not appeared yet.
     pub fn is_begun(&self) -> bool {
         let written = |file: &tempfile::NamedTempFile| file.as_file().metadata();
         self.staged.as_ref().and_then(|file| written(file).ok()).is_some_and(|file| file.len() > 0)
     }
 
-    /// Lets the artefact appear, once the writer is gone.
+    /// Makes the artefact appear, after the writer is dropped.
     pub fn finish(self) -> Result<(), Stop> {
         let Some(file) = self.staged else { return Ok(()) };
         let kept = file.persist(target(&self.path));
@@ -121,7 +121,7 @@ fn write_stdout(bytes: &[u8], content: Content) -> Result<(), Stop> {
         return Err(problem.help("write it to a file, or pipe it on"));
     }
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // Whoever read it, as `| head` does, has had enough.
+        // A closed pipe, as with `| head`, is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(unwritable(Path::new("standard output"), &plain(&error))),
         Ok(()) => Ok(()),
@@ -133,17 +133,17 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Devices and pipes are written in place.
+/// Whether a path is a device or pipe, which is written in place.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// What a link leads to; the path itself where there is none.
+/// The target of a link; the path itself if it is not a link.
 fn target(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// A file in the folder of `path`, that is removed unless it takes the place of `path`.
+/// A temporary file in the folder of `path`, which is removed unless it is renamed to `path`.
 fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Stop> {
     let target = target(path);
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -162,7 +162,7 @@ fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Stop
         })
 }
 
-/// A folder that is removed when it is dropped.
+/// A folder that is removed when dropped.
 pub fn temporary_folder() -> Result<tempfile::TempDir, Stop> {
     tempfile::tempdir().map_err(|error| {
         let (place, why) = (std::env::temp_dir(), plain(&error));

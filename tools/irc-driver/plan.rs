@@ -8,7 +8,7 @@ use irc_ark_format::{
 use irc_diag::{Diagnostic, Sink, Source};
 use std::path::Path;
 
-/// The flags of a plan.
+/// The flags of the planner.
 pub struct Planning<'a> {
     /// `--arch`.
     pub arch: &'a str,
@@ -20,14 +20,14 @@ pub struct Planning<'a> {
     pub rules: Option<&'a Path>,
 }
 
-/// How to plan, and the file of the rules.
+/// The options of the planner, and the file of the rules.
 pub struct Options {
-    /// How to plan.
+    /// The options of the planner.
     pub planner: planner::Options,
     rules: Option<Source>,
 }
 
-/// What the flags of a plan say; diagnostics in the rules that let it be made are on the console.
+/// The options of the flags; warnings about the rules are shown on the console.
 pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Stop> {
     let architecture = planner::architecture(flags.arch).map_err(Stop::Usage)?;
     let target = Target::new(architecture, flags.processors.map(i64::from)).map_err(Stop::Usage)?;
@@ -47,7 +47,7 @@ pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Stop>
     Ok(Options { planner: planner::Options { rules, ..options }, rules: Some(source) })
 }
 
-/// The plan of a model as JSON; the planner's warnings are on the console.
+/// The plan of a model as JSON; the planner's warnings are shown on the console.
 pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<String, Stop> {
     let mut sink = Sink::new();
     let Some(document) = model::parse(source, &model::Options::default(), &mut sink) else {
@@ -56,14 +56,14 @@ pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<Str
     plan_document(console, source, &document, options)
 }
 
-/// The plan of an ARK model that was made of another model, as JSON.
+/// The plan, as JSON, of an ARK model that was converted from another model.
 pub fn plan_model(
     console: &Console,
     source: &Source,
     model: model::Model,
     options: &Options,
 ) -> Result<String, Stop> {
-    // The nodes are not those of the file.
+    // The nodes have no locations in the file.
     let document = Document { model, origins: vec![] };
     plan_document(console, source, &document, options)
 }
@@ -92,7 +92,7 @@ fn plan_document(
     Ok(plan::write(&planned.plan))
 }
 
-/// A planner's diagnostic in the user's file.
+/// A planner's diagnostic, located in the user's file.
 fn diagnostic(
     found: NodeDiagnostic,
     severity: irc_diag::Severity,

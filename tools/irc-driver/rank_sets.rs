@@ -1,20 +1,20 @@
-//! Which of the plans that are given together are the ranks of one world.
+//! Finds the worlds of several plans.
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What tells the plans of worlds apart.
+/// The properties of a plan by which worlds are found.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// The name of its file.
     pub name: String,
     /// Its rank.
     pub rank: i64,
-    /// How many ranks its world has.
+    /// Number of ranks of its world.
     pub world_size: i64,
 }
 
 impl Member {
-    /// What a plan with errors still says of itself; `None` where it says no rank.
+    /// The declared rank and world size of a plan that may have errors; `None` without a rank.
     pub fn of_text(name: &str, text: &str) -> Option<Self> {
         let plan: Value = serde_json::from_str(text).ok()?;
         let number = |key: &str| plan.get(key)?.as_i64();
@@ -28,9 +28,8 @@ impl Member {
 
 /// The worlds of several ranks, each as the indices of its members.
 ///
-/// Plans of equally large worlds are of one when their files are called the same but for their
-/// rank. Those that are then no whole world are one whatever they are called, when together they
-/// are each rank once.
+/// Plans with the same world size form a world if the names of their files differ only in the rank. The
+/// remaining plans form a world, whatever their names, if together they have each rank once.
 pub fn worlds(members: &[Member]) -> Vec<Vec<usize>> {
     let mut by_name: BTreeMap<(i64, String), Vec<usize>> = BTreeMap::new();
     for (index, member) in members.iter().enumerate().filter(|(_, member)| member.world_size > 1) {
@@ -54,14 +53,14 @@ pub fn worlds(members: &[Member]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Whether members of equally large worlds are each rank of one once.
+/// Whether members with the same world size have each rank of one world once.
 fn is_whole(members: &[Member], world: &[usize]) -> bool {
     let ranks: BTreeSet<i64> = world.iter().map(|&index| members[index].rank).collect();
     let size = world.first().map_or(0, |&index| members[index].world_size);
     ranks.len() == world.len() && world.len() as i64 == size
 }
 
-/// A file's name without the number of its rank; empty when there is none.
+/// A file's name without the number of its rank; empty if it has none.
 fn world_name(name: &str, rank: i64) -> String {
     let number = rank.to_string();
     let marked = ["rank", "gpu"].iter().find_map(|word| {
@@ -103,7 +102,7 @@ mod tests {
     fn ranks_that_are_a_whole_world_are_one_whatever_their_names() {
         let halves = [("x/plan_rank0.json", 0, 2), ("y/plan_rank1.json", 1, 2)];
         assert_eq!(sets(&halves), [[0, 1]]);
-        // A third stands for itself, and so do halves that do not fit.
+        // A third plan is separate, and so are halves that do not match.
         let odd = [("a_rank0.json", 0, 2), ("b_rank1.json", 1, 2), ("c_rank1.json", 1, 2)];
         assert_eq!(sets(&odd), [[0], [1], [2]]);
         assert_eq!(sets(&[("a_rank0.json", 0, 3), ("b_rank1.json", 1, 3)]), [[0], [1]]);

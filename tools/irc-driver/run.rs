@@ -15,7 +15,7 @@ use irc_cli::{ENGINES, Flags, InputKind, Run};
 use irc_runtime::Library;
 use std::path::Path;
 
-/// Values of `--backend` that generate no code.
+/// The value of `--backend` for the reference evaluator.
 pub const REFERENCE: &str = ENGINES[0].0;
 const CUDA: &str = ENGINES[1].0;
 
@@ -95,7 +95,7 @@ fn run_over(
     }
 }
 
-/// The files: one of any kind, or several plans, or several ARK models.
+/// The files: one of any kind, several plans, or several ARK models.
 fn read(arguments: &Run) -> Result<Vec<Input>, Stop> {
     let mut files: Vec<Input> = vec![];
     for name in &arguments.files {
@@ -120,14 +120,14 @@ fn read(arguments: &Run) -> Result<Vec<Input>, Stop> {
     }
 }
 
-/// Says that more threads do not help.
+/// Notes that more threads do not help.
 pub fn say_threads(console: &Console, threads: u32) {
     if threads > 1 {
         console.note(&format!("models run on one thread today, not on {threads}"));
     }
 }
 
-/// Rejects flags that have no effect on plans, which models of several ranks run as.
+/// Rejects flags that have no effect on plans, to which models of several ranks are compiled.
 fn expect_of_plans(content: Content, flags: &Flags) -> Result<(), Stop> {
     flags.expect(&[InputKind::Plan], None).map_err(|message| match content {
         Content::Model => Stop::Usage(format!(
@@ -148,8 +148,8 @@ fn run_library(console: &Console, arguments: &Run, given: Given) -> Result<Buffe
     Ok(runner.run(given)?)
 }
 
-/// Compiles a model and runs it once on given inputs, those of a data set, and random ones where the flags
-/// ask for them; compares with the data set.
+/// Compiles a model and runs it once, on given inputs, those of a data set, and random ones if requested;
+/// compares with the data set's outputs.
 fn run_model(
     console: &Console,
     arguments: &Run,
@@ -191,7 +191,7 @@ fn run_model(
     Ok(found)
 }
 
-/// The outputs of a model for given inputs, and random ones if the flags say so.
+/// The outputs of a model for the given inputs, and random ones if requested.
 fn evaluate(
     console: &Console,
     arguments: &Run,
@@ -213,7 +213,7 @@ fn evaluate(
     Ok(program.run(given)?)
 }
 
-/// Gives inputs random values where the flags ask for them, and says which are zero for want of any.
+/// Sets inputs to random values if requested, and reports which are zero by default.
 fn complete(
     console: &Console,
     arguments: &Run,

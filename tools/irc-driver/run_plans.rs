@@ -1,4 +1,4 @@
-//! `irc run` on plans: those of the files, or of the models that the files hold.
+//! `irc run` on plans: those in the files, or those of the models in the files.
 use crate::{
     console::Console,
     input::Content,
@@ -15,8 +15,8 @@ use irc_diag::Source;
 use irc_executor::Options;
 use std::collections::BTreeSet;
 
-/// Runs the ranks of a world that are in this process; what came out of them, and the names of all
-/// their buffers.
+/// Runs the ranks of a world that are in this process. Returns their outputs, and the names of all their
+/// buffers.
 pub fn run(
     transport: &Transport,
     console: &Console,
@@ -49,7 +49,7 @@ pub fn run(
     let options = Options { threads: arguments.threads as usize, race_check, trace };
     let memories = transport.run(&world, memories, options);
     drop(step);
-    // A run that was stopped has a timeline too, unless nothing began.
+    // A stopped run has a timeline too, unless it stopped before the first event.
     let timeline = timeline.filter(|timeline| memories.is_ok() || timeline.is_begun());
     let written = timeline.map_or(Ok(()), output::Stream::finish);
     let memories = memories?;

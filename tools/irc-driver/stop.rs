@@ -1,26 +1,26 @@
-//! Why a command ended early, and with which exit code.
+//! Why a command stopped early, and its exit code.
 use irc_diag::{Diagnostic, Source};
 use irc_runtime::RunError;
 
-/// Why a command ended early.
+/// Why a command stopped early.
 #[derive(Debug)]
 pub enum Stop {
     /// Diagnostics in an input.
     Diagnostics(Source, Vec<Diagnostic>),
-    /// Diagnostics that are on the console already.
+    /// Diagnostics that have been shown on the console.
     Reported,
-    /// An error outside of any file: a file that cannot be read, a feature that is not implemented.
+    /// An error outside of any file: a file that cannot be read, an unimplemented feature.
     Problem {
-        /// What is wrong.
+        /// The error.
         message: String,
-        /// What to do.
+        /// A hint.
         help: Option<String>,
     },
-    /// The flags do not fit together.
+    /// Invalid combination of flags.
     Usage(String),
-    /// Results differ from what was expected; how is on the console already.
+    /// Results differ from the expected ones; the differences have been shown on the console.
     Mismatch,
-    /// The fault is ours.
+    /// An internal error.
     Internal(String),
 }
 
@@ -42,12 +42,12 @@ impl From<irc::Error> for Stop {
 }
 
 impl Stop {
-    /// A problem without advice.
+    /// A problem without a hint.
     pub fn problem(message: impl Into<String>) -> Self {
         Stop::Problem { message: message.into(), help: None }
     }
 
-    /// Adds advice to a problem.
+    /// Adds a hint to a problem.
     pub fn help(self, advice: impl Into<String>) -> Self {
         match self {
             Stop::Problem { message, .. } => Stop::Problem { message, help: Some(advice.into()) },
@@ -55,7 +55,7 @@ impl Stop {
         }
     }
 
-    /// Something that the design has and the program has not.
+    /// A feature that is designed but not implemented.
     pub fn not_built(what: &str) -> Self {
         Stop::problem(format!("not implemented yet: {what}"))
     }

@@ -5,7 +5,7 @@ use irc_runtime::processor::{features_of, processors};
 
 /// The target of a name.
 pub fn named(cpu: &str) -> Result<Target, Stop> {
-    // Given a name that it does not know, LLVM prints a complaint of its own and generates code for none.
+    // For an unknown name, LLVM prints an error of its own and generates generic code.
     let target = Target::from_name(cpu);
     let known = !target.triple.starts_with("x86_64") || features_of(cpu).is_some();
     if cpu == "native" || known {
@@ -19,12 +19,12 @@ pub fn named(cpu: &str) -> Result<Target, Stop> {
     )))
 }
 
-/// The code generator of a name; the default for what generates no code.
+/// The code generator of a name; the default if the name is an engine without code generation.
 pub fn backend(name: &str) -> Backend {
     Backend::named(name).unwrap_or_default()
 }
 
-/// The same processor with another code generator, which must have code for it.
+/// The same processor with another code generator, which must support it.
 pub fn with_backend(target: Target, backend: Backend) -> Result<Target, Stop> {
     let target = target.with_backend(backend);
     let known = (backend.expect)(&target);

@@ -21,7 +21,7 @@ use irc_dialects::{ark, common_ir, plan as plan_dialect};
 use irc_mlir::{Capture, Module};
 use std::{path::Path, process::ExitCode};
 
-/// Runs the translation that the arguments say.
+/// Runs the translation of the arguments.
 pub fn main(arguments: &[String]) -> ExitCode {
     let (parsed, flags) = match irc_cli::parse_translate(arguments) {
         Ok(parsed) => parsed,
@@ -31,7 +31,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     crash::guard(&console, arguments, || translate(&console, &parsed, &flags))
 }
 
-/// What is read.
+/// The input format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Mlir,
@@ -53,7 +53,7 @@ impl Origin {
     }
 }
 
-/// What is written.
+/// The output format.
 enum To {
     Mlir,
     Ark,
@@ -64,7 +64,7 @@ enum To {
 }
 
 impl To {
-    /// What a schedule or a program of the NPU becomes, if this is one.
+    /// The translation of a schedule or NPU program, if the output is one of theirs.
     fn scheduled(&self) -> Option<npu::translate::To> {
         match self {
             Self::Mlir => Some(npu::translate::To::Mlir),
@@ -88,7 +88,7 @@ fn translate(console: &Console, arguments: &Translate, flags: &Flags) -> Result<
     output::write(&arguments.output, &bytes, content)
 }
 
-/// What the bytes of a model, a graph or a module become.
+/// Translates the bytes of a model, a graph or a module.
 fn of_bytes(
     console: &Console,
     arguments: &Translate,
@@ -145,7 +145,7 @@ fn destination(console: &Console, arguments: &Translate) -> Result<To, Stop> {
     }
 }
 
-/// Rejects formats that do not go together, and flags that have no effect on them.
+/// Rejects unsupported pairs of formats, and flags that have no effect on them.
 fn expect_pair(arguments: &Translate, from: Origin, flags: &Flags) -> Result<(), Stop> {
     let to = arguments.emit.flag();
     let to = to.as_deref().unwrap_or("MLIR");
@@ -159,7 +159,8 @@ fn expect_pair(arguments: &Translate, from: Origin, flags: &Flags) -> Result<(),
     }
 }
 
-/// An ARK model, or a plan, of a Common IR or ONNX file; what its buffers are is written beside it.
+/// Converts a Common IR or ONNX file to an ARK model or plan, and writes the names of its buffers beside
+/// it.
 fn graph_to_ark(
     console: &Console,
     arguments: &Translate,
@@ -198,13 +199,13 @@ fn from_graph(
     translate_common_ir::emit(console, arguments, module, &source, *written)
 }
 
-/// The module of the format that the dialect's says; nothing after a diagnostic.
+/// The Common IR or ONNX module of a dialect's module; `None` after a diagnostic.
 fn graph_of(module: &Module<'_>) -> Option<irc_common_format::model::Module> {
     let root = common_ir::module_op(module.as_operation()).ok()?;
     Some(common_ir::export(root).ok()?.module)
 }
 
-/// MLIR as text with locations, or as bytecode where the suffix says so.
+/// MLIR as text with locations, or as bytecode if the suffix selects it.
 pub fn mlir(module: &Module<'_>, output: &Path) -> (Vec<u8>, Content) {
     if output::suffix(output) == Some("mlirbc") {
         return (irc_mlir::to_bytecode(module), Content::Binary);
@@ -259,7 +260,7 @@ fn from_mlir(
     told(console, diagnostics(&capture, source), translated)
 }
 
-/// Nothing after a diagnostic.
+/// Returns `None` after a diagnostic.
 fn to_format(module: &Module<'_>, to: &To, output: &Path) -> Option<(Vec<u8>, Content)> {
     let text = match to {
         To::Mlir => return Some(mlir(module, output)),

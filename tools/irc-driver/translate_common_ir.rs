@@ -24,13 +24,13 @@ use std::path::Path;
 /// The format that a flag names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// Common IR's own messages, or an ONNX model that carries them.
+    /// Common IR's own messages, or an ONNX model that contains them.
     CommonIr,
     /// An ONNX model.
     Onnx,
 }
 
-/// Reads a file that a flag says to be of that format.
+/// Reads a file in the format of a flag.
 pub fn read_flagged(
     console: &Console,
     arguments: &Translate,
@@ -51,13 +51,13 @@ pub fn read_flagged(
     Ok((document, source))
 }
 
-/// The dialect's module of a document; nothing after a diagnostic.
+/// The dialect's module of a document; `None` after a diagnostic.
 pub fn to_dialect<'c>(context: &'c Context, document: &Document) -> Option<irc_mlir::Module<'c>> {
     let module = common_ir::import(context, &document.module, &Origins::of(document));
     module.as_operation().verify().then_some(module)
 }
 
-/// Reads a file to be translated; its warnings are on the console.
+/// Reads a file to be translated; its warnings are shown on the console.
 fn open(
     console: &Console,
     file: &InputFile,
@@ -74,8 +74,8 @@ fn open(
     }
 }
 
-/// A module of the format as a file, as the flags say. What the format has no place for is on the
-/// console, or an error.
+/// Encodes a module of the format as a file, with the options of the flags. Parts that the format cannot
+/// represent are reported as warnings or as an error.
 pub fn emit(
     console: &Console,
     arguments: &Translate,

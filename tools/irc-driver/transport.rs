@@ -1,13 +1,13 @@
-//! How the ranks of a world reach each other: in this process, or in processes of their own.
+//! The transport between the ranks of a world: in this process, or between processes.
 use crate::{console::Console, stop::Stop, world::World};
 use irc_executor::{Memory, Options};
 use std::path::{Path, PathBuf};
 
-/// The ranks that this process runs, and how they reach the others.
+/// The ranks that this process runs, and their connection to the others.
 pub enum Transport {
-    /// All of them, here.
+    /// All ranks, in this process.
     InProcess,
-    /// One, as `mpirun` says.
+    /// One rank, assigned by `mpirun`.
     #[cfg(feature = "mpi")]
     Mpi(Box<irc_executor::mpi::World>),
 }
@@ -31,7 +31,7 @@ impl Transport {
         }
     }
 
-    /// The only rank that this process runs; `None` when it runs all.
+    /// The only rank that this process runs; `None` if it runs all.
     pub fn rank(&self) -> Option<i64> {
         match self {
             Transport::InProcess => None,
@@ -40,7 +40,7 @@ impl Transport {
         }
     }
 
-    /// The file that this process writes in place of `path`, so that ranks do not write the same:
+    /// The path that this process writes instead of `path`, so that ranks write different files:
     /// `y.rank0.npz` for `y.npz`.
     pub fn own(&self, path: &Path) -> PathBuf {
         match (self.rank(), path.extension()) {
@@ -51,7 +51,7 @@ impl Transport {
         }
     }
 
-    /// Runs the ranks that are here once.
+    /// Runs the ranks of this process once.
     pub fn run(
         &self,
         world: &World,
@@ -77,7 +77,7 @@ impl Transport {
         }
     }
 
-    /// Ends the run: after a failure the other processes too, which might wait for this one.
+    /// Ends the run: after an error also the other processes, which might wait for this one.
     pub fn close(self, console: &Console, result: Result<(), Stop>) -> Result<(), Stop> {
         match (self, result) {
             #[cfg(feature = "mpi")]

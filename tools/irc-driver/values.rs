@@ -18,20 +18,20 @@ use std::{
 /// Buffers by name.
 pub type Buffers = BTreeMap<String, Tensor>;
 
-/// Buffers in an `.npz` file, of which names and types alone have been read: data are inflated once these
-/// are known to fit, so that a small file does not take memory that the program has no use for.
+/// Buffers in an `.npz` file, of which only names and types have been read: data are decompressed only
+/// after these have been checked, so that a small file cannot exhaust the memory.
 #[derive(Default)]
 pub struct Given(Option<(PathBuf, Npz<BufReader<File>>)>);
 
 impl Given {
-    /// Opens a file; `None` gives no buffer.
+    /// Opens a file; `None` has no buffers.
     pub fn open(path: Option<&Path>) -> Result<Self, Stop> {
         let Some(path) = path else { return Ok(Self(None)) };
         let npz = Npz::open(path).map_err(|error| unreadable(path, &error))?;
         Ok(Self(Some((path.to_owned(), npz))))
     }
 
-    /// Leaves out the buffers that a predicate on names does not hold of.
+    /// Removes the buffers whose names do not satisfy a predicate.
     pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
         if let Some((_, npz)) = &mut self.0 {
             npz.retain(|name, _| keep(name));
@@ -44,7 +44,7 @@ impl Given {
         npz.map(|(name, ty)| (name.to_owned(), ty.clone())).collect()
     }
 
-    /// All buffers, unless `expect` refuses the name or type of one.
+    /// All buffers, unless `expect` rejects the name or type of one.
     pub fn read(
         self,
         mut expect: impl FnMut(&str, &TensorType) -> Result<(), Stop>,
@@ -54,7 +54,7 @@ impl Given {
         npz.read_all().map_err(|error| unreadable(&path, &error))
     }
 
-    /// All buffers, which are inputs or outputs of a program.
+    /// All buffers, which must be inputs or outputs of a program.
     pub fn read_for(self, interface: &Interface) -> Result<Buffers, Stop> {
         self.read(|name, ty| {
             let ports = || interface.inputs.iter().chain(&interface.outputs);
@@ -82,13 +82,13 @@ fn unreadable(path: &Path, error: &NpzError) -> Stop {
     Stop::problem(text).help("expected an archive that numpy.savez wrote")
 }
 
-/// Whether a port takes what a file holds as this type.
+/// Whether a port accepts a file's tensor of this type.
 pub fn is_stored_for(port: &Port, stored: &TensorType) -> bool {
     let Some(dtype) = port.element_type() else { return false };
     is_stored_as(dtype, stored.dtype) && port.takes(&TensorType { dtype, ..stored.clone() })
 }
 
-/// Whether files may hold elements of a type as those of another: bits of `bf16`, and of small types.
+/// Whether files may store elements of a type as another type: the bits of `bf16` and of small types.
 pub fn is_stored_as(dtype: DType, stored: DType) -> bool {
     let is_bits = stored == DType::U16 && dtype.size() == stored.size();
     is_bits || dtype.npy_descr() == stored.npy_descr()
@@ -101,7 +101,8 @@ pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Stop> {
     output::write(path, &bytes.into_inner(), Content::Binary)
 }
 
-/// Gives every input that is read and not given yet random values; a size that nothing given tells is 1.
+/// Sets every missing input that the program reads to random values; a symbolic size that no given input
+/// determines is 1.
 pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Stop> {
     let mut sizes = BTreeMap::new();
     for port in inputs {
@@ -126,7 +127,7 @@ pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Stop>
     Ok(())
 }
 
-/// One line for each buffer: name, type, least, mean and greatest value.
+/// One line per buffer: name, type, minimum, mean and maximum.
 pub fn summary(buffers: &Buffers) -> String {
     let width = buffers.keys().map(String::len).max().unwrap_or(0);
     buffers.iter().map(|(name, tensor)| line(name, width, tensor)).collect()
@@ -150,8 +151,8 @@ fn line(name: &str, width: usize, tensor: &Tensor) -> String {
     text + "\n"
 }
 
-/// Sets aside what is expected of buffers that plans do not have, and says so: what a model keeps
-/// in buffers of its own, a plan may hold in shared ones, or not at all.
+/// Removes expected values of buffers that plans do not have, with a note: a plan may share buffers that
+/// are separate in a model, or omit them.
 pub fn set_aside(
     console: &Console,
     expected: &mut Given,
@@ -176,10 +177,10 @@ pub fn set_aside(
     Ok(())
 }
 
-/// Compares with what is expected; every difference is on the console.
+/// Compares with expected values; all differences are shown on the console.
 ///
-/// Only numbers that differ are a [`Stop::Mismatch`]: buffers that cannot be compared are a fault
-/// of the file.
+/// Only different numbers are a [`Stop::Mismatch`]: buffers that cannot be compared are an error in the
+/// file.
 pub fn check(
     console: &Console,
     expected: Given,
@@ -203,7 +204,7 @@ pub fn check(
     check_buffers(console, expected.read(|_, _| Ok(()))?, actual, tolerance)
 }
 
-/// As [`check`], of buffers that fit.
+/// As [`check`], for buffers with matching types.
 pub fn check_buffers(
     console: &Console,
     expected: Buffers,
@@ -221,7 +222,7 @@ pub fn check_buffers(
     if differs { Err(Stop::Mismatch) } else { Ok(()) }
 }
 
-/// Whether what is expected has the type of what came out; archives hold bfloat16 as its bits.
+/// Checks that the expected type is that of the output; archives store bfloat16 as its bits.
 fn expect(stored: &TensorType, actual: Option<&Tensor>) -> Result<(), String> {
     let actual = actual.ok_or("expected, but not an output")?.ty();
     let is_bits = stored.dtype == DType::U16 && actual.dtype == DType::BF16;
@@ -231,7 +232,7 @@ fn expect(stored: &TensorType, actual: Option<&Tensor>) -> Result<(), String> {
     Err(format!("expected {stored}, but the output is {actual}"))
 }
 
-/// What can be expected: all outputs with their types.
+/// The names and types of all outputs.
 fn listing(outputs: &Buffers) -> String {
     let outputs: Vec<_> =
         outputs.iter().map(|(name, tensor)| format!("{name} {}", tensor.ty())).collect();

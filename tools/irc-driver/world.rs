@@ -1,4 +1,4 @@
-//! The plans of the ranks of one world, checked, compiled and ready to run on the host.
+//! The plans of the ranks of one world: checks and compiles them, and runs them on the host.
 use crate::{
     console::Console,
     input::Content,
@@ -15,8 +15,8 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_executor::{Error, Kernels, Memory, Options, Rank};
 use std::collections::BTreeSet;
 
-/// Diagnostics that only say what the named device or ARK's kernels on it lack: the host runs the plan
-/// all the same. `docs/running-plans.md` says why each is here.
+/// Diagnostics about limits of the named device or ARK's kernels for it, which do not affect the host.
+/// `docs/running-plans.md` explains each.
 const OF_THE_DEVICE: [&str; 14] = [
     "plan-matmul-kernel",
     "plan-matmul-tile",
@@ -34,16 +34,16 @@ const OF_THE_DEVICE: [&str; 14] = [
     "plan-packet-shape",
 ];
 
-/// Diagnostics that a run which looks for races finds itself, where they are true.
+/// Diagnostics that a run with race checking verifies.
 const OF_THE_RUN: [&str; 2] = ["plan-race", "plan-group-race"];
 
-/// How plans are prepared.
+/// Options for preparing plans.
 pub struct Preparation {
-    /// The processor to generate code for.
+    /// The processor for which code is generated.
     pub target: Target,
-    /// Whether the run looks for races.
+    /// Whether the run checks for races.
     pub race_check: bool,
-    /// The only rank to run here; `None` for all of them.
+    /// The only rank to run in this process; `None` for all of them.
     pub rank: Option<i64>,
 }
 
@@ -51,16 +51,16 @@ pub struct Preparation {
 pub struct World {
     /// The plans with their code.
     pub ranks: Vec<Rank>,
-    /// Whether there are several, here or elsewhere.
+    /// Whether the world has several ranks, in this process or others.
     several: bool,
-    /// Races that no run has shown yet.
+    /// Possible races that no run has confirmed yet.
     suspicions: Suspicions,
-    /// Where the code lies; removed when the ranks are.
+    /// The folder of the code; removed when dropped.
     _folder: tempfile::TempDir,
 }
 
 impl World {
-    /// Reads, checks and compiles the plans of files, or the plans of the models that they hold.
+    /// Reads, checks and compiles the plans in files, or the plans of the models in them.
     ///
     /// # Errors
     /// Diagnostics in the files.
@@ -87,7 +87,7 @@ impl World {
         }
         let _step = console.step("compiling");
         let folder = output::temporary_folder()?;
-        // One session, so that kernels which ranks have in common compile once.
+        // One session, so that kernels that ranks share are compiled once.
         let session = Session::new();
         let ranks = plans.into_iter().enumerate().map(|(index, Opened { source, plan, .. })| {
             let path = folder.path().join(format!("plan_{index}.so"));
@@ -97,15 +97,15 @@ impl World {
         Ok(Self { ranks, several, suspicions, _folder: folder })
     }
 
-    /// What precedes the names of a rank's buffers.
+    /// The prefix of the names of a rank's buffers.
     fn prefix(&self, rank: &Rank) -> String {
         if self.several { prefix(rank.plan().rank) } else { String::new() }
     }
 
-    /// What is given to the ranks of this process.
+    /// Reads the buffers of the ranks in this process.
     ///
     /// # Errors
-    /// A name that is no rank's, a buffer of another type, or data that cannot be read.
+    /// If a name does not belong to a rank, a buffer has another type, or data cannot be read.
     pub fn read(&self, mut given: Given) -> Result<Buffers, Stop> {
         let interfaces = self.ranks.iter().map(|rank| (self.prefix(rank), rank.interface()));
         let interfaces: Vec<(String, &Interface)> = interfaces.collect();
@@ -137,10 +137,11 @@ impl World {
         })
     }
 
-    /// The memory of each rank with the buffers given, and random values with a seed.
+    /// The memory of each rank, initialised with the given buffers, and with random values if there is a
+    /// seed.
     ///
     /// # Errors
-    /// A buffer that is no rank's, or of another type.
+    /// If a buffer does not belong to a rank, or has another type.
     pub fn memories(&self, mut given: Buffers, seed: Option<u64>) -> Result<Vec<Memory>, Stop> {
         let mut memories = vec![];
         for rank in &self.ranks {
@@ -169,16 +170,16 @@ impl World {
     /// Runs all ranks once.
     ///
     /// # Errors
-    /// What stopped the run.
+    /// If the run stops.
     pub fn run(&self, memories: &mut [Memory], options: Options) -> Result<(), Stop> {
         let ranks: Vec<&Rank> = self.ranks.iter().collect();
         irc_executor::run(&ranks, memories, options).map(|_| ()).map_err(problem)
     }
 
-    /// Fails after a run that showed none of the races that were found before it.
+    /// Fails after a run that confirmed none of the possible races.
     ///
     /// # Errors
-    /// Those races, on the console.
+    /// Those races, which are shown on the console.
     pub fn expect_no_suspicion(&self, console: &Console) -> Result<(), Stop> {
         for (source, races) in &self.suspicions {
             let mut races = races.clone();
@@ -197,7 +198,7 @@ impl World {
         self.ranks.iter().flat_map(of).collect()
     }
 
-    /// What came out, by name.
+    /// The outputs, by name.
     pub fn outputs(&self, memories: Vec<Memory>) -> Buffers {
         let each = self.ranks.iter().zip(memories).flat_map(|(rank, memory)| {
             let prefix = self.prefix(rank);
@@ -208,12 +209,12 @@ impl World {
     }
 }
 
-/// What precedes the names of the buffers of a rank that is one of several.
+/// The prefix of the names of the buffers of a rank in a world of several.
 pub fn prefix(rank: i64) -> String {
     format!("rank{rank}/")
 }
 
-/// Whether the nodes of a model exchange data with other ranks, for which it must become a plan.
+/// Whether the nodes of a model exchange data with other ranks, which only a plan can do.
 pub fn communicates(source: &Source) -> bool {
     let document = model::parse(source, &model::Options::default(), &mut Sink::new());
     document.is_some_and(|document| {
@@ -221,7 +222,7 @@ pub fn communicates(source: &Source) -> bool {
     })
 }
 
-/// The plan of a model: for no device in particular, or else for one whose kernels are known.
+/// The plan of a model: for a generic device, otherwise for one with known kernels.
 fn planned(console: &Console, source: &Source) -> Result<Source, Stop> {
     let plan_for = |arch| {
         let planner = irc_cli::Planner::Irc;
@@ -234,17 +235,17 @@ fn planned(console: &Console, source: &Source) -> Result<Source, Stop> {
 
 /// The plan of a file.
 struct Opened {
-    /// Its text, of the file or of the planner.
+    /// Its text, from the file or the planner.
     source: Source,
     plan: Plan,
-    /// The model that it was made of, if it was.
+    /// The model that it was planned from, if any.
     model: Option<Source>,
 }
 
-/// Races that a run looks for, by the file they are in.
+/// Possible races, which the run verifies, by file.
 type Suspicions = Vec<(Source, Vec<Diagnostic>)>;
 
-/// The plan of a file, without diagnostics that matter here; all are on the console.
+/// The plan of a file without relevant diagnostics; all diagnostics are shown on the console.
 fn open(
     console: &Console,
     (file, content): &(Source, Content),
@@ -267,8 +268,8 @@ fn open(
     }
 }
 
-/// Puts diagnostics on the console that do not matter here, and keeps the races that the run looks
-/// for; the diagnostics themselves when any matters.
+/// Shows irrelevant diagnostics on the console, and collects the races that the run verifies. Errors: the
+/// diagnostics, if any is relevant.
 fn tell(
     console: &Console,
     source: &Source,
@@ -293,7 +294,7 @@ fn tell(
     Ok(())
 }
 
-/// Makes warnings of some errors.
+/// Turns some errors into warnings.
 fn tolerate(diagnostics: &mut [Diagnostic], which: impl Fn(&Diagnostic) -> bool, why: &str) {
     for diagnostic in
         diagnostics.iter_mut().filter(|diagnostic| diagnostic.is_error() && which(diagnostic))
@@ -303,7 +304,7 @@ fn tolerate(diagnostics: &mut [Diagnostic], which: impl Fn(&Diagnostic) -> bool,
     }
 }
 
-/// What the plans of all ranks together can show.
+/// Checks the plans of all ranks together.
 fn check_together(
     console: &Console,
     opened: &[Opened],
@@ -322,7 +323,7 @@ fn check_together(
     if failed { Err(Stop::Reported) } else { Ok(()) }
 }
 
-/// Gives a diagnostic its file: an error in the set of ranks is already located in a model.
+/// The file of a diagnostic: an error in the set of ranks may already be located in a model.
 fn place<'a>(opened: &'a Opened, diagnostic: &mut Diagnostic) -> &'a Source {
     let source = match &opened.model {
         Some(model) if diagnostic.code == "plan-ranks" => {

@@ -1,4 +1,4 @@
-//! The code of archives that hold no shared library, as one: by the system's C compiler.
+//! Links the code of archives without a shared library, with the system's C compiler.
 use crate::{console::Console, output, stop::Stop};
 use irc_mlf::Package;
 use std::{
@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-/// What sources of TVM include, and functions that they call by name.
+/// The headers that TVM's sources include, and the functions that they call by name.
 const SUPPORT: [(&str, &str); 5] = [
     ("tvm/runtime/tvm_abi.h", include_str!("../../../runtime/include/tvm/runtime/tvm_abi.h")),
     (
@@ -24,8 +24,8 @@ const SUPPORT: [(&str, &str); 5] = [
     ("loader.c", include_str!("../../../runtime/include/loader.c")),
 ];
 
-/// A library that was linked here: an open file that no folder has, so that nothing is left behind by
-/// code that ends the process, when it is loaded or later.
+/// A linked library: an open, unlinked file, so that no file remains if its code ends the process, during
+/// loading or later.
 pub struct Linked(File);
 
 impl Linked {

@@ -12,10 +12,10 @@ use std::path::Path;
 
 pub use run::{Loaded, run, self_test};
 
-/// Says when what is made was made, so that it is the same whenever that was: seconds since 1970.
+/// The creation time of artefacts in seconds since 1970, for reproducible builds.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
-/// What the flags ask for.
+/// The options of the flags.
 fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Stop> {
     let time = match std::env::var(EPOCH) {
         Err(_) => 0,
@@ -31,7 +31,7 @@ fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Stop> {
     Ok(ArchiveOptions { version, model, time })
 }
 
-/// Writes an archive, with test vectors if the flags ask for them.
+/// Writes an archive, with test vectors if requested.
 pub fn write(
     console: &Console,
     arguments: &CompileTo,
@@ -44,7 +44,7 @@ pub fn write(
     let mut contents = model.archive(compile, &options)?;
     let mut package = built(path, &contents)?;
     if arguments.check_reproducible {
-        // In a session that remembers nothing.
+        // In a new session, without cached results.
         let session = Session::new();
         let again = model.in_session(&session).archive(compile, &options)?;
         expect_equal(&package, &built(path, &again)?)?;
@@ -62,7 +62,7 @@ pub fn write(
     stream.finish()
 }
 
-/// Demands that what was compiled twice is the same.
+/// Fails if two compilations of the same program differ.
 fn expect_equal(first: &Package, second: &Package) -> Result<(), Stop> {
     let members = first.archive.members().iter();
     let differs = |(path, content): &(&String, &Bytes)| second.archive.get(path) != Some(*content);
@@ -81,7 +81,7 @@ fn built(path: &Path, contents: &Contents) -> Result<Package, Stop> {
     })
 }
 
-/// Every diagnostic of an archive, by the member that it is about; of a sound one, the archive alone.
+/// All diagnostics of an archive, by member; for a valid archive, only the archive itself.
 pub fn check(name: &str, bytes: &Bytes) -> Vec<(Source, Vec<Diagnostic>)> {
     let (package, report) = read(name, bytes);
     let checked = package.map(|package| irc_mlf::check(&package, Depth::Content));

@@ -1,4 +1,4 @@
-//! `irc run` of archives, and what is run to make one's test vectors.
+//! `irc run` of archives, and the runs for test vectors.
 use super::link::{Linked, link};
 use crate::{
     console::Console,
@@ -13,7 +13,7 @@ use irc_runtime::{Context, ContextOptions, Interface, Model, ModelError, OpenOpt
 use irc_tensor::{Tensor, TensorType};
 use std::sync::Arc;
 
-/// Runs an archive once, after everything in it was checked.
+/// Checks an archive and runs it once.
 pub fn run(
     console: &Console,
     arguments: &Run,
@@ -29,7 +29,7 @@ pub fn run(
     loaded.run(&given)
 }
 
-/// Runs an archive on the inputs that it holds, and compares with the outputs that it holds.
+/// Runs an archive on its own test inputs, and compares with its expected outputs.
 pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<(), Stop> {
     let name = &arguments.files[0];
     let package = open(console, name, bytes)?;
@@ -54,13 +54,13 @@ pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<()
     output::print(&format!("{} of {} test vectors agree\n", vectors.len(), vectors.len()))
 }
 
-/// The inputs given and random ones for the others, and what an archive makes of them.
+/// The given inputs, random values for the others, and the archive's outputs for them.
 pub fn test_vector(
     console: &Console,
     package: &Package,
     given: Given,
 ) -> Result<irc_mlf::TestVector, Stop> {
-    /// Any will do.
+    /// An arbitrary seed.
     const SEED: u64 = 1;
     let loaded = Loaded::open(console, package)?;
     let interface = loaded.model.interface();
@@ -81,13 +81,13 @@ pub fn test_vector(
     Ok(irc_mlf::TestVector { inputs: given.collect(), outputs: made.collect() })
 }
 
-/// Reads an archive and checks all of it.
+/// Reads and checks an archive.
 fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
     let (package, report) = irc_mlf::read(name, bytes);
     let checked = package.as_ref().map(|package| irc_mlf::check(package, Depth::Content));
     let is_sound = checked.as_ref().is_some_and(|report| !report.has_errors());
     if let Some(package) = package.filter(|_| is_sound) {
-        // irc check tells what else is not as it should be.
+        // Other diagnostics are left to irc check.
         return Ok(package);
     }
     for file in report.files().chain(checked.iter().flat_map(|report| report.files())) {
@@ -96,10 +96,10 @@ fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
     Err(Stop::Reported)
 }
 
-/// An archive whose code is loaded.
+/// An archive with its code loaded.
 pub struct Loaded {
     model: Arc<Model>,
-    // As long as the model is loaded, no other library may have its path.
+    // No other library may have its path while the model is loaded.
     _linked: Option<Linked>,
 }
 
@@ -114,12 +114,12 @@ impl Loaded {
         Ok(Self { model, _linked: linked })
     }
 
-    /// Reads an archive, checks all of it, and loads its code.
+    /// Reads and checks an archive, and loads its code.
     pub fn open_checked(console: &Console, name: &str, bytes: &Bytes) -> Result<Self, Stop> {
         Self::open(console, &open(console, name, bytes)?)
     }
 
-    /// What the model takes and returns.
+    /// The model's inputs and outputs.
     pub fn interface(&self) -> &Interface {
         self.model.interface()
     }
@@ -161,7 +161,7 @@ impl Ready {
     }
 }
 
-/// Tensors of a member in the form of parameters.
+/// Tensors of a member in the encoding of parameters.
 fn buffers(
     package: &Package,
     member: &str,

@@ -2,24 +2,24 @@
 use crate::stop::Stop;
 use std::time::{Duration, Instant};
 
-/// How long to measure.
+/// The length of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
     /// This many runs.
     Runs(u32),
-    /// Until this many seconds have gone by, and at least [`MIN_RUNS`] runs.
+    /// Until so many seconds have elapsed, and at least [`MIN_RUNS`] runs.
     Seconds(f64),
 }
 
 const MIN_RUNS: usize = 5;
-/// Keeps the memory for the times of a very short program bounded.
+/// Maximum number of runs, which bounds the memory for the times of very short programs.
 const MAX_RUNS: usize = 1_000_000;
 
-/// The times of all runs, in seconds, shortest first; never empty.
+/// The times of all runs in seconds, ascending; never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency(Vec<f64>);
 
-/// Runs for a tenth of the length to warm up, then for the length.
+/// Warms up for a tenth of the length, then measures for the length.
 pub fn measure(length: Length, mut run: impl FnMut() -> Result<(), Stop>) -> Result<Latency, Stop> {
     repeat(tenth(length), 1, &mut run)?;
     let mut times = repeat(length, MIN_RUNS, &mut run)?;
@@ -60,13 +60,13 @@ impl Latency {
         self.0.len()
     }
 
-    /// The time in seconds that a share of the runs, from 0 to 1, did not exceed (nearest rank).
+    /// The time in seconds that a fraction of the runs, from 0 to 1, did not exceed (nearest rank).
     pub fn percentile(&self, share: f64) -> f64 {
         let rank = (share * self.0.len() as f64).ceil() as usize;
         self.0[rank.clamp(1, self.0.len()) - 1]
     }
 
-    /// The median: of an even number of runs the mean of the middle two.
+    /// The median; for an even number of runs, the mean of the middle two.
     pub fn median(&self) -> f64 {
         let middle = self.0.len() / 2;
         if self.0.len().is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! `irc bench`: how long a model takes, and how near that is to what the machine can do.
+//! `irc bench`: measures a model's latency, and compares it with the roofline of the machine.
 mod latency;
 mod report;
 mod roofline;
@@ -25,7 +25,7 @@ use std::{
     path::Path,
 };
 
-/// Measures a program and prints what was measured.
+/// Measures a program and prints the results.
 pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), Stop> {
     let input = Input::open(&arguments.file, arguments.graphs.format.as_deref())?;
     let Some(kind) = input.kind().filter(|_| input.is_for("bench")) else {
@@ -78,7 +78,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     output::print(&if arguments.json { report.json() } else { report.text() })
 }
 
-/// The inputs that are given.
+/// The given inputs.
 fn given(arguments: &Bench) -> Result<Given, Stop> {
     Given::open(arguments.inputs.as_deref())
 }
@@ -117,7 +117,7 @@ fn model(
     Ok(Prepared { flops, ..Prepared::of(program.runner()?, inputs)? })
 }
 
-/// Refuses to make sizes up that a model leaves open: time depends on them.
+/// Rejects symbolic sizes that are not given, as the time depends on them.
 fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Stop> {
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for port in ports.iter().filter(|port| given.contains_key(&port.name)) {
@@ -143,7 +143,7 @@ fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Stop
     }
 }
 
-/// Floating-point operations of a run on inputs, if they are known.
+/// Number of floating-point operations of a run on inputs, if known.
 fn flops(graph: &Graph, inputs: &Buffers) -> Option<u64> {
     let mut sizes: BTreeMap<Dim, i64> = BTreeMap::new();
     for (name, value) in &graph.inputs {
@@ -153,12 +153,12 @@ fn flops(graph: &Graph, inputs: &Buffers) -> Option<u64> {
     graph.flops(&|name| sizes.get(&Dim::symbol(name)).copied())
 }
 
-/// What was measured of a program.
+/// The properties of a measured program.
 struct Measured {
     latency: Latency,
-    /// Floating-point operations of a run, if known.
+    /// Number of floating-point operations of a run, if known.
     flops: Option<u64>,
-    /// Bytes of inputs, constants and outputs, each once.
+    /// Size of all inputs, constants and outputs in bytes.
     traffic: u64,
     /// The inputs and their types.
     inputs: Vec<String>,
@@ -181,14 +181,14 @@ pub struct Prepared {
     runner: Runner,
     inputs: Vec<Tensor>,
     outputs: Vec<Tensor>,
-    /// Floating-point operations of a run, if known.
+    /// Number of floating-point operations of a run, if known.
     pub flops: Option<u64>,
-    /// Bytes of inputs, constants and outputs, each once.
+    /// Size of all inputs, constants and outputs in bytes.
     traffic: u64,
 }
 
 impl Prepared {
-    /// A model that has run once on these inputs; those not given are zero.
+    /// Runs a model once on these inputs; omitted inputs are zero.
     fn of(mut runner: Runner, mut inputs: Buffers) -> Result<Self, Stop> {
         for port in runner.inputs() {
             if inputs.contains_key(&port.name) {
@@ -228,7 +228,7 @@ impl Prepared {
     }
 }
 
-/// How long a model takes.
+/// Measures a model's latency.
 fn measure(console: &Console, mut prepared: Prepared, arguments: &Bench) -> Result<Measured, Stop> {
     let _step = console.step("measuring");
     let latency = latency::measure(length(arguments), || prepared.run())?;
@@ -252,7 +252,7 @@ fn length(arguments: &Bench) -> Length {
     }
 }
 
-/// Bytes of all inputs and outputs, each once.
+/// Size of all inputs and outputs in bytes.
 fn traffic(interface: &Interface) -> u64 {
     let ports = interface.inputs.iter().chain(&interface.outputs);
     ports.filter_map(|port| port.tensor_type()?.byte_size().ok()).map(|bytes| bytes as u64).sum()

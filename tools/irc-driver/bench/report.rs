@@ -1,29 +1,29 @@
-//! What was measured, as text and as JSON.
+//! Results of measurements, as text and as JSON.
 use super::{latency::Latency, roofline::Roofline};
 use serde_json::json;
 
-/// Why there is no share of the roofline.
+/// The message if the share of the roofline is unknown.
 const UNKNOWN: &str =
     "roofline unknown: the operations of a library, or of loops and choices, are not known";
 
 /// A measurement.
 pub struct Report {
-    /// How long it took.
+    /// The latency.
     pub latency: Latency,
-    /// Floating-point operations of one run, if known.
+    /// Number of floating-point operations of one run, if known.
     pub flops: Option<u64>,
-    /// Bytes of the inputs and outputs.
+    /// Size of the inputs and outputs in bytes.
     pub traffic: u64,
-    /// What the machine can do.
+    /// The peak rates of the machine.
     pub roofline: Roofline,
-    /// Threads that ran it.
+    /// Number of threads that ran it.
     pub threads: u32,
     /// The inputs and their types.
     pub inputs: Vec<String>,
 }
 
 impl Report {
-    /// Lines for people; the first is `median <ms> ms`.
+    /// Lines for human readers; the first is `median <ms> ms`.
     pub fn text(&self) -> String {
         let ms = |seconds: f64| seconds * 1e3;
         let percentile = |share| ms(self.latency.percentile(share));
@@ -82,8 +82,8 @@ impl Report {
         self.traffic as f64 / self.latency.median() / 1e9
     }
 
-    /// The least time the machine could take, over the time taken; `None` where the operations
-    /// are not known, as the traffic alone would promise too little time.
+    /// The minimum time of the roofline divided by the measured time; `None` if the number of operations is
+    /// unknown, as the bound from traffic alone would be too low.
     fn share(&self) -> Option<f64> {
         let least = self.roofline.least_seconds(self.flops?, self.traffic);
         Some(least / self.latency.median())

@@ -1,8 +1,8 @@
-//! What one core can do: fused multiply-adds in registers, and a copy through memory.
+//! The peak rates of one core: fused multiply-adds in registers, and a copy through memory.
 //!
-//! The arithmetic is measured with code of our own back end for the same processor, so that a
-//! narrower `--target-cpu` has a lower roof. The copy is several times as large as the last-level cache,
-//! so that it measures memory: a model that fits a cache may exceed it.
+//! Arithmetic is measured with code of our own backend for the same processor, so that a narrower
+//! `--target-cpu` has a lower roof. The copy is several times as large as the last-level cache, so that it
+//! measures memory: a model that fits in a cache may exceed it.
 use crate::stop::Stop;
 use irc::Program;
 use irc::{
@@ -15,23 +15,23 @@ use std::{fmt::Write, time::Instant};
 /// Peak rates of one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roofline {
-    /// Arithmetic, in 10^9 single-precision operations a second.
+    /// Arithmetic, in 10^9 single-precision operations per second.
     pub gflops: f64,
-    /// Memory traffic, read and written, in 10^9 bytes a second.
+    /// Memory traffic, read and written, in 10^9 bytes per second.
     pub bandwidth: f64,
 }
 
 impl Roofline {
-    /// The least time for so many operations on so many bytes.
+    /// The minimum time in seconds for so many operations on so many bytes.
     pub fn least_seconds(&self, flops: u64, bytes: u64) -> f64 {
         (flops as f64 / self.gflops).max(bytes as f64 / self.bandwidth) / 1e9
     }
 }
 
-/// Independent chains of multiply-adds: more than latency times issue width of any processor.
+/// Number of independent chains of multiply-adds: more than latency times issue width of any processor.
 const CHAINS: usize = 12;
 const ROUNDS: u64 = 200_000;
-/// Best of so many, against interruptions.
+/// Number of repetitions, of which the best counts, to exclude interruptions.
 const REPEATS: usize = 20;
 
 /// Measures the peak arithmetic of one core for a target.
@@ -48,7 +48,7 @@ pub fn measure_gflops(target: &Target) -> Result<f64, Stop> {
     Ok(operations as f64 / best / 1e9)
 }
 
-/// Measures the traffic of a copy between two buffers that no cache holds.
+/// Measures the traffic of a copy between two buffers that are larger than any cache.
 pub fn measure_bandwidth() -> f64 {
     let half = buffer_bytes(last_level_cache());
     let (source, mut target) = (vec![1u8; half], vec![0u8; half]);
@@ -62,12 +62,12 @@ pub fn measure_bandwidth() -> f64 {
     (2 * half) as f64 / best / 1e9
 }
 
-/// Bytes of each of the two buffers of the copy, given those of the last-level cache.
+/// Size of each of the two buffers of the copy in bytes, given that of the last-level cache.
 fn buffer_bytes(cache: usize) -> usize {
     cache.saturating_mul(4).clamp(128 << 20, 1 << 30)
 }
 
-/// Bytes of the largest cache of the first core, as Linux states it; 0 where it does not.
+/// Size in bytes of the largest cache of the first core, as reported by Linux; 0 if unknown.
 fn last_level_cache() -> usize {
     let size = |index: u32| {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
@@ -77,7 +77,7 @@ fn last_level_cache() -> usize {
     (0..8).filter_map(size).max().unwrap_or(0) << 10
 }
 
-/// A library in the form of a compiled model that runs the multiply-adds.
+/// A library that runs the multiply-adds, with the interface of a compiled model.
 fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Stop> {
     let context = irc_dialects::new_context();
     let fault = |message: String| Stop::Internal(format!("measuring the roofline: {message}"));
@@ -88,7 +88,7 @@ fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Stop> {
         .map_err(|error| fault(error.to_string()))
 }
 
-/// The multiply-adds in the `llvm` dialect; the sums are written out, so that they are computed.
+/// The multiply-adds in the `llvm` dialect; the sums are outputs, so that they are not optimised away.
 fn kernel(lanes: usize) -> String {
     let shape = vec![i64::try_from(CHAINS * lanes).unwrap_or(0)];
     let output = Port { name: "sums".into(), dtype: "f32".into(), shape, ..Port::default() };
@@ -166,7 +166,7 @@ mod tests {
         let program =
             Program::from_library(&library(&target, lanes).expect("links")).expect("loads");
         let sums = program.run::<String>([]).expect("runs");
-        // x = x / 2 + 1/4 comes to rest at 1/2.
+        // x = x / 2 + 1/4 converges to 1/2.
         assert!(sums["sums"].to_f32().iter().all(|sum| (sum - 0.5).abs() < 1e-6));
     }
 

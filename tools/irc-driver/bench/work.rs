@@ -1,18 +1,18 @@
-//! How much a plan computes.
+//! The arithmetic work of a plan.
 use irc_ark_format::{
     model::{Family, Op},
     plan::Plan,
 };
 
-/// Floating-point operations of a plan.
+/// Number of floating-point operations of a plan.
 pub fn of_plan(plan: &Plan) -> u64 {
     let ops = plan.task_infos.iter().flat_map(|task| &task.ops);
     ops.map(|plan_op| of_op(&plan_op.op)).fold(0, u64::saturating_add)
 }
 
-/// Floating-point operations of an op. A multiply-add is two; an elementwise op is one for each element it
-/// makes, whatever it costs (three for a rotary embedding); a reduction is one for each element it takes.
-/// Moves and conversions are none.
+/// Number of floating-point operations of an op. A multiply-add counts as two; an elementwise op as one per
+/// element of its result, whatever its cost (three for a rotary embedding); a reduction as one per element
+/// of its operand; moves and conversions as zero.
 fn of_op(op: &Op) -> u64 {
     let made = op.writes.first().map_or(0, |tensor| elements(&tensor.shape));
     let taken = op.reads.first().map_or(0, |tensor| elements(&tensor.shape));

@@ -1,9 +1,9 @@
-//! Warnings on the way to something else: a line for each kind.
+//! Summaries of warnings: one line per code.
 use crate::console::Console;
 use irc_diag::{Diagnostic, Source};
 
-/// Shows the warnings of a file that is used, not checked: the first of each code in a line with its
-/// place and how many there are. Programs that read diagnostics are given all, in full.
+/// Shows the warnings of a file that is an input of another command than `check`: the first of each code in
+/// a line, with its location and their number. Machine-readable diagnostics are shown in full.
 pub fn brief(console: &Console, source: &Source, diagnostics: &[Diagnostic]) {
     if console.is_json() || diagnostics.is_empty() {
         return console.diagnostics(source, diagnostics);
@@ -24,7 +24,7 @@ fn lines(source: &Source, diagnostics: &[Diagnostic]) -> String {
             let (line, column) = places.line_column(span.start);
             format!(":{line}:{column}")
         });
-        // Formats count the places of a warning themselves, in its last note.
+        // Formats themselves count the locations of a warning, in its last note.
         let note = diagnostic.notes.last().map_or(String::new(), |note| format!("; {note}"));
         let more =
             diagnostics[index + 1..].iter().filter(|other| other.code == diagnostic.code).count();

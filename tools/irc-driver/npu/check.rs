@@ -13,7 +13,7 @@ use irc_npu::{
     verify::{Machine, verify},
 };
 
-/// What a file holds, when that has no error.
+/// The contents of a file without errors.
 pub enum Found {
     /// A schedule.
     Schedule(Box<Schedule>),
@@ -21,7 +21,7 @@ pub enum Found {
     Frontend(Frontend),
 }
 
-/// Every diagnostic of a file that holds `content`; of a program also what differs from another.
+/// All diagnostics of a file of kind `content`; for a program, also its differences from another.
 pub fn check(
     name: &str,
     bytes: &[u8],
@@ -66,7 +66,7 @@ fn check_program(
     }
 }
 
-/// The program of a listing, or of one with the times of a run: a trace.
+/// The program of a listing, or of a trace: a listing with the times of a run.
 fn listed(source: &Source, sink: &mut Sink) -> Option<(Program, Spans)> {
     let first = source.text().lines().find(|line| line.starts_with('['));
     if first.is_some_and(|line| line.contains("'inst_idx'")) {
@@ -77,7 +77,7 @@ fn listed(source: &Source, sink: &mut Sink) -> Option<(Program, Spans)> {
     Some((read.program, read.spans))
 }
 
-/// The program of a listing, a trace or a binary file, with the places of its instructions in a text.
+/// The program of a listing, a trace or a binary file, with the spans of its instructions in text.
 pub fn program(
     console: &Console,
     name: &str,
@@ -90,7 +90,7 @@ pub fn program(
             let decoded = binary::decode(bytes).map_err(|fault| sink.push(fault.into()));
             (Source::new(name, ""), decoded.ok().map(|program| (program, Spans::default())))
         }
-        // A listing without instructions looks like any text; what is none is shown where it goes wrong.
+        // A listing without instructions looks like any text; other text is rejected with a location.
         Content::Listing | Content::Empty | Content::Unknown => {
             let source = input::source(name, bytes);
             let read = listed(&source, &mut sink);
@@ -102,7 +102,7 @@ pub fn program(
     Ok((source, program, spans))
 }
 
-/// Diagnostics in a schedule that is to run the layers of a frontend file.
+/// Diagnostics of a schedule for the layers of a frontend file.
 pub fn check_pair(source: &Source, schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
     let mut diagnostics = irc_gemini_format::check_pair(schedule, frontend);
     irc_gemini_format::place(source, &mut diagnostics);

@@ -1,4 +1,4 @@
-//! `irc simulate --outputs`: what a network computes.
+//! `irc simulate --outputs`: computes the outputs of a network.
 use super::Assembled;
 use crate::{console::Console, stop::Stop, values};
 use irc_cli::Simulate;
@@ -6,7 +6,7 @@ use irc_npu_network::{Error, Layout, expect, fill, ports, run};
 use irc_tensor::TensorType;
 use std::path::Path;
 
-/// Runs the program on tensors; writes the results of the network.
+/// Runs the program on tensors, and writes the outputs of the network.
 pub fn compute(
     console: &Console,
     arguments: &Simulate,

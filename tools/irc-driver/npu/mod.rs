@@ -17,7 +17,7 @@ mod compute;
 pub mod simulate;
 pub mod translate;
 
-/// How a format is parsed.
+/// A parser of a format.
 type Parse<T> = fn(&Source, &Options, &mut Sink) -> Option<T>;
 
 /// A schedule without errors, with its source; its warnings are on the console.
@@ -70,21 +70,22 @@ fn sound<T>(
     }
 }
 
-/// The schedule of a network, its layers where they are given, and the program that runs it.
+/// The schedule of a network, its layers if given, and the program that runs it.
 struct Assembled {
     schedule: Schedule,
     frontend: Option<Frontend>,
     program: Program,
 }
 
-/// What a network is read from.
+/// The files of a network.
 struct Files<'f> {
     schedule: &'f str,
     frontend: Option<&'f Path>,
     program: Option<&'f Path>,
 }
 
-/// Reads a schedule and its program, or makes that. Schedules of one core need the layers then.
+/// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
+/// required.
 fn assembled(console: &Console, files: &Files<'_>, options: &Options) -> Result<Assembled, Stop> {
     let (source, schedule) = schedule(console, files.schedule, options)?;
     let layers = files.frontend.map(|path| frontend(console, &path.to_string_lossy(), options));
@@ -112,8 +113,8 @@ pub fn read_program(console: &Console, name: &str) -> Result<Program, Stop> {
     Ok(program)
 }
 
-/// The program that is made of a schedule; none after diagnostics in the schedule. Diagnostics in the
-/// frontend file come after those of the schedule.
+/// The program that is compiled from a schedule; `None` after errors. Diagnostics of the frontend file
+/// follow those of the schedule.
 fn emitted(
     console: &Console,
     schedule: &Schedule,

@@ -1,4 +1,4 @@
-//! `irc simulate`: when the instructions of an NPU program run.
+//! `irc simulate`: the times at which the instructions of an NPU program run.
 use super::{Files, assembled, compute::compute};
 use crate::{
     console::Console,
@@ -20,7 +20,7 @@ use irc_npu_sim::{
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, iter, path::Path};
 
-/// Assembles a schedule, and tells how many cycles its program takes.
+/// Assembles a schedule, and reports the number of cycles of its program.
 pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
     let schedule = arguments.schedule.to_string_lossy();
     expect_distinct_places(arguments)?;
@@ -60,7 +60,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
     let busy = busy(program, &timing);
     match arguments.json {
         true => output::print(&json_of(program, &timing, &busy, options.mesh.as_ref())),
-        // Standard output has an artefact, and nothing else.
+        // If an artefact is written to standard output, nothing else is.
         false if written(arguments).any(|(_, path)| output::is_stdout(path)) => {
             console.text(&text_of(&timing, &busy));
             Ok(())
@@ -69,7 +69,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
     }
 }
 
-/// Artefacts that are asked for, by flag.
+/// The requested artefacts, by flag.
 fn written(arguments: &Simulate) -> impl Iterator<Item = (&'static str, &Path)> {
     let all = [
         ("--trace", &arguments.trace),
@@ -79,7 +79,7 @@ fn written(arguments: &Simulate) -> impl Iterator<Item = (&'static str, &Path)> 
     all.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)))
 }
 
-/// Rejects two artefacts in one place.
+/// Rejects two artefacts with the same path.
 fn expect_distinct_places(arguments: &Simulate) -> Result<(), Stop> {
     let json = arguments.json.then_some(("--json", Path::new("-")));
     let mut taken: Vec<(&str, &Path)> = vec![];
@@ -96,7 +96,7 @@ fn expect_distinct_places(arguments: &Simulate) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The mesh that cores share, when a rate of it is given.
+/// The mesh that cores share, if its rate is given.
 fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>, Stop> {
     if arguments.link_rate.is_none() && arguments.dram_rate.is_none() {
         return Ok(None);
@@ -119,7 +119,7 @@ fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>
     shared.map(Some).ok_or_else(|| Stop::problem(rejected()))
 }
 
-/// Cycles in which each engine of a core works.
+/// Number of busy cycles of each engine of a core.
 type Busy = BTreeMap<(u32, Engine), u64>;
 
 fn busy(program: &Program, timing: &cycles::Timing) -> Busy {
@@ -157,7 +157,7 @@ fn json_of(program: &Program, timing: &cycles::Timing, busy: &Busy, mesh: Option
     format!("{all:#}\n")
 }
 
-/// What links and DRAM carried.
+/// The traffic of links and DRAM.
 fn traffic(mesh: &Mesh, carried: &TrafficTotals) -> Value {
     let link = |(((from_x, from_y), (to_x, to_y)), bytes): (&Link, &u64)| json!({ "from": [from_x, from_y], "to": [to_x, to_y], "bytes": bytes });
     let links: Vec<Value> = carried.links.iter().map(link).collect();

@@ -16,7 +16,7 @@ use irc_mlir::{Context, Location, Module, PassError};
 use irc_npu::{Program, binary, listing};
 use std::path::Path;
 
-/// What is written.
+/// The output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// The dialects.
@@ -27,7 +27,7 @@ pub enum To {
     Program,
 }
 
-/// What a schedule becomes.
+/// Translates a schedule.
 pub fn from_schedule(
     console: &Console,
     arguments: &Translate,
@@ -53,7 +53,7 @@ pub fn from_schedule(
     Ok(mlir(&module, &arguments.output))
 }
 
-/// The program of a schedule, in the form that the suffix of `output` names.
+/// The program of a schedule, in the encoding that the suffix of `output` selects.
 pub fn to_program(
     console: &Console,
     schedule: &str,
@@ -74,13 +74,13 @@ fn program_of(
     Ok(write(&assembled(console, &files, options)?.program, output))
 }
 
-/// An empty module that is the file's.
+/// An empty module with the file's location.
 fn module<'c>(context: &'c Context, source: &Source) -> Module<'c> {
     let place = Location::new(context, source.name(), 1, 1);
     Module::new(Location::name(context, "$", place))
 }
 
-/// Appends the op of a file that has been read.
+/// Appends the op of a parsed file.
 fn append<'c>(
     context: &'c Context,
     module: &Module<'c>,
@@ -92,7 +92,7 @@ fn append<'c>(
     made.map(|_| ()).ok_or_else(|| Stop::Diagnostics(source.clone(), sink.into_diagnostics()))
 }
 
-/// A program as a listing, or in its binary form where the suffix is `.npu`.
+/// A program as a listing, or as binary if the suffix is `.npu`.
 fn write(program: &Program, output: &Path) -> (Vec<u8>, Content) {
     if output::suffix(output) == Some("npu") {
         return (binary::encode(program), Content::Binary);
@@ -100,7 +100,7 @@ fn write(program: &Program, output: &Path) -> (Vec<u8>, Content) {
     (listing::write(program).into_bytes(), Content::Text)
 }
 
-/// What a listing, a trace or a binary program becomes: MLIR, or a program in the other form.
+/// Translates a listing, a trace or a binary program to MLIR, or to a program in the other encoding.
 pub fn from_program(
     console: &Console,
     arguments: &Translate,
@@ -125,10 +125,10 @@ pub fn from_program(
     Ok(mlir(&module, &arguments.output))
 }
 
-/// The text of the schedule that a module holds.
+/// The text of the schedule in a module.
 ///
 /// # Errors
-/// After a diagnostic: there is none, or several, or it is none.
+/// If the module has no schedule, or several, or an invalid one, after a diagnostic.
 pub fn written(module: &Module<'_>) -> Result<String, PassError> {
     let root = module.as_operation();
     let op = only(root, "gemini.schedule")?
@@ -137,10 +137,10 @@ pub fn written(module: &Module<'_>) -> Result<String, PassError> {
     Ok(irc_gemini_format::schedule::write(&scheduled.schedule))
 }
 
-/// The program of a module, made of its schedule when it holds one.
+/// The program of a module, compiled from its schedule if it has one.
 ///
 /// # Errors
-/// After a diagnostic: there is none, or several, or it is none.
+/// If the module has no program, or several, or an invalid one, after a diagnostic.
 pub fn program(module: &Module<'_>, output: &Path) -> Result<(Vec<u8>, Content), PassError> {
     let root = module.as_operation();
     gemini_to_npu::lower(root)?;
