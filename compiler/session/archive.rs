@@ -312,7 +312,7 @@ fn step_text<'c: 'a, 'a>(
     irc_mlir::set_operands(copied, &given);
     let made: Vec<Value> = copied.results().map(Into::into).collect();
     OpSpec::new(context, func::RETURN, op.location()).operands(&made).append(&body);
-    // The text has a fixed name, and its symbol is a hash of the text.
+    // The text is written under a fixed name first, as the final name contains its hash.
     let spec = irc_mlir::function(context, "step", &inputs, &outputs, body, op.location())
         .with(GRAPH, ())
         .with(PROGRAM, &ProgramInfo { shared: true, ..ProgramInfo::default() });

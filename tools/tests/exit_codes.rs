@@ -372,7 +372,7 @@ fn code_of_archives_that_dies_leaves_no_folder() {
     std::fs::write(&cc, script).expect("writable");
     std::fs::set_permissions(&cc, PermissionsExt::from_mode(0o755)).expect("executable");
     std::fs::create_dir(&scratch).expect("a folder");
-    // Generates code that ends the process when it is loaded, or after it has run.
+    // A C compiler whose code aborts when it is loaded, or when the process exits.
     for when in ["constructor", "destructor"] {
         let die = format!(
             "void abort(void); __attribute__(({when})) static void die(void) {{ abort(); }}\n"

@@ -51,9 +51,9 @@ impl Body<'_> {
         Ok(self.integer_binary(shape, name, &left, &right))
     }
 
-    /// Whether the factors have half the width of the product, and at least one is sign-extended. The
-    /// product is then written as a signed one, which does not overflow: for an unsigned product, gcc 12 at
-    /// `-O3` computes the upper half as if the factors were unsigned.
+    /// Whether both factors fit in half the width of the product, and at least one is sign-extended from
+    /// it. The product is then written as a signed one, which does not overflow: for an unsigned product,
+    /// gcc 12 at `-O3` computes the upper half as if the factors were unsigned.
     fn is_product_of_halves(&mut self, op: &Op<'_, '_>, shape: Shape) -> bool {
         let Element::Int(bits @ (32 | 64)) = shape.element else { return false };
         let mut extended = |index: usize, name: &str| {
