@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Row {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its outputs.
+    /// Its outputs; the first is the main one.
     pub outputs: &'static [Output],
     /// Width in bytes of the widest vector register that code for a target should use.
     pub vector_bytes: fn(&Target) -> u32,

@@ -17,7 +17,7 @@ const MODELS: [&str; 8] =
 /// The models that are tested in version 7 too, which differs only in paths and metadata.
 const LAYOUTS: [&str; 2] = ["cnn", "ffn"];
 
-/// Compilation options, and steps of the check that have the same result as in another row.
+/// Compilation options, and steps of the check that are skipped, as another row covers them.
 const WAYS: [(&str, &[&str], &[&str]); 3] = [
     ("object", &[], &[]),
     ("source", &["--codegen", "c"], &["reject", "params"]),
