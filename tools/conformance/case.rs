@@ -1,7 +1,7 @@
 //! Compiles cases together and runs them.
 
 use crate::Outcome;
-use crate::worker::Engine;
+use crate::engine::Engine;
 use irc::{Backend, CompileOptions, Session, Target};
 use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::Imported;

@@ -5,13 +5,14 @@
 //! case is alone. Every case has a line in the page, without exception.
 
 mod case;
+mod engine;
 mod report;
 mod worker;
 
+use engine::Engine;
 use report::{Outcome, Report};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use worker::Engine;
 
 const USAGE: &str = "irc-conformance DATA [--backend NAME]... [--part K/N] [--only TEXT] \
     [--write PAGE.md] [--least N]

@@ -1,7 +1,7 @@
 //! The outcomes of the cases.
 
+use crate::engine::Engine;
 use crate::name_of;
-use crate::worker::Engine;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -2,58 +2,14 @@
 
 use crate::Outcome;
 use crate::case;
-use irc::{Backend, codegen::Output};
+use crate::engine::Engine;
 use serde_json::{Value, json};
-use std::fmt;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
-use std::str::FromStr;
 
 /// Number of cases that one process compiles together.
 const BATCH: usize = 128;
-
-/// The engine that runs the cases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
-    /// Compiled code.
-    Code(Backend),
-    /// The reference evaluator.
-    Reference,
-}
-
-impl Engine {
-    /// All engines.
-    fn all() -> impl Iterator<Item = Self> {
-        Backend::writing(Output::Object).map(Self::Code).chain([Self::Reference])
-    }
-}
-
-impl Default for Engine {
-    fn default() -> Self {
-        Self::Code(Backend::default())
-    }
-}
-
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Code(backend) => backend.name,
-            Self::Reference => "reference",
-        })
-    }
-}
-
-impl FromStr for Engine {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::all().find(|engine| engine.to_string() == text).ok_or_else(|| {
-            let all = Self::all().map(|engine| engine.to_string()).collect::<Vec<_>>().join(", ");
-            format!("--backend: expected one of {all}, found {text}")
-        })
-    }
-}
 
 /// Reads folders from standard input, one per line, and writes their outcomes, one per line.
 pub fn serve(engine: &str) -> ExitCode {

@@ -5,6 +5,7 @@ use serde_json::json;
 use std::{
     env,
     io::{self, IsTerminal, Write},
+    process::ExitCode,
     time::Duration,
 };
 
@@ -124,4 +125,11 @@ impl Drop for Step {
 /// Writes to standard error; errors are ignored, as there is nowhere to report them.
 fn put(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Prints clap's output: help to standard output, errors to standard error.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    // A closed pipe, as with `| head`, is not an error.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

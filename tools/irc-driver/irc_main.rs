@@ -1,5 +1,9 @@
 //! `irc`: parses the command line and calls the command.
-use crate::{bench, check, compile, console::Console, crash, npu, run};
+use crate::{
+    bench, check, compile,
+    console::{Console, usage},
+    crash, npu, run,
+};
 use irc_cli::{Command, parse_irc};
 use std::process::ExitCode;
 
@@ -17,11 +21,4 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Command::Bench(arguments) => bench::bench(&console, arguments, &flags),
         Command::Simulate(arguments) => npu::simulate::simulate(&console, arguments),
     })
-}
-
-/// Prints clap's output: help to standard output, errors to standard error.
-pub fn usage(error: &clap::Error) -> ExitCode {
-    // A closed pipe, as with `| head`, is not an error.
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

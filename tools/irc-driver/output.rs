@@ -1,5 +1,6 @@
 //! Artefacts: written to standard output, or to a file that appears only when it is complete.
 use crate::stop::Stop;
+use irc_mlir::{Module, OperationLike};
 use std::{
     fs::{self, Permissions},
     io::{self, IsTerminal, Write},
@@ -183,6 +184,14 @@ pub fn plain(error: &io::Error) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
+}
+
+/// MLIR as text with locations, or as bytecode if the suffix selects it.
+pub fn mlir(module: &Module<'_>, output: &Path) -> (Vec<u8>, Content) {
+    if suffix(output) == Some("mlirbc") {
+        return (irc_mlir::to_bytecode(module), Content::Binary);
+    }
+    (irc_mlir::to_text(&module.as_operation(), true).into_bytes(), Content::Text)
 }
 
 #[cfg(test)]

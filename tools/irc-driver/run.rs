@@ -11,12 +11,10 @@ use crate::{
     world,
 };
 use irc::{CompileOptions, Model, Port, Runner, Session};
-use irc_cli::{ENGINES, Flags, InputKind, Run};
+use irc_cli::{ENGINES, Flags, InputKind, REFERENCE, Run};
 use irc_runtime::Library;
 use std::path::Path;
 
-/// The value of `--backend` for the reference evaluator.
-pub const REFERENCE: &str = ENGINES[0].0;
 const CUDA: &str = ENGINES[1].0;
 
 /// Runs a program once.

@@ -3,14 +3,13 @@ use crate::{
     console::Console,
     input::Content,
     output,
-    run::REFERENCE,
     stop::Stop,
     target as processor,
     transport::Transport,
     values::{Buffers, Given},
     world::{Preparation, World},
 };
-use irc_cli::Run;
+use irc_cli::{REFERENCE, Run};
 use irc_diag::Source;
 use irc_executor::Options;
 use std::collections::BTreeSet;

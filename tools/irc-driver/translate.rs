@@ -1,10 +1,9 @@
 //! `irc-translate`: from a file format to MLIR and back.
 use crate::{
     ark_files,
-    console::Console,
+    console::{Console, usage},
     crash,
     input::{self, Input},
-    irc_main,
     located::{diagnostics, told},
     models, npu,
     output::{self, Content},
@@ -25,7 +24,7 @@ use std::{path::Path, process::ExitCode};
 pub fn main(arguments: &[String]) -> ExitCode {
     let (parsed, flags) = match irc_cli::parse_translate(arguments) {
         Ok(parsed) => parsed,
-        Err(error) => return irc_main::usage(&error),
+        Err(error) => return usage(&error),
     };
     let console = Console::new("irc-translate", &parsed.console);
     crash::guard(&console, arguments, || translate(&console, &parsed, &flags))
@@ -191,7 +190,7 @@ fn from_graph(
     let capture = Capture::new(&context);
     let module = translate_common_ir::to_dialect(&context, &document);
     let To::Graph(written) = to else {
-        let made = module.map(|module| mlir(&module, &arguments.output));
+        let made = module.map(|module| output::mlir(&module, &arguments.output));
         return told(console, diagnostics(&capture, &source), made);
     };
     let module = module.as_ref().and_then(graph_of);
@@ -203,14 +202,6 @@ fn from_graph(
 fn graph_of(module: &Module<'_>) -> Option<irc_common_format::model::Module> {
     let root = common_ir::module_op(module.as_operation()).ok()?;
     Some(common_ir::export(root).ok()?.module)
-}
-
-/// MLIR as text with locations, or as bytecode if the suffix selects it.
-pub fn mlir(module: &Module<'_>, output: &Path) -> (Vec<u8>, Content) {
-    if output::suffix(output) == Some("mlirbc") {
-        return (irc_mlir::to_bytecode(module), Content::Binary);
-    }
-    (irc_mlir::to_text(&module.as_operation(), true).into_bytes(), Content::Text)
 }
 
 fn from_ark(

@@ -54,6 +54,9 @@ pub const ENGINES: [(&str, &str); 2] = [
     ("cuda", "A GPU (not implemented yet)"),
 ];
 
+/// The value of `--backend` for the reference evaluator.
+pub const REFERENCE: &str = ENGINES[0].0;
+
 /// Takes the name of a code generator.
 pub(crate) fn generators() -> PossibleValuesParser {
     named(&GENERATORS)

@@ -11,7 +11,7 @@ mod translate;
 
 pub use common::{
     Color, Compile, Console, Diagnostics, ENGINES, Explain, Functions, GENERATORS, Graphs, Planner,
-    Progress,
+    Progress, REFERENCE,
 };
 pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
 pub use irc::{Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};

@@ -5,7 +5,6 @@ use crate::{
     input,
     output::{self, Content},
     stop::Stop,
-    translate::mlir,
 };
 use irc::lowering::gemini_to_npu::{self, only};
 use irc_cli::Translate;
@@ -50,7 +49,7 @@ pub fn from_schedule(
         let (source, _) = frontend(console, &path.to_string_lossy(), &options)?;
         append(&context, &module, &source, FileKind::Frontend)?;
     }
-    Ok(mlir(&module, &arguments.output))
+    Ok(output::mlir(&module, &arguments.output))
 }
 
 /// The program of a schedule, in the encoding that the suffix of `output` selects.
@@ -122,7 +121,7 @@ pub fn from_program(
     };
     let whole = Location::new(&context, source.name(), 1, 1);
     npu::build(&context, module.body(), &program, whole, &place);
-    Ok(mlir(&module, &arguments.output))
+    Ok(output::mlir(&module, &arguments.output))
 }
 
 /// The text of the schedule in a module.

@@ -27,9 +27,14 @@ pub fn faults(workspace: &Value) -> Result<Vec<String>, String> {
     for package in metadata::packages(workspace) {
         let targets = package["targets"].as_array().into_iter().flatten();
         let sources = targets.map(|target| Path::new(text(target, "src_path")));
-        let library = sources.into_iter().find(|source| source.ends_with("lib.rs"));
-        let Some(folder) = library.and_then(Path::parent) else { continue };
-        if LOOKED_AT.into_iter().any(|top| folder.starts_with(root.join(top))) {
+        let roots =
+            sources.filter(|source| source.ends_with("lib.rs") || source.ends_with("main.rs"));
+        let folders: BTreeSet<&Path> = roots.filter_map(Path::parent).collect();
+        for folder in folders {
+            let is_test = folder.ends_with("tests");
+            if is_test || !LOOKED_AT.into_iter().any(|top| folder.starts_with(root.join(top))) {
+                continue;
+            }
             let name = text(package, "name");
             let cycles = cycles(&read(folder)?).into_iter();
             found.extend(cycles.map(|cycle| format!("{name}: {cycle}")));
