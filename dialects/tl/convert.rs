@@ -1,4 +1,4 @@
-//! Between `tl` ops in MLIR and [`irc_tl::Op`]: what attributes an op has is in its row.
+//! Conversion between `tl` ops in MLIR and [`irc_tl::Op`], driven by the attributes in each op's row.
 use super::types::{tensor_type_of, type_of, type_to_mlir};
 use irc_mlir::{
     Attribute, Context, Location, OpSpec, Operation, OperationLike, OperationRef, Type, Value,
@@ -6,12 +6,12 @@ use irc_mlir::{
 };
 use irc_tl::{Algorithm, AttributeKind, Attributes, Family, Op, Presence, Row, TensorType};
 
-/// The op that a `tl` operation is. Its operands are in the order of [`Op`]'s own. Operations of
-/// several results are an [`Algorithm`]: see [`algorithm_of`].
+/// The op that a `tl` operation represents. Its operands are in the order of [`Op`]. An operation with
+/// several results is an [`Algorithm`]: see [`algorithm_of`].
 ///
 /// # Errors
-/// When it is not a compute op of `tl`, or an attribute is missing or of the wrong kind; when sizes
-/// that are part of the op depend on symbols, but in `tl.compute`.
+/// If it is not a compute op of `tl`, if an attribute is missing or of the wrong kind, or if sizes
+/// that are part of the op depend on symbols, except in `tl.compute`.
 pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
     let name = read::op_name(&op);
     let row = name.strip_prefix("tl.").and_then(Row::named);
@@ -25,14 +25,14 @@ pub fn op_of(op: OperationRef<'_, '_>) -> Result<Op, String> {
     row.read(&Attributes::new(values, &|| type_of(result_of(op)?)))
 }
 
-/// Whether an op only renames the bytes of its operand, as its row says.
+/// Whether an op only reinterprets the bytes of its operand, according to its row.
 pub fn is_view(op: &OperationRef<'_, '_>) -> bool {
     let name = read::op_name(op);
     let row = name.strip_prefix("tl.").and_then(Row::named);
     row.is_some_and(|row| row.family == Family::View)
 }
 
-/// The value of an attribute, of its kind.
+/// The value of an attribute, according to its kind.
 fn value_of(
     op: OperationRef<'_, '_>,
     attribute: &irc_tl::Attribute,
@@ -71,10 +71,10 @@ fn attribute_to_mlir<'c>(context: &'c Context, value: &irc_tl::Value) -> Attribu
     }
 }
 
-/// The algorithm that a `tl` operation of several results is; `None` for every other operation.
+/// The algorithm that a `tl` operation with several results represents; `None` for other operations.
 ///
 /// # Errors
-/// When an attribute is missing or of the wrong kind.
+/// If an attribute is missing or of the wrong kind.
 pub fn algorithm_of(op: OperationRef<'_, '_>) -> Result<Option<Algorithm>, String> {
     Ok(match read::op_name(&op).as_str() {
         "tl.non_zero" => Some(Algorithm::NonZero),
@@ -92,7 +92,7 @@ pub fn algorithm_of(op: OperationRef<'_, '_>) -> Result<Option<Algorithm>, Strin
     })
 }
 
-/// The types of an op's operands, of sizes that are known.
+/// The types of an op's operands, with static sizes.
 ///
 /// # Errors
 /// As [`tensor_type_of`].
@@ -108,10 +108,10 @@ pub fn symbolic_operand_types(op: OperationRef<'_, '_>) -> Result<Vec<irc_tl::Ty
     op.operands().map(|operand| type_of(operand.r#type())).collect()
 }
 
-/// Builds the `tl` operation of an algorithm, detached; the results' types are inferred.
+/// Builds the detached `tl` operation of an algorithm; the results' types are inferred.
 ///
 /// # Errors
-/// When the operands are not those the algorithm takes.
+/// If the algorithm does not accept the operands.
 pub fn build_algorithm<'c>(
     context: &'c Context,
     algorithm: &Algorithm,
@@ -137,10 +137,10 @@ pub fn build_algorithm<'c>(
     .build())
 }
 
-/// Builds the `tl` operation of an op, detached; the result's type is inferred.
+/// Builds the detached `tl` operation of an op; the result's type is inferred.
 ///
 /// # Errors
-/// When the operands are not those the op takes.
+/// If the op does not accept the operands.
 pub fn build<'c>(
     context: &'c Context,
     op: &Op,

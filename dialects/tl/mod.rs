@@ -12,38 +12,38 @@ pub use types::{
 };
 pub use verify::verify;
 
-/// The name of a fused group.
+/// The name of a fusion group.
 pub const GROUP: &str = "tl.group";
 
-/// The name of a fused group's terminator.
+/// The name of the terminator of a fusion group.
 pub const YIELD: &str = "tl.yield";
 
-/// What a group's `kind` may be.
+/// The values of a group's `kind`.
 pub const KINDS: [&str; 6] = ["elementwise", "rows", "contraction", "reduction", "copy", "loops"];
 
-/// The name of a call of an outlined kernel.
+/// The name of a launch of an outlined kernel.
 pub const LAUNCH: &str = "tl.launch";
 
-/// The name of a tensor of known elements.
+/// The name of a constant tensor.
 pub const CONSTANT: &str = "tl.constant";
 
-/// Gives a symbol its value.
+/// Defines the value of a symbol.
 pub const SIZE: &str = "tl.size";
 
-/// Requires two sizes to relate.
+/// Checks a relation between two sizes.
 pub const CHECK: &str = "tl.check";
 
-/// A value, once others have been computed.
+/// A value that is available after others have been computed.
 pub const AFTER: &str = "tl.after";
 
-/// One of two functions.
+/// Calls one of two functions.
 pub const IF: &str = "tl.if";
 
-/// Runs a function.
+/// Calls a function.
 pub const CALL: &str = "tl.call";
 
-/// A function repeated.
+/// Calls a function repeatedly.
 pub const LOOP: &str = "tl.loop";
 
-/// Ops that say how a program runs, not what is computed: they stay outside kernels.
+/// Ops that control how a program runs rather than what it computes: they stay outside kernels.
 pub const PROGRAM: [&str; 6] = [SIZE, CHECK, AFTER, IF, CALL, LOOP];

@@ -1,4 +1,4 @@
-//! Between MLIR's tensor types and those of `irc_tl`.
+//! Conversion between MLIR's tensor types and those of `irc_tl`.
 use irc_mlir::{Attribute, Context, Type, TypeLike, attr, read, string_value, ty};
 use irc_tl::{DType, Dim, TensorType};
 use melior::ir::r#type::{IntegerType, RankedTensorType};
@@ -6,7 +6,7 @@ use melior::ir::r#type::{IntegerType, RankedTensorType};
 /// The type of a ranked tensor.
 ///
 /// # Errors
-/// When it is not a ranked tensor of static shape over an element type that has a [`DType`].
+/// If it is not a ranked tensor of static shape with an element type that has a [`DType`].
 pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
     let expected = || format!("expected a ranked tensor of static shape, found {ty}");
     let (shape, element) = read::tensor_of(ty).ok_or_else(expected)?;
@@ -16,10 +16,10 @@ pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
     Ok(TensorType::new(dtype_of(element)?, shape))
 }
 
-/// The element type that an MLIR type stands for: `i32` is signed, `ui32` unsigned, `i1` a bool.
+/// The element type of an MLIR type: `i32` is signed, `ui32` unsigned, `i1` a bool.
 ///
 /// # Errors
-/// When there is none.
+/// If there is no such element type.
 pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
     let integer = IntegerType::try_from(element).ok();
     let found = match integer.map(|integer| (integer.is_unsigned(), integer.width())) {
@@ -77,21 +77,21 @@ const fn mlir_name(dtype: DType) -> &'static str {
     }
 }
 
-/// The float of 8 bits or fewer of that name in MLIR's text.
+/// The float type of at most 8 bits with that name in MLIR's text.
 fn small_float(name: &str) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| dtype.is_small() && mlir_name(*dtype) == name)
 }
 
-/// The MLIR type of a tensor type of known sizes.
+/// The MLIR type of a tensor type with static sizes.
 pub fn tensor_type_to_mlir<'c>(context: &'c Context, tensor: &TensorType) -> Type<'c> {
     ty::tensor(&tensor.shape, dtype_to_mlir(context, tensor.dtype))
 }
 
-/// The type of a ranked tensor whose sizes may depend on symbols: those of an encoding `#tl.dims`.
+/// The type of a ranked tensor whose sizes may depend on symbols, given by an encoding `#tl.dims`.
 ///
 /// # Errors
-/// When it is not a ranked tensor over an element type that has a [`DType`], or its extents do not
-/// stand in its encoding.
+/// If it is not a ranked tensor with an element type that has a [`DType`], or its encoding does not
+/// match its extents.
 pub fn type_of(ty: Type<'_>) -> Result<irc_tl::Type, String> {
     let (shape, element) =
         read::tensor_of(ty).ok_or_else(|| format!("expected a ranked tensor, found {ty}"))?;
@@ -127,7 +127,7 @@ pub fn type_to_mlir<'c>(context: &'c Context, tensor: &irc_tl::Type) -> Type<'c>
     RankedTensorType::new(&shape, dtype_to_mlir(context, tensor.dtype), Some(encoding)).into()
 }
 
-/// The texts in `#tl.dims<"N", "4">`.
+/// The strings in `#tl.dims<"N", "4">`.
 fn sizes_of(encoding: Attribute<'_>) -> Option<Vec<String>> {
     let text = encoding.to_string();
     let list = text.strip_prefix("#tl.dims<")?.strip_suffix('>')?;

@@ -1,19 +1,19 @@
-//! Checks of `tl` ops that their definition cannot say.
+//! Checks of `tl` ops that ODS cannot express.
 use super::{
     AFTER, CONSTANT, GROUP, KINDS, LAUNCH, PROGRAM, YIELD, algorithm_of, is_view, op_of,
     symbolic_operand_types, tensor_type_of, type_of,
 };
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
 
-/// Checks one `tl` op against [`irc_tl::Op::infer`], a group against its region.
+/// Checks a `tl` op against [`irc_tl::Op::infer`], and a group against its region.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the op is invalid.
 pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
     match read::op_name(&op).as_str() {
         GROUP => verify_group(op),
         YIELD => verify_yield(op),
-        // What it may call is checked when memory is planned: until then signatures differ.
+        // Its callee is checked when memory is planned: until then signatures may differ.
         LAUNCH => Ok(()),
         CONSTANT => verify_constant(op),
         AFTER => verify_after(op),
@@ -64,7 +64,7 @@ fn same_results(expected: &[irc_tl::Type], found: &[irc_tl::Type]) -> Result<(),
     }
 }
 
-/// A view of sizes that depend on symbols: whether they fit may not be known before the program runs.
+/// A view with symbolic sizes: whether they fit may not be known before run time.
 fn verify_view(
     op: OperationRef<'_, '_>,
     operand: &irc_tl::Type,

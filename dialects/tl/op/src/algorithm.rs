@@ -1,4 +1,4 @@
-//! Ops that are not loops around an expression: sorting, and results whose size depends on data.
+//! Ops that cannot be written as loops around an expression: sorting, and results whose size depends on data.
 
 mod boxes;
 
@@ -8,31 +8,37 @@ use crate::{DType, Dim, EvalError, InferError, Tensor, TensorType, Type};
 /// An algorithm with one or more results.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// Operand `x`. Results: the `k` largest or smallest elements along an axis, the first the
-    /// most extreme, and their positions along it (`i64`); of equal elements the one at the lower
-    /// position comes first. NaN is larger than every number.
+    /// Operand `x`. Results: the `k` largest or smallest elements along an axis, the most extreme
+    /// first,
+    /// and their positions along it (`i64`); of equal elements the one at the lower position comes
+    /// first.
+    /// NaN is larger than every number.
     TopK {
         /// The axis.
         axis: usize,
-        /// How many; at most the axis' extent.
+        /// Number of elements; at most the axis' extent.
         k: Dim,
-        /// Whether the largest are wanted, not the smallest.
+        /// Whether to select the largest elements, not the smallest.
         largest: bool,
     },
-    /// Operand `x`. Results: the indices of elements that are not zero in row-major order, as
-    /// `i64[rank, elements of x]`, of which the first columns are meant; and their number, an
-    /// `i64` scalar. The other columns are 0.
+    /// Operand `x`. Results: the indices of nonzero elements in row-major order, as
+    /// `i64[rank, elements of x]`, of which only the first columns are used; and their number, an `i64`
+    /// scalar.
+    /// The other columns are 0.
     NonZero,
-    /// Operands `boxes[batch, box, 4]`, `scores[batch, class, box]`, the most boxes per class (an
-    /// integer scalar), the most overlap and the least score (scalars). Results: `batch, class, box` of the
-    /// boxes that are kept, as `i64[batch * class * box, 3]`, of which the first rows are meant, and
+    /// Operands `boxes[batch, box, 4]`, `scores[batch, class, box]`, the maximum number of boxes per
+    /// class (an
+    /// integer scalar), the maximum overlap and the minimum score (scalars). Results: `batch, class,
+    /// box` of the
+    /// selected boxes, as `i64[batch * class * box, 3]`, of which only the first rows are used, and
     /// their number, an `i64` scalar; the other rows are 0.
     ///
-    /// Per batch element and class, the boxes with a score above the least are taken by falling
-    /// score, of equal scores the lower index first; one that overlaps a box that is kept by more than
-    /// the most is dropped. Overlap is the intersection over the union, in `f32`.
+    /// Per batch element and class, the boxes with a score above the minimum are visited by descending
+    /// score, of equal scores the lower index first; a box that overlaps a selected box by more than
+    /// the maximum is dropped. Overlap is intersection over union, in `f32`.
     NonMaxSuppression {
-        /// Boxes are `x, y` of the centre, width and height; else `y, x` of two opposite corners.
+        /// Whether boxes are `x, y` of the centre, width and height; otherwise `y, x` of two opposite
+        /// corners.
         by_center: bool,
     },
 }
@@ -50,7 +56,7 @@ impl Algorithm {
     /// The types of the results.
     ///
     /// # Errors
-    /// What was expected of the operands and what was found.
+    /// If the operands are not as expected.
     pub fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, InferError> {
         let wrong = |message: String| InferError { op: self.name(), message };
         if let Self::NonMaxSuppression { .. } = self {
@@ -81,10 +87,10 @@ impl Algorithm {
         }
     }
 
-    /// The values of the results, with every size known.
+    /// The values of the results; every size must be known.
     ///
     /// # Errors
-    /// As [`Algorithm::infer`]; a result that cannot be allocated.
+    /// As [`Algorithm::infer`]; if a result cannot be allocated.
     pub fn eval(&self, operands: &[&Tensor]) -> Result<Vec<Tensor>, EvalError> {
         let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone().into()).collect();
         let types = self.infer(&types)?;

@@ -4,47 +4,48 @@ use crate::scalar::Scalar;
 use crate::{Binary, DType, Dim, EvalError, Rounding, Type};
 use irc_tensor::Tensor;
 
-/// What is computed by an expression for each element of the result, or by a reduction of an
-/// expression over more loops.
+/// Computes each element of the result with an expression, or with a reduction of an expression over
+/// further loops.
 ///
 /// `result[i0, i1, ...] = combine over r0, r1, ... of body(i0, i1, ..., r0, r1, ...)`
 ///
 /// Sums of floats accumulate in `f64` and round once, in any order; a backend accumulates in `f32`
-/// or wider. Every op that has no order of its own can be written so: see [`Op::as_compute`](crate::Op::as_compute).
+/// or wider. Every op without a prescribed order can be written this way: see
+/// [`Op::as_compute`](crate::Op::as_compute).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Compute {
     /// Extents of the result, and of the loops over it.
     pub dims: Vec<Dim>,
-    /// How the body is reduced, if it is.
+    /// How the body is reduced, if at all.
     pub reduction: Option<Reduce>,
     /// The expression.
     pub body: Scalar,
 }
 
-/// The loops that a [`Compute`] reduces.
+/// The reduction loops of a [`Compute`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reduce {
-    /// What joins two values.
+    /// How two values are combined.
     pub combine: Combine,
     /// Extents of the loops.
     pub dims: Vec<Dim>,
 }
 
-/// What joins values in a reduction. Reducing nothing gives the neutral value.
+/// How values are combined in a reduction. An empty reduction returns the neutral value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Combine {
-    /// The sum; 0 of nothing.
+    /// The sum; 0 if empty.
     Sum,
-    /// The product; 1 of nothing.
+    /// The product; 1 if empty.
     Product,
-    /// The largest; of nothing the least number of the type (of floats -inf). NaN if any is.
+    /// The largest; if empty, the minimum of the type (-inf for floats). NaN if any value is NaN.
     Max,
-    /// The smallest; of nothing the largest number of the type (of floats inf). NaN if any is.
+    /// The smallest; if empty, the maximum of the type (inf for floats). NaN if any value is NaN.
     Min,
 }
 
 impl Combine {
-    /// Every way.
+    /// All combining functions.
     pub const ALL: [Self; 4] = [Self::Sum, Self::Product, Self::Max, Self::Min];
 
     /// The name in the IR.
@@ -57,12 +58,12 @@ impl Combine {
         }
     }
 
-    /// The way of a name.
+    /// The combining function with a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|combine| combine.name() == name)
     }
 
-    /// The function of two values.
+    /// The binary function.
     pub const fn function(self) -> Binary {
         match self {
             Self::Sum => Binary::Add,
@@ -72,7 +73,7 @@ impl Combine {
         }
     }
 
-    /// The value that changes no other; for integers modulo 2^bits of the type.
+    /// The neutral element; for integers modulo 2^bits of the type.
     pub fn neutral(self, dtype: DType) -> Number {
         let bits = dtype.bits();
         let signed = dtype.is_signed_integer();
@@ -94,12 +95,12 @@ impl Combine {
     }
 }
 
-/// A number in the width that evaluation computes in.
+/// A number in the width used for evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// Of a float type.
+    /// A value of a float type.
     Float(f64),
-    /// Of an integer type or `bool`.
+    /// A value of an integer type or `bool`.
     Int(i128),
 }
 
@@ -127,7 +128,7 @@ impl Number {
                     Rounding::TowardZero => value.trunc(),
                     Rounding::NearestEven => value.round_ties_even(),
                 };
-                // `as` saturates, and gives 0 for NaN.
+                // `as` saturates, and converts NaN to 0.
                 let (Self::Int(low), Self::Int(high)) =
                     (Combine::Max.neutral(to), Combine::Min.neutral(to))
                 else {
@@ -158,7 +159,7 @@ impl Compute {
         Self { dims: dims.into(), reduction, body }
     }
 
-    /// Number of loops: over the result, then those that reduce.
+    /// Number of loops: over the result, then of the reduction.
     pub fn loops(&self) -> usize {
         self.dims.len() + self.reduction.as_ref().map_or(0, |reduction| reduction.dims.len())
     }
@@ -166,7 +167,7 @@ impl Compute {
     /// The type of the result.
     ///
     /// # Errors
-    /// What was expected of a part of the body and what was found.
+    /// If a part of the body does not have the expected type.
     pub fn infer(&self, operands: &[Type]) -> Result<Type, String> {
         let dtype = self.body.dtype(operands, self.loops())?;
         if self.reduction.is_some() && dtype == DType::Bool {
@@ -175,10 +176,10 @@ impl Compute {
         Ok(Type::new(dtype, self.dims.clone()))
     }
 
-    /// The value, with every size known.
+    /// The value; every size must be known.
     ///
     /// # Errors
-    /// A size that is not known; a load outside an operand; a result that cannot be allocated.
+    /// If a size is unknown, a load is outside an operand, or a result cannot be allocated.
     pub fn eval(&self, operands: &[&Tensor]) -> Result<Tensor, EvalError> {
         let unknown = |message: String| crate::InferError { op: "compute", message };
         let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone().into()).collect();
@@ -343,7 +344,7 @@ impl Machine<'_> {
         Ok(number_at(tensor, element))
     }
 
-    /// The type of a part of a body that inference accepted.
+    /// The type of a part of a body that passed inference.
     fn dtype_of(&self, scalar: &Scalar) -> DType {
         match scalar {
             Scalar::Float(_, dtype) | Scalar::Int(_, dtype) | Scalar::Cast(dtype, ..) => *dtype,

@@ -1,9 +1,9 @@
 //! Sizes that may depend on symbols.
 //!
 //! A [`Dim`] is an integer or an integer expression over symbols: the extent of a dimension that is
-//! known only when the program runs. Expressions are kept as polynomials with integer coefficients
+//! known only at run time. Expressions are stored as polynomials with integer coefficients
 //! over *factors* (symbols, and functions that are not polynomials), so that equal polynomials are
-//! equal values: `N + N` is `2*N`, `(N*4) / 4` is `N`. Symbols stand for extents: none is negative.
+//! equal values: `N + N` is `2*N`, `(N*4) / 4` is `N`. Symbols are extents and therefore not negative.
 
 mod simplify;
 
@@ -12,10 +12,10 @@ use std::fmt;
 use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::Arc;
 
-/// The extent of a dimension, or any integer that sizes are computed from.
+/// The extent of a dimension, or an integer from which sizes are computed.
 ///
-/// Arithmetic on known integers saturates; a saturated extent is refused as too large where memory
-/// is asked for.
+/// Arithmetic on known integers saturates; a saturated extent is rejected as too large when memory
+/// is allocated.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dim {
     /// An integer.
@@ -24,19 +24,19 @@ pub enum Dim {
     Symbolic(Arc<Polynomial>),
 }
 
-/// A sum of products of factors, each with a coefficient that is not 0. The empty product is the
+/// A sum of products of factors, each with a nonzero coefficient. The empty product is the
 /// constant term.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Polynomial(BTreeMap<Vec<Factor>, i64>);
 
-/// What a product multiplies.
+/// A factor of a product.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor {
-    /// A number known when the program runs, by name.
+    /// A named integer that is known at run time.
     Symbol(Arc<str>),
     /// A function of two sizes that is not a polynomial of them.
     Call(SizeFunction, Box<[Dim; 2]>),
-    /// `[a, b, x, y]`: `x` where `a == b`, else `y`.
+    /// `[a, b, x, y]`: `x` if `a == b`, otherwise `y`.
     IfEqual(Box<[Dim; 4]>),
 }
 
@@ -45,7 +45,7 @@ pub enum Factor {
 pub enum SizeFunction {
     /// The quotient, rounded toward negative infinity.
     FloorDiv,
-    /// What [`SizeFunction::FloorDiv`] leaves: of the divisor's sign.
+    /// The remainder of [`SizeFunction::FloorDiv`], with the sign of the divisor.
     Mod,
     /// The smaller.
     Min,
@@ -54,10 +54,10 @@ pub enum SizeFunction {
 }
 
 impl SizeFunction {
-    /// Every function.
+    /// All functions.
     pub const ALL: [Self; 4] = [Self::FloorDiv, Self::Mod, Self::Min, Self::Max];
 
-    /// The name in the text of an expression.
+    /// The name in the text form of an expression.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FloorDiv => "floordiv",
@@ -91,7 +91,7 @@ impl Dim {
         Self::of_factor(Factor::Symbol(name.into()))
     }
 
-    /// The integer, when it does not depend on a symbol.
+    /// The integer, if it does not depend on a symbol.
     pub const fn known(&self) -> Option<i64> {
         match self {
             Self::Known(value) => Some(*value),
@@ -99,7 +99,7 @@ impl Dim {
         }
     }
 
-    /// Whether this is the integer.
+    /// Whether this is the given integer.
     pub fn is(&self, value: i64) -> bool {
         self.known() == Some(value)
     }
@@ -117,7 +117,7 @@ impl Dim {
         -(-self.clone()).floor_div(divisor)
     }
 
-    /// What [`Dim::floor_div`] leaves.
+    /// The remainder of [`Dim::floor_div`].
     pub fn modulo(&self, divisor: &Self) -> Self {
         if self.exact_quotient(divisor).is_some() {
             return Self::Known(0);
@@ -135,7 +135,7 @@ impl Dim {
         self.ordered(SizeFunction::Max, other)
     }
 
-    /// `then` where `left == right`, else `otherwise`.
+    /// `then` if `left == right`, otherwise `otherwise`.
     pub fn if_equal(left: &Self, right: &Self, then: &Self, otherwise: &Self) -> Self {
         if left == right || then == otherwise {
             return then.clone();
@@ -149,12 +149,12 @@ impl Dim {
         }
     }
 
-    /// The product of many.
+    /// The product of all dimensions.
     pub fn product<'d>(dims: impl IntoIterator<Item = &'d Self>) -> Self {
         dims.into_iter().fold(Self::Known(1), |product, dim| product * dim.clone())
     }
 
-    /// The terms of the expression: a coefficient and the factors it multiplies.
+    /// The terms of the expression: each a coefficient and its factors.
     pub fn terms(&self) -> Vec<(i64, &[Factor])> {
         match self {
             Self::Known(0) => vec![],
@@ -165,7 +165,7 @@ impl Dim {
         }
     }
 
-    /// The names of all symbols in it.
+    /// The names of all symbols in the expression.
     pub fn symbols(&self) -> BTreeSet<Arc<str>> {
         let mut found = BTreeSet::new();
         self.visit(&mut |name| {
@@ -174,8 +174,8 @@ impl Dim {
         found
     }
 
-    /// The value under an assignment of the symbols; `None` when a symbol has no value, at an
-    /// overflow, and at a division by zero.
+    /// The value under an assignment of the symbols; `None` if a symbol has no value, on overflow,
+    /// and on division by zero.
     pub fn eval(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
         let mut sum: i64 = 0;
         for (by, factors) in self.terms() {
@@ -229,7 +229,7 @@ impl Dim {
         }
     }
 
-    /// The quotient when the divisor is one product that divides every term.
+    /// The quotient, if the divisor is a single product that divides every term.
     fn exact_quotient(&self, divisor: &Self) -> Option<Self> {
         let divisor = divisor.terms();
         let [(by, common)] = divisor[..] else { return None };
@@ -257,7 +257,7 @@ impl Dim {
         Self::of_factor(Factor::Call(function, Box::new(parts)))
     }
 
-    /// Minimum and maximum: the difference may be known where neither operand is, and operands
+    /// Minimum and maximum: the difference may be known even if neither operand is, and operands
     /// commute.
     fn ordered(&self, function: SizeFunction, other: &Self) -> Self {
         if let Some(difference) = (self.clone() - other.clone()).known() {
@@ -274,8 +274,8 @@ impl Dim {
 }
 
 impl Dim {
-    /// Whether it is not below zero whatever its symbols are: those that are elements of values may
-    /// be.
+    /// Whether it is nonnegative for all values of its symbols. Symbols that are elements of values may
+    /// be negative.
     fn is_never_negative(&self) -> bool {
         let factors = |factors: &[Factor]| factors.iter().all(Factor::is_never_negative);
         self.terms().into_iter().all(|(by, product)| by >= 0 && factors(product))
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!((clamped.clone() * 2.into()).maximum(&(-1).into()), clamped.clone() * 2.into());
         assert_eq!(clamped.minimum(&0.into()).known(), Some(0));
         assert_eq!(clamped.maximum(&1.into()).to_string(), "max(1, max(0, -3 + N))");
-        // A symbol may be an element of a value, which may be below zero.
+        // A symbol may be an element of a value, which may be negative.
         assert_eq!(n().maximum(&0.into()).to_string(), "max(0, N)");
     }
 

@@ -1,9 +1,9 @@
-//! What can be wrong with an application of an op.
+//! Errors of applying an op.
 
 use irc_tensor::TensorError;
 use thiserror::Error;
 
-/// Operands an op does not accept: which op, what it expected, what it found.
+/// Operands that an op does not accept: the op, what it expected and what it found.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{op}: {message}")]
 pub struct InferError {
@@ -13,7 +13,7 @@ pub struct InferError {
     pub message: String,
 }
 
-/// An op that could not be evaluated.
+/// Why an op could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EvalError {
     /// The operands have the wrong types.
@@ -22,17 +22,17 @@ pub enum EvalError {
     /// The result cannot be allocated.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// An index that names no row of the table.
+    /// An index outside of the table.
     #[error("gather: index {index} is {value}: expected -{rows} to {rows} (exclusive)")]
     IndexOutOfRange {
         /// Linear position in the index tensor.
         index: usize,
-        /// The index found there.
+        /// The index.
         value: i64,
-        /// Rows of the table.
+        /// Number of rows of the table.
         rows: i64,
     },
-    /// A load of a compute op lies outside its operand.
+    /// A load of a compute op outside of its operand.
     #[error(
         "compute: index {value} of operand {operand} in dimension {dimension}: expected 0 to {extent} (exclusive)"
     )]

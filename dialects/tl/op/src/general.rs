@@ -1,24 +1,27 @@
 //! Ops as loops around an expression.
 //!
-//! This is how an op works on operands whose sizes depend on symbols, and what a backend does that
-//! has no schedule for it. Each op says its own; here is what they share. `tests/laws.rs` holds that both ways of evaluating an op agree.
+//! Ops on operands whose sizes depend on symbols are lowered this way, as are ops for which a backend
+//! has
+//! no schedule. Each op defines its own loops; this file has what they share. `tests/laws.rs` checks
+//! that both
+//! ways of evaluating an op agree.
 
 use crate::{Binary, Compute, Dim, Scalar, Type};
 
 impl Compute {
-    /// A reshape: the same elements in row-major order under other dimensions, which have as many.
+    /// A reshape: the same elements in row-major order with other dimensions of the same number of elements.
     pub fn reshape(operand: &Type, dims: impl Into<Vec<Dim>>) -> Self {
         reshape(operand, dims.into())
     }
 
-    /// The operand repeated along new or unit dimensions, aligned at the last one.
+    /// The operand repeated along new or unit dimensions, aligned at the last dimension.
     pub fn broadcast(operand: &Type, dims: impl Into<Vec<Dim>>) -> Self {
         let dims = dims.into();
         let body = spread(0, std::slice::from_ref(operand), &dims);
         Self::map(dims, body)
     }
 
-    /// Operations on these sizes, one per function applied; 0 where sizes are unknown.
+    /// Number of operations for these sizes, one per applied function; 0 if sizes are unknown.
     pub fn flops(&self) -> u64 {
         let mut functions = u64::from(self.reduction.is_some());
         self.body.walk(&mut |scalar| {
@@ -31,7 +34,7 @@ impl Compute {
     }
 }
 
-/// The extents that operands broadcast to; `None` where known sizes do not fit.
+/// The extents that operands broadcast to; `None` if known sizes are incompatible.
 pub fn join(operands: &[Type]) -> Option<Vec<Dim>> {
     let mut joined: Vec<Dim> = vec![];
     for operand in operands {
@@ -56,7 +59,7 @@ fn join_dim(left: Dim, right: Dim) -> Option<Dim> {
     match (left.known(), right.known()) {
         (Some(1), _) => Some(right),
         (Some(_), Some(_)) => None,
-        // The other is this or 1, which must be checked when the program runs.
+        // The other is this or 1, which must be checked at run time.
         (Some(_), None) => Some(left),
         (None, Some(_)) => Some(right),
         (None, None) => Some(Dim::if_equal(&left, &1.into(), &right, &left)),
@@ -79,7 +82,7 @@ pub(crate) fn spread(operand: usize, operands: &[Type], dims: &[Dim]) -> Scalar 
     Scalar::load(operand, own.iter().enumerate().map(at).collect::<Vec<_>>())
 }
 
-/// The index along a dimension that may have one element where the loop has more.
+/// The index along a dimension that may have extent 1 where the loop has more iterations.
 pub(crate) fn stretch(dim: &Dim, to: &Dim, index: Scalar) -> Scalar {
     match dim.known() {
         Some(1) => Scalar::index(0),

@@ -1,4 +1,4 @@
-//! Walking a tensor in an order other than its own.
+//! Traversal of a tensor in another element order.
 
 use irc_tensor::{Tensor, TensorError, TensorType};
 
@@ -11,8 +11,8 @@ pub(crate) fn strides(shape: &[i64]) -> Vec<usize> {
     strides
 }
 
-/// Strides that read `from` as if it had the shape `to` (NumPy broadcasting): zero along the
-/// dimensions that repeat. The shapes must be compatible.
+/// Strides that read `from` as if it had the shape `to` (NumPy broadcasting): zero along
+/// repeated dimensions. The shapes must be compatible.
 pub(crate) fn broadcast_strides(from: &[i64], to: &[i64]) -> Vec<usize> {
     let new = to.len() - from.len();
     let own = strides(from);
@@ -23,7 +23,7 @@ pub(crate) fn broadcast_strides(from: &[i64], to: &[i64]) -> Vec<usize> {
     (0..to.len()).map(stride).collect()
 }
 
-/// The linear positions visited by an odometer over `shape`: `start` plus the strides times the
+/// The linear positions of all indices of `shape`: `start` plus the strides times the
 /// index, last dimension fastest.
 pub(crate) fn positions(
     shape: &[i64],

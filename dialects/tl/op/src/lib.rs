@@ -1,24 +1,24 @@
-//! The tensor level: its ops as data, their types and their meaning.
+//! The tensor level: its ops as data, their types and their reference evaluator.
 //!
-//! An [`Op`] is a value: it compares, hashes and orders, so that graphs and rewrite engines can
-//! hold it. [`Op::infer`] gives the type of its result, [`Op::eval`] the result itself. `eval` is
-//! *the* meaning of the op: importers, rewrite rules, constant folding and every backend are
-//! tested against it. It is written to be read, and is never the fast path.
+//! An [`Op`] is a value: it can be compared, hashed and ordered, so that graphs and rewrite engines can
+//! hold it. [`Op::infer`] returns the type of its result, [`Op::eval`] the result itself. `eval`
+//! *defines* the op: importers, rewrite rules, constant folding and every backend are
+//! tested against it. It is written for clarity, not for speed.
 //!
 //! # Arithmetic
 //!
 //! * Float ops compute in `f64` and round once, to nearest even, to the type of the result. For
 //!   `+ - * /` and `sqrt` this is the correctly rounded result of the type itself, and equal to
 //!   computing a 16-bit type in `f32` and rounding once.
-//! * Sums (`reduce_sum`, `reduce_mean`, `matmul`) accumulate in `f64` and round once at the end.
-//!   A backend accumulates in `f32`: over `n` terms it may differ by about `n * 2^-24` of the sum
-//!   of magnitudes, which `irc_tensor::Tolerance::of` allows for.
+//! * Sums (`reduce_sum`, `reduce_mean`, `matmul`) accumulate in `f64` and round once at the end. A
+//!    backend accumulates in `f32`: over `n` terms it may differ by about `n * 2^-24` of the sum of
+//!    magnitudes, which `irc_tensor::Tolerance::of` allows for.
 //! * `sequential_sum` and `stepped_matmul` round while they accumulate, in an order that is part of
-//!   their meaning: backends give the same bits.
+//!    their definition: backends return the same bits.
 //! * `max`, `min`, `relu`, `reduce_max` and `reduce_min` return NaN when an operand is NaN.
 //! * Integer `+ - *` and sums wrap around; `/` and the mean truncate toward zero, and dividing by
 //!   zero gives zero, as in NumPy.
-//! * `bool` takes part in logic, data movement, `select` and `cast` only.
+//! * `bool` is accepted in logic, data movement, `select` and `cast` only.
 
 mod algorithm;
 mod compute;

@@ -1,4 +1,4 @@
-//! Which values of a program come back.
+//! Selection of the outputs of a program.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use std::str::FromStr;
 /// As text: `all`, `outputs`, or names separated by commas.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Results {
-    /// Every value that the source gives a name and computes, intermediate ones too.
+    /// Every named value that the source computes, including intermediate ones.
     All,
-    /// The values that the source calls its outputs, or that nothing in it reads.
+    /// The outputs of the source, or values that nothing in it reads.
     #[default]
     Outputs,
-    /// The values of these names, each once, in this order.
+    /// The values with these names, each once, in this order.
     Named(Vec<String>),
 }
 

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 /// An expression of one number, evaluated for each iteration of some loops.
 ///
-/// Every node has an element type, and its value is rounded to it (floats) or wraps around in it
-/// (integers): an expression in `f16` rounds at every step, and one that is to round once says so
-/// by casting. Indices are `i64`.
+/// Every node has an element type, and its value is rounded to it (floats) or wraps around (integers):
+/// an expression in `f16` rounds at every step; to round once, use a wider type and a
+/// cast. Indices are `i64`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scalar {
-    /// A float: the bits of its `f64` value, before it is rounded to the type.
+    /// A float: the bits of its `f64` value, before rounding to the type.
     Float(u64, DType),
-    /// An integer, or 0 or 1 of a `bool`, modulo 2^bits.
+    /// An integer, or 0 or 1 for a `bool`, modulo 2^bits.
     Int(i64, DType),
-    /// The iteration of a loop, from 0: first the loops over the result, then those that reduce.
+    /// The iteration of a loop, from 0: first the loops over the result, then those of the reduction.
     Loop(usize),
     /// A size.
     Size(Dim),
-    /// The element of an operand at an index in each dimension, which must be inside.
+    /// The element of an operand at an index in each dimension, which must be in bounds.
     Load(usize, Vec<Scalar>),
     /// A function of one number.
     Unary(Unary, Arc<Scalar>),
@@ -26,8 +26,8 @@ pub enum Scalar {
     Binary(Binary, Arc<Scalar>, Arc<Scalar>),
     /// A comparison of two numbers of one type: a `bool`.
     Compare(Comparison, Arc<Scalar>, Arc<Scalar>),
-    /// `[condition, yes, no]`: only the side that is chosen is evaluated, so that a condition
-    /// guards a load. The sides are of one type.
+    /// `[condition, yes, no]`: only the selected side is evaluated, so that a condition can
+    /// guard a load. Both sides have the same type.
     Select(Arc<[Scalar; 3]>),
     /// A conversion; see [`Op::Cast`](crate::Op::Cast).
     Cast(DType, Rounding, Arc<Scalar>),
@@ -95,17 +95,17 @@ impl Scalar {
         self.compare(Comparison::Eq, other)
     }
 
-    /// Both, of `bool`s.
+    /// Logical and of two `bool`s.
     pub fn and(self, other: Self) -> Self {
         self.binary(Binary::And, other)
     }
 
-    /// `yes` where `self` holds, else `no`.
+    /// `yes` if `self` holds, otherwise `no`.
     pub fn select(self, yes: Self, no: Self) -> Self {
         Self::Select(Arc::new([self, yes, no]))
     }
 
-    /// Converted, a float dropping its fraction where it becomes an integer.
+    /// A conversion, in which floats are truncated to integers.
     pub fn cast(self, to: DType) -> Self {
         Self::Cast(to, Rounding::TowardZero, Arc::new(self))
     }
@@ -113,7 +113,7 @@ impl Scalar {
     /// The type of the expression's value.
     ///
     /// # Errors
-    /// What was expected of a part of it and what was found.
+    /// If a part of the expression does not have the expected type.
     pub fn dtype(&self, operands: &[Type], loops: usize) -> Result<DType, String> {
         let dtype = |scalar: &Self| scalar.dtype(operands, loops);
         match self {
@@ -156,7 +156,7 @@ impl Scalar {
         }
     }
 
-    /// Calls `visit` with this expression and all its parts.
+    /// Calls `visit` with this expression and all its subexpressions.
     pub fn walk(&self, visit: &mut dyn FnMut(&Self)) {
         visit(self);
         match self {
@@ -232,8 +232,8 @@ impl Scalar {
         })
     }
 
-    /// The expression with the parts replaced for which `replace` gives something, outermost first;
-    /// what it gives stays as it is.
+    /// The expression with subexpressions replaced where `replace` returns `Some`, outermost first;
+    /// replacements are not visited.
     pub fn replace(&self, replace: &mut dyn FnMut(&Self) -> Option<Self>) -> Self {
         if let Some(replaced) = replace(self) {
             return replaced;

@@ -28,7 +28,7 @@ impl Type {
         Dim::product(&self.dims)
     }
 
-    /// The type with every size known, where it is.
+    /// The type with static sizes, if all are known.
     pub fn known(&self) -> Option<TensorType> {
         let shape: Option<Vec<i64>> = self.dims.iter().map(Dim::known).collect();
         shape.map(|shape| TensorType::new(self.dtype, shape))
@@ -37,7 +37,7 @@ impl Type {
     /// Checks that a value of the type can exist, as far as its sizes are known.
     ///
     /// # Errors
-    /// A dimension below zero; more bytes than can be addressed.
+    /// If a dimension is negative, or the size exceeds the address space.
     pub fn expect_size(&self) -> Result<(), TensorError> {
         self.known().map_or(Ok(()), |ty| ty.byte_size().map(drop))
     }

@@ -1,9 +1,9 @@
-//! Elements in the width ops compute in.
+//! Elements in the width used for computation.
 
 use crate::compute::Number;
 use irc_tensor::{Tensor, TensorError, TensorType};
 
-/// The elements of a tensor, widened: arithmetic happens here, rounding and wrapping in
+/// The elements of a tensor, widened: arithmetic is done on these, rounding and wrapping in
 /// [`Values::into_tensor`].
 pub(crate) enum Values {
     /// Elements of a float type.
@@ -17,7 +17,7 @@ impl Values {
         tensor.to_i128().map_or_else(|| Self::Float(tensor.to_f64()), Self::Integer)
     }
 
-    /// Floats round to nearest even, integers keep their low bits.
+    /// Rounds floats to nearest even, and wraps integers.
     pub(crate) fn into_tensor(self, ty: TensorType) -> Result<Tensor, TensorError> {
         match self {
             Self::Float(values) => Tensor::from_f64(ty, &values),
@@ -26,8 +26,8 @@ impl Values {
     }
 }
 
-/// Fails where the widened operands and results of an op do not fit in memory: what holds them while the op
-/// is evaluated does not ask first.
+/// Fails if the widened operands and results of an op do not fit in memory, because evaluation
+/// allocates them without a check.
 pub(crate) fn expect_memory(
     operands: &[&Tensor],
     results: &[TensorType],

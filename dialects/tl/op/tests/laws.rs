@@ -1,4 +1,4 @@
-//! Laws that hold between the ops, on random shapes and values.
+//! Laws of the ops, on random shapes and values.
 
 use irc_tl::{
     Binary, DType, Op, Reduction, Rounding, Tensor, TensorType, Type, Unary, broadcast_shapes,
@@ -177,7 +177,7 @@ fn every_op_has_its_own_name_and_refuses_a_wrong_count() {
     }
 }
 
-/// Large enough that the product is blocked.
+/// Large enough for the product to be blocked.
 #[test]
 fn a_large_product_holds_the_dot_products() {
     let (m, k, n) = (128, 1024, 2048);

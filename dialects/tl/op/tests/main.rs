@@ -1,4 +1,4 @@
-//! The laws of the tensor level, and its values against numpy.
+//! The laws of the tensor level, and its values compared with numpy.
 
 mod laws;
 mod numpy;

@@ -1,4 +1,4 @@
-//! Non-maximum suppression: of boxes that overlap, the one of the best score.
+//! Non-maximum suppression: selects the box with the best score among overlapping boxes.
 
 use crate::values::Values;
 use crate::{DType, Dim, EvalError, Tensor, TensorType, Type};
@@ -43,7 +43,7 @@ pub(super) fn eval(
         let of = |index: usize| Corners::of(by_center, &sides[(batch * count + index) * 4..][..4]);
         let own = &scores[(batch * classes + class) * count..][..count];
         let mut order: Vec<usize> = (0..count).filter(|index| own[*index] > least).collect();
-        // None is NaN, which is above nothing.
+        // `None` is NaN, which is not above any number.
         order
             .sort_by(|left, right| own[*right].partial_cmp(&own[*left]).unwrap_or(Ordering::Equal));
         let mut kept: Vec<usize> = vec![];
@@ -64,7 +64,7 @@ pub(super) fn eval(
     Ok(vec![Values::Integer(numbers).into_tensor(types[0].clone())?, number])
 }
 
-/// A box by its least and greatest coordinates.
+/// A box by its minimum and maximum coordinates.
 struct Corners {
     low: [f32; 2],
     high: [f32; 2],
@@ -84,7 +84,7 @@ impl Corners {
         (self.high[0] - self.low[0]) * (self.high[1] - self.low[1])
     }
 
-    /// The intersection over the union; 0 of boxes without area.
+    /// Intersection over union; 0 for boxes without area.
     fn overlap(&self, other: &Self) -> f32 {
         let side = |axis: usize| {
             let (low, high) =

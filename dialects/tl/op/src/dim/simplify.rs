@@ -1,11 +1,12 @@
-//! Sizes in fewer words, given which symbols are extents, and so not below zero.
+//! Simplification of sizes, given which symbols are extents and therefore nonnegative.
 use super::{Dim, Factor, SizeFunction};
 
-/// Says of a symbol whether it cannot be below zero.
+/// Returns whether a symbol is nonnegative.
 type IsSize<'s> = &'s dyn Fn(&str) -> bool;
 
 impl Dim {
-    /// The same size, for every value of its symbols that is not below zero where `is_size` says so.
+    /// A simpler size that is equal for all values of its symbols that are nonnegative where `is_size`
+    /// requires it.
     pub fn simplified(&self, is_size: IsSize<'_>) -> Self {
         let mut sum = Self::Known(0);
         for (by, factors) in self.terms() {
@@ -15,16 +16,16 @@ impl Dim {
         sum
     }
 
-    /// Whether it cannot be below zero, given which symbols cannot.
+    /// Whether it is nonnegative, given which symbols are.
     pub fn is_extent(&self, is_size: IsSize<'_>) -> bool {
         self.least(is_size).is_some_and(|least| least >= 0)
     }
 
-    /// What it is at least, whatever its symbols are, if that can be told.
+    /// A lower bound for all values of its symbols, if one can be derived.
     fn least(&self, is_size: IsSize<'_>) -> Option<i64> {
         self.terms().into_iter().try_fold(0i64, |sum, (by, factors)| {
             let product = factors.iter().try_fold(by, |product, factor| {
-                // Below zero, the other factors would count the other way.
+                // If it is negative, the other factors reverse the bound.
                 let least = factor.least(is_size).filter(|least| *least >= 0 || factors.len() == 1);
                 least.filter(|_| by > 0)?.checked_mul(product)
             });
@@ -32,12 +33,12 @@ impl Dim {
         })
     }
 
-    /// Whether one is at most the other, whatever their symbols are.
+    /// Whether one is at most the other for all values of their symbols.
     fn is_at_most(&self, other: &Self, is_size: IsSize<'_>) -> bool {
         (other.clone() - self.clone()).is_extent(is_size)
     }
 
-    /// The factor that this is.
+    /// The single factor of this size, if it is one.
     fn as_factor(&self) -> Option<&Factor> {
         match self.terms()[..] {
             [(1, [factor])] => Some(factor),
@@ -88,8 +89,8 @@ impl Factor {
     }
 }
 
-/// A quotient of a sum in which a quotient stands is one quotient: what is rounded down inside is
-/// below one step of what is rounded outside.
+/// The quotient of a sum that contains a quotient is a single quotient: the inner rounding is less than
+/// one step of the outer rounding.
 fn quotient(left: &Dim, right: &Dim) -> Dim {
     let inner = left.terms().into_iter().find_map(|(by, factors)| match (by, factors) {
         (1, [Factor::Call(SizeFunction::FloorDiv, parts)]) => {
@@ -122,7 +123,7 @@ fn if_equal([left, right, then, otherwise]: [Dim; 4], is_size: IsSize<'_>) -> Di
     let (Some(Factor::Symbol(name)), Some(_)) = (left.as_factor(), right.known()) else {
         return Dim::if_equal(&left, &right, &then, &otherwise);
     };
-    // Where they are equal, one stands for the other.
+    // If they are equal, one can be substituted for the other.
     let within = |dim: &Dim| dim.substitute(&|other| (*other == **name).then(|| right.clone()));
     let then = within(&then);
     if then == within(&otherwise) {
@@ -131,7 +132,7 @@ fn if_equal([left, right, then, otherwise]: [Dim; 4], is_size: IsSize<'_>) -> Di
     Dim::if_equal(&left, &right, &then, &otherwise)
 }
 
-/// What equals an integer when the size does: a bound beyond the integer does not matter.
+/// A size that equals an integer whenever `size` does: a bound beyond the integer can be dropped.
 fn bare(size: &Dim, to: &Dim) -> Dim {
     let (Some(Factor::Call(function, parts)), Some(to)) = (size.as_factor(), to.known()) else {
         return size.clone();

@@ -1,22 +1,22 @@
-//! What values and sizes are computed from.
+//! The inputs from which values and sizes are computed.
 
 use super::{Graph, SymbolSource, ValueId};
 use crate::{Dim, Op, Scalar};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What of the inputs of a graph something is computed from.
+/// The inputs of a graph on which something depends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// Inputs whose elements matter.
+    /// Inputs on whose elements it depends.
     pub values: BTreeSet<String>,
-    /// Inputs whose extents matter.
+    /// Inputs on whose extents it depends.
     pub shapes: BTreeSet<String>,
-    /// Symbols of the graphs around this one.
+    /// Symbols of the enclosing graphs.
     pub around: BTreeSet<Arc<str>>,
 }
 
-/// What is known of the elements of a value, as sizes.
+/// Returns the elements of a value as sizes, if they are known.
 type Elements<'g> = dyn Fn(ValueId) -> Option<&'g [Dim]> + 'g;
 
 pub(super) fn of_value<'g>(
@@ -44,7 +44,7 @@ struct Walk<'g, 'e> {
     elements: &'e Elements<'g>,
     found: Dependencies,
     symbols: BTreeSet<Arc<str>>,
-    /// Values whose computation matters.
+    /// Values on whose computation the result depends.
     wanted: Vec<bool>,
 }
 
@@ -54,7 +54,7 @@ impl<'g, 'e> Walk<'g, 'e> {
         Self { graph, elements, found: Dependencies::default(), symbols: BTreeSet::new(), wanted }
     }
 
-    /// The elements of a value: of those that are sizes, only the sizes matter.
+    /// The elements of a value; of elements that are sizes, only the sizes are dependencies.
     fn value(&mut self, value: ValueId) {
         match (self.elements)(value) {
             Some(sizes) => sizes.iter().for_each(|size| self.size(size)),
@@ -84,8 +84,8 @@ impl<'g, 'e> Walk<'g, 'e> {
         input.map(|(name, _)| name.clone())
     }
 
-    /// Nodes stand before those that read them, and before the symbols that do: once backwards is
-    /// enough, but for sizes that lead back.
+    /// Nodes precede their consumers and the symbols that they define: one backward traversal
+    /// is enough, except for sizes that lead back.
     fn run(mut self) -> Dependencies {
         let mut done = vec![false; self.graph.nodes.len()];
         loop {

@@ -1,4 +1,4 @@
-//! The meaning of a [`Graph`].
+//! The reference evaluator of a [`Graph`].
 
 use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
 use crate::values::expect_memory;
@@ -7,31 +7,31 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Iterations after which a loop is taken to be endless.
+/// Number of iterations after which a loop is considered endless.
 const ENDLESS: i64 = 1 << 40;
 
-/// Why a graph has no value.
+/// Why a graph cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GraphError {
-    /// A node has none.
+    /// A node cannot be evaluated.
     #[error("{}{error}", origin(at))]
     Node {
-        /// What of the source it stands for.
+        /// The origin of the node.
         at: Option<Arc<str>>,
         /// Why.
         error: EvalError,
     },
-    /// An input is not given, or has another type.
+    /// An input is missing or has another type.
     #[error("input '{name}': expected {expected}, found {found}")]
     Input {
         /// The input.
         name: String,
         /// Its type.
         expected: String,
-        /// What was given.
+        /// The given type.
         found: String,
     },
-    /// A check does not hold.
+    /// A check fails.
     #[error("{message}: found {left} and {right}")]
     Check {
         /// What is wrong.
@@ -41,7 +41,7 @@ pub enum GraphError {
         /// The second.
         right: i64,
     },
-    /// A size depends on a symbol that is not known there, or overflows.
+    /// A size depends on a symbol that is unknown at this point, or overflows.
     #[error("the size {0} cannot be computed")]
     Size(String),
 }
@@ -60,7 +60,7 @@ impl Graph {
     /// The values of the outputs, in their order.
     ///
     /// # Errors
-    /// An input that is missing or of another type; a check that does not hold; what [`Op::eval`] says.
+    /// If an input is missing or of another type, a check fails, or [`Op::eval`] fails.
     pub fn eval(&self, inputs: &BTreeMap<String, Tensor>) -> Result<Vec<Tensor>, GraphError> {
         let mut given = vec![];
         for (name, value) in &self.inputs {
@@ -74,7 +74,7 @@ impl Graph {
         self.eval_in(given, &BTreeMap::new())
     }
 
-    /// The values of the outputs, with symbols from around the graph.
+    /// The values of the outputs, with symbols of the enclosing graphs.
     fn eval_in(
         &self,
         inputs: Vec<Tensor>,
@@ -120,7 +120,7 @@ impl State<'_> {
         |name| self.symbols.get(name).copied()
     }
 
-    /// Gives symbols their values as soon as these are computed, and checks what can be checked.
+    /// Defines symbols as soon as they can be computed, and evaluates the checks that can be evaluated.
     fn define_symbols(&mut self) -> Result<(), GraphError> {
         for symbol in &self.graph.symbols {
             let (SymbolSource::Extent(from, _) | SymbolSource::Element(from, _)) = symbol.source;
@@ -146,7 +146,7 @@ impl State<'_> {
                 continue;
             }
             *done = true;
-            // What overflows is in no relation, and said to be as large as can be.
+            // A size that overflows fails every relation, and is reported as `i64::MAX`.
             let [left, right] = sizes.map(|size| size.unwrap_or(i64::MAX));
             if !exact || !check.relation.holds(left, right) {
                 let message = check.message.clone();
@@ -237,7 +237,7 @@ impl State<'_> {
     }
 }
 
-/// Tensors of one type along a new first dimension.
+/// Stacks tensors of one type along a new first dimension.
 fn stack(
     tensors: Vec<Tensor>,
     element: Result<TensorType, GraphError>,

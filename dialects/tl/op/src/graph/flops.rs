@@ -1,11 +1,12 @@
-//! How much a graph computes.
+//! The number of operations of a graph.
 
 use super::{Graph, NodeKind};
 use crate::{Op, TensorType};
 
 impl Graph {
-    /// Floating-point operations of one run, where symbols have these values: as [`Op::flops`] counts
-    /// them. `None` where a size is not known, or what runs depends on values: choices, loops,
+    /// Floating-point operations of one run with these values of the symbols, counted as in
+    /// [`Op::flops`].
+    /// `None` if a size is unknown, or if the work depends on values: choices, loops,
     /// algorithms.
     pub fn flops(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<u64> {
         let mut total = 0_u64;

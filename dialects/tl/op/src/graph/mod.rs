@@ -1,12 +1,12 @@
 //! Programs of the tensor level as plain data.
 //!
-//! A [`Graph`] is what an importer writes, with a [`Builder`], before anything is MLIR: values in
-//! single assignment, nodes in an order in which they can run, control flow as nodes with graphs
-//! inside. [`Graph::eval`] is its meaning.
+//! An importer builds a [`Graph`] with a [`Builder`] before any MLIR exists: values in
+//! single assignment, nodes in execution order, control flow as nodes with nested
+//! graphs. [`Graph::eval`] is the reference evaluator.
 //!
-//! Sizes may depend on *symbols*: [`Symbol`] says where each gets its value when the program runs (a
-//! dimension of an input, or an element of an integer value, which may be computed). [`Check`]s say
-//! what must hold of them.
+//! Sizes may depend on *symbols*: a [`Symbol`] defines where its value comes from at run time (a
+//! dimension of an input, or an element of an integer value, which may be computed). [`Check`]s are
+//! relations between sizes that must hold.
 
 mod builder;
 mod dependencies;
@@ -24,7 +24,7 @@ use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A value of a [`Graph`], by position.
+/// A value of a [`Graph`], by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueId(pub usize);
 
@@ -33,31 +33,32 @@ pub struct ValueId(pub usize);
 pub struct Graph {
     /// The type of every value.
     pub types: Vec<Type>,
-    /// Values given from outside, and their names; names differ.
+    /// The inputs and their unique names.
     pub inputs: Vec<(String, ValueId)>,
-    /// The nodes, in an order in which they can run.
+    /// The nodes, in execution order.
     pub nodes: Vec<Node>,
-    /// The values that come back, and their names.
+    /// The outputs and their names.
     pub outputs: Vec<(String, ValueId)>,
-    /// The symbols that sizes depend on, in an order in which they can be known.
+    /// The symbols that sizes depend on, in an order in which they can be computed.
     pub symbols: Vec<Symbol>,
-    /// What must hold when the program runs.
+    /// What must hold at run time.
     pub checks: Vec<Check>,
-    /// Inputs that no node of the source reads before it has written some of them: they are there so
-    /// that what they hold is preserved where nothing is written. One that is not given is zero.
+    /// Inputs that no node of the source reads before some of their elements have been written: they
+    /// exist so
+    /// that elements that are not written are preserved. Such an input is zero if it is not given.
     pub preserved: BTreeSet<ValueId>,
 }
 
 /// One step of a [`Graph`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// What it does.
+    /// What the node does.
     pub kind: NodeKind,
-    /// The values it reads.
+    /// The values that the node reads.
     pub operands: Vec<ValueId>,
-    /// The values it makes.
+    /// The values that the node defines.
     pub results: Vec<ValueId>,
-    /// What of the source it stands for: a path and name for messages.
+    /// Which part of the source the node represents: a path and name for messages.
     pub origin: Option<Arc<str>>,
 }
 
@@ -68,32 +69,36 @@ pub enum NodeKind {
     Constant(Constant),
     /// An op: one result.
     Op(Op),
-    /// An algorithm that is not loops around an expression: results as it says.
+    /// An algorithm that is not loops around an expression, with its results.
     Algorithm(Algorithm),
-    /// Operands: a `bool` scalar, then what the graphs capture. Both graphs take the captures in that
+    /// Operands: a `bool` scalar, then the captures of the graphs. Both graphs take the captures in
+    /// that
     /// order, and have outputs of the types of the results.
     If {
-        /// Runs where the condition holds.
+        /// Runs if the condition holds.
         then: Box<Graph>,
-        /// Runs where it does not.
+        /// Runs if the condition does not hold.
         otherwise: Box<Graph>,
     },
-    /// Operands: a value, then others. One result: the value, which can be had only when the others have
+    /// Operands: a value, then others. One result: the value, which is available only after the others
+    /// have
     /// been computed.
     After,
     /// Operands: the inputs of the graph. Results: its outputs.
     Call {
-        /// What the source calls it.
+        /// The name in the source.
         name: Arc<str>,
-        /// The graph. Calls of equal graphs by one name are calls of one function.
+        /// The graph. Calls of equal graphs with the same name are calls of one function.
         body: Arc<Graph>,
     },
-    /// Operands: the number of iterations (an `i64` scalar), a `bool` scalar that says whether to start,
-    /// the carried values at first, then what the body captures.
+    /// Operands: the number of iterations (an `i64` scalar), a `bool` scalar that is true if the loop
+    /// starts,
+    /// the initial carried values, then the captures of the body.
     ///
     /// The body takes the iteration from 0 (an `i64` scalar), the carried values, then the captures.
-    /// Its outputs: a `bool` scalar that says whether to go on, the carried values, then elements of
-    /// sequences. Results: the carried values at last, then per sequence its elements along a new
+    /// Its outputs: a `bool` scalar that is true if the loop continues, the carried values, then
+    /// elements of
+    /// sequences. Results: the final carried values, then the elements of each sequence along a new
     /// first dimension.
     Loop {
         /// One iteration.
@@ -103,7 +108,7 @@ pub enum NodeKind {
     },
 }
 
-/// A tensor of known elements: row-major and little-endian. The bytes may lie in a mapped file.
+/// A tensor of known elements, row-major and little-endian. The bytes may be memory-mapped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constant {
     /// Its type.
@@ -113,7 +118,7 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// The elements of a tensor.
+    /// A constant with the elements of a tensor.
     pub fn of(tensor: &Tensor) -> Self {
         let mut bytes = tensor.bytes().to_vec();
         if cfg!(target_endian = "big") {
@@ -122,10 +127,10 @@ impl Constant {
         Self { ty: tensor.ty().clone(), bytes: bytes.into() }
     }
 
-    /// The tensor: a copy.
+    /// The tensor, as a copy.
     ///
     /// # Errors
-    /// When the bytes are not those of the type.
+    /// If the bytes do not match the type.
     pub fn tensor(&self) -> Result<Tensor, TensorError> {
         if cfg!(target_endian = "big") {
             let mut bytes = self.bytes.to_vec();
@@ -136,38 +141,38 @@ impl Constant {
     }
 }
 
-/// A number known when the program runs.
+/// A number that is known at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name; names differ within a graph, and from those around it.
+    /// Its name, unique within a graph and its enclosing graphs.
     pub name: Arc<str>,
-    /// Where it comes from.
+    /// The source of its value.
     pub source: SymbolSource,
 }
 
-/// Where a [`Symbol`] gets its value.
+/// The source of the value of a [`Symbol`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolSource {
-    /// The extent of a dimension of an input, or of a result of a node with graphs inside.
+    /// The extent of a dimension of an input, or of a result of a node with nested graphs.
     Extent(ValueId, usize),
     /// An element of an integer value, by linear index.
     Element(ValueId, usize),
 }
 
-/// What must hold when the program runs, or it stops with the message.
+/// What must hold at run time; otherwise the program stops with the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// One size.
+    /// The left size.
     pub left: Dim,
-    /// Another.
+    /// The right size.
     pub right: Dim,
-    /// How they must relate.
+    /// The required relation.
     pub relation: Relation,
-    /// What is wrong when they do not, without the sizes.
+    /// The error if it does not hold, without the sizes.
     pub message: String,
 }
 
-/// How two sizes must relate.
+/// A required relation of two sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Relation {
     /// They are equal.
@@ -179,7 +184,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether it holds.
+    /// Whether the relation holds.
     pub const fn holds(self, left: i64, right: i64) -> bool {
         match self {
             Self::Equal => left == right,
@@ -195,7 +200,7 @@ impl Graph {
         &self.types[value.0]
     }
 
-    /// What the nodes stand for, in graphs inside as well, each once.
+    /// The unique origins of the nodes, including those of nested graphs.
     pub fn origins(&self) -> BTreeSet<Arc<str>> {
         let mut found = BTreeSet::new();
         self.collect_origins(&mut found);
@@ -220,7 +225,7 @@ impl Graph {
         }
     }
 
-    /// Gives an extent of a value another form, in the op that computes it too.
+    /// Rewrites an extent of a value, also in the op that computes it.
     pub(crate) fn restate(&mut self, value: ValueId, axis: usize, extent: &Dim) {
         let found = std::mem::replace(&mut self.types[value.0].dims[axis], extent.clone());
         let node = self.nodes.iter_mut().rfind(|node| node.results.contains(&value));
@@ -234,7 +239,7 @@ impl Graph {
         }
     }
 
-    /// Replaces symbols in all sizes, in graphs inside as well. The symbols stay defined.
+    /// Replaces symbols in all sizes, including those of nested graphs. The symbols stay defined.
     pub fn substitute(&mut self, symbol: &dyn Fn(&str) -> Option<Dim>) {
         for dim in self.types.iter_mut().flat_map(|ty| &mut ty.dims) {
             if dim.known().is_none() {

@@ -1,4 +1,4 @@
-//! Removing what nothing needs.
+//! Removal of unused nodes and symbols.
 
 use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
 use crate::{Algorithm, Dim, Op, Scalar};
@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Graph {
-    /// Removes the nodes and symbols that no output and no check needs, in graphs inside as well.
-    /// Inputs and values stay as they are.
+    /// Removes the nodes and symbols that no output and no check uses, including those of nested
+    /// graphs.
+    /// Inputs and values are unchanged.
     pub fn prune(&mut self) {
         for node in &mut self.nodes {
             match &mut node.kind {
@@ -28,7 +29,7 @@ impl Graph {
         let mut needs = Needs { graph: self, own, symbols, values };
         needs.ends();
         let mut kept = vec![false; self.nodes.len()];
-        // Nodes stand behind what they read, and behind what their symbols are read from.
+        // Nodes follow the nodes that they read, and the values that define their symbols.
         for (index, node) in self.nodes.iter().enumerate().rev() {
             if node.results.iter().any(|result| needs.values.contains(result)) {
                 kept[index] = true;
@@ -44,14 +45,14 @@ impl Graph {
 
 struct Needs<'g> {
     graph: &'g Graph,
-    /// Where the symbols of the graph come from.
+    /// The sources of the symbols of the graph.
     own: BTreeMap<Arc<str>, SymbolSource>,
     symbols: BTreeSet<Arc<str>>,
     values: BTreeSet<ValueId>,
 }
 
 impl Needs<'_> {
-    /// What is needed whatever the nodes do.
+    /// What is needed independently of the nodes.
     fn ends(&mut self) {
         self.values.extend(self.graph.outputs.iter().map(|(_, value)| *value));
         for (_, value) in &self.graph.inputs {
@@ -86,7 +87,7 @@ impl Needs<'_> {
     }
 }
 
-/// The sizes that a node states, those in graphs inside as well.
+/// The sizes in a node, including those of nested graphs.
 fn sizes_of(node: &Node, sizes: &mut Vec<Dim>) {
     match &node.kind {
         NodeKind::Op(Op::Compute(compute)) => {
@@ -134,7 +135,7 @@ mod tests {
         let mut graph = b.finish();
         assert_eq!(graph.nodes.len(), 4);
         graph.prune();
-        // The sum and the fill; `N` is what the input is checked by.
+        // The sum and the fill; the input is checked against `N`.
         assert_eq!(graph.nodes.len(), 2);
         assert_eq!(graph.symbols.len(), 2);
     }

@@ -1,25 +1,25 @@
-//! What is known of small integer values: their elements, as sizes.
+//! The known elements of small integer values, as sizes.
 //!
-//! Shape arithmetic of the source formats is done on tensors (`Shape`, `Gather`, `Concat`, ...). Run
-//! on sizes instead of numbers, it gives the sizes of what depends on it.
+//! Source formats compute shapes on tensors (`Shape`, `Gather`, `Concat`, ...). Evaluated
+//! on sizes instead of numbers, this yields the sizes of dependent values.
 
 use crate::compute::{Combine, Compute};
 use crate::scalar::Scalar;
 use crate::{Binary, Comparison, Unary};
 use crate::{DType, Dim};
 
-/// Values of at most this many elements are followed.
+/// Values with at most this many elements are tracked.
 pub(super) const FOLLOWED: i64 = 256;
 
-/// What is known of the elements of a value.
+/// What is known about the elements of a value.
 pub(super) struct Known<'k> {
-    /// The elements, row-major; `None` when they are not known.
+    /// The elements, row-major; `None` if unknown.
     pub elements: Option<&'k [Dim]>,
     /// The extents.
     pub shape: &'k [Dim],
 }
 
-/// The elements of an integer result of known shape; `None` when one cannot be told.
+/// The elements of an integer result of known shape; `None` if one cannot be determined.
 pub(super) fn evaluate(compute: &Compute, operands: &[Known<'_>]) -> Option<Vec<Dim>> {
     let shape: Option<Vec<i64>> = compute.dims.iter().map(Dim::known).collect();
     let shape = shape?;
@@ -119,7 +119,7 @@ fn binary(function: Binary, x: Dim, y: Dim) -> Option<Dim> {
         Binary::Mul => Some(x * y),
         Binary::Max => Some(x.maximum(&y)),
         Binary::Min => Some(x.minimum(&y)),
-        // Of sizes, which are not negative, by numbers above zero, truncating and flooring agree.
+        // For sizes, which are nonnegative, and positive divisors, truncating and flooring agree.
         Binary::Div if positive(&y) => Some(x.floor_div(&y)),
         Binary::Rem | Binary::Mod if positive(&y) => Some(x.modulo(&y)),
         _ => None,
@@ -130,7 +130,7 @@ fn positive(dim: &Dim) -> bool {
     dim.known().is_none_or(|value| value > 0)
 }
 
-/// Whether a comparison holds, where the difference tells.
+/// Whether a comparison holds, if the difference determines it.
 fn truth(comparison: Comparison, x: &Dim, y: &Dim) -> Option<Dim> {
     let difference = (x.clone() - y.clone()).known();
     if let Some(difference) = difference {
@@ -139,14 +139,14 @@ fn truth(comparison: Comparison, x: &Dim, y: &Dim) -> Option<Dim> {
     match comparison {
         Comparison::Eq => Some(Dim::if_equal(x, y, &1.into(), &0.into())),
         Comparison::Ne => Some(Dim::if_equal(x, y, &0.into(), &1.into())),
-        // A size is not below zero, whatever it is.
+        // A size is never negative.
         Comparison::Lt if y.is(0) && is_size(x) => Some(Dim::Known(0)),
         Comparison::Ge if y.is(0) && is_size(x) => Some(Dim::Known(1)),
         _ => None,
     }
 }
 
-/// Whether an expression is a sum of products of symbols, none subtracted.
+/// Whether an expression is a sum of products of symbols with positive coefficients.
 fn is_size(dim: &Dim) -> bool {
     let symbol = |factor: &crate::Factor| matches!(factor, crate::Factor::Symbol(_));
     dim.terms().into_iter().all(|(by, factors)| by >= 0 && factors.iter().all(symbol))

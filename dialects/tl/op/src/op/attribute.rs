@@ -8,47 +8,47 @@ use std::fmt;
 pub struct Attribute {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of its value.
     pub kind: AttributeKind,
-    /// Whether it must stand there.
+    /// Whether it is required.
     pub presence: Presence,
 }
 
-/// What an attribute holds.
+/// The kind of value of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttributeKind {
     /// Integers.
     I64s,
-    /// Integers from 0.
+    /// Nonnegative integers.
     Indices,
     /// An integer.
     I64,
-    /// An integer from 0.
+    /// A nonnegative integer.
     Index,
     /// True or false.
     Bool,
     /// A float.
     F64,
-    /// Text.
+    /// A string.
     Text,
-    /// One of these words, as text.
+    /// One of these words, as a string.
     Word(&'static [&'static str]),
-    /// Texts.
+    /// Strings.
     Texts,
 }
 
-/// Whether an attribute must stand there.
+/// Whether an attribute is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// Yes.
+    /// Required.
     Required,
-    /// No, and what is the default is not written, so that equal ops print equally.
+    /// Optional; the default is not written, so that equal ops print equally.
     FalseByDefault,
-    /// No.
+    /// Optional.
     Optional,
 }
 
-/// What an attribute is.
+/// The value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Integers.
@@ -59,31 +59,31 @@ pub enum Value {
     Bool(bool),
     /// A float.
     F64(f64),
-    /// Text.
+    /// A string.
     Text(String),
-    /// Texts.
+    /// Strings.
     Texts(Vec<String>),
 }
 
 impl Attribute {
-    /// One that must stand there.
+    /// A required attribute.
     pub(crate) const fn new(name: &'static str, kind: AttributeKind) -> Self {
         Self { name, kind, presence: Presence::Required }
     }
 
-    /// One that is false where it does not stand.
+    /// A flag that is false if omitted.
     pub(crate) const fn flag(name: &'static str) -> Self {
         Self { name, kind: AttributeKind::Bool, presence: Presence::FalseByDefault }
     }
 
-    /// One that may be left out.
+    /// An optional attribute.
     pub(crate) const fn optional(name: &'static str, kind: AttributeKind) -> Self {
         Self { name, kind, presence: Presence::Optional }
     }
 }
 
 impl AttributeKind {
-    /// What is expected of a value, where this one is not it.
+    /// The expected kind of value, if the value does not match.
     pub fn mismatch(self, value: Option<&Value>) -> Option<String> {
         let of_kind = match (self, value) {
             (Self::I64s, Some(Value::I64s(_)))
@@ -125,14 +125,14 @@ impl fmt::Display for AttributeKind {
     }
 }
 
-/// The attributes of an op, as its row takes them, and the type of its result.
+/// The attributes of an op, as its row reads them, and the type of its result.
 pub struct Attributes<'a> {
     values: Vec<(&'static str, Value)>,
     result: &'a dyn Fn() -> Result<Type, String>,
 }
 
 impl<'a> Attributes<'a> {
-    /// Values of the kinds that the row says; those that are left out are not among them.
+    /// Values of the kinds in the row, without the omitted ones.
     pub fn new(
         values: Vec<(&'static str, Value)>,
         result: &'a dyn Fn() -> Result<Type, String>,
@@ -145,7 +145,7 @@ impl<'a> Attributes<'a> {
         (self.result)()
     }
 
-    /// The type of the result, whose sizes are known.
+    /// The type of the result, with static sizes.
     pub(crate) fn known_result(&self) -> Result<TensorType, String> {
         let ty = self.result()?;
         ty.known().ok_or_else(|| format!("expected a result of known sizes, found {ty}"))
@@ -184,7 +184,7 @@ impl<'a> Attributes<'a> {
         })
     }
 
-    /// A flag that is false where it does not stand.
+    /// A flag that is false if omitted.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, String> {
         if self.has(name) { self.bool(name) } else { Ok(false) }
     }

@@ -1,6 +1,6 @@
-//! Functions of two numbers, as ops on every pair of elements and in the bodies of [`Compute`].
+//! Functions of two numbers, as ops on every pair of elements and in the body of a [`Compute`].
 //!
-//! A new one is a row of the table, and one of `compiler/lowering/arithmetic`.
+//! Adding one takes a row in the table and a row in `compiler/lowering/arithmetic`.
 
 use super::family::{self, Takes, family};
 use super::{Attributes, Family, Op, Operands, Row, count};
@@ -13,13 +13,13 @@ use irc_tensor::{Tensor, TensorType};
 type Function = family::Function<fn(f64, f64) -> f64, fn(i128, i128, DType) -> i128>;
 
 family! {
-    /// A function of two numbers of one type, which is the result's.
+    /// A function of two numbers of one type, which is also the type of the result.
     Binary of Function, read, example {
         Add "add" "sum": numbers(|x, y| x + y, |x, y, _| x + y),
         Sub "sub" "difference": numbers(|x, y| x - y, |x, y, _| x - y),
-        // Two u64 may need 128 unsigned bits; the low 64 are right all the same.
+        // The product of two u64 may need 128 unsigned bits; the low 64 are still correct.
         Mul "mul" "product": numbers(|x, y| x * y, |x, y, _| x.wrapping_mul(y)),
-        // As NumPy: no processor trap, no poison.
+        // As in NumPy: no processor trap, no poison.
         Div "div" "quotient": numbers(|x, y| x / y, |x, y, _| x.checked_div(y).unwrap_or(0)).work(4)
             .about("Integers truncate toward zero, and give 0 for a divisor of 0."),
         Rem "rem" "what truncating division leaves, of the sign of the left":
@@ -70,23 +70,23 @@ fn example(function: Binary) -> (Op, Vec<TensorType>) {
 }
 
 impl Binary {
-    /// The element types it takes, as a phrase.
+    /// The accepted element types, as a phrase.
     pub fn expected(self) -> String {
         let one = self.function().takes.expected();
         format!("{} operands", one.trim_start_matches("an ").trim_start_matches("a "))
     }
 
-    /// Whether it takes elements of this type.
+    /// Whether it accepts an element type.
     pub const fn takes(self, dtype: DType) -> bool {
         self.function().takes.takes(dtype)
     }
 
-    /// The value for floats, before it is rounded to their type.
+    /// The value for floats, before rounding to their type.
     pub fn float(self, x: f64, y: f64) -> f64 {
         (self.function().float)(x, y)
     }
 
-    /// The value for integers, before it wraps around.
+    /// The value for integers, before wrapping around.
     pub fn integer(self, x: i128, y: i128, dtype: DType) -> i128 {
         (self.function().integer)(x, y, dtype)
     }
@@ -132,7 +132,7 @@ fn power(base: i128, exponent: i128) -> i128 {
     }
 }
 
-/// The larger; NaN if either is (`f64::max` would drop it).
+/// The larger; NaN if either is (`f64::max` would ignore it).
 pub(crate) fn maximum(left: f64, right: f64) -> f64 {
     if left.is_nan() || left > right { left } else { right }
 }
@@ -151,7 +151,7 @@ pub(super) fn infer(operands: &[TensorType], function: &Binary) -> Result<Tensor
     Ok(TensorType::new(dtype, joined(lhs, rhs)?))
 }
 
-/// The element type that both have.
+/// The common element type.
 pub(super) fn common(lhs: &TensorType, rhs: &TensorType) -> Result<DType, String> {
     if lhs.dtype == rhs.dtype {
         return Ok(lhs.dtype);
@@ -185,7 +185,7 @@ pub(super) fn eval(
     Ok(result.into_tensor(ty)?)
 }
 
-/// Places of the operands' elements, for every element of the result.
+/// Linear positions of the operands' elements, for every element of the result.
 pub(super) fn pairs(
     lhs: &Tensor,
     rhs: &Tensor,

@@ -1,4 +1,4 @@
-//! The same bytes as another type.
+//! Reinterpretation of bytes as another type.
 
 use super::{Family, Op, Operands, Row, no_loops};
 use crate::{Compute, EvalError, Type};

@@ -14,8 +14,8 @@ pub(super) static ROW: Row = Row {
     ..Row::new("broadcast", "explicit NumPy broadcast")
 };
 
-/// The shape two shapes broadcast to: aligned at the last dimension, where one has 1 element or
-/// none the other decides. `None` when they do not fit.
+/// The shape that two shapes broadcast to: aligned at the last dimension, an extent that is 1 or
+/// missing takes the other one. `None` if they are incompatible.
 pub fn broadcast_shapes(lhs: &[i64], rhs: &[i64]) -> Option<Vec<i64>> {
     let rank = lhs.len().max(rhs.len());
     let dim = |shape: &[i64], axis: usize| match (axis + shape.len()).checked_sub(rank) {

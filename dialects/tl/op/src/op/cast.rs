@@ -2,14 +2,15 @@
 //!
 //! | from | to | meaning |
 //! |---|---|---|
-//! | float, integer | float | nearest, ties to even; out of range becomes infinite, or what the type has for it |
+//! | float, integer | float | nearest, ties to even; out of range becomes infinite, or the equivalent
+//! of the type |
 //! | float | integer | [`Rounding`], then saturating; NaN becomes 0 |
 //! | integer | integer | modulo 2^bits (two's complement) |
 //! | any | bool | not equal to zero |
 //! | bool | any | 0 or 1 |
 //!
-//! ARK casts `f32` toward zero and `f16`, `bf16` to nearest. What it does out of range is up to
-//! the GPU; saturation is what its conversion instructions do.
+//! ARK casts `f32` toward zero and `f16`, `bf16` to nearest. Its behaviour out of range depends on
+//! the GPU; conversion instructions saturate.
 
 use super::{Attribute, AttributeKind, Op, Operands, Row, count};
 use crate::general::loops;
@@ -39,10 +40,10 @@ range saturates and NaN is 0. To a float it is always nearest-even.",
     ..Row::new("cast", "conversion to another element type")
 };
 
-/// How a float becomes an integer.
+/// How a float is converted to an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rounding {
-    /// The fraction is dropped.
+    /// The fraction is truncated.
     TowardZero,
     /// To the nearest integer, ties to the even one.
     NearestEven,

@@ -1,4 +1,4 @@
-//! Comparisons of two numbers, as ops on every pair of elements and in the bodies of [`Compute`].
+//! Comparisons of two numbers, as ops on every pair of elements and in the body of a [`Compute`].
 
 use super::binary::{common, joined, pairs};
 use super::family::{self, Takes, family};
@@ -46,7 +46,7 @@ fn example(comparison: Comparison) -> (Op, Vec<TensorType>) {
 }
 
 impl Comparison {
-    /// Whether it holds.
+    /// Whether the comparison holds.
     pub fn holds<T: PartialOrd>(self, x: T, y: T) -> bool {
         (self.function().float)(x.partial_cmp(&y))
     }

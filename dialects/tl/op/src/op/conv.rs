@@ -1,4 +1,4 @@
-//! Correlation with filters ("convolution"), of any number of spatial dimensions.
+//! Correlation with filters ("convolution"), with any number of spatial dimensions.
 
 use super::{Attribute, AttributeKind, Family, Op, Operands, Row, Value, count};
 use crate::{
@@ -57,11 +57,11 @@ pub(super) static ROW: Row = Row {
 pub struct Conv {
     /// Step of the filter; at least 1.
     pub strides: Vec<i64>,
-    /// Distance of the filter's taps; at least 1.
+    /// Distance between the filter's taps; at least 1.
     pub dilations: Vec<i64>,
-    /// Zeros before and after the operand; of either sign.
+    /// Zeros before and after the operand; may be negative.
     pub pads: Vec<[i64; 2]>,
-    /// Independent parts of the channels; at least 1.
+    /// Number of independent groups of channels; at least 1.
     pub groups: i64,
 }
 
@@ -113,8 +113,9 @@ impl Conv {
         (room.floor_div(&self.strides[axis].into()) + 1.into()).maximum(&0.into())
     }
 
-    /// What the channels of the operand are by the filters, and what must be 0: the filters that the
-    /// groups leave.
+    /// The channels of the operand that the filters require, and what must be 0: the remainder of the
+    /// filters by
+    /// the groups.
     pub(crate) fn agreement(&self, w: &Type) -> [Dim; 2] {
         let groups = Dim::Known(self.groups);
         [w.dims[1].clone() * groups.clone(), w.dims[0].modulo(&groups)]
@@ -138,7 +139,7 @@ impl Conv {
         if self.groups < 1 || self.strides.iter().chain(&self.dilations).any(|step| *step < 1) {
             return Err("expected strides, dilations and groups from 1".into());
         }
-        // What is not known now is checked when the program runs.
+        // What is not known statically is checked at run time.
         let [channels, rest] = self.agreement(w);
         let differ = |left: &Dim, right: &Dim| {
             left != right && left.known().is_some() && right.known().is_some()

@@ -1,22 +1,22 @@
-//! Tables of functions of numbers: one row makes an op.
+//! Tables of functions of numbers: each row defines an op.
 
 use super::{Attributes, Law, Op, Row};
 use crate::{DType, TensorType};
 
-/// A row of a table: the op, and the function of numbers with it.
+/// A row of a table: the op and its function of numbers.
 #[derive(Debug)]
 pub(crate) struct Function<F, I> {
     /// The op.
     pub(crate) row: Row,
-    /// The element types it takes.
+    /// The accepted element types.
     pub(crate) takes: Takes,
-    /// The value for floats, before it is rounded to their type.
+    /// The value for floats, before rounding to their type.
     pub(crate) float: F,
-    /// The value for integers, before it wraps around; for a `bool`, 0 or 1.
+    /// The value for integers, before wrapping around; for a `bool`, 0 or 1.
     pub(crate) integer: I,
 }
 
-/// The element types that a function takes.
+/// The element types that a function accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Floats,
@@ -68,7 +68,7 @@ impl<F: Copy, I: Copy> Function<F, I> {
         self
     }
 
-    /// Takes these element types.
+    /// Sets the accepted element types.
     pub(crate) const fn of(mut self, takes: Takes) -> Self {
         self.takes = takes;
         self
@@ -87,8 +87,8 @@ impl<F: Copy, I: Copy> Function<F, I> {
     }
 }
 
-/// Makes the enum of a family and its table from rows `Variant "name" "summary": function`. `$read`
-/// makes the op of a member from its attributes, `$example` one with types of operands.
+/// Defines the enum of a family and its table from rows `Variant "name" "summary": function`. `$read`
+/// creates the op of a member from its attributes, `$example` one with types of operands.
 macro_rules! family {
     ($(#[$meta:meta])* $family:ident of $function:ty, $read:ident, $example:ident {
         $($variant:ident $name:literal $summary:literal: $value:expr),* $(,)?
@@ -105,7 +105,7 @@ macro_rules! family {
         )),*];
 
         impl $family {
-            /// Every one.
+            /// All members.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
             const fn function(self) -> &'static $function {
@@ -122,7 +122,7 @@ macro_rules! family {
                 self.row().name
             }
 
-            /// The one of a name.
+            /// The member with a name.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|known| known.name() == name)
             }

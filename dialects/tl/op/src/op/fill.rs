@@ -1,7 +1,7 @@
-//! A constant everywhere.
+//! A tensor filled with a constant.
 //!
-//! Integers take the value without its fraction, saturating, and 0 for NaN: the factor of an ARK op is a
-//! float, which the device converts so.
+//! For integers the value is truncated and saturates, and NaN becomes 0: the factor of an ARK op is a
+//! float, which the device converts in this way.
 
 use super::{Attribute, AttributeKind, Op, Row, Value};
 use crate::general::known;

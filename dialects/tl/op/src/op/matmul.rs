@@ -61,7 +61,7 @@ pub(super) fn infer(
     Ok(TensorType::new(lhs.dtype, shape))
 }
 
-/// Two per multiply-accumulate.
+/// Two operations per multiply-accumulate.
 pub(super) fn flops(
     operands: &[TensorType],
     result: &TensorType,
@@ -97,7 +97,7 @@ pub(super) fn eval(
     Ok(result.into_tensor(ty)?)
 }
 
-/// One product after another, over the broadcast batch.
+/// The products of all matrices of the broadcast batch, in order.
 fn products<T: LinalgScalar, I: Iterator<Item = T>>(
     operands: [&Tensor; 2],
     transposed: [bool; 2],
@@ -133,7 +133,7 @@ fn integer(lhs: ArrayView2<'_, i128>, rhs: ArrayView2<'_, i128>) -> Vec<i128> {
     result
 }
 
-/// `[rows, columns]` of the matrices of an operand as they are multiplied.
+/// `[rows, columns]` of the matrices of an operand in the multiplication.
 fn matrix(ty: &TensorType, transposed: bool) -> [i64; 2] {
     let [rows, columns] = [ty.shape[ty.rank() - 2], ty.shape[ty.rank() - 1]];
     if transposed { [columns, rows] } else { [rows, columns] }

@@ -1,7 +1,7 @@
 //! The ops.
 //!
-//! An op is at home in the file of its name: its [`Row`], its type rule, its evaluator, its loops and
-//! what it costs. The list below makes the enum and finds them. Functions of numbers, comparisons and
+//! An op is defined in the file of its name: its [`Row`], type rule, evaluator, loops and
+//! cost. The list below defines the enum. Functions of numbers, comparisons and
 //! reductions are rows of a table each.
 
 mod attribute;
@@ -45,8 +45,8 @@ use crate::{Compute, DType, EvalError, InferError, Tensor, TensorType, Type};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// Makes [`Op`] from a list of ops, each with its parameters and its module; a family also says which
-/// row of its table is meant. The functions of a module take the operands, then the parameters.
+/// Defines [`Op`] from a list of ops, each with its parameters and its module; a family also names the
+/// row of its table. The functions of a module take the operands, then the parameters.
 macro_rules! ops {
     ($(#[$enum_meta:meta])* pub enum Op {
         $($(#[$meta:meta])*
@@ -61,7 +61,7 @@ macro_rules! ops {
         }
 
         impl Op {
-            /// What the op is, as data.
+            /// The definition of the op as data.
             #[allow(unused_variables)]
             pub fn row(&self) -> &'static Row {
                 match self {
@@ -131,28 +131,30 @@ macro_rules! rows_of {
 ops! {
     /// One op of the tensor level: a pure function of tensors with a single result.
     ///
-    /// Operands are positional; any rank is accepted. Sizes are known, but in [`Op::Compute`], whose sizes
-    /// may depend on symbols: an op of symbolic operands is written as one, see [`Op::as_compute`]. Ops
-    /// without sizes of their own work on symbolic operands as they are, see [`Op::infer_symbolic`].
+    /// Operands are positional; any rank is accepted. Sizes are static, except in [`Op::Compute`],
+    /// whose sizes
+    /// may depend on symbols: an op on symbolic operands is written as one, see [`Op::as_compute`]. Ops
+    /// without sizes of their own accept symbolic operands directly, see [`Op::infer_symbolic`].
     #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Op {
-        /// A function of every element.
+        /// A function applied to every element.
         Unary(function: Unary) in unary [function.row()],
-        /// A function of every pair of elements, broadcast as NumPy does, as are the two below; one
-        /// element type.
+        /// A function applied to every pair of elements of one element type. This op and the two below
+        /// broadcast
+        /// as in NumPy.
         Binary(function: Binary) in binary [function.row()],
         /// A comparison of every pair of elements; the result is `bool`.
         Compare(comparison: Comparison) in compare [comparison.row()],
-        /// Operands `condition, yes, no`: `yes` where the `bool` condition holds, else `no`.
+        /// Operands `condition, yes, no`: `yes` if the `bool` condition holds, otherwise `no`.
         Select in select,
         /// Conversion of every element by value; see [`Rounding`] and the table in `cast.rs`.
         Cast {
             /// Element type of the result.
             to: DType,
-            /// How a float becomes an integer.
+            /// How a float is converted to an integer.
             rounding: Rounding,
         } in cast,
-        /// No operand: a tensor with one value everywhere. Make it with [`Op::fill`].
+        /// No operand: a tensor filled with one value. Create it with [`Op::fill`].
         Fill {
             /// Bits of the `f64` value, before it is rounded to `dtype`; NaN is canonical.
             value: u64,
@@ -161,36 +163,37 @@ ops! {
             /// Element type of the result.
             dtype: DType,
         } in fill,
-        /// The operand repeated along new or unit dimensions, aligned at the last one (NumPy).
+        /// The operand repeated along new or unit dimensions, aligned at the last dimension (NumPy).
         Broadcast {
             /// Shape of the result.
             shape: Vec<i64>,
         } in broadcast,
-        /// What some axes are reduced to.
+        /// A reduction over some axes.
         Reduce {
-            /// How.
+            /// The kind of reduction.
             kind: Reduction,
             /// The axes, strictly increasing.
             axes: Vec<usize>,
-            /// Whether they stay, with one element.
+            /// Whether the axes are kept, with extent 1.
             keep_dims: bool,
         } in reduce [kind.row()],
-        /// Sum along an axis, which goes: from zero, in order, each addition rounded to the element
+        /// Sum along an axis, which is removed: from zero, in order, each addition rounded to the
+        /// element
         /// type; floats.
         SequentialSum {
             /// The axis.
             axis: usize,
         } in sequential_sum,
-        /// Matrix product of `f16` matrices, batched as `Matmul` is, with an `f16` accumulator: the
+        /// Matrix product of `f16` matrices, batched like `Matmul`, with an `f16` accumulator: the
         /// products of every [`STEP`](crate::STEP) terms are summed in `f32`, from zero and in order,
         /// and added to the accumulator in `f32`, which is then rounded.
         SteppedMatmul in stepped_matmul,
         /// Matrix product over the last two dimensions; the dimensions before them broadcast (NumPy's
-        /// `matmul`, of ranks from 2).
+        /// `matmul`, for ranks of at least 2).
         Matmul {
-            /// The last two dimensions of the first operand are `[k, m]`, not `[m, k]`.
+            /// Whether the last two dimensions of the first operand are `[k, m]`, not `[m, k]`.
             transpose_lhs: bool,
-            /// The last two dimensions of the second operand are `[n, k]`, not `[k, n]`.
+            /// Whether the last two dimensions of the second operand are `[n, k]`, not `[k, n]`.
             transpose_rhs: bool,
         } in matmul,
         /// Reordered dimensions: dimension `i` of the result is dimension `permutation[i]` of the
@@ -199,7 +202,7 @@ ops! {
             /// A permutation of the axes.
             permutation: Vec<usize>,
         } in transpose,
-        /// The same elements in row-major order under another shape.
+        /// The same elements in row-major order with another shape.
         Reshape {
             /// Shape of the result.
             shape: Vec<i64>,
@@ -208,22 +211,23 @@ ops! {
         Slice {
             /// First index along each dimension.
             offsets: Vec<i64>,
-            /// Elements along each dimension.
+            /// Number of elements along each dimension.
             sizes: Vec<i64>,
         } in slice,
-        /// Operands `dest, source`: `dest` with the box of `source`'s shape at `offsets` replaced.
+        /// Operands `dest, source`: `dest` with the box of `source`'s shape at `offsets` replaced by
+        /// `source`.
         Update {
             /// First index along each dimension.
             offsets: Vec<i64>,
         } in update,
-        /// Operands `table, index`: rows of the 2-D table by an `i32` index tensor of any rank; an
-        /// index below zero counts from the end. The result has the shape `index.shape ++ [columns]`.
+        /// Operands `table, index`: rows of the 2-D table by an `i32` index tensor of any rank; a
+        /// negative index counts from the end. The result has the shape `index.shape ++ [columns]`.
         Gather in gather,
         /// Operands `input, other`: rotary embedding of adjacent pairs. `other` holds `(cos, sin)`
         /// pairs in its last dimension and broadcasts to `input`:
         /// `out[2i] = x[2i] c - x[2i+1] s`, `out[2i+1] = x[2i] s + x[2i+1] c`; floats.
         Rope in rope,
-        /// The same bytes as another type of the same size in bytes.
+        /// Reinterprets the bytes as another type with the same size in bytes.
         Bitcast {
             /// Element type of the result.
             to: DType,
@@ -233,7 +237,7 @@ ops! {
         /// Operands `x, w`: correlation of `x[batch, channels, ...]` with the filters
         /// `w[filters, channels / groups, ...]`; see [`Conv`].
         Conv(conv: Conv) in conv,
-        /// Loops around an expression: everything without an op of its own.
+        /// Loops around an expression: everything that has no op of its own.
         Compute(compute: Arc<Compute>) in compute,
     }
 }
@@ -242,7 +246,7 @@ static ROWS: LazyLock<BTreeMap<&'static str, &'static Row>> =
     LazyLock::new(|| Op::rows().map(|row| (row.name, row)).collect());
 
 impl Row {
-    /// The row of a name.
+    /// The row with a name.
     pub fn named(name: &str) -> Option<&'static Self> {
         ROWS.get(name).copied()
     }
@@ -254,7 +258,7 @@ impl Op {
         Self::Compute(Arc::new(compute))
     }
 
-    /// A tensor of `value` everywhere.
+    /// A tensor filled with `value`.
     pub fn fill(value: f64, shape: impl Into<Vec<i64>>, dtype: DType) -> Self {
         let value = if value.is_nan() { f64::NAN } else { value };
         Self::Fill { value: value.to_bits(), shape: shape.into(), dtype }
@@ -265,23 +269,23 @@ impl Op {
         self.row().name
     }
 
-    /// Number of operands; `None` when it may be any, which is so of [`Op::Compute`].
+    /// Number of operands; `None` if variadic, as in [`Op::Compute`].
     pub fn arity(&self) -> Option<usize> {
         self.row().arity()
     }
 
-    /// How it takes part in fusion.
+    /// Its role in fusion.
     pub fn family(&self) -> Family {
         self.row().family
     }
 
     /// Whether each element of the result depends on at most one element of each operand, at the
-    /// same place after broadcasting.
+    /// same position after broadcasting.
     pub fn is_elementwise(&self) -> bool {
         self.family() == Family::Elementwise
     }
 
-    /// The attributes that are written for it, in the order of its row.
+    /// The attributes that are written for the op, in the order of its row.
     pub fn attributes(&self) -> Vec<(&'static str, Value)> {
         let row = self.row();
         let mut attributes = (row.write)(self);
@@ -297,18 +301,18 @@ impl Op {
     /// The type of the result.
     ///
     /// # Errors
-    /// What was expected of the operands and what was found.
+    /// If the operands are not as expected.
     pub fn infer(&self, operands: &[TensorType]) -> Result<TensorType, InferError> {
         let result = self.check_arity(operands.len()).and_then(|()| self.infer_message(operands));
         result.map_err(|message| InferError { op: self.name(), message })
     }
 
-    /// The type of the result, of operands whose sizes may depend on symbols.
+    /// The type of the result for operands whose sizes may depend on symbols.
     ///
     /// # Errors
-    /// As [`Op::infer`]; an op that does not work on such operands.
+    /// As [`Op::infer`]; if the op does not support such operands.
     pub fn infer_symbolic(&self, operands: &[Type]) -> Result<Type, InferError> {
-        // Sizes of the op itself may depend on symbols where those of its operands are known.
+        // Sizes of the op itself may depend on symbols even if those of its operands are known.
         if self.family() != Family::Loops {
             let known: Option<Vec<TensorType>> = operands.iter().map(Type::known).collect();
             if let Some(known) = known {
@@ -320,20 +324,19 @@ impl Op {
         result.map_err(|message| InferError { op: self.name(), message })
     }
 
-    /// The op as loops around an expression; `None` for ops whose order is part of their meaning,
-    /// for bit casts, and where operands have other ranks or types than the op takes.
+    /// The op as loops around an expression; `None` for ops with a prescribed order,
+    /// for bit casts, and for operands of ranks or types that the op does not accept.
     ///
-    /// Where two sizes must agree and it is not known whether they do, the result takes it that they
-    /// do; a caller that may be given others checks them when the program runs.
+    /// If two sizes must agree and it is not known whether they do, the result assumes it;
+    /// callers must check this at run time where it may not hold.
     pub fn as_compute(&self, operands: &[Type]) -> Option<Compute> {
         self.check_arity(operands.len()).and_then(|()| self.loops(operands)).ok()
     }
 
-    /// The value of the result: the meaning of the op.
+    /// The value of the result, which defines the op.
     ///
     /// # Errors
-    /// As [`Op::infer`]; a result that cannot be allocated; a gather
-    /// index out of range.
+    /// As [`Op::infer`]; if a result cannot be allocated or a gather index is out of range.
     pub fn eval(&self, operands: &[&Tensor]) -> Result<Tensor, EvalError> {
         let types: Vec<_> = operands.iter().map(|operand| operand.ty().clone()).collect();
         let ty = self.infer(&types)?;
@@ -341,8 +344,8 @@ impl Op {
         self.eval_as(operands, ty)
     }
 
-    /// Arithmetic operations on these operands: one per element of an elementwise result, of a
-    /// reduced operand, and two per multiply-accumulate; six per rotated pair; none for data
+    /// Number of arithmetic operations: one per element of an elementwise result or of a
+    /// reduced operand, two per multiply-accumulate, six per rotated pair, and zero for data
     /// movement.
     ///
     /// # Errors
@@ -366,7 +369,7 @@ fn count(ty: &TensorType) -> u64 {
     dims.fold(1, u64::saturating_mul)
 }
 
-/// What an op has in place of loops whose order is part of its meaning, or that moves bytes.
+/// The error for ops with a prescribed order or that only move bytes.
 fn no_loops() -> Result<Compute, String> {
     Err("expected operands of known sizes".to_owned())
 }

@@ -4,7 +4,7 @@ use super::{Attribute, AttributeKind, Op, Operands, Presence, Row};
 use std::fmt::Write;
 
 /// The definitions of all ops, in the order of [`Op::rows`]: the file `dialects/tl/ops.td`, which the
-/// dialect's `tl.td` includes after what they stand on.
+/// dialect's `tl.td` includes after its dependencies.
 pub fn ods() -> String {
     let mut text = String::from(
         "// Written by `cargo xtask docs` from the rows of the crate `irc-tl`; edit those instead.\n",

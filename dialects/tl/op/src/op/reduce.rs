@@ -14,7 +14,7 @@ type Items<'a, T> = &'a mut dyn Iterator<Item = T>;
 type Function = family::Function<fn(Items<'_, f64>) -> f64, fn(Items<'_, i128>) -> i128>;
 
 family! {
-    /// What axes are reduced to. NaN if any is; wrapping around for integers.
+    /// The kind of a reduction. NaN if any element is NaN; integers wrap around.
     Reduction of Function, read, example {
         Sum "reduce_sum" "sum over axes":
             reduction(|values| values.fold(0.0, |sum, value| sum + value), |values| values.sum()),
@@ -78,7 +78,7 @@ fn integer_mean(values: Items<'_, i128>) -> i128 {
 }
 
 impl Reduction {
-    /// What joins two values; `None` of a mean, which rounds once, after the division.
+    /// How two values are combined; `None` for a mean, which rounds once, after the division.
     pub const fn combine(self) -> Option<Combine> {
         match self {
             Self::Sum => Some(Combine::Sum),

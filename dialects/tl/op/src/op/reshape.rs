@@ -1,4 +1,4 @@
-//! The same elements under another shape.
+//! The same elements with another shape.
 
 use super::{Family, Op, Operands, Row};
 use crate::general::known;

@@ -48,7 +48,7 @@ pub(super) fn compute(_: &[Type]) -> Result<Compute, String> {
     no_loops()
 }
 
-/// Six per pair.
+/// Six operations per pair.
 pub(super) fn flops(_: &[TensorType], result: &TensorType) -> u64 {
     count(result).saturating_mul(3)
 }
@@ -61,7 +61,7 @@ mod tests {
     fn adjacent_pairs_turn() {
         let input = Tensor::from_values([2, 4], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
         let input = input.expect("a tensor");
-        // The first pair turns by a quarter, the second not at all.
+        // The first pair is rotated by 90 degrees, the second not at all.
         let angles = Tensor::from_values([4], &[0.0f32, 1.0, 1.0, 0.0]).expect("a tensor");
         let turned = Op::Rope.eval(&[&input, &angles]).expect("even");
         assert_eq!(turned.to_f64(), [-2.0, 1.0, 3.0, 4.0, -6.0, 5.0, 7.0, 8.0]);

@@ -1,39 +1,39 @@
-//! What an op is, as data.
+//! The definition of an op as data.
 
 use super::{Attribute, Attributes, Op, Value};
 use crate::TensorType;
 
-/// What is said of an op once: its definition in ODS, its conversion to and from MLIR, its page in the
-/// manual, its name in the e-graphs, its family in fusion and its cost all follow from here.
+/// The single definition of an op: its ODS, its conversion to and from MLIR, its page in the
+/// manual, its name in the e-graphs, its role in fusion and its cost are derived from it.
 ///
-/// [`Op::row`] is the row of an op, [`Op::rows`] all of them.
+/// [`Op::row`] is the row of an op, [`Op::rows`] returns all rows.
 #[derive(Debug)]
 pub struct Row {
-    /// The name in the IR, without its dialect, and of the files of the op.
+    /// The name in the IR, without its dialect, and of the files that define the op.
     pub name: &'static str,
-    /// What it computes, in a phrase.
+    /// What it computes, as a phrase.
     pub summary: &'static str,
-    /// What else the manual says, in Markdown; empty where the summary says all.
+    /// Further description for the manual, in Markdown; empty if the summary is enough.
     pub description: &'static str,
     /// The operands.
     pub operands: Operands,
-    /// The parameters that are attributes in MLIR, in order. Others follow from the type of the result.
+    /// The parameters that are attributes in MLIR, in order. Others are derived from the type of the result.
     pub attributes: &'static [Attribute],
-    /// The result has the type of the operand, so that MLIR writes one of them.
+    /// Whether the result has the type of the operand, so that MLIR prints only one of them.
     pub keeps_type: bool,
-    /// The assembly format, up to the attributes, where it is not the operands in order.
+    /// The assembly format, up to the attributes, if it is not the operands in order.
     pub syntax: Option<&'static str>,
-    /// How it takes part in fusion.
+    /// Its role in fusion.
     pub family: Family,
-    /// Operations per element on a vector unit, beside an addition.
+    /// Operations per element on a vector unit, relative to an addition.
     pub work: u64,
-    /// The operand of which as many elements are read as the result has, not all.
+    /// The operand of which only as many elements are read as the result has.
     pub samples: Option<usize>,
-    /// What applying it twice is.
+    /// The law for applying it twice, if any.
     pub law: Option<Law>,
     /// See [`Row::read`].
     pub(crate) read: fn(&Attributes<'_>) -> Result<Op, String>,
-    /// The attributes of an op of the row; one that is left out has its default.
+    /// The attributes of an op of the row, without those that have their default.
     pub(crate) write: fn(&Op) -> Vec<(&'static str, Value)>,
     /// See [`Row::example`].
     pub(crate) example: fn() -> (Op, Vec<TensorType>),
@@ -42,19 +42,19 @@ pub struct Row {
 /// The operands of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operands {
-    /// These.
+    /// Named operands.
     Named(&'static [&'static str]),
-    /// Any number, under one name.
+    /// Any number of operands, under one name.
     Variadic(&'static str),
 }
 
-/// How ops take part in fusion: which of them can share a kernel, and what it iterates over.
+/// The role of ops in fusion: which of them can share a kernel, and what the kernel iterates over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// Each element of the result depends on at most one element of each operand, at the same place
+    /// Each element of the result depends on at most one element of each operand, at the same position
     /// after broadcasting.
     Elementwise,
-    /// Reads elements at other places, from memory.
+    /// Reads elements at other positions, from memory.
     Pick,
     /// Reorders dimensions.
     Transpose,
@@ -62,17 +62,17 @@ pub enum Family {
     Update,
     /// Reduces axes, in any order.
     Reduction,
-    /// Accumulates in an order that is part of its meaning, from memory.
+    /// Accumulates in a prescribed order, from memory.
     Accumulation,
     /// Sums of products.
     Contraction,
-    /// The bytes of its operand under another type: no kernel.
+    /// Reinterprets the bytes of its operand as another type: no kernel.
     View,
-    /// Loops around an expression, which is how code is made for it: a kernel of its own.
+    /// Loops around an expression, compiled as a kernel of its own.
     Loops,
 }
 
-/// What `f(f(x))` is, bit for bit.
+/// What `f(f(x))` equals, bit for bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
     /// `f(x)`.
@@ -82,7 +82,7 @@ pub enum Law {
 }
 
 impl Row {
-    /// A row of no operands and no attributes, to be filled in.
+    /// A row without operands and attributes, to be filled in.
     pub(crate) const fn new(name: &'static str, summary: &'static str) -> Self {
         Self {
             name,
@@ -102,27 +102,27 @@ impl Row {
         }
     }
 
-    /// The op with these attributes; `None` for the ones that have a default.
+    /// The op with these attributes; omitted ones have their default.
     ///
     /// # Errors
-    /// What was expected of an attribute or of the type of the result, and what was found.
+    /// If an attribute or the type of the result is not as expected.
     pub fn read(&self, attributes: &Attributes<'_>) -> Result<Op, String> {
         (self.read)(attributes)
     }
 
-    /// The op of the row, where the row is all there is to it: it has no parameters.
+    /// The op of the row, if it has no parameters.
     pub fn plain(&self) -> Option<Op> {
         let unknown = || Err(String::new());
         let none = Attributes::new(vec![], &unknown);
         if self.attributes.is_empty() { self.read(&none).ok() } else { None }
     }
 
-    /// An op of the row and types of operands that it takes: what tests apply to every op.
+    /// An op of the row with valid operand types: tests apply it to every op.
     pub fn example(&self) -> (Op, Vec<TensorType>) {
         (self.example)()
     }
 
-    /// Number of operands; `None` when it may be any.
+    /// Number of operands; `None` if variadic.
     pub const fn arity(&self) -> Option<usize> {
         match self.operands {
             Operands::Named(names) => Some(names.len()),

@@ -1,4 +1,4 @@
-//! One of two elements, by a condition.
+//! Selection of one of two elements by a condition.
 
 use super::{Op, Operands, Row, count};
 use crate::general::{join, spread};

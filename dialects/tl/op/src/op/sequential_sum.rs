@@ -1,4 +1,4 @@
-//! Sum along an axis, one rounding an addition.
+//! Sum along an axis, rounded at every addition.
 
 use super::{Attribute, AttributeKind, Family, Op, Operands, Row, count, no_loops};
 use crate::index::{positions, strides};
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn small_terms_are_lost_beside_a_large_sum() {
-        // Above 2048, f16 counts in twos: adding 1 to 2048 rounds back to 2048, to even.
+        // Above 2048, consecutive f16 differ by 2: adding 1 to 2048 rounds back to 2048, to even.
         let values: Vec<f16> = std::iter::repeat_n(f16::ONE, 3000).collect();
         let ones = Tensor::from_values([3000], &values).expect("a tensor");
         let sum = Op::SequentialSum { axis: 0 }.eval(&[&ones]).expect("floats");

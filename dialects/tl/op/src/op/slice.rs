@@ -35,7 +35,7 @@ pub(super) fn infer(
     Ok(TensorType::new(operands[0].dtype, sizes))
 }
 
-/// Whether the box lies within a tensor of type `whole`.
+/// Checks that the box is within a tensor of type `whole`.
 pub(super) fn check_box(offsets: &[i64], sizes: &[i64], whole: &TensorType) -> Result<(), String> {
     let rank = whole.rank();
     let [found, sized] = [offsets.len(), sizes.len()];

@@ -1,4 +1,4 @@
-//! Matrix product with a 16-bit accumulator, rounded once a step.
+//! Matrix product with a 16-bit accumulator, rounded once per step.
 
 use super::{Family, Op, Operands, Row, matmul, no_loops};
 use crate::index::{broadcast_strides, positions};
@@ -22,7 +22,7 @@ accumulator are added in `f32` and rounded to `f16`. Batch dimensions broadcast 
     )
 };
 
-/// Terms that are summed before the accumulator is rounded: the depth of one `mma.m16n8k16`.
+/// Number of terms that are summed before the accumulator is rounded: the depth of one `mma.m16n8k16`.
 pub const STEP: usize = 16;
 
 pub(super) fn infer(operands: &[TensorType]) -> Result<TensorType, String> {
@@ -107,7 +107,7 @@ mod tests {
         let wide = Op::Matmul { transpose_lhs: false, transpose_rhs: false };
         let wide = wide.eval(&[&lhs, &rhs]).expect("halves");
         assert_eq!(product.shape(), [2, 4, 3, 2]);
-        // One step: one rounding, as in the wide one, but for f32 sums of five terms.
+        // A single step rounds once, like the wide product, except for f32 sums of five terms.
         for (stepped, wide) in product.to_f64().into_iter().zip(wide.to_f64()) {
             assert!((stepped - wide).abs() <= 1e-3 * (1.0 + wide.abs()), "{stepped} {wide}");
         }

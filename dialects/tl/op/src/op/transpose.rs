@@ -1,4 +1,4 @@
-//! Reordered dimensions.
+//! Reordering of dimensions.
 
 use super::{Attribute, AttributeKind, Family, Op, Operands, Row};
 use crate::index::{pick, positions, strides};

@@ -1,6 +1,6 @@
-//! Functions of one number, as ops on every element and in the bodies of [`Compute`].
+//! Functions of one number, as ops on every element and in the body of a [`Compute`].
 //!
-//! A new one is a row of the table. Code is made for it by the op of `math` that has its name, or by
+//! Adding one takes a row in the table. It is lowered to the op of `math` with the same name, or by
 //! a row of `compiler/lowering/arithmetic/float.rs`.
 
 use super::family::{self, Takes, family};
@@ -13,7 +13,7 @@ use irc_tensor::{Tensor, TensorType};
 type Function = family::Function<fn(f64) -> f64, fn(i128, DType) -> i128>;
 
 family! {
-    /// A function of one number, of the number's own type.
+    /// A function of one number, which returns the number's type.
     Unary of Function, read, example {
         Neg "neg" "-x": numbers(|x| -x, |x, _| -x).law(Law::Involution),
         Abs "abs" "|x|": numbers(f64::abs, |x, _| x.abs()).law(Law::Idempotent),
@@ -73,7 +73,7 @@ const fn numbers(float: fn(f64) -> f64, integer: fn(i128, DType) -> i128) -> Fun
     Function { integer, ..function }
 }
 
-/// A function of floats that rounds them, in about one instruction.
+/// A function that rounds floats to integers, in about one instruction.
 const fn whole(float: fn(f64) -> f64) -> Function {
     floats(float).work(1).law(Law::Idempotent)
 }
@@ -88,22 +88,22 @@ fn example(function: Unary) -> (Op, Vec<TensorType>) {
 }
 
 impl Unary {
-    /// The element types it takes, as a phrase.
+    /// The accepted element types, as a phrase.
     pub fn expected(self) -> String {
         format!("{} operand", self.function().takes.expected())
     }
 
-    /// Whether it takes elements of this type.
+    /// Whether it accepts an element type.
     pub const fn takes(self, dtype: DType) -> bool {
         self.function().takes.takes(dtype)
     }
 
-    /// The value for a float, before it is rounded to its type.
+    /// The value for a float, before rounding to its type.
     pub fn float(self, x: f64) -> f64 {
         (self.function().float)(x)
     }
 
-    /// The value for an integer, before it wraps around; for a `bool`, 0 or 1.
+    /// The value for an integer, before wrapping around; for a `bool`, 0 or 1.
     pub fn integer(self, x: i128, dtype: DType) -> i128 {
         (self.function().integer)(x, dtype)
     }
@@ -121,7 +121,7 @@ fn sign(x: f64) -> f64 {
     if x == 0.0 || x.is_nan() { x } else { x.signum() }
 }
 
-/// Not `max`, which drops NaN.
+/// Not `max`, which ignores NaN.
 fn relu(x: f64) -> f64 {
     if x < 0.0 { 0.0 } else { x }
 }
@@ -130,7 +130,7 @@ fn invert(x: i128, dtype: DType) -> i128 {
     if dtype == DType::Bool { i128::from(x == 0) } else { !x }
 }
 
-/// Half of the last bit that stays is added to the magnitude, which then loses what is below.
+/// Adds half a unit of the last remaining bit to the magnitude, then truncates.
 fn round_tf32(x: f64) -> f64 {
     const DROPPED: u32 = 13;
     let single = x as f32;
@@ -141,7 +141,7 @@ fn round_tf32(x: f64) -> f64 {
     f64::from(f32::from_bits(rounded >> DROPPED << DROPPED))
 }
 
-/// With `0.5 (1 + tanh(u)) = 1 / (1 + e^-2u)`, which keeps its digits where the tanh is near -1.
+/// Uses `0.5 (1 + tanh(u)) = 1 / (1 + e^-2u)`, which avoids cancellation where the tanh is near -1.
 fn gelu(x: f64) -> f64 {
     let scale = (2.0 / std::f64::consts::PI).sqrt();
     let u = scale * (x + 0.044_715 * x * x * x);

@@ -8,16 +8,16 @@ pub(super) enum Token {
     Word(String),
     /// A quoted symbol.
     Quoted(String),
-    /// Digits, with a fraction or an exponent where it is a float.
+    /// Digits, with a fraction or an exponent for a float.
     Number(String),
     /// Punctuation.
     Sign(&'static str),
-    /// What follows the last token.
+    /// The end of the text.
     End,
 }
 
 impl Token {
-    /// The token in a message.
+    /// The token as shown in messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Word(text) | Self::Number(text) => format!("'{text}'"),
@@ -28,11 +28,11 @@ impl Token {
     }
 }
 
-/// Longer signs first.
+/// Longer punctuation first.
 const SIGNS: [&str; 18] =
     ["==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "(", ")", "[", "]", ",", ":", "%", "="];
 
-/// The tokens of a text and the column of each, `End` at last.
+/// The tokens of a text and the column of each, with a final `End`.
 pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, TextError> {
     let chars: Vec<char> = text.chars().collect();
     let mut found = vec![];
@@ -74,7 +74,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, TextError> {
     Ok(found)
 }
 
-/// Whether a name may go on with it.
+/// Whether a name may contain the character.
 pub(super) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.')
 }

@@ -1,5 +1,5 @@
-//! The text of sizes and expressions: what [`Dim`](crate::Dim) and [`Scalar`](crate::Scalar) print
-//! as, and parse from.
+//! The text form of sizes and expressions: how [`Dim`](crate::Dim) and [`Scalar`](crate::Scalar) are
+//! printed and parsed.
 //!
 //! ```text
 //! size       = ["-"] product { ("+" | "-") product }
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! `i0` is the first loop, `%0[...]` an element of the first operand. A number without a type is an
-//! `i64`; floats say theirs, as in `1.5 : f32`, `-inf : f16` and `nan : f64`.
+//! `i64`; floats have a type, as in `1.5 : f32`, `-inf : f16` and `nan : f64`.
 
 mod lex;
 mod parse;
@@ -29,10 +29,10 @@ use crate::{Dim, Scalar};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// How deep expressions may nest: what reads and compiles them recurses.
+/// Maximum nesting depth of expressions: the parser and the compiler recurse.
 pub const MAX_DEPTH: usize = 200;
 
-/// What is wrong with a text, and where.
+/// An error in a text, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("column {column}: {message}")]
 pub struct TextError {

@@ -1,4 +1,4 @@
-//! Parsing by recursive descent; the grammar stands in the module above.
+//! Recursive descent parser; see the parent module for the grammar.
 use super::lex::{Token, tokens};
 use super::print::{operator, sign};
 use super::{MAX_DEPTH, TextError};
@@ -19,7 +19,7 @@ impl Parser {
         Ok(Self { tokens: tokens(text)?, at: 0, depth: 0 })
     }
 
-    /// What `part` reads, when nothing follows it.
+    /// Parses the whole text as `part`.
     pub(super) fn whole<T>(mut self, part: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let found = part(&mut self)?;
         match self.peek() {
@@ -48,7 +48,7 @@ impl Parser {
 
     fn product(&mut self, negative: bool) -> Result<Dim> {
         let mut product = match self.peek().clone() {
-            // The sign belongs to the number: the least integer has no positive one.
+            // The sign belongs to the number: the minimum integer has no positive counterpart.
             Token::Number(digits) => Dim::Known(self.integer(&digits, negative)?),
             _ if negative => -self.factor()?,
             _ => self.factor()?,
@@ -100,7 +100,7 @@ impl Parser {
         let depth = self.depth;
         let mut left = self.operand()?;
         while let Some(operator) = self.operator().filter(|operator| operator.level() >= least) {
-            // Each operator is one level of the expression it makes.
+            // Each operator adds a level of nesting.
             self.enter()?;
             self.at += 1;
             let right = self.level(operator.level() + 1)?;
@@ -232,7 +232,7 @@ impl Parser {
         Ok(Scalar::Load(operand, at))
     }
 
-    /// A literal: floats have a point or an exponent, and say their type.
+    /// A literal: floats have a decimal point or an exponent, and a type.
     fn number(&mut self, digits: &str, negative: bool) -> Result<Scalar> {
         if digits.contains(['.', 'e', 'E']) {
             let value: f64 = digits.parse().map_err(|_| self.expected("a number"))?;
@@ -245,7 +245,7 @@ impl Parser {
         Ok(Scalar::Int(value, self.dtype("an integer type", |dtype| !dtype.is_float())?))
     }
 
-    /// The type of a float whose last token is next.
+    /// The type suffix of an `inf` or `nan`.
     fn special(&mut self, value: f64) -> Result<Scalar> {
         self.at += 1;
         if !self.take(":") {

@@ -1,4 +1,4 @@
-//! Printing; the grammar stands in the module above.
+//! Printer; see the parent module for the grammar.
 use super::lex::is_name;
 use crate::{Binary, Comparison, DType, Rounding, Scalar};
 use std::fmt::{self, Display, Formatter};
@@ -20,7 +20,7 @@ pub(crate) fn symbol(name: &str, f: &mut Formatter<'_>) -> fmt::Result {
     f.write_str("'")
 }
 
-/// How tightly an operator binds; calls and literals bind tightest.
+/// The precedence of calls and literals, the highest of all.
 const TIGHTEST: u8 = 7;
 
 fn strength(scalar: &Scalar) -> u8 {
@@ -31,7 +31,7 @@ fn strength(scalar: &Scalar) -> u8 {
     }
 }
 
-/// The sign or word of a function that is written between its operands, and how it binds.
+/// The operator of a function that is written infix, and its precedence.
 pub(super) const fn operator(function: Binary) -> Option<(&'static str, u8)> {
     Some(match function {
         Binary::Or => ("or", 1),
@@ -45,7 +45,7 @@ pub(super) const fn operator(function: Binary) -> Option<(&'static str, u8)> {
     })
 }
 
-/// The sign of a comparison.
+/// The operator of a comparison.
 pub(super) const fn sign(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Eq => "==",
@@ -77,7 +77,7 @@ impl Display for Scalar {
                 Some((sign, level)) => infix(x, sign, y, level, level + 1, f),
                 None => write!(f, "{}({x}, {y})", function.name()),
             },
-            // A comparison of comparisons says so by brackets.
+            // Nested comparisons are parenthesized.
             Self::Compare(comparison, x, y) => infix(x, sign(*comparison), y, 5, 5, f),
             Self::Select(parts) => {
                 f.write_str("select(")?;
@@ -118,6 +118,6 @@ fn float(value: f64, dtype: DType, f: &mut Formatter<'_>) -> fmt::Result {
     if value.is_nan() {
         return write!(f, "nan : {dtype}");
     }
-    // `{:?}` gives the shortest text that reads back as the same number, with a point or exponent.
+    // `{:?}` prints the shortest text that parses as the same number, with a point or exponent.
     write!(f, "{value:?} : {dtype}")
 }

@@ -1,4 +1,4 @@
-//! What is known of results when they are written: constants, views, sizes.
+//! What is known about results when they are built: constants, views, sizes.
 
 use super::*;
 
@@ -12,7 +12,7 @@ impl Builder {
         if let Some(view) = self.view(op, operands, ty) {
             return Ok(Some(view));
         }
-        // One value everywhere is best kept as it is.
+        // A uniform value is best represented by a fill.
         if matches!(op, Op::Fill { .. }) || !is_small(ty) {
             return Ok(None);
         }
@@ -28,7 +28,7 @@ impl Builder {
         Ok(Some(self.tensor(&result)))
     }
 
-    /// A constant of any size under another shape, or some of its rows: the same bytes.
+    /// A constant of any size with another shape, or some of its rows: the same bytes.
     pub(super) fn view(&mut self, op: &Op, operands: &[ValueId], ty: &Type) -> Option<ValueId> {
         let constant = self.facts[operands.first()?.0].constant.clone()?;
         let bytes = match op {
@@ -58,7 +58,7 @@ impl Builder {
     }
 }
 
-/// The bytes of a box that takes whole rows of a constant.
+/// The bytes of a box that consists of whole rows of a constant.
 pub(super) fn rows(constant: &Constant, offsets: &[i64], sizes: &[i64]) -> Option<Bytes> {
     let shape = &constant.ty.shape;
     let whole = offsets.get(1..)?.iter().all(|offset| *offset == 0) && sizes[1..] == shape[1..];

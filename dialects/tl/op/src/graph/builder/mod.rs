@@ -1,4 +1,4 @@
-//! Writing a [`Graph`].
+//! Building a [`Graph`].
 
 mod fold;
 mod ops;
@@ -17,22 +17,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Results of at most this many elements are computed at once when their operands are constant.
+/// Results with at most this many elements are folded if their operands are constant.
 const FOLDED: i64 = 1 << 16;
 
-/// Why a node cannot be written.
+/// Why a node cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BuildError {
-    /// The operands are not what an op takes.
+    /// An op does not accept its operands.
     #[error(transparent)]
     Infer(#[from] InferError),
     /// A constant result cannot be computed.
     #[error(transparent)]
     Eval(#[from] EvalError),
-    /// A constant is not of its type.
+    /// A constant does not match its type.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// What the caller found wrong.
+    /// An error reported by the caller.
     #[error("{0}")]
     Message(String),
 }
@@ -49,34 +49,36 @@ impl From<&str> for BuildError {
     }
 }
 
-/// What a [`Builder`] gives.
+/// The result of a method of [`Builder`].
 pub type Built<T = ValueId> = Result<T, BuildError>;
 
-/// Writes a [`Graph`], node by node.
+/// Builds a [`Graph`] node by node.
 ///
-/// Types are inferred. An op of constants becomes a constant, while it is small. An op of operands
-/// whose sizes depend on symbols becomes loops around an expression (see [`Op::as_compute`]), but for
-/// products and convolutions, with a check for each pair of sizes that must agree. The elements of small integer values are followed,
-/// as sizes: see [`Builder::elements`].
+/// Types are inferred. Small results of ops on constants are folded. An op on operands
+/// whose sizes depend on symbols becomes loops around an expression (see [`Op::as_compute`]), except
+/// for
+/// products and convolutions, with a check for each pair of sizes that must agree. The elements of
+/// small
+/// integer values are tracked as sizes: see [`Builder::elements`].
 #[derive(Debug, Default)]
 pub struct Builder {
     graph: Graph,
     facts: Vec<Facts>,
     origin: Option<Arc<str>>,
     fresh: usize,
-    /// What the names of new symbols begin with; differs for graphs inside others.
+    /// The prefix of the names of new symbols; differs for nested graphs.
     prefix: String,
-    /// Symbols of the graphs around this one, and whether each is an extent.
+    /// Symbols of the enclosing graphs, and whether each is an extent.
     around: BTreeMap<Arc<str>, bool>,
-    /// Where the symbols of the graph stand in it.
+    /// The index of each symbol of the graph.
     symbols: BTreeMap<Arc<str>, usize>,
-    /// What is required already.
+    /// Relations that are already checked.
     required: BTreeSet<(Dim, Relation, Dim)>,
     /// The inputs of the graph.
     inputs: BTreeSet<ValueId>,
 }
 
-/// What is known of a value.
+/// What is known about a value.
 #[derive(Debug, Clone, Default)]
 struct Facts {
     constant: Option<Constant>,
@@ -88,19 +90,20 @@ impl Builder {
         Self::default()
     }
 
-    /// A graph inside another, whose new symbols begin with `prefix`.
+    /// A nested graph, whose new symbols begin with `prefix`.
     pub fn nested(prefix: impl Into<String>) -> Self {
         Self { prefix: prefix.into(), ..Self::default() }
     }
 
-    /// A builder of a graph inside this one.
+    /// A builder of a graph nested in this one.
     pub fn inside(&mut self) -> Self {
         self.fresh += 1;
         self.within(&format!("g{}", self.fresh))
     }
 
-    /// A builder of a graph inside this one, whose new symbols are named after `label`: graphs with one
-    /// label that are written alike are equal.
+    /// A builder of a graph nested in this one, whose new symbols are named after `label`: graphs with
+    /// the same
+    /// label that are built in the same way are equal.
     pub fn within(&self, label: &str) -> Self {
         let mut around = self.around.clone();
         for symbol in &self.graph.symbols {
@@ -111,13 +114,13 @@ impl Builder {
         Self { around, origin: self.origin.clone(), ..nested }
     }
 
-    /// What of the source the nodes written now stand for.
+    /// The origin of the nodes that are being built.
     pub fn origin(&self) -> Option<Arc<str>> {
         self.origin.clone()
     }
 
-    /// Makes a value of the graph around this one known here: a constant again, or an input, which
-    /// must then be an operand of the node that this graph is in. Says whether it is an input.
+    /// Captures a value of the enclosing graph: as a constant, or as an input, which
+    /// must then be an operand of the node that contains this graph. Returns whether it is an input.
     pub fn capture(&mut self, around: &Self, value: ValueId, name: &str) -> (ValueId, bool) {
         let facts = around.facts[value.0].clone();
         if let Some(constant) = facts.constant {
@@ -128,8 +131,8 @@ impl Builder {
         (own, true)
     }
 
-    /// Makes a value of the graph around this one known here as an input, whatever its elements are;
-    /// what is known of its sizes stays so.
+    /// Captures a value of the enclosing graph as an input, whatever its elements are;
+    /// what is known about its sizes is preserved.
     pub fn parameter(&mut self, around: &Self, value: ValueId, name: &str) -> ValueId {
         let facts = Facts { constant: None, ..around.facts[value.0].clone() };
         let own = self.value(around.ty(value).clone(), facts);
@@ -137,12 +140,12 @@ impl Builder {
         own
     }
 
-    /// Says what of the source the next nodes stand for.
+    /// Sets the origin of the next nodes.
     pub fn set_origin(&mut self, origin: Option<Arc<str>>) {
         self.origin = origin;
     }
 
-    /// An input. Its symbols that are not known yet are those of its dimensions.
+    /// An input. Symbols in its dimensions that are not known yet are defined by them.
     pub fn input(&mut self, name: impl Into<String>, ty: Type) -> ValueId {
         let value = self.value(ty, Facts::default());
         self.define_extents(value);
@@ -155,7 +158,7 @@ impl Builder {
         self.inputs.insert(value);
     }
 
-    /// A result of the graph.
+    /// Declares a result of the graph.
     pub fn output(&mut self, name: impl Into<String>, value: ValueId) {
         self.graph.outputs.push((name.into(), value));
     }
@@ -185,10 +188,10 @@ impl Builder {
         self.ty(value).dtype
     }
 
-    /// The elements of a value that is constant.
+    /// The elements of a value, if it is constant.
     ///
     /// # Errors
-    /// When the constant is not of its type.
+    /// If the constant does not match its type.
     pub fn constant_of(&self, value: ValueId) -> Built<Option<Tensor>> {
         let constant = self.facts[value.0].constant.as_ref();
         Ok(constant.map(Constant::tensor).transpose()?)
@@ -216,7 +219,7 @@ impl Builder {
     /// An op.
     ///
     /// # Errors
-    /// Operands that it does not take; a constant result that cannot be computed.
+    /// If the op does not accept the operands, or a constant result cannot be computed.
     pub fn op(&mut self, op: Op, operands: &[ValueId]) -> Built {
         let types: Vec<Type> = operands.iter().map(|value| self.ty(*value).clone()).collect();
         let symbolic = types.iter().any(|ty| ty.known().is_none());
@@ -227,8 +230,8 @@ impl Builder {
             }
         }
         let op = match op {
-            // The schedules of products are for symbolic numbers of rows and images too, but not for
-            // symbolic sizes of images.
+            // The schedules of products support symbolic numbers of rows and images, but not
+            // symbolic image sizes.
             Op::Conv(conv) if symbolic && self.is_wordy(&Op::Conv(conv.clone()), &types)? => {
                 Op::compute(conv.compute(&types)?)
             }
@@ -263,10 +266,10 @@ impl Builder {
         Ok(value)
     }
 
-    /// An algorithm: its results.
+    /// The results of an algorithm.
     ///
     /// # Errors
-    /// Operands that it does not take.
+    /// If the algorithm does not accept the operands.
     pub fn algorithm(&mut self, algorithm: Algorithm, operands: &[ValueId]) -> Built<Vec<ValueId>> {
         let types: Vec<Type> = operands.iter().map(|value| self.ty(*value).clone()).collect();
         let results = algorithm.infer(&types)?;
@@ -286,11 +289,11 @@ impl Builder {
         Ok(results)
     }
 
-    /// A node with graphs inside, whose results have the given types. A dimension that is a new symbol
-    /// gives its value.
+    /// A node with nested graphs, whose results have the given types. A dimension that is a new symbol
+    /// defines its value.
     ///
     /// # Errors
-    /// A result that does not fit in memory.
+    /// If a result does not fit in memory.
     pub fn region(
         &mut self,
         kind: NodeKind,
@@ -307,8 +310,9 @@ impl Builder {
         Ok(results)
     }
 
-    /// A value that can be had only when others have been computed. What is known of it stays so; a
-    /// constant is there from the start.
+    /// A value that is available only after others have been computed. What is known about it is
+    /// preserved; a
+    /// constant is available from the start.
     pub fn after(&mut self, value: ValueId, others: &[ValueId]) -> ValueId {
         let others = others.iter().copied().filter(|other| !self.is_constant(*other));
         let operands: Vec<ValueId> = [value].into_iter().chain(others).collect();

@@ -1,4 +1,4 @@
-//! Ops by name, and constants of numbers.
+//! Methods for individual ops and for constants of numbers.
 
 use super::*;
 
@@ -6,16 +6,16 @@ impl Builder {
     /// A scalar constant.
     ///
     /// # Errors
-    /// None for types of at most 8 bytes.
+    /// Never, for types of at most 8 bytes.
     pub fn scalar(&mut self, value: f64, dtype: DType) -> Built {
         let tensor = Tensor::from_f64(irc_tensor::TensorType::new(dtype, []), &[value])?;
         Ok(self.tensor(&tensor))
     }
 
-    /// Integer constants, in a row.
+    /// A one-dimensional constant of integers.
     ///
     /// # Errors
-    /// None for types of at most 8 bytes.
+    /// Never, for types of at most 8 bytes.
     pub fn integers(&mut self, values: &[i64]) -> Built {
         let tensor = Tensor::from_values([values.len() as i64], values)?;
         Ok(self.tensor(&tensor))
@@ -24,7 +24,7 @@ impl Builder {
     /// Sizes as an integer value of one dimension, or a scalar.
     ///
     /// # Errors
-    /// A type that is not of integers.
+    /// If the type is not an integer type.
     pub fn sizes(&mut self, sizes: &[Dim], scalar: bool, dtype: DType) -> Built {
         let known: Option<Vec<i64>> = sizes.iter().map(Dim::known).collect();
         let shape: Vec<i64> = if scalar { vec![] } else { vec![sizes.len() as i64] };
@@ -50,7 +50,7 @@ impl Builder {
         self.op(Op::compute(compute), operands)
     }
 
-    /// A function of every element.
+    /// A function applied to every element.
     ///
     /// # Errors
     /// As [`Builder::op`].
@@ -58,7 +58,7 @@ impl Builder {
         self.op(Op::Unary(function), &[x])
     }
 
-    /// A function of every pair of elements, which broadcast.
+    /// A function applied to every pair of elements, with broadcasting.
     ///
     /// # Errors
     /// As [`Builder::op`].
@@ -66,7 +66,7 @@ impl Builder {
         self.op(Op::Binary(function), &[x, y])
     }
 
-    /// A comparison of every pair of elements, which broadcast.
+    /// A comparison of every pair of elements, with broadcasting.
     ///
     /// # Errors
     /// As [`Builder::op`].
@@ -74,7 +74,7 @@ impl Builder {
         self.op(Op::Compare(comparison), &[x, y])
     }
 
-    /// One of two elements, by a condition.
+    /// Selects one of two elements by a condition.
     ///
     /// # Errors
     /// As [`Builder::op`].
@@ -82,8 +82,8 @@ impl Builder {
         self.op(Op::Select, &[condition, yes, no])
     }
 
-    /// A conversion, floats dropping their fraction where they become integers; nothing is done
-    /// where the type is that already.
+    /// A conversion, in which floats are truncated to integers; no node is added if the type is the
+    /// same.
     ///
     /// # Errors
     /// As [`Builder::op`].
@@ -108,7 +108,7 @@ impl Builder {
         self.op(Op::Reduce { kind, axes: axes.to_vec(), keep_dims }, &[x])
     }
 
-    /// Reordered dimensions.
+    /// A transpose.
     ///
     /// # Errors
     /// As [`Builder::op`].
@@ -135,10 +135,10 @@ impl Builder {
         self.op(Op::Conv(conv), &[x, w])
     }
 
-    /// The same elements under other dimensions.
+    /// The same elements with other dimensions.
     ///
     /// # Errors
-    /// Sizes that cannot hold as many elements.
+    /// If the number of elements differs.
     pub fn reshape(&mut self, x: ValueId, dims: &[Dim]) -> Built {
         let ty = self.ty(x).clone();
         if ty.dims == dims {
@@ -154,10 +154,10 @@ impl Builder {
         }
     }
 
-    /// The operand repeated along new or unit dimensions, aligned at the last one.
+    /// The operand repeated along new or unit dimensions, aligned at the last dimension.
     ///
     /// # Errors
-    /// Sizes that it does not broadcast to.
+    /// If the operand does not broadcast to the sizes.
     pub fn broadcast(&mut self, x: ValueId, dims: &[Dim]) -> Built {
         let ty = self.ty(x).clone();
         if ty.dims == dims {
@@ -177,7 +177,7 @@ impl Builder {
         }
     }
 
-    /// A tensor of one value.
+    /// A tensor filled with one value.
     ///
     /// # Errors
     /// As [`Builder::op`].

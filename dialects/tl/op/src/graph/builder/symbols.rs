@@ -1,14 +1,14 @@
-//! Sizes: symbols, what is known of them, and what must hold.
+//! Sizes: symbols, what is known about them, and what must hold.
 
 use super::*;
 
 impl Builder {
-    /// Whether every symbol of a size is known here or around.
+    /// Whether every symbol of a size is known in this graph or an enclosing one.
     pub fn knows(&self, dim: &Dim) -> bool {
         dim.symbols().iter().all(|name| self.symbol_is_extent(name).is_some())
     }
 
-    /// Whether a size cannot be below zero: a sum of products of extents.
+    /// Whether a size is nonnegative because it is a sum of products of extents.
     pub fn is_size(&self, dim: &Dim) -> bool {
         let extent = |factor: &Factor| match factor {
             Factor::Symbol(name) => self.symbol_is_extent(name) == Some(true),
@@ -17,7 +17,7 @@ impl Builder {
         dim.terms().into_iter().all(|(by, factors)| by >= 0 && factors.iter().all(extent))
     }
 
-    /// The same size in fewer words, as extents are not below zero.
+    /// The simplified size, given that extents are nonnegative.
     pub(super) fn simplified(&self, dim: &Dim) -> Dim {
         match dim {
             Dim::Known(_) => dim.clone(),
@@ -25,7 +25,7 @@ impl Builder {
         }
     }
 
-    /// Whether the result of an op has sizes that fewer words say.
+    /// Whether the result of an op has sizes that can be simplified.
     pub(super) fn is_wordy(&self, op: &Op, types: &[Type]) -> Built<bool> {
         let dims = op.infer_symbolic(types)?.dims;
         Ok(dims.iter().any(|dim| self.simplified(dim) != *dim))
@@ -47,17 +47,17 @@ impl Builder {
         self.graph.symbols.push(Symbol { name, source });
     }
 
-    /// What of the inputs a value is computed from.
+    /// The inputs from which a value is computed.
     pub fn dependencies(&self, value: ValueId) -> Dependencies {
         dependencies::of_value(&self.graph, &|value| self.elements(value), value)
     }
 
-    /// What of the inputs sizes are computed from.
+    /// The inputs from which sizes are computed.
     pub fn dependencies_of_sizes(&self, sizes: &[Dim]) -> Dependencies {
         dependencies::of_sizes(&self.graph, &|value| self.elements(value), sizes)
     }
 
-    /// A dimension that is a new symbol gives its value, and is checked where it is met again.
+    /// Defines each new symbol by its dimension; a later occurrence of the symbol is checked.
     pub(super) fn define_extents(&mut self, value: ValueId) {
         for (axis, dim) in self.dims(value).iter().enumerate() {
             let names = dim.symbols();
@@ -71,7 +71,7 @@ impl Builder {
         }
     }
 
-    /// A name that no symbol has.
+    /// A new symbol with a unique name.
     pub fn fresh_symbol(&mut self) -> Dim {
         Dim::symbol(&self.fresh_name())
     }
@@ -86,17 +86,17 @@ impl Builder {
         }
     }
 
-    /// The elements of a small integer value as sizes, where they are known: what shape arithmetic
-    /// gives. Row-major.
+    /// The elements of a small integer value as sizes, in row-major order, if they are known from shape
+    /// arithmetic.
     pub fn elements(&self, value: ValueId) -> Option<&[Dim]> {
         self.facts[value.0].elements.as_deref()
     }
 
-    /// The elements of a small integer value as sizes: those known, or new symbols that read them when
-    /// the program runs.
+    /// The elements of a small integer value as sizes: known ones, or new symbols that read them at run
+    /// time.
     ///
     /// # Errors
-    /// When the value is not of integers, or their number is not known or too large.
+    /// If the value is not of integers, or their number is unknown or too large.
     pub fn elements_or_symbols(&mut self, value: ValueId) -> Built<Vec<Dim>> {
         if let Some(elements) = self.elements(value) {
             return Ok(elements.to_vec());
@@ -112,12 +112,13 @@ impl Builder {
         Ok(elements)
     }
 
-    /// Takes an extent of the value written last to be a number, and requires it when the program
-    /// runs. Gives the value of that type. Nothing is done for an extent that depends on those of inputs
-    /// alone, which callers choose.
+    /// Assumes that an extent of the last value has a fixed size, and checks this at run time.
+    /// Returns the value with that type. Has no effect for an extent that depends only on extents of
+    /// inputs,
+    /// which callers choose.
     ///
     /// # Errors
-    /// When it can be told now that the extent is another.
+    /// If the extent is known to differ.
     pub fn assume(&mut self, value: ValueId, axis: usize, extent: i64, message: &str) -> Built {
         let found = self.ty(value).dims[axis].clone();
         let names = found.symbols();
@@ -145,8 +146,8 @@ impl Builder {
         Ok(value)
     }
 
-    /// Whether a symbol of this graph is the extent of what a choice or loop gives back: only the type
-    /// of that says what the symbol is.
+    /// Whether a symbol of this graph is the extent of a result of a choice or loop: only the type
+    /// of that result defines the symbol.
     pub(super) fn is_given_back(&self, name: &Arc<str>) -> bool {
         let own = self.own_symbol(name);
         let given = own.is_some_and(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
@@ -177,7 +178,7 @@ impl Builder {
         dim
     }
 
-    /// A message of what is written now.
+    /// The origin of the current node, followed by a message.
     fn at_origin(&self, message: &str) -> String {
         match &self.origin {
             Some(origin) => format!("{origin}: {message}"),
@@ -185,10 +186,10 @@ impl Builder {
         }
     }
 
-    /// Requires two sizes to relate, when the program runs if it cannot be told now.
+    /// Requires a relation between two sizes, with a check at run time if it is not known statically.
     ///
     /// # Errors
-    /// When it can be told now that they do not.
+    /// If the relation is known not to hold.
     pub fn require(
         &mut self,
         left: &Dim,
@@ -213,11 +214,11 @@ impl Builder {
         }
     }
 
-    /// Requires that a value of a type can exist when the program runs: no extent is below zero, and where
-    /// one is computed from elements, which may be any numbers, there is memory for as many elements.
-    ///
+    /// Requires that a value of a type can exist at run time: no extent is negative, and if an extent
+    /// is
+    /// computed from elements, which may be any numbers, there is enough memory for the value.
     /// # Errors
-    /// When it can be told now that it cannot.
+    /// If it is known that the value cannot exist.
     pub(super) fn require_size(&mut self, ty: &Type) -> Built<()> {
         if ty.known().is_some() {
             return Ok(());
@@ -237,7 +238,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Requires of symbolic sizes what inference requires of known ones.
+    /// Requires for symbolic sizes what inference requires for known ones.
     pub(super) fn check_sizes(&mut self, op: &Op, types: &[Type]) -> Built<()> {
         match op {
             Op::Binary(_) | Op::Compare(_) | Op::Select => self.check_join(op.name(), types),
