@@ -1,4 +1,4 @@
-//! Compiles the shim over MPI, when the feature asks for it.
+//! Compiles the shim over MPI if the feature is enabled.
 
 fn main() {
     println!("cargo:rerun-if-changed=src/mpi/shim.c");
@@ -11,7 +11,7 @@ fn main() {
 mod mpi {
     use std::process::Command;
 
-    /// Compiles with MPI's own compiler driver, and links what it would.
+    /// Compiles with MPI's own compiler driver, and links the libraries that it would link.
     pub fn build() {
         let compiler = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".into());
         let flags = link_flags(&compiler);
@@ -25,7 +25,7 @@ mod mpi {
         }
     }
 
-    /// What the compiler driver links: OpenMPI and MPICH say it in different ways.
+    /// The link flags of the compiler driver: OpenMPI and MPICH have different options for this.
     fn link_flags(compiler: &str) -> String {
         let ask = |flag: &str| {
             let output = Command::new(compiler).arg(flag).output().ok()?;

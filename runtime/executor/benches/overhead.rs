@@ -1,4 +1,4 @@
-//! What the executor adds to each task: kernels that do nothing.
+//! The executor's overhead per task, measured with empty kernels.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -10,7 +10,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use irc_executor::code::Step;
 use irc_executor::{Options, Rank, run};
 
-/// Tasks of a run, over ten processor groups.
+/// Number of tasks of a run, over ten processor groups.
 const TASKS: i64 = 6_000_000;
 
 fn overhead(criterion: &mut Criterion) {

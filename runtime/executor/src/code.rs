@@ -1,22 +1,25 @@
 //! The compiled code of a plan's tasks: the interface between the compiler and the executor.
 //!
-//! A task is a list of steps, run in order for one task index. A kernel is one function per way in
-//! which its last tiles may be partial; its arguments are the addresses of the first element that the
-//! task accesses of each operand. Extents and strides are in the code.
+//! A task is a list of steps, run in order for one task index. A kernel has one function per
+//! combination of
+//! partial tiles at the ends of its dimensions; its arguments are, for each operand, the address of the
+//! first
+//! element that the task accesses. Extents and strides are part of the code.
 
 use irc_ark_format::plan::tiling::Grid;
 use serde::{Deserialize, Serialize};
 use std::ffi::c_void;
 
-/// A kernel in the library: `operands` as many addresses as [`Kernel::operands`] and one more, of
-/// what it [keeps](Variant::keeps), `scratch` of [`PlanCode::scratch_bytes`], aligned to 64 and not
-/// shared with another running task. Returns 0.
+/// A kernel in the library. `operands` has as many addresses as [`Kernel::operands`], followed by the
+/// address of its [shared value](Variant::keeps); `scratch` has [`PlanCode::scratch_bytes`] bytes, is
+/// aligned
+/// to 64 and not shared with another running task. Returns 0.
 pub type Entry = unsafe extern "C" fn(operands: *const *mut c_void, scratch: *mut c_void) -> i32;
 
-/// The code of every task of one plan, beside the library that holds it.
+/// The code of every task of one plan, except for the library that contains it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanCode {
-    /// By index of the task info.
+    /// Indexed like the plan's task infos.
     pub tasks: Vec<TaskCode>,
     /// Maximum number of bytes of scratch memory of a kernel.
     pub scratch_bytes: u64,
@@ -34,13 +37,13 @@ pub struct TaskCode {
 /// One step of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// Compute.
+    /// Computes.
     Kernel(Kernel),
-    /// Move data between ranks: the op at this index of the task info, by the executor itself.
+    /// Moves data between ranks: the executor runs the op at this index of the task info.
     Communicate(usize),
 }
 
-/// A compiled kernel: one op, or several, each of which uses only results of the same task index of the others.
+/// A compiled kernel: one op, or several that use only each other's results of the same task index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
     /// Indices of its ops in the task info, ascending.
@@ -49,7 +52,7 @@ pub struct Kernel {
     pub counts: [i64; 4],
     /// The memory that it accesses, in the order of its address arguments.
     pub operands: Vec<Operand>,
-    /// The functions: the first whose condition holds is called.
+    /// The functions: the first one whose condition holds is called.
     pub variants: Vec<Variant>,
 }
 
@@ -64,19 +67,20 @@ pub struct Operand {
     pub steps: [u64; 4],
 }
 
-/// A function of a kernel, for the tasks at some edges of the grid.
+/// A function of a kernel, for the tasks at certain edges of the grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
     /// Digits that must be the last of their dimension for this variant.
     pub last: [bool; 4],
     /// Name of the [`Entry`] in the library.
     pub symbol: String,
-    /// The value that tasks can share, if there is one.
+    /// The value that tasks can share, if any.
     pub keeps: Option<Keeps>,
 }
 
-/// A value that a function computes from some of its operands alone, so that tasks for which these are the
-/// same elements can share it.
+/// A value that a function computes only from some of its operands, so that tasks that read the same
+/// elements
+/// of these can share it.
 ///
 /// The last address argument of the function is the memory of the value, aligned to 64. The first eight
 /// bytes, which the function does not write, are zero if it must compute the value into the rest, and nonzero if
@@ -85,7 +89,7 @@ pub struct Variant {
 pub struct Keeps {
     /// Bytes of memory.
     pub bytes: u64,
-    /// Indices in [`Kernel::operands`] of those that it is computed from.
+    /// Indices in [`Kernel::operands`] of the operands from which it is computed.
     pub operands: Vec<usize>,
 }
 

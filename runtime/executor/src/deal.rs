@@ -1,35 +1,35 @@
-//! Which tasks of a task group each processor runs, and on which of its slots.
+//! Which tasks of a task group each processor runs, and in which of its slots.
 //!
-//! The generated code of processor `b` in `[PB, PE)` runs on slot `k` of `slots`, for
+//! The generated code of processor `b` in `[PB, PE)` runs in slot `k` of `slots`, for
 //! `t = k, k + slots, ...`, the task `TB + p*g + t%g + (t/g)*g*(PE-PB)` with
-//! `p = (b + grid - cur) mod grid`, until one is past the end. Over all slots that is: of the
-//! granules of `g` tasks those of index `p`, `p + R`, `p + 2R`, ... with `R = PE-PB`. The modulus is
-//! the whole grid where it should be `R`, so a group that starts in the middle of a range smaller
-//! than the grid loses tasks and runs others twice; this is reproduced, as plans rely on it.
+//! `p = (b + grid - cur) mod grid`, until one is past the end. Over all slots these are the granules
+//! of `g` tasks with index `p`, `p + R`, `p + 2R`, ... where `R = PE-PB`. The modulus is
+//! the whole grid although it should be `R`, so a group that starts in the middle of a range smaller
+//! than the grid loses tasks and runs others twice; this is reproduced, because plans rely on it.
 
 use irc_ark_format::plan::{self, Range, TaskGroup};
 
-/// How a task group is spread over the processors of a resource group.
+/// How a task group is distributed over the processors of a resource group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Distribution {
     /// The processors.
     pub processors: Range,
     /// The task indices.
     pub tasks: Range,
-    /// Tasks in a granule.
+    /// Number of tasks in a granule.
     pub granularity: i64,
     /// The processor that runs the first granule.
     pub current: i64,
-    /// Processors of the kernel.
+    /// Number of processors of the kernel.
     pub grid: i64,
     /// Number of tasks that one processor runs concurrently.
     pub slots: i64,
-    /// The number of those that have warps; tasks of the others are lost.
+    /// The number of those slots that have warps; tasks of the others are lost.
     pub manned: i64,
 }
 
 impl Distribution {
-    /// Where the next task group of the resource group starts.
+    /// The processor at which the next task group of the resource group starts.
     pub(crate) fn next_current(&self) -> i64 {
         let (begin, len) = (self.processors.begin, self.processors.len());
         let (tasks, g) = (self.tasks.len(), self.granularity);
@@ -37,19 +37,19 @@ impl Distribution {
         if len == 0 { begin } else { begin + (self.current - begin + granules) % len }
     }
 
-    /// The tasks of a processor, `t` ascending.
+    /// The tasks of a processor, in ascending order of `t`.
     pub(crate) fn of(&self, processor: i64) -> TaskCursor {
         let place = (processor + self.grid - self.current).rem_euclid(self.grid);
         let next = place.saturating_mul(self.granularity);
         TaskCursor { next, left: self.granularity, turn: 0, jump: self.jump() }
     }
 
-    /// Tasks from the last of a granule to the first of the processor's next.
+    /// Distance from the last task of a granule to the first of the processor's next granule.
     pub(crate) fn jump(&self) -> i64 {
         self.granularity.saturating_mul(self.processors.len() - 1).saturating_add(1)
     }
 
-    /// Advances a cursor to its next task index; skips tasks that are lost.
+    /// Advances a cursor to its next task index, skipping lost tasks.
     #[inline]
     pub(crate) fn draw(&self, hand: &mut TaskCursor) -> Option<i64> {
         while hand.next < self.tasks.len() {
@@ -73,9 +73,9 @@ impl Distribution {
 /// The tasks of a task group that a processor has not run yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskCursor {
-    /// The next task, counted from the begin of the range.
+    /// The next task, counted from the start of the range.
     next: i64,
-    /// Tasks left in its granule, with it.
+    /// Number of tasks left in its granule, including the next.
     left: i64,
     /// The `t` of the next task.
     turn: i64,
@@ -83,10 +83,10 @@ pub(crate) struct TaskCursor {
     jump: i64,
 }
 
-/// Number of tasks of a group that a processor runs concurrently: `(slots, of those with warps)`.
+/// Number of slots of a processor for a group, and the number of those that have warps.
 ///
 /// # Errors
-/// Not one fits, which ARK's code generator rejects.
+/// If not even one task fits, which ARK's code generator rejects.
 pub(crate) fn slots(
     warps: Range,
     sram: Range,
@@ -191,7 +191,7 @@ mod tests {
     fn the_modulo_of_the_grid_loses_tasks() {
         let all = |deal: Distribution| [hand(&deal, 0), hand(&deal, 1)];
         assert_eq!(all(second(2)), [vec![1, 3], vec![0, 2]]);
-        // Processor 0 takes place 3 of the grid instead of place 1 of the range.
+        // Processor 0 takes position 3 of the grid instead of position 1 of the range.
         assert_eq!(all(second(4)), [vec![3], vec![0, 2]]);
     }
 

@@ -7,7 +7,7 @@ use irc_tensor::TensorType;
 /// Why a plan cannot be prepared or run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file is not a shared library this machine can load.
+    /// The file is not a shared library that this machine can load.
     #[error("cannot load {path}: {reason}")]
     Load {
         /// The file.
@@ -21,15 +21,15 @@ pub enum Error {
         /// The features.
         missing: String,
     },
-    /// The plan cannot be run as it stands.
+    /// The plan is invalid or unsupported.
     #[error("{place}: {reason}")]
     Plan {
-        /// Rank and place in the plan.
+        /// Rank and location in the plan.
         place: String,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
-    /// The code is not that of the plan.
+    /// The code does not match the plan.
     #[error("the compiled code does not fit the plan of rank {rank}: {reason}")]
     Code {
         /// Rank of the plan.
@@ -37,7 +37,7 @@ pub enum Error {
         /// The inconsistency.
         reason: String,
     },
-    /// An input has another type than the buffer of its name.
+    /// An input does not have the type of the buffer with its name.
     #[error("input '{name}': expected {expected}, found {found}")]
     InputType {
         /// The input.
@@ -47,7 +47,7 @@ pub enum Error {
         /// The caller's type.
         found: TensorType,
     },
-    /// A name that is not a buffer of the plan.
+    /// No buffer of the plan has this name.
     #[error("no input is named '{name}'; the inputs are {known}")]
     UnknownInput {
         /// The caller's name.
@@ -63,13 +63,13 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// The plans are not those of one world.
+    /// The plans do not form one world.
     #[error("{0}")]
     World(String),
     /// A deadlock: no task can continue.
     #[error("deadlock: no task can make progress\n{waits}")]
     Deadlock {
-        /// What waits for what, one per line.
+        /// Which tasks wait for which, one per line.
         waits: String,
     },
     /// A kernel returned an error code.
@@ -81,7 +81,7 @@ pub enum Error {
         task: String,
         /// The ops of the kernel.
         op: String,
-        /// What the kernel returned.
+        /// The value that the kernel returned.
         code: i32,
     },
     /// A race: two accesses to the same bytes are not ordered.

@@ -40,10 +40,10 @@ impl Kernels {
         Self(Source::Table(entries))
     }
 
-    /// The function of that name.
+    /// The function with that name.
     pub(crate) fn entry(&self, symbol: &str) -> Option<Entry> {
         match &self.0 {
-            // Safety: the compiler exports kernels under this type; the caller keeps `self` while
+            // Safety: the compiler exports kernels with this type; the caller keeps `self` alive while
             // the function is in use.
             Source::Library(library) => unsafe {
                 library.get::<Entry>(symbol.as_bytes()).ok().map(|entry| *entry)

@@ -1,4 +1,4 @@
-//! The buffers of a plan on its own rank: sizes, types, and which of them are given and returned.
+//! The buffers of a plan on its own rank: sizes, types, and which of them are inputs and outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use irc_tensor::DType;
 
 use crate::Error;
 
-/// Largest extent of a tile: beyond any tensor, and small enough to add to an extent.
+/// Maximum extent of a tile: larger than any tensor, and small enough to add to an extent.
 const MAX_TILE: u64 = 1 << 57;
 
 /// A buffer that this rank allocates.
@@ -28,11 +28,11 @@ pub(crate) struct Buffer {
 pub(crate) struct Layout {
     pub buffers: Vec<Buffer>,
     slots: BTreeMap<u64, usize>,
-    /// What is given and returned, named `buffer_<Id>`.
+    /// The inputs and outputs, named `buffer_<Id>`.
     pub interface: Interface,
 }
 
-/// Whether a tensor lies on this rank; else it stands for one on another.
+/// Whether a tensor is on this rank; otherwise it is a stand-in for one on another rank.
 pub(crate) fn is_local(plan: &Plan, tensor: &Tensor) -> bool {
     tensor.buffer.rank == -1 || tensor.buffer.rank == plan.rank
 }
@@ -46,10 +46,10 @@ impl Layout {
     /// The buffers of a plan.
     ///
     /// # Errors
-    /// A buffer that is not a whole number of elements of its type.
+    /// If a buffer does not have a whole number of elements of its type.
     pub(crate) fn of(plan: &Plan) -> Result<Self, Error> {
-        // A `Noop` that never runs lengthens a buffer only so that the next starts aligned on a
-        // device; here each starts aligned by itself.
+        // A `Noop` that never runs extends a buffer only to align the next one on a
+        // device; here each buffer is aligned by itself.
         let runs: BTreeSet<usize> = tasks_in_order(plan).into_iter().collect();
         let tensors = || {
             let infos = plan.task_infos.iter().enumerate();
@@ -83,7 +83,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The place of a buffer among those of the rank.
+    /// The index of a buffer among those of the rank.
     pub(crate) fn slot(&self, id: u64) -> Option<usize> {
         self.slots.get(&id).copied()
     }
@@ -102,7 +102,8 @@ impl Layout {
     }
 }
 
-/// Tensors are boxes in their views, views can be counted in bytes, and tiles have extents.
+/// Checks that tensors are boxes in their views, that sizes of views do not overflow, and that tiles
+/// are valid.
 fn check_tensors(plan: &Plan) -> Result<(), Error> {
     for (task, info) in plan.task_infos.iter().enumerate() {
         for (index, op) in info.ops.iter().enumerate() {
@@ -121,7 +122,7 @@ fn check_tensors(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// An extent that is none; below zero all of a dimension is meant.
+/// An invalid extent of a tile; a negative one means the whole dimension.
 fn wrong_tile(op: &PlanOp) -> Option<i64> {
     let tiles = ["Tile", "TileShapeMNK"].into_iter().filter_map(|key| op.config.ints(key));
     tiles.flatten().copied().find(|tile| *tile == 0 || tile.unsigned_abs() > MAX_TILE)
@@ -136,7 +137,7 @@ fn is_box(tensor: &Tensor) -> bool {
         let fits = end.is_some_and(|end| end <= tensor.strides[dim]);
         1 <= shape && shape <= padded && 0 <= tensor.offsets[dim] && fits
     };
-    // With room to count in bits.
+    // Leaves enough range to count in bits.
     let bytes = || tensor.strides.iter().try_fold(64i64, |product, &n| product.checked_mul(n));
     (1..=4).contains(&rank) && same && (0..rank).all(inside) && bytes().is_some()
 }
@@ -158,7 +159,7 @@ pub(crate) fn host_type(dtype: DataType) -> DType {
     }
 }
 
-/// What an op reads of its own rank's memory that no peer fills.
+/// What an op reads from local memory that no peer writes.
 fn given<'a>(plan: &'a Plan, op: &'a Op) -> impl Iterator<Item = &'a Tensor> {
     let arriving: &[usize] = match op.kind {
         OpKind::Recv | OpKind::SendDone | OpKind::DeviceSync => &[0],
@@ -172,7 +173,7 @@ fn given<'a>(plan: &'a Plan, op: &'a Op) -> impl Iterator<Item = &'a Tensor> {
     op.reads.iter().enumerate().filter(own).map(|(_, tensor)| tensor)
 }
 
-/// What an op writes of its own rank's memory. A synchronisation names its operand again and
+/// What an op writes to local memory. A synchronisation repeats its operand as a result and
 /// writes nothing.
 fn written<'a>(plan: &'a Plan, op: &'a Op) -> impl Iterator<Item = &'a Tensor> {
     let writes = op.kind != OpKind::DeviceSync;
@@ -187,8 +188,9 @@ fn region(op: &Op, tensor: &Tensor) -> Region {
     }
 }
 
-/// Inputs are buffers whose first contents matter, preserved where nothing reads them before it writes;
-/// outputs are all that are written.
+/// Inputs are buffers whose initial contents matter, preserved if no op reads them before the first
+/// write;
+/// outputs are all buffers that are written.
 fn interface(plan: &Plan, layout: &Layout) -> Interface {
     let count = layout.buffers.len();
     let (mut is_input, mut is_output) = (vec![false; count], vec![false; count]);
@@ -203,7 +205,7 @@ fn interface(plan: &Plan, layout: &Layout) -> Interface {
         for tensor in written(plan, op) {
             let Some(slot) = layout.slot(tensor.buffer.id) else { continue };
             let is_whole = region(op, tensor).bytes() == layout.buffers[slot].bytes;
-            // What arrives from a peer is not the caller's to give.
+            // Data that arrives from a peer is not an input.
             let arrives = op.kind == OpKind::Recv;
             is_input[slot] |= !is_complete[slot] && !is_whole && !arrives;
             is_complete[slot] |= is_whole;
@@ -217,7 +219,7 @@ fn interface(plan: &Plan, layout: &Layout) -> Interface {
     Interface { inputs, outputs, ..no_ports() }
 }
 
-/// Indices of the task infos that run, in the order in which they first do.
+/// Indices of the task infos that run, in the order in which they first run.
 fn tasks_in_order(plan: &Plan) -> Vec<usize> {
     let resources = plan.processor_groups.iter().flat_map(|group| &group.resource_groups);
     let groups = resources.flat_map(|resource| &resource.task_groups);

@@ -1,7 +1,7 @@
 //! Runs ARK execution plans on the host, by simulating the machine they describe.
 //!
-//! Does not depend on LLVM or MLIR: the code of each task comes as a shared library, described by
-//! [`code::PlanCode`]. A [`Rank`] is a plan joined with its code; [`run`] runs the ranks of a world
+//! Does not depend on LLVM or MLIR: the code of each task is in a shared library, described by
+//! [`code::PlanCode`]. A [`Rank`] is a plan with its code; [`run`] runs the ranks of a world
 //! together, each on its [`Memory`].
 
 pub mod code;

@@ -9,7 +9,7 @@ use irc_tensor::{DType, Tensor, TensorType};
 use crate::Error;
 use crate::layout::{Layout, buffer_name, host_type};
 
-/// A range of bytes: the first and their number.
+/// A range of bytes: start and length.
 pub(crate) type Run = (u64, u64);
 
 /// The contents of every buffer of a rank.
@@ -19,7 +19,7 @@ pub struct Memory {
     kept: Option<(Block, u64)>,
 }
 
-/// Uninitialised memory, except for its first cache line, aligned for any vector unit.
+/// Uninitialised memory, except for its first cache line; aligned for any vector unit.
 pub(crate) struct Block(Vec<Line>);
 
 /// A cache line.
@@ -27,7 +27,7 @@ pub(crate) struct Block(Vec<Line>);
 struct Line([u8; 64]);
 
 impl Block {
-    /// Memory of at least `bytes` bytes, the first line zero; `None` if there is no memory.
+    /// Memory of at least `bytes` bytes, the first line zero; `None` if the allocation fails.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
         let mut lines = Vec::new();
         let count = usize::try_from(bytes).ok()?.div_ceil(64).max(1);
@@ -43,7 +43,7 @@ impl Block {
 }
 
 impl Memory {
-    /// Buffers with these contents; the others are zero.
+    /// Buffers with the given contents; the others are zero.
     pub(crate) fn new(
         layout: &Layout,
         mut inputs: BTreeMap<String, Tensor>,
@@ -65,8 +65,9 @@ impl Memory {
         Ok(Self { tensors, kept: None })
     }
 
-    /// Memory for values that tasks share: `wanted` bytes, but at most as many as the buffers have. `None` if
-    /// `wanted` is zero or there is no memory. Later runs reuse it.
+    /// Memory for values that tasks share: `wanted` bytes, but at most the size of the buffers. `None`
+    /// if
+    /// `wanted` is zero or the allocation fails. Later runs reuse it.
     pub(crate) fn kept(&mut self, wanted: u64) -> Option<(&mut Block, u64)> {
         let held = self.tensors.iter().map(|tensor| tensor.bytes().len() as u64).sum();
         let bytes = wanted.min(held);
@@ -92,7 +93,7 @@ fn bind(name: String, expected: TensorType, given: Option<Tensor>) -> Result<Ten
         expected: expected.clone(),
         found: found.clone(),
     };
-    // `.npz` files hold bfloat16 as the bits of uint16.
+    // `.npz` files store bfloat16 as the bits of uint16.
     let is_bits = expected.dtype == DType::BF16 && found.dtype == DType::U16;
     let given = match is_bits {
         true => given.reinterpret(DType::BF16).map_err(|_| mismatch())?,
@@ -101,14 +102,14 @@ fn bind(name: String, expected: TensorType, given: Option<Tensor>) -> Result<Ten
     if *given.ty() == expected { Ok(given) } else { Err(mismatch()) }
 }
 
-/// The addresses of the buffers of a rank, as long as they are borrowed.
+/// The addresses of the buffers of a rank, for as long as they are borrowed.
 pub(crate) struct Addresses {
     bases: Vec<*mut u8>,
     sizes: Vec<u64>,
 }
 
-// Safety: these are addresses of memory that outlives the run. Which thread touches which bytes
-// when is the plan's to order; what the executor itself copies, it copies as the plan says.
+// Safety: these are addresses of memory that outlives the run. The plan orders the accesses
+// of threads to bytes; the executor's own copies follow the plan.
 unsafe impl Send for Addresses {}
 // Safety: as above.
 unsafe impl Sync for Addresses {}
@@ -121,7 +122,7 @@ impl Addresses {
         Self { bases: memory.tensors.iter_mut().map(base).collect(), sizes }
     }
 
-    /// Bytes of a buffer.
+    /// Number of bytes of a buffer.
     pub(crate) fn size(&self, slot: usize) -> Option<u64> {
         self.sizes.get(slot).copied()
     }
@@ -129,7 +130,7 @@ impl Addresses {
     /// The address of a byte of a buffer, or of its end.
     ///
     /// # Panics
-    /// When the byte is beyond the end of the buffer.
+    /// If the byte is beyond the end of the buffer.
     pub(crate) fn at(&self, slot: usize, byte: u64) -> *mut u8 {
         assert!(byte <= self.sizes[slot], "addresses are checked when a plan is prepared");
         self.bases[slot].wrapping_add(byte as usize)
@@ -138,14 +139,14 @@ impl Addresses {
     /// Concatenates the bytes of some ranges of a buffer.
     ///
     /// # Panics
-    /// When a range is beyond the end of the buffer.
+    /// If a range is beyond the end of the buffer.
     pub(crate) fn gather(&self, slot: usize, runs: &[Run]) -> Vec<u8> {
         let total: u64 = runs.iter().map(|(_, len)| len).sum();
         let mut bytes = Vec::with_capacity(total as usize);
         for &(begin, len) in runs {
             self.at(slot, begin.saturating_add(len));
-            // Safety: the run lies in the buffer, which lives as long as the run of the plan. That
-            // no other task writes there meanwhile is the plan's promise.
+            // Safety: the range is in the buffer, which outlives the run of the plan. The
+            // plan guarantees that no other task writes there concurrently.
             bytes.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(self.at(slot, begin), len as usize)
             });
@@ -156,7 +157,7 @@ impl Addresses {
     /// Writes bytes to some ranges of a buffer, in order.
     ///
     /// # Panics
-    /// When a range is beyond the end of the buffer, or there are too few bytes.
+    /// If a range is beyond the end of the buffer, or there are too few bytes.
     pub(crate) fn scatter(&self, slot: usize, runs: &[Run], mut bytes: &[u8]) {
         for &(begin, len) in runs {
             self.at(slot, begin.saturating_add(len));
@@ -170,12 +171,13 @@ impl Addresses {
     /// Eight bytes of a buffer as one atomic word.
     ///
     /// # Panics
-    /// When they are not aligned, or beyond the end of the buffer.
+    /// If they are not aligned, or beyond the end of the buffer.
     pub(crate) fn word(&self, slot: usize, byte: u64) -> &AtomicU64 {
         assert!(byte.is_multiple_of(8), "packets are aligned");
         self.at(slot, byte.saturating_add(8));
-        // Safety: the word lies in the buffer and is aligned, as buffers are to 64 bytes; it lives
-        // as long as `self`, and packets are only ever used as words.
+        // Safety: the word is in the buffer and aligned, because buffers are aligned to 64 bytes; it
+        // lives
+        // as long as `self`, and packets are accessed only as words.
         unsafe { AtomicU64::from_ptr(self.at(slot, byte).cast()) }
     }
 }

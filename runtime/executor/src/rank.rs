@@ -1,4 +1,4 @@
-//! A plan prepared for running: checked, with its code and the layout of its buffers.
+//! A plan prepared for execution: checked, with its code and the layout of its buffers.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::script::{Entry, script};
 use crate::task::{Task, tasks};
 use crate::{Error, task};
 
-/// Maximum number of tasks of a task info that only communicates, whose ops need not say how many there are.
+/// Maximum number of tasks of a task info that only communicates and whose ops do not specify the number.
 const MAX_MESSAGES: i64 = 1 << 24;
 
 /// A plan of one rank, ready to run any number of times.
@@ -28,16 +28,17 @@ pub struct Rank {
     pub(crate) scratch_bytes: u64,
     /// Maximum number of bytes of a shared value of a function.
     pub(crate) kept_bytes: u64,
-    // The library that the tasks' entry points lie in.
+    // The library that contains the tasks' entry points.
     _kernels: Kernels,
 }
 
 impl Rank {
-    /// Joins a plan and its code.
+    /// Combines a plan with its code.
     ///
     /// # Errors
-    /// [`Error::Plan`] for plans that ARK's code generator rejects too, [`Error::Code`] when the code is not
-    /// that of the plan, [`Error::Processor`] when this machine cannot run it.
+    /// [`Error::Plan`] for plans that ARK's code generator rejects too, [`Error::Code`] if the code
+    /// does not match
+    /// the plan, [`Error::Processor`] if this machine cannot run it.
     pub fn new(plan: Plan, code: &PlanCode, kernels: Kernels) -> Result<Self, Error> {
         let missing = missing_features(&code.requires);
         if !missing.is_empty() {
@@ -78,7 +79,7 @@ impl Rank {
         self.layout.buffers.iter().map(|buffer| crate::layout::buffer_name(buffer.id))
     }
 
-    /// The buffers of the rank with these contents; the others are zero.
+    /// The buffers of the rank with the given contents; the others are zero.
     ///
     /// # Errors
     /// [`Error::UnknownInput`], [`Error::InputType`], [`Error::Allocate`].
@@ -94,7 +95,7 @@ impl Rank {
     }
 }
 
-/// Every task that the script runs is one that the code computes.
+/// Checks that the code covers every task that the script runs.
 fn check_ranges(script: &[Entry], tasks: &[task::Task]) -> Result<(), String> {
     for entry in script {
         let Entry::Tasks(share) = entry else { continue };

@@ -1,14 +1,15 @@
 //! The script of the processors of a rank: barriers, and shares of task groups, in order.
 //!
-//! Every processor goes through the same list and takes part where it is in the range. Between
-//! processor groups are the barriers of ARK's code generator ([`Barriers`]).
+//! Every processor executes the same list and participates in entries whose range contains it.
+//! Processor
+//! groups are separated by the barriers of ARK's code generator ([`Barriers`]).
 
 use irc_ark_format::plan::{Barriers, Plan, ProcessorGroup, Range, ResourceGroup};
 
 use crate::Error;
 use crate::deal::{Distribution, deal, slots};
 
-/// Maximum number of processors of a plan: more is a mistake, and would only exhaust memory.
+/// Maximum number of processors of a plan: a larger number is an error, and would only exhaust memory.
 const MAX_PROCESSORS: i64 = 1 << 20;
 
 /// One entry of the list.
@@ -16,16 +17,16 @@ const MAX_PROCESSORS: i64 = 1 << 20;
 pub(crate) enum Entry {
     /// All processors of the range wait for each other.
     Barrier {
-        /// Who takes part.
+        /// The processors that participate.
         range: Range,
-        /// Index of the processor group that it is before.
+        /// Index of the processor group that follows.
         before: usize,
     },
     /// The processors of the range run their tasks.
     Tasks(Share),
 }
 
-/// A task group, as its processors see it.
+/// A task group, as seen by its processors.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     /// Index of the processor group.
@@ -34,12 +35,12 @@ pub(crate) struct Share {
     pub number: usize,
     /// Index of the task info.
     pub task: usize,
-    /// Who runs what.
+    /// The distribution of its tasks.
     pub deal: Distribution,
 }
 
 impl Entry {
-    /// Who takes part.
+    /// The processors that participate.
     pub(crate) fn range(&self) -> Range {
         match self {
             Entry::Barrier { range, .. } => *range,
@@ -51,7 +52,7 @@ impl Entry {
 /// The list of a plan.
 ///
 /// # Errors
-/// What the code generator rejects, and ranges that are none.
+/// If the code generator would reject the plan, or a range is invalid.
 pub(crate) fn script(plan: &Plan) -> Result<Vec<Entry>, Error> {
     let problem = |place: &str, reason: String| Error::Plan {
         place: format!("rank {}, {place}", plan.rank),

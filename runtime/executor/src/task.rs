@@ -1,7 +1,8 @@
 //! The tasks of a plan with their code, checked against each other.
 //!
-//! What a kernel accesses beyond the first element of each operand is guaranteed by the compiler. All
-//! else is checked here, so that a wrong description is an error and not a wild access.
+//! The compiler guarantees the accesses of a kernel beyond the first element of each operand.
+//! Everything
+//! else is checked here, so that a wrong description is an error and not an invalid access.
 
 use irc_ark_format::model::OpKind;
 use irc_ark_format::plan::Plan;
@@ -22,7 +23,7 @@ pub(crate) struct Task {
 pub(crate) enum TaskStep {
     /// Calls a function.
     Kernel(Box<TaskKernel>),
-    /// The executor runs the op at this index.
+    /// Runs the op at this index.
     Communicate(usize),
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct TaskKernel {
     pub ops: Vec<usize>,
     /// Radices of the task index.
     pub counts: [i64; 4],
-    /// The functions, by which digits are the last of their dimension: bit `d` for digit `d`.
+    /// The functions, indexed by which digits are the last of their dimension: bit `d` for digit `d`.
     pub functions: [Option<Function>; 16],
     /// The shared values of the functions.
     pub keeps: Vec<TaskKeeps>,
@@ -87,7 +88,7 @@ pub(crate) struct TaskOperand {
 }
 
 impl TaskStep {
-    /// Whether it calls a function.
+    /// Whether it calls a kernel.
     pub(crate) fn computes(&self) -> bool {
         matches!(self, TaskStep::Kernel(_))
     }
@@ -111,7 +112,7 @@ impl Task {
         kernels.flatten().map(|keeps| keeps.bytes).max().unwrap_or_default()
     }
 
-    /// Tasks a kernel of it has code for; `None` when it has no kernel.
+    /// Number of tasks for which its kernels have code; `None` if it has no kernel.
     pub(crate) fn tasks(&self) -> Option<i64> {
         let kernels = self.steps.iter().filter_map(|step| match step {
             TaskStep::Kernel(kernel) => Some(kernel.counts.iter().product()),
@@ -121,10 +122,10 @@ impl Task {
     }
 }
 
-/// Joins the tasks of a plan with their code.
+/// Combines the tasks of a plan with their code.
 ///
 /// # Errors
-/// They are inconsistent.
+/// If they are inconsistent.
 pub(crate) fn tasks(
     plan: &Plan,
     layout: &Layout,
@@ -160,7 +161,7 @@ fn task(
     Ok(Task { steps })
 }
 
-/// Every op that does something is in one step, and of the right kind.
+/// Checks that every op with an effect is in one step of the right kind.
 fn check_ops(plan: &Plan, index: usize, code: &TaskCode) -> Result<(), String> {
     let ops = &plan.task_infos[index].ops;
     let mut runs = vec![0; ops.len()];
@@ -217,7 +218,7 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
     })
 }
 
-/// A shared value depends on the digits that move its operands.
+/// A shared value depends on the digits that select its operands.
 fn keeps(kernel: &Kernel, last: [bool; 4], keeps: &Keeps) -> Result<TaskKeeps, String> {
     let mut digits = [false; 4];
     for &index in &keeps.operands {
@@ -240,7 +241,7 @@ fn functions(kernel: &Kernel, found: &[Function]) -> Result<[Option<Function>; 1
     let mut functions = [None; 16];
     for (mask, function) in functions.iter_mut().enumerate() {
         let is_last = |dim: usize| mask >> dim & 1 == 1;
-        // A digit that is not the last needs a second tile.
+        // A digit that is not the last requires a second tile.
         if !(0..4).all(|dim| is_last(dim) || kernel.counts[dim] > 1) {
             continue;
         }

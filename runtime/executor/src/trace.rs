@@ -1,8 +1,8 @@
-//! A timeline of a run, in the JSON that Perfetto and Chrome read.
+//! A timeline of a run, in the JSON format of Perfetto and Chrome.
 //!
-//! Ranks are processes, processors are threads. A slice is one task, or, when a run has many, all
-//! tasks of a task group on one processor; and one wait. Events are written as they end, so a run
-//! of any length takes no memory; after a million of them the rest is omitted and counted.
+//! Ranks are processes, processors are threads. A slice is one task, or, if a run has many, all
+//! tasks of a task group on one processor; or one wait. Events are written as they end, so that a run
+//! of any length takes no memory; after a million events the rest is omitted and counted.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use irc_ark_format::plan::Plan;
 
 use crate::Error;
 
-/// Maximum number of tasks of a run that each get a slice.
+/// Maximum number of tasks of a run with a slice for each task.
 const MAX_TASKS: i64 = 20_000;
 
 /// Maximum number of events of a file.
@@ -31,14 +31,14 @@ pub(crate) struct Trace {
 struct File {
     out: Box<dyn Write + Send>,
     events: u64,
-    /// The first failure to write.
+    /// The first write error.
     error: Option<std::io::Error>,
 }
 
-/// What a slice is about.
+/// The rank and processor of a slice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Track {
-    /// Index of the rank among those here.
+    /// Index of the rank among the local ones.
     pub index: usize,
     /// The rank.
     pub rank: i64,
@@ -74,7 +74,7 @@ impl Trace {
         trace
     }
 
-    /// Some tasks of a task info have run: the first, the last, and how many.
+    /// Records that some tasks of a task info have run: the first, the last, and their number.
     pub(crate) fn tasks(
         &self,
         track: Track,
@@ -88,7 +88,7 @@ impl Trace {
         self.slice(track, &self.names[track.index][info], "task", &args, since);
     }
 
-    /// A processor has waited.
+    /// Records the wait of a processor.
     pub(crate) fn wait(&self, track: Track, what: &str, since: Instant) {
         self.slice(track, what, "wait", "{}", since);
     }
@@ -96,7 +96,7 @@ impl Trace {
     fn slice(&self, track: Track, name: &str, kind: &str, args: &str, since: Instant) {
         let begin = since.duration_since(self.start).as_nanos();
         let length = since.elapsed().as_nanos();
-        // Microseconds, to the nanosecond.
+        // Microseconds, with a resolution of one nanosecond.
         let micros = |nanos: u128| format!("{}.{:03}", nanos / 1000, nanos % 1000);
         let name = serde_json::Value::from(name);
         self.event(&format!(
@@ -125,7 +125,7 @@ impl Trace {
     /// Ends the file.
     ///
     /// # Errors
-    /// The first failure to write it.
+    /// The first write error.
     pub(crate) fn finish(self) -> Result<(), Error> {
         let mut file = self.file.into_inner().unwrap_or_else(PoisonError::into_inner);
         let lost = file.events.saturating_sub(MAX_EVENTS);
@@ -145,7 +145,7 @@ impl File {
     }
 }
 
-/// Tasks that a plan runs.
+/// Number of tasks that a plan runs.
 fn tasks(plan: &Plan) -> i64 {
     let resources = plan.processor_groups.iter().flat_map(|group| &group.resource_groups);
     let groups = resources.flat_map(|resource| &resource.task_groups);

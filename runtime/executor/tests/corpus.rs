@@ -1,6 +1,6 @@
-//! Sets of plans of several ranks, as ARK wrote them, from the corpus.
+//! Plans of several ranks written by ARK, from the corpus.
 //!
-//! Reads `IRC_CORPUS`, or `../shared/corpus` beside the repository, and says when that is absent.
+//! Reads `IRC_CORPUS`, or `../shared/corpus` next to the repository, and prints a line if it is absent.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -15,17 +15,17 @@ use irc_executor::code::{Entry, Kernel, Operand, PlanCode, Step, TaskCode, Varia
 use irc_executor::{Kernels, Options, Rank};
 use irc_tensor::f16;
 
-/// Elements of a tile of the kernels here: what ARK's planner gives wide tensors.
+/// Number of elements of a tile of these kernels: what ARK's planner uses for wide tensors.
 const TILE: usize = 64;
 
 unsafe extern "C" fn copy(operands: *const *mut c_void, _: *mut c_void) -> i32 {
-    // Safety: the plans here give two tiles of 16-bit floats.
+    // Safety: the plans pass two tiles of 16-bit floats.
     unsafe { (*operands.add(1)).cast::<f16>().copy_from((*operands).cast(), TILE) };
     0
 }
 
 unsafe extern "C" fn add(operands: *const *mut c_void, _: *mut c_void) -> i32 {
-    // Safety: the plans here give three tiles of 16-bit floats.
+    // Safety: the plans pass three tiles of 16-bit floats.
     unsafe {
         let at = |index: usize| (*operands.add(index)).cast::<f16>();
         for index in 0..TILE {
@@ -37,7 +37,7 @@ unsafe extern "C" fn add(operands: *const *mut c_void, _: *mut c_void) -> i32 {
 }
 
 unsafe extern "C" fn scale<const FACTOR: u8>(operands: *const *mut c_void, _: *mut c_void) -> i32 {
-    // Safety: the plans here give two tiles of 16-bit floats.
+    // Safety: the plans pass two tiles of 16-bit floats.
     unsafe {
         let at = |index: usize| (*operands.add(index)).cast::<f16>();
         for index in 0..TILE {
@@ -58,7 +58,7 @@ fn folder() -> Option<PathBuf> {
     None
 }
 
-/// The plans of a set, for each architecture that it is there for.
+/// The plans of a set, for each architecture for which it exists.
 fn sets(name: &str, world: i64) -> Vec<Vec<Plan>> {
     let Some(folder) = folder() else { return vec![] };
     let read = |rank: i64, arch: &str| {
@@ -74,7 +74,7 @@ fn sets(name: &str, world: i64) -> Vec<Vec<Plan>> {
     all.collect()
 }
 
-/// The code of a plan of copies, sums, and ops that communicate.
+/// The code of a plan of copies, sums and communication ops.
 fn code(plan: &Plan) -> PlanCode {
     let step = |(index, op): (usize, &PlanOp)| match op.op.kind.is_communication() {
         true => Step::Communicate(index),
@@ -116,7 +116,7 @@ fn kernels() -> Kernels {
     let scales = scales.map(|(index, entry)| (format!("scale {}", index + 1), entry));
     let others: [(&str, Entry); 2] = [("copy", copy), ("add", add)];
     let named = others.into_iter().map(|(name, entry)| (name.to_owned(), entry)).chain(scales);
-    // Safety: `code` describes what they touch.
+    // Safety: `code` describes what they access.
     unsafe { Kernels::from_entries(named.collect()) }
 }
 
@@ -125,7 +125,7 @@ fn value(rank: usize, index: usize) -> f32 {
     ((index * 7 + rank * 3) % 13) as f32
 }
 
-/// Runs a set on values in buffer 0 of each rank, checked for races, and then on more threads.
+/// Runs a set on values in buffer 0 of each rank, checked for races, and then with more threads.
 fn run(plans: &[Plan]) -> Vec<Outputs> {
     let ranks: Vec<Rank> = plans
         .iter()
@@ -191,12 +191,12 @@ fn all_reduce_adds_up() {
     for (name, world) in
         [("all_reduce", 2), ("all_reduce", 4), ("all_reduce", 8), ("all_reduce_sm", 4)]
     {
-        // The largest, on one architecture only.
+        // The largest exists for one architecture only.
         let count = if name == "all_reduce_sm" { 1 } else { 3 };
         for plans in sets(name, world as i64).into_iter().take(count) {
             for outputs in &run(&plans) {
                 let all: Vec<Vec<f32>> = outputs.values().map(irc_tensor::Tensor::to_f32).collect();
-                // Each rank first multiplies by its number, counted from 1.
+                // Each rank first multiplies by its number, counting from 1.
                 let term = |rank: usize, index| value(rank, index) * (rank + 1) as f32;
                 let sum = |index| (0..world).map(|rank| term(rank, index)).sum::<f32>();
                 let expected: Vec<f32> = (0..all[0].len()).map(sum).collect();

@@ -1,4 +1,4 @@
-//! What kernels keep is shared within a task group, and never outlives it.
+//! Shared values are shared within a task group, and never outlive it.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use crate::common::*;
 use irc_executor::code::{Keeps, PlanCode, Step};
 use irc_executor::{Error, Options, Rank, run};
 
-/// Tasks of the op that keeps.
+/// Number of tasks of the op with a shared value.
 const TASKS: i64 = 24;
 
 /// A rank whose task info 0 sets each tile of buffer 1 to the only tile of buffer 0, plus one, and
-/// keeps that tile; task info 1 adds one to buffer 0 itself.
+/// shares that tile; task info 1 adds one to buffer 0 itself.
 fn keeper(groups: &[i64], change: impl FnOnce(&mut Keeps)) -> Result<Rank, Error> {
     let (one, many) = (vector(0, TILE), vector(1, TASKS * TILE));
     let mut spread = add_op(&many, &many);
@@ -32,7 +32,7 @@ fn filled() -> u64 {
     FILLED.with(std::cell::Cell::take)
 }
 
-/// What buffer 1 holds after a run from buffers of these floats.
+/// The contents of buffer 1 after a run with buffers of these floats.
 fn run_from(rank: &Rank, first: f32, threads: usize) -> Vec<f32> {
     let given = BTreeMap::from([floats(0, &[first; TILE as usize])]);
     let mut memories = vec![rank.memory(given).expect("memory")];

@@ -1,4 +1,4 @@
-//! The machine: tasks, barriers, slots, and what is rejected.
+//! The machine: tasks, barriers, slots, and rejected plans.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn a_kernel_that_fails_ends_the_run_with_its_place() {
     assert_eq!(error.to_string(), "rank 0: task 1[1] of add_1_2 failed with code 7");
 }
 
-/// What a wrong description of a good plan is rejected with.
+/// The error for a wrong description of a valid plan.
 fn refused(change: impl FnOnce(&mut irc_executor::code::PlanCode)) -> String {
     let plan = chain(2, 4, &[(0, 2)], 2);
     let mut code = code(&plan);

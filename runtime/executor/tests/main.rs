@@ -1,4 +1,4 @@
-//! Plans as they run on the host.
+//! Runs plans on the host.
 
 mod common;
 mod corpus;

@@ -1,4 +1,4 @@
-//! Ranks in processes of their own: this test program, started again by `mpirun`.
+//! Ranks in separate processes: this test program, started again by `mpirun`.
 #![cfg(feature = "mpi")]
 
 mod common;
@@ -13,7 +13,7 @@ use irc_executor::code::Step;
 use irc_executor::mpi::World;
 use irc_executor::{Options, Rank};
 
-/// Runs a case of [`child`] on so many processes; `None` where there is no `mpirun`.
+/// Runs a case of [`child`] with this number of processes; `None` if there is no `mpirun`.
 fn mpirun(case: &str, processes: i64) -> Option<Output> {
     let program = std::env::current_exe().expect("a path");
     let started = Command::new("mpirun")
@@ -21,7 +21,7 @@ fn mpirun(case: &str, processes: i64) -> Option<Output> {
         .arg(program)
         .args(["child", "--exact", "--ignored", "--nocapture"])
         .env("IRC_MPI_CASE", case)
-        // Containers forbid one process to read another's memory.
+        // Containers do not permit a process to read another's memory.
         .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
         .output();
     match started {
@@ -124,7 +124,7 @@ fn run_case(case: &str, world: &World) -> Result<(), irc_executor::Error> {
     };
     let ready = ready(case, plan)?;
     let threads = if case == "stores" { 3 } else { 1 };
-    // Twice, as the second run must not see what the first left.
+    // Twice, because the second run must not see the state of the first.
     for _ in 0..2 {
         let memory = ready.memory(given.clone())?;
         let options = Options { threads, ..Options::default() };
@@ -136,7 +136,7 @@ fn run_case(case: &str, world: &World) -> Result<(), irc_executor::Error> {
     Ok(())
 }
 
-/// The rank of a plan, with what is wrong in the case.
+/// The rank of a plan, with the error of the case.
 fn ready(case: &str, mut plan: Plan) -> Result<Rank, irc_executor::Error> {
     if case == "tags" && plan.rank == 1 {
         for op in plan.task_infos.iter_mut().flat_map(|info| &mut info.ops) {
@@ -160,7 +160,7 @@ fn ready(case: &str, mut plan: Plan) -> Result<Rank, irc_executor::Error> {
     Rank::new(plan, &code, kernels())
 }
 
-/// Rank 0 adds one and sends to rank 1, which adds one more.
+/// Rank 0 adds one and sends to rank 1, which adds one again.
 fn pipeline(rank: i64) -> Plan {
     let at = |buffer| vector(buffer, LEN);
     let sent = target(&at(0), 9, 1, 5);
@@ -182,7 +182,7 @@ fn waiting(rank: i64) -> Plan {
 
 type Case = (Plan, Outputs, Option<(u64, Vec<f32>)>);
 
-/// A plan that adds up, with what is given and what must come.
+/// A plan of a sum, with its inputs and expected results.
 fn sums(plan: Plan, rank: i64, world: i64) -> Case {
     let value = |rank: i64, index: i64| (index * 10 + rank) as f32;
     let own: Vec<f32> = (0..LEN * world).map(|index| value(rank, index)).collect();

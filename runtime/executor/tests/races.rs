@@ -1,4 +1,4 @@
-//! The race check: what it lets pass, and what it finds.
+//! The race check: what it accepts, and what it finds.
 
 use crate::common::ranks::*;
 use crate::common::*;
@@ -15,7 +15,7 @@ fn checked(plans: impl IntoIterator<Item = Plan>) -> String {
     }
 }
 
-/// Two ops, the second on what the first writes.
+/// Two ops, the second on the result of the first.
 fn two(first: (i64, i64), second: (i64, i64)) -> Plan {
     let at = |buffer| vector(buffer, LEN);
     let tasks = vec![task(0, vec![add_op(&at(0), &at(1))]), task(1, vec![add_op(&at(1), &at(2))])];
@@ -46,7 +46,7 @@ fn a_barrier_elsewhere_does_not_help() {
     let ops = [(0, 1), (2, 3), (1, 4)].map(|(from, to)| add_op(&at(from), &at(to)));
     let tasks = ops.into_iter().enumerate().map(|(id, op)| task(id as i64, vec![op])).collect();
     let of = |range, id| group(range, &[(id, (0, 4), 1)]);
-    // The second group meets neither of the others' common processors.
+    // The second group has no processor in common with the others.
     let groups = |middle| vec![of((0, 2), 0), of(middle, 1), of((2, 4), 2)];
     let found = checked([plan(4, tasks, groups((2, 4)))]);
     assert!(
@@ -110,7 +110,7 @@ fn a_read_before_an_overwrite_races() {
     assert!(found.contains("reads them on processor 0 of rank 0\n  task 1[0]"), "{found}");
 }
 
-/// Rank 0 sends to rank 1, which adds one; it may also go on without waiting.
+/// Rank 0 sends to rank 1, which adds one, optionally without waiting.
 fn pipeline(wait: bool) -> [Plan; 2] {
     let at = |buffer| vector(buffer, LEN);
     let sent = target(&at(0), 9, 1, 5);
@@ -142,7 +142,7 @@ fn an_answer_orders_the_reuse_of_what_was_sent() {
         let mut first = vec![(send(&at(1), &there), 1)];
         let mut second = vec![(recv(&source(&at(0), 9, 0, 5), &received, true), 1)];
         first.push((recv(&source(&at(7), 8, 1, 6), &answer, answers), 1));
-        // Overwrites what was sent, and sends it again into what was received.
+        // Overwrites what was sent, and sends it again to the same buffer.
         first.push((add_op(&at(2), &at(1)), 4));
         first.push((send_tiles(&at(1), &there, LEN, false), 1));
         second.push((add_op(&received, &at(3)), 4));
@@ -154,7 +154,7 @@ fn an_answer_orders_the_reuse_of_what_was_sent() {
     assert!(found.starts_with("race on bytes"), "{found}");
 }
 
-/// Adds up by stores between synchronisations, of which the first may be left out.
+/// A sum by stores between synchronisations, of which the first may be omitted.
 fn stores(rank: i64, first: bool) -> Plan {
     let peer = 1 - rank;
     let whole = tagged(&vector(0, LEN * 2), &[], &[[peer, 2]]);
@@ -188,7 +188,7 @@ fn flags_order_packets() {
         let (at, sent) = (|buffer| vector(buffer, LEN), target(&packets(0, LEN, 1), 9, 1, 5));
         let scratch = tagged(&packets(4, LEN, 1), &[], &[[0, 5]]);
         let from = source(&at(0), 9, 0, 5);
-        // Also reads the packets as if they were floats.
+        // Also reads the packets as floats.
         let mut peek = vector(4, LEN);
         peek.buffer = scratch.buffer.clone();
         let taken = if wrong { peek } else { at(0) };

@@ -10,7 +10,7 @@ fn ranks(plans: impl IntoIterator<Item = Plan>) -> Vec<Rank> {
     plans.into_iter().map(|plan| rank(plan).expect("a plan")).collect()
 }
 
-/// Rank 0 adds one and sends to rank 1, which adds one more; by tiles when `tiles`.
+/// Rank 0 adds one and sends to rank 1, which adds one again; by tiles if `tiles`.
 fn pipeline(tiles: bool) -> [Plan; 2] {
     let at = |buffer| vector(buffer, LEN);
     let sent = target(&at(0), 9, 1, 5);
@@ -78,7 +78,7 @@ fn stores_between_synchronisations_carry_a_sum_to_all_ranks() {
     }
 }
 
-/// What a set of plans is rejected with when it is run.
+/// The error of running a set of plans.
 fn refused(plans: impl IntoIterator<Item = Plan>) -> String {
     match run_all(&ranks(plans), Options::default()) {
         Ok(_) => "accepted".into(),

@@ -7,13 +7,13 @@ use irc_executor::code::{PlanCode, Step};
 use irc_executor::{Options, Rank};
 use proptest::prelude::*;
 
-/// Numbers at the edges of what is meant.
+/// Numbers near the limits of validity.
 fn number() -> impl Strategy<Value = i64> {
     let edges = vec![i64::MIN, -1, 0, 1, 2, 3, 7, 16, 1 << 20, 1 << 40, i64::MAX];
     prop::sample::select(edges)
 }
 
-/// Every number of a plan that shapes what runs.
+/// Every number of a plan that affects execution.
 fn numbers(plan: &mut Plan) -> Vec<&mut i64> {
     let mut found = vec![
         &mut plan.num_warps_per_processor,
@@ -60,7 +60,7 @@ fn numbers(plan: &mut Plan) -> Vec<&mut i64> {
     found
 }
 
-/// Two ranks that compute, send, and add up.
+/// Two ranks that compute, send and sum.
 fn plans() -> Vec<Plan> {
     let at = |buffer| vector(buffer, LEN);
     let pipeline = |rank: i64| {
@@ -79,7 +79,7 @@ fn plans() -> Vec<Plan> {
     plans
 }
 
-/// Code that is right for the unchanged plan, and touches nothing.
+/// Code that matches the unchanged plan, and accesses nothing.
 fn harmless(plan: &Plan) -> PlanCode {
     let mut code = code(plan);
     for step in code.tasks.iter_mut().flat_map(|task| &mut task.steps) {
@@ -89,7 +89,7 @@ fn harmless(plan: &Plan) -> PlanCode {
     code
 }
 
-/// Memory and time that a changed plan may honestly ask for.
+/// Whether a changed plan needs little memory and time.
 fn is_small(plan: &Plan) -> bool {
     let ops = plan.task_infos.iter().flat_map(|info| &info.ops);
     let mut tensors = ops.flat_map(|op| op.op.tensors());
@@ -124,7 +124,7 @@ proptest! {
             .zip(&codes)
             .map(|(plan, code)| Rank::new(plan, code, kernels()))
             .collect();
-        // Either way is right; a panic is not.
+        // Both outcomes are acceptable; a panic is not.
         if let Ok(ranks) = made {
             let options = Options { race_check: races, threads: 2, ..Options::default() };
             let _ = run_all(&ranks, options);

@@ -56,7 +56,7 @@ fn every_task_is_a_slice_of_its_processor() {
         (&"add_1_2".into(), &1.into(), &0.into())
     );
     assert!(last["dur"].as_f64().expect("a time") >= 0.0);
-    // The last to come to the barrier does not wait.
+    // The last processor to reach the barrier does not wait.
     assert_eq!(count(&events, "wait"), 1);
 }
 

@@ -1,7 +1,8 @@
-//! What ranks exchange before anything starts, and the matching of tags.
+//! The data that ranks exchange before a run starts, and the matching of tags.
 //!
-//! A link is data from one rank to another under a tag. The sender names it by a stand-in for the
-//! receiving buffer: `Rank` is the receiver, `RecvTags` holds `[-1, tag]`. The receiver lists
+//! A link carries data from one rank to another under a tag. The sender refers to it by a stand-in for
+//! the
+//! receiving buffer: `Rank` is the receiver, `RecvTags` contains `[-1, tag]`. The receiver lists
 //! `[sender, tag]` in `RecvTags` of the buffer itself.
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use crate::Error;
 use crate::layout::{Layout, is_local};
 use crate::script::Entry;
 
-/// What a rank sends and receives.
+/// The links of a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub rank: i64,
@@ -23,9 +24,9 @@ pub(crate) struct Manifest {
     pub sends: Vec<End>,
     /// Ops that use what peers write.
     pub receives: Vec<End>,
-    /// Buffers here that peers write.
+    /// Local buffers that peers write.
     pub landings: Vec<ReceiveBuffer>,
-    /// Whether an op waits for ranks without naming tags.
+    /// Whether an op synchronises with ranks without tags.
     pub synchronises: bool,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct End {
     pub op: String,
     pub peer: i64,
     pub tag: i64,
-    /// Tasks that signal, or wait for a signal, under the tag.
+    /// Number of tasks that signal, or wait for a signal, under the tag.
     pub signals: u64,
 }
 
@@ -45,12 +46,12 @@ pub(crate) struct End {
 pub(crate) struct ReceiveBuffer {
     pub peer: i64,
     pub tag: i64,
-    /// The buffer's place among those of its rank.
+    /// The index of the buffer among those of its rank.
     pub slot: usize,
     pub bytes: u64,
 }
 
-/// The ops of a plan that communicate, with the index of their task info.
+/// The ops of a plan that communicate, with the index of their task info and their index in it.
 pub(crate) fn communications(plan: &Plan) -> impl Iterator<Item = (usize, usize, &PlanOp)> {
     let infos = plan.task_infos.iter().enumerate();
     let ops = infos.flat_map(|(task, info)| {
@@ -65,12 +66,12 @@ pub(crate) fn stand_ins<'a>(plan: &'a Plan, op: &'a PlanOp) -> impl Iterator<Ite
     op.op.writes.iter().filter(move |tensor| writes && !is_local(plan, tensor))
 }
 
-/// The tags under which a stand-in is sent to.
+/// The tags under which a stand-in is sent.
 fn tags(buffer: &Buffer) -> impl Iterator<Item = i64> {
     buffer.recv_tags.iter().filter(|[peer, _]| *peer == -1).map(|&[_, tag]| tag)
 }
 
-/// The links whose data an op uses.
+/// The links whose data an op uses, as peer and tag.
 pub(crate) fn sources(op: &PlanOp) -> Vec<(i64, i64)> {
     let op = &op.op;
     let listed = |buffer: &Buffer| -> Vec<(i64, i64)> {
@@ -104,10 +105,10 @@ fn signals(op: &PlanOp) -> bool {
 }
 
 impl Manifest {
-    /// What a plan sends and receives.
+    /// The links of a plan.
     ///
     /// # Errors
-    /// An op that names no link.
+    /// If an op has no link.
     pub(crate) fn of(plan: &Plan, layout: &Layout, script: &[Entry]) -> Result<Self, Error> {
         let mut manifest =
             Manifest { rank: plan.rank, world_size: plan.world_size, ..Manifest::default() };
@@ -138,7 +139,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Whether it needs the other ranks.
+    /// Whether the rank needs other ranks.
     pub(crate) fn communicates(&self) -> bool {
         self.synchronises || !self.sends.is_empty() || !self.receives.is_empty()
     }
@@ -149,7 +150,7 @@ impl Manifest {
     }
 }
 
-/// How many tasks of each task info run; a plan that loses tasks sends less.
+/// The number of tasks of each task info that run; a plan that loses tasks sends less.
 fn runs(plan: &Plan, script: &[Entry]) -> Vec<u64> {
     let mut communicates = vec![false; plan.task_infos.len()];
     communications(plan).for_each(|(task, _, _)| communicates[task] = true);
@@ -170,7 +171,7 @@ fn runs(plan: &Plan, script: &[Entry]) -> Vec<u64> {
     runs
 }
 
-/// The buffers here that list a peer in `RecvTags`, each link once.
+/// The local buffers that list a peer in `RecvTags`, each link once.
 fn landings(plan: &Plan, layout: &Layout) -> Vec<ReceiveBuffer> {
     let mut found: BTreeMap<(i64, i64, usize), u64> = BTreeMap::new();
     for tensor in plan.task_infos.iter().flat_map(|info| &info.ops).flat_map(|op| op.op.tensors()) {
@@ -191,10 +192,10 @@ fn landings(plan: &Plan, layout: &Layout) -> Vec<ReceiveBuffer> {
     found.into_iter().map(landing).collect()
 }
 
-/// Checks that the ranks make a world and that every tag has its partner.
+/// Checks that the ranks form a world and that every tag has its counterpart.
 ///
 /// # Errors
-/// Every fault, a line each.
+/// All errors, one per line.
 pub(crate) fn check(manifests: &BTreeMap<i64, Manifest>) -> Result<(), Error> {
     let mut faults = vec![];
     check_world(manifests, &mut faults);
@@ -224,7 +225,7 @@ pub(crate) fn check(manifests: &BTreeMap<i64, Manifest>) -> Result<(), Error> {
     if faults.is_empty() { Ok(()) } else { Err(Error::World(faults.join("\n"))) }
 }
 
-/// The ranks that are needed are there.
+/// Checks that the required ranks exist.
 fn check_world(manifests: &BTreeMap<i64, Manifest>, faults: &mut Vec<String>) {
     let here: Vec<_> = manifests.keys().map(i64::to_string).collect();
     let here = here.join(", ");

@@ -1,4 +1,4 @@
-//! Messages between ranks, and where they arrive.
+//! Messages between ranks, and their delivery.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::memory::{Addresses, Run};
 
-/// Something for a rank.
+/// A message to a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub from: i64,
@@ -14,31 +14,31 @@ pub(crate) struct Message {
     pub body: Body,
 }
 
-/// What a message does where it arrives.
+/// The effect of a message on delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// Writes into a buffer; then signals, when a tag is given.
+    /// Writes into a buffer, then signals if there is a tag.
     Put { slot: usize, runs: Vec<Run>, bytes: Vec<u8>, signal: Option<i64> },
-    /// Writes packets: for each 32 bits of payload, these and the flag.
+    /// Writes packets: each combines 32 bits of payload with the flag.
     Packets { slot: usize, runs: Vec<Run>, bytes: Vec<u8>, flag: u32 },
-    /// Says that the sender has come to a synchronisation.
+    /// The sender has reached a synchronisation.
     Sync,
 }
 
-/// Signals that have arrived for a rank, and processors that wait for any.
+/// Signals that have arrived for a rank, and processors that wait for a message.
 #[derive(Default)]
 pub(crate) struct Inbox {
     /// Signals not yet waited for, by sender and tag.
     signals: BTreeMap<(i64, i64), AtomicU64>,
     /// Synchronisations not yet waited for, by sender.
     syncs: BTreeMap<i64, AtomicU64>,
-    /// Messages that have arrived.
+    /// Number of messages that have arrived.
     version: AtomicU64,
     parked: Mutex<Vec<usize>>,
 }
 
 impl Inbox {
-    /// For these links and peers.
+    /// Creates an inbox for these links and peers.
     pub(crate) fn new(
         links: impl Iterator<Item = (i64, i64)>,
         peers: impl Iterator<Item = i64>,
@@ -50,12 +50,12 @@ impl Inbox {
         }
     }
 
-    /// Counts up with every message.
+    /// A counter that increases with every message.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
 
-    /// Leaves a processor to be woken by the next message; not when one has come since `version`.
+    /// Parks a processor until the next message; returns false if one has arrived since `version`.
     pub(crate) fn park(&self, processor: usize, version: u64) -> bool {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         if self.version() != version {
@@ -65,20 +65,20 @@ impl Inbox {
         true
     }
 
-    /// Takes so many signals under a tag, when they have come.
+    /// Consumes `count` signals under a tag, if they have arrived.
     pub(crate) fn take_signals(&self, link: (i64, i64), count: u64) -> bool {
         self.signals.get(&link).is_some_and(|signals| take(signals, count))
     }
 
-    /// Takes a synchronisation of a peer, when it has come.
+    /// Consumes a synchronisation of a peer, if it has arrived.
     pub(crate) fn take_sync(&self, peer: i64) -> bool {
         self.syncs.get(&peer).is_some_and(|syncs| take(syncs, 1))
     }
 
-    /// Does what a message says; the processors to wake.
+    /// Applies a message and returns the processors to wake.
     ///
     /// # Errors
-    /// A message that does not fit the memory here.
+    /// If the message does not fit the local memory.
     pub(crate) fn deliver(
         &self,
         message: &Message,
@@ -114,7 +114,7 @@ fn take(counter: &AtomicU64, count: u64) -> bool {
         .is_ok()
 }
 
-/// A message from another process is checked like any input.
+/// A message from another process is validated like any input.
 fn check(
     memory: &Addresses,
     slot: usize,
@@ -136,7 +136,7 @@ fn check(
     }
 }
 
-/// Packets are read while they are written: each is one atomic word, payload and flag at once.
+/// Packets are read while they are written: each is one atomic word of payload and flag.
 fn write_packets(memory: &Addresses, slot: usize, runs: &[Run], bytes: &[u8], flag: u32) {
     let (words, _) = bytes.as_chunks::<4>();
     let places = runs.iter().flat_map(|&(begin, len)| (begin..begin + len).step_by(8));
@@ -146,7 +146,7 @@ fn write_packets(memory: &Addresses, slot: usize, runs: &[Run], bytes: &[u8], fl
     }
 }
 
-/// The payload of packets, when all of them carry the flag.
+/// The payload of packets, if all of them carry the flag.
 pub(crate) fn read_packets(
     memory: &Addresses,
     slot: usize,

@@ -1,4 +1,4 @@
-//! Ops that move data between ranks, made ready: which bytes go where, under which tag.
+//! Prepared communication ops: which bytes are sent where, and under which tag.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::Rank;
 use crate::layout::Layout;
 use crate::memory::Run;
 
-/// A tensor in a buffer of some rank.
+/// A tensor in a buffer of a rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// The rank; `None` is this one.
+    /// The rank; `None` for the local rank.
     pub peer: Option<i64>,
     pub slot: usize,
     pub view: View,
 }
 
-/// How the tasks of an op cut a tensor.
+/// How the tasks of an op tile a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Cut {
     tensor: Tensor,
@@ -29,28 +29,28 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// The bytes of the tensor, in row-major order, that a task takes.
+    /// The bytes of the tensor, in row-major order, that belong to a task.
     pub(crate) fn of(&self, task: i64) -> Vec<Run> {
         stretches(&self.tensor, &self.grid, task)
     }
 }
 
-/// What an op does.
+/// The effect of an op.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     /// Copies into a peer's buffer, then signals under a tag.
     Send { from: Place, to: Place, cut: Cut, signal: Option<i64> },
-    /// Nothing: what was sent has left by the time that `Send` is done.
+    /// No effect: the data has been sent when `Send` completes.
     SendDone,
-    /// Waits for so many signals under a tag.
+    /// Waits for a number of signals under a tag.
     Recv { link: Option<((i64, i64), u64)> },
-    /// Copies into a peer's buffer as packets; the cut is of the packets.
+    /// Copies into a peer's buffer as packets; the tiling is of the packets.
     SendPacket { from: Place, to: Place, cut: Cut, flag: u32 },
-    /// Waits for packets, and takes what they carry.
+    /// Waits for packets, and stores their payload.
     RecvPacket { scratch: Place, output: Place, cut: Cut, flag: u32 },
-    /// Adds what peers have written side by side into scratch, and sends the sum to all.
+    /// Adds what peers have written into consecutive parts of scratch, and sends the sum to all.
     Reduce(Box<Reduce>),
-    /// Waits for peers to come to one too.
+    /// Waits until peers reach a synchronisation too.
     Sync { peers: Vec<i64> },
 }
 
@@ -64,27 +64,27 @@ pub(crate) struct Reduce {
     pub cut: Cut,
     pub peers: u64,
     pub dtype: DataType,
-    /// The flag of packets, when that is what is received and sent.
+    /// The flag of packets, if packets are received and sent.
     pub flag: Option<u32>,
 }
 
-/// An op with its name and the links it uses, for messages.
+/// An op with its name and its links, for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct CommOp {
     pub name: String,
     pub action: Action,
-    /// Peer and tag of each link whose data it uses.
+    /// Peer and tag of each link whose data the op uses.
     pub sources: Vec<(i64, i64)>,
 }
 
-/// What one step of a task touches, for diagnostic races.
+/// The bytes that one step of a task accesses, for reports of races.
 #[derive(Clone, Debug)]
 pub(crate) struct Touch {
     pub peer: Option<i64>,
     pub slot: usize,
     pub runs: Vec<Run>,
     pub is_write: bool,
-    /// Whether the bytes are packets, whose flags order what they carry.
+    /// Whether the bytes are packets, whose flags order their payload.
     pub is_packets: bool,
 }
 
@@ -96,13 +96,13 @@ impl Place {
 }
 
 impl Reduce {
-    /// Where the scratch of a peer holds what a task adds.
+    /// The part of a peer's scratch whose data a task adds.
     pub(crate) fn slot_of(&self, stretches: &[Run], peer: u64) -> Vec<Run> {
         let factor = if self.flag.is_some() { 2 } else { 1 };
         scaled(stretches, factor, peer * self.input.view.bytes() * factor)
     }
 
-    /// Where a target holds what a task sends.
+    /// The part of a target that a task sends to.
     pub(crate) fn sent(&self, stretches: &[Run]) -> Vec<Run> {
         scaled(stretches, if self.flag.is_some() { 2 } else { 1 }, 0)
     }
@@ -122,7 +122,7 @@ impl Reduce {
 }
 
 impl CommOp {
-    /// Everything that a task reads and writes.
+    /// All accesses of a task.
     pub(crate) fn touches(&self, task: i64) -> Vec<Touch> {
         match &self.action {
             Action::Send { from, to, cut, .. } => {
@@ -144,7 +144,7 @@ impl CommOp {
         }
     }
 
-    /// What the op waits for, when it waits.
+    /// What the op waits for in a phase.
     pub(crate) fn waits_for(&self, phase: usize) -> String {
         let links = |links: &[(i64, i64)]| {
             let each = links.iter().map(|(peer, tag)| format!("rank {peer} under tag {tag}"));
@@ -163,15 +163,15 @@ impl CommOp {
     }
 }
 
-/// What packets carry.
+/// The payload of packets.
 pub(crate) fn halved(packets: &[Run]) -> Vec<Run> {
     packets.iter().map(|&(begin, len)| (begin / 2, len / 2)).collect()
 }
 
-/// Makes an op ready.
+/// Prepares an op.
 ///
 /// # Errors
-/// What of it cannot be run.
+/// If the op is unsupported.
 pub(crate) fn prepare(
     rank: &Rank,
     op: &PlanOp,
@@ -216,7 +216,7 @@ impl ActionBuilder<'_> {
         let (input, target) = (&self.op.op.reads[0], &self.op.op.writes[0]);
         let (from, to) = (self.here(input)?, self.there(target)?);
         same_bytes(&from, &to)?;
-        // Only the kernel that stores itself cuts; a proxy copies all.
+        // Only the kernel that stores by itself uses tiles; a proxy copies everything.
         let is_cut = self.op.config.text("ChannelType") == Some("Sm");
         let tile = if is_cut { self.op.config.ints("Tile") } else { None };
         let grid = grid(target, tile)?;
@@ -231,8 +231,8 @@ impl ActionBuilder<'_> {
         Action::Recv { link: link.map(|link| (link, self.share(link))) }
     }
 
-    /// Signals that one task waits for: tasks of a sender each signal once, so one that waits
-    /// alone for several of them waits for all.
+    /// The number of signals for which one task waits: each task of a sender signals once, so a single
+    /// waiting task waits for all of them.
     fn share(&self, (peer, tag): (i64, i64)) -> u64 {
         let here = self.rank.plan.rank;
         let count = |ends: &[super::manifest::End], other| -> u64 {
@@ -312,7 +312,7 @@ impl ActionBuilder<'_> {
         }
     }
 
-    /// A tensor on this rank.
+    /// A tensor on the local rank.
     fn here(&self, tensor: &Tensor) -> Result<Place, String> {
         let layout: &Layout = &self.rank.layout;
         let id = tensor.buffer.id;
@@ -326,7 +326,7 @@ impl ActionBuilder<'_> {
         Ok(Place { peer: None, slot, view })
     }
 
-    /// The tensor of a peer that a stand-in stands for.
+    /// The tensor of a peer that a stand-in represents.
     fn there(&self, tensor: &Tensor) -> Result<Place, String> {
         let (peer, tag) = (tensor.buffer.rank, self.tag(tensor)?);
         let manifest = self.manifests.get(&peer);
@@ -357,7 +357,7 @@ impl ActionBuilder<'_> {
         Ok(Cut { tensor: tensor.clone(), grid: grid(tensor, Some(tile))? })
     }
 
-    /// The flag of packets. Memory starts as zeros, which must not look like a packet.
+    /// The flag of packets. It must not be zero, because memory is initially zero.
     fn flag(&self) -> Result<u32, String> {
         match self.op.op.uint_arg("Flag") {
             Some(0) => Err("`Flag` is 0, as is memory before anything has arrived".into()),
@@ -368,7 +368,7 @@ impl ActionBuilder<'_> {
 }
 
 impl CommOp {
-    /// Tasks the op is cut into; `None` when any number does.
+    /// Number of tasks that the op is tiled into; `None` if any number is valid.
     pub(crate) fn tasks(&self) -> Option<i64> {
         let cut = match &self.action {
             Action::Send { cut, .. } | Action::SendPacket { cut, .. } => cut,
@@ -385,7 +385,7 @@ fn same_bytes(from: &Place, to: &Place) -> Result<(), String> {
     if from == to { Ok(()) } else { Err(format!("it moves {from} bytes into {to}")) }
 }
 
-/// Packets take twice the bytes of what they carry.
+/// Checks that packets have twice the bytes of their payload.
 fn packets_of(payload: &View, packets: &View, copies: u64) -> Result<(), String> {
     let (expected, found) = (payload.bytes() * 2 * copies, packets.bytes());
     if packets.is_words() && expected <= found {
@@ -394,7 +394,7 @@ fn packets_of(payload: &View, packets: &View, copies: u64) -> Result<(), String>
     Err(format!("expected {expected} bytes of aligned packets, found {found}"))
 }
 
-/// Each task takes whole packets.
+/// Checks that each task has whole packets.
 fn check_packets(cut: &Cut, bytes: u64) -> Result<(), String> {
     let row = cut.tensor.shape.last().copied().unwrap_or(1).cast_unsigned();
     let element = cut.tensor.dtype.bytes();

@@ -1,10 +1,10 @@
-//! Sums of elements as bytes, one rounding an addition, as ARK's kernels do it.
+//! Sums of elements stored as bytes, rounded at every addition, as in ARK's kernels.
 
 use irc_ark_format::model::DataType;
 use irc_tensor::{bf16, f16};
 
-/// Adds the elements of `other` to those of `sum`, two slices of one length. Sixteen-bit floats
-/// are added as 32-bit ones and rounded; integers wrap.
+/// Adds the elements of `other` to those of `sum`; the slices have the same length. Sixteen-bit floats
+/// are added in 32 bits and rounded; integers wrap around.
 pub(crate) fn accumulate(dtype: DataType, sum: &mut [u8], other: &[u8]) {
     match dtype {
         DataType::Fp32 => {

@@ -1,4 +1,4 @@
-//! Runs one task of an op that communicates, as far as it can.
+//! Runs one task of a communication op until it must wait.
 
 use super::message::{Body, Inbox, Message, read_packets};
 use super::op::{Action, CommOp, Place, Reduce, halved};
@@ -7,7 +7,7 @@ use super::view::scaled;
 use crate::Error;
 use crate::memory::Addresses;
 
-/// What a task of a rank can reach.
+/// The resources that a task of a rank uses.
 pub(crate) struct Port<'p> {
     pub rank: i64,
     pub memory: &'p Addresses,
@@ -16,8 +16,9 @@ pub(crate) struct Port<'p> {
 }
 
 impl CommOp {
-    /// Runs a task on from `phase`, which starts at 0; says whether it is done. If not, it is to be
-    /// run on when a message has come.
+    /// Continues a task from `phase`, which is initially 0; returns whether it is done. If not, it must
+    /// be
+    /// continued when a message has arrived.
     pub(crate) fn run(&self, task: i64, phase: &mut usize, port: &Port<'_>) -> Result<bool, Error> {
         match &self.action {
             Action::SendDone | Action::Recv { link: None } => Ok(true),
@@ -91,7 +92,7 @@ impl Port<'_> {
     }
 }
 
-/// Tells every peer, then waits for each in turn: phase 0 tells, phase `1 + i` waits for peer `i`.
+/// Notifies every peer, then waits for each in turn: phase 0 notifies, phase `1 + i` waits for peer `i`.
 fn sync(peers: &[i64], phase: &mut usize, port: &Port<'_>) -> Result<bool, Error> {
     if *phase == 0 {
         for &to in peers {

@@ -8,22 +8,22 @@ use crate::Error;
 
 /// The ranks that run in this process.
 pub(crate) trait LocalRanks {
-    /// Does what a message says.
+    /// Applies a message.
     fn deliver(&self, message: Message) -> Result<(), Error>;
 }
 
-/// What the ranks in this process are doing, as seen by the thread that watches for messages.
+/// The state of the ranks in this process, as seen by the thread that polls for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
-    /// Something runs or can run.
+    /// A task runs or can run.
     Busy,
-    /// Everything waits, for this.
+    /// All tasks wait; the text lists what they wait for.
     Waiting(String),
-    /// Everything is done.
+    /// All tasks are done.
     Finished,
 }
 
-/// What all ranks together have come to.
+/// The state of all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GlobalState {
     /// Messages may still come.
@@ -33,25 +33,25 @@ pub(crate) enum GlobalState {
     Over,
 }
 
-/// A way between ranks.
+/// A transport of messages between ranks.
 pub(crate) trait Transport: Sync {
-    /// What every rank of the world sends and receives, from what those here do.
+    /// Exchanges the manifests of the local ranks for those of all ranks of the world.
     fn exchange(&self, own: BTreeMap<i64, Manifest>) -> Result<BTreeMap<i64, Manifest>, Error>;
 
-    /// Sends a message. Those to one rank from one thread arrive in order.
+    /// Sends a message. Messages from one thread to one rank arrive in order.
     fn post(&self, message: Message, here: &dyn LocalRanks) -> Result<(), Error>;
 
-    /// Whether ranks run elsewhere, so that [`Transport::poll`] must be called.
+    /// Whether some ranks run in other processes, so that [`Transport::poll`] must be called.
     fn is_distributed(&self) -> bool;
 
-    /// Sends and receives what is due. One thread calls it, the one that started the run.
+    /// Sends and receives pending messages. It is called only by the thread that started the run.
     ///
     /// # Errors
-    /// Also when every rank of the world waits.
+    /// Also if every rank of the world waits.
     fn poll(&self, here: &dyn LocalRanks, activity: Activity) -> Result<GlobalState, Error>;
 }
 
-/// All ranks in this process: a message is delivered by who sends it.
+/// All ranks are in this process: the sender delivers its messages.
 pub(crate) struct InProcess;
 
 impl Transport for InProcess {

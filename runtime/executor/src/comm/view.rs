@@ -1,26 +1,26 @@
-//! The bytes of a tensor in row-major order, and the tiles that tasks take of them.
+//! The bytes of a tensor in row-major order, and the tiles of it that belong to tasks.
 //!
-//! Everything that moves between ranks is a stretch of a tensor's elements in row-major order:
-//! source and target may lie differently in their buffers, and packets take twice the room.
+//! All data that moves between ranks is given as ranges of a tensor's elements in row-major order:
+//! source and target may have different layouts, and packets take twice the space.
 
 use irc_ark_format::model::Tensor;
 use irc_ark_format::plan::tiling::{Cover, Grid, four, window};
 
 use crate::memory::Run;
 
-/// Where the elements of a tensor lie in its buffer.
+/// The location of the elements of a tensor in its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct View {
-    /// Byte of the first element.
+    /// Offset of the first element, in bytes.
     base: u64,
     shape: [u64; 4],
-    /// Bytes from one element to the next along each dimension.
+    /// Strides of the dimensions, in bytes.
     strides: [u64; 4],
     element: u64,
 }
 
 impl View {
-    /// The elements of a tensor with positive extents.
+    /// The elements of a tensor whose extents are positive.
     pub(crate) fn of(tensor: &Tensor) -> Self {
         let element = tensor.dtype.bytes();
         let (view, mut offsets) = (four(&tensor.strides), [0; 4]);
@@ -34,12 +34,12 @@ impl View {
         Self { base, shape, strides, element }
     }
 
-    /// Bytes of all elements.
+    /// Number of bytes of all elements.
     pub(crate) fn bytes(&self) -> u64 {
         self.shape.iter().product::<u64>() * self.element
     }
 
-    /// The byte in the buffer after the last element.
+    /// The offset in the buffer of the end of the last element.
     pub(crate) fn end(&self) -> u64 {
         let last = (0..4).map(|dim| (self.shape[dim] - 1) * self.strides[dim]);
         self.base + last.sum::<u64>() + self.element
@@ -52,7 +52,7 @@ impl View {
         places.iter().all(|place| place.is_multiple_of(8))
     }
 
-    /// Where stretches of the elements' bytes in row-major order lie in the buffer.
+    /// The locations in the buffer of ranges of the elements' bytes in row-major order.
     pub(crate) fn runs(&self, stretches: &[Run]) -> Vec<Run> {
         let mut runs = vec![];
         let row = self.shape[3] * self.element;
@@ -68,7 +68,7 @@ impl View {
         runs
     }
 
-    /// The location of a box of elements in the buffer; `None` when it is empty.
+    /// The location of a box of elements in the buffer; no ranges if the box is empty.
     pub(crate) fn window(&self, begin: [i64; 4], extent: [i64; 4]) -> Vec<Run> {
         let mut runs = vec![];
         let step = |dim: usize, index: i64| index.cast_unsigned() * self.strides[dim];
@@ -85,7 +85,7 @@ impl View {
         runs
     }
 
-    /// The byte where a row starts.
+    /// The offset at which a row starts.
     fn line(&self, mut line: u64) -> u64 {
         let mut byte = self.base;
         for dim in (0..3).rev() {
@@ -96,7 +96,7 @@ impl View {
     }
 }
 
-/// Adds a stretch, joined to the one before where they touch.
+/// Adds a range, merged with the previous one if they are adjacent.
 fn push(runs: &mut Vec<Run>, (begin, len): Run) {
     match runs.last_mut() {
         Some(last) if last.0 + last.1 == begin => last.1 += len,
@@ -104,10 +104,10 @@ fn push(runs: &mut Vec<Run>, (begin, len): Run) {
     }
 }
 
-/// How tasks cut a tensor into tiles of its last two dimensions; all of it when `tile` is nothing.
+/// How tasks tile the last two dimensions of a tensor; a single tile if `tile` is `None`.
 ///
 /// # Errors
-/// A tile that is none.
+/// If the tile is invalid.
 pub(crate) fn grid(tensor: &Tensor, tile: Option<&[i64]>) -> Result<Grid, String> {
     let shape = four(&tensor.shape);
     let tile = match tile {
@@ -119,7 +119,7 @@ pub(crate) fn grid(tensor: &Tensor, tile: Option<&[i64]>) -> Result<Grid, String
     Ok(Grid { counts: [count(0), count(1), count(2), count(3)], tile })
 }
 
-/// The bytes in row-major order that a task takes of a tensor cut by a grid.
+/// The bytes in row-major order that belong to a task in a grid.
 pub(crate) fn stretches(tensor: &Tensor, grid: &Grid, task: i64) -> Vec<Run> {
     let shape = four(&tensor.shape);
     let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
@@ -139,7 +139,7 @@ pub(crate) fn stretches(tensor: &Tensor, grid: &Grid, task: i64) -> Vec<Run> {
     found
 }
 
-/// Stretches moved by `offset`, and scaled: packets take twice the room of what they carry.
+/// Ranges shifted by `offset` and scaled: packets take twice the space of their payload.
 pub(crate) fn scaled(stretches: &[Run], factor: u64, offset: u64) -> Vec<Run> {
     stretches.iter().map(|&(begin, len)| (begin * factor + offset, len * factor)).collect()
 }

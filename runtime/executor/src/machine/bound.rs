@@ -1,4 +1,4 @@
-//! Tasks on the memory of a run.
+//! Tasks bound to the memory of a run.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::script::Entry;
 use crate::task::{Function, Task, TaskKeeps, TaskKernel, TaskStep};
 use crate::{Error, Rank};
 
-/// A task info on the memory of a run.
+/// A task info bound to the memory of a run.
 pub(crate) struct BoundTask {
     pub steps: Vec<BoundStep>,
     /// Whether a task may wait.
@@ -20,14 +20,14 @@ pub(crate) struct BoundTask {
     pub kept_bytes: u64,
 }
 
-/// One step of it.
+/// One step of a task.
 pub(crate) enum BoundStep {
     Kernel(Box<BoundKernel>),
     /// Moves data between ranks.
     Communicate(Box<CommOp>),
 }
 
-/// A kernel on the memory of a run.
+/// A kernel bound to the memory of a run.
 pub(crate) struct BoundKernel {
     pub(super) counts: [i64; 4],
     pub(super) functions: [Option<Function>; 16],
@@ -50,7 +50,7 @@ impl BoundTask {
     /// Binds the tasks of a rank to memory.
     ///
     /// # Errors
-    /// An op that communicates and cannot be run.
+    /// If a communication op is unsupported.
     pub(crate) fn all(
         rank: &Rank,
         addresses: &Addresses,
@@ -72,7 +72,7 @@ impl BoundTask {
     }
 }
 
-/// Prepares an op that communicates, for those of its tasks that run.
+/// Prepares a communication op for those of its tasks that run.
 fn communicate(
     rank: &Rank,
     info: usize,
@@ -135,7 +135,7 @@ fn kept_bytes(steps: &[BoundStep]) -> u64 {
     keeps.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
 }
 
-/// For each function of a step that keeps, how many different ones its tasks share, and bytes for
+/// For each function of a step with a shared value, the number of different values and the bytes of
 /// each.
 pub(super) fn shared(step: &BoundStep) -> Vec<(u64, u64)> {
     let BoundStep::Kernel(kernel) = step else { return vec![] };

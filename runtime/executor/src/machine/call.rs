@@ -1,4 +1,4 @@
-//! Calls kernels for one task index after another.
+//! Calls kernels for consecutive task indices.
 //!
 //! Task indices come in ascending order at one of two distances, so their digits are incremented instead of
 //! computed by division, and the address of each operand follows from the digits.
@@ -10,7 +10,7 @@ use super::kept::{Lookup, SharedSlots};
 use crate::code;
 use crate::memory::Block;
 
-/// The digits of one task after another.
+/// The digits of consecutive tasks.
 pub(crate) struct Walk {
     task: i64,
     digits: [i64; 4],
@@ -19,10 +19,10 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Starts at a task, for later ones at distance 1 or `jump`.
+    /// Starts at a task; later tasks are at distance 1 or `jump`.
     pub(crate) fn new(kernel: &BoundKernel, task: i64, jump: i64) -> Self {
         let total: i64 = kernel.counts.iter().product();
-        // A jump out of the grid is never taken.
+        // A jump out of the grid never happens.
         let jump_digits = kernel.digits(jump.min(total - 1));
         Self { task, digits: kernel.digits(task), jump, jump_digits }
     }
@@ -59,7 +59,7 @@ impl Walk {
 pub(crate) struct Caller {
     pointers: Vec<*mut c_void>,
     scratch: Block,
-    /// Memory for values that a kernel could share, but does not.
+    /// Memory for values that a kernel could share but does not.
     unshared: Block,
 }
 
@@ -128,9 +128,10 @@ impl Caller {
     /// Calls a function on the current addresses.
     #[inline]
     fn enter(&mut self, entry: code::Entry) -> Result<(), i32> {
-        // Safety: every address was checked to lie in its buffer when the plan was prepared, and
-        // the code touches from there what its description says; scratch is this thread's own, and
-        // so is what the kernel keeps until it is filled.
+        // Safety: every address was checked to be in its buffer when the plan was prepared, and
+        // the code accesses memory from there as its description states; scratch belongs to this
+        // thread, and
+        // so does a shared value until it is filled.
         let code = unsafe { entry(self.pointers.as_ptr(), self.scratch.address()) };
         if code == 0 { Ok(()) } else { Err(code) }
     }

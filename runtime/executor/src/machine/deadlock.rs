@@ -1,4 +1,4 @@
-//! Reports of deadlocks: who waits for whom.
+//! Reports of deadlocks: which processors wait, and for what.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -7,10 +7,10 @@ use super::processor::Place;
 use crate::Rank;
 use crate::script::Entry;
 
-/// Most waiting tasks named of each rank.
+/// Maximum number of waiting tasks listed for each rank.
 const MAX_NAMED: usize = 8;
 
-/// What the processors of a rank wait for, a sentence each; `places` are the tasks they are in.
+/// What the processors of a rank wait for, one sentence each; `places` are their current tasks.
 pub(super) fn waits(
     rank: &Rank,
     bound: &[BoundTask],

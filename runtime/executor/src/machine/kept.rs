@@ -1,9 +1,10 @@
-//! Data shared between tasks: computed once where the tasks of a task group share operands.
+//! Shared values: computed once for the tasks of a task group that share operands.
 //!
-//! Tasks of one task group are unordered, so in a plan without races none of them writes what
-//! another reads: for the tasks that read the same window of an operand, what is computed from it stays
-//! valid until the task group ends, and no longer. So each task group of a processor group has a
-//! store of its own, from the first processor that reaches it to the last that leaves it.
+//! Tasks of one task group are unordered, so in a plan without races none of them writes data that
+//! another reads: a value computed from a window of an operand stays
+//! valid until the task group ends, and no longer. Therefore each task group of a processor group has
+//! its
+//! own store, from the first processor that enters it to the last that leaves it.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -19,16 +20,16 @@ use crate::memory::Block;
 pub(crate) struct StoreTable {
     memory: *mut u8,
     bytes: u64,
-    /// By entry of the script, with the number of processors that have not finished it.
+    /// By entry of the script, with the number of processors that have not finished the entry.
     open: Mutex<BTreeMap<usize, (Arc<Store>, i64)>>,
 }
 
-// Safety: the memory outlives the run, and each part of it is in one store.
+// Safety: the memory outlives the run, and each part of it belongs to one store.
 unsafe impl Send for StoreTable {}
 // Safety: as above.
 unsafe impl Sync for StoreTable {}
 
-/// The shared values of one task group: for each step, those of each function that has any.
+/// The shared values of one task group: for each step, those of each function that has one.
 pub(crate) struct Store {
     steps: Vec<Vec<SharedSlots>>,
     /// Its offset in the rank's memory.
@@ -40,11 +41,11 @@ pub(crate) struct SharedSlots {
     memory: *mut u8,
     /// Bytes of a slot.
     bytes: usize,
-    /// Slots by number of the window, as far as there is memory.
+    /// Slots indexed by window, as many as there is memory for.
     slots: Vec<Slot>,
 }
 
-// Safety: a slot is written by the one task that found it empty, and read once that is through.
+// Safety: a slot is written by the one task that found it empty, and read only after that has finished.
 unsafe impl Send for SharedSlots {}
 // Safety: as above.
 unsafe impl Sync for SharedSlots {}
@@ -68,7 +69,7 @@ pub(crate) enum Lookup<'s> {
 }
 
 impl StoreTable {
-    /// In this memory.
+    /// Creates a table in this memory.
     pub(crate) fn new(memory: Option<(&mut Block, u64)>) -> Self {
         let open = Mutex::default();
         match memory {
@@ -81,8 +82,9 @@ impl StoreTable {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store of an entry of the script, for one of its processors; `None` if its tasks share
-    /// nothing.
+    /// The store of an entry of the script, for one of its processors; `None` if its tasks have no
+    /// shared
+    /// values.
     pub(crate) fn open(
         &self,
         entry: usize,
@@ -103,7 +105,7 @@ impl StoreTable {
         Some(store)
     }
 
-    /// A processor has finished an entry whose store it opened.
+    /// Closes the store of an entry that a processor has finished.
     pub(crate) fn close(&self, entry: usize) {
         let mut open = self.open_stores();
         let Some((_, missing)) = open.get_mut(&entry) else { return };
@@ -114,7 +116,7 @@ impl StoreTable {
     }
 }
 
-/// The first gap of `wanted` bytes between allocated ranges, or else the largest.
+/// The first gap of `wanted` bytes between allocated ranges, or the largest gap if there is none.
 fn gap(
     bytes: u64,
     wanted: u64,
@@ -154,14 +156,14 @@ impl Store {
         Self { steps: steps.collect(), bytes }
     }
 
-    /// What the functions of a step keep.
+    /// The shared values of the functions of a step.
     pub(crate) fn step(&self, step: usize) -> &[SharedSlots] {
         &self.steps[step]
     }
 }
 
 impl SharedSlots {
-    /// What is kept for a window.
+    /// Looks up the value of a window.
     pub(crate) fn find(&self, window: u64) -> Lookup<'_> {
         let index = usize::try_from(window).unwrap_or(usize::MAX);
         let Some(slot) = self.slots.get(index) else { return Lookup::Busy };
@@ -185,9 +187,9 @@ impl Slot {
     }
 }
 
-/// Tells kernels whether what they keep at an address is there.
+/// Marks the value at an address as filled or not, for kernels.
 fn mark(address: *mut c_void, is_filled: u64) {
-    // Safety: the slot is in the rank's memory, aligned, and this task's alone until it is filled.
+    // Safety: the slot is in the rank's memory, aligned, and owned by this task until it is filled.
     unsafe { AtomicU64::from_ptr(address.cast()) }.store(is_filled, Ordering::Relaxed);
 }
 

@@ -1,59 +1,59 @@
 //! Processors that can continue, and the threads that run them.
 //!
-//! A processor is ready, taken by a thread, or parked until someone wakes it. Threads take several
-//! at a time, fewer as fewer are left, so that the lock is rarely touched and the work still evens
-//! out.
+//! A processor is ready, running in a thread, or parked until it is woken. Threads take several
+//! at a time, and fewer when few are left, so that the lock is rarely contended and the load is still
+//! balanced.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Turns of a waiting thread before it sleeps: some ten microseconds.
+/// Number of spins of a waiting thread before it sleeps: about ten microseconds.
 const SPINS: u32 = 2000;
 
-/// How long a thread that also watches for messages sleeps.
+/// How long a thread that also polls for messages sleeps.
 const WATCH: Duration = Duration::from_micros(50);
 
 /// The processors of a run.
 pub(crate) struct Pool {
     state: Mutex<State>,
     bell: Condvar,
-    /// Length of the queue, to look at without the lock; `usize::MAX` when all is over.
+    /// Length of the queue, readable without the lock; `usize::MAX` when the run is over.
     hint: AtomicUsize,
     threads: usize,
-    /// Whether a thread watches for messages, so that waiting for one is no deadlock.
+    /// Whether a thread polls for messages, so that waiting for one is not a deadlock.
     is_watched: bool,
 }
 
 struct State {
     queue: VecDeque<usize>,
-    /// Taken, and not reported parked or finished.
+    /// Number of processors that are taken and not yet reported as parked or finished.
     taken: usize,
     unfinished: usize,
     is_over: bool,
     sleepers: usize,
 }
 
-/// What a thread is to do next.
+/// The next action of a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Run the batch.
     Batch,
-    /// With `watch`: nothing is ready, and other threads run.
+    /// With `watch`: no processor is ready, and other threads run.
     Idle,
-    /// With `watch`: no processor can go on without a message.
+    /// With `watch`: no processor can continue without a message.
     Waiting,
     /// With `watch`: every processor is finished.
     Finished,
-    /// No processor can go on, and some are not finished.
+    /// No processor can continue, and some are not finished.
     Stuck,
-    /// All is over.
+    /// The run is over.
     Over,
 }
 
 impl Pool {
-    /// All processors are ready.
+    /// Creates a pool with all processors ready.
     pub(crate) fn new(processors: usize, threads: usize, is_watched: bool) -> Self {
         let state = State {
             queue: (0..processors).collect(),
@@ -97,8 +97,9 @@ impl Pool {
         self.hint.store(hint, Ordering::Release);
     }
 
-    /// Reports the last batch, of which `finished` are done and the others parked, and takes the
-    /// next one. With `watch`, comes back now and then without one, and a run ends only by
+    /// Reports the last batch, of which `finished` processors are done and the others parked, and takes
+    /// the
+    /// next one. With `watch`, it also returns periodically without a batch, and a run ends only by
     /// [`Pool::stop`].
     pub(crate) fn take(&self, batch: &mut Vec<usize>, finished: usize, watch: bool) -> Next {
         let mut state = self.lock();
@@ -115,7 +116,7 @@ impl Pool {
         }
     }
 
-    /// What is to be done now, if anything is; with `watch`, something always is.
+    /// The next action, if there is one; with `watch`, there always is.
     fn next(&self, state: &mut State, batch: &mut Vec<usize>, watch: bool) -> Option<Next> {
         let is_done = state.unfinished == 0 && !self.is_watched;
         if state.is_over || is_done {
@@ -138,7 +139,7 @@ impl Pool {
         }
     }
 
-    /// Waits a moment for the queue to fill.
+    /// Spins until the queue fills, for a limited time.
     fn spin<'p>(&'p self, state: MutexGuard<'p, State>) -> MutexGuard<'p, State> {
         drop(state);
         for _ in 0..SPINS {
@@ -150,7 +151,7 @@ impl Pool {
         self.lock()
     }
 
-    /// Waits for the bell; one that watches only for a while.
+    /// Waits for a notification; with `watch`, only for a limited time.
     fn sleep<'p>(&'p self, mut state: MutexGuard<'p, State>, watch: bool) -> MutexGuard<'p, State> {
         state.sleepers += 1;
         let mut state = match watch {

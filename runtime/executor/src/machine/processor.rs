@@ -4,22 +4,22 @@ use std::time::Instant;
 
 use crate::deal::TaskCursor;
 
-/// Where a processor stands.
+/// The state of a processor.
 #[derive(Debug, Default)]
 pub(crate) struct Processor {
     /// Index of the next entry of the script.
     pub entry: usize,
-    /// Its tasks of that entry, once begun.
+    /// Its tasks of that entry, once started.
     pub hand: Option<TaskCursor>,
-    /// The task it waits in.
+    /// The task in which it waits.
     pub at: Option<Place>,
-    /// Since when it waits, and for what, when a trace is written.
+    /// The start and the reason of its wait, if a trace is written.
     pub waits: Option<(Instant, String)>,
-    /// Tasks run.
+    /// Number of tasks run.
     pub tasks: u64,
 }
 
-/// A place in a task.
+/// A position in a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Index of the task info.
@@ -28,15 +28,15 @@ pub(crate) struct Place {
     pub task: i64,
     /// The next step.
     pub step: usize,
-    /// How far it is in that step.
+    /// The phase of that step.
     pub phase: usize,
 }
 
 /// Why a processor stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopReason {
-    /// It waits; who ends the wait wakes it.
+    /// It waits; whatever ends the wait wakes it.
     Parked,
-    /// It is at the end of the script.
+    /// It has reached the end of the script.
     Finished,
 }

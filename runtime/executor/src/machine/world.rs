@@ -1,4 +1,4 @@
-//! All processors of all ranks of this process, run together.
+//! Runs all processors of all ranks of this process.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,13 +24,13 @@ use crate::script::{Entry, Share};
 use crate::trace::{Trace, Track};
 use crate::{Error, Rank};
 
-/// How to run.
+/// Options of a run.
 pub struct Options {
-    /// Threads that share the processors; at least one runs.
+    /// Number of threads that run the processors; at least one is used.
     pub threads: usize,
-    /// Stop at the first two tasks that touch the same bytes in no order. Runs on one thread.
+    /// Stop at the first two unordered tasks that access the same bytes. Runs on one thread.
     pub race_check: bool,
-    /// Where a timeline goes, as JSON for Perfetto.
+    /// Destination of a timeline, as JSON for Perfetto.
     pub trace: Option<Box<dyn Write + Send>>,
 }
 
@@ -40,27 +40,26 @@ impl Default for Options {
     }
 }
 
-/// What was run.
+/// Statistics of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Tasks, over all ranks of this process.
+    /// Number of tasks, over all ranks of this process.
     pub tasks: u64,
 }
 
-/// Runs the plans of all ranks of a world once, each on its memory.
+/// Runs the plans of all ranks of a world once, each on its own memory.
 ///
 /// # Errors
-/// [`Error::World`] before anything runs, when ranks or tags do not fit together;
-/// [`Error::Deadlock`]; [`Error::Kernel`]; [`Error::Race`];
-/// [`Error::Trace`].
+/// [`Error::World`] before the run starts, if ranks or tags do not match; [`Error::Deadlock`];
+/// [`Error::Kernel`]; [`Error::Race`]; [`Error::Trace`].
 ///
 /// # Panics
-/// When a memory is not its rank's.
+/// If a memory does not belong to its rank.
 pub fn run(ranks: &[&Rank], memories: &mut [Memory], options: Options) -> Result<Report, Error> {
     run_over(&InProcess, ranks, memories, options)
 }
 
-/// Runs the plans of the ranks here, which reach the others by a transport.
+/// Runs the plans of the local ranks, which communicate with the others by a transport.
 pub(crate) fn run_over(
     transport: &dyn Transport,
     ranks: &[&Rank],
@@ -86,7 +85,7 @@ pub(crate) fn run_over(
     failure.map_or(written.map(|()| Report { tasks }), Err)
 }
 
-/// What every rank sends and receives, every tag with its partner.
+/// The manifests of all ranks, with matching tags.
 fn manifests(transport: &dyn Transport, ranks: &[&Rank]) -> Result<BTreeMap<i64, Manifest>, Error> {
     let mut own = BTreeMap::new();
     for rank in ranks {
@@ -103,12 +102,12 @@ fn manifests(transport: &dyn Transport, ranks: &[&Rank]) -> Result<BTreeMap<i64,
 /// A rank in a run.
 pub(super) struct Bound<'r> {
     pub rank: &'r Rank,
-    /// Its place among the ranks here.
+    /// Its index among the local ranks.
     index: usize,
-    /// Index of its first processor among all.
+    /// Index of its first processor among all processors.
     pub first: usize,
     pub tasks: Vec<BoundTask>,
-    /// For each entry of the script, processors that have yet to come to it.
+    /// For each entry of the script, the number of processors that have not arrived.
     pub missing: Vec<AtomicI64>,
     addresses: Addresses,
     inbox: Inbox,
@@ -211,13 +210,13 @@ impl<'r> World<'r> {
         self.races.as_ref().map(|races| races.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The first failure ends the run.
+    /// Ends the run with its first error.
     fn fail(&self, error: Error) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.pool.stop();
     }
 
-    /// What a thread does until all is over; with `watch`, it also sends and receives.
+    /// The main loop of a thread; with `watch`, it also sends and receives.
     fn work(&self, watch: bool) {
         let _guard = StopOnPanic(&self.pool);
         if let Err(error) = self.try_work(watch) {
@@ -245,7 +244,7 @@ impl<'r> World<'r> {
         }
     }
 
-    /// Sends and receives what is due.
+    /// Sends and receives pending messages.
     fn watch(&self, next: &Next) -> Result<GlobalState, Error> {
         let activity = match next {
             Next::Waiting => Activity::Waiting(self.waits()),
@@ -255,7 +254,7 @@ impl<'r> World<'r> {
         self.transport.poll(self, activity)
     }
 
-    /// A wait that starts now, when a trace is written.
+    /// The start of a wait, if a trace is written.
     fn waiting(&self, what: impl FnOnce() -> String) -> Option<(Instant, String)> {
         self.trace.as_ref().map(|_| (Instant::now(), what()))
     }
@@ -314,7 +313,7 @@ impl<'r> World<'r> {
         Ok(StopReason::Finished)
     }
 
-    /// Comes to a barrier; the last one wakes the others and goes on.
+    /// Arrives at a barrier; the last processor wakes the others and continues.
     fn arrive(&self, bound: &Bound<'_>, entry: usize, index: usize) -> bool {
         if bound.missing[entry].fetch_sub(1, Ordering::AcqRel) > 1 {
             return false;
@@ -328,7 +327,7 @@ impl<'r> World<'r> {
         true
     }
 
-    /// Runs a processor's tasks of a task group that only computes; how many they are.
+    /// Runs a processor's tasks of a task group without communication; returns their number.
     fn compute(
         &self,
         bound: &Bound<'_>,
@@ -365,8 +364,8 @@ impl<'r> World<'r> {
         }
     }
 
-    /// Runs a processor's tasks of a task group that communicates, from where it stands; says
-    /// whether it is through. If not, the next message wakes it.
+    /// Runs a processor's tasks of a task group with communication, from its current position; returns
+    /// whether they are done. If not, the next message wakes the processor.
     fn talk(
         &self,
         bound: &Bound<'_>,
@@ -416,7 +415,7 @@ impl<'r> World<'r> {
         }
     }
 
-    /// Runs a step of a task, if it need not wait.
+    /// Runs a step of a task, unless it must wait.
     fn talk_step(
         &self,
         bound: &Bound<'_>,
@@ -465,7 +464,7 @@ impl<'r> World<'r> {
         Ok(true)
     }
 
-    /// Who waits for whom.
+    /// What all processors wait for.
     fn waits(&self) -> String {
         let of = |bound: &Bound<'r>| {
             let count = bound.rank.plan.num_processors as usize;
@@ -492,7 +491,7 @@ impl LocalRanks for World<'_> {
     }
 }
 
-/// Tasks that will be a slice of the trace.
+/// Tasks that form a slice of the trace.
 struct Slice<'t> {
     trace: &'t Trace,
     by_task: bool,
@@ -506,12 +505,12 @@ impl<'t> Slice<'t> {
         Self { trace, by_task: trace.by_task, since: Instant::now(), first, count: 0 }
     }
 
-    /// Of one task, whatever their number.
+    /// A slice for each task, or one for all of them.
     fn each(trace: &'t Trace, task: i64) -> Self {
         Self { by_task: true, ..Self::new(trace, task) }
     }
 
-    /// A task is done, and another or none comes after it.
+    /// Ends a task, which may be followed by another.
     fn end_task(&mut self, track: Track, info: usize, task: i64, next: Option<i64>) {
         self.count += 1;
         if self.by_task || next.is_none() {
@@ -522,7 +521,7 @@ impl<'t> Slice<'t> {
     }
 }
 
-/// Where each kernel's digits start.
+/// The initial digits of each kernel.
 fn walks(steps: &[BoundStep], share: &Share, task: i64) -> Vec<Option<Walk>> {
     let jump = share.deal.jump();
     let walk = |step: &BoundStep| match step {
@@ -544,7 +543,7 @@ fn kernel_failed(bound: &Bound<'_>, share: &Share, task: i64, step: usize, code:
     }
 }
 
-/// Ends the run when a thread panics, so that the others do not wait for it.
+/// Ends the run if a thread panics, so that the others do not wait for it.
 struct StopOnPanic<'p>(&'p Pool);
 
 impl Drop for StopOnPanic<'_> {

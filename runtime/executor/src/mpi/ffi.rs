@@ -1,4 +1,4 @@
-//! The shim's functions, made safe: the only foreign calls for MPI.
+//! Safe wrappers of the shim's functions: the only foreign calls for MPI.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -34,7 +34,7 @@ fn check(error: c_int, what: &str) -> Result<(), Error> {
     if error == 0 {
         return Ok(());
     }
-    // Safety: the buffer has the capacity that MPI asks for, and MPI ends the text with a zero.
+    // Safety: the buffer has the capacity that MPI requires, and MPI terminates the text with a zero.
     let text = unsafe {
         let mut text = vec![0 as c_char; irc_mpi_text_capacity().max(0) as usize + 1];
         irc_mpi_text(error, text.as_mut_ptr());
@@ -48,36 +48,36 @@ fn int(value: usize, what: &str) -> Result<c_int, Error> {
     c_int::try_from(value).map_err(|_| Error::Transport(reason()))
 }
 
-/// Starts MPI; the rank of this process, and how many there are. Only once in a process.
+/// Starts MPI; returns the rank of this process and the number of ranks. Only once per process.
 pub(super) fn start() -> Result<(i64, i64), Error> {
-    // Safety: takes nothing.
+    // Safety: has no arguments.
     if unsafe { irc_mpi_is_started() } != 0 {
         return Err(Error::Transport("MPI was started before in this process".into()));
     }
     let (mut rank, mut size) = (0, 0);
-    // Safety: both places outlive the call.
+    // Safety: both locations outlive the call.
     check(unsafe { irc_mpi_start(&mut rank, &mut size) }, "start")?;
     Ok((rank.into(), size.into()))
 }
 
 /// Ends MPI; waits for the other ranks to do so.
 pub(super) fn end() {
-    // Safety: called once, when the last user of MPI goes.
+    // Safety: called once, when the last user of MPI is dropped.
     unsafe { irc_mpi_end() };
 }
 
-/// Ends every rank's process.
+/// Terminates the processes of all ranks.
 pub(super) fn abort(code: i32) -> ! {
-    // Safety: does not come back.
+    // Safety: does not return.
     unsafe { irc_mpi_abort(code) };
     std::process::abort()
 }
 
-/// The bytes of every rank.
+/// Gathers the bytes of every rank.
 pub(super) fn gather(own: &[u8], size: usize) -> Result<Vec<Vec<u8>>, Error> {
     let length = int(own.len(), "the length of what ranks tell each other")?;
     let mut lengths = vec![0; size];
-    // Safety: there is a place for each rank.
+    // Safety: there is an element for each rank.
     check(unsafe { irc_mpi_gather_lengths(length, lengths.as_mut_ptr()) }, "gather")?;
     let (mut places, mut total) = (vec![], 0);
     for &length in &lengths {
@@ -86,7 +86,7 @@ pub(super) fn gather(own: &[u8], size: usize) -> Result<Vec<Vec<u8>>, Error> {
     }
     let mut all = vec![0u8; total];
     let from = own.as_ptr().cast();
-    // Safety: `all` has room for all lengths, one after another.
+    // Safety: `all` has space for the sum of all lengths.
     let error = unsafe {
         irc_mpi_gather(from, length, all.as_mut_ptr().cast(), lengths.as_ptr(), places.as_ptr())
     };
@@ -98,7 +98,7 @@ pub(super) fn gather(own: &[u8], size: usize) -> Result<Vec<Vec<u8>>, Error> {
         .collect())
 }
 
-/// Bytes on their way, kept until they have left.
+/// Bytes being sent, which stay allocated until sending is done.
 pub(super) struct SendRequest {
     request: *mut c_void,
     _bytes: Vec<u8>,
@@ -108,18 +108,18 @@ pub(super) struct SendRequest {
 unsafe impl Send for SendRequest {}
 
 impl SendRequest {
-    /// Starts to send to a rank.
+    /// Starts sending to a rank.
     pub(super) fn start(bytes: Vec<u8>, to: i64) -> Result<Self, Error> {
         let length = int(bytes.len(), "the length of a message")?;
         let mut request = std::ptr::null_mut();
-        // Safety: the bytes stay where they are until the request is done.
+        // Safety: the bytes are not moved until the request is done.
         let error =
             unsafe { irc_mpi_send(bytes.as_ptr().cast(), length, to as c_int, &mut request) };
         check(error, "send")?;
         Ok(Self { request, _bytes: bytes })
     }
 
-    /// Whether the bytes have left; not to be asked again then.
+    /// Whether the bytes have been sent; must not be called again after that.
     pub(super) fn is_done(&self) -> Result<bool, Error> {
         let mut done = 0;
         // Safety: the request was made by `start` and is not done yet.
@@ -128,16 +128,16 @@ impl SendRequest {
     }
 }
 
-/// The next message that has come, and its sender.
+/// The next message that has arrived, with its sender.
 pub(super) fn receive() -> Result<Option<(i64, Vec<u8>)>, Error> {
     let (mut found, mut from, mut length) = (0, 0, 0);
-    // Safety: all places outlive the call.
+    // Safety: all locations outlive the call.
     check(unsafe { irc_mpi_probe(&mut found, &mut from, &mut length) }, "look for messages")?;
     if found == 0 {
         return Ok(None);
     }
     let mut bytes = vec![0u8; length.max(0) as usize];
-    // Safety: there is room for the message that was found, and no other thread takes it.
+    // Safety: there is space for the message that was found, and no other thread receives it.
     check(unsafe { irc_mpi_receive(bytes.as_mut_ptr().cast(), length, from) }, "receive")?;
     Ok(Some((from.into(), bytes)))
 }

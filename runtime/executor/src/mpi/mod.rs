@@ -1,9 +1,11 @@
-//! Ranks in processes of their own, over MPI.
+//! Ranks in separate processes, over MPI.
 //!
-//! One thread, the one that started MPI, sends and receives, between the processors that it runs.
-//! A rank that can do nothing by itself tells rank 0 how many messages it has sent to each rank and
-//! received from each. When every rank has, and for every pair the two numbers agree, no message is
-//! on its way: then all are done, or none ever will be.
+//! Only the thread that started MPI sends and receives, between running processors.
+//! A rank that cannot continue by itself reports to rank 0 how many messages it has sent to each rank
+//! and
+//! received from each. When every rank has reported, and the two numbers of every pair agree, no
+//! message is
+//! in flight: then either all ranks are done, or there is a deadlock.
 
 mod ffi;
 mod wire;
@@ -21,14 +23,14 @@ use crate::{Error, Memory, Rank};
 use ffi::SendRequest;
 use wire::{Status, WireMessage};
 
-/// The processes that `mpirun` started, of which this is one.
+/// The processes that `mpirun` started, including this one.
 ///
-/// Ends MPI when dropped. When a run has failed, it ends the other processes instead, so that none
-/// waits for this one: say what is wrong before dropping it.
+/// Ends MPI when dropped. After a failed run, it terminates the other processes instead, so that none
+/// waits for this one: print the error before dropping it.
 pub struct World {
     post: Mailbox,
     has_failed: Cell<bool>,
-    // MPI belongs to the thread that started it.
+    // MPI must be used by the thread that started it.
     _thread: PhantomData<*mut ()>,
 }
 
@@ -43,7 +45,7 @@ impl World {
         Ok(Self { post, has_failed: Cell::new(false), _thread: PhantomData })
     }
 
-    /// The rank of this process: that of the plan it is to run.
+    /// The rank of this process: that of the plan to run.
     pub fn rank(&self) -> i64 {
         self.post.rank
     }
@@ -89,7 +91,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends every process of the world with this exit code.
+    /// Terminates every process of the world with this exit code.
     pub fn abort(&self, code: i32) -> ! {
         ffi::abort(code)
     }
@@ -104,7 +106,7 @@ impl Drop for World {
     }
 }
 
-/// Sends and receives for one rank.
+/// Sends and receives messages of one rank.
 struct Mailbox {
     rank: i64,
     size: i64,
@@ -112,24 +114,24 @@ struct Mailbox {
     desk: Mutex<MailboxState>,
 }
 
-/// What is to be sent.
+/// Messages to send.
 #[derive(Default)]
 struct Outbox {
     parcels: VecDeque<(i64, Vec<u8>)>,
-    /// Messages put here for each rank, since the start.
+    /// Number of messages queued for each rank since the start.
     sent: BTreeMap<i64, u64>,
 }
 
-/// What only the thread of MPI uses.
+/// State that only the MPI thread uses.
 #[derive(Default)]
 struct MailboxState {
     sending: Vec<SendRequest>,
     received: BTreeMap<i64, u64>,
-    /// The last status told.
+    /// The last status reported.
     told: Option<Status>,
     /// On rank 0, the last status of each rank.
     statuses: BTreeMap<i64, Status>,
-    /// What rank 0 has said.
+    /// The verdict of rank 0.
     end: Option<Option<String>>,
 }
 
@@ -138,7 +140,7 @@ impl Mailbox {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts to send all that is to be sent.
+    /// Starts sending all queued messages.
     fn send(&self, desk: &mut MailboxState) -> Result<(), Error> {
         let parcels = std::mem::take(&mut self.outbox().parcels);
         for (to, bytes) in parcels {
@@ -154,7 +156,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes in all that has come; whether anything has.
+    /// Receives all messages that have arrived; returns whether there were any.
     fn receive(&self, desk: &mut MailboxState, here: &dyn LocalRanks) -> Result<bool, Error> {
         let mut has_come = false;
         while let Some((from, bytes)) = ffi::receive()? {
@@ -173,7 +175,7 @@ impl Mailbox {
         Ok(has_come)
     }
 
-    /// Tells rank 0 what this rank has come to.
+    /// Reports the status of this rank to rank 0.
     fn tell(&self, desk: &mut MailboxState, waits: Option<String>) -> Result<(), Error> {
         let all = |counts: &BTreeMap<i64, u64>| {
             (0..self.size).map(|rank| counts.get(&rank).copied().unwrap_or_default()).collect()
@@ -193,7 +195,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// On rank 0: whether all is over, and tells the others.
+    /// On rank 0: determines whether the run is over, and notifies the others.
     fn judge(&self, desk: &mut MailboxState) -> Result<(), Error> {
         let Some(end) = verdict(&desk.statuses, self.size) else { return Ok(()) };
         let bytes = WireMessage::End(end.clone()).encode();
@@ -208,7 +210,7 @@ impl Mailbox {
     }
 }
 
-/// What the ranks have come to, when no message is on its way: a text when some wait.
+/// The state of all ranks if no message is in flight: a text if some wait.
 fn verdict(statuses: &BTreeMap<i64, Status>, size: i64) -> Option<Option<String>> {
     let all: Vec<&Status> = (0..size).filter_map(|rank| statuses.get(&rank)).collect();
     if all.len() as i64 != size {
@@ -269,7 +271,7 @@ impl Transport for Mailbox {
         match desk.end.take() {
             None => Ok(GlobalState::Running),
             Some(None) => {
-                // The next run starts afresh.
+                // The next run starts with a fresh state.
                 *desk = MailboxState::default();
                 *self.outbox() = Outbox::default();
                 Ok(GlobalState::Over)
@@ -294,7 +296,7 @@ mod tests {
         assert_eq!(done, Some(None));
         let waits = of(status(Some("a"), [0, 3], [0, 1]), status(None, [1, 0], [3, 0]));
         assert_eq!(waits, Some(Some("a".into())));
-        // The totals agree, and yet each status is from before the other's message.
+        // The totals agree, although each status is older than the other's message.
         let stale = of(status(Some("a"), [0, 0], [0, 0]), status(Some("b"), [1, 0], [1, 0]));
         assert_eq!(stale, None);
         assert_eq!(verdict(&BTreeMap::from([(0, status(None, [0; 2], [0; 2]))]), 2), None);

@@ -1,28 +1,28 @@
-//! Messages as bytes.
+//! Serialization of messages.
 
 use serde::{Deserialize, Serialize};
 
 use crate::comm::message::{Body, Message};
 
-/// What processes send each other.
+/// Messages between processes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WireMessage {
     /// For a rank's memory.
     Message(Message),
-    /// What a rank has come to, for rank 0.
+    /// The status of a rank, for rank 0.
     Status(Status),
-    /// What all ranks have come to, from rank 0: a deadlock when there is a text.
+    /// The final state of all ranks, from rank 0: a deadlock if there is a text.
     End(Option<String>),
 }
 
-/// A rank that can do nothing more by itself.
+/// The status of a rank that cannot continue by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
-    /// What it waits for; `None` when it is done.
+    /// What it waits for; `None` if it is done.
     pub waits: Option<String>,
-    /// Messages sent to each rank.
+    /// Number of messages sent to each rank.
     pub sent: Vec<u64>,
-    /// Messages received from each rank.
+    /// Number of messages received from each rank.
     pub received: Vec<u64>,
 }
 
@@ -33,7 +33,7 @@ const STATUS: u8 = 3;
 const END: u8 = 4;
 
 impl WireMessage {
-    /// As bytes.
+    /// Serializes the message.
     pub(super) fn encode(&self) -> Vec<u8> {
         let text = |kind: u8, text: String| [&[kind], text.as_bytes()].concat();
         match self {
@@ -43,10 +43,10 @@ impl WireMessage {
         }
     }
 
-    /// From bytes that `from` sent to `to`.
+    /// Parses bytes that `from` sent to `to`.
     ///
     /// # Errors
-    /// Bytes that are not a message.
+    /// If the bytes are not a message.
     pub(super) fn decode(bytes: &[u8], from: i64, to: i64) -> Result<Self, String> {
         let problem = || format!("rank {from} sent {} bytes that are not a message", bytes.len());
         let (&kind, rest) = bytes.split_first().ok_or_else(problem)?;
@@ -62,7 +62,7 @@ impl WireMessage {
     }
 }
 
-/// Kind, slot, runs, a signal or a flag, then the bytes.
+/// Kind, slot, runs, a signal or a flag, then the payload.
 fn encode(message: &Message) -> Vec<u8> {
     let (kind, slot, runs, word, bytes) = match &message.body {
         Body::Sync => return vec![SYNC],
@@ -94,7 +94,7 @@ fn body(kind: u8, reader: &mut Reader<'_>) -> Option<Body> {
     }
     let slot = usize::try_from(reader.word()?).ok()?;
     let count = usize::try_from(reader.word()?).ok()?;
-    // A count that the bytes cannot hold must not allocate.
+    // Do not allocate for a count that exceeds the remaining bytes.
     let runs = (0..count.min(reader.0.len()))
         .map(|_| Some((reader.word()?, reader.word()?)))
         .collect::<Option<Vec<_>>>()?;
@@ -111,7 +111,7 @@ fn body(kind: u8, reader: &mut Reader<'_>) -> Option<Body> {
     }
 }
 
-/// What is left of some bytes.
+/// The remaining bytes.
 struct Reader<'b>(&'b [u8]);
 
 impl Reader<'_> {

@@ -1,16 +1,16 @@
-//! Vector clocks: which processor groups of the others each processor knows to be finished.
+//! Vector clocks: which processor groups of other processors each processor knows to be finished.
 //!
-//! Within a processor group nothing orders two tasks, so knowledge grows only between groups: at a
-//! barrier every member learns what any member knows and has done. What a message brings belongs
-//! to the task that received it, and to its processor from its next barrier on.
+//! Tasks of a processor group are unordered, so knowledge increases only between groups: at a
+//! barrier every member learns what any member knows and has done. Knowledge from a message belongs
+//! to the task that received it, and to its processor after its next barrier.
 
 use std::sync::Arc;
 
-/// For each processor of the world, groups below this number that are known to be finished there;
-/// then, for each link, signals known to have been received.
+/// For each processor of the world, the number of groups that are known to be finished there;
+/// then, for each link, the number of signals known to have been received.
 pub(super) type Clock = Arc<Vec<u32>>;
 
-/// Takes the larger of each entry.
+/// Takes the maximum of each entry.
 pub(super) fn join(into: &mut Clock, other: &Clock) {
     if Arc::ptr_eq(into, other) {
         return;
@@ -20,36 +20,36 @@ pub(super) fn join(into: &mut Clock, other: &Clock) {
     }
 }
 
-/// One processor.
+/// The clock of one processor.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessorClock {
-    /// What its tasks know when they start.
+    /// The knowledge of its tasks when they start.
     pub clock: Clock,
-    /// What messages have brought since its last barrier.
+    /// The knowledge from messages since its last barrier.
     pub gained: Option<Clock>,
-    /// What the task that it is in knows, when messages have brought it more.
+    /// The knowledge of its current task, if messages have added to it.
     pub task: Option<Clock>,
-    /// One past the last group it ran tasks of.
+    /// One past the last group whose tasks it ran.
     pub progress: u32,
 }
 
 impl ProcessorClock {
-    /// Knows nothing.
+    /// A clock without knowledge.
     pub(super) fn new(len: usize) -> Self {
         Self { clock: Arc::new(vec![0; len]), gained: None, task: None, progress: 0 }
     }
 
-    /// What its present task knows.
+    /// The knowledge of its current task.
     pub(super) fn now(&self) -> &Clock {
         self.task.as_ref().unwrap_or(&self.clock)
     }
 
-    /// The present task learns.
+    /// Adds to the knowledge of the current task.
     pub(super) fn learn(&mut self, brought: &Clock) {
         join(self.task.get_or_insert_with(|| self.clock.clone()), brought);
     }
 
-    /// The present task is done; what it learnt is its processor's at the next barrier.
+    /// Ends the current task; its knowledge is the processor's after the next barrier.
     pub(super) fn end_task(&mut self) {
         if let Some(task) = self.task.take() {
             join(self.gained.get_or_insert_with(|| self.clock.clone()), &task);
@@ -57,7 +57,7 @@ impl ProcessorClock {
     }
 }
 
-/// A barrier among some processors, all of which have come.
+/// A barrier among some processors, all of which have arrived.
 pub(super) fn barrier(all: &mut [ProcessorClock], members: std::ops::Range<usize>) {
     let mut joined = all[members.start].clock.clone();
     for member in members.clone() {

@@ -1,9 +1,9 @@
 //! Finds the first two unordered tasks that access the same bytes.
 //!
-//! The happens-before relation is the validator's: within a processor group no two tasks are ordered, not
-//! even on one processor, whose slots run side by side; ops of one task are. Between groups the
-//! barriers order what ran on their processors, between ranks the messages do. A race is found
-//! in any order of execution, as long as both tasks run.
+//! The happens-before relation is that of the validator: tasks of a processor group are unordered, even
+//! on one processor, whose slots run concurrently; ops of one task are ordered. Between groups,
+//! barriers order the tasks of their processors; between ranks, messages do. A race is found
+//! in any order of execution, provided that both tasks run.
 
 mod clock;
 mod report;
@@ -23,7 +23,7 @@ use clock::{Clock, ProcessorClock, barrier};
 pub use report::{Race, Side};
 use shadow::{Access, Shadow};
 
-/// What one op's tasks touch of a tensor.
+/// The bytes of a tensor that the tasks of an op access.
 struct OperandAccess {
     slot: usize,
     view: View,
@@ -38,10 +38,10 @@ struct Tiles {
     touched: Vec<OperandAccess>,
 }
 
-/// The task that is being run.
+/// The current task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
-    /// Index of the rank among those here.
+    /// Index of the rank among the local ones.
     pub rank: usize,
     /// Processor of the world.
     pub processor: usize,
@@ -55,16 +55,16 @@ pub(crate) struct Site {
     pub task: i64,
 }
 
-/// A way for signals or synchronisations: sender, receiver, and the tag of a signal.
+/// The key of a link for signals or synchronisations: sender, receiver, and the tag of a signal.
 type LinkKey = (i64, i64, Option<i64>);
 
-/// What is on such a way.
+/// The state of a link.
 struct LinkState {
-    /// Its place in clocks.
+    /// Its index in clocks.
     place: usize,
-    /// How many were sent.
+    /// Number of messages sent.
     sent: u32,
-    /// Those not received: what the sender knew, and which it is.
+    /// Messages not yet received: the knowledge of the sender, and the number of the message.
     messages: VecDeque<(Clock, u32)>,
 }
 
@@ -73,21 +73,21 @@ pub(crate) struct Checker<'r> {
     ranks: Vec<&'r Rank>,
     /// First processor of each rank.
     first: Vec<usize>,
-    /// Processors that some group uses.
+    /// Processors that are used by some group.
     used: Vec<usize>,
     known: Vec<ProcessorClock>,
     tiles: BTreeMap<(usize, usize, usize), Tiles>,
     shadows: BTreeMap<(usize, usize), Shadow>,
     links: BTreeMap<LinkKey, LinkState>,
-    /// What each processor's present task has touched, when it may signal.
+    /// What the current task of each processor has accessed, if it may signal.
     touched: BTreeMap<usize, Vec<(usize, usize, u64, u64)>>,
 }
 
 impl<'r> Checker<'r> {
-    /// For the ranks of a world, with the index of their first processor.
+    /// Creates a checker for the ranks of a world, with the index of their first processor.
     ///
     /// # Errors
-    /// An op whose tasks cannot be told.
+    /// If the tasks of an op cannot be determined.
     pub(crate) fn new(ranks: &[(&'r Rank, usize)]) -> Result<Self, Error> {
         let processors: i64 = ranks.iter().map(|(rank, _)| rank.plan.num_processors).sum();
         let mut count = processors as usize;
@@ -114,14 +114,14 @@ impl<'r> Checker<'r> {
         })
     }
 
-    /// All processors of a range have come to a barrier.
+    /// All processors of a range have reached a barrier.
     pub(crate) fn barrier(&mut self, members: Range<usize>) {
         barrier(&mut self.known, members);
         let all_know = |processor: usize| {
             let progress = self.known[processor].progress;
             self.used.iter().all(|&other| self.known[other].clock[processor] >= progress)
         };
-        // What everyone knows to be finished races with nothing to come.
+        // Groups that every processor knows to be finished cannot race with later accesses.
         if self.used.iter().all(|&processor| all_know(processor)) {
             self.shadows.values_mut().for_each(Shadow::clear);
         }
@@ -150,7 +150,7 @@ impl<'r> Checker<'r> {
         Ok(())
     }
 
-    /// A task starts an op that communicates, for the first time.
+    /// A task starts a communication op.
     pub(crate) fn announce(&mut self, site: Site, op: &CommOp) {
         self.known[site.processor].progress = site.group as u32 + 1;
         let Action::Sync { peers } = &op.action else { return };
@@ -160,7 +160,7 @@ impl<'r> Checker<'r> {
         }
     }
 
-    /// A task has run an op that communicates, from one phase to another.
+    /// A task has run a communication op from one phase to another.
     ///
     /// # Errors
     /// [`Error::Race`].
@@ -194,7 +194,7 @@ impl<'r> Checker<'r> {
         Ok(())
     }
 
-    /// A task that communicates is done.
+    /// A task with communication is done.
     pub(crate) fn end_task(&mut self, processor: usize) {
         self.known[processor].end_task();
         self.touched.remove(&processor);
@@ -252,7 +252,7 @@ impl<'r> Checker<'r> {
         Ok(())
     }
 
-    /// A task that communicates starts.
+    /// A task with communication starts.
     pub(crate) fn start_task(&mut self, processor: usize) {
         self.touched.insert(processor, vec![]);
     }
@@ -269,7 +269,7 @@ fn access(site: Site, op: usize) -> Access {
     }
 }
 
-/// Every way for a signal or a synchronisation.
+/// All links for signals and synchronisations.
 fn all_links(ranks: &[(&Rank, usize)]) -> Vec<LinkKey> {
     let numbers: Vec<i64> = ranks.iter().map(|(rank, _)| rank.plan.rank).collect();
     let mut links = vec![];
@@ -283,7 +283,7 @@ fn all_links(ranks: &[(&Rank, usize)]) -> Vec<LinkKey> {
     links
 }
 
-/// Processors that run something.
+/// Processors that run any task.
 fn used(ranks: &[(&Rank, usize)]) -> Vec<usize> {
     let mut found = std::collections::BTreeSet::new();
     for (rank, first) in ranks {
@@ -295,7 +295,7 @@ fn used(ranks: &[(&Rank, usize)]) -> Vec<usize> {
     found.into_iter().collect()
 }
 
-/// The tiles of every op of a rank that computes.
+/// The tiles of every compute op of a rank.
 fn prepare(
     index: usize,
     rank: &Rank,

@@ -7,24 +7,24 @@ use irc_ark_format::plan::Range;
 use super::shadow::{Access, Conflict};
 use crate::Rank;
 
-/// Two tasks that touch the same bytes in no order, one of them writing.
+/// Two unordered tasks that access the same bytes, at least one of them writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Race {
     /// Rank of the buffer.
     pub rank: i64,
     /// Id of the buffer.
     pub buffer: u64,
-    /// First of the bytes that both touch, and the one after the last.
+    /// Start and end of the bytes that both access.
     pub bytes: (u64, u64),
-    /// The task that ran first here.
+    /// The task that ran first in this execution.
     pub earlier: Side,
-    /// The other.
+    /// The other task.
     pub later: Side,
-    /// What would order them.
+    /// What could order them.
     pub missing: String,
 }
 
-/// One of the two.
+/// One of the two tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
     /// Rank it runs on.
@@ -39,7 +39,7 @@ pub struct Side {
     pub processor: i64,
     /// Index of the processor group.
     pub group: usize,
-    /// Whether it writes.
+    /// Whether the task writes.
     pub writes: bool,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::clock::Clock;
 
-/// One task's use of some bytes.
+/// An access of one task to some bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     /// Processor of the world.
@@ -15,20 +15,20 @@ pub(super) struct Access {
     pub number: u32,
     /// Task info, task index, op.
     pub task: (usize, i64, usize),
-    /// A signal that was sent after it: link and number.
+    /// A signal sent after the access: link and number.
     pub signal: Option<(usize, u32)>,
-    /// What the task knew, when it wrote packets: their flags carry it to who reads them.
+    /// For packets, the knowledge of the task that wrote them: their flags pass it to the reader.
     pub packets: Option<Clock>,
 }
 
 impl Access {
-    /// Whether it is finished for who knows this much.
+    /// Whether a task with this knowledge comes after the access.
     fn is_before(&self, known: &Clock) -> bool {
         known[self.processor] > self.group
             || self.signal.is_some_and(|(link, number)| known[link] >= number)
     }
 
-    /// Whether both are of one run of one task.
+    /// Whether both are accesses of one run of a task.
     fn is_same_task(&self, other: &Access) -> bool {
         let of = |access: &Access| (access.processor, access.number, access.task.1);
         of(self) == of(other)
@@ -39,18 +39,18 @@ impl Access {
     }
 }
 
-/// The last uses of an interval of bytes.
+/// The last accesses to an interval of bytes.
 #[derive(Clone, Debug)]
 struct Cell {
     end: u64,
     write: Option<Access>,
-    /// Reads since the write; of one processor and group two tasks are enough to race with any
+    /// Reads since the write; two tasks of the same processor and group are enough to race with any
     /// third.
     reads: Vec<Access>,
 }
 
 impl Cell {
-    /// Whether a use of the cell, which begins at a byte, comes after those that it conflicts with.
+    /// Checks that an access to the cell, which begins at a byte, comes after those with which it conflicts.
     fn check(
         &self,
         access: &Access,
@@ -68,7 +68,7 @@ impl Cell {
     }
 }
 
-/// Two uses of the same bytes that nothing orders.
+/// Two unordered accesses to the same bytes.
 #[derive(Debug)]
 pub(super) struct Conflict {
     pub earlier: Access,
@@ -82,17 +82,17 @@ pub(super) struct Conflict {
 pub(super) struct Shadow(BTreeMap<u64, Cell>);
 
 impl Shadow {
-    /// Forgets everything.
+    /// Removes all accesses.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The cell of exactly these bytes: the usual case, when ops have equal tiles.
+    /// The cell of exactly these bytes, which is the usual case because ops have equal tiles.
     fn exact(&mut self, (begin, end): (u64, u64)) -> Option<&mut Cell> {
         self.0.get_mut(&begin).filter(|cell| cell.end == end)
     }
 
-    /// Cuts the cell that reaches over a byte.
+    /// Splits the cell that contains a byte.
     fn cut(&mut self, at: u64) {
         let Some((_, cell)) = self.0.range_mut(..at).next_back() else { return };
         if cell.end > at {
@@ -102,7 +102,7 @@ impl Shadow {
         }
     }
 
-    /// A task reads bytes, knowing this much. What packets there bring is added to `learnt`.
+    /// A task with some knowledge reads bytes. Knowledge from packets there is added to `learnt`.
     pub(super) fn read(
         &mut self,
         (begin, end): (u64, u64),
@@ -131,7 +131,7 @@ impl Shadow {
             if let (Some(brought), Some(packets)) =
                 (&mut brought, cell.write.as_ref().and_then(|write| write.packets.clone()))
             {
-                // Whoever comes after this read comes after the packets too.
+                // Whatever comes after this read comes after the packets too.
                 brought.push(packets);
                 cell.write = None;
             }
@@ -147,7 +147,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// A task writes bytes, knowing this much.
+    /// A task with some knowledge writes bytes.
     pub(super) fn write(
         &mut self,
         (begin, end): (u64, u64),
@@ -173,7 +173,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// What a task did there is before a signal.
+    /// Records that a task's access happened before a signal.
     pub(super) fn signal(&mut self, (begin, end): (u64, u64), access: &Access) {
         for (_, cell) in self.0.range_mut(begin..end) {
             let own = cell.write.iter_mut().chain(&mut cell.reads);
@@ -184,10 +184,10 @@ impl Shadow {
     }
 }
 
-/// Adds a read to those of a cell.
+/// Adds a read to the reads of a cell.
 fn note(reads: &mut Vec<Access>, access: &Access) {
     let of = |access: &Access| (access.processor, access.group);
-    // What is after a processor's later group is after its earlier ones.
+    // What comes after a processor's later group also comes after its earlier ones.
     reads.retain(|read| read.processor != access.processor || read.group >= access.group);
     let mine = || reads.iter().filter(|read| of(read) == of(access));
     if mine().count() < 2 && !mine().any(|read| read.is_same_task(access)) {
@@ -225,7 +225,7 @@ mod tests {
         for task in 0..3 {
             shadow.read((0, 8), &access(0, 0, task), &nothing, None).expect("reads do not race");
         }
-        // The third read is not kept, and is found all the same through the others.
+        // The third read is not stored, but the race is found through the other two.
         let conflict = shadow.write((4, 5), &access(0, 0, 2), &nothing).expect_err("a race");
         assert!(!conflict.is_earlier_write && conflict.earlier.task.1 == 0);
         let mut alone = Shadow::default();
@@ -233,8 +233,8 @@ mod tests {
         alone.write((4, 5), &access(0, 0, 2), &nothing).expect("of the same task");
     }
 
-    /// One use of bytes: processor, whether in its next group, task, bytes, whether a write, and
-    /// groups of the others that are known.
+    /// An access: processor, whether in its next group, task, bytes, whether it writes, and
+    /// known groups of the others.
     type Use = (usize, bool, i64, (u64, u64), bool, [u32; 3]);
 
     fn uses() -> impl Strategy<Value = Vec<Use>> {
@@ -244,7 +244,7 @@ mod tests {
         prop::collection::vec(one, 1..40)
     }
 
-    /// Every use of every byte, and whether a new one conflicts with any since the last write.
+    /// All accesses to each byte, and whether a new one conflicts with any since the last write.
     fn conflicts(
         bytes: &mut BTreeMap<u64, Vec<(Access, bool)>>,
         range: (u64, u64),

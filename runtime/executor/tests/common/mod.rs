@@ -1,4 +1,4 @@
-//! Small plans made by hand, with kernels written in Rust.
+//! Small hand-written plans, with kernels in Rust.
 #![allow(dead_code)]
 
 pub mod ranks;
@@ -15,12 +15,12 @@ use irc_ark_format::plan::{
 use irc_executor::code::{Entry, Kernel, Operand, PlanCode, Step, TaskCode, Variant};
 use irc_executor::{Error, Kernels, Memory, Options, Rank, run};
 
-/// Elements of a tile of the kernels here.
+/// Number of elements of a tile of these kernels.
 pub const TILE: i64 = 4;
 
-/// Sets the tile to what the operand holds, plus one.
+/// Sets the tile to the operand plus one.
 unsafe extern "C" fn add_one(operands: *const *mut c_void, _: *mut c_void) -> i32 {
-    // Safety: the plans here give two tiles of floats.
+    // Safety: the plans pass two tiles of floats.
     unsafe {
         let (input, output) = ((*operands).cast::<f32>(), (*operands.add(1)).cast::<f32>());
         for index in 0..TILE as usize {
@@ -30,9 +30,9 @@ unsafe extern "C" fn add_one(operands: *const *mut c_void, _: *mut c_void) -> i3
     0
 }
 
-/// Sets the tile to what it keeps of what the operand holds, plus one.
+/// Sets the tile to the shared value, which is the operand plus one.
 unsafe extern "C" fn add_one_to_kept(operands: *const *mut c_void, _: *mut c_void) -> i32 {
-    // Safety: as for `add_one`, and the code here says how much is kept.
+    // Safety: as for `add_one`, and the code specifies the size of the shared value.
     unsafe {
         let (input, output) = ((*operands).cast::<f32>(), (*operands.add(1)).cast::<f32>());
         let kept = (*operands.add(2)).cast::<u64>();
@@ -49,7 +49,7 @@ unsafe extern "C" fn add_one_to_kept(operands: *const *mut c_void, _: *mut c_voi
 }
 
 thread_local! {
-    /// How often a task on this thread has filled what it keeps.
+    /// Number of times that a task on this thread has filled its shared value.
     pub static FILLED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -65,7 +65,7 @@ unsafe extern "C" fn die(_: *const *mut c_void, _: *mut c_void) -> i32 {
     std::process::abort()
 }
 
-/// The kernels of every plan here.
+/// The kernels of all plans in the tests.
 pub fn kernels() -> Kernels {
     let entries: [(&str, Entry); 5] = [
         ("add_one", add_one),
@@ -75,7 +75,7 @@ pub fn kernels() -> Kernels {
         ("die", die),
     ];
     let named = entries.into_iter().map(|(name, entry)| (name.to_owned(), entry));
-    // Safety: `code` describes what they touch.
+    // Safety: `code` describes what they access.
     unsafe { Kernels::from_entries(named.collect()) }
 }
 
@@ -84,7 +84,7 @@ pub fn vector(buffer: u64, len: i64) -> Tensor {
     Tensor::dense(buffer, DataType::Fp32, &[len], Buffer::local(buffer))
 }
 
-/// An op of one tile a task that sets `to` to what `from` holds, plus one.
+/// An op of one tile per task that sets `to` to `from` plus one.
 pub fn add_op(from: &Tensor, to: &Tensor) -> PlanOp {
     let factor = Arg::Float(irc_ark_format::model::Float(1.0));
     let op = Op {
@@ -102,17 +102,17 @@ pub fn add_op(from: &Tensor, to: &Tensor) -> PlanOp {
     PlanOp { op, config }
 }
 
-/// A task info of one warp.
+/// A task info with one warp.
 pub fn task(id: i64, ops: Vec<PlanOp>) -> TaskInfo {
     TaskInfo { id, num_warps: 1, sram_bytes: 0, ops }
 }
 
-/// A processor group of one resource group of one warp.
+/// A processor group with one resource group of one warp.
 pub fn group(processors: (i64, i64), tasks: &[(i64, (i64, i64), i64)]) -> ProcessorGroup {
     wide_group(processors, 1, tasks)
 }
 
-/// A processor group of one resource group of so many warps; tasks are id, range, granularity.
+/// A processor group with one resource group of several warps; tasks are id, range, granularity.
 pub fn wide_group(
     (begin, end): (i64, i64),
     warps: i64,
@@ -148,7 +148,7 @@ pub fn plan(processors: i64, tasks: Vec<TaskInfo>, groups: Vec<ProcessorGroup>) 
     }
 }
 
-/// The code of a plan made of [`add_op`] and of ops that communicate.
+/// The code of a plan of [`add_op`] and communication ops.
 pub fn code(plan: &Plan) -> PlanCode {
     let step = |(index, op): (usize, &PlanOp)| match op.op.kind.is_communication() {
         true => Step::Communicate(index),
@@ -187,7 +187,7 @@ pub fn floats(buffer: u64, values: &[f32]) -> (String, irc_tensor::Tensor) {
     (format!("buffer_{buffer}"), tensor.expect("a tensor"))
 }
 
-/// What a run of one rank leaves.
+/// The outputs of a run of one rank.
 pub type Outputs = BTreeMap<String, irc_tensor::Tensor>;
 
 /// Runs all ranks on zeros.
@@ -211,7 +211,7 @@ pub fn run_on(
     Ok(ranks.iter().zip(memories).map(|(rank, memory)| rank.outputs(memory)).collect())
 }
 
-/// A plan whose ops run one after another on processor 0, but for those with more tasks.
+/// A plan whose ops run in sequence on processor 0, except for those with several tasks.
 pub fn sequence(rank: i64, world: i64, processors: i64, ops: Vec<(PlanOp, i64)>) -> Plan {
     let groups = ops.iter().enumerate().map(|(id, (_, tasks))| {
         let range = if *tasks == 1 { (0, 1) } else { (0, processors) };
@@ -222,7 +222,7 @@ pub fn sequence(rank: i64, world: i64, processors: i64, ops: Vec<(PlanOp, i64)>)
     Plan { rank, world_size: world, ..plan(processors, infos.collect(), groups) }
 }
 
-/// The floats of a buffer that came back.
+/// The floats of an output buffer.
 pub fn values(outputs: &Outputs, buffer: u64) -> Vec<f32> {
     outputs[&format!("buffer_{buffer}")].to_f32()
 }

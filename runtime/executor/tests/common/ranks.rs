@@ -1,4 +1,4 @@
-//! Ops between ranks, made by hand.
+//! Hand-written ops between ranks.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{TILE, sequence, vector};
 use irc_ark_format::model::{Arg, Buffer, DataType, Op, OpKind, Tensor};
 use irc_ark_format::plan::{Config, ConfigValue, Plan, PlanOp};
 
-/// An op of one warp with these operands; its result is what it writes first.
+/// An op of one warp with these operands; its result is the first tensor that it writes.
 pub fn op(
     kind: OpKind,
     reads: &[&Tensor],
@@ -27,7 +27,7 @@ pub fn op(
     PlanOp { op, config }
 }
 
-/// The tensor under a buffer with tags.
+/// The tensor with tags on its buffer.
 pub fn tagged(tensor: &Tensor, sends: &[[i64; 2]], receives: &[[i64; 2]]) -> Tensor {
     let mut tensor = tensor.clone();
     (tensor.buffer.send_tags, tensor.buffer.recv_tags) = (sends.to_vec(), receives.to_vec());
@@ -60,7 +60,7 @@ pub fn send(from: &Tensor, to: &Tensor) -> PlanOp {
     op(OpKind::Send, &[from], &[to], &[], &config)
 }
 
-/// Copies to a peer by tiles of so many elements, and signals for each or not at all.
+/// Copies to a peer by tiles of `tile` elements, with a signal for each or none at all.
 pub fn send_tiles(from: &Tensor, to: &Tensor, tile: i64, signal: bool) -> PlanOp {
     let config = [
         ("ChannelType", ConfigValue::Text("Sm".into())),
@@ -101,7 +101,7 @@ pub fn send_packet(from: &Tensor, to: &Tensor, tile: i64) -> PlanOp {
     op(OpKind::SendPacket, &[from], &[to], &[FLAG], &packet_config(tile))
 }
 
-/// Takes what packets carry; the tile counts elements.
+/// Stores the payload of packets; the tile counts elements.
 pub fn recv_packet(from: &Tensor, scratch: &Tensor, to: &Tensor, tile: i64) -> PlanOp {
     op(OpKind::RecvPacket, &[from, scratch], &[to], &[FLAG], &packet_config(tile))
 }
@@ -119,7 +119,7 @@ pub fn reduce(
     op(kind, &[input, scratch], writes, &args, &packet_config(tile))
 }
 
-/// Bytes for packets that carry `len` floats for each of so many peers.
+/// Bytes of packets that carry `len` floats for each of `peers` peers.
 pub fn packets(buffer: u64, len: i64, peers: i64) -> Tensor {
     Tensor::dense(buffer, DataType::Uint8, &[len * 8 * peers], Buffer::local(buffer))
 }
@@ -136,7 +136,7 @@ pub fn given(buffers: &[(String, irc_tensor::Tensor)]) -> BTreeMap<String, irc_t
     buffers.iter().cloned().collect()
 }
 
-/// Elements of each rank's part in the sums.
+/// Number of elements of each rank's part of the sums.
 pub const LEN: i64 = 4 * TILE;
 
 /// Sums the vectors of all ranks: each rank reduces its own part and sends it to all.
@@ -147,7 +147,7 @@ pub fn all_reduce(rank: i64, world: i64) -> Plan {
     let others: Vec<i64> = (0..world).filter(|&other| other != rank).collect();
     let mut ops = vec![];
     for &other in &others {
-        // My slot among the peers of the other.
+        // The slot of this rank among the peers of the other.
         let slot = place(other, rank);
         let to = part(&packets(0, LEN, world - 1), slot * LEN * 8, LEN * 8);
         let to = target(&to, 100 + other as u64, other, 1);
