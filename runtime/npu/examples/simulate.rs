@@ -1,6 +1,6 @@
 //! Runs a listing on files of DRAM: `simulate listing.txt 0=in.bin 1=weights.bin -- 0=out.bin`.
 //!
-//! Files before `--` are read into DRAM behind that base; those after it are written from it.
+//! Files before `--` are read into DRAM after that base; those after it are written from it.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! How fast a listing is read, verified and timed: `speed listing.txt [repetitions]`.
+//! Measures how fast a listing is read, verified and timed: `speed listing.txt [repetitions]`.
 //!
 //! Workloads get 10,000 cycles each.
 
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     timed(&listing.program, repeat)
 }
 
-/// Times the whole program; of several cores also on a mesh, which has to follow every link.
+/// Times the whole program; with several cores also on a mesh, where every link must be followed.
 fn timed(program: &Program, repeat: u32) -> ExitCode {
     let workloads = program.cores.iter().flat_map(|core| {
         core.code.iter().map(|instruction| ((core.id, instruction.origin.wkl), 1e4))
@@ -52,7 +52,7 @@ fn timed(program: &Program, repeat: u32) -> ExitCode {
         eprintln!("{fault}");
         return ExitCode::FAILURE;
     }
-    // Cores are numbered by rows of a mesh with a port at either end.
+    // Cores are numbered by rows of a mesh with a port at each end.
     let last = program.cores.last().map_or(0, |core| core.id);
     let square = (1..64).find(|side| side * (side + 2) > last).unwrap_or(64);
     if program.cores.len() > 1 {
@@ -81,8 +81,8 @@ fn measure(how: &str, program: &Program, options: &Options, repeat: u32) -> Resu
     Ok(())
 }
 
-/// Seconds that this thread has worked, where the system tells: on a machine that is busy otherwise it
-/// says more than a clock.
+/// Processor time of this thread in seconds, if the system provides it: on a busy machine it
+/// is more accurate than a clock.
 fn processor_time() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: u64 = text.split(' ').next()?.parse().ok()?;

@@ -1,8 +1,8 @@
-//! When instructions run: engines in order, tokens, transfers between cores.
+//! Start and end of instructions: engines run in order, with tokens and transfers between cores.
 //!
-//! An instruction starts at the first cycle at which the one before it on its engine has ended and
-//! every token it takes has been given; a sending and a receiving instruction start together.
-//! Nothing else holds an instruction back, unless cores share a [`Mesh`].
+//! An instruction starts at the first cycle at which the previous one on its engine has ended and
+//! every token that it takes has been given; both ends of a transfer start together.
+//! Nothing else delays an instruction, unless cores share a [`Mesh`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,39 +14,39 @@ use irc_npu::{Engine, Op, Program, Time};
 use crate::durations::{NoTime, Rates, Work, WorkloadTimes, works};
 use crate::noc::{Mesh, Traffic, TrafficTotals, cycles};
 
-/// What times depend on beside the program.
+/// Options of the timing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Cycles of workloads.
     pub times: WorkloadTimes,
-    /// Formulas' constants.
+    /// Constants of the formulas.
     pub rates: Rates,
-    /// Cycles of the control instructions in program order, by place of the core, in place of
+    /// Cycles of the control instructions in program order, by index of the core, instead of
     /// [`Rates::control`]; see [`control_durations`].
     pub control: Option<Vec<Vec<u64>>>,
-    /// What cores share; none has all bandwidth to itself.
+    /// The mesh that cores share; without one, each core has its own bandwidth.
     pub mesh: Option<Mesh>,
 }
 
-/// When everything ran.
+/// The times of all instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Time of each instruction, by place of the core.
+    /// Time of each instruction, by index of the core.
     pub times: Vec<Vec<Time>>,
-    /// When the last instruction ended.
+    /// The cycle at which the last instruction ended.
     pub cycles: u64,
-    /// What the links of the mesh and DRAM carried, when cores share one.
+    /// The traffic over the links of the mesh and DRAM, if cores share one.
     pub carried: Option<TrafficTotals>,
 }
 
 /// Why a program has no timing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// An instruction's duration is not known.
+    /// An instruction's duration is unknown.
     NoTime(NoTime),
-    /// Instructions that never start: number of the core, place. The verifier says why.
+    /// Instructions that never start: number of the core, index. The verifier reports the reason.
     Stuck(Vec<(u32, usize)>),
-    /// A core that has no place on the mesh.
+    /// A core that has no coordinates on the mesh.
     NoPlace(u32),
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Cycles of the control instructions of a trace, by place of the core.
+/// Cycles of the control instructions of a trace, by index of the core.
 pub fn control_durations(program: &Program, times: &[Vec<Time>]) -> Vec<Vec<u64>> {
     let of_core = |(core, times): (&irc_npu::Core, &Vec<Time>)| {
         let control = core.code.iter().zip(times).filter(|(i, _)| i.op.engine() == Engine::Ct);
@@ -81,7 +81,7 @@ pub fn control_durations(program: &Program, times: &[Vec<Time>]) -> Vec<Vec<u64>
 /// Times of all instructions.
 ///
 /// # Errors
-/// When a duration is not known, a core has no place on the mesh, or some instruction never starts.
+/// If a duration is unknown, a core has no coordinates on the mesh, or some instruction never starts.
 pub fn run(program: &Program, options: &Options) -> Result<Timing, Error> {
     if let Some(mesh) = &options.mesh
         && let Some(core) = program.cores.iter().find(|core| !mesh.has(core.id))
@@ -112,14 +112,14 @@ fn set_control(program: &Program, control: &[Vec<u64>], works: &mut [Vec<Work>])
     }
 }
 
-/// What of an instruction matters here.
+/// The parts of an instruction that affect timing.
 #[derive(Clone, Copy)]
 struct Step {
-    /// Place in the program of its core.
+    /// Index in the program of its core.
     index: u32,
-    /// One bit for each engine it takes a token of.
+    /// One bit for each engine whose token it takes.
     prev: u16,
-    /// One bit for each engine it gives a token to.
+    /// One bit for each engine to which it gives a token.
     next: u16,
     work: Work,
     /// Transfers: other core, transfer.
@@ -130,13 +130,13 @@ struct Step {
 struct Queue {
     steps: Vec<Step>,
     next: usize,
-    /// When the engine is free.
+    /// The cycle at which the engine is free.
     free: u64,
-    /// Whether the head waits for its time to come.
+    /// Whether the head is queued for its start.
     queued: bool,
 }
 
-/// Tokens of a pair of engines: when each was given, and how many are taken.
+/// Tokens of a pair of engines: when each was given, and the number of those taken.
 #[derive(Default)]
 struct Tokens {
     given: Vec<u64>,
@@ -190,7 +190,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// When the head of an engine has all its tokens; `None` while one is not given.
+    /// The cycle at which the head of an engine has all its tokens; `None` while one is missing.
     fn has_tokens(&self, engine: usize) -> Option<(u64, Step)> {
         let queue = &self.queues[engine];
         let step = *queue.steps.get(queue.next)?;
@@ -202,7 +202,7 @@ impl<'p> Machine<'p> {
         Some((start, step))
     }
 
-    /// Queues the head of an engine when it can start; of a transfer, its sending end.
+    /// Queues the head of an engine if it can start; for a transfer, its sending end.
     fn consider(&mut self, engine: usize) {
         let Some((start, step)) = self.has_tokens(engine) else { return };
         let Some((peer_core, transfer)) = step.peer else {
@@ -220,7 +220,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Engine and time of the other end of a transfer, when that is ready.
+    /// Engine and time of the other end of a transfer, if that end is ready.
     fn other_end(&self, engine: usize, core: u32, transfer: u32) -> Option<(usize, u64)> {
         let peer = self.program.cores.binary_search_by_key(&core, |core| core.id).ok()?;
         let sends = engine % Engine::COUNT == Engine::So as usize;
@@ -247,7 +247,7 @@ impl<'p> Machine<'p> {
         self.wake(engine);
     }
 
-    /// When work that starts now ends.
+    /// The cycle at which work that starts now ends.
     fn end(&mut self, engine: usize, work: Work, peer: Option<(u32, u32)>, start: u64) -> u64 {
         match work {
             Work::Cycles(cycles) => start + cycles,
@@ -271,7 +271,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// The head of an engine has run: tokens, time, the next.
+    /// Completes the head of an engine: tokens, time, the next instruction.
     fn complete(&mut self, engine: usize, time: Time) {
         let queue = &mut self.queues[engine];
         let step = queue.steps[queue.next];
@@ -289,7 +289,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Considers what may follow on the instruction that an engine has just run.
+    /// Considers engines that may start because of the instruction that an engine has just run.
     fn wake(&mut self, engine: usize) {
         let first = engine / Engine::COUNT * Engine::COUNT;
         let queue = &self.queues[engine];
@@ -316,12 +316,12 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// Place of the tokens that an engine takes of another of its core.
+/// Index of the tokens that an engine takes from another of its core.
 fn pair(engine: usize, from: usize) -> usize {
     engine * Engine::COUNT + from
 }
 
-/// Places of the bits that are set.
+/// Indices of the bits that are set.
 fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = (mask != 0).then_some(mask.trailing_zeros() as usize)?;

@@ -1,4 +1,4 @@
-//! How long instructions take: the formulas of the published traces.
+//! Durations of instructions: the formulas of the published traces.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,32 +7,33 @@ use irc_npu::layout::wl0_row;
 use irc_npu::registers::Registers;
 use irc_npu::{Core, Engine, Instruction, Op, Program};
 
-/// What formulas depend on.
+/// Constants of the formulas.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Cycles of an instruction that writes registers.
     pub config: u64,
-    /// Cycles of a control instruction; published traces have 30 to 38, at random.
+    /// Cycles of a control instruction; published traces have a random number from 30 to 38.
     pub control: u64,
-    /// Bytes a core moves from or to DRAM in a cycle.
+    /// Bytes that a core moves from or to DRAM per cycle.
     pub dram: f64,
-    /// Bytes of a movement from which on each costs [`Rates::long_cost`] more.
+    /// Size in bytes of a movement above which each further byte costs [`Rates::long_cost`] more.
     pub long: u64,
-    /// Cycles that a byte of a long movement costs in addition.
+    /// Additional cycles per byte of a long movement.
     pub long_cost: f64,
-    /// Cycles that a load takes beside moving.
+    /// Cycles of a load in addition to moving.
     pub load: u64,
-    /// Cycles that a store takes beside moving.
+    /// Cycles of a store in addition to moving.
     pub store: u64,
-    /// Cycles that a convolution or vector operation takes beside its share of the workload.
+    /// Cycles of a convolution or vector operation in addition to its part of the workload.
     pub compute: u64,
-    /// Cycles that a transfer between cores takes beside moving; this project's choice.
+    /// Cycles of a transfer between cores in addition to moving; chosen by this project.
     pub transfer: u64,
 }
 
 impl Default for Rates {
-    /// Those of the published traces: 16 GiB/s at 1 GHz. What long movements cost in addition is
-    /// fitted: it gives all 1,018 movements of the published traces, of 45 sizes, to the cycle.
+    /// The constants of the published traces: 16 GiB/s at 1 GHz. The additional cost of long movements
+    /// is
+    /// fitted: it reproduces all 1,018 movements of the published traces, of 45 sizes, to the cycle.
     fn default() -> Self {
         Self {
             config: 21,
@@ -49,7 +50,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Cycles of moving bytes between a core and DRAM when nothing else does.
+    /// Cycles of moving bytes between a core and DRAM without other traffic.
     pub fn moving(&self, bytes: u64) -> u64 {
         if bytes == 0 {
             return 0;
@@ -62,31 +63,31 @@ impl Rates {
 /// Cycles of the workloads of a schedule, by number of the core, by workload.
 pub type WorkloadTimes = BTreeMap<(u32, i32), f64>;
 
-/// What an instruction occupies.
+/// The resources that an instruction occupies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
-    /// Its engine, for so many cycles.
+    /// Its engine, for a number of cycles.
     Cycles(u64),
-    /// DRAM, and its engine for some cycles more.
+    /// DRAM, and its engine for some additional cycles.
     Dram {
         /// Bytes moved.
         bytes: u64,
-        /// Cycles beside moving.
+        /// Cycles in addition to moving.
         extra: u64,
     },
-    /// The way to another core, and engines at both ends.
+    /// The route to another core, and engines at both ends.
     Transfer {
         /// Bytes moved.
         bytes: u64,
     },
 }
 
-/// Why the time of an instruction cannot be said.
+/// Why the duration of an instruction is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoTime {
     /// Number of the core.
     pub core: u32,
-    /// Place of the instruction.
+    /// Index of the instruction.
     pub index: usize,
     /// What is missing.
     pub message: String,
@@ -100,7 +101,7 @@ impl fmt::Display for NoTime {
 
 impl std::error::Error for NoTime {}
 
-/// What every instruction of a program occupies, by place of the core.
+/// The work of every instruction of a program, by index of the core.
 ///
 /// # Errors
 /// The first instruction whose registers are not written or whose workload has no time.
@@ -128,7 +129,7 @@ fn of_core(core: &Core, times: &WorkloadTimes, rates: &Rates) -> Result<Vec<Work
                     fault(format!("the schedule gives no time for workload {workload}"))
                 })?;
                 let share = time / f64::from(counts[&workload]);
-                // A time is a count of cycles; what is negative or none at all saturates to 0.
+                // A time is a number of cycles; negative values and NaN saturate to 0.
                 Work::Cycles(share.round() as u64 + rates.compute)
             }
             _ => movement(&registers, instruction, rates)
@@ -180,7 +181,7 @@ fn movement(
             Work::Transfer { bytes: volume(&[n, h, w]).saturating_mul(cfg.df.pixel(c)) }
         }
         Op::SoMov(_) | Op::SiMov(_) => Work::Transfer { bytes: 0 },
-        // Within the core nothing is counted: copies, weights from L2.
+        // Movements within the core are free: copies, weights from L2.
         _ => Work::Cycles(0),
     })
 }
@@ -197,7 +198,7 @@ fn weight_bytes(rows: u32, row: i64) -> u64 {
     u64::from(rows).saturating_mul(row.unsigned_abs())
 }
 
-/// Sizes that cannot overflow a row; no weights are larger.
+/// Limits sizes so that a row cannot overflow; no weights are larger.
 fn small(size: [u32; 3]) -> [u32; 3] {
     size.map(|size| size.min(1 << 20))
 }

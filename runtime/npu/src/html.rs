@@ -1,7 +1,7 @@
-//! What lies in the buffers of cores over time, as a page that needs nothing else.
+//! The contents of the cores' buffers over time, as a self-contained page.
 //!
-//! For each core two pictures, L2 and WL0: cycles to the right, addresses upwards, a rectangle for
-//! each [`Resident`], dashed lines where ring regions end. Pointing at a rectangle tells what it is.
+//! Two charts for each core, L2 and WL0: cycles to the right, addresses upwards, a rectangle for
+//! each [`Resident`], dashed lines at the ends of ring regions. Rectangles have tooltips.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,14 +13,14 @@ use irc_npu::{Core, Engine, Op, Program, Time};
 use crate::cycles::Timing;
 use crate::residency::{Resident, residents};
 
-/// Names of layers, by the number that instructions have for them.
+/// Names of layers, by their number in instructions.
 pub type LayerNames = BTreeMap<i32, String>;
 
-/// Width and height of a picture, in its own units.
+/// Width and height of a chart, in its own units.
 const WIDTH: f64 = 1600.0;
 const HEIGHT: f64 = 320.0;
 
-/// The page for a program, when it ran, and what its layers are called.
+/// The page for a program, its timing and the names of its layers.
 pub fn write(program: &Program, timing: &Timing, names: &LayerNames) -> String {
     let mut page = String::from(HEAD);
     put(&mut page, format_args!("<p>{} cycles</p>\n{KEY}", timing.cycles));
@@ -44,11 +44,11 @@ pub fn write(program: &Program, timing: &Timing, names: &LayerNames) -> String {
     page + TAIL
 }
 
-/// A picture while it is written.
+/// A chart being written.
 struct Chart<'p> {
     page: &'p mut String,
     cycles: u64,
-    /// Address at the upper edge.
+    /// Address at the top edge.
     top: i64,
 }
 
@@ -88,7 +88,7 @@ impl Chart<'_> {
         );
     }
 
-    /// A line at the end of each ring region, while the table has it.
+    /// A line at the end of each ring region, for as long as it is in the table.
     fn regions(&mut self, core: &Core, times: &[Time]) {
         let tables = tables(core, times);
         for (i, (since, regions)) in tables.iter().enumerate() {
@@ -98,7 +98,7 @@ impl Chart<'_> {
                 regions.iter().enumerate().filter(|(_, region)| !region.is_empty())
             {
                 let Region { start, end } = *region;
-                // Above the highest tensor there is nothing to see.
+                // There is nothing to see above the highest tensor.
                 let y = self.y(end.min(self.top));
                 put(
                     self.page,
@@ -112,7 +112,7 @@ impl Chart<'_> {
     }
 }
 
-/// The ring regions, from each cycle on at which they change.
+/// The ring regions, with the cycle of each change.
 fn tables(core: &Core, times: &[Time]) -> Vec<(u64, Vec<Region>)> {
     let mut registers = Registers::default();
     let mut tables: Vec<(u64, Vec<Region>)> = vec![];
@@ -138,7 +138,7 @@ fn title(resident: &Resident, names: &LayerNames) -> String {
         _ => "loaded for",
     };
     let readers: Vec<String> = resident.readers.iter().map(name).collect();
-    // What is loaded is for those who read it, which may be later layers than the one it comes with.
+    // Loaded data belongs to its readers, which may be later layers than the one that loads it.
     let is_brought = matches!(resident.engine, Engine::Ld | Engine::Lw | Engine::Si);
     let named = match is_brought && !readers.is_empty() {
         true => readers.join(", "),

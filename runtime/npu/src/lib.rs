@@ -1,13 +1,13 @@
 //! Runs programs of the NPU.
 //!
-//! * [`cycles`]: when each instruction runs, given how long workloads take.
+//! * [`cycles`]: when each instruction runs, given the durations of workloads.
 //! * [`functional`]: what a program computes, on memories of bytes.
 //! * [`perfetto`]: a timing as a trace that Perfetto opens.
-//! * [`html`]: what lies in the buffers over time, as a page; [`residency`] as data.
+//! * [`html`]: the contents of the buffers over time, as a page; [`residency`] as data.
 //!
-//! The published traces that the cycle model reproduces are a simulator's output, not measurements
+//! The published traces that the cycle model reproduces are output of a simulator, not measurements
 //! of silicon: every start in them is the first cycle at which the engine is free and the tokens
-//! are there, and every duration follows from a formula. Agreement with them says that the model
+//! are available, and every duration follows from a formula. Agreement with them shows that the model
 //! has the same rules, not that it predicts hardware.
 
 pub mod cycles;

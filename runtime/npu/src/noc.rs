@@ -1,38 +1,38 @@
-//! The mesh between cores, and DRAM, as shared resources.
+//! The mesh between cores and the DRAM, as shared resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A mesh of cores and what its links and DRAM carry.
+/// A mesh of cores and the bandwidths of its links and DRAM.
 ///
-/// Cores are numbered as the schedules of SET and Gemini number them: `y (xlen + 2) + x + 1`, the
-/// columns left and right of the mesh being DRAM ports. A transfer goes along x, then along y; what
-/// moves from or to DRAM is shared evenly by all ports, as in SET (`noc.cpp`).
+/// Cores are numbered as in the schedules of SET and Gemini: `y (xlen + 2) + x + 1`, where the
+/// columns left and right of the mesh are DRAM ports. A transfer is routed along x, then along y;
+/// movements from and to DRAM are divided evenly among all ports, as in SET (`noc.cpp`).
 #[derive(Clone, Debug)]
 pub struct Mesh {
-    /// Cores in a row.
+    /// Number of cores in a row.
     pub xlen: u32,
-    /// Bytes a link carries in a cycle.
+    /// Bytes per cycle over a link.
     pub link: f64,
-    /// Bytes all DRAM ports together carry in a cycle.
+    /// Bytes per cycle over all DRAM ports together.
     pub dram: f64,
-    /// Cycles from one core to the next.
+    /// Cycles from one core to its neighbour.
     pub hop: u64,
-    /// Places (x, y) of the DRAM ports; none leaves the ways from and to DRAM out of the count.
+    /// Coordinates (x, y) of the DRAM ports; without ports, the routes from and to DRAM are not modelled.
     pub ports: Vec<(u32, u32)>,
 }
 
-/// Longest side of a mesh: every movement from and to DRAM follows the way to every port.
+/// Maximum side of a mesh: every movement from and to DRAM uses the route to every port.
 pub const MAX_SIDE: u32 = 256;
 
 impl Mesh {
-    /// Whether a core has its place on a mesh that is not too large.
+    /// Whether a core is on a mesh that is not too large.
     pub fn has(&self, core: u32) -> bool {
         let width = self.xlen.saturating_add(2);
         let is_small = |(x, y): &(u32, u32)| *x < width && *y < MAX_SIDE;
         self.xlen <= MAX_SIDE && core / width < MAX_SIDE && self.ports.iter().all(is_small)
     }
 
-    /// A mesh with a DRAM port at either end of every row, as SET's; a hop takes a cycle.
+    /// A mesh with a DRAM port at each end of every row, as in SET; a hop takes one cycle.
     pub fn with_ports_at_sides(xlen: u32, ylen: u32, link: f64, dram: f64) -> Self {
         let right = xlen.saturating_add(1);
         let ports = (0..ylen).flat_map(|y| [(0, y), (right, y)]).collect();
@@ -40,56 +40,56 @@ impl Mesh {
     }
 }
 
-/// A link from one place of the mesh (x, y) to a neighbour.
+/// A link from a node of the mesh (x, y) to a neighbour.
 pub type Link = ((u32, u32), (u32, u32));
 
-/// What links and DRAM carried.
+/// Traffic over links and DRAM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrafficTotals {
-    /// Bytes over each link that carried any.
+    /// Bytes over each link with traffic.
     pub links: BTreeMap<Link, u64>,
     /// Bytes from and to DRAM.
     pub dram: u64,
 }
 
 impl TrafficTotals {
-    /// The link that carried most, the first of several, and how many bytes.
+    /// The link with the most traffic, the first of several, and its number of bytes.
     pub fn busiest(&self) -> Option<(Link, u64)> {
         let most = self.links.values().max()?;
         self.links.iter().find(|(_, bytes)| *bytes == most).map(|(link, bytes)| (*link, *bytes))
     }
 
-    /// Cycles that no program can be faster than: those of DRAM, or of the busiest link. SET has the
-    /// same for every stage of a schedule.
+    /// A lower bound for the cycles of any program: those of DRAM, or of the busiest link. SET has the
+    /// same bound for every stage of a schedule.
     pub fn bound(&self, mesh: &Mesh) -> u64 {
         let link = self.busiest().map_or(0, |(_, bytes)| cycles(bytes, mesh.link));
         link.max(cycles(self.dram, mesh.dram))
     }
 }
 
-/// Until when links and DRAM are taken.
+/// The reservations of links and DRAM.
 ///
-/// Transfers come in the order of their starts; a later one waits for an earlier one that uses a
-/// link of its way, so that no link carries more than it can.
+/// Transfers are added in the order of their starts; a later one waits for an earlier one that uses a
+/// link of its route, so that no link exceeds its bandwidth.
 #[derive(Debug)]
 pub struct Traffic {
     mesh: Mesh,
-    /// Links by place and direction: until when each is taken, and what it carried.
+    /// Links by position and direction: until when each is occupied, and its traffic.
     links: Vec<(u64, u64)>,
     dram: u64,
-    /// Links that have carried a transfer, by sender and transfer: to a further receiver it goes on
-    /// from there.
+    /// Links that have carried a transfer, by sender and transfer: it continues from there to further
+    /// receivers.
     multicasts: BTreeMap<(u32, u32), BTreeSet<usize>>,
     carried_dram: u64,
 }
 
 impl Traffic {
-    /// Nothing on its way.
+    /// A mesh without traffic.
     pub fn new(mesh: Mesh) -> Self {
         Self { mesh, links: vec![], dram: 0, multicasts: BTreeMap::new(), carried_dram: 0 }
     }
 
-    /// What was carried so far.
+    /// The traffic so far.
     pub fn into_carried(self) -> TrafficTotals {
         let link = |number| self.link(number);
         let links = self.links.iter().enumerate().filter(|(_, (_, bytes))| *bytes > 0);
@@ -97,7 +97,7 @@ impl Traffic {
         TrafficTotals { links, dram: self.carried_dram }
     }
 
-    /// When a transfer that could begin at `start` has arrived.
+    /// The cycle at which a transfer that could begin at `start` has arrived.
     ///
     /// The same transfer to several receivers is a multicast: links that have carried it once do not
     /// carry it again.
@@ -117,7 +117,7 @@ impl Traffic {
         self.send(new.into_iter(), bytes, start)
     }
 
-    /// When a movement between a core and DRAM that could begin at `start` can have ended.
+    /// The earliest cycle at which a movement between a core and DRAM that could begin at `start` has ended.
     pub fn dram(&mut self, core: u32, bytes: u64, stores: bool, start: u64) -> u64 {
         self.dram = self.dram.max(start).saturating_add(cycles(bytes, self.mesh.dram));
         self.carried_dram = self.carried_dram.saturating_add(bytes);
@@ -158,7 +158,7 @@ impl Traffic {
         (core % self.width(), core / self.width())
     }
 
-    /// The links from one place to another, along x, then along y.
+    /// The links from one node to another, along x, then along y.
     fn way(
         &self,
         (mut x, mut y): (u32, u32),
@@ -184,11 +184,11 @@ impl Traffic {
         })
     }
 
-    /// The link of a number.
+    /// The link with a number.
     fn link(&self, number: usize) -> Link {
         let (place, direction) = (number / DIRECTIONS.len(), number % DIRECTIONS.len());
         let width = self.width() as usize;
-        // Places come from numbers of 32 bits.
+        // Coordinates are derived from 32-bit numbers.
         let from = ((place % width) as u32, (place / width) as u32);
         (from, next(from, direction))
     }
@@ -202,7 +202,7 @@ fn next((x, y): (u32, u32), direction: usize) -> (u32, u32) {
     (x.wrapping_add_signed(right), y.wrapping_add_signed(down))
 }
 
-/// Cycles that bytes take at a rate; no time at all when there are none.
+/// Cycles for moving bytes at a rate; zero if there are none.
 pub fn cycles(bytes: u64, rate: f64) -> u64 {
     (bytes as f64 / rate).ceil() as u64
 }
@@ -229,9 +229,9 @@ mod tests {
     fn a_multicast_takes_shared_links_once() {
         let mut traffic = Traffic::new(mesh(&[]));
         assert_eq!(traffic.transfer((1, 2), 7, 80, 100), 111);
-        // On from core 2, over a link that is free.
+        // From core 2, over a free link.
         assert_eq!(traffic.transfer((1, 6), 7, 80, 100), 111);
-        // What core 2 itself sends under that number is something else.
+        // A transfer of core 2 itself with that number is a different one.
         assert_eq!(traffic.transfer((2, 6), 7, 80, 100), 121);
         let carried = traffic.into_carried();
         let links = [(((1, 0), (2, 0)), 80), (((2, 0), (2, 1)), 160)];
@@ -249,10 +249,10 @@ mod tests {
 
     #[test]
     fn every_port_brings_its_share() {
-        // 80 bytes from either side to core 1, at (1, 0): one link, and two.
+        // 80 bytes from each side to core 1, at (1, 0): one link, and two.
         let mut traffic = Traffic::new(mesh(&[(0, 0), (3, 0)]));
         assert_eq!(traffic.dram(1, 160, false, 0), 12);
-        // The link from the left is taken until 10; the way back is free.
+        // The link from the left is occupied until 10; the one in the opposite direction is free.
         assert_eq!(traffic.transfer((2, 1), 0, 8, 0), 12);
         assert_eq!(traffic.transfer((1, 2), 1, 8, 0), 2);
         assert_eq!(traffic.into_carried().dram, 160);

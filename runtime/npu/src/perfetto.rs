@@ -1,7 +1,7 @@
-//! A timing as JSON that Perfetto (and Chrome's trace viewer) opens.
+//! A timing as JSON for Perfetto (and Chrome's trace viewer).
 //!
 //! A process per core, a track per engine, a slice per instruction, and a counter of the bytes of L2
-//! that hold something yet to be read. A cycle is shown as a microsecond.
+//! that are yet to be read. A cycle is shown as a microsecond.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use irc_npu::{Core, Engine, Program};
 
 use crate::cycles::Timing;
 
-/// The trace of a program and when it ran.
+/// The trace of a program and its timing.
 pub fn write(program: &Program, timing: &Timing) -> String {
     let mut events = vec![];
     for (core, times) in program.cores.iter().zip(&timing.times) {
@@ -58,12 +58,12 @@ fn names(core: &Core, events: &mut Vec<String>) {
     }
 }
 
-/// Bytes of L2 between their writing and their last reading: a cycle, and the sum from there on.
+/// The number of bytes of L2 between their write and their last read: pairs of a cycle and the new sum.
 ///
-/// In units of 64 bytes. Bytes that are written and never read count while they are written.
+/// In units of 64 bytes. Bytes that are never read count while they are written.
 pub fn occupancy(core: &Core, times: &[irc_npu::Time]) -> Vec<(u64, i64)> {
     let mut events = accesses_in_time(core, times);
-    // Reads before writes that begin when they end.
+    // Reads come before writes that begin when they end.
     events.sort_by_key(|event| (event.time, event.write));
     let mut lines: Vec<Line> = vec![];
     let mut changes = vec![];
@@ -72,7 +72,7 @@ pub fn occupancy(core: &Core, times: &[irc_npu::Time]) -> Vec<(u64, i64)> {
             lines.resize(to, Line::default());
         }
         for line in &mut lines[from..to] {
-            // What one tile writes beside another counts from the first on.
+            // Adjacent writes of several tiles count from the first one.
             if write && (line.since.is_none() || line.since < Some(line.until)) {
                 line.close(&mut changes);
                 *line = Line { since: Some(time), until: time };
@@ -85,13 +85,13 @@ pub fn occupancy(core: &Core, times: &[irc_npu::Time]) -> Vec<(u64, i64)> {
     sums(changes)
 }
 
-/// Addresses beyond this are not counted: 256 MiB, far more than an L2.
+/// Addresses above this are not counted: 256 MiB, far more than an L2.
 const MOST: i64 = 1 << 28;
 
 /// Bytes of a line.
 const LINE: i64 = 64;
 
-/// What a line of L2 holds: since when, and when it was last read.
+/// The contents of a line of L2: since when, and when it was last read.
 #[derive(Clone, Default)]
 struct Line {
     since: Option<u64>,
@@ -130,12 +130,12 @@ struct Event {
     to: usize,
 }
 
-/// Writes at their start, reads at their end, in lines of L2.
+/// Writes at their start and reads at their end, in lines of L2.
 fn accesses_in_time(core: &Core, times: &[irc_npu::Time]) -> Vec<Event> {
     let mut registers = Registers::default();
     let mut events = vec![];
     for (instruction, time) in core.code.iter().zip(times) {
-        // What a program gets wrong the verifier says.
+        // The verifier reports errors of programs.
         let _ = registers.write(instruction);
         let accesses = accesses(&registers, &instruction.op).unwrap_or_default();
         for Access { space, write, area } in accesses {

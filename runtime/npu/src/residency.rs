@@ -1,4 +1,4 @@
-//! What lies where on a core, and how long.
+//! The contents of a core's memories over time.
 
 use std::collections::BTreeSet;
 
@@ -8,28 +8,28 @@ use irc_npu::layout::WL0_UNIT;
 use irc_npu::registers::Registers;
 use irc_npu::{Core, Engine, Time};
 
-/// What one workload writes to one place with one engine, until something else is written there.
+/// The data that one workload writes to one location with one engine, until it is overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resident {
     /// L2 or WL0.
     pub space: Space,
-    /// Who writes it.
+    /// The engine that writes it.
     pub engine: Engine,
-    /// First byte, and first byte after it; other tensors may lie between its pixels.
+    /// Start and end address; other tensors may be between its pixels.
     pub bytes: (i64, i64),
     /// Number of its own bytes.
     pub size: i64,
-    /// From the first writing to the last reading.
+    /// From the first write to the last read.
     pub time: Time,
-    /// Layer in whose place it is written, as instructions number it.
+    /// Layer during which it is written, as numbered in instructions.
     pub layer: i32,
-    /// Workload in whose place it is written.
+    /// Workload during which it is written.
     pub workload: i32,
-    /// Layers in whose place it is read.
+    /// Layers during which it is read.
     pub readers: BTreeSet<i32>,
 }
 
-/// Everything that lies in L2 and WL0 at some time, in the order in which it is first written.
+/// All contents of L2 and WL0 over time, in the order of their first write.
 pub fn residents(core: &Core, times: &[Time]) -> Vec<Resident> {
     let mut all = Accesses::default();
     for touch in touches(core, times) {
@@ -41,7 +41,7 @@ pub fn residents(core: &Core, times: &[Time]) -> Vec<Resident> {
     all.list
 }
 
-/// An access at the time at which it counts: a writing from its start, a reading until its end.
+/// An access at the time at which it counts: the start of a write, the end of a read.
 struct BufferAccess {
     at: u64,
     write: bool,
@@ -57,7 +57,7 @@ fn touches(core: &Core, times: &[Time]) -> Vec<BufferAccess> {
     let mut registers = Registers::default();
     let mut all = vec![];
     for (instruction, time) in core.code.iter().zip(times) {
-        // What a program gets wrong the verifier says.
+        // The verifier reports errors of programs.
         let _ = registers.write(instruction);
         for access in accesses(&registers, &instruction.op).unwrap_or_default() {
             let Access { space, write, area } = access;
@@ -75,7 +75,7 @@ fn touches(core: &Core, times: &[Time]) -> Vec<BufferAccess> {
             }
         }
     }
-    // Readings before writings that begin when they end.
+    // Reads come before writes that begin when they end.
     all.sort_by_key(|touch| (touch.at, touch.write));
     all
 }
@@ -83,7 +83,7 @@ fn touches(core: &Core, times: &[Time]) -> Vec<BufferAccess> {
 #[derive(Default)]
 struct Accesses {
     list: Vec<Resident>,
-    /// Places in the list of what is not written over yet, with the areas that it consists of.
+    /// Indices of the residents that have not been overwritten, with their areas.
     live: Vec<(usize, Vec<Area>)>,
 }
 
@@ -116,7 +116,7 @@ impl Accesses {
         });
     }
 
-    /// One more area of what is live already.
+    /// Adds an area to a live resident.
     fn grow(&mut self, place: usize, touch: &BufferAccess) {
         if let Some((_, areas)) = self.live.iter_mut().find(|(other, _)| *other == place) {
             areas.push(touch.area);
@@ -154,7 +154,7 @@ fn size(space: Space, area: &Area) -> i64 {
     area.bytes() * unit(space)
 }
 
-/// Whether one begins where the other is, or ends.
+/// Whether the areas overlap, or one ends where the other begins.
 fn meets(a: (i64, i64), b: (i64, i64)) -> bool {
     a.0 <= b.1 && b.0 <= a.1
 }

@@ -1,4 +1,4 @@
-//! The published traces: cycles within 0.01 %, and every start equal given CT's durations.
+//! The published traces: cycles within 0.01 %, and every start exactly, given CT's durations.
 
 use std::path::{Path, PathBuf};
 

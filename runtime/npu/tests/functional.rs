@@ -1,4 +1,4 @@
-//! What small programs compute is what a direct evaluation gives, byte for byte.
+//! Small programs compute the same bytes as a direct evaluation.
 
 use half::f16;
 use irc_diag::{Sink, Source};
@@ -15,7 +15,7 @@ fn program(text: &str) -> Program {
     listing.expect("a right listing").program
 }
 
-/// Numbers that look random and are the same each time.
+/// A deterministic pseudo-random generator.
 struct Noise(u32);
 
 impl Noise {
@@ -86,7 +86,7 @@ impl Weights {
         self.values[((k * self.c + c) * self.r + r) * self.r + s]
     }
 
-    /// As they lie in DRAM: `[R, S, C]` padded, scale, bias.
+    /// The bytes in DRAM order: `[R, S, C]` padded, scale, bias.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![];
         for k in 0..self.scale.len() {
@@ -140,7 +140,7 @@ fn max_pool(input: &Tensor<i8>, dequantise: (f32, f32), (qk, qb): (f32, f32)) ->
     })
 }
 
-/// The input as it lies in DRAM, and quantised.
+/// The input in DRAM order, and quantised.
 fn input(shape: [usize; 3], noise: &mut Noise) -> (Vec<u8>, Tensor<i8>) {
     let tensor = Tensor::new(shape, |_, _, _| f16::from_f32(noise.value()));
     (

@@ -1,4 +1,4 @@
-//! NPU programs as they run.
+//! Runs NPU programs.
 
 mod corpus;
 mod functional;

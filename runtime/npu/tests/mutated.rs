@@ -1,4 +1,4 @@
-//! Programs with one number changed end in diagnostics or faults, never in a panic or without end.
+//! Programs with one changed number cause diagnostics or errors, never a panic or an endless loop.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn run(program: &Program) {
     let _ = cycles::run(program, &options);
     let mut memory = Memory::new(program.cores.len(), 8 << 20);
     memory.dram = [(0, vec![60; 4096]), (1, vec![1; 8192])].into();
-    // A right result is not expected, only an end.
+    // The result need not be correct, but the run must end.
     let _ = functional::run(program, &mut memory);
 }
 
@@ -73,7 +73,7 @@ fn run(program: &Program) {
 fn any_number_may_be_any_other() {
     let mut accepted = 0;
     for text in PROGRAMS {
-        // Every number is changed, to one of a few at a time, so that a debug build is quick.
+        // Every number is changed, but only to a few values per run, so that a debug build is quick.
         for (i, (from, to)) in numbers(text).into_iter().enumerate() {
             for number in NUMBERS.iter().skip(i % 4).step_by(4) {
                 let changed = format!("{}{number}{}", &text[..from], &text[to..]);

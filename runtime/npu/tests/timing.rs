@@ -1,4 +1,4 @@
-//! Times of small programs, and their trace.
+//! Timing of small programs, and their traces.
 
 use irc_diag::{Sink, Source};
 use irc_npu::access::Space;
@@ -24,7 +24,7 @@ fn options() -> Options {
     Options { times: times.collect(), ..Options::default() }
 }
 
-/// Place of an instruction of a core.
+/// Index of an instruction of a core.
 fn place(program: &Program, core: usize, name: &str, which: usize) -> usize {
     let code = program.cores[core].code.iter().enumerate();
     let mut named = code.filter(|(_, i)| i.op.name() == name).map(|(place, _)| place);
@@ -102,7 +102,7 @@ fn the_trace_is_json_with_a_track_for_each_engine() {
     assert_eq!((of("X"), of("M")), (program.len(), 2 * (1 + Engine::COUNT)));
     let slice = events.iter().find(|event| event["name"] == "vp_self").expect("a slice");
     assert_eq!((&slice["pid"], &slice["tid"]), (&5.into(), &4.into()));
-    // While it is quantised, the image and its result; at last nothing.
+    // While it is quantised, the image and its result; finally nothing.
     let counters = events.iter().filter(|event| event["ph"] == "C" && event["pid"] == 5);
     let bytes: Vec<_> =
         counters.map(|event| event["args"]["bytes"].as_i64().expect("bytes")).collect();
@@ -123,7 +123,7 @@ fn residents_are_from_the_first_writing_to_the_last_reading() {
     // 8 by 8 pixels of 3 channels of FP16, padded to 4.
     assert_eq!((image.bytes.1 - image.bytes.0, image.size), (512, 512));
     assert!(all.iter().any(|one| one.space == Space::Wl0 && one.engine == Engine::Lw));
-    // No two have a byte at the same time in L2: what the verifier says of races.
+    // No two occupy the same byte of L2 at the same time, as the verifier's race check requires.
     for (i, a) in all.iter().enumerate() {
         for b in all[..i].iter().filter(|b| a.space == Space::L2 && b.space == Space::L2) {
             let in_time = a.time.start < b.time.end && b.time.start < a.time.end;

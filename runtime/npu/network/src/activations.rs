@@ -5,26 +5,26 @@ use irc_tensor::{Tensor, TensorError, TensorType};
 /// A tensor of activations in DRAM: dense `[N, H, W, C]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activations {
-    /// Name of the input, or of the layer that makes it.
+    /// Name of the input, or of the layer that computes it.
     pub name: String,
-    /// Type; the shape is `[N, C, H, W]`, or shorter where what follows is 1.
+    /// Type; the shape is `[N, C, H, W]`, possibly without trailing extents of 1.
     pub ty: TensorType,
-    /// First byte behind the base of activations.
+    /// Offset from the base of activations.
     pub address: usize,
-    /// What it is to the network.
+    /// Its role in the network.
     pub role: Role,
 }
 
-/// What activations in DRAM are to a network.
+/// The role of activations in DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// An input.
     Input,
     /// A result.
     Output,
-    /// A layer's result of which some is stored to be loaded again.
+    /// A layer's result that is partly stored and loaded again.
     Stored,
-    /// Room that nothing uses.
+    /// Unused memory.
     Unused,
 }
 
@@ -39,7 +39,7 @@ impl Activations {
         self.shape().iter().product::<usize>() * self.ty.dtype.size()
     }
 
-    /// A tensor's bytes as they lie in DRAM.
+    /// A tensor's bytes in DRAM order.
     pub(crate) fn to_dram(&self, tensor: &Tensor) -> Vec<u8> {
         let mut dram = vec![0; self.bytes()];
         for (there, here) in self.places() {
@@ -48,7 +48,7 @@ impl Activations {
         dram
     }
 
-    /// The tensor of bytes of DRAM.
+    /// The tensor with these bytes of DRAM.
     pub(crate) fn to_tensor(&self, dram: &[u8]) -> Result<Tensor, TensorError> {
         let mut tensor = Tensor::zeros(self.ty.clone())?;
         for (there, here) in self.places() {
@@ -57,7 +57,7 @@ impl Activations {
         Ok(tensor)
     }
 
-    /// The bytes of each element, in DRAM and in the tensor.
+    /// The byte ranges of each element, in DRAM and in the tensor.
     fn places(&self) -> impl Iterator<Item = (std::ops::Range<usize>, std::ops::Range<usize>)> {
         let ([_, channels, height, width], size) = (self.shape(), self.ty.dtype.size());
         let image = channels * height * width;

@@ -1,4 +1,4 @@
-//! Values for what is not given.
+//! Generated values for missing inputs and weights.
 
 use std::collections::btree_map::Entry;
 
@@ -6,17 +6,17 @@ use irc_tensor::{DType, Tensor, TensorError, TensorType, seed_for};
 
 use crate::{Error, Layout, Role, Tensors, Weights};
 
-/// Gives every input and weight that is not given values that depend on the seed and its key alone.
+/// Generates values for all missing inputs and weights, which depend only on the seed and the key.
 ///
-/// With `n` from the stream of [`seed_for`] the key, about normal as [`Tensor::random`] has it:
+/// With `n` from the stream of [`seed_for`] the key, about normally distributed as in [`Tensor::random`]:
 ///
-/// * inputs: as [`Tensor::random`];
+/// * inputs: as in [`Tensor::random`];
 /// * weights: `round(32 n)`, clamped to `-127..=127`;
 /// * scales: `(1 + n / 8) s / (2048 sqrt(C R S))`, biases: `s n / 4`, where `s` is 60 steps of the
-///   result's quantisation, or 1.5 where the result is not quantised: so results fill their range.
+///    result's quantisation, or 1.5 if the result is not quantised, so that results use their range.
 ///
 /// # Errors
-/// When there is no memory for them.
+/// If there is not enough memory for them.
 pub fn fill(layout: &Layout, given: &mut Tensors, seed: u64) -> Result<(), Error> {
     for tensor in layout.activations.iter().filter(|tensor| tensor.role == Role::Input) {
         if let Entry::Vacant(vacant) = given.entry(tensor.name.clone()) {
@@ -34,7 +34,7 @@ pub fn fill(layout: &Layout, given: &mut Tensors, seed: u64) -> Result<(), Error
     Ok(())
 }
 
-/// What is made of `n`: `round(offset + factor n)` for bytes, the same not rounded for floats.
+/// A function of `n`: `round(offset + factor n)` for bytes, the same without rounding for floats.
 type Affine = (f64, f64);
 
 fn of_weights(weights: &Weights) -> [Affine; 3] {

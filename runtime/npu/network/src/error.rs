@@ -1,4 +1,4 @@
-//! Why a network cannot be run.
+//! Errors of running networks.
 
 use irc_npu_sim::functional;
 use irc_tensor::{TensorError, TensorType};
@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why a network cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// The layout cannot be said.
+    /// The layout of a layer cannot be determined.
     #[error("layer `{layer}`: {message}")]
     Layer {
         /// Name of the layer.
@@ -15,41 +15,41 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
-    /// The program moves what the layout does not have.
+    /// The program moves data that is not in the layout.
     #[error("instruction {} of core {core} moves data that the network does not have there: {what}", index + 1)]
     Foreign {
         /// Number of the core.
         core: u32,
-        /// Place of the instruction.
+        /// Index of the instruction.
         index: usize,
-        /// What it moves.
+        /// The data that it moves.
         what: String,
     },
-    /// A key that names nothing.
+    /// An unknown key.
     #[error("the network has no `{name}`; it takes {known}")]
     Unknown {
         /// The key.
         name: String,
-        /// Keys that there are.
+        /// The known keys.
         known: String,
     },
-    /// A tensor of another type.
+    /// A tensor of the wrong type.
     #[error("`{name}`: expected {expected}, found {found}")]
     Type {
         /// Its key.
         name: String,
-        /// The type it must have.
+        /// The expected type.
         expected: TensorType,
-        /// The type it has.
+        /// The given type.
         found: TensorType,
     },
-    /// Tensors that are not given.
+    /// Missing tensors.
     #[error("{0} have no values")]
     Missing(String),
-    /// A tensor that cannot be made.
+    /// A tensor that cannot be created.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// The program leaves its memories, or uses what is not modelled.
+    /// The program accesses bytes outside of its memories, or uses an unsupported feature.
     #[error(transparent)]
     Simulation(#[from] functional::Error),
 }

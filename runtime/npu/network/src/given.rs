@@ -1,4 +1,4 @@
-//! Tensors that a network is given, by key.
+//! Tensors given to a network, by key.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{Error, Layout, Role};
 /// Tensors by key.
 pub type Tensors = BTreeMap<String, Tensor>;
 
-/// A key that a network takes, and the type of its tensor.
+/// A key that a network accepts, and the type of its tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Key in archives.
@@ -20,7 +20,7 @@ pub struct Port {
     pub is_weights: bool,
 }
 
-/// All keys that a network takes: inputs, then weights, by address.
+/// All keys that a network accepts: inputs, then weights, by address.
 pub fn ports(layout: &Layout) -> Vec<Port> {
     let inputs = layout.activations.iter().filter(|tensor| tensor.role == Role::Input);
     let inputs = inputs.map(|tensor| Port {
@@ -32,7 +32,7 @@ pub fn ports(layout: &Layout) -> Vec<Port> {
     inputs.chain(weights.map(|(name, ty)| Port { name, ty, is_weights: true })).collect()
 }
 
-/// Rejects keys that name nothing, and tensors of another type.
+/// Rejects unknown keys, and tensors of the wrong type.
 pub(crate) fn check(layout: &Layout, given: &Tensors) -> Result<(), Error> {
     let ports = ports(layout);
     given.iter().try_for_each(|(name, tensor)| expect(layout, &ports, name, tensor.ty()))?;
@@ -41,7 +41,7 @@ pub(crate) fn check(layout: &Layout, given: &Tensors) -> Result<(), Error> {
     if missing.is_empty() { Ok(()) } else { Err(Error::Missing(listed(&missing))) }
 }
 
-/// Refuses a key that names none of a layout's ports, and a tensor of another type than the port's.
+/// Rejects a key that is not a port of a layout, and a tensor whose type is not that of the port.
 ///
 /// # Errors
 /// [`Error::Unknown`] and [`Error::Type`].
@@ -59,7 +59,7 @@ pub fn expect(
     }
 }
 
-/// All keys; those of weights by their layers.
+/// All keys; those of weights grouped by layer.
 fn known(layout: &Layout, ports: &[Port]) -> String {
     let inputs = ports.iter().filter(|port| !port.is_weights);
     let inputs: Vec<&str> = inputs.map(|port| port.name.as_str()).collect();
@@ -71,7 +71,7 @@ fn known(layout: &Layout, ports: &[Port]) -> String {
     }
 }
 
-/// Names in a row, of many the first.
+/// A list of names, truncated if there are many.
 fn listed(names: &[&str]) -> String {
     const SHOWN: usize = 6;
     let shown = names[..names.len().min(SHOWN)].join("`, `");

@@ -1,4 +1,4 @@
-//! Where the tensors of a network lie in DRAM.
+//! The addresses of the tensors of a network in DRAM.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,23 +10,24 @@ use irc_tensor::{DType, TensorType};
 
 use crate::{Activations, Error, Role, Weights, several_cores};
 
-/// Where the tensors of a network lie in DRAM.
+/// The addresses of the tensors of a network in DRAM.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
-    /// Behind the base of activations, by address.
+    /// The activations, by address after their base.
     pub activations: Vec<Activations>,
-    /// Behind the base of weights, by address.
+    /// The weights, by address after their base.
     pub weights: Vec<Weights>,
 }
 
 impl Layout {
-    /// The layout that the assembler has for a schedule.
+    /// The layout that the assembler computes for a schedule.
     ///
-    /// Of dialect A: weights by layer index; inputs of the network, then every layer of which some
-    /// is stored, by layer index. Of dialects B and C, which have no frontend file: by name.
+    /// For dialect A: weights by layer index; inputs of the network, then every layer that is at least
+    /// partly
+    /// stored, by layer index. For dialects B and C, which have no frontend file: by name.
     ///
     /// # Errors
-    /// When a layer lacks a shape, has elements that the NPU does not know, or DRAM is too small.
+    /// If a layer has no shape or has elements that the NPU does not support, or DRAM is too small.
     pub fn new(schedule: &Schedule, frontend: Option<&Frontend>) -> Result<Self, Error> {
         match (schedule.dialect, frontend) {
             (Dialect::A, Some(frontend)) => Self::of_layers(schedule, frontend),
@@ -66,7 +67,7 @@ impl Layout {
         let ty = type_of(name, layer.input_dtype.get(1), layer.input_shape.get(1))?;
         let quantised = layer.quant_info.as_ref();
         let scale = quantised.and_then(|quantised| quantised.output_scale.as_ref());
-        // Results of int8 fill about half the range, those of float16 are small numbers.
+        // Results of int8 use about half the range; those of float16 are small numbers.
         let spread = scale.map_or(1.5, |scale| 60.0 / scale.value().max(1e-6));
         self.push_weights(name, ty, spread)
     }
@@ -85,17 +86,17 @@ impl Layout {
         self.push(name, type_of(name, dtype, shape)?, Role::Input)
     }
 
-    /// The activations of that name.
+    /// The activations with that name.
     pub fn activation(&self, name: &str) -> Option<&Activations> {
         self.activations.iter().find(|tensor| tensor.name == name)
     }
 
-    /// Whether a name is that of a result of the network.
+    /// Whether the name is that of a result of the network.
     pub fn is_output(&self, name: &str) -> bool {
         self.activation(name).is_some_and(|tensor| tensor.role == Role::Output)
     }
 
-    /// Adds activations behind those that are there.
+    /// Appends activations to the existing ones.
     pub(crate) fn push(&mut self, name: &str, ty: TensorType, role: Role) -> Result<(), Error> {
         let address = self.activations.last().map_or(0, |last| last.address + last.bytes());
         let size = ty.byte_size()?;
@@ -104,7 +105,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Adds weights behind those that are there.
+    /// Appends weights to the existing ones.
     pub(crate) fn push_weights(
         &mut self,
         layer: &str,
@@ -112,7 +113,7 @@ impl Layout {
         spread: f64,
     ) -> Result<(), Error> {
         let address = self.weights.last().map_or(0, |last| last.address + last.bytes());
-        // A row is at most forty times as long as its weights: one of a byte is eight, and 32 more.
+        // A row is at most forty times as long as its weights: one of a single byte takes eight, and 32 more.
         bounded(layer, address, ty.byte_size()?.saturating_mul(40))?;
         self.weights.push(Weights { layer: layer.into(), ty, address, spread });
         Ok(())
@@ -145,7 +146,8 @@ fn type_of(
     Ok(TensorType::new(dtype, shape.as_slice()))
 }
 
-/// Operands of layers, as the frontend has them, that are loaded and that nothing has stored before,
+/// Operands of layers, according to the frontend, that are loaded and that no earlier workload has
+/// stored,
 /// by layer.
 fn network_inputs<'s>(
     schedule: &'s Schedule,
@@ -169,7 +171,7 @@ fn network_inputs<'s>(
     all
 }
 
-/// Layers of which some is stored, and those of them that nothing loads again.
+/// Layers that are at least partly stored, and those of them that are not loaded again.
 fn stored(schedule: &Schedule) -> (BTreeSet<&str>, BTreeSet<&str>) {
     let (mut all, mut results) = (BTreeSet::new(), BTreeSet::new());
     for block in schedule.dram.iter().flat_map(|group| &group.ins) {

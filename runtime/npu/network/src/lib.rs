@@ -1,21 +1,26 @@
-//! Networks on the simulator of the NPU: tensors by name in, tensors by name out.
+//! Runs networks on the simulator of the NPU, with tensors by name as inputs and outputs.
 //!
-//! A program knows addresses only. Where the tensors of a network lie in DRAM follows from its
-//! schedule and the frontend file, by the assembler's rule; [`Layout`] has it. [`run`] puts named
-//! tensors there, runs the program, and takes out what it has stored; [`fill`] draws what is not given. Every movement from and to
-//! DRAM is held against the layout first, so that a program of another network is rejected.
+//! A program uses addresses only. The addresses of the tensors of a network in DRAM follow from its
+//! schedule and the frontend file, by the assembler's rule, which [`Layout`] implements. [`run`] places
+//! named
+//! tensors there, runs the program, and returns the tensors that it has stored; [`fill`] generates
+//! missing ones.
+//! Every movement from and to DRAM is first checked against the layout, so that a program of another
+//! network
+//! is rejected.
 //!
 //! | key | tensor |
 //! |---|---|
-//! | name of an input, of a layer | `[N, C, H, W]`, as the frontend has its shape and type |
+//! | name of an input, of a layer | `[N, C, H, W]`, with the shape and type of the frontend |
 //! | `LAYER.weight` | `i8[K, C, R, S]`; without a frontend file `i8[K, C, R S]` |
 //! | `LAYER.scale`, `LAYER.bias` | `f32[K]`: a result is `scale sum + bias` before it is quantised |
 //!
-//! Schedules of dialects B and C have no constants of quantisation, and their programs neutral
-//! ones: what they compute is defined, but is not the network (`docs/npu-multicore.md`).
+//! Schedules of dialects B and C have no quantisation constants, and their programs use neutral
+//! ones: their results are defined, but are not those of the network (`docs/npu-multicore.md`).
 //!
-//! A crate of its own: `irc-npu-sim` knows nothing of schedules, the format of schedules nothing of
-//! programs.
+//! This is a separate crate because `irc-npu-sim` does not depend on schedules, nor the format of
+//! schedules
+//! on programs.
 
 mod activations;
 mod draw;

@@ -1,14 +1,14 @@
-//! Whether a program moves what the network has in DRAM.
+//! Checks that a program moves the data that the network has in DRAM.
 
 use irc_npu::registers::Registers;
 use irc_npu::{Core, Op, Program};
 
 use crate::{Error, Layout};
 
-/// Holds every movement from and to DRAM against the layout.
+/// Checks every movement from and to DRAM against the layout.
 ///
 /// # Errors
-/// The first movement of a tensor, or of weights, that the layout does not have at its address.
+/// The first movement of a tensor, or of weights, that is not in the layout at its address.
 pub fn check(program: &Program, layout: &Layout) -> Result<(), Error> {
     program.cores.iter().try_for_each(|core| check_core(core, layout))
 }
@@ -16,7 +16,7 @@ pub fn check(program: &Program, layout: &Layout) -> Result<(), Error> {
 fn check_core(core: &Core, layout: &Layout) -> Result<(), Error> {
     let mut registers = Registers::default();
     for (index, instruction) in core.code.iter().enumerate() {
-        // What is wrong with registers the simulator says.
+        // The simulator reports errors of registers.
         let _ = registers.write(instruction);
         if let Some(what) = foreign(&registers, &instruction.op, layout) {
             return Err(Error::Foreign { core: core.id, index, what });
@@ -25,7 +25,7 @@ fn check_core(core: &Core, layout: &Layout) -> Result<(), Error> {
     Ok(())
 }
 
-/// What an instruction moves that the layout does not have.
+/// The data moved by an instruction that is not in the layout.
 fn foreign(registers: &Registers, op: &Op, layout: &Layout) -> Option<String> {
     match op {
         Op::LdaMov(op) => {

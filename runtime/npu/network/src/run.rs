@@ -1,4 +1,4 @@
-//! Running a network.
+//! Execution of networks.
 
 use irc_npu::Program;
 use irc_npu::verify::Machine;
@@ -13,12 +13,12 @@ const ACTIVATIONS: u32 = 0;
 /// Base register of weights.
 const WEIGHTS: u32 = 1;
 
-/// Runs a program on named tensors; gives every tensor that it stores, those of [`Role::Output`]
-/// and of [`Role::Stored`].
+/// Runs a program on named tensors; returns every tensor that it stores, with roles [`Role::Output`]
+/// and [`Role::Stored`].
 ///
 /// # Errors
-/// When the program is not of this network, a tensor is not given, has another type or names
-/// nothing, or the program leaves its memories or uses what is not modelled.
+/// If the program does not belong to this network, a tensor is missing, has the wrong type or an
+/// unknown name, or the program accesses bytes outside of its memories or uses an unsupported feature.
 pub fn run(program: &Program, layout: &Layout, tensors: &Tensors) -> Result<Tensors, Error> {
     movements::check(program, layout)?;
     given::check(layout, tensors)?;
@@ -39,7 +39,7 @@ fn result(tensor: &Activations, dram: &[u8]) -> Result<Tensor, Error> {
     Ok(tensor.to_tensor(bytes.ok_or_else(missing)?)?)
 }
 
-/// Inputs where they lie; DRAM grows behind them as it is stored to.
+/// DRAM with the inputs at their addresses; it grows when the program stores to it.
 fn activations(layout: &Layout, tensors: &Tensors) -> Vec<u8> {
     let mut dram = vec![];
     for tensor in &layout.activations {

@@ -1,4 +1,4 @@
-//! Where tensors lie in DRAM when the schedule has several cores and no frontend file.
+//! The addresses of tensors in DRAM if the schedule has several cores and no frontend file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use irc_tensor::{DType, TensorType};
 
 use crate::{Error, Layout, Role};
 
-/// Activations by name, as large as what is made and read of them; weights by layer.
+/// Activations by name, as large as the parts of them that are computed and read; weights by layer.
 pub fn layout(schedule: &Schedule) -> Result<Layout, Error> {
     let transfers = Transfers::new(schedule);
     let mut all = Layout::default();
@@ -24,7 +24,7 @@ pub fn layout(schedule: &Schedule) -> Result<Layout, Error> {
     }
     for name in made {
         if let Some(shape) = weights(schedule, &transfers, name) {
-            // The constants of quantisation are neutral: real results are the bytes.
+            // The quantisation constants are neutral: real results equal the bytes.
             all.push_weights(name, TensorType::new(DType::I8, shape), 60.0)?;
         }
     }
@@ -52,7 +52,7 @@ fn extents(schedule: &Schedule) -> BTreeMap<String, [i64; 4]> {
     extents
 }
 
-/// Layers of which some is stored: as results, where nothing loads it again.
+/// Layers that are at least partly stored; they are outputs if nothing loads them again.
 fn stored(schedule: &Schedule) -> BTreeMap<&str, Role> {
     let of_id: BTreeMap<i64, &str> = schedule
         .workloads()
@@ -69,7 +69,7 @@ fn stored(schedule: &Schedule) -> BTreeMap<&str, Role> {
     all
 }
 
-/// The shape `[K, C, R S]` of a layer's weights, where it has some from DRAM.
+/// The shape `[K, C, R S]` of a layer's weights, if they are loaded from DRAM.
 fn weights(schedule: &Schedule, transfers: &Transfers<'_>, name: &str) -> Option<[i64; 3]> {
     let own = schedule.workloads().map(|(_, _, workload)| workload);
     let own: Vec<&Workload> = own.filter(|workload| workload.layer_name == name).collect();
@@ -79,7 +79,7 @@ fn weights(schedule: &Schedule, transfers: &Transfers<'_>, name: &str) -> Option
         let Some((low, high)) = weight.channels() else { continue };
         rows = rows.max(high.saturating_add(1));
         if let Some(block) = weight.transfers().find_map(|transfer| transfers.dram_out(transfer)) {
-            // Sizes are bits of eight-bit elements.
+            // Sizes are in bits, with eight-bit elements.
             let of_kernel = (high - low + 1).saturating_mul(channels).max(1);
             kernel = Some(block.size / 8 / of_kernel);
         }

@@ -1,4 +1,4 @@
-//! What the timing of a program takes from its schedule.
+//! The parts of a schedule that the timing of a program needs.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use irc_npu_sim::durations::WorkloadTimes;
 use irc_npu_sim::html::LayerNames;
 use irc_npu_sim::noc::{MAX_SIDE, Mesh};
 
-/// Cycles of workloads, as the schedule states them.
+/// Cycles of workloads, from the schedule.
 pub fn workload_times(schedule: &Schedule) -> WorkloadTimes {
     let time = |(core, _, workload): (usize, usize, &Workload)| {
         let core = u32::try_from(schedule.cores[core].id).ok()?;
@@ -17,8 +17,9 @@ pub fn workload_times(schedule: &Schedule) -> WorkloadTimes {
     schedule.workloads().filter_map(time).collect()
 }
 
-/// The mesh that the cores of a schedule share: of so many bytes a cycle over a link, and from and to
-/// DRAM. None for schedules of dialect A, whose cores have no places, and beyond [`MAX_SIDE`].
+/// The mesh that the cores of a schedule share, with the rates of a link and of DRAM in bytes per
+/// cycle.
+/// `None` for schedules of dialect A, whose cores have no coordinates, and beyond [`MAX_SIDE`].
 pub fn mesh(schedule: &Schedule, link: f64, dram: f64) -> Option<Mesh> {
     let size = |length: i64| u32::try_from(length).ok().filter(|size| *size <= MAX_SIDE);
     let (xlen, ylen) = (size(schedule.xlen)?, size(schedule.ylen)?);
@@ -26,8 +27,8 @@ pub fn mesh(schedule: &Schedule, link: f64, dram: f64) -> Option<Mesh> {
     has_places.then(|| Mesh::with_ports_at_sides(xlen, ylen, link, dram))
 }
 
-/// Names of layers by the number that instructions have for them: their index in the frontend file;
-/// without one, their place among all names of layers.
+/// Names of layers by their number in instructions: the index in the frontend file,
+/// or without one, the index among all names of layers.
 pub fn layer_names(schedule: &Schedule, frontend: Option<&Frontend>) -> LayerNames {
     if let Some(frontend) = frontend {
         let layers = frontend.layers.iter();

@@ -4,16 +4,16 @@ use irc_npu::layout::WEIGHT_EXTRA;
 use irc_tensor::{DType, Tensor, TensorType};
 
 /// The weights of a layer in DRAM: for each output channel a row `[R, S, C]` with channels padded to
-/// eight bytes, scale and bias as `f32`, and 24 bytes that nothing reads.
+/// eight bytes, scale and bias as `f32`, and 24 unused bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     /// Name of the layer.
     pub layer: String,
-    /// Type; the shape is `[K, C, R, S]`, or `[K, C, R S]` where no frontend file tells the kernel.
+    /// Type; the shape is `[K, C, R, S]`, or `[K, C, R S]` if no frontend file defines the kernel.
     pub ty: TensorType,
-    /// First byte behind the base of weights.
+    /// Offset from the base of weights.
     pub address: usize,
-    /// Real results of the layer are this wide around zero: what drawn weights are scaled to.
+    /// The range of real results of the layer around zero, to which generated weights are scaled.
     pub spread: f64,
 }
 
@@ -45,7 +45,7 @@ impl Weights {
         ]
     }
 
-    /// Their bytes as they lie in DRAM, of weights, scales and biases.
+    /// The bytes of weights, scales and biases in DRAM order.
     pub(crate) fn to_dram(&self, [weights, scales, biases]: [&Tensor; 3]) -> Vec<u8> {
         let ([_, channels, kernel], size) = (self.shape(), self.ty.dtype.size());
         let pitch = (channels * size).next_multiple_of(8);

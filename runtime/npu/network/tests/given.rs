@@ -1,4 +1,4 @@
-//! What a network is given.
+//! Inputs of networks.
 
 use crate::support::{Network, data};
 use irc_npu_network::{Error, Layout, Role, Tensors, fill, ports, run};

@@ -1,7 +1,7 @@
-//! What programs compute has the bytes of numpy's evaluation of the frontend graph.
+//! Programs compute the same bytes as numpy's evaluation of the frontend graph.
 //!
-//! `tests/oracle/npu_frontend.py` draws inputs and weights, and evaluates layer by layer, knowing
-//! nothing of schedules, addresses and instructions.
+//! `tests/oracle/npu_frontend.py` generates inputs and weights, and evaluates layer by layer, without
+//! schedules, addresses and instructions.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use irc_npu_network::{Tensors, run};
 use irc_tensor::read_npz_file;
 use tempfile::TempDir;
 
-/// Draws and evaluates with numpy, into a folder.
+/// Generates and evaluates with numpy, into a folder.
 fn evaluate(script: &str, layers: &Path, packages: &str, flags: &[&str]) -> Option<TempDir> {
     let folder = tempfile::tempdir().expect("a folder");
     let output = python(packages)?
@@ -27,8 +27,8 @@ fn evaluate(script: &str, layers: &Path, packages: &str, flags: &[&str]) -> Opti
     Some(folder)
 }
 
-/// Runs the program on the same values as numpy, and compares every tensor that it stores; gives
-/// how many there are.
+/// Runs the program on the same values as numpy, and compares every tensor that it stores; returns
+/// their number.
 fn check(plan: &Path, layers: Option<&Path>, seed: u32) -> Option<usize> {
     let network = Network::open(plan, layers);
     let windows = tempfile::NamedTempFile::new().expect("a file");
@@ -71,7 +71,7 @@ fn small_networks_have_the_bytes_of_numpy() {
     }
 }
 
-/// Network, batch, and tensors that it stores; larger ones take a debug build longer.
+/// Network, batch, and number of tensors that it stores; larger networks are slow in a debug build.
 const PUBLISHED: [(&str, &str, usize); 2] =
     [("int8_resnet34.sim", "b1", 4), ("int8_resnet50.sim", "b1", 4)];
 
@@ -93,8 +93,9 @@ fn published_networks_have_the_bytes_of_numpy() {
     }
 }
 
-/// What numpy evaluates is what the layers mean: their twins in ONNX differ by no more than a step of
-/// quantisation, and that where a value lies in the middle.
+/// Numpy's evaluation matches the definition of the layers: equivalent ONNX models differ by at most
+/// one step of
+/// quantisation, and only for values halfway between steps.
 #[test]
 fn layers_mean_what_their_onnx_twins_do() {
     let mut all = vec![data("small.frontend.json")];
@@ -112,7 +113,7 @@ fn layers_mean_what_their_onnx_twins_do() {
     }
 }
 
-/// The small schedules of the format's crate, whose weights are of no square kernel: made 1 by 1.
+/// The small schedules of the format's crate, whose weights have no square kernel: changed to 1 by 1.
 #[test]
 fn small_programs_of_several_cores_have_the_bytes_of_numpy() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -126,7 +127,7 @@ fn small_programs_of_several_cores_have_the_bytes_of_numpy() {
     }
 }
 
-/// Schedules of several cores, and tensors that they store.
+/// Schedules of several cores, and the number of tensors that they store.
 const SEVERAL_CORES: [(&str, usize); 3] = [
     ("multi_core/gir_goog_b1_4x4.json.gz", 66),
     ("multi_core/set_darknet_b1_4x4_r10_SET_IR.json.gz", 2),

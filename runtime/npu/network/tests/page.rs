@@ -32,7 +32,7 @@ fn every_layer_has_its_result_on_the_page() {
     assert!(page.contains("core 0, WL0") && page.contains("weights for Gemm_9\n"));
 }
 
-/// In schedules of one core all tensors are contiguous, so no two share a byte at a time.
+/// In schedules of one core all tensors are contiguous, so no two occupy the same byte at the same time.
 #[test]
 fn residents_of_a_published_schedule_are_apart() {
     let Some(folder) = corpus() else { return };

@@ -1,10 +1,10 @@
-//! What links and DRAM carry when cores share a mesh.
+//! Traffic over links and DRAM when cores share a mesh.
 
 use crate::support::{Network, corpus, root};
 use irc_npu_network::{mesh, workload_times};
 use irc_npu_sim::cycles::{self, Options};
 
-/// Cycles with a mesh, those that no program on it can be faster than, and cycles without.
+/// Cycles with a mesh, a lower bound for any program on it, and cycles without a mesh.
 fn cycles(network: &Network, link: f64, dram: f64) -> [u64; 3] {
     let times = workload_times(&network.schedule);
     let mesh = mesh(&network.schedule, link, dram);
@@ -28,7 +28,7 @@ fn no_run_is_faster_than_links_and_dram() {
     let small = root().join("formats/gemini/tests/data/two_cores.json");
     let mut networks = vec![(Network::open(&small, None), 0.05, 0.05)];
     if let Some(folder) = corpus() {
-        // The rates that SET's published runs have: 24 bytes over a link, 1.024 from DRAM for a core.
+        // The rates of SET's published runs: 24 bytes over a link, 1.024 from DRAM for a core.
         for (name, cores) in [
             ("gir_resnet_b1_2x2.json", 4.0),
             ("gir_goog_b1_4x4.json.gz", 16.0),

@@ -9,7 +9,7 @@ use super::task::{Convolution, Window};
 use super::tile::Tile;
 use super::to_i8;
 
-/// Pixels of an output row computed together, so that a row of weights is read once for all.
+/// Number of pixels of an output row computed together, so that a row of weights is read once for all.
 const BLOCK: usize = 4;
 
 /// Runs a convolution.
@@ -71,7 +71,7 @@ fn rows_of(conv: &Convolution, core: &mut CoreMemory) -> Result<Vec<Row>, String
     Ok(bytes.chunks_exact(conv.wl0_row).map(row).collect())
 }
 
-/// The input rows that one output row needs, columns of the input side by side.
+/// The input rows that one output row needs, with the columns of the input side by side.
 struct Input {
     /// `[R, W, C]`, with padding rows filled in.
     bytes: Vec<i8>,
@@ -119,7 +119,7 @@ impl Input {
     }
 }
 
-/// Products of a row of weights with each patch.
+/// Dot products of a row of weights with each patch.
 fn dots(weights: &[i8], patches: &[i8], patch: usize) -> [i32; BLOCK] {
     let mut sums = [0; BLOCK];
     for (sum, patch) in sums.iter_mut().zip(patches.chunks_exact(patch)) {

@@ -1,4 +1,4 @@
-//! Memories of bytes.
+//! Byte-addressed memories.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::tile::Tile;
 /// The memories of a machine.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// DRAM behind each base register; it grows when something is stored past its end.
+    /// DRAM after each base register; it grows when something is stored past its end.
     pub dram: BTreeMap<u32, Vec<u8>>,
-    /// On-chip memories, by place of the core.
+    /// On-chip memories, by index of the core.
     pub cores: Vec<CoreMemory>,
 }
 
 impl Memory {
-    /// Empty memories for some cores, of L2 bytes each; WL0 grows as it is written.
+    /// Zeroed memories for `cores` cores with `l2_bytes` of L2 each; WL0 grows as it is written.
     pub fn new(cores: usize, l2_bytes: usize) -> Self {
         let core = || CoreMemory { l2: vec![0; l2_bytes], wl0: vec![] };
         Self { dram: BTreeMap::new(), cores: (0..cores).map(|_| core()).collect() }
@@ -41,10 +41,10 @@ pub struct CoreMemory {
     pub wl0: Vec<u8>,
 }
 
-/// Largest WL0 that a program may ask for: none is known to be larger.
+/// Maximum size of WL0 that a program may use: no known WL0 is larger.
 pub(super) const MAX_WL0: usize = 64 << 20;
 
-/// Maximum number of bytes of DRAM behind a base register that stores may ask for.
+/// Maximum number of bytes of DRAM after a base register that stores may reach.
 pub const MAX_DRAM: usize = 1 << 32;
 
 impl CoreMemory {
@@ -67,7 +67,7 @@ impl CoreMemory {
         Ok(())
     }
 
-    /// The bytes of a tile: pixel after pixel, without what lies between them.
+    /// The bytes of a tile: the pixels in order, without the bytes between them.
     pub(super) fn read_tile(&self, tile: &Tile) -> Result<Vec<u8>, String> {
         if tile.bytes() > self.l2.len() {
             return Err("a tensor is larger than L2".into());
@@ -80,7 +80,7 @@ impl CoreMemory {
         Ok(bytes)
     }
 
-    /// Writes what [`CoreMemory::read_tile`] gives of a tile of the same size.
+    /// Writes the bytes that [`CoreMemory::read_tile`] returns for a tile of the same size.
     pub(super) fn write_tile(&mut self, tile: &Tile, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() != tile.bytes() {
             return Err("what is moved has not the size of its destination".into());
@@ -91,7 +91,7 @@ impl CoreMemory {
         Ok(())
     }
 
-    /// WL0 from a byte on, grown to hold so many.
+    /// A range of WL0, which is grown if necessary.
     pub(super) fn wl0_mut(&mut self, at: usize, len: usize) -> Result<&mut [u8], String> {
         let end =
             at.checked_add(len).filter(|end| *end <= MAX_WL0).ok_or("an address is beyond WL0")?;
@@ -102,7 +102,7 @@ impl CoreMemory {
     }
 }
 
-/// A range of a ring region: what lies before its end, and what begins again at its start.
+/// The two pieces of a range of a ring region: up to its end, and from its start.
 fn pieces(region: Region, at: i64, len: usize) -> Result<[(usize, usize); 2], String> {
     let size = region.len();
     if region.is_empty() || len as i64 > size {
@@ -114,7 +114,7 @@ fn pieces(region: Region, at: i64, len: usize) -> Result<[(usize, usize); 2], St
     Ok([range(start, first), range(region.start, len as i64 - first)])
 }
 
-/// Bytes of DRAM; reading what was never there is a fault.
+/// Bytes of DRAM; it is an error to read bytes that do not exist.
 pub(super) fn dram_read(
     dram: &BTreeMap<u32, Vec<u8>>,
     base: u32,

@@ -1,24 +1,26 @@
-//! What a program computes.
+//! The functional simulator: what a program computes.
 //!
-//! The rules, as far as they are published, are the ISA document's and the frontend's constants;
-//! what had to be decided here is marked so.
+//! Published rules come from the ISA document and the frontend's constants;
+//! choices of this project are marked as such.
 //!
-//! * Activations lie in L2 as `[N, H, W, C]` with channels padded to eight bytes, in DRAM dense.
-//!   Padding channels are written as zero (decided here).
-//! * The weights of an output channel are `[R, S, C]` with padded channels, then 32 bytes: scale
-//!   and bias as `f32`, the rest unused (order and place decided here; the sizes are published).
-//! * A convolution sums `i8` products in `i32`, outside the input with `PADV`. The result is
-//!   `scale sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as
-//!   `FP16` it is rounded to half precision.
-//! * A vector operation dequantises its operands and gives `round(result QK + QB)` as `INT8`, or
-//!   that without rounding to whole numbers as `FP16`. `IQK0 x + IQB0` is for the operand at
-//!   `STaddr1`, `IQK1 x + IQB1` for that at `STaddr`: so it is in every published sum.
-//!   In between it computes in single precision (decided here).
-//! * `GPMD` 69 is a sum with ReLU, as every published sum has one; 5 is a sum without (decided here).
-//! * A copy of order 1 exchanges channels and rows (decided here).
-//! * Rounding is to nearest, ties to even (decided here; `ROUND` does not say).
+//! * Activations in L2 are `[N, H, W, C]` with channels padded to eight bytes, and dense in DRAM.
+//!    Padding channels are written as zero (chosen here).
+//! * The weights of an output channel are `[R, S, C]` with padded channels, then 32 bytes: scale and
+//!    bias as `f32`, the rest unused (order and location chosen here; the sizes are published).
+//! * A convolution sums `i8` products in `i32`, with `PADV` outside of the input. The result is `scale
+//!    sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as `FP16` it
+//!    is rounded to half precision.
+//! * A vector operation dequantises its operands and returns `round(result QK + QB)` as `INT8`, or the
+//!    same without rounding to integers as `FP16`. `IQK0 x + IQB0` applies to the operand at `STaddr1`,
+//!    `IQK1 x + IQB1` to that at `STaddr`, as in every published sum. Intermediate results are in
+//!    single precision (chosen here).
+//! * `GPMD` 69 is a sum with ReLU, as in every published sum; 5 is a sum without (chosen here).
+//! * A copy of order 1 exchanges channels and rows (chosen here).
+//! * Rounding is to nearest, ties to even (chosen here; not specified by `ROUND`).
 //!
-//! Order is any that tokens allow: for a program that the verifier passes, all give the same bytes.
+//! Instructions run in any order that tokens permit: if the verifier accepts a program, all orders
+//! compute the
+//! same bytes.
 
 mod convolve;
 mod memory;
@@ -37,9 +39,9 @@ use task::Task;
 /// Why a program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Number of a core, place of an instruction, and what is wrong with it.
+    /// Number of a core, index of an instruction, and what is wrong with it.
     Instruction(u32, usize, String),
-    /// Some instructions never start; the verifier says why.
+    /// Some instructions never start; the verifier reports the reason.
     Stuck,
 }
 
@@ -56,10 +58,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Runs a program on memories, which have what DRAM holds before and after.
+/// Runs a program on memories, which contain DRAM before and after the run.
 ///
 /// # Errors
-/// When an instruction leaves the memories, uses what is not modelled, or never starts.
+/// If an instruction accesses bytes outside of the memories, uses an unsupported feature, or never starts.
 pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Error> {
     let l2_bytes = memory.of(0).0.l2.len() as i64;
     let tasks = task::tasks(program, l2_bytes)?;
@@ -72,7 +74,7 @@ pub fn run(program: &Program, memory: &mut Memory) -> Result<(), Error> {
     }
 }
 
-/// An end of a transfer that came first.
+/// The end of a transfer that was reached first.
 enum TransferEnd {
     Sent(Vec<u8>),
     Awaited(tile::Tile),
@@ -160,8 +162,8 @@ impl Runner<'_> {
     }
 }
 
-/// The nearest whole number, ties to even, as a signed byte.
+/// The nearest integer, ties to even, as a signed byte.
 fn to_i8(value: f32) -> i8 {
-    // The cast saturates, and takes what is not a number to zero.
+    // The cast saturates, and converts NaN to zero.
     value.round_ties_even() as i8
 }

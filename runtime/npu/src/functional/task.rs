@@ -1,4 +1,4 @@
-//! Instructions with all their registers.
+//! Decoded instructions, with all their registers.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Movement {
     pub base: u32,
     pub address: i64,
     pub dram: Pixels,
-    /// Bytes of a pixel in DRAM; in L2 they are padded.
+    /// Bytes of a pixel in DRAM; in L2 pixels are padded.
     pub channel_bytes: usize,
     pub tile: Tile,
 }
@@ -37,7 +37,7 @@ impl Movement {
         })
     }
 
-    /// From DRAM.
+    /// Loads from DRAM.
     pub fn run(&self, core: &mut CoreMemory, dram: &mut Dram) -> Result<(), String> {
         let mut bytes = vec![0; self.tile.bytes()];
         let pixels = bytes.chunks_exact_mut(self.tile.channel_bytes.max(1));
@@ -49,7 +49,7 @@ impl Movement {
     }
 }
 
-/// Activations to DRAM.
+/// A store of activations to DRAM.
 #[derive(Clone, Copy, Debug)]
 pub struct Store(pub Movement);
 
@@ -93,7 +93,7 @@ impl Transpose {
     }
 }
 
-/// Weights on their way.
+/// A transfer of weights.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
     /// DRAM base, or the ring region of L2.
@@ -124,7 +124,7 @@ impl Weights {
         core.write(self.region, self.target, &bytes)
     }
 
-    /// Scale and bias move to the end of the longer row.
+    /// Scale and bias are moved to the end of the longer row.
     pub fn to_wl0(self, core: &mut CoreMemory, dram: &Dram) -> Result<(), String> {
         let bytes = self.read(core, dram)?;
         let extra = WEIGHT_EXTRA as usize;
@@ -144,7 +144,7 @@ impl Weights {
 /// A window over an input.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// First row and column, negative in padding.
+    /// First row and column, negative if in padding.
     pub first: [i64; 2],
     pub stride: [i64; 2],
     pub kernel: [i64; 2],
@@ -166,7 +166,7 @@ pub struct Convolution {
     pub weights: usize,
     pub wl0_row: usize,
     pub k: usize,
-    /// Scale and bias of all channels, instead of those beside the weights.
+    /// Scale and bias of all channels, instead of those stored with the weights.
     pub dequantise: Option<(f32, f32)>,
     pub relu: bool,
     pub output: Tile,
@@ -175,18 +175,18 @@ pub struct Convolution {
     pub quantise: (f32, f32),
 }
 
-/// What a vector operation does.
+/// The function of a vector operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// The operand.
+    /// The identity.
     Same,
-    /// The sum of both.
+    /// The sum of both operands.
     Sum,
-    /// The sum of both, or zero when that is greater.
+    /// The sum of both operands, or zero if it is negative.
     SumRelu,
-    /// The greatest of a window.
+    /// The maximum of a window.
     Max,
-    /// The sum of a window, each multiplied.
+    /// The sum of a window, with a factor for each element.
     Average,
 }
 
@@ -210,7 +210,7 @@ pub struct Vector {
     pub quantise: (f32, f32),
 }
 
-/// What an instruction does to memories.
+/// The effect of an instruction on memories.
 #[derive(Clone, Copy, Debug)]
 pub enum Task {
     Load(Movement),
@@ -225,12 +225,12 @@ pub enum Task {
     Receive { from: u32, transfer: u32, tile: Tile },
 }
 
-/// The tasks of a program, by place of the core, by instruction.
+/// The tasks of a program, by index of the core and of the instruction.
 pub fn tasks(program: &Program, l2_bytes: i64) -> Result<Vec<Vec<Option<Task>>>, Error> {
     program.cores.iter().map(|core| of_core(core, l2_bytes)).collect()
 }
 
-/// Nothing may lie beyond the memories, which also bounds what is allocated.
+/// Checks that accesses are within the memories, which also limits allocations.
 fn within(accesses: &[Access], l2_bytes: i64) -> Result<(), String> {
     for Access { space, area, .. } in accesses {
         let (name, end) = match space {
@@ -255,7 +255,7 @@ fn of_core(core: &Core, l2_bytes: i64) -> Result<Vec<Option<Task>>, Error> {
     for (index, instruction) in core.code.iter().enumerate() {
         let fault = |message: String| Error::Instruction(core.id, index, message);
         registers.write(instruction).map_err(|message| fault(message.into()))?;
-        // Whatever has accesses has its registers.
+        // An instruction with accesses has all its registers.
         let accesses = accesses(&registers, &instruction.op);
         let accesses = accesses.map_err(|trouble| fault(format!("{trouble:?}")))?;
         within(&accesses, l2_bytes).map_err(fault)?;
@@ -405,7 +405,7 @@ fn convolution(registers: &Registers, op: &PeConv) -> Result<Task, String> {
     }))
 }
 
-/// What both kinds of vector operation have in common.
+/// The common part of both kinds of vector operation.
 fn vector_of(
     registers: &Registers,
     function: Function,
@@ -465,11 +465,11 @@ fn vector(registers: &Registers, op: &VpSelf) -> Result<Task, String> {
     let function = match (op.lut, op.gpmd) {
         (16, 4) => Function::Same,
         (18, 5) => Function::Sum,
-        // The published sums are all followed by a ReLU, and have bit 6 for it.
+        // The published sums are all followed by a ReLU, which bit 6 selects.
         (18, 69) => Function::SumRelu,
         _ => return Err(format!("LUT {} with GPMD {} is not modelled", op.lut, op.gpmd)),
     };
-    // IQK0 and IQB0 are for the operand at STaddr1: only so do the published sums come out. With
+    // IQK0 and IQB0 apply to the operand at STaddr1: only this reproduces the published sums. With
     // one operand both addresses are the same.
     let (first, second) = ((op.sbsg1, op.st_addr1), (op.sbsg, op.st_addr));
     let first = if tp_of(registers)?.t1f == 0 { second } else { first };
@@ -496,7 +496,7 @@ fn pooling(registers: &Registers, op: &VpPool) -> Result<Task, String> {
     let (mut vector, fm, _) = vector_of(registers, function, places, [op.iqen, op.qen])?;
     let first = [i64::from(op.iph), i64::from(op.ipw)];
     vector.window.first = first;
-    // The address is that of pixel (IPH, IPW).
+    // The address is the one of pixel (IPH, IPW).
     vector.first.start -= Pixels::padded(fm.idf, fm.s_tile).offset(first[0], first[1]);
     Ok(Task::Vector(vector))
 }

@@ -3,7 +3,7 @@
 use irc_npu::layout::Pixels;
 use irc_npu::registers::Region;
 
-/// A part of a tensor in L2: `[N, H, W]` pixels, `channel_bytes` of each.
+/// A part of a tensor in L2: `[N, H, W]` pixels of `channel_bytes` each.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile {
     pub region: Region,
@@ -19,12 +19,12 @@ impl Tile {
         self.shape.iter().map(|size| *size as usize).product::<usize>() * self.channel_bytes
     }
 
-    /// Whether pixels of a row follow one another.
+    /// Whether the pixels of a row are contiguous.
     fn dense(&self) -> bool {
         self.channel_bytes as i64 == self.pixels.pitch
     }
 
-    /// Bytes of a contiguous run.
+    /// Number of bytes of a contiguous run.
     pub fn run(&self) -> usize {
         if self.dense() { self.channel_bytes * self.shape[2] as usize } else { self.channel_bytes }
     }

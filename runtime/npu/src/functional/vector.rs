@@ -53,7 +53,7 @@ fn operand(
     Ok(values)
 }
 
-/// What lies outside the input takes no part.
+/// Elements outside of the input are ignored.
 fn pooled(vector: &Vector, input: &[f32]) -> Vec<f32> {
     let [_, height, width] = vector.output.shape.map(i64::from);
     let Window { first, stride, kernel, size } = vector.window;

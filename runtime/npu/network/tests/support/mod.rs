@@ -1,4 +1,4 @@
-//! Networks, and Python to evaluate them.
+//! Networks, and Python for evaluating them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use irc_npu::verify::{self, Machine};
 use irc_npu::{Op, Program};
 use irc_npu_network::Layout;
 
-/// The folder of the published files; none, and a line that says so, when it is absent.
+/// The folder of the published files; `None`, with a printed line, if it is absent.
 #[allow(dead_code, reason = "not every test file reads the corpus")]
 pub fn corpus() -> Option<PathBuf> {
     let default = || root().join("../shared/corpus");
@@ -25,7 +25,7 @@ pub fn corpus() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// A file that this crate carries.
+/// A file of this crate.
 #[allow(dead_code, reason = "not every test file reads them")]
 pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
@@ -35,7 +35,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// A schedule that has to be valid, with its program, which has to be right.
+/// A valid schedule, with its program, which must be correct.
 pub struct Network {
     #[allow(dead_code, reason = "not every test file looks into schedules")]
     pub schedule: Schedule,
@@ -54,7 +54,7 @@ impl Network {
         let program = irc_npu_emit::emit(&schedule, frontend.as_ref()).expect("a program");
         let mut sink = Sink::new();
         verify::verify(&program, None, &Machine::default(), &mut sink);
-        // Vector operations without a batch are how the published programs are.
+        // The published programs contain vector operations without a batch.
         let other =
             sink.diagnostics().iter().find(|diagnostic| diagnostic.code != "npu-vector-batch");
         assert_eq!(other, None, "{}", plan.display());
@@ -63,7 +63,7 @@ impl Network {
 }
 
 impl Network {
-    /// How windows move over the inputs of products and poolings, as JSON: kernel, stride and
+    /// The windows of products and poolings over their inputs, as JSON: kernel, stride and
     /// padding along rows and columns, by layer.
     #[allow(dead_code, reason = "not every test file asks")]
     pub fn windows(&self) -> String {
@@ -94,7 +94,7 @@ impl Network {
     }
 }
 
-/// Kernel, stride and padding, of the first window that a workload reads.
+/// Kernel, stride and padding, from the first window that a workload reads.
 fn absolute(
     workload: &Workload,
     (kernel, stride, first): ([u32; 2], [u32; 2], [i32; 2]),
@@ -121,7 +121,7 @@ fn sound<T>(source: &Source, parse: Parse<T>) -> T {
     read.unwrap_or_else(|| panic!("{}", render(source, &sink.into_diagnostics(), false, 100)))
 }
 
-/// Python with packages; nothing, with a line that says so, when there is none.
+/// Python with packages; `None`, with a printed line, if there is none.
 #[allow(dead_code, reason = "not every test file runs Python")]
 pub fn python(packages: &str) -> Option<Command> {
     let python = root().join("target/venv/bin/python");
