@@ -1,8 +1,8 @@
-//! JSON of ARK's files: how they name what is wrong with a text, where an op is in one, and what
-//! both readers need beside [`Reader`].
+//! JSON of ARK's files: the codes of syntax errors, the location of an op in a file, and
+//! what both readers need in addition to [`Reader`].
 //!
-//! The fast path of models reads with `serde_json` and keeps no ranges. When it rejects, or when a
-//! diagnostic needs a place, the text is parsed again into a tree that has them.
+//! The fast path of models reads with `serde_json` and stores no ranges. If it rejects a text, or if a
+//! diagnostic needs a location, the text is parsed again into a tree with ranges.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use irc_diag::{Diagnostic, Severity, Sink, Source, clip};
 use irc_json::{At, Format, Node, Object, Reader, Value, place_in};
 
-/// How ARK's formats name what is wrong with a text, and how much of one is read.
+/// The error codes of ARK's formats for syntax errors, and the limits of reading.
 pub(crate) static FORMAT: Format = Format {
     levels: Some("twelve"),
     max_values: 4_000_000,
@@ -30,10 +30,10 @@ pub(crate) static FORMAT: Format = Format {
     ..Format::of("ark-syntax")
 };
 
-/// Where an op is in its file.
+/// The location of an op in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OpPlace {
-    /// `$.Nodes[i].Op`, the present form of a model.
+    /// `$.Nodes[i].Op`, the current form of a model.
     Node(usize),
     /// `$.Nodes[i].Ops[j]`, the older form of a model.
     NodeOps(usize, usize),
@@ -42,7 +42,7 @@ pub enum OpPlace {
 }
 
 impl OpPlace {
-    /// As a place of the document.
+    /// The location as a path of the document.
     pub fn at(self) -> At<'static> {
         match self {
             OpPlace::Node(node) => At::entry("Nodes", node, "Op", None),
@@ -58,25 +58,25 @@ impl fmt::Display for OpPlace {
     }
 }
 
-/// The tree of a file, or nothing after a diagnostic.
+/// The tree of a file; `None` after a diagnostic.
 pub(crate) fn tree<'t>(source: &'t Source, sink: &mut Sink) -> Option<Node<'t>> {
     irc_json::parse(source, &FORMAT, sink)
 }
 
-/// Byte range of the value a path names, or of its nearest ancestor that exists; the bracket that
-/// opens it where it is long.
+/// Byte range of the value at a path, or of its nearest ancestor that exists; only the opening bracket
+/// of a long value.
 ///
-/// `None` when the text is not JSON. Parses the text: to place many diagnostics use [`place`].
+/// `None` if the text is not JSON. Parses the text: use [`place`] to locate many diagnostics.
 pub fn locate(text: &str, path: &str) -> Option<Range<usize>> {
     irc_json::locate(text, &FORMAT, path)
 }
 
-/// Gives every diagnostic that has a path but no label its place in the text.
+/// Sets the location in the text of every diagnostic that has a path but no label.
 pub fn place(text: &str, diagnostics: &mut [Diagnostic]) {
     irc_json::place(text, &FORMAT, diagnostics);
 }
 
-/// Reports a diagnostic where an object opens.
+/// Reports a diagnostic at the opening bracket of an object.
 pub(crate) fn report_object(
     reader: &mut Reader<'_>,
     diagnostic: Diagnostic,
@@ -85,7 +85,7 @@ pub(crate) fn report_object(
     reader.report(diagnostic, object.node.open(), object.at, "");
 }
 
-/// Reports diagnostics whose paths start at `node`, which is at `at`.
+/// Reports diagnostics whose paths are relative to `node`, which is at `at`.
 pub(crate) fn report_within(
     reader: &mut Reader<'_>,
     found: Vec<Diagnostic>,

@@ -1,4 +1,4 @@
-//! Which of the two formats a text is in.
+//! Detection of the format of a text.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The format of a text, by the keys of its outermost object; a text that breaks off or goes
-    /// wrong later is still told by the keys before.
+    /// The format of a text, by the keys of its outermost object; the keys before an error or a
+    /// truncation are enough.
     pub fn of(text: &str) -> Option<FileKind> {
         let mut found = None;
         let text = text.trim_start_matches('\u{feff}');
         let mut json = serde_json::Deserializer::from_str(text);
-        // An error only means that there are no more keys to see.
+        // An error only means that there are no more keys.
         let _ = json.deserialize_map(Keys(&mut found));
         found
     }
@@ -34,7 +34,7 @@ impl FileKind {
     }
 }
 
-/// Looks at the keys of the outermost object.
+/// Visits the keys of the outermost object.
 struct Keys<'f>(&'f mut Option<FileKind>);
 
 impl<'de> Visitor<'de> for Keys<'_> {

@@ -1,4 +1,4 @@
-//! The README names every code a diagnostic can have, and no other.
+//! The README lists every error code, and no others.
 
 use irc_diag::codes;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Keys that an op does not read of its config are told, for they change nothing.
+//! Unused config keys are reported, because they have no effect.
 
 use irc_ark_format::model::{OpKind, Options};
 use irc_ark_format::plan;
@@ -6,7 +6,7 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 
 const PLAN: &str = include_str!("data/fused_softmax.plan.json");
 
-/// What is found in the plan with the first place of `from` replaced.
+/// The diagnostics of the plan with the first occurrence of `from` replaced.
 fn diagnostics(from: &str, to: &str, strict: bool) -> Vec<Diagnostic> {
     assert!(PLAN.contains(from), "`{from}` must occur");
     let source = Source::new("fused_softmax.plan.json", PLAN.replacen(from, to, 1));

@@ -1,4 +1,4 @@
-//! Every file ARK itself wrote is read without a diagnostic and written back byte for byte.
+//! Every file written by ARK itself is read without a diagnostic and written back byte for byte.
 
 use crate::support::corpus;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use irc_ark_format::model::{self, Options};
 use irc_ark_format::plan::{self, Plan};
 use irc_diag::{Sink, Source, render};
 
-/// Files of the corpus whose name ends in `suffix`, sorted; none when the corpus is absent.
+/// Files of the corpus whose name ends in `suffix`, sorted; empty if the corpus is absent.
 fn corpus(suffix: &str) -> Vec<PathBuf> {
     let Some((folder, mut paths)) = corpus::corpus() else { return vec![] };
     paths.retain(|path| path.to_string_lossy().ends_with(suffix));
@@ -54,7 +54,7 @@ fn plans_are_read_and_written_back() {
     }
 }
 
-/// Plans ARK's own planner wrote that its own code generator or compiler rejects.
+/// Plans written by ARK's planner that ARK's code generator or compiler rejects.
 const REFUSED: [(&str, &str); 4] = [
     ("matmul_fp32_m_gt_n.plan.json", "plan-matmul-kernel"),
     ("reduce_nokeep_2d.", "plan-reduce-keep-dim"),
@@ -93,7 +93,7 @@ fn plans_of_all_ranks_agree() {
     }
     for (name, plans) in worlds {
         let found = plan::check_ranks(&plans);
-        // ARK signals once a task and waits once.
+        // ARK signals once per task and waits once.
         let counts = name.starts_with("send_recv_sm");
         let is_known = |code| code == "plan-signal-count" && counts;
         let others: Vec<_> = found.iter().filter(|(_, f)| !is_known(f.code)).collect();

@@ -1,4 +1,4 @@
-//! Every way a model can be wrong is found, named, and pointed at.
+//! Every error of a model is found and located.
 
 use std::collections::BTreeMap;
 
@@ -22,19 +22,19 @@ fn small() -> Model {
     parse(SMALL).0.expect("a sound model").model
 }
 
-/// The text with the one place of `from` replaced.
+/// The text with the only occurrence of `from` replaced.
 fn edit(from: &str, to: &str) -> String {
     assert_eq!(SMALL.matches(from).count(), 1, "`{from}` must occur once");
     SMALL.replacen(from, to, 1)
 }
 
-/// The text with the first place of `from` replaced.
+/// The text with the first occurrence of `from` replaced.
 fn edit_first(from: &str, to: &str) -> String {
     assert!(SMALL.contains(from), "`{from}` must occur");
     SMALL.replacen(from, to, 1)
 }
 
-/// The codes of the errors of a text, each with the text its caret points at.
+/// The codes of the errors of a text, each with the text at its location.
 fn errors(text: &str) -> Vec<(&'static str, String)> {
     let (document, found) = parse(text);
     let errors: Vec<_> = found.iter().filter(|diagnostic| diagnostic.is_error()).collect();
@@ -46,7 +46,7 @@ fn errors(text: &str) -> Vec<(&'static str, String)> {
     errors.iter().map(at).collect()
 }
 
-/// The text has exactly one error, of this code, at this text.
+/// Checks that the text has exactly one error, with this code, at this location.
 #[track_caller]
 fn expect(text: &str, code: &'static str, at: &str) {
     assert_eq!(errors(text), [(code, at.to_owned())]);
@@ -205,7 +205,7 @@ fn all_diagnostics_not_the_first() {
         .replacen("\"WorldSize\": 1", "\"WorldSize\": Infinity", 1)
         .replacen("\"ConsumerNodeIds\": [3]", "\"ConsumerNodeIds\": [77]", 1);
     let codes: Vec<_> = errors(&text).into_iter().map(|(code, _)| code).collect();
-    // No word about the world size: its literal is not a number.
+    // No error about the world size: its literal is not a number.
     let expected = [
         "ark-non-finite",
         "ark-unknown-op",

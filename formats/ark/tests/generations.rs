@@ -1,6 +1,6 @@
-//! A model means the same in every generation of the format, whatever its ops.
+//! A model has the same meaning in every generation of the format, whatever its ops.
 //!
-//! The models are the repository's own; a present one is rewritten the way an older or newer ARK
+//! The models are those of the repository; a current one is rewritten as an older or newer ARK
 //! would have written it, and read back.
 
 use std::collections::BTreeSet;
@@ -33,8 +33,8 @@ fn parse(name: &str, text: &str, strict: bool) -> (Option<Model>, Vec<Diagnostic
     (document.map(|document| document.model), sink.into_diagnostics())
 }
 
-/// The model as a generation writes it reads as the model itself, with nothing but warnings that say
-/// what was accepted.
+/// Checks that the model as written by a generation is read as the model itself, with only warnings
+/// about the deviations.
 #[track_caller]
 fn expect_same(name: &str, text: &str, rewritten: &Value, same: impl Fn(&Model, &Model) -> bool) {
     let (Some(model), _) = parse(name, text, true) else { panic!("{name} is not sound") };
@@ -90,7 +90,7 @@ fn generation_0_reads_the_same() {
     for (name, text) in models() {
         let (model, _) = parse(&name, &text, true);
         let model = model.expect("a sound model");
-        // `Pads` cannot say what `PaddedShape` does.
+        // `Pads` cannot represent `PaddedShape`.
         if model.tensors().any(|tensor| tensor.padded_shape != tensor.shape) {
             continue;
         }
@@ -103,7 +103,7 @@ fn generation_0_reads_the_same() {
     assert_eq!(kinds, all, "a kind of op is in no model");
 }
 
-/// `Ops` of several ops, where `compress()` merges: a node whose one producer has it as its one
+/// `Ops` of several ops, where `compress()` merges: a node whose only producer has it as its only
 /// consumer.
 fn generation_1(model: &mut Value) {
     let nodes = model["Nodes"].as_array().expect("nodes").clone();
@@ -202,7 +202,7 @@ fn unknown_keys_anywhere_are_notes_and_strict_refuses_them() {
         let (read, found) = parse(&name, &text, false);
         assert_eq!(read.as_ref(), Some(&model), "{name}");
         assert!(found.iter().all(|f| f.code == "ark-unknown-key" && f.severity == Severity::Note));
-        // A key more in the node, its op, each tensor and each buffer.
+        // An additional key in the node, its op, each tensor and each buffer.
         let tensors = model.tensors().count();
         assert_eq!(
             found.len(),

@@ -1,4 +1,4 @@
-//! Which elements of a tile the lanes of ARK's kernels really store, and from where they move them.
+//! Which elements of a tile the lanes of ARK's kernels store, and from where they move them.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use irc_ark_format::plan::{
 };
 use irc_diag::Diagnostic;
 
-/// A box `shape` of a view `strides` on the buffer of that number.
+/// A box `shape` of a view `strides` on the buffer with that number.
 fn tensor(buffer: u64, dtype: DataType, shape: &[i64], strides: &[i64]) -> Tensor {
     let dense = Tensor::dense(buffer, dtype, shape, Buffer::local(buffer));
     Tensor { strides: strides.to_vec(), ..dense }
 }
 
-/// A plan of one op with tiles of this extent.
+/// A plan of one op with tiles of `tile`.
 fn plan(kind: OpKind, reads: Vec<Tensor>, write: Tensor, tile: [i64; 2]) -> Plan {
     let result = Tensor { id: 100, ..write.clone() };
     let mut args = BTreeMap::new();
@@ -55,7 +55,7 @@ fn plan(kind: OpKind, reads: Vec<Tensor>, write: Tensor, tile: [i64; 2]) -> Plan
     }
 }
 
-/// What is found, errors with an exclamation mark.
+/// The diagnostics, errors with an exclamation mark.
 fn found(plan: &Plan) -> Vec<String> {
     let show = |f: Diagnostic| format!("{}{}", f.code, if f.is_error() { "!" } else { "" });
     plan::check(plan).into_iter().map(show).collect()
@@ -64,7 +64,7 @@ fn found(plan: &Plan) -> Vec<String> {
 /// A cast of a dense tensor of 16-bit floats to one of 32 bits.
 fn cast(shape: [i64; 2], tile: [i64; 2]) -> Vec<String> {
     let from = tensor(0, DataType::Fp16, &shape, &shape);
-    // The result has the last buffer: nothing lies behind it.
+    // The result has the last buffer: there is nothing after it.
     found(&plan(OpKind::Cast, vec![from], tensor(1, DataType::Fp32, &shape, &shape), tile))
 }
 
@@ -77,7 +77,7 @@ fn pairs_need_even_tiles() {
     assert_eq!(cast([64, 16], [64, 2]), NONE);
     assert_eq!(cast([64, 16], [64, 1]), MISSED);
     assert_eq!(cast([16, 66], [2, 33]), MISSED);
-    // In one row the lanes never get out of step.
+    // In a single row the lanes are always aligned with it.
     assert_eq!(cast([16, 64], [1, 64]), NONE);
 }
 
@@ -90,7 +90,7 @@ fn one_column_is_taken_one_by_one() {
 
 #[test]
 fn whole_rows_without_gaps_are_one() {
-    // A pair that leaves a row starts the next one.
+    // A pair that crosses the end of a row starts the next one.
     assert_eq!(cast([64, 3], [64, 3]), NONE);
     // The buffer of an odd number of halves misaligns the next.
     assert_eq!(cast([63, 3], [64, 3]), ["plan-fill-overrun", "plan-alignment"]);
@@ -117,9 +117,9 @@ fn fill(shape: [i64; 2], strides: [i64; 2], tile: [i64; 2]) -> Plan {
 #[test]
 fn fills_end_with_the_row() {
     assert_eq!(found(&fill([4, 64], [4, 64], [1, 64])), NONE);
-    // Rows of five are stored one by one.
+    // Rows of five are stored element by element.
     assert_eq!(found(&fill([4, 5], [4, 5], [1, 64])), NONE);
-    // The last tile of a row has one element, and four are stored; into the next row at last.
+    // The last tile of a row has one element, and four are stored; finally into the next row.
     let odd = found(&fill([4, 65], [4, 65], [1, 64]));
     assert_eq!(odd, ["plan-fill-overrun", "plan-alignment"]);
     // Into the gap between the rows.
@@ -141,7 +141,7 @@ fn what_is_stored_too_much_must_hit_nobody() {
     plan.task_infos.push(noop.clone());
     let overrun = |plan: &Plan| found(plan).into_iter().find(|f| f.starts_with("plan-fill"));
     assert_eq!(overrun(&plan).as_deref(), Some("plan-fill-overrun!"));
-    // Nobody is there, but in the next buffer, where the last row ends.
+    // There is other data only in the next buffer, after the end of the last row.
     plan.task_infos[1].ops[0].op.reads[0].offsets = vec![0, 0];
     plan.task_infos[1].ops[0].op.reads[0].buffer = Buffer::local(1);
     assert_eq!(overrun(&plan).as_deref(), Some("plan-fill-overrun"));
@@ -158,7 +158,7 @@ fn a_stretched_operand_does_not_narrow_the_store() {
         found(&plan(OpKind::Copy, vec![from], to, [1, 64]))
     };
     assert_eq!(copy(66), NONE);
-    // Two of the last four are the first of the next row, which is another's.
+    // Two of the last four are the first of the next row, which belongs to another tensor.
     assert_eq!(copy(1), ["plan-fill-overrun!", "plan-alignment"]);
 }
 
@@ -172,7 +172,7 @@ fn vectors_are_as_wide_as_all_rows_allow() {
     assert_eq!(add([4, 64], [4, 64]), NONE);
     let each = ["plan-alignment"; 3];
     assert_eq!(add([4, 64], [4, 81]), each);
-    // One row has no distance from another.
+    // A single row has no distance to another.
     assert_eq!(add([1, 64], [1, 84]), NONE);
 }
 

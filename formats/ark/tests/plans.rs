@@ -1,4 +1,4 @@
-//! Every way a plan can be wrong, starting from one that is right.
+//! Every error of a plan, starting from a valid one.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use irc_ark_format::plan::{
 };
 use irc_diag::{Diagnostic, Sink, Source};
 
-/// A plan ARK's planner wrote: softmax over the last axis, fused into one task for each row.
+/// A plan written by ARK's planner: softmax over the last axis, fused into one task for each row.
 const FUSED_SOFTMAX: &str = include_str!("data/fused_softmax.plan.json");
 
 fn tensor(id: u64, shape: &[i64], buffer: u64) -> Tensor {
@@ -49,7 +49,7 @@ fn group(task: i64, tasks: i64, processors: Range, warps: i64, sram: i64) -> Pro
     ProcessorGroup { processor_range: processors, resource_groups: vec![resource] }
 }
 
-/// `relu(a x b) * 2`, each op a task of its own.
+/// `relu(a x b) * 2`, with a task for each op.
 fn sound() -> Plan {
     let (a, b, c) = (tensor(0, &[256, 64], 0), tensor(1, &[64, 256], 1), tensor(2, &[256, 256], 2));
     let (d, e) = (tensor(3, &[256, 256], 3), tensor(4, &[256, 256], 4));
@@ -207,7 +207,7 @@ fn kernels_exist() {
 
 #[test]
 fn conflicts_are_ordered_by_barriers() {
-    // Groups that share no processor start at once.
+    // Groups without common processors start at once.
     expect("plan-race", &format!("{RG2}.TaskGroups[0]"), |p| {
         p.processor_groups[1] = group(1, 1024, Range::new(0, 54), 1, 0);
         p.processor_groups[2] = group(2, 1024, Range::new(54, 108), 1, 0);
@@ -235,12 +235,12 @@ fn what_is_read_was_made_before() {
         ("plan-use-before-result", path)
     };
     assert_eq!(diagnostics(|p| p.processor_groups.reverse()), [read(1), read(2)]);
-    // A producer that never runs is as bad; a reader that never runs is not.
+    // A producer that never runs is an error too; a reader that never runs is not.
     let lost = |task: usize| ("plan-lost-tasks", format!("$.TaskInfos[{task}]"));
     assert_eq!(diagnostics(|p| drop(p.processor_groups.remove(0))), [lost(0), read(1)]);
     assert_eq!(diagnostics(|p| drop(p.processor_groups.remove(1))), [lost(1), read(2)]);
     assert_eq!(diagnostics(|p| drop(p.processor_groups.pop())), [lost(2)]);
-    // Within a task the order of its ops counts.
+    // Within a task, the order of its ops matters.
     let swapped = diagnostics(|p| {
         fuse(p);
         p.task_infos[1].ops.swap(0, 1);
@@ -315,7 +315,7 @@ fn a_real_fused_plan_needs_its_tiles() {
         found.into_iter().filter(Diagnostic::is_error).map(|f| f.code).collect::<Vec<_>>()
     };
     assert_eq!(parse(FUSED_SOFTMAX), Vec::<&str>::new());
-    // Half-row tiles: each task would use a maximum that another may not have made yet.
+    // Half-row tiles: each task would use a maximum that another may not have computed yet.
     let halves = FUSED_SOFTMAX.replace("\"Tile\": [1,2048]", "\"Tile\": [2,1024]");
     assert!(parse(&halves).contains(&"plan-fused-dependency"));
 }
@@ -368,7 +368,7 @@ fn packets(sends: bool) -> Plan {
         false => op(OpKind::RecvPacket, vec![near, scratch], data(0, 0), &flag),
     };
     let packet = ConfigValue::Text("mscclpp::LL16Packet".into());
-    // Tiles of the packets' bytes, or of what they carry.
+    // Tiles of the packets' bytes, or of their payload.
     let tasks = if sends { 8 } else { 2 };
     let config = tiles([1, 512], tasks).with("PacketType", packet);
     Plan {
@@ -450,7 +450,7 @@ fn batches_are_stepped_as_the_result_is() {
     assert_eq!(batched(|op| op.writes[0].strides[1] = 4), at("WriteTensors", 0));
     assert_eq!(batched(|op| op.reads[0].strides[2] = 136), at("ReadTensors", 0));
     assert_eq!(batched(|op| op.reads[1].strides[3] = 264), at("ReadTensors", 1));
-    // One matrix for all of an outer index is stepped as one.
+    // An operand that is constant along an outer index is stepped as one matrix.
     let stretch = |view: i64| {
         batched(|op| {
             let a = &mut op.reads[0];
@@ -461,7 +461,7 @@ fn batches_are_stepped_as_the_result_is() {
     assert_eq!(stretch(3), at("ReadTensors", 0));
 }
 
-/// Errors of a receiver or sender of packets.
+/// Errors of an op that receives or sends packets.
 fn packet_errors(sends: bool, change: impl FnOnce(&mut Op)) -> Vec<&'static str> {
     let mut plan = packets(sends);
     let op = &mut plan.task_infos[0].ops[0].op;
@@ -471,7 +471,7 @@ fn packet_errors(sends: bool, change: impl FnOnce(&mut Op)) -> Vec<&'static str>
     found.map(|diagnostic| diagnostic.code).collect()
 }
 
-/// The same elements in another shape.
+/// The same elements with another shape.
 fn reshape(tensor: &mut Tensor, shape: &[i64]) {
     *tensor = Tensor::dense(tensor.id, tensor.dtype, shape, tensor.buffer.clone());
 }
@@ -480,17 +480,17 @@ fn reshape(tensor: &mut Tensor, shape: &[i64]) {
 fn packets_carry_one_row() {
     let shape = ["plan-packet-shape"];
     assert_eq!(packet_errors(true, |_| {}), [""; 0]);
-    // Sent one after the other, whatever the rows.
+    // Sent in order, independently of the rows.
     assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[8, 128])), [""; 0]);
     assert_eq!(packet_errors(true, |op| op.reads[0].strides[0] = 1024 + 8), [""; 0]);
-    // A row of one packet is taken for one that is stretched.
+    // A row of a single packet is treated as broadcast.
     assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[256, 4])), shape);
     let gaps = |op: &mut Op| {
         reshape(&mut op.reads[0], &[8, 128]);
         op.reads[0].strides[1] = 136;
     };
     assert_eq!(packet_errors(true, gaps), shape);
-    // Two elements that fill no packet.
+    // Two elements that do not fill a packet.
     assert_eq!(packet_errors(true, |op| reshape(&mut op.reads[0], &[1022])), shape);
     let receive = |data: &[i64], packets: &[i64]| {
         packet_errors(false, |op| {
@@ -518,7 +518,7 @@ fn tasks_cover_the_packets() {
     assert_eq!(codes(|p| set(p, 0, "Tile", ConfigValue::Ints(vec![1, 2]))), ["plan-peer-tile"]);
 }
 
-/// Two products of `[512, 64]` and `[64, 128]` on one processor, one after the other, with these
+/// Two products of `[512, 64]` and `[64, 128]` in sequence on one processor, with these
 /// bytes and tiles; each on four of eight warps.
 fn products(kernels: [(i64, [i64; 3]); 2]) -> Vec<&'static str> {
     let product = |(index, (bytes, tile)): (u64, (i64, [i64; 3]))| {
@@ -550,7 +550,7 @@ fn neighbours_share_no_memory() {
     let (one, two) = ((98_304, [128, 128, 64]), (81_920, [256, 64, 32]));
     assert_eq!(products([two, two]), [""; 0]);
     assert_eq!(products([one, one]), [""; 0]);
-    // The second place starts inside what the one place before still uses, and the reverse.
+    // The second slot starts inside memory that the previous one still uses, and the reverse.
     assert_eq!(products([one, two]), ["plan-group-sram"]);
     assert_eq!(products([two, one]), ["plan-group-sram"]);
 }

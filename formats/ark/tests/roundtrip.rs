@@ -1,4 +1,4 @@
-//! What is written is read back as it was, for any model.
+//! Any model is read back as it was written.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn arg() -> impl Strategy<Value = Arg> {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    // The reader gives `Value` of two op kinds its present name, and drops old arguments.
+    // The reader renames `Value` of two op kinds to its current name, and drops old arguments.
     let args = btree_map("[A-Z][a-z]{0,3}\\PC?", arg(), 0..3);
     let tensors = || vec(tensor(), 0..3);
     (select(OpKind::ALL), any::<String>(), any::<bool>(), tensors(), tensors(), tensors(), args)
@@ -87,7 +87,7 @@ proptest! {
         let read = model::parse(&Source::new("x", &text), &options, &mut sink);
         prop_assert!(sink.diagnostics().is_empty(), "{:?}\n{text}", sink.diagnostics());
         prop_assert_eq!(&read.expect("a model").model, &model);
-        // The same through the other reader, which an unknown key calls for.
+        // The same through the other reader, which handles unknown keys.
         let noted = text.replacen('{', "{\"Note\": 0,", 1);
         let options = Options { strict: false, ..options };
         let read = model::parse(&Source::new("x", &noted), &options, &mut sink);

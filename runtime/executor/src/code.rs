@@ -1,10 +1,8 @@
 //! The compiled code of a plan's tasks: the interface between the compiler and the executor.
 //!
 //! A task is a list of steps, run in order for one task index. A kernel has one function per
-//! combination of
-//! partial tiles at the ends of its dimensions; its arguments are, for each operand, the address of the
-//! first
-//! element that the task accesses. Extents and strides are part of the code.
+//! combination of partial tiles at the ends of its dimensions; its arguments are, for each operand, the
+//! address of the first element that the task accesses. Extents and strides are part of the code.
 
 use irc_ark_format::plan::tiling::Grid;
 use serde::{Deserialize, Serialize};
@@ -12,8 +10,7 @@ use std::ffi::c_void;
 
 /// A kernel in the library. `operands` has as many addresses as [`Kernel::operands`], followed by the
 /// address of its [shared value](Variant::keeps); `scratch` has [`PlanCode::scratch_bytes`] bytes, is
-/// aligned
-/// to 64 and not shared with another running task. Returns 0.
+/// aligned to 64 and not shared with another running task. Returns 0.
 pub type Entry = unsafe extern "C" fn(operands: *const *mut c_void, scratch: *mut c_void) -> i32;
 
 /// The code of every task of one plan, except for the library that contains it.
@@ -79,8 +76,7 @@ pub struct Variant {
 }
 
 /// A value that a function computes only from some of its operands, so that tasks that read the same
-/// elements
-/// of these can share it.
+/// elements of these can share it.
 ///
 /// The last address argument of the function is the memory of the value, aligned to 64. The first eight
 /// bytes, which the function does not write, are zero if it must compute the value into the rest, and nonzero if

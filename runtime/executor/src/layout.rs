@@ -189,8 +189,7 @@ fn region(op: &Op, tensor: &Tensor) -> Region {
 }
 
 /// Inputs are buffers whose initial contents matter, preserved if no op reads them before the first
-/// write;
-/// outputs are all buffers that are written.
+/// write; outputs are all buffers that are written.
 fn interface(plan: &Plan, layout: &Layout) -> Interface {
     let count = layout.buffers.len();
     let (mut is_input, mut is_output) = (vec![false; count], vec![false; count]);

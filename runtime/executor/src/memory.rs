@@ -66,8 +66,7 @@ impl Memory {
     }
 
     /// Memory for values that tasks share: `wanted` bytes, but at most the size of the buffers. `None`
-    /// if
-    /// `wanted` is zero or the allocation fails. Later runs reuse it.
+    /// if `wanted` is zero or the allocation fails. Later runs reuse it.
     pub(crate) fn kept(&mut self, wanted: u64) -> Option<(&mut Block, u64)> {
         let held = self.tensors.iter().map(|tensor| tensor.bytes().len() as u64).sum();
         let bytes = wanted.min(held);
@@ -176,8 +175,7 @@ impl Addresses {
         assert!(byte.is_multiple_of(8), "packets are aligned");
         self.at(slot, byte.saturating_add(8));
         // Safety: the word is in the buffer and aligned, because buffers are aligned to 64 bytes; it
-        // lives
-        // as long as `self`, and packets are accessed only as words.
+        // lives as long as `self`, and packets are accessed only as words.
         unsafe { AtomicU64::from_ptr(self.at(slot, byte).cast()) }
     }
 }

@@ -37,8 +37,7 @@ impl Rank {
     ///
     /// # Errors
     /// [`Error::Plan`] for plans that ARK's code generator rejects too, [`Error::Code`] if the code
-    /// does not match
-    /// the plan, [`Error::Processor`] if this machine cannot run it.
+    /// does not match the plan, [`Error::Processor`] if this machine cannot run it.
     pub fn new(plan: Plan, code: &PlanCode, kernels: Kernels) -> Result<Self, Error> {
         let missing = missing_features(&code.requires);
         if !missing.is_empty() {

@@ -1,8 +1,7 @@
 //! The script of the processors of a rank: barriers, and shares of task groups, in order.
 //!
 //! Every processor executes the same list and participates in entries whose range contains it.
-//! Processor
-//! groups are separated by the barriers of ARK's code generator ([`Barriers`]).
+//! Processor groups are separated by the barriers of ARK's code generator ([`Barriers`]).
 
 use irc_ark_format::plan::{Barriers, Plan, ProcessorGroup, Range, ResourceGroup};
 

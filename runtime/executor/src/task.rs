@@ -1,8 +1,7 @@
 //! The tasks of a plan with their code, checked against each other.
 //!
 //! The compiler guarantees the accesses of a kernel beyond the first element of each operand.
-//! Everything
-//! else is checked here, so that a wrong description is an error and not an invalid access.
+//! Everything else is checked here, so that a wrong description is an error and not an invalid access.
 
 use irc_ark_format::model::OpKind;
 use irc_ark_format::plan::Plan;

@@ -32,8 +32,7 @@ pub struct Rates {
 
 impl Default for Rates {
     /// The constants of the published traces: 16 GiB/s at 1 GHz. The additional cost of long movements
-    /// is
-    /// fitted: it reproduces all 1,018 movements of the published traces, of 45 sizes, to the cycle.
+    /// is fitted: it reproduces all 1,018 movements of the published traces, of 45 sizes, to the cycle.
     fn default() -> Self {
         Self {
             config: 21,

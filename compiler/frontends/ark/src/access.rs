@@ -1,16 +1,16 @@
-//! What the nodes of a model do to its buffers.
+//! How the nodes of a model access its buffers.
 
 use irc_ark_format::model::{DataType, Family, Model, Op, Region, Tensor, buffer_bytes};
 use irc_diag::Diagnostic;
 use irc_tl::{DType, TensorType};
 use std::collections::BTreeMap;
 
-/// A box of a buffer that an op reads or writes: a tensor and the extents taken.
+/// A box of a buffer that an op reads or writes: a tensor and the accessed extents.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'m> {
     /// The tensor.
     pub tensor: &'m Tensor,
-    /// Its padded shape for matmuls, which compute on padding; else its shape.
+    /// Its padded shape for matmuls, which compute on padding; otherwise its shape.
     pub shape: &'m [i64],
 }
 
@@ -21,17 +21,17 @@ impl<'m> Access<'m> {
         Self { tensor, shape }
     }
 
-    /// What an op reads.
+    /// The reads of an op.
     pub fn reads(op: &'m Op) -> impl Iterator<Item = Self> {
         op.reads.iter().map(move |tensor| Self::of(op, tensor))
     }
 
-    /// What an op writes.
+    /// The writes of an op.
     pub fn writes(op: &'m Op) -> impl Iterator<Item = Self> {
         op.writes.iter().map(move |tensor| Self::of(op, tensor))
     }
 
-    /// The bytes touched.
+    /// The accessed bytes.
     pub fn region(&self) -> Region {
         if self.shape == self.tensor.padded_shape {
             Region::padded(self.tensor)
@@ -41,12 +41,12 @@ impl<'m> Access<'m> {
     }
 }
 
-/// Whether an op does nothing to memory.
+/// Whether an op does not access memory.
 pub(crate) fn is_idle(op: &Op) -> bool {
     op.is_virtual || op.kind.family() == Family::Idle
 }
 
-/// The element type that a data type is computed in: `BYTE` is `u8`.
+/// The element type used for a data type: `u8` for `BYTE`.
 pub fn element_type(dtype: DataType) -> DType {
     match dtype {
         DataType::Fp32 => DType::F32,
@@ -63,7 +63,7 @@ pub fn element_type(dtype: DataType) -> DType {
 struct Buffer {
     bytes: u64,
     dtype: DataType,
-    /// The first node that mentions it, by index.
+    /// Index of the first node that uses it.
     node: usize,
     is_argument: bool,
     is_read_first: bool,
@@ -75,11 +75,11 @@ struct Buffer {
 pub(crate) struct Buffers(BTreeMap<u64, Buffer>);
 
 impl Buffers {
-    /// Finds out the size, type and use of every buffer. Virtual ops do not count, so that a model
+    /// Determines the size, type and use of every buffer. Virtual ops are ignored, so that a model
     /// means the same with and without them.
     ///
     /// # Errors
-    /// Every buffer that is not a whole number of elements.
+    /// All buffers whose size is not a whole number of elements.
     pub fn of(model: &Model) -> Result<Self, Vec<Diagnostic>> {
         let mut buffers = Self::declared(model)?;
         let mut complete: BTreeMap<u64, bool> = BTreeMap::new();
@@ -140,28 +140,28 @@ impl Buffers {
         if wrong.is_empty() { Ok(Self(buffers)) } else { Err(wrong) }
     }
 
-    /// The type of a buffer as a whole: 1-D.
+    /// The type of a whole buffer: 1-D.
     pub fn ty(&self, id: u64) -> TensorType {
         let Buffer { bytes, dtype, .. } = &self.0[&id];
         TensorType::new(element_type(*dtype), [(bytes / dtype.bytes()).cast_signed()])
     }
 
-    /// Whether a region is all of its buffer.
+    /// Whether a region is its entire buffer.
     pub fn is_whole(&self, region: &Region) -> bool {
         region.bytes() == self.0[&region.buffer].bytes
     }
 
-    /// Buffers whose first contents matter.
+    /// Buffers whose initial contents matter.
     pub fn arguments(&self) -> Vec<u64> {
         self.having(|buffer| buffer.is_argument)
     }
 
-    /// Whether nothing reads a buffer before some of it is written.
+    /// Whether a buffer is at least partly written before it is first read.
     pub fn is_written_first(&self, id: u64) -> bool {
         !self.0[&id].is_read_first
     }
 
-    /// Buffers written.
+    /// Buffers that are written.
     pub fn written(&self) -> Vec<u64> {
         self.having(|buffer| buffer.is_written)
     }

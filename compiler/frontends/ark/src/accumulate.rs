@@ -1,6 +1,6 @@
 //! Sums and products in the order and precision of ARK's kernels on CUDA_80.
 //!
-//! `docs/accumulation.md` says what they do, and where ARK says so.
+//! `docs/accumulation.md` describes them, with references to ARK.
 
 use crate::emit::{fill, reshape, shape, tensor_type, update};
 use irc_tl::{Binary, Builder, Built, DType, Op, Rounding, Unary, ValueId};
@@ -8,7 +8,7 @@ use irc_tl::{Binary, Builder, Built, DType, Op, Rounding, Unary, ValueId};
 /// Threads of the warp that reduces a row.
 const LANES: i64 = 32;
 
-/// Bytes that a thread loads at once, at most.
+/// Maximum number of bytes that a thread loads at once.
 const LOAD_BYTES: i64 = 16;
 
 /// A matmul that accumulates in `f32` and rounds once.
@@ -41,7 +41,7 @@ pub(crate) fn matmul(
     }
 }
 
-/// The last two dimensions in the other order.
+/// Exchanges the last two dimensions.
 fn swapped(builder: &mut Builder, value: ValueId) -> Built {
     let rank = builder.rank(value);
     let mut permutation: Vec<usize> = (0..rank).collect();
@@ -49,7 +49,7 @@ fn swapped(builder: &mut Builder, value: ValueId) -> Built {
     builder.op(Op::Transpose { permutation }, &[value])
 }
 
-/// ARK's sum or mean of 16-bit floats along an axis, which goes.
+/// ARK's sum or mean of 16-bit floats along an axis, which is removed.
 pub(crate) fn reduce(builder: &mut Builder, input: ValueId, axis: usize, is_mean: bool) -> Built {
     let ty = tensor_type(builder, input)?;
     let is_last = axis + 1 == ty.rank();
@@ -65,8 +65,8 @@ fn add_along(builder: &mut Builder, input: ValueId, axis: usize) -> Built {
     builder.op(Op::SequentialSum { axis }, &[input])
 }
 
-/// One warp for each row: every thread adds what it loads, step after step, then halves what it
-/// holds by adding; then the warp halves itself.
+/// One warp for each row: every thread adds the elements that it loads step by step, then reduces them
+/// by adding halves; then the threads of the warp are reduced in the same way.
 fn rows(builder: &mut Builder, input: ValueId) -> Built {
     let ty = tensor_type(builder, input)?;
     let Some((&width, outer)) = ty.shape.split_last() else {
@@ -89,7 +89,7 @@ fn rows(builder: &mut Builder, input: ValueId) -> Built {
     reshape(builder, sums, outer)
 }
 
-/// Elements that a thread loads at once: as many bytes as divide a row.
+/// Number of elements that a thread loads at once: the maximum that divides a row.
 fn elements_per_thread(width: i64, dtype: DType) -> i64 {
     let element = dtype.size() as i64;
     let mut bytes = LOAD_BYTES;
@@ -99,7 +99,7 @@ fn elements_per_thread(width: i64, dtype: DType) -> i64 {
     (bytes / element).max(1)
 }
 
-/// Rows filled up with zeros, which change no sum.
+/// Pads rows with zeros, which change no sum.
 fn pad(builder: &mut Builder, value: ValueId, to: &[i64]) -> Built {
     if shape(builder, value)? == to {
         return Ok(value);
@@ -108,7 +108,7 @@ fn pad(builder: &mut Builder, value: ValueId, to: &[i64]) -> Built {
     update(builder, zeros, value, &[0, 0])
 }
 
-/// `[groups * count]` to `[groups]`: the second half of every group is added to the first, and so on.
+/// `[groups * count]` to `[groups]`: repeatedly adds the second half of every group to the first.
 fn halve(builder: &mut Builder, mut value: ValueId, groups: i64, mut count: i64) -> Built {
     while count > 1 {
         count /= 2;

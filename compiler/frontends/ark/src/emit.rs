@@ -1,4 +1,4 @@
-//! Ops on values of known sizes, which change no value needlessly.
+//! Ops on values of static sizes, which are omitted if they would have no effect.
 
 use irc_tl::{Builder, Built, DType, Op, TensorType, ValueId};
 
@@ -13,7 +13,7 @@ pub(crate) fn shape(builder: &Builder, value: ValueId) -> Built<Vec<i64>> {
     Ok(tensor_type(builder, value)?.shape)
 }
 
-/// The same elements under another shape.
+/// The same elements with another shape.
 pub(crate) fn reshape(builder: &mut Builder, value: ValueId, to: &[i64]) -> Built {
     if shape(builder, value)? == to {
         return Ok(value);
@@ -52,7 +52,7 @@ pub(crate) fn update(
     builder.op(Op::Update { offsets: offsets.to_vec() }, &[dest, source])
 }
 
-/// One value everywhere. Integers take it truncated, as a C++ conversion does.
+/// A tensor filled with one value. It is truncated for integers, as in a C++ conversion.
 pub(crate) fn fill(builder: &mut Builder, value: f64, dtype: DType, shape: &[i64]) -> Built {
     let value = if dtype.is_float() { value } else { value.trunc() };
     builder.op(Op::fill(value, shape, dtype), &[])

@@ -1,4 +1,4 @@
-//! A model as a graph.
+//! Imports a model as a graph.
 
 use crate::Accumulate;
 use crate::access::{Access, Buffers, is_idle};
@@ -9,33 +9,33 @@ use irc_diag::Diagnostic;
 use irc_tl::{Builder, Built, Graph, Results};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of buffers that a message lists at most.
+/// Maximum number of buffer names in a message.
 const MAX_LISTED: usize = 16;
 
-/// How to import.
+/// Options of the import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ImportOptions {
-    /// Which of the buffers written are outputs. All and outputs stand by ascending id; an output is
-    /// a buffer that no node reads after its last write.
+    /// Which of the written buffers are outputs. For all and outputs, they are in ascending order of
+    /// ids; an output is a buffer that no node reads after its last write.
     pub results: Results,
     /// How sums and products accumulate.
     pub accumulate: Accumulate,
 }
 
-/// The name of a buffer's input and output.
+/// The name of the input and output of a buffer.
 pub fn buffer_name(id: u64) -> String {
     format!("buffer_{id}")
 }
 
-/// Writes a valid model as a graph of the tensor level.
+/// Imports a valid model as a graph of the tensor level.
 ///
 /// The origin of each node is the path of its op in the model, `$.Nodes[3].Op`: see
 /// [`Document::source_path`](irc_ark_format::model::Document::source_path) for its path in the file.
-/// Buffers of [`Graph::preserved`] are those that nothing reads before some of them is written.
+/// [`Graph::preserved`] has the buffers that no node reads before they are at least partly written.
 ///
 /// # Errors
-/// Everything that is wrong, in order: buffers that are no whole number of elements, names of results
-/// that are not written, then every node that communicates or cannot be written. The paths are those
+/// All errors, in order: buffers whose size is not a whole number of elements, names of results
+/// that are not written, then every node that communicates or cannot be imported. The paths are those
 /// of the model.
 pub fn import(model: &Model, options: &ImportOptions) -> Result<Graph, Vec<Diagnostic>> {
     let buffers = Buffers::of(model)?;
@@ -55,7 +55,7 @@ pub fn import(model: &Model, options: &ImportOptions) -> Result<Graph, Vec<Diagn
         };
         diagnostics.push(wrong.path(path));
         for tensor in &node.op.writes {
-            // What fails here fails again where it is read.
+            // An error here is repeated where the buffer is read.
             let _ = memory.replace(&mut builder, tensor.buffer.id);
         }
     }
@@ -104,7 +104,7 @@ fn write(builder: &mut Builder, memory: &mut Memory<'_>, op: &Op, mode: Accumula
     memory.write(builder, output, value)
 }
 
-/// The buffers asked for.
+/// The requested buffers.
 fn returned(buffers: &Buffers, results: &Results, diagnostics: &mut Vec<Diagnostic>) -> Vec<u64> {
     match results {
         Results::All => buffers.written(),

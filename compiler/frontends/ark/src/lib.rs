@@ -1,16 +1,15 @@
-//! ARK models as graphs of the tensor level.
+//! Imports ARK models as graphs of the tensor level.
 //!
-//! Plain Rust, no MLIR. [`import`] turns memory into values: the graph's inputs are the buffers that
-//! are read, or written in part, before they are entirely written; its outputs are the buffers
-//! written that [`ImportOptions::results`] asks for. Each is whole and 1-D, in the type of the first
-//! tensor on it, and has the name `buffer_<id>`; inputs stand by ascending id. Nodes run in list
-//! order, so hazards that only memory shows come out right. Virtual ops name memory and leave no
-//! node behind.
+//! Plain Rust, no MLIR. [`import`] replaces memory by values: the graph's inputs are the buffers that
+//! are read, or partly written, before they are entirely written; its outputs are the written
+//! buffers selected by [`ImportOptions::results`]. Each is whole and 1-D, in the type of the first
+//! tensor on it, and is named `buffer_<id>`; inputs are in ascending order of ids. Nodes run in list
+//! order, which preserves hazards on memory. Virtual ops describe memory and are not
+//! represented by nodes.
 //!
-//! [`Meaning`] has a row for each kind of op; [`evaluate`] applies it to values, of which the tasks of
-//! plans are made too. With
-//! [`Accumulate::Ark`], sums and products of 16-bit floats round as ARK's kernels do, in the order
-//! that `docs/accumulation.md` gives.
+//! [`Meaning`] has a row for each kind of op; [`evaluate`] applies it to values, also for the tasks of
+//! plans. With [`Accumulate::Ark`], sums and products of 16-bit floats round as in ARK's kernels, in
+//! the order of `docs/accumulation.md`.
 
 mod access;
 mod accumulate;
@@ -36,7 +35,7 @@ pub enum Accumulate {
 }
 
 impl Accumulate {
-    /// The name that the pass `ark-to-tl` takes.
+    /// The name in options of the pass `ark-to-tl`.
     pub fn name(self) -> &'static str {
         match self {
             Accumulate::Wide => "wide",
@@ -44,7 +43,7 @@ impl Accumulate {
         }
     }
 
-    /// The one of that name.
+    /// The variant with that name.
     pub fn named(name: &str) -> Option<Self> {
         [Accumulate::Wide, Accumulate::Ark].into_iter().find(|mode| mode.name() == name)
     }

@@ -1,4 +1,4 @@
-//! The meaning of each op kind as ops of the tensor level, a row each.
+//! The meaning of each op kind as ops of the tensor level, one row each.
 
 use crate::Accumulate;
 use crate::access::element_type;
@@ -10,14 +10,14 @@ use irc_tl::{
     ValueId, broadcast_shapes,
 };
 
-/// What is wrong with an op that moves data between ranks.
+/// The error for an op that moves data between ranks.
 pub(crate) const NO_COMMUNICATION: &str = "communication between ranks is not compiled";
 
-/// Why an op that only says something about memory has no meaning.
+/// Why an op that only describes memory has no meaning.
 const NO_COMPUTATION: &str = "computes nothing";
 
-/// What an op computes, as ops of the tensor level. Read from left to right, it lowers ARK; models of
-/// ARK are written by what has a single op on the right.
+/// What an op computes, as ops of the tensor level. The rows lower ARK from left to right; the writer
+/// of ARK models uses those with a single op on the right in the opposite direction.
 #[derive(Clone, Debug)]
 pub enum Meaning {
     /// A function of each element.
@@ -32,9 +32,9 @@ pub enum Meaning {
     Same(Tl),
     /// The operand itself, in the shape of the output.
     Operand,
-    /// What this function appends.
+    /// The ops that this function appends.
     Ops(fn(&mut Builder, &Application<'_>) -> Built),
-    /// None within a rank, and why.
+    /// No meaning within a rank, with the reason.
     None(&'static str),
 }
 
@@ -78,7 +78,7 @@ impl Meaning {
         }
     }
 
-    /// The first kind whose meaning is one that is looked for.
+    /// The first kind whose meaning satisfies a predicate.
     pub fn find(is: impl Fn(&Self) -> bool) -> Option<OpKind> {
         OpKind::ALL.iter().copied().find(|kind| is(&Self::of(*kind)))
     }
@@ -89,19 +89,19 @@ impl Meaning {
 pub struct Application<'a> {
     /// The op.
     op: &'a Op,
-    /// Values of the types and extents that it reads.
+    /// Values with the types and extents of its operands.
     reads: &'a [ValueId],
-    /// The type of what it writes.
+    /// The type of its result.
     ty: &'a TensorType,
     /// How sums and products accumulate.
     mode: Accumulate,
 }
 
-/// What an op makes of its operands: values of the types and extents it reads. The result has the
-/// type of the tensor written, and the shape `to`.
+/// Applies an op to operands, which are values of the types and extents that it reads. The result has
+/// the type of the written tensor, and the shape `to`.
 ///
 /// # Errors
-/// What about the op has no meaning at the tensor level.
+/// If the op has no meaning at the tensor level.
 pub fn evaluate(
     builder: &mut Builder,
     op: &Op,
@@ -120,7 +120,7 @@ pub fn evaluate(
     fit(builder, op, value, to)
 }
 
-/// The result before it takes the shape of the output.
+/// The result before it is converted to the shape of the output.
 fn compute(builder: &mut Builder, applied: &Application<'_>) -> Built {
     match Meaning::of(applied.op.kind) {
         Meaning::Unary(function) => {
@@ -194,8 +194,8 @@ fn cast(builder: &mut Builder, applied: &Application<'_>) -> Built {
     builder.op(Tl::Cast { to: ty.dtype, rounding }, &[input])
 }
 
-/// ARK converts 16-bit floats to 32-bit integers with round-to-nearest intrinsics, and all else
-/// with C++ conversions, which drop the fraction.
+/// ARK converts 16-bit floats to 32-bit integers with round-to-nearest intrinsics, and other types
+/// with C++ conversions, which truncate.
 fn rounding(from: DType, to: DType) -> Rounding {
     let is_wide = matches!(to, DType::I32 | DType::U32);
     if is_half(from) && is_wide { Rounding::NearestEven } else { Rounding::TowardZero }
@@ -259,12 +259,12 @@ fn embedding(builder: &mut Builder, applied: &Application<'_>) -> Built {
     if ty.dtype.size() != DType::I32.size() {
         return Err(format!("Embedding: expected 32-bit indices, found {ty}").into());
     }
-    // The kernel reads whatever is there as int32.
+    // The kernel interprets the bytes as int32.
     let index = retype(builder, index, DType::I32, &ty.shape)?;
     builder.op(Tl::Gather, &[table, index])
 }
 
-/// A value under the shape of the output: unit dimensions come and go, others are repeated.
+/// A value in the shape of the output: unit dimensions are added, removed or repeated.
 fn fit(builder: &mut Builder, op: &Op, value: ValueId, to: &[i64]) -> Built {
     let found = shape(builder, value)?;
     let squeezed = |shape: &[i64]| -> Vec<i64> {

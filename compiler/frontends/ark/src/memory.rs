@@ -1,4 +1,4 @@
-//! The values that buffers hold while the model is walked.
+//! The values of buffers during the traversal of a model.
 
 use crate::access::{Access, Buffers, element_type};
 use crate::emit::{fill, retype, slice, tensor_type, update};
@@ -10,23 +10,23 @@ use std::sync::Arc;
 /// One buffer's contents.
 #[derive(Default)]
 struct State {
-    /// All of it, under any type and shape of that many bytes; `None` while nothing has been
-    /// written and no contents are given.
+    /// The whole buffer, in any type and shape with that many bytes; `None` if nothing has been
+    /// written and there are no initial contents.
     whole: Option<ValueId>,
-    /// What wrote it last.
+    /// The origin of its last write.
     origin: Option<Arc<str>>,
-    /// Values of regions that no later write touched.
+    /// Values of regions without later writes.
     known: Vec<(Region, ValueId)>,
 }
 
-/// Every buffer's contents at one point of the list.
+/// The contents of all buffers at one point of the list.
 pub(crate) struct Memory<'m> {
     buffers: &'m Buffers,
     states: BTreeMap<u64, State>,
 }
 
 impl<'m> Memory<'m> {
-    /// Memory at the start: the given buffers.
+    /// The initial memory, with the given buffers.
     pub fn new(buffers: &'m Buffers, arguments: impl IntoIterator<Item = (u64, ValueId)>) -> Self {
         let state = |(id, whole)| (id, State { whole: Some(whole), ..State::default() });
         Self { buffers, states: arguments.into_iter().map(state).collect() }
@@ -34,7 +34,7 @@ impl<'m> Memory<'m> {
 
     /// The elements of a box.
     ///
-    /// A value written to exactly these bytes is taken as it is; otherwise the box is sliced out of
+    /// A value written to exactly these bytes is returned directly; otherwise the box is sliced from
     /// the buffer.
     pub fn read(&mut self, builder: &mut Builder, access: Access<'_>) -> Built {
         let Access { tensor, shape } = access;
@@ -47,7 +47,7 @@ impl<'m> Memory<'m> {
         let whole = whole(state, id)?;
         if self.buffers.is_whole(&region) {
             let value = retype(builder, whole, dtype, shape)?;
-            // Later reads are likely to be under the same shape.
+            // Later reads are likely to have the same shape.
             state.whole = Some(value);
             return Ok(value);
         }
@@ -57,7 +57,7 @@ impl<'m> Memory<'m> {
         Ok(value)
     }
 
-    /// Replaces the elements of a box; `value` has its type and shape.
+    /// Replaces the elements of a box by `value`, which has its type and shape.
     pub fn write(
         &mut self,
         builder: &mut Builder,
@@ -84,8 +84,8 @@ impl<'m> Memory<'m> {
         Ok(())
     }
 
-    /// Replaces all of a buffer whose new elements could not be computed, so that what reads them is
-    /// still looked at.
+    /// Replaces a whole buffer whose new elements could not be computed, so that its readers are
+    /// still checked.
     pub fn replace(&mut self, builder: &mut Builder, id: u64) -> Built<()> {
         let TensorType { dtype, shape } = self.buffers.ty(id);
         let whole = Some(fill(builder, 0.0, dtype, &shape)?);
@@ -93,7 +93,7 @@ impl<'m> Memory<'m> {
         Ok(())
     }
 
-    /// A buffer as the graph returns it: 1-D, in its own type.
+    /// A buffer as an output of the graph: 1-D, in its own type.
     pub fn result(&mut self, builder: &mut Builder, id: u64) -> Built {
         let state = self.states.entry(id).or_default();
         let whole = whole(state, id)?;
@@ -111,7 +111,7 @@ fn bytes(dtype: DType, shape: &[i64]) -> i64 {
     shape.iter().product::<i64>() * dtype.size() as i64
 }
 
-/// The start of a buffer under the shape of an enclosing view.
+/// The start of a buffer in the shape of an enclosing view.
 fn view(builder: &mut Builder, whole: ValueId, dtype: DType, view: &[i64]) -> Built {
     let ty = tensor_type(builder, whole)?;
     let (total, needed) = (bytes(ty.dtype, &ty.shape), bytes(dtype, view));
@@ -136,7 +136,7 @@ fn embed(builder: &mut Builder, whole: ValueId, start: ValueId) -> Built {
     update(builder, whole, start, &[0])
 }
 
-/// The type in which a buffer of `total` bytes can be cut at an element of `dtype`.
+/// The type in which a buffer of `total` bytes can be split at an element of `dtype`.
 fn cut_type(dtype: DType, total: i64) -> DType {
     if total % dtype.size() as i64 == 0 { dtype } else { DType::U8 }
 }

@@ -11,13 +11,13 @@ fn floats(buffer: u64) -> Tensor {
     Tensor::dense(0, DataType::Fp32, &[2, 2], Buffer::local(buffer))
 }
 
-/// A model of one op after another.
+/// A model of a sequence of ops.
 fn model(ops: impl IntoIterator<Item = Op>) -> Model {
     let node = |(id, op)| Node { id, producers: vec![], consumers: vec![], op };
     Model { rank: 0, world_size: 1, nodes: (0..).zip(ops).map(node).collect() }
 }
 
-/// An op of tensors of four floats, with arguments that suit them.
+/// An op on tensors of four floats, with valid arguments.
 fn op(kind: OpKind, reads: &[u64], writes: &[u64]) -> Op {
     let argument = |kind| match kind {
         ArgKind::Bool => Arg::Bool(true),
@@ -135,7 +135,7 @@ fn nodes_have_the_paths_of_their_ops() {
 #[test]
 fn every_code_is_documented() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // Not a literal, which would be taken for a code itself.
+    // Not a literal, which would be recognised as an error code.
     let prefix = &[concat!("ark", "-")];
     let readme = std::fs::read_to_string(root.join("README.md")).expect("a README");
     let used = codes::in_sources(&root.join("src"), prefix).expect("source files");

@@ -1,10 +1,8 @@
 //! Ops as loops around an expression.
 //!
 //! Ops on operands whose sizes depend on symbols are lowered this way, as are ops for which a backend
-//! has
-//! no schedule. Each op defines its own loops; this file has what they share. `tests/laws.rs` checks
-//! that both
-//! ways of evaluating an op agree.
+//! has no schedule. Each op defines its own loops; this file has what they share. `tests/laws.rs`
+//! checks that both ways of evaluating an op agree.
 
 use crate::{Binary, Compute, Dim, Scalar, Type};
 

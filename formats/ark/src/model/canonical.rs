@@ -1,7 +1,7 @@
 //! The fast path: a model exactly as ARK writes it, read without a tree.
 //!
-//! Anything else, however harmless, is rejected without a word and left to the reader that can
-//! explain it.
+//! Anything else, however harmless, is rejected without a diagnostic and read by the reader that can
+//! report it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ pub(crate) fn read(text: &str) -> Option<(Model, Vec<Origin>)> {
     Some((Model { rank: raw.rank, world_size: raw.world_size, nodes }, origins))
 }
 
-/// Lines and columns of growing offsets.
+/// Lines and columns of increasing offsets.
 pub(crate) struct Lines<'a> {
     text: &'a str,
     offset: usize,
@@ -147,7 +147,7 @@ impl<'a> Lines<'a> {
         Self { text, offset: 0, line: 1, line_start: 0 }
     }
 
-    /// Line and column of an offset not before the last one, both from one; the column counts
+    /// Line and column, both from one, of an offset not before the previous one; the column counts
     /// characters.
     pub fn advance(&mut self, offset: usize) -> (usize, usize) {
         let passed = &self.text[self.offset..offset];
@@ -191,7 +191,7 @@ fn tensor(raw: RawTensor<'_>) -> Option<Tensor> {
     Some(Tensor {
         id: raw.id,
         dtype: DataType::from_name(&raw.data_type)?,
-        // The other reader turns an empty shape into one element.
+        // The other reader converts an empty shape to one element.
         shape: Some(raw.shape).filter(|shape| !shape.is_empty())?,
         strides: raw.strides,
         offsets: raw.offsets,

@@ -1,8 +1,8 @@
-//! What must stay in order: explicit edges, and conflicts on memory.
+//! Required order of nodes: explicit edges, and conflicting memory accesses.
 //!
-//! The edges of a file follow tensor ids only. A write through one view and a read through
-//! another, or a write after a read, leaves no edge; ARK relies on the order of the list. This
-//! module derives those conflicts from the byte regions of buffers.
+//! The edges of a file follow only tensor ids. A write through one view and a read through
+//! another, or a write after a read, has no edge; ARK relies on the order of the list. This
+//! module derives these conflicts from the byte regions of buffers.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::{Model, Region};
 /// Why one node must run before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HazardKind {
-    /// An edge written in the file.
+    /// An explicit edge in the file.
     Edge,
-    /// The later node reads what the earlier wrote.
+    /// The later node reads what the earlier one wrote.
     ReadAfterWrite,
-    /// The later node overwrites what the earlier read.
+    /// The later node overwrites what the earlier one read.
     WriteAfterRead,
-    /// The later node overwrites what the earlier wrote.
+    /// The later node overwrites what the earlier one wrote.
     WriteAfterWrite,
 }
 
@@ -28,7 +28,7 @@ pub struct Hazard {
     pub from: usize,
     /// Index of the node that runs later.
     pub to: usize,
-    /// Why.
+    /// The kind of hazard.
     pub kind: HazardKind,
 }
 
@@ -39,10 +39,10 @@ struct Access {
     is_write: bool,
 }
 
-/// Every hazard of a valid model, sorted, each once.
+/// All hazards of a valid model, sorted and unique.
 ///
-/// Hazards implied by others are left out: once a write covers a region, what touched it before
-/// is ordered through that write. Regions include padding, which kernels may touch.
+/// Hazards implied by others are omitted: once a write covers a region, earlier accesses to it
+/// are ordered through that write. Regions include padding, which kernels may access.
 pub fn hazards(model: &Model) -> Vec<Hazard> {
     let mut found = explicit_edges(model);
     let mut live: BTreeMap<u64, Vec<Access>> = BTreeMap::new();

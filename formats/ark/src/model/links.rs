@@ -1,4 +1,4 @@
-//! The tags under which ranks find each other's buffers.
+//! The tags by which ranks identify each other's buffers.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use crate::json::OpPlace;
 /// One direction of data between two ranks, under a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Link {
-    /// Rank that sends.
+    /// The sending rank.
     pub from: i64,
-    /// Rank that receives.
+    /// The receiving rank.
     pub to: i64,
-    /// Tag both list.
+    /// The tag that both list.
     pub tag: i64,
 }
 
-/// The links whose receiving end one rank lists, with the path of each.
+/// The links that one rank lists, by the rank of their receiving buffer, with the path of each.
 pub(crate) struct Links {
     rank: i64,
-    /// The receiving buffer is here.
+    /// The receiving buffer is on this rank.
     here: BTreeMap<Link, String>,
-    /// The receiving buffer is elsewhere, as this rank believes.
+    /// The receiving buffer is on another rank, according to this one.
     elsewhere: BTreeMap<Link, String>,
 }
 
 impl Links {
     /// The links of the ops of a rank.
     ///
-    /// Only where data goes counts: a kernel that writes straight into a peer's buffer lists no tag
-    /// for the buffer it sends from.
+    /// Only the destination of data is relevant: a kernel that writes directly to a peer's buffer lists
+    /// no tag for the buffer from which it sends.
     pub fn of<'a>(rank: i64, ops: impl Iterator<Item = (OpPlace, &'a Op)>) -> Self {
         let mut links = Self { rank, here: BTreeMap::new(), elsewhere: BTreeMap::new() };
         for (place, op) in ops.filter(|(_, op)| !op.is_virtual) {
@@ -50,12 +50,12 @@ impl Links {
         links
     }
 
-    /// Of several buffers under one link, which is an error by itself, the first counts.
+    /// If several buffers have one link, which is an error by itself, the first is used.
     fn list(&mut self, buffer: &Buffer, path: impl Fn() -> String) {
         let is_local = buffer.rank < 0 || buffer.rank == self.rank;
         for &[peer, tag] in &buffer.recv_tags {
             let (map, link) = match is_local {
-                // An entry without a peer is not exchanged.
+                // An entry without a peer is not used for communication.
                 true if peer < 0 => continue,
                 true => (&mut self.here, Link { from: peer, to: self.rank, tag }),
                 false => (&mut self.elsewhere, Link { from: self.rank, to: buffer.rank, tag }),
@@ -65,7 +65,7 @@ impl Links {
     }
 }
 
-/// Links that one rank lists and the other, which is there too, does not: each with the index of
+/// Links that one rank lists and the other, if given, does not, each with the index of
 /// the rank that lists it.
 pub(crate) fn unmatched(ranks: &[Links], code: &'static str) -> Vec<(usize, Diagnostic)> {
     let mut found = vec![];
@@ -96,7 +96,7 @@ fn diagnostic(code: &'static str, link: Link, rank: i64, path: &str) -> Diagnost
 }
 
 /// Tags that the models of several ranks do not share, each with the index of the model that lists
-/// it. The models themselves are valid.
+/// it. Each model is valid by itself.
 pub fn check_ranks(models: &[Model]) -> Vec<(usize, Diagnostic)> {
     let of = |model: &Model| {
         let ops = model.nodes.iter().enumerate();

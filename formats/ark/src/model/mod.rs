@@ -1,10 +1,10 @@
 //! The model file: nodes, ops, tensors, buffers.
 //!
-//! [`parse`] reads text, tolerating the older and newer generations of the format with a warning;
-//! [`validate`] checks a [`Model`] wherever it came from, [`check_ranks`] those of several ranks
+//! [`parse`] reads text and accepts older and newer generations of the format with a warning;
+//! [`validate`] checks a [`Model`] from any source, [`check_ranks`] those of several ranks
 //! together; [`write()`] writes ARK's own layout.
 //!
-//! Identifiers are plain integers: a node id names a [`Node`], a tensor id a [`Tensor`]
+//! Identifiers are plain integers: a node id identifies a [`Node`], a tensor id a [`Tensor`]
 //! definition, a buffer id a memory space. Tensors with different ids may share a buffer.
 
 mod canonical;
@@ -48,7 +48,7 @@ pub struct Model {
 pub struct Node {
     /// Unique id; ARK writes the index of the node.
     pub id: u64,
-    /// Ids of nodes whose results this node uses. ARK's order varies from run to run.
+    /// Ids of nodes whose results this node uses. ARK's order differs between runs.
     pub producers: Vec<u64>,
     /// Ids of nodes that use this node's results.
     pub consumers: Vec<u64>,

@@ -1,9 +1,9 @@
-//! Numbers as nlohmann's JSON library prints them, which is what ARK uses.
+//! Prints numbers like nlohmann's JSON library, which ARK uses.
 
 use std::fmt::Write;
 
 /// Appends a 32-bit float printed as the double of the same value: `0.1f` is
-/// `0.10000000149011612`. What is not finite prints as `null`.
+/// `0.10000000149011612`. Infinities and NaN are printed as `null`.
 pub(crate) fn write_float(out: &mut String, value: f32) {
     if !value.is_finite() {
         out.push_str("null");
@@ -24,8 +24,8 @@ pub(crate) fn write_float(out: &mut String, value: f32) {
     write_digits(out, &digits, exponent);
 }
 
-/// Digits with the point after `point = exponent + 1` of them, switching to an exponent outside
-/// the decimal points -4 < point <= 15, as nlohmann's `format_buffer` does.
+/// Prints digits with the decimal point after the first `exponent + 1`, and with an exponent unless
+/// -4 < point <= 15, as nlohmann's `format_buffer` does.
 fn write_digits(out: &mut String, digits: &str, exponent: i32) {
     let len = digits.len();
     match exponent + 1 {

@@ -1,4 +1,4 @@
-//! Arguments of `Matmul` in the first generation: they repeat what its tensors say.
+//! Arguments of `Matmul` in the first generation: they repeat information of its tensors.
 
 use irc_diag::Diagnostic;
 use irc_json::{At, Node, Reader};
@@ -6,10 +6,10 @@ use irc_json::{At, Node, Reader};
 use super::shape::{Mnk, mnk};
 use super::{Op, OpKind, Tensor};
 
-/// Names of the arguments, none of which is read.
+/// Names of the arguments, all of which are ignored.
 pub(super) const NAMES: [&str; 4] = ["InputDimNC", "OtherDimNC", "ShapeMNK", "StridesACDB"];
 
-/// Warns of each argument that says another thing than the tensors of the op, which count.
+/// Warns about each argument that contradicts the tensors of the op, which take precedence.
 pub(super) fn check(reader: &mut Reader<'_>, op: &Op, args: &Node<'_>, at: &At<'_>) {
     let ([input, other], [output], OpKind::Matmul) = (&op.reads[..], &op.writes[..], op.kind)
     else {
@@ -29,7 +29,7 @@ pub(super) fn check(reader: &mut Reader<'_>, op: &Op, args: &Node<'_>, at: &At<'
     }
 }
 
-/// What the tensors say.
+/// The value of an argument according to the tensors.
 fn derive(op: &Op, name: &str, [input, other, output]: [&Tensor; 3]) -> Option<Vec<i64>> {
     let last = |tensor: &Tensor| tensor.strides.last().copied();
     let flag = |name| op.bool_arg(name).unwrap_or_default();
@@ -48,7 +48,7 @@ fn derive(op: &Op, name: &str, [input, other, output]: [&Tensor; 3]) -> Option<V
     })
 }
 
-/// The two dimensions before the matrices, ones where there are none.
+/// The two dimensions before the matrices, or ones if there are none.
 fn batch(tensor: &Tensor) -> Vec<i64> {
     let shape = &tensor.shape;
     let from_end = |back| shape.len().checked_sub(back).map_or(1, |at| shape[at]);

@@ -1,4 +1,4 @@
-//! Ops: what a node computes. [`table`] has the row of each kind, and [`row`] says what a row holds.
+//! Ops: what a node computes. [`table`] has the row of each kind, and [`row`] defines its contents.
 
 mod communicate;
 mod example;
@@ -14,7 +14,7 @@ use super::Tensor;
 pub use row::{Argument, Elements, Exchange, Family, Lane, Row};
 pub use table::OpKind;
 
-/// An argument of kind FLOAT: a 32-bit float compared by its bits.
+/// An argument of kind FLOAT: a 32-bit float, compared by its bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Float(pub f32);
 
@@ -32,7 +32,7 @@ impl Hash for Float {
     }
 }
 
-/// The kind of an argument, the key that wraps its value in a file.
+/// The kind of an argument, which is the key of its value in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ArgKind {
     /// 32-bit signed integer.
@@ -56,7 +56,7 @@ pub enum ArgKind {
 }
 
 impl ArgKind {
-    /// Every kind of argument.
+    /// All kinds of argument.
     pub const ALL: [ArgKind; 9] = [
         ArgKind::Int,
         ArgKind::Int64,
@@ -84,7 +84,7 @@ impl ArgKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -111,7 +111,7 @@ pub enum Arg {
     Tensor(Box<Tensor>),
     /// An address in a buffer.
     Offset {
-        /// Buffer the address is in.
+        /// The buffer.
         buffer_id: u64,
         /// Offset in the buffer.
         value: i64,
@@ -140,27 +140,27 @@ impl Arg {
 pub struct Op {
     /// What it computes.
     pub kind: OpKind,
-    /// Name for people.
+    /// A descriptive name.
     pub name: String,
-    /// Whether it only describes memory and computes nothing.
+    /// Whether it only describes memory, without computing.
     pub is_virtual: bool,
     /// Tensors read.
     pub reads: Vec<Tensor>,
     /// Tensors written.
     pub writes: Vec<Tensor>,
-    /// New names of what was written; later ops refer to these.
+    /// New tensors for the ones written; later ops refer to these.
     pub results: Vec<Tensor>,
     /// Named arguments, in alphabetical order.
     pub args: BTreeMap<String, Arg>,
 }
 
 impl Op {
-    /// Every tensor the op mentions: reads, writes, results.
+    /// All tensors of the op: reads, writes, results.
     pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
         self.reads.iter().chain(&self.writes).chain(&self.results)
     }
 
-    /// The boolean argument of that name.
+    /// The boolean argument with that name.
     pub fn bool_arg(&self, name: &str) -> Option<bool> {
         match self.args.get(name)? {
             Arg::Bool(value) => Some(*value),
@@ -168,7 +168,7 @@ impl Op {
         }
     }
 
-    /// The INT argument of that name.
+    /// The INT argument with that name.
     pub fn int_arg(&self, name: &str) -> Option<i32> {
         match self.args.get(name)? {
             Arg::Int(value) => Some(*value),
@@ -176,7 +176,7 @@ impl Op {
         }
     }
 
-    /// The UINT32 argument of that name.
+    /// The UINT32 argument with that name.
     pub fn uint_arg(&self, name: &str) -> Option<u32> {
         match self.args.get(name)? {
             Arg::Uint32(value) => Some(*value),
@@ -184,7 +184,7 @@ impl Op {
         }
     }
 
-    /// The FLOAT argument of that name.
+    /// The FLOAT argument with that name.
     pub fn float_arg(&self, name: &str) -> Option<f32> {
         match self.args.get(name)? {
             Arg::Float(Float(value)) => Some(*value),
@@ -192,7 +192,7 @@ impl Op {
         }
     }
 
-    /// The DIMS argument of that name.
+    /// The DIMS argument with that name.
     pub fn dims_arg(&self, name: &str) -> Option<&[i64]> {
         match self.args.get(name)? {
             Arg::Dims(value) => Some(value),

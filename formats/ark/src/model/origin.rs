@@ -2,14 +2,14 @@
 
 use crate::json::OpPlace;
 
-/// Where in the file a node of the model comes from.
+/// The location in the file of a node of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// Place of the node's op in the document.
+    /// Location of the node's op in the document.
     pub place: OpPlace,
     /// Byte offset of the node.
     pub offset: usize,
-    /// Bytes of the node.
+    /// Length of the node in bytes.
     pub len: usize,
     /// Line of the node, from one.
     pub line: usize,

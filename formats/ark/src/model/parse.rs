@@ -1,4 +1,4 @@
-//! From text to a [`Model`], with every diagnostic placed.
+//! Parses text into a [`Model`], with a location for every diagnostic.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use super::validate::{self, Edges};
 use super::{Model, Node, Op, canonical, read};
 use crate::json::{self, FORMAT, OpPlace, accepted, check_keys, integers};
 
-/// How to read a file.
+/// Options of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Unknown keys are errors rather than notes.
     pub strict: bool,
-    /// Check the meaning too, not only the form.
+    /// Validate the semantics too, not only the syntax.
     pub validate: bool,
 }
 
@@ -26,9 +26,9 @@ impl Default for Options {
     }
 }
 
-/// A model and where its nodes are in the file it was read from.
+/// A model and the locations of its nodes in the file from which it was read.
 ///
-/// The two are kept apart so that an edit that only moves nodes leaves the model equal.
+/// They are separate so that an edit that only moves nodes yields an equal model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Document {
     /// The model.
@@ -38,8 +38,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// JSON path in the file of a path of the model: they differ for files of the older
-    /// generation, whose nodes may hold several ops.
+    /// JSON path in the file for a path of the model: they differ for files of older
+    /// generations, whose nodes may have several ops.
     pub fn source_path(&self, path: &str) -> String {
         let node = path.strip_prefix("$.Nodes[").and_then(|rest| rest.split_once(']'));
         let Some((index, rest)) = node else { return path.into() };
@@ -56,8 +56,8 @@ impl Document {
 
 /// Reads a model file; every diagnostic goes to `sink`.
 ///
-/// Returns `None` when there was an error. Files of other generations of the format are read
-/// into the present form, with a warning for each thing accepted.
+/// Returns `None` if there was an error. Files of other generations of the format are converted
+/// to the current form, with a warning for each deviation.
 pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Document> {
     if let Some(document) = parse_canonical(source, options) {
         return Some(document);
@@ -68,7 +68,7 @@ pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Docu
     document.filter(|_| sink.error_count() == before)
 }
 
-/// Reads a file that ARK wrote and nothing is wrong with.
+/// Reads a file that was written by ARK and has no errors.
 fn parse_canonical(source: &Source, options: &Options) -> Option<Document> {
     let (model, origins) = canonical::read(source.text())?;
     if source.invalid_utf8().is_some() {
@@ -78,7 +78,7 @@ fn parse_canonical(source: &Source, options: &Options) -> Option<Document> {
     sound.then_some(Document { model, origins })
 }
 
-/// A node as far as it could be read.
+/// The readable parts of a node.
 struct PartialNode {
     edges: Option<Edges>,
     ops: Vec<(OpPlace, Option<Op>)>,
@@ -101,7 +101,7 @@ fn read_document(
     if options.validate {
         let mut found = check(rank.zip(world_size), nodes.as_deref().unwrap_or_default());
         found.iter_mut().for_each(|diagnostic| place_in(tree, diagnostic));
-        // A literal that was not a number has been reported; the placeholder for it means nothing.
+        // An invalid number has been reported; its placeholder has no meaning.
         let told =
             sink.diagnostics().iter().filter(|diagnostic| diagnostic.code == FORMAT.non_finite);
         let told: BTreeSet<usize> = told.filter_map(start).collect();
@@ -168,7 +168,7 @@ fn node_ids(
     integers(reader, value, &object.at.key(key), "a non-negative integer")
 }
 
-/// `Op`, or `Ops` of the older generation.
+/// `Op`, or `Ops` of older generations.
 fn ops(
     reader: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,
@@ -196,7 +196,7 @@ fn ops(
     elements.iter().enumerate().map(read).collect()
 }
 
-/// Checks the meaning of what could be read.
+/// Validates the readable parts.
 fn check(ranks: Option<(i64, i64)>, nodes: &[PartialNode]) -> Vec<Diagnostic> {
     let readable = |(place, op): &'_ (OpPlace, Option<Op>)| Some((*place, op.clone()?));
     let ops: Vec<(OpPlace, Op)> = nodes.iter().flat_map(|n| &n.ops).filter_map(readable).collect();
@@ -205,10 +205,10 @@ fn check(ranks: Option<(i64, i64)>, nodes: &[PartialNode]) -> Vec<Diagnostic> {
     validate::check(ranks, &ops, edges.as_deref())
 }
 
-/// One node for each op; `None` when any part could not be read.
+/// One node for each op; `None` if any part could not be read.
 ///
-/// A node of several ops becomes a chain: edges into it lead to its first op, edges out of it
-/// leave from its last. Ids are then counted anew.
+/// A node with several ops becomes a chain: edges into it lead to its first op, edges out of it
+/// start at its last. Ids are then renumbered.
 fn flatten(partial: Vec<PartialNode>, text: &str) -> Option<(Vec<Node>, Vec<Origin>)> {
     let is_flat = partial.iter().all(|node| node.ops.len() == 1);
     let mut ends = std::collections::BTreeMap::new();

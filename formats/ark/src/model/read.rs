@@ -1,7 +1,7 @@
-//! Ops, tensors and arguments from a tree: what the model and plan readers share.
+//! Reads ops, tensors and arguments from a tree; shared by the model and plan readers.
 //!
 //! Older and newer generations of the format are read into the one typed form, each with a warning
-//! that names what was accepted.
+//! that describes the deviation.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const TENSOR_KEYS: [&str; 8] =
     ["Id", "DataType", "Shape", "Strides", "Offsets", "PaddedShape", "Pads", "Buffer"];
 const BUFFER_KEYS: [&str; 5] = ["Id", "Rank", "SendTags", "RecvTags", "IsExternal"];
 
-/// Op types of ARK's main of 2026, which this reader knows by name alone.
+/// Op types of ARK's main branch of 2026, of which this reader knows only the names.
 const NEWER_OPS: [&str; 9] = [
     "AllReducePacketFused",
     "KvCacheSlot",
@@ -30,9 +30,9 @@ const NEWER_OPS: [&str; 9] = [
     "Store",
 ];
 
-/// Reads an op; `extra` names further keys the caller reads itself.
+/// Reads an op; `extra` lists further keys that the caller reads itself.
 ///
-/// Returns `None` when any part could not be read; every such part has been reported.
+/// Returns `None` if any part could not be read; every such part has been reported.
 pub(crate) fn op(
     reader: &mut Reader<'_>,
     value: &Node<'_>,
@@ -64,12 +64,12 @@ pub(crate) fn op(
     op
 }
 
-/// Checks the tensors of an op that is not whole, which nothing else will.
+/// Checks the tensors of an incomplete op, which is not validated otherwise.
 fn check_readable_tensors(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>) {
     for key in ["ReadTensors", "WriteTensors", "ResultTensors"] {
         let elements = object.get(key).and_then(Node::elements).unwrap_or_default();
         for (index, value) in elements.iter().enumerate() {
-            // What cannot be read has been reported already.
+            // Unreadable parts have been reported already.
             let mut silent = Sink::with_limit(0);
             let place = object.at.key(key);
             let place = place.index(index);
@@ -123,7 +123,7 @@ fn tensors(
     let at = object.at.key(key);
     let elements = reader.array(value, &at)?;
     let read = |(index, value)| tensor(reader, value, &at.index(index));
-    // All are read before any failure counts, so that each is reported.
+    // All are read before the first error is returned, so that each is reported.
     let all: Vec<Option<Tensor>> = elements.iter().enumerate().map(read).collect();
     all.into_iter().collect()
 }
@@ -155,7 +155,7 @@ fn tensor(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Tens
     Some(with_a_dimension(reader, tensor, value, at))
 }
 
-/// ARK reads an empty shape as one element.
+/// ARK interprets an empty shape as one element.
 fn with_a_dimension(
     reader: &mut Reader<'_>,
     mut tensor: Tensor,
@@ -185,7 +185,7 @@ fn dims(
     integers(reader, value, &object.at.key(key), "a 64-bit integer")
 }
 
-/// `PaddedShape`, or `Pads` of the first generation, or neither: then the shape itself.
+/// `PaddedShape`, or `Pads` of the first generation, or the shape itself if both are missing.
 fn padded_shape(
     reader: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,
@@ -265,7 +265,7 @@ fn tag(reader: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<[i64; 2
     integers(reader, value, at, "a 64-bit integer")?.try_into().ok()
 }
 
-/// Reads `Args`; `kind` decides which older spellings are understood.
+/// Reads `Args`; `kind` determines which older names are accepted.
 fn args(
     reader: &mut Reader<'_>,
     kind: Option<OpKind>,
@@ -289,7 +289,7 @@ fn args(
     complete.then_some(args)
 }
 
-/// The present name of an argument, which older files may have under another.
+/// The current name of an argument, which may have another name in older files.
 fn current_name(
     reader: &mut Reader<'_>,
     kind: Option<OpKind>,

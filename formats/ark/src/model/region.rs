@@ -1,10 +1,10 @@
-//! Byte regions of buffers: strided boxes that can be compared exactly.
+//! Byte regions of buffers: strided boxes that are compared exactly.
 
 use std::collections::BTreeMap;
 
 use super::{Model, Tensor};
 
-/// Blocks a comparison may visit before it gives the safe answer.
+/// Maximum number of blocks that a comparison visits before it returns the conservative answer.
 const MAX_STEPS: usize = 100_000;
 
 /// Equal blocks at equal distances.
@@ -14,14 +14,14 @@ struct Level {
     stride: u64,
 }
 
-/// The bytes of a buffer a tensor occupies: runs of bytes repeated at strides.
+/// The bytes of a buffer that a tensor occupies: runs of bytes repeated at strides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Region {
-    /// Buffer the bytes are in.
+    /// The buffer.
     pub buffer: u64,
     /// First byte.
     start: u64,
-    /// Repetitions, outermost first, none of count one, none that only prolongs the next.
+    /// Repetitions, outermost first, none with count one, and none contiguous with the next.
     levels: Vec<Level>,
     /// Bytes of the innermost run.
     run: u64,
@@ -33,7 +33,7 @@ impl Region {
         Self::of_box(tensor, &tensor.shape)
     }
 
-    /// Bytes that computation on a valid tensor may touch, its padding included.
+    /// Bytes that computation on a valid tensor may access, including its padding.
     pub fn padded(tensor: &Tensor) -> Self {
         Self::of_box(tensor, &tensor.padded_shape)
     }
@@ -67,7 +67,7 @@ impl Region {
         region
     }
 
-    /// Repeats the region, merging what is contiguous.
+    /// Repeats the region, merging contiguous repetitions.
     fn wrap(&mut self, level: Level) {
         if level.count == 1 {
             return;
@@ -81,17 +81,17 @@ impl Region {
         }
     }
 
-    /// The same bytes, so many further on.
+    /// The region shifted by a number of bytes.
     pub(crate) fn moved(&self, bytes: u64) -> Self {
         Region { start: self.start + bytes, ..self.clone() }
     }
 
-    /// The same shape of bytes at the start of buffer 0.
+    /// The region moved to the start of buffer 0.
     pub(crate) fn at_origin(&self) -> Self {
         Region { buffer: 0, start: 0, ..self.clone() }
     }
 
-    /// First byte and the byte after the last.
+    /// Start and end.
     pub fn span(&self) -> (u64, u64) {
         let reach: u64 = self.levels.iter().map(|level| (level.count - 1) * level.stride).sum();
         (self.start, self.start + reach + self.run)
@@ -102,13 +102,13 @@ impl Region {
         self.levels.iter().map(|level| level.count).product::<u64>() * self.run
     }
 
-    /// Whether the two share a byte. Exact, but for a few shapes of more than a hundred thousand
-    /// interleaved runs, for which the answer is yes.
+    /// Whether the two share a byte. Exact, except for a few shapes of more than a hundred thousand
+    /// interleaved runs, for which it is true.
     pub fn overlaps(&self, other: &Region) -> bool {
         self.common(other).is_some()
     }
 
-    /// A run of bytes the two share, as first byte and the byte after the last; as exact as
+    /// Start and end of a run of bytes that both share; as exact as
     /// [`Region::overlaps`].
     pub fn common(&self, other: &Region) -> Option<(u64, u64)> {
         if self.buffer != other.buffer {
@@ -122,7 +122,7 @@ impl Region {
             let mut steps = MAX_STEPS;
             return overlap(self, other, &mut steps);
         };
-        // The bytes within the innermost stride come after the dimensions of the grid.
+        // The bytes within the innermost stride follow the dimensions of the grid.
         let strides = grid.iter().copied().chain([1]);
         let mut first = 0;
         let mut len = 0;
@@ -137,8 +137,8 @@ impl Region {
         Some((first, first + len))
     }
 
-    /// Whether every byte of `other` is in this region. Exact, but for shapes of very many
-    /// interleaved runs, for which the answer is no.
+    /// Whether every byte of `other` is in this region. Exact, except for shapes of very many
+    /// interleaved runs, for which it is false.
     pub fn covers(&self, other: &Region) -> bool {
         if self.buffer != other.buffer {
             return false;
@@ -150,7 +150,7 @@ impl Region {
         cover(self, other, &mut steps)
     }
 
-    /// The strides of a grid that both regions share, when there is one, and both as boxes of
+    /// The strides of a grid that both regions share, if there is one, and both as boxes of
     /// intervals of it.
     fn boxes(&self, other: &Region) -> Option<(Vec<u64>, Intervals, Intervals)> {
         let strides = |region: &Region| -> Vec<u64> {
@@ -169,7 +169,7 @@ impl Region {
     }
 
     /// The interval of each dimension of a grid of nested strides, outermost first, and that of
-    /// the bytes within; `None` when the region is not a box of that grid.
+    /// the bytes within; `None` if the region is not a box of that grid.
     fn intervals(&self, grid: &[u64]) -> Option<Intervals> {
         let mut rest = self.start;
         let mut run = self.run;
@@ -179,7 +179,7 @@ impl Region {
             rest %= stride;
             let mut count = self.levels.iter().find(|l| l.stride == stride).map_or(1, |l| l.count);
             if run > stride {
-                // A run of several rows: whole ones only make a box.
+                // A run of several rows forms a box only if the rows are complete.
                 if count != 1 || rest != 0 || !run.is_multiple_of(stride) {
                     return None;
                 }
@@ -205,7 +205,7 @@ impl Region {
         Region { start, levels: self.levels[1..].to_vec(), ..*self }
     }
 
-    /// Indices of the outermost blocks that may reach into a span.
+    /// Indices of the outermost blocks that may intersect a span.
     fn blocks_in(&self, (start, end): (u64, u64)) -> std::ops::Range<u64> {
         let Level { count, stride } = self.levels[0];
         let (first, last) = self.block(0).span();
@@ -216,7 +216,7 @@ impl Region {
     }
 }
 
-/// Half-open intervals, one a dimension.
+/// Half-open intervals, one per dimension.
 type Intervals = Vec<(u64, u64)>;
 
 fn overlap(a: &Region, b: &Region, steps: &mut usize) -> Option<(u64, u64)> {
@@ -229,7 +229,7 @@ fn overlap(a: &Region, b: &Region, steps: &mut usize) -> Option<(u64, u64)> {
         return Some(shared);
     }
     *steps -= 1;
-    // The longer one is cut, so that blocks shrink on both sides.
+    // The longer one is split, so that blocks shrink on both sides.
     let a_is_longer = a_end - a_start >= b_end - b_start;
     let (cut, whole) = match (a.levels.is_empty(), b.levels.is_empty()) {
         (true, true) => return Some(shared),
@@ -255,13 +255,13 @@ fn cover(a: &Region, b: &Region, steps: &mut usize) -> bool {
         return blocks.next().is_some_and(|index| cover(&a.block(index), b, steps));
     }
     match b.levels.is_empty() {
-        // Blocks of a tensor's region neither interleave nor touch: one run cannot lie in two.
+        // Blocks of a tensor's region are neither interleaved nor adjacent: one run cannot be in two.
         true => false,
         false => (0..b.levels[0].count).all(|index| cover(a, &b.block(index), steps)),
     }
 }
 
-/// Bytes of each buffer of a valid model: the largest view any tensor has of it.
+/// Bytes of each buffer of a valid model: the largest view of it by any tensor.
 pub fn buffer_bytes<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> BTreeMap<u64, u64> {
     let mut sizes = BTreeMap::new();
     for tensor in tensors {
@@ -273,7 +273,7 @@ pub fn buffer_bytes<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> BTreeM
 }
 
 impl Model {
-    /// Every tensor mentioned, in the order of the file.
+    /// All tensors of all ops, in the order of the file.
     pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
         self.nodes.iter().flat_map(|node| node.op.tensors())
     }

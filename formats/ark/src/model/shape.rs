@@ -1,6 +1,6 @@
 //! Shapes of results, by ARK's rules.
 
-/// The shape two shapes broadcast to, NumPy's way: aligned at the right, ones stretch.
+/// The shape that two shapes broadcast to, as in NumPy: aligned at the right, extents of 1 are repeated.
 pub fn broadcast(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
     let rank = a.len().max(b.len());
     let at = |shape: &[i64], i: usize| (i + shape.len()).checked_sub(rank).map_or(1, |i| shape[i]);
@@ -28,7 +28,7 @@ pub struct Mnk {
 
 /// Extents of a matrix product; a 1-D first operand is one row, a 1-D second one column.
 ///
-/// Both shapes have at least one dimension.
+/// Both shapes must have at least one dimension.
 pub fn mnk(a: &[i64], b: &[i64], transpose_a: bool, transpose_b: bool) -> Mnk {
     let (m, k) = match a {
         [.., rows, columns] if transpose_a => (*columns, *rows),
@@ -43,8 +43,8 @@ pub fn mnk(a: &[i64], b: &[i64], transpose_a: bool, transpose_b: bool) -> Mnk {
     Mnk { m, n, k, other_k }
 }
 
-/// Shape of a matrix product: two dimensions when neither operand has more, else the batch
-/// dimensions broadcast. `None` when those do not.
+/// Shape of a matrix product: two dimensions if neither operand has more, otherwise the batch
+/// dimensions broadcast. `None` if those are incompatible.
 pub fn matmul(a: &[i64], b: &[i64], transpose_a: bool, transpose_b: bool) -> Option<Vec<i64>> {
     let Mnk { m, n, .. } = mnk(a, b, transpose_a, transpose_b);
     let batch = |shape: &[i64]| shape[..shape.len().saturating_sub(2)].to_vec();
@@ -53,7 +53,7 @@ pub fn matmul(a: &[i64], b: &[i64], transpose_a: bool, transpose_b: bool) -> Opt
     Some(shape)
 }
 
-/// Shape of a reduction along `axis`, which lies in the shape.
+/// Shape of a reduction along `axis`, which must be valid.
 pub fn reduce(shape: &[i64], axis: usize, keep_dim: bool) -> Vec<i64> {
     let mut shape = shape.to_vec();
     match keep_dim || shape.len() == 1 {
@@ -63,8 +63,8 @@ pub fn reduce(shape: &[i64], axis: usize, keep_dim: bool) -> Vec<i64> {
     shape
 }
 
-/// Shape of a transposition, NumPy's way: dimension `i` is dimension `permutation[i]` of the
-/// operand. `None` when `permutation` is not one.
+/// Shape of a transposition, as in NumPy: dimension `i` is dimension `permutation[i]` of the
+/// operand. `None` if `permutation` is not a permutation.
 pub fn transpose(shape: &[i64], permutation: &[i64]) -> Option<Vec<i64>> {
     let mut sorted = permutation.to_vec();
     sorted.sort_unstable();

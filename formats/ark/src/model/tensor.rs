@@ -24,7 +24,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// Every data type a file may name.
+    /// All data types of the format.
     pub const ALL: [DataType; 8] = [
         DataType::Fp32,
         DataType::Fp16,
@@ -50,7 +50,7 @@ impl DataType {
         }
     }
 
-    /// The data type of that name.
+    /// The data type with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
@@ -76,16 +76,16 @@ impl fmt::Display for DataType {
     }
 }
 
-/// A memory space of its own; its size follows from the tensors on it.
+/// A separate memory space; its size is determined by the tensors in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Buffer {
     /// Unique id.
     pub id: u64,
-    /// Rank that allocates the buffer; -1 is the rank of the file.
+    /// Rank that allocates the buffer; -1 for the rank of the file.
     pub rank: i64,
-    /// `[remote rank, tag]` pairs this buffer's data may be sent to.
+    /// `[remote rank, tag]` pairs to which this buffer's data may be sent.
     pub send_tags: Vec<[i64; 2]>,
-    /// `[remote rank, tag]` pairs this buffer may be overwritten from.
+    /// `[remote rank, tag]` pairs that may overwrite this buffer.
     pub recv_tags: Vec<[i64; 2]>,
 }
 
@@ -99,22 +99,22 @@ impl Buffer {
 /// A box of elements in a buffer.
 ///
 /// `strides` is the *shape of the enclosing view* of the buffer, not a list of element strides:
-/// element `(i...)` lies at linear index `sum((offsets[k] + i[k]) * product(strides[k + 1..]))`.
+/// element `(i...)` is at linear index `sum((offsets[k] + i[k]) * product(strides[k + 1..]))`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tensor {
     /// Unique id of this definition.
     pub id: u64,
     /// Element type.
     pub dtype: DataType,
-    /// Extent of each dimension, one to four of them.
+    /// Extents, from one to four of them.
     pub shape: Vec<i64>,
     /// Extents of the enclosing view.
     pub strides: Vec<i64>,
-    /// Where the box starts in the view.
+    /// Start of the box in the view.
     pub offsets: Vec<i64>,
-    /// Extents that computation may touch; at least `shape`.
+    /// Extents that computation may access; at least `shape`.
     pub padded_shape: Vec<i64>,
-    /// Where the elements lie.
+    /// The buffer of the elements.
     pub buffer: Buffer,
 }
 

@@ -1,4 +1,4 @@
-//! The model as text, in ARK's own layout: two spaces a level, tensors and arguments on one line.
+//! Writes models in ARK's own layout: two spaces per level, tensors and arguments on one line.
 
 use std::fmt::{Display, Write};
 
@@ -7,7 +7,7 @@ use irc_json::write_string;
 use super::number::write_float;
 use super::{Arg, Buffer, Model, Node, Op, Tensor};
 
-/// Text that grows; formatting into it cannot fail.
+/// A text buffer; formatting into it cannot fail.
 #[derive(Default)]
 pub(crate) struct Text(pub String);
 
@@ -18,7 +18,7 @@ impl Text {
         self
     }
 
-    /// Appends anything that prints.
+    /// Appends a printable value.
     pub fn put(&mut self, value: impl Display) -> &mut Self {
         // Writing to a String cannot fail.
         let _ = write!(self.0, "{value}");
@@ -31,7 +31,7 @@ impl Text {
         self
     }
 
-    /// Starts a line `depth` levels in.
+    /// Starts a line with an indentation of `depth` levels.
     pub fn line(&mut self, depth: usize) -> &mut Self {
         self.0.push('\n');
         self.0.extend(std::iter::repeat_n("  ", depth));
@@ -52,7 +52,7 @@ impl Text {
         self.raw("]")
     }
 
-    /// Appends elements, each starting on a line of its own, between brackets; `[]` when none.
+    /// Appends elements in brackets, each on a new line; `[]` if there are none.
     pub fn block<T>(
         &mut self,
         depth: usize,
@@ -93,7 +93,7 @@ fn node(text: &mut Text, node: &Node) {
     text.line(2).raw("}");
 }
 
-/// Appends an op whose braces stand `depth` levels in; `extra` appends further keys.
+/// Appends an op whose braces are indented by `depth` levels; `extra` appends further keys.
 pub(crate) fn op(text: &mut Text, depth: usize, op: &Op, extra: impl FnOnce(&mut Text)) {
     text.raw("{").key(depth + 1, "Type").string(op.kind.name());
     text.raw(",").key(depth + 1, "Name").string(&op.name);

@@ -1,16 +1,16 @@
-//! Where the processors of a plan wait for each other.
+//! Barriers between the processors of a plan.
 
 use super::Range;
 
-/// The barriers that ARK's code generator puts before each processor group.
+/// The barriers that ARK's code generator inserts before each processor group.
 ///
-/// It keeps a list of processor ranges that have run without a barrier since. Before a new group on
-/// range P, for each such range U that meets P: when U is not inside P there is a barrier over U;
-/// when U is inside P, or neither is inside the other, there is one over P. A group that meets no
+/// It stores a list of processor ranges that have run since their last barrier. Before a new group on
+/// range P, for each such range U that overlaps P: if U is not inside P there is a barrier over U;
+/// if U is inside P, or neither is inside the other, there is one over P. A group that overlaps no
 /// earlier range starts at once.
 #[derive(Clone, Debug, Default)]
 pub struct Barriers {
-    /// Ranges that ran without a barrier since; no two meet.
+    /// Ranges that have run since their last barrier; they are disjoint.
     unsynced: Vec<Range>,
 }
 

@@ -1,4 +1,4 @@
-//! How an op is cut into tasks: keys whose set depends on the kind of op.
+//! How an op is divided into tasks: the set of keys depends on the kind of op.
 
 /// A value of a [`Config`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ pub enum ConfigValue {
     Ints(Vec<i64>),
 }
 
-/// Keys and values in the order written.
+/// Keys and values in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Config(pub Vec<(String, ConfigValue)>);
 
@@ -23,7 +23,7 @@ impl Config {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The integer of that key.
+    /// The integer of a key.
     pub fn int(&self, key: &str) -> Option<i64> {
         match self.get(key)? {
             ConfigValue::Int(value) => Some(*value),
@@ -31,7 +31,7 @@ impl Config {
         }
     }
 
-    /// The integers of that key.
+    /// The integers of a key.
     pub fn ints(&self, key: &str) -> Option<&[i64]> {
         match self.get(key)? {
             ConfigValue::Ints(values) => Some(values),
@@ -39,7 +39,7 @@ impl Config {
         }
     }
 
-    /// The string of that key.
+    /// The string of a key.
     pub fn text(&self, key: &str) -> Option<&str> {
         match self.get(key)? {
             ConfigValue::Text(text) => Some(text),
@@ -47,7 +47,7 @@ impl Config {
         }
     }
 
-    /// The boolean of that key.
+    /// The boolean of a key.
     pub fn bool(&self, key: &str) -> Option<bool> {
         match self.get(key)? {
             ConfigValue::Bool(value) => Some(*value),

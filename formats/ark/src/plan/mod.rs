@@ -1,12 +1,12 @@
-//! The plan file: ops cut into tasks, and tasks spread over processors.
+//! The plan file: ops divided into tasks, and tasks distributed over processors.
 //!
-//! A [`TaskInfo`] is a chain of ops run back to back for one task index. A [`ProcessorGroup`] is a
-//! range of processors that runs [`ResourceGroup`]s, each of which gives a range of warps and of
-//! on-chip memory to [`TaskGroup`]s. Between processor groups that share processors the executor
-//! puts barriers; within one there is none.
+//! A [`TaskInfo`] is a chain of ops that run consecutively for one task index. A [`ProcessorGroup`] is
+//! a range of processors that runs [`ResourceGroup`]s, each of which assigns a range of warps and of
+//! on-chip memory to [`TaskGroup`]s. The executor inserts barriers between processor groups that share
+//! processors, but none within a group.
 //!
-//! [`parse`] reads text, [`write()`] writes ARK's own layout, [`check`] proves what one plan alone
-//! can prove, and [`check_ranks`] what the plans of all ranks together can.
+//! [`parse`] reads text, [`write()`] writes ARK's own layout, [`check`] checks a single plan,
+//! and [`check_ranks`] checks the plans of all ranks together.
 
 mod barriers;
 mod check;
@@ -27,7 +27,7 @@ pub use write::write;
 
 use crate::model::Op;
 
-/// What a plan is made for.
+/// The target of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Architecture {
     /// Any device.
@@ -49,7 +49,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// Every architecture a plan may name.
+    /// All architectures of the format.
     pub const ALL: [Architecture; 8] = [
         Architecture::Any,
         Architecture::Cuda,
@@ -75,12 +75,12 @@ impl Architecture {
         }
     }
 
-    /// The architecture of that name.
+    /// The architecture with that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|architecture| architecture.name() == name)
     }
 
-    /// Processors of the largest device of the architecture, where it is known.
+    /// Number of processors of the largest device of the architecture, if known.
     pub fn max_processors(self) -> Option<i64> {
         match self {
             Architecture::Cuda80 => Some(108),
@@ -90,7 +90,7 @@ impl Architecture {
         }
     }
 
-    /// Bytes of on-chip memory a block may ask for, where it is known.
+    /// Maximum number of bytes of on-chip memory of a block, if known.
     pub fn max_sram(self) -> Option<i64> {
         match self {
             Architecture::Cuda80 => Some(166_912),
@@ -99,7 +99,7 @@ impl Architecture {
         }
     }
 
-    /// Threads of a warp.
+    /// Number of threads of a warp.
     pub fn warp_threads(self) -> i64 {
         match self {
             Architecture::Rocm | Architecture::Rocm90a | Architecture::Rocm942 => 64,
@@ -108,14 +108,14 @@ impl Architecture {
     }
 }
 
-/// A half-open range of integers, with a step that ARK accepts and then ignores.
+/// A half-open range of integers, with a step that ARK accepts and ignores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
     /// First element.
     pub begin: i64,
     /// One past the last element.
     pub end: i64,
-    /// Distance of elements, when written.
+    /// Distance between elements, if written.
     pub step: Option<i64>,
 }
 
@@ -125,7 +125,7 @@ impl Range {
         Self { begin, end, step: None }
     }
 
-    /// Number of elements, as ARK counts: the step is ignored.
+    /// Number of elements, as in ARK: the step is ignored.
     pub fn len(self) -> i64 {
         self.end.saturating_sub(self.begin).max(0)
     }
@@ -153,37 +153,37 @@ pub struct Plan {
     pub rank: i64,
     /// Number of ranks.
     pub world_size: i64,
-    /// What the plan is made for.
+    /// The target of the plan.
     pub architecture: Architecture,
-    /// Processors used, from 0.
+    /// Number of processors used, from 0.
     pub num_processors: i64,
-    /// Warps used on each processor.
+    /// Number of warps used on each processor.
     pub num_warps_per_processor: i64,
     /// Kinds of task.
     pub task_infos: Vec<TaskInfo>,
-    /// What runs where, in order.
+    /// The processor groups, in order.
     pub processor_groups: Vec<ProcessorGroup>,
 }
 
-/// A kind of task: ops run back to back for one task index.
+/// A kind of task: ops that run consecutively for one task index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TaskInfo {
     /// Index in the list of task infos.
     pub id: i64,
-    /// Warps that run one task.
+    /// Number of warps that run one task.
     pub num_warps: i64,
-    /// Bytes of on-chip memory one task needs.
+    /// Bytes of on-chip memory that one task needs.
     pub sram_bytes: i64,
     /// The ops.
     pub ops: Vec<PlanOp>,
 }
 
-/// An op and how to run it.
+/// An op and its config.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlanOp {
     /// What to compute.
     pub op: Op,
-    /// How to cut it into tasks.
+    /// How it is divided into tasks.
     pub config: Config,
 }
 
@@ -192,25 +192,25 @@ pub struct PlanOp {
 pub struct ProcessorGroup {
     /// The processors.
     pub processor_range: Range,
-    /// What they run.
+    /// The resource groups that they run.
     pub resource_groups: Vec<ResourceGroup>,
 }
 
-/// A share of the warps and of the on-chip memory of some processors of a group.
+/// A part of the warps and of the on-chip memory of some processors of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceGroup {
     /// The processors.
     pub processor_range: Range,
-    /// The warps of each; only their number counts.
+    /// The warps of each; only their number matters.
     pub warp_range: Range,
-    /// The bytes of on-chip memory of each; only their number counts.
+    /// The bytes of on-chip memory of each; only their number matters.
     pub sram_range: Range,
-    /// What runs there, in order.
+    /// The task groups, in order.
     pub task_groups: Vec<TaskGroup>,
 }
 
-/// How many tasks a processor holds side by side of the `warps` and bytes of on-chip memory that a
-/// resource group gives it, when a task needs `task_warps` (at least one) and `task_sram`.
+/// Number of tasks that a processor runs concurrently with `warps` and `sram` bytes of on-chip memory
+/// of a resource group, if a task needs `task_warps` (at least one) and `task_sram`.
 pub fn slots(warps: i64, sram: i64, (task_warps, task_sram): (i64, i64)) -> i64 {
     let by_warps = warps / task_warps;
     if task_sram > 0 { by_warps.min(sram / task_sram) } else { by_warps }
@@ -223,6 +223,6 @@ pub struct TaskGroup {
     pub task_id: i64,
     /// The task indices to run.
     pub task_range: Range,
-    /// Consecutive tasks given to one processor at a time.
+    /// Number of consecutive tasks assigned to one processor at a time.
     pub granularity: i64,
 }

@@ -1,4 +1,4 @@
-//! From text to a [`Plan`], with every diagnostic placed.
+//! Parses text into a [`Plan`], with a location for every diagnostic.
 
 use irc_diag::{Diagnostic, Sink, Source, clip};
 use irc_json::{At, Node, Object, Reader, Value, place_in};
@@ -22,7 +22,7 @@ const PLAN_KEYS: [&str; 7] = [
 
 /// Reads a plan file; every diagnostic goes to `sink`.
 ///
-/// Returns `None` when there was an error.
+/// Returns `None` if there was an error.
 pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Plan> {
     let before = sink.error_count();
     let tree = json::tree(source, sink)?;
@@ -56,14 +56,14 @@ fn plan(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Plan> {
     })
 }
 
-/// Integers of a plan are read as 32 bits, as ARK does, so that sums of them cannot overflow.
+/// Integers of a plan are limited to 32 bits, as in ARK, so that their sums cannot overflow.
 fn integer(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &'static str) -> Option<i64> {
     let value = reader.required(object, key)?;
     let number: i32 = reader.integer(value, &object.at.key(key), "a 32-bit integer")?;
     Some(number.into())
 }
 
-/// Elements of the array of a key, each read by `read`; every one is read before a failure counts.
+/// Elements of the array of a key, read by `read`; all are read before the first error is returned.
 fn list<T>(
     reader: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,

@@ -1,12 +1,12 @@
-//! How the tasks of an op tile its result, and what each task touches of its operands.
+//! How the tasks of an op tile its result, and the part of its operands that each task accesses.
 //!
-//! Dimensions are four, with ones in front. Task `i` of an op has the digits of `i` in the radices
+//! There are four dimensions, with leading ones. Task `i` of an op has the digits of `i` in the radices
 //! [`Grid::counts`], the last fastest; digit `d` selects a tile along dimension `d` of the result.
 
 use crate::model::{Family, Op, Tensor};
 use crate::plan::PlanOp;
 
-/// A shape of four dimensions, ones in front.
+/// A shape with four dimensions, padded with leading ones.
 pub fn four(shape: &[i64]) -> [i64; 4] {
     let mut dims = [1; 4];
     dims[4 - shape.len()..].copy_from_slice(shape);
@@ -16,14 +16,14 @@ pub fn four(shape: &[i64]) -> [i64; 4] {
 /// The tiles of a result: task `i` has the digits of `i` in the radices `counts`, last fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Tiles along each of the four dimensions.
+    /// Number of tiles along each of the four dimensions.
     pub counts: [i64; 4],
     /// Extents of a tile.
     pub tile: [i64; 4],
 }
 
 impl Grid {
-    /// Tiles of these extents; `None` where one is not positive.
+    /// The grid of tiles with these extents; `None` if one is not positive.
     fn new(shape: [i64; 4], tile: [i64; 4]) -> Option<Self> {
         if tile.iter().any(|&extent| extent < 1) {
             return None;
@@ -35,7 +35,7 @@ impl Grid {
         Some(Self { counts: [count(0), count(1), count(2), count(3)], tile })
     }
 
-    /// Number of tasks; the most there can be where that is more.
+    /// Number of tasks, saturating.
     pub fn tasks(&self) -> i64 {
         self.counts.iter().fold(1, |tasks, &count| tasks.saturating_mul(count))
     }
@@ -53,8 +53,8 @@ impl Grid {
 }
 
 /// The grid of an op whose tasks are tiles of its result; `None` for ops that move data between
-/// ranks, whose task count the config alone states, for tiles of more than two dimensions, and for
-/// tiles without extent.
+/// ranks, whose number of tasks is only in the config, for tiles of more than two dimensions, and for
+/// empty tiles.
 pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
     let PlanOp { op, config } = plan_op;
     let result = op.results.first()?;
@@ -62,7 +62,7 @@ pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
     match op.kind.family() {
         Family::Communication(_) | Family::View | Family::Idle => None,
         Family::Product => {
-            // The newest generation of the format gives M and N alone.
+            // The newest generation of the format has only M and N.
             let (&[m, n, _] | &[m, n]) = config.ints("TileShapeMNK").or(config.ints("Tile"))?
             else {
                 return None;
@@ -81,12 +81,12 @@ pub fn grid(plan_op: &PlanOp) -> Option<Grid> {
     }
 }
 
-/// Number of tasks of an op: what its config says, or what its tiles say.
+/// Number of tasks of an op, from its config or its tiles.
 pub fn num_tasks(plan_op: &PlanOp) -> Option<i64> {
     plan_op.config.int("NumTasks").or_else(|| derived_tasks(plan_op))
 }
 
-/// Number of tasks that follows from the tiles.
+/// Number of tasks according to the tiles.
 pub fn derived_tasks(plan_op: &PlanOp) -> Option<i64> {
     match plan_op.op.kind.family() {
         Family::Idle => Some(0),
@@ -94,10 +94,10 @@ pub fn derived_tasks(plan_op: &PlanOp) -> Option<i64> {
     }
 }
 
-/// What a task touches along one dimension of an operand.
+/// The part of one dimension of an operand that a task accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
-    /// All of it.
+    /// The whole dimension.
     All,
     /// The tile that this digit of the task index selects.
     Tile {
@@ -108,15 +108,15 @@ pub enum Cover {
     },
 }
 
-/// What each task of an op reads of the operand at `index`, as four dimensions.
+/// The part of the operand at `index` that each task of an op reads, as four dimensions.
 pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
     let shape = four(&op.reads.get(index)?.shape);
     let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
-    // Along a dimension that is stretched, every task reads the one element.
+    // Along a broadcast dimension, every task reads the one element.
     let elementwise = |dim: usize| if shape[dim] == 1 { Cover::All } else { tile(dim) };
     let all = [Cover::All; 4];
     match op.kind.family() {
-        // A 1-D operand is one row or one column, as long as the products are deep.
+        // A 1-D operand is one row or one column with the inner extent of the product.
         Family::Product if op.reads[index].rank() == 1 => Some(all),
         Family::Product => {
             let transposed = ["TransposeInput", "TransposeOther"][index];
@@ -137,12 +137,12 @@ pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
             Some(cover)
         }
         Family::Lookup if index == 1 => Some(all),
-        // Indices are the dimensions of the result before its last.
+        // Indices are the dimensions of the result before its last one.
         Family::Lookup => Some([Cover::All, tile(0), tile(1), tile(2)]),
         Family::Reduction => {
             let rank = op.reads[index].rank();
             let axis = 4 - rank + usize::try_from(op.int_arg("Axis")?).ok()?;
-            // Without the reduced dimension, those before it move one place to the right.
+            // Without the reduced dimension, those before it move one position to the right.
             let shift = usize::from(!op.bool_arg("KeepDim")? && rank > 1);
             let cover = |dim: usize| match dim {
                 dim if dim == axis => Cover::All,
@@ -157,14 +157,14 @@ pub fn reads(op: &Op, grid: &Grid, index: usize) -> Option<[Cover; 4]> {
     }
 }
 
-/// What each task of an op writes of its result, as four dimensions.
+/// The part of its result that each task of an op writes, as four dimensions.
 pub fn writes(grid: &Grid) -> [Cover; 4] {
     let tile = |digit: usize| Cover::Tile { digit, extent: grid.tile[digit] };
     [tile(0), tile(1), tile(2), tile(3)]
 }
 
-/// The extents of a tensor that tasks may touch: with the padding of its matrices, not of their
-/// number, for products, whose kernels compute on it.
+/// The extents of a tensor that tasks may access: for products, whose kernels compute on padding,
+/// including the padding of matrices, but not of their number.
 pub fn extents(op: &Op, tensor: &Tensor) -> [i64; 4] {
     let (shape, padded) = (four(&tensor.shape), four(&tensor.padded_shape));
     match op.kind.family() {
@@ -182,8 +182,8 @@ pub struct Window {
     pub extent: [i64; 4],
 }
 
-/// What the task of these digits touches of a tensor of these [`extents`], the last tile cut where
-/// the tensor ends.
+/// The part of a tensor with these [`extents`] that the task with these digits accesses; the last tile
+/// is truncated at the end of the tensor.
 pub fn window(extents: [i64; 4], cover: [Cover; 4], digits: [i64; 4]) -> Window {
     let mut window = Window { begin: [0; 4], extent: extents };
     for dim in 0..4 {

@@ -1,4 +1,4 @@
-//! The plan as text, in ARK's own layout.
+//! Writes plans in ARK's own layout.
 
 use super::{ConfigValue, Plan, PlanOp, ProcessorGroup, Range, ResourceGroup, TaskGroup, TaskInfo};
 use crate::model::write::{Text, op};

@@ -7,11 +7,11 @@ use super::{Kind, Seeded};
 
 type Done = Option<()>;
 
-/// Every kind.
+/// All kinds.
 pub fn all() -> Vec<Kind> {
     let kind = |name, code, apply| Kind { name, code, apply };
     vec![
-        // Form.
+        // Syntax.
         kind("a key of the plan is missing", "ark-missing-key", missing_plan_key),
         kind("a key of a task is missing", "ark-missing-key", missing_task_key),
         kind("a key of a task group is missing", "ark-missing-key", missing_group_key),
@@ -124,7 +124,7 @@ pub fn all() -> Vec<Kind> {
         kind("the flags differ", "plan-channel", other_flag),
         kind("a sync is dropped", "plan-deadlock", one_sync),
         kind("all syncs are dropped", "plan-race", no_syncs),
-        // Meaning.
+        // Semantics.
         kind("an op is another", "plan-changed-op", changed_type),
         kind("an argument is another", "plan-changed-op", changed_factor),
         kind("operands are swapped", "plan-changed-op", swapped_operands),
@@ -137,7 +137,7 @@ pub fn all() -> Vec<Kind> {
     ]
 }
 
-// Places.
+// Locations.
 
 fn pick<T>(mut places: Vec<T>, seeded: &mut Seeded) -> Option<T> {
     (!places.is_empty()).then(|| places.swap_remove(seeded.below(places.len())))
@@ -185,7 +185,7 @@ fn task_groups(plan: &Value) -> Vec<String> {
     resources(plan).into_iter().flat_map(of).collect()
 }
 
-/// Pointers to the ops of a plan that `wanted` holds of.
+/// Pointers to the ops of a plan for which `wanted` holds.
 fn ops(plan: &Value, wanted: impl Fn(&Value) -> bool) -> Vec<String> {
     let mut found = vec![];
     for (task, info) in list(&plan["TaskInfos"]).iter().enumerate() {
@@ -202,7 +202,7 @@ fn is(kind: &'static str) -> impl Fn(&Value) -> bool {
     move |op| op["Type"] == kind
 }
 
-/// The task that a pointer to an op begins with.
+/// The task in a pointer to an op.
 fn task_of(path: &str) -> usize {
     path.split('/').nth(2).and_then(|index| index.parse().ok()).expect("a pointer to an op")
 }
@@ -212,7 +212,7 @@ fn group_of(plan: &Value, task: usize) -> Option<String> {
     task_groups(plan).into_iter().find(|path| plan.pointer(path).expect("")["TaskId"] == task)
 }
 
-// Form.
+// Syntax.
 
 fn drop_key(plan: &mut Value, path: &str, keys: &[&str], seeded: &mut Seeded) -> Done {
     let key = keys[seeded.below(keys.len())];
@@ -318,7 +318,7 @@ fn wrong_task_id(set: &mut Set, seeded: &mut Seeded) -> Done {
     in_group(set, seeded, "TaskId", json!(777))
 }
 
-/// Some range of the plan: of processors, warps, memory or tasks.
+/// A range of the plan: of processors, warps, memory or tasks.
 fn a_range(plan: &Value, seeded: &mut Seeded) -> Option<String> {
     let mut places: Vec<String> =
         task_groups(plan).iter().map(|path| format!("{path}/TaskRange")).collect();
@@ -348,7 +348,7 @@ fn task_range(set: &mut Set, seeded: &mut Seeded, begin: i64, end: i64) -> Done 
     let path = pick(task_groups(plan), seeded)?;
     let path = format!("{path}/TaskRange");
     let range = numbers(plan.pointer(&path)?);
-    // Of one task nothing is left, which is not a range.
+    // A single task would leave an empty range.
     (range[1] - range[0] > 1).then_some(())?;
     set_at(plan, &path, json!([range[0] + begin, range[1] + end]))
 }
@@ -367,7 +367,7 @@ fn dropped_group(set: &mut Set, seeded: &mut Seeded) -> Done {
     let task_of = |path: &String| -> usize {
         plan.pointer(path).and_then(|group| group["TaskId"].as_u64()).expect("a task") as usize
     };
-    // An op that writes nothing may rest.
+    // An op that writes nothing need not run.
     let works = |path: &String| {
         let ops = list(&plan["TaskInfos"][task_of(path)]["Ops"]);
         ops.iter().any(|op| {
@@ -402,7 +402,7 @@ fn dropped_task_group(set: &mut Set, seeded: &mut Seeded) -> Done {
 
 fn wrong_num_tasks(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
-    // The number of tasks of an op between ranks follows from nothing.
+    // The number of tasks of an op between ranks cannot be derived.
     let wanted = |op: &Value| {
         let config = &op["Config"];
         config["ChannelType"].is_null()
@@ -416,7 +416,7 @@ fn wrong_num_tasks(set: &mut Set, seeded: &mut Seeded) -> Done {
     set_at(plan, &path, json!(tasks + 1))
 }
 
-/// A second task group that starts in the middle of processors that are not all.
+/// A second task group that starts in the middle of some of the processors.
 fn distribution(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
     let total = plan["NumProcessors"].as_i64()?;
@@ -457,7 +457,7 @@ fn outside_group(set: &mut Set, seeded: &mut Seeded) -> Done {
     set_at(plan, &path, json!([range[0], range[1] + 1]))
 }
 
-/// A task group and a resource group around it, whose task needs more than `least` of `key`.
+/// A task group and its resource group, whose task needs more than `least` of `key`.
 fn needing(plan: &Value, key: &str, least: i64, seeded: &mut Seeded) -> Option<(String, usize)> {
     let needs = |path: &String| -> Option<(String, usize)> {
         let task = plan.pointer(path)?["TaskId"].as_u64()? as usize;
@@ -500,7 +500,7 @@ fn fewer_task_warps(set: &mut Set, seeded: &mut Seeded) -> Done {
     set_at(plan, &format!("/TaskInfos/{task}/NumWarps"), json!(1))
 }
 
-/// Gives a task twice the warps, and room for them.
+/// Doubles the warps of a task, and the available warps.
 fn widen(plan: &mut Value, task: usize) -> Done {
     let path = format!("/TaskInfos/{task}/NumWarps");
     let warps = 2 * plan.pointer(&path)?.as_i64()?;
@@ -531,7 +531,7 @@ fn wide_receive(set: &mut Set, seeded: &mut Seeded) -> Done {
     set_at(plan, &format!("{path}/Config/NumWarps"), warps)
 }
 
-/// Groups that do nothing, but for their barriers.
+/// Groups without any effect except for their barriers.
 fn nested_barriers(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
     let end = plan["NumProcessors"].as_i64().filter(|&end| end > 2)?;
@@ -611,7 +611,7 @@ fn other_architecture(set: &mut Set, seeded: &mut Seeded) -> Done {
 
 fn transpose_identity(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
-    // Square, so that the shapes still fit.
+    // Square, so that the shapes still match.
     let square = |op: &Value| {
         let shape = numbers(&op["ReadTensors"][0]["Shape"]);
         op["Type"] == "Transpose" && shape.windows(2).all(|pair| pair[0] == pair[1])
@@ -628,7 +628,7 @@ fn wrong_axis(set: &mut Set, seeded: &mut Seeded) -> Done {
     if let Some(path) = pick(ops(plan, elementwise), seeded) {
         return set_at(plan, &format!("{path}/Config/ImplType"), json!("WarpWise"));
     }
-    // Along the other axis of a square of one column the result has another shape too.
+    // Along the other axis of a square, a result of one column has another shape too.
     let path = pick(ops(plan, |op| op["Config"]["ImplType"] == "WarpWise"), seeded)?;
     let shape = numbers(&plan.pointer(&path)?["ReadTensors"][0]["Shape"]);
     (shape.len() == 2 && shape[0] == shape[1]).then_some(())?;
@@ -637,7 +637,7 @@ fn wrong_axis(set: &mut Set, seeded: &mut Seeded) -> Done {
     turn(plan, &path, &turned)
 }
 
-/// Gives what an op writes another shape, wherever it is mentioned.
+/// Changes the shape of what an op writes at every use.
 fn turn(plan: &mut Value, path: &str, shape: &Value) -> Done {
     let op = plan.pointer(path)?.clone();
     let ids = [&op["WriteTensors"][0]["Id"], &op["ResultTensors"][0]["Id"]].map(Clone::clone);
@@ -658,7 +658,7 @@ fn turn(plan: &mut Value, path: &str, shape: &Value) -> Done {
 
 fn dropped_dimension(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
-    // A vector keeps its dimension.
+    // A vector retains its dimension.
     let wanted = |op: &Value| {
         let shape = numbers(&op["ReadTensors"][0]["Shape"]);
         op["Args"]["KeepDim"]["BOOL"] == true && shape.len() == 2
@@ -666,7 +666,7 @@ fn dropped_dimension(set: &mut Set, seeded: &mut Seeded) -> Done {
     let path = pick(ops(plan, wanted), seeded)?;
     let shape = numbers(&plan.pointer(&path)?["WriteTensors"][0]["Shape"]);
     set_at(plan, &format!("{path}/Args/KeepDim/BOOL"), json!(false))?;
-    // Only what the op itself names; its consumers read another view of the buffer.
+    // Only in the op itself; its consumers read another view of the buffer.
     for (key, id) in [("WriteTensors", 900_001), ("ResultTensors", 900_002)] {
         let tensor = plan.pointer_mut(&format!("{path}/{key}/0"))?;
         let axis = usize::from(shape[1] == 1);
@@ -709,7 +709,7 @@ fn no_such_peer(set: &mut Set, seeded: &mut Seeded) -> Done {
     })
 }
 
-/// A proxy is to send a part of each row.
+/// Makes a proxy send a part of each row.
 fn strided_send(set: &mut Set, seeded: &mut Seeded) -> Done {
     is_world(set)?;
     let plan = plan(set, seeded);
@@ -730,7 +730,7 @@ fn strided_send(set: &mut Set, seeded: &mut Seeded) -> Done {
     Some(())
 }
 
-/// Tiles of which the last is not whole, for a kernel that does not look.
+/// Tiles of which the last is partial, for a kernel that does not check this.
 fn peer_rest(set: &mut Set, seeded: &mut Seeded) -> Done {
     is_world(set)?;
     let plan = plan(set, seeded);
@@ -740,7 +740,7 @@ fn peer_rest(set: &mut Set, seeded: &mut Seeded) -> Done {
     set_at(plan, &format!("{path}/Config/Tile"), json!([1, width.last()? - 8]))
 }
 
-/// The same elements as two rows, of which each would be made of the same packets.
+/// The same elements as two rows, both of which would be made of the same packets.
 fn packet_rows(set: &mut Set, seeded: &mut Seeded) -> Done {
     is_world(set)?;
     let plan = plan(set, seeded);
@@ -761,7 +761,7 @@ fn packet_rows(set: &mut Set, seeded: &mut Seeded) -> Done {
     Some(())
 }
 
-/// What a reducing op writes to its peers is in another order.
+/// Changes the order in which a reducing op writes to its peers.
 fn other_peer(set: &mut Set, seeded: &mut Seeded) -> Done {
     is_world(set)?;
     let plan = plan(set, seeded);
@@ -770,7 +770,7 @@ fn other_peer(set: &mut Set, seeded: &mut Seeded) -> Done {
     Some(())
 }
 
-/// Changes every mention of a buffer.
+/// Changes every occurrence of a buffer.
 fn each_buffer(plan: &mut Value, id: &Value, change: &dyn Fn(&mut Value)) -> Done {
     for info in plan["TaskInfos"].as_array_mut()? {
         for op in info["Ops"].as_array_mut()? {
@@ -819,7 +819,7 @@ fn operand_shape(set: &mut Set, seeded: &mut Seeded) -> Done {
 
 fn in_tensor(set: &mut Set, seeded: &mut Seeded, key: &str, change: i64) -> Done {
     let plan = plan(set, seeded);
-    // A dense tensor, which leaves no room.
+    // A dense tensor, without gaps.
     let dense = |op: &Value| {
         let tensor = &op["ReadTensors"][0];
         tensor["Shape"].is_array()
@@ -848,13 +848,13 @@ fn two_ranks(set: &mut Set, seeded: &mut Seeded) -> Done {
 
 // Order.
 
-/// Two groups, one after the other, each of one task, the second reading what the first makes.
+/// Two consecutive groups of one task each, the second reading the result of the first.
 fn neighbours(plan: &Value, seeded: &mut Seeded) -> Option<usize> {
     let made = |group: &Value, key: &str| -> Vec<Value> {
         let tasks = list(&group["ResourceGroups"]).iter().flat_map(|r| list(&r["TaskGroups"]));
         let infos = tasks.filter_map(|t| plan["TaskInfos"].get(t["TaskId"].as_u64()? as usize));
         let ops = infos.flat_map(|info| list(&info["Ops"]));
-        // What waits or flushes moves no data of its own.
+        // Ops that wait or flush move no data themselves.
         let ops = ops.filter(|op| op["Config"]["ChannelType"].is_null());
         ops.flat_map(|op| list(&op[key])).map(|tensor| tensor["Id"].clone()).collect()
     };
@@ -874,7 +874,7 @@ fn swapped_groups(set: &mut Set, seeded: &mut Seeded) -> Done {
     Some(())
 }
 
-/// Two linked groups on halves of the processors: nothing waits any more.
+/// Two dependent groups on halves of the processors, without a barrier between them.
 fn lost_barrier(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
     let first = neighbours(plan, seeded)?;
@@ -901,7 +901,7 @@ fn merged_groups(set: &mut Set, seeded: &mut Seeded) -> Done {
     Some(())
 }
 
-/// Groups on processors apart write one buffer.
+/// Groups on disjoint processors write one buffer.
 fn shared_buffer(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
     let groups = list(&plan["ProcessorGroups"]);
@@ -957,7 +957,7 @@ fn fused_swapped(set: &mut Set, seeded: &mut Seeded) -> Done {
     Some(())
 }
 
-/// The ops that follow a send write where a proxy still reads, and the `SendDone` comes later.
+/// The ops after a send write where a proxy still reads, before the `SendDone`.
 fn no_send_done(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
     let sends = ops(plan, |op| op["Type"] == "Send" && op["Config"]["ChannelType"] == "Proxy");
@@ -966,7 +966,7 @@ fn no_send_done(set: &mut Set, seeded: &mut Seeded) -> Done {
     let done = pick(ops(plan, is("SendDone")), seeded)?;
     let group = group_of(plan, task_of(&done))?;
     let group: usize = group.split('/').nth(2)?.parse().ok()?;
-    // A copy of the source onto itself, as another tensor, in place of the `SendDone`.
+    // A copy of the source onto itself, as another tensor, instead of the `SendDone`.
     let mut write = source.clone();
     write["Id"] = json!(900_001);
     let mut result = source.clone();
@@ -1046,7 +1046,7 @@ fn shared_tag(set: &mut Set, seeded: &mut Seeded) -> Done {
         let mut buffers = tensors.map(|tensor| &tensor["Buffer"]);
         buffers.find(|buffer| buffer["Id"] == landing)?["RecvTags"].clone()
     };
-    // Another local buffer lists the same.
+    // Another local buffer with the same tag.
     let other = ops(plan, |op| {
         let buffer = &op["ReadTensors"][0]["Buffer"];
         buffer["Rank"] == -1 && buffer["Id"] != landing && list(&buffer["RecvTags"]).is_empty()
@@ -1064,21 +1064,21 @@ fn same_rank(set: &mut Set, _: &mut Seeded) -> Done {
 
 fn other_world(set: &mut Set, _: &mut Seeded) -> Done {
     is_world(set)?;
-    // Ops that name the number of peers would say more.
+    // Ops that have the number of peers would cause further errors.
     ops(&set.plans[1], is("DeviceSync")).is_empty().then_some(())?;
     let world = set.plans[1]["WorldSize"].as_i64()?;
     set.plans[1]["WorldSize"] = json!(world + 1);
     Some(())
 }
 
-/// Takes an op that signals or waits out of its plan, with its task and group.
+/// Removes an op that signals or waits from its plan, with its task and group.
 fn without(set: &mut Set, seeded: &mut Seeded, kind: &'static str, flag: &str) -> Done {
     is_world(set)?;
     let rank = seeded.below(set.plans.len());
     let plan = &mut set.plans[rank];
     let path = pick(ops(plan, |op| op["Type"] == kind && op["Config"][flag] == true), seeded)?;
     let op = plan.pointer(&path)?.clone();
-    // The peer lists the link as well; the tags stay where the buffers are.
+    // The peer lists the link as well; the tags remain on its buffers.
     if kind == "Send" {
         let done = ops(plan, is("SendDone"));
         for path in done.iter().rev() {
@@ -1090,14 +1090,14 @@ fn without(set: &mut Set, seeded: &mut Seeded, kind: &'static str, flag: &str) -
         let (from, to) = (plan["Rank"].clone(), op["WriteTensors"][0]["Buffer"]["Rank"].clone());
         let path = ops(plan, |other| *other == op).into_iter().next()?;
         remove_task(plan, task_of(&path))?;
-        // Keep the link known: a copy of the tags on a buffer that stays.
+        // Preserve the link: a copy of the tags on a remaining buffer.
         let stand_in = json!({"Id": 888, "Rank": to, "SendTags": [], "RecvTags": [[-1, tag]]});
         return keep_link(plan, &from, stand_in, &op);
     }
     remove_task(plan, task_of(&path))
 }
 
-/// A send without a signal takes the place of one that was removed.
+/// Replaces a removed send by one without a signal.
 fn keep_link(plan: &mut Value, _: &Value, stand_in: Value, op: &Value) -> Done {
     let mut op = op.clone();
     op["Config"]["Signal"] = json!(false);
@@ -1127,7 +1127,7 @@ fn keep_link(plan: &mut Value, _: &Value, stand_in: Value, op: &Value) -> Done {
     Some(())
 }
 
-/// Takes a task of a group of its own out of a plan.
+/// Removes a task, which has its own group, from a plan.
 fn remove_task(plan: &mut Value, task: usize) -> Done {
     let group = group_of(plan, task)?;
     let group: usize = group.split('/').nth(2)?.parse().ok()?;
@@ -1150,7 +1150,7 @@ fn no_wait(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
     let wanted = |op: &Value| op["Type"] == "Recv" && op["Config"]["Wait"] == true;
     let path = pick(ops(plan, wanted), seeded)?;
-    // Someone has to read it for it to matter.
+    // It matters only if something reads it.
     let result = plan.pointer(&path)?["ResultTensors"][0]["Id"].clone();
     let reads = |op: &Value| list(&op["ReadTensors"]).iter().any(|tensor| tensor["Id"] == result);
     ops(plan, reads).first()?;
@@ -1187,7 +1187,7 @@ fn other_channel(set: &mut Set, seeded: &mut Seeded) -> Done {
     let path = pick(ops(plan, is("Recv")), seeded)?;
     let path = format!("{path}/Config/ChannelType");
     let other = if plan.pointer(&path)? == "Sm" { "Proxy" } else { "Sm" };
-    // Where a `RecvReduceSend` writes there is no channel to compare with.
+    // The destination of a `RecvReduceSend` has no channel to compare with.
     ops(plan, is("RecvReduceSend")).is_empty().then_some(())?;
     set_at(plan, &path, json!(other))
 }
@@ -1209,7 +1209,7 @@ fn other_flag(set: &mut Set, seeded: &mut Seeded) -> Done {
     set_at(plan, &format!("{path}/Args/Flag/UINT32"), json!(7))
 }
 
-/// One rank waits for another that does not come.
+/// One rank waits for another that never arrives.
 fn one_sync(set: &mut Set, seeded: &mut Seeded) -> Done {
     is_world(set)?;
     let plan = plan(set, seeded);
@@ -1220,7 +1220,7 @@ fn one_sync(set: &mut Set, seeded: &mut Seeded) -> Done {
 fn no_syncs(set: &mut Set, _: &mut Seeded) -> Done {
     is_world(set)?;
     for plan in &mut set.plans {
-        // The last one only holds the ranks together at the end.
+        // The last one only synchronises the ranks at the end.
         let path = ops(plan, is("DeviceSync")).into_iter().next()?;
         ops(plan, is("RecvReduceSend")).first()?;
         remove_task(plan, task_of(&path))?;
@@ -1228,7 +1228,7 @@ fn no_syncs(set: &mut Set, _: &mut Seeded) -> Done {
     Some(())
 }
 
-// Meaning.
+// Semantics.
 
 /// The first plan of a set with a model.
 fn modelled(set: &mut Set) -> Option<&mut Value> {
@@ -1261,7 +1261,7 @@ fn swapped_operands(set: &mut Set, seeded: &mut Seeded) -> Done {
     Some(())
 }
 
-/// An output's op, its task and its group are not there.
+/// Removes the op of an output, with its task and its group.
 fn missing_op(set: &mut Set, _: &mut Seeded) -> Done {
     let plan = modelled(set)?;
     let last = list(&plan["TaskInfos"]).len().checked_sub(1)?;
@@ -1270,7 +1270,7 @@ fn missing_op(set: &mut Set, _: &mut Seeded) -> Done {
     remove_task(plan, last)
 }
 
-/// Buffers that some op writes and none reads.
+/// Buffers that some op writes and no op reads.
 fn outputs(plan: &Value) -> Vec<Value> {
     let infos = list(&plan["TaskInfos"]);
     let ops: Vec<&Value> = infos.iter().flat_map(|info| list(&info["Ops"])).collect();
@@ -1301,7 +1301,7 @@ fn renamed_input(set: &mut Set, seeded: &mut Seeded) -> Done {
     each_buffer(plan, &json!(0), &|buffer| buffer["Id"] = json!(100_000))
 }
 
-/// An op works in place on what a later one still reads.
+/// An op works in place on data that a later one still reads.
 fn reused_buffer(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = modelled(set)?;
     let buffer = |op: &Value, key: &str| op[key][0]["Buffer"]["Id"].clone();
@@ -1322,7 +1322,7 @@ fn reused_buffer(set: &mut Set, seeded: &mut Seeded) -> Done {
     each_buffer(plan, &from, &move |buffer| buffer["Id"] = to.clone())
 }
 
-/// An op writes where the user's input is.
+/// An op overwrites an input of the user.
 fn overwritten_input(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = modelled(set)?;
     let first = list(&plan["TaskInfos"]).first()?["Ops"][0].clone();
@@ -1332,7 +1332,7 @@ fn overwritten_input(set: &mut Set, seeded: &mut Seeded) -> Done {
     let reads =
         |op: &Value| list(&op["ReadTensors"]).iter().any(|tensor| tensor["Buffer"]["Id"] == input);
     let last = ops(plan, reads).iter().map(|path| task_of(path)).max()?;
-    // The result of a later op, which is an op's alone, so that only the user sees it.
+    // The result of a later op, which no other op uses, so that only the user reads it.
     let shape = &first["ReadTensors"][0]["Shape"];
     let later = ops(plan, |op| {
         numbers(&op["WriteTensors"][0]["Shape"]).iter().product::<i64>()
@@ -1352,7 +1352,7 @@ fn overwritten_input(set: &mut Set, seeded: &mut Seeded) -> Done {
 /// A reduction writes where it reads.
 fn reduced_in_place(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
-    // A read of ARK's own model would name the buffer; the tensor lies there under another id.
+    // A read in ARK's own model would identify the buffer; here the tensor has another id.
     let wanted = |op: &Value| {
         op["Config"]["ImplType"] == "WarpWise" && op["Config"]["NumTasks"].as_i64() > Some(1)
     };

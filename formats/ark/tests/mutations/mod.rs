@@ -1,8 +1,8 @@
-//! Good plans, each broken in one way: what is wrong is named.
+//! Valid plans, each mutated in one way, cause the expected diagnostic.
 //!
-//! A kind of mutation is a row of a table: a name, the code it must produce, and a function that
-//! breaks a set of plans at places a seeded generator picks. Each kind is tried on the plans this
-//! crate carries with several seeds, and on every plan of the corpus that it applies to.
+//! A kind of mutation is a row of a table: a name, the expected code, and a function that mutates a set
+//! of plans at places chosen by a seeded generator. Each kind is tried on the plans of this crate with
+//! several seeds, and on every plan of the corpus that it applies to.
 
 mod kinds;
 mod plans;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use plans::Set;
 
-/// A generator of numbers that are the same in each run (Knuth's MMIX constants).
+/// A deterministic generator of numbers (Knuth's MMIX constants).
 pub struct Seeded(u64);
 
 impl Seeded {
@@ -22,17 +22,17 @@ impl Seeded {
     }
 }
 
-/// A way to break a set of plans.
+/// A kind of mutation.
 pub struct Kind {
-    /// What is done.
+    /// Description.
     pub name: &'static str,
-    /// The code that must be found.
+    /// The expected code.
     pub code: &'static str,
-    /// Breaks the plans; `None` when it does not apply to them.
+    /// Mutates the plans; `None` if it does not apply to them.
     pub apply: fn(&mut Set, &mut Seeded) -> Option<()>,
 }
 
-/// Breaks a copy of the set; what is wrong with what is then found, or whether there was a place.
+/// Mutates a copy of the set; returns whether it applied, or what is wrong with the diagnostics.
 fn try_on(kind: &Kind, set: &Set, seed: u64) -> Result<bool, String> {
     let mut broken = set.clone();
     if (kind.apply)(&mut broken, &mut Seeded(seed)).is_none() {

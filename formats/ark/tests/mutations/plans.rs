@@ -1,4 +1,4 @@
-//! Sets of plans as JSON: those carried, and those of the corpus.
+//! Sets of plans as JSON: those of this crate, and those of the corpus.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::support::corpus;
 
-/// The plans of all ranks of a world, with the model of the first where there is one.
+/// The plans of all ranks of a world, with the model of the first if there is one.
 #[derive(Clone)]
 pub struct Set {
-    /// Where they come from.
+    /// Their source.
     pub name: String,
     /// The plans, by rank.
     pub plans: Vec<Value>,
@@ -33,7 +33,7 @@ impl Set {
         Set { name: name.into(), plans: plans.iter().map(read).collect(), model: model.map(parse) }
     }
 
-    /// Every error that `irc check` finds in the plans.
+    /// All errors that `irc check` finds in the plans.
     pub fn errors(&self) -> Vec<Diagnostic> {
         let texts: Vec<String> = self.plans.iter().map(Value::to_string).collect();
         let mut found = vec![];
@@ -68,7 +68,7 @@ macro_rules! data {
     };
 }
 
-/// The sets this crate carries.
+/// The sets of this crate.
 pub fn carried() -> Vec<Set> {
     vec![
         Set::new("layer", &[data!("layer.plan.json")], Some(data!("layer.model.json"))),
@@ -102,13 +102,13 @@ pub fn carried() -> Vec<Set> {
     ]
 }
 
-/// The sets of the corpus that have no error; none when the corpus is absent.
+/// The sets of the corpus without errors; empty if the corpus is absent.
 pub fn corpus() -> Vec<Set> {
     let Some((folder, paths)) = corpus::corpus() else { return vec![] };
     let mut worlds: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
     for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        // A large plan, or one of another architecture, says no more, and takes long.
+        // A large plan, or one for another architecture, tests nothing more, and is slow.
         let is_small = path.metadata().is_ok_and(|data| data.len() < 40_000);
         let is_other = name.contains(".cuda_90.") || name.contains(".rocm_942.");
         if !name.ends_with(".plan.json") || is_other || !is_small {

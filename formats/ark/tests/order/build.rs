@@ -1,4 +1,4 @@
-//! Small plans, made by hand.
+//! Small hand-written plans.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub fn task(op: Op, config: Config) -> TaskInfo {
     TaskInfo { id: 0, num_warps: 1, sram_bytes: 0, ops: vec![PlanOp { op, config }] }
 }
 
-/// The keys that most configs have.
+/// The keys of most configs.
 pub fn config(tasks: i64) -> Config {
     Config::default()
         .with("NumWarps", ConfigValue::Int(1))
@@ -34,7 +34,7 @@ pub fn config(tasks: i64) -> Config {
 }
 
 fn tiled(from: Tensor, to: Tensor, tasks: i64) -> TaskInfo {
-    // What an earlier op made goes by the id of its result.
+    // The result of an earlier op is referred to by the id of that result.
     let from = Tensor { id: if from.buffer.id == 0 { 0 } else { from.id + 1000 }, ..from };
     let config = config(tasks).with("Tile", ConfigValue::Ints(vec![1, 64]));
     task(op(OpKind::Relu, vec![from], vec![to]), config)
@@ -45,7 +45,7 @@ pub fn relu(from: u64, to: u64) -> TaskInfo {
     tiled(square(from), square(to), 1024)
 }
 
-/// The same in as many tiles as wanted.
+/// The same, in `tasks` tiles.
 pub fn wide_relu(from: u64, to: u64, tasks: i64) -> TaskInfo {
     let wide = |id| Tensor::dense(id, DataType::Fp16, &[tasks / 4, 256], Buffer::local(id));
     tiled(wide(from), wide(to), tasks)
@@ -77,7 +77,7 @@ pub fn plan(tasks: Vec<TaskInfo>, processor_groups: Vec<ProcessorGroup>) -> Plan
     }
 }
 
-/// The indices below `total` in so many ranges.
+/// The indices below `total`, divided into `parts` ranges.
 pub fn split(total: i64, parts: i64) -> impl Iterator<Item = (i64, i64)> {
     (0..parts).map(move |part| (part * total / parts, (part + 1) * total / parts))
 }

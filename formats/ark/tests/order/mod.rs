@@ -1,4 +1,4 @@
-//! What is ordered and what is not: within a plan to the tile, and between ranks.
+//! The order of accesses: within a plan down to the tile, and between ranks.
 
 mod build;
 mod ranks;
@@ -56,7 +56,7 @@ fn one_tile_too_many_is_seen() {
 fn resource_groups_of_a_group_are_not_ordered() {
     let tasks = vec![relu(0, 1), relu(1, 2)];
     let whole = Range::new(0, 108);
-    // Each half only needs what the same processors make, but nothing waits within a group.
+    // Each half needs only results of the same processors, but nothing waits within a group.
     let mut first = group(0, whole, 0, 1024);
     first.resource_groups.push(group(1, whole, 0, 1024).resource_groups.remove(0));
     let found = errors(&plan(tasks, vec![first]));
@@ -92,7 +92,7 @@ fn a_chain_of_barriers_orders_and_a_gap_in_it_does_not() {
 #[test]
 fn ten_thousand_groups_are_checked_at_once() {
     // Each of fifty ops in two hundred parts, on processors that overlap in many ways: a check
-    // that compared all pairs task by task would not end.
+    // that compared all pairs of tasks would not terminate in practice.
     let tasks = (0..50).map(|i| relu(i, i + 1)).collect();
     let mut groups = vec![];
     for task in 0..50 {
@@ -103,7 +103,7 @@ fn ten_thousand_groups_are_checked_at_once() {
         // A barrier for all.
         groups.push(group(task, Range::new(0, 108), 0, 0));
     }
-    // That ARK has no table for so many barriers is another rule.
+    // ARK's table cannot hold so many barriers, which is another rule.
     let mut found = errors(&plan(tasks, groups));
     found.retain(|(code, _)| *code != "plan-barrier-state");
     assert_eq!(found, []);

@@ -10,7 +10,7 @@ fn data(id: u64, buffer: Buffer) -> Tensor {
     Tensor::dense(id, DataType::Fp16, &[64], buffer)
 }
 
-/// A local buffer that is sent to the peer under `sends` and received into under `receives`.
+/// A local buffer that is sent to the peer under `sends`, and received under `receives`.
 fn local(id: u64, peer: i64, sends: &[i64], receives: &[i64]) -> Buffer {
     let tags = |tags: &[i64]| tags.iter().map(|&tag| [peer, tag]).collect();
     Buffer { id, rank: -1, send_tags: tags(sends), recv_tags: tags(receives) }
@@ -28,7 +28,7 @@ fn send(from: Buffer, far: u64, peer: i64, tag: i64) -> TaskInfo {
     task(op(OpKind::Send, vec![from], vec![to]), config)
 }
 
-/// Waits until what was sent through the stand-in `far` has left.
+/// Waits until the data for the stand-in `far` has been sent.
 fn done(far: u64, peer: i64, tag: i64) -> TaskInfo {
     let remote = Buffer { id: far, rank: peer, send_tags: vec![], recv_tags: vec![[-1, tag]] };
     let sent = data(far + 1000, remote.clone());
@@ -45,14 +45,14 @@ fn recv(to: Buffer, far: u64, peer: i64, tag: i64) -> TaskInfo {
     task(op(OpKind::Recv, vec![from], vec![to]), config)
 }
 
-/// Writes buffer `to` from what an op made in buffer `from`.
+/// Writes buffer `to` from the result of an op in buffer `from`.
 fn copy(from: Tensor, to: Buffer) -> TaskInfo {
     let config = config(1).with("Tile", ConfigValue::Ints(vec![1, 64]));
     let to = data(to.id, to);
     task(op(OpKind::Copy, vec![from], vec![to]), config)
 }
 
-/// A rank that runs its tasks one after the other on one processor.
+/// A rank that runs its tasks in sequence on one processor.
 fn rank(rank: i64, tasks: Vec<TaskInfo>) -> Plan {
     let groups = (0..tasks.len()).map(|id| group(id as i64, Range::new(0, 1), 0, 1)).collect();
     Plan { rank, world_size: 2, ..plan(tasks, groups) }
@@ -69,7 +69,7 @@ fn errors(plans: &[Plan]) -> Vec<(usize, &'static str, String)> {
     found.map(|(rank, diagnostic)| (rank, diagnostic.code, diagnostic.message)).collect()
 }
 
-/// Rank 0 sends two buffers; rank 1 receives them in the order given.
+/// Rank 0 sends two buffers; rank 1 receives them in the given order.
 fn two_sends(order: [i64; 2]) -> [Plan; 2] {
     let from = |id, tag| local(id, 1, &[tag], &[]);
     let to = |tag: i64| local(tag as u64, 0, &[], &[tag]);
@@ -89,8 +89,8 @@ fn signals_come_in_the_order_of_the_sends() {
     assert_eq!(found[0].2, expected);
 }
 
-/// Rank 0 sends twice into one buffer of rank 1, which reads it after each; with an answer of rank
-/// 1 between the two, or without.
+/// Rank 0 sends twice into one buffer of rank 1, which reads it after each; optionally with an answer
+/// of rank 1 in between.
 fn two_rounds(answers: bool) -> [Plan; 2] {
     let source = || local(0, 1, &[5], &[]);
     let landing = || local(0, 0, &[], &[5]);
@@ -123,7 +123,7 @@ fn a_buffer_is_sent_into_again_only_once_it_was_read() {
     assert_eq!(found[0], (1, "plan-race", expected.to_owned()));
 }
 
-/// Each rank sends to the other and receives, the receive first when told so.
+/// Each rank sends to the other and receives, optionally in the opposite order.
 fn exchange(rank_: i64, receives_first: bool) -> Plan {
     let peer = 1 - rank_;
     let mut tasks = vec![
@@ -150,7 +150,7 @@ fn two_ranks_that_receive_first_wait_for_ever() {
 
 #[test]
 fn a_receive_on_other_processors_holds_up_no_send() {
-    // The receive comes first in the file, but nothing makes the send wait for it.
+    // The receive comes first in the file, but the send does not wait for it.
     let apart = |plan: Plan| {
         let mut plan = plan;
         plan.processor_groups[0] = group(0, Range::new(1, 2), 0, 1);

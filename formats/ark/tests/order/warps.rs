@@ -1,11 +1,11 @@
-//! Warps wait for each other, and for nobody else of their processor group.
+//! Warps of a task wait for each other, and for no other warps of their processor group.
 
 use irc_ark_format::plan::{ConfigValue, Plan, Range, ResourceGroup, TaskInfo};
 
 use super::build::{group, plan, relu};
 use super::errors;
 
-/// Task groups on so many warps a task, all in one group on one processor with so many warps.
+/// Task groups with these numbers of warps per task, in one group on one processor with `of` warps.
 fn beside(warps: &[i64], of: i64) -> Plan {
     let infos =
         warps.iter().zip(0..).map(|(&warps, index)| on(warps, relu(2 * index, 2 * index + 1)));
@@ -21,7 +21,7 @@ fn beside(warps: &[i64], of: i64) -> Plan {
     plan
 }
 
-/// The same task on other warps.
+/// The same task with another number of warps.
 fn on(warps: i64, mut info: TaskInfo) -> TaskInfo {
     info.num_warps = warps;
     for op in &mut info.ops {
@@ -38,11 +38,11 @@ fn codes(plan: &Plan) -> Vec<&'static str> {
 #[test]
 fn neighbours_have_as_many_warps() {
     assert_eq!(codes(&beside(&[4, 4], 8)), [""; 0]);
-    // One warp waits for none.
+    // A single warp waits for no other.
     assert_eq!(codes(&beside(&[1, 8, 1, 8], 8)), [""; 0]);
     assert_eq!(codes(&beside(&[4, 8], 8)), ["plan-group-warps"]);
     assert_eq!(codes(&beside(&[8, 4], 16)), ["plan-group-warps"]);
-    // All warps of the second come from the one before.
+    // All warps of the second come from the previous one.
     assert_eq!(codes(&beside(&[8, 4], 8)), [""; 0]);
     assert_eq!(codes(&beside(&[8, 4, 8], 8)), ["plan-group-warps"]);
 }
@@ -64,7 +64,7 @@ fn neighbours_without_a_common_processor_may_differ() {
     group.processor_range = Range::new(0, 2);
     group.resource_groups[1].processor_range = Range::new(1, 2);
     assert_eq!(codes(&apart), [""; 0]);
-    // One task runs on the first of its two processors only.
+    // A single task runs only on the first of its two processors.
     let group = &mut apart.processor_groups[0];
     group.resource_groups[0].processor_range = Range::new(0, 2);
     assert_eq!(codes(&apart), ["plan-group-warps"]);
@@ -115,7 +115,7 @@ fn no_barrier_lies_inside_another() {
         codes(&plan)
     };
     assert_eq!(with(&[(36, 72), (36, 72)]), ["plan-barrier-state"]);
-    // The middle third starts at once and is waited for by all.
+    // The middle third starts at once, and all wait for it.
     assert_eq!(with(&[(0, 36), (36, 72), (72, 108), (0, 108)]), [""; 0]);
     assert_eq!(with(&[(0, 36), (0, 36), (36, 108), (36, 108), (0, 108)]), [""; 0]);
 }

@@ -1,8 +1,8 @@
-//! The files that ARK itself wrote.
+//! The files written by ARK itself.
 
 use std::path::{Path, PathBuf};
 
-/// The folder and its files, sorted; nothing, and a line that says so, when it is absent.
+/// The folder and its files, sorted; `None`, with a printed line, if it is absent.
 pub fn corpus() -> Option<(PathBuf, Vec<PathBuf>)> {
     let root = std::env::var_os("IRC_CORPUS").map(PathBuf::from);
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");

@@ -1,3 +1,3 @@
-//! What several of the tests use.
+//! Helpers shared by several tests.
 
 pub mod corpus;

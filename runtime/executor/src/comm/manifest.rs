@@ -1,8 +1,7 @@
 //! The data that ranks exchange before a run starts, and the matching of tags.
 //!
 //! A link carries data from one rank to another under a tag. The sender refers to it by a stand-in for
-//! the
-//! receiving buffer: `Rank` is the receiver, `RecvTags` contains `[-1, tag]`. The receiver lists
+//! the receiving buffer: `Rank` is the receiver, `RecvTags` contains `[-1, tag]`. The receiver lists
 //! `[sender, tag]` in `RecvTags` of the buffer itself.
 
 use std::collections::BTreeMap;

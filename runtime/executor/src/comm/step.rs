@@ -17,8 +17,7 @@ pub(crate) struct Port<'p> {
 
 impl CommOp {
     /// Continues a task from `phase`, which is initially 0; returns whether it is done. If not, it must
-    /// be
-    /// continued when a message has arrived.
+    /// be continued when a message has arrived.
     pub(crate) fn run(&self, task: i64, phase: &mut usize, port: &Port<'_>) -> Result<bool, Error> {
         match &self.action {
             Action::SendDone | Action::Recv { link: None } => Ok(true),

@@ -128,10 +128,9 @@ impl Caller {
     /// Calls a function on the current addresses.
     #[inline]
     fn enter(&mut self, entry: code::Entry) -> Result<(), i32> {
-        // Safety: every address was checked to be in its buffer when the plan was prepared, and
-        // the code accesses memory from there as its description states; scratch belongs to this
-        // thread, and
-        // so does a shared value until it is filled.
+        // Safety: every address was checked to be in its buffer when the plan was prepared, and the
+        // code accesses memory from there as its description states; scratch belongs to this thread,
+        // and so does a shared value until it is filled.
         let code = unsafe { entry(self.pointers.as_ptr(), self.scratch.address()) };
         if code == 0 { Ok(()) } else { Err(code) }
     }

@@ -1,10 +1,9 @@
 //! Shared values: computed once for the tasks of a task group that share operands.
 //!
 //! Tasks of one task group are unordered, so in a plan without races none of them writes data that
-//! another reads: a value computed from a window of an operand stays
-//! valid until the task group ends, and no longer. Therefore each task group of a processor group has
-//! its
-//! own store, from the first processor that enters it to the last that leaves it.
+//! another reads: a value computed from a window of an operand stays valid until the task group ends,
+//! and no longer. Therefore each task group of a processor group has its own store, from the first
+//! processor that enters it to the last that leaves it.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -83,8 +82,7 @@ impl StoreTable {
     }
 
     /// The store of an entry of the script, for one of its processors; `None` if its tasks have no
-    /// shared
-    /// values.
+    /// shared values.
     pub(crate) fn open(
         &self,
         entry: usize,

@@ -98,8 +98,7 @@ impl Pool {
     }
 
     /// Reports the last batch, of which `finished` processors are done and the others parked, and takes
-    /// the
-    /// next one. With `watch`, it also returns periodically without a batch, and a run ends only by
+    /// the next one. With `watch`, it also returns periodically without a batch, and a run ends only by
     /// [`Pool::stop`].
     pub(crate) fn take(&self, batch: &mut Vec<usize>, finished: usize, watch: bool) -> Next {
         let mut state = self.lock();

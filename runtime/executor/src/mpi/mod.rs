@@ -1,11 +1,9 @@
 //! Ranks in separate processes, over MPI.
 //!
-//! Only the thread that started MPI sends and receives, between running processors.
-//! A rank that cannot continue by itself reports to rank 0 how many messages it has sent to each rank
-//! and
-//! received from each. When every rank has reported, and the two numbers of every pair agree, no
-//! message is
-//! in flight: then either all ranks are done, or there is a deadlock.
+//! Only the thread that started MPI sends and receives, between running processors. A rank that cannot
+//! continue by itself reports to rank 0 how many messages it has sent to each rank and received from
+//! each. When every rank has reported, and the two numbers of every pair agree, no message is in
+//! flight: then either all ranks are done, or there is a deadlock.
 
 mod ffi;
 mod wire;

@@ -23,8 +23,7 @@ impl Layout {
     /// The layout that the assembler computes for a schedule.
     ///
     /// For dialect A: weights by layer index; inputs of the network, then every layer that is at least
-    /// partly
-    /// stored, by layer index. For dialects B and C, which have no frontend file: by name.
+    /// partly stored, by layer index. For dialects B and C, which have no frontend file: by name.
     ///
     /// # Errors
     /// If a layer has no shape or has elements that the NPU does not support, or DRAM is too small.
@@ -147,8 +146,7 @@ fn type_of(
 }
 
 /// Operands of layers, according to the frontend, that are loaded and that no earlier workload has
-/// stored,
-/// by layer.
+/// stored, by layer.
 fn network_inputs<'s>(
     schedule: &'s Schedule,
     frontend: &Frontend,

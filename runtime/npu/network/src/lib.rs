@@ -2,12 +2,9 @@
 //!
 //! A program uses addresses only. The addresses of the tensors of a network in DRAM follow from its
 //! schedule and the frontend file, by the assembler's rule, which [`Layout`] implements. [`run`] places
-//! named
-//! tensors there, runs the program, and returns the tensors that it has stored; [`fill`] generates
-//! missing ones.
-//! Every movement from and to DRAM is first checked against the layout, so that a program of another
-//! network
-//! is rejected.
+//! named tensors there, runs the program, and returns the tensors that it has stored; [`fill`]
+//! generates missing ones. Every movement from and to DRAM is first checked against the layout, so that
+//! a program of another network is rejected.
 //!
 //! | key | tensor |
 //! |---|---|
@@ -19,8 +16,7 @@
 //! ones: their results are defined, but are not those of the network (`docs/npu-multicore.md`).
 //!
 //! This is a separate crate because `irc-npu-sim` does not depend on schedules, nor the format of
-//! schedules
-//! on programs.
+//! schedules on programs.
 
 mod activations;
 mod draw;

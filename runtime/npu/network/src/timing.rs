@@ -18,8 +18,7 @@ pub fn workload_times(schedule: &Schedule) -> WorkloadTimes {
 }
 
 /// The mesh that the cores of a schedule share, with the rates of a link and of DRAM in bytes per
-/// cycle.
-/// `None` for schedules of dialect A, whose cores have no coordinates, and beyond [`MAX_SIDE`].
+/// cycle. `None` for schedules of dialect A, whose cores have no coordinates, and beyond [`MAX_SIDE`].
 pub fn mesh(schedule: &Schedule, link: f64, dram: f64) -> Option<Mesh> {
     let size = |length: i64| u32::try_from(length).ok().filter(|size| *size <= MAX_SIDE);
     let (xlen, ylen) = (size(schedule.xlen)?, size(schedule.ylen)?);

@@ -94,8 +94,7 @@ fn published_networks_have_the_bytes_of_numpy() {
 }
 
 /// Numpy's evaluation matches the definition of the layers: equivalent ONNX models differ by at most
-/// one step of
-/// quantisation, and only for values halfway between steps.
+/// one step of quantisation, and only for values halfway between steps.
 #[test]
 fn layers_mean_what_their_onnx_twins_do() {
     let mut all = vec![data("small.frontend.json")];

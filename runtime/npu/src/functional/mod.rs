@@ -19,8 +19,7 @@
 //! * Rounding is to nearest, ties to even (chosen here; not specified by `ROUND`).
 //!
 //! Instructions run in any order that tokens permit: if the verifier accepts a program, all orders
-//! compute the
-//! same bytes.
+//! compute the same bytes.
 
 mod convolve;
 mod memory;

@@ -5,8 +5,7 @@ use crate::{Op, TensorType};
 
 impl Graph {
     /// Floating-point operations of one run with these values of the symbols, counted as in
-    /// [`Op::flops`].
-    /// `None` if a size is unknown, or if the work depends on values: choices, loops,
+    /// [`Op::flops`]. `None` if a size is unknown, or if the work depends on values: choices, loops,
     /// algorithms.
     pub fn flops(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<u64> {
         let mut total = 0_u64;

@@ -44,8 +44,8 @@ pub struct Graph {
     /// What must hold at run time.
     pub checks: Vec<Check>,
     /// Inputs that no node of the source reads before some of their elements have been written: they
-    /// exist so
-    /// that elements that are not written are preserved. Such an input is zero if it is not given.
+    /// exist so that elements that are not written are preserved. Such an input is zero if it is not
+    /// given.
     pub preserved: BTreeSet<ValueId>,
 }
 
@@ -72,8 +72,7 @@ pub enum NodeKind {
     /// An algorithm that is not loops around an expression, with its results.
     Algorithm(Algorithm),
     /// Operands: a `bool` scalar, then the captures of the graphs. Both graphs take the captures in
-    /// that
-    /// order, and have outputs of the types of the results.
+    /// that order, and have outputs of the types of the results.
     If {
         /// Runs if the condition holds.
         then: Box<Graph>,
@@ -81,8 +80,7 @@ pub enum NodeKind {
         otherwise: Box<Graph>,
     },
     /// Operands: a value, then others. One result: the value, which is available only after the others
-    /// have
-    /// been computed.
+    /// have been computed.
     After,
     /// Operands: the inputs of the graph. Results: its outputs.
     Call {
@@ -92,14 +90,12 @@ pub enum NodeKind {
         body: Arc<Graph>,
     },
     /// Operands: the number of iterations (an `i64` scalar), a `bool` scalar that is true if the loop
-    /// starts,
-    /// the initial carried values, then the captures of the body.
+    /// starts, the initial carried values, then the captures of the body.
     ///
     /// The body takes the iteration from 0 (an `i64` scalar), the carried values, then the captures.
     /// Its outputs: a `bool` scalar that is true if the loop continues, the carried values, then
-    /// elements of
-    /// sequences. Results: the final carried values, then the elements of each sequence along a new
-    /// first dimension.
+    /// elements of sequences. Results: the final carried values, then the elements of each sequence
+    /// along a new first dimension.
     Loop {
         /// One iteration.
         body: Box<Graph>,

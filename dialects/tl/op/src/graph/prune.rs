@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 impl Graph {
     /// Removes the nodes and symbols that no output and no check uses, including those of nested
-    /// graphs.
-    /// Inputs and values are unchanged.
+    /// graphs. Inputs and values are unchanged.
     pub fn prune(&mut self) {
         for node in &mut self.nodes {
             match &mut node.kind {

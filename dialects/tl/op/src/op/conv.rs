@@ -114,8 +114,7 @@ impl Conv {
     }
 
     /// The channels of the operand that the filters require, and what must be 0: the remainder of the
-    /// filters by
-    /// the groups.
+    /// filters by the groups.
     pub(crate) fn agreement(&self, w: &Type) -> [Dim; 2] {
         let groups = Dim::Known(self.groups);
         [w.dims[1].clone() * groups.clone(), w.dims[0].modulo(&groups)]

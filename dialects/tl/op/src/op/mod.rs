@@ -132,16 +132,15 @@ ops! {
     /// One op of the tensor level: a pure function of tensors with a single result.
     ///
     /// Operands are positional; any rank is accepted. Sizes are static, except in [`Op::Compute`],
-    /// whose sizes
-    /// may depend on symbols: an op on symbolic operands is written as one, see [`Op::as_compute`]. Ops
-    /// without sizes of their own accept symbolic operands directly, see [`Op::infer_symbolic`].
+    /// whose sizes may depend on symbols: an op on symbolic operands is written as one, see
+    /// [`Op::as_compute`]. Ops without sizes of their own accept symbolic operands directly, see
+    /// [`Op::infer_symbolic`].
     #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Op {
         /// A function applied to every element.
         Unary(function: Unary) in unary [function.row()],
         /// A function applied to every pair of elements of one element type. This op and the two below
-        /// broadcast
-        /// as in NumPy.
+        /// broadcast as in NumPy.
         Binary(function: Binary) in binary [function.row()],
         /// A comparison of every pair of elements; the result is `bool`.
         Compare(comparison: Comparison) in compare [comparison.row()],
@@ -178,8 +177,7 @@ ops! {
             keep_dims: bool,
         } in reduce [kind.row()],
         /// Sum along an axis, which is removed: from zero, in order, each addition rounded to the
-        /// element
-        /// type; floats.
+        /// element type; floats.
         SequentialSum {
             /// The axis.
             axis: usize,

@@ -1,4 +1,4 @@
-//! The rules that the rows of ops that meet other ranks name.
+//! The checks in the rows of communication ops.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -8,30 +8,30 @@ use crate::model::{DataType, Op, Tensor};
 /// Maximum number of peers of a reducing receive.
 const MAX_PEERS: usize = 7;
 
-/// Bytes a packet takes for each byte it carries.
+/// Bytes of a packet for each byte of payload.
 const PACKET_RATIO: u128 = 2;
 
-/// A tensor, and its copy on a peer.
+/// Checks a tensor and its copy on a peer.
 pub(super) fn send(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, remote) = (&op.reads[0], &op.writes[0]);
     check_copy(input, remote, at, sink);
     check_tag(input, remote, ("WriteTensors", 0), at, sink);
 }
 
-/// A tensor, and its packets on a peer. ARK gives them no tag of their own.
+/// Checks a tensor and its packets on a peer. ARK has no separate tag for these.
 pub(super) fn send_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
     check_remote(&op.writes[0], ("WriteTensors", 0), at, sink);
     check_packets(&op.writes[0], &op.reads[0], 1, ("WriteTensors", 0), at, sink);
 }
 
-/// What a peer sends, its packets here, and the tensor they become.
+/// Checks what a peer sends, the received packets, and the tensor of their payload.
 pub(super) fn receive_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
-    // Packets carry elements in order, whatever shape the two ends see them in.
+    // Packets carry elements in order, whatever shapes the two ends have.
     check_ends("DataType", op.reads[0].dtype == op.writes[0].dtype, at, sink);
     check_packets(&op.reads[1], &op.writes[0], 1, ("ReadTensors", 1), at, sink);
 }
 
-/// What is sent and where it goes have one shape and type.
+/// Checks that source and destination have the same shape and type.
 fn check_copy(from: &Tensor, to: &Tensor, at: &At<'_>, sink: &mut Sink) {
     check_ends("DataType", from.dtype == to.dtype, at, sink);
     check_ends("Shape", from.shape == to.shape, at, sink);
@@ -48,7 +48,7 @@ fn check_ends(key: &str, is_equal: bool, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// The rank of the remote end, which it must name.
+/// The rank of the remote end, which is required.
 fn check_remote(
     remote: &Tensor,
     (list, index): (&str, usize),
@@ -65,7 +65,7 @@ fn check_remote(
     None
 }
 
-/// The remote end names its rank, and the local end sends to it under a tag it receives.
+/// Checks that the remote end has its rank, and that the local end sends to it under a tag it receives.
 fn check_tag(
     local: &Tensor,
     remote: &Tensor,
@@ -91,7 +91,7 @@ fn check_tag(
     }
 }
 
-/// What a peer sends, and the tensor it becomes.
+/// Checks what a peer sends, and the received tensor.
 pub(super) fn receive(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (remote, local) = (&op.reads[0], &op.writes[0]);
     check_copy(remote, local, at, sink);
@@ -121,7 +121,7 @@ fn bytes(tensor: &Tensor) -> u128 {
     elements(tensor) * u128::from(tensor.dtype.bytes())
 }
 
-/// A packet buffer is UINT8 and holds every packet of `copies` tensors like `data`.
+/// Checks that a packet buffer is UINT8 and contains every packet of `copies` tensors like `data`.
 fn check_packets(
     packets: &Tensor,
     data: &Tensor,
@@ -142,7 +142,7 @@ fn check_packets(
     }
 }
 
-/// What is summed, what each peer wrote of it, and the sum here and on each peer.
+/// Checks the local summand, those written by peers, and the sum on this rank and on each peer.
 pub(super) fn reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let Some(copies) = peers(op, at, sink) else { return };
     let (input, scratch) = (&op.reads[0], &op.reads[1]);
@@ -155,7 +155,7 @@ pub(super) fn reduce(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// [`reduce`], of packets.
+/// Like [`reduce`], for packets.
 pub(super) fn reduce_packets(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let Some(copies) = peers(op, at, sink) else { return };
     check_packets(&op.reads[1], &op.reads[0], copies, ("ReadTensors", 1), at, sink);

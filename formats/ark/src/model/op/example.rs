@@ -1,4 +1,4 @@
-//! A valid op of each kind, which tests apply what must hold of every op to.
+//! A valid op of each kind, for tests that apply to every op.
 
 use super::{Arg, ArgKind, Argument, Family, Float, Op, OpKind};
 use crate::model::{Buffer, DataType, Tensor};
@@ -6,14 +6,14 @@ use crate::model::{Buffer, DataType, Tensor};
 /// Extent of the dimensions of an example's tensors.
 const EXTENT: i64 = 4;
 
-/// Bytes of the packets that carry a tensor of an example.
+/// Number of bytes of the packets of an example's tensor.
 const PACKET_BYTES: i64 = 2 * 4 * EXTENT * EXTENT;
 
-/// The tag that joins the buffers of two ranks.
+/// The tag that connects the buffers of two ranks.
 const TAG: i64 = 0;
 
 impl OpKind {
-    /// A valid op of the kind, on rank 0 of 2: what tests apply to every op.
+    /// A valid op of the kind, on rank 0 of 2: tests apply it to every op.
     pub fn example(self) -> Op {
         let row = self.row();
         let reads = (0..*row.reads.start()).map(|index| read(self, index)).collect();
@@ -36,7 +36,7 @@ impl OpKind {
     }
 }
 
-/// Whether the op writes its own sum and sends it to each peer, of which there is one.
+/// Whether the op writes its own sum and sends it to its only peer.
 fn sums(kind: OpKind) -> bool {
     matches!(kind, OpKind::RecvReduceSend | OpKind::RecvReduceSendPacket)
 }
@@ -90,7 +90,7 @@ fn remote(mut tensor: Tensor, tag: impl FnOnce(&mut Buffer)) -> Tensor {
 
 fn value(argument: &Argument) -> Arg {
     match (argument.name, argument.kind) {
-        // This rank, of two.
+        // This rank, of two ranks.
         ("Rank", ArgKind::Int) => Arg::Int(0),
         // The number of peers, or the last axis.
         (_, ArgKind::Int) => Arg::Int(1),

@@ -1,4 +1,4 @@
-//! What an op is, as data.
+//! The definition of an op as data.
 
 use std::ops::RangeInclusive;
 
@@ -8,9 +8,9 @@ use irc_json::At;
 use super::shapes;
 use super::{ArgKind, Op, OpKind};
 
-/// What is said of a kind of op once. Reading, the checks of models and plans, the definition in ODS,
-/// its conversion to and from MLIR, the manual, and the tiles and costs of planners follow from here;
-/// what the op computes is its row in the crate `irc-ark-frontend`.
+/// The single definition of a kind of op. Reading, the checks of models and plans, the ODS, the
+/// conversion to and from MLIR, the manual, and the tiles and costs of planners are derived from it;
+/// the computation of the op is its row in the crate `irc-ark-frontend`.
 ///
 /// [`OpKind::row`] is the row of a kind.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Row {
     pub kind: OpKind,
     /// Name in a file.
     pub name: &'static str,
-    /// What it does, in a phrase.
+    /// What it does, as a phrase.
     pub summary: &'static str,
     /// Number of tensors read.
     pub reads: RangeInclusive<usize>,
@@ -27,50 +27,50 @@ pub struct Row {
     pub writes: RangeInclusive<usize>,
     /// Number of results.
     pub results: RangeInclusive<usize>,
-    /// Arguments, all of them required, in alphabetical order.
+    /// Arguments in alphabetical order, all required.
     pub args: &'static [Argument],
-    /// What it is to those who plan and check its tasks.
+    /// Its role in planning and checking of tasks.
     pub family: Family,
-    /// What the elements of the first operand may be.
+    /// The valid elements of the first operand.
     pub elements: Elements,
-    /// How the lanes of an elementwise kernel take elements.
+    /// How the lanes of an elementwise kernel are assigned elements.
     pub lane: Lane,
     /// Operations on vector units for each element of the result; those of products and reductions
-    /// follow from their operands.
+    /// are derived from their operands.
     pub work: u32,
-    /// Floating-point operations that are counted for each element of the result, whatever they cost;
-    /// those of products and reductions follow from their operands.
+    /// Floating-point operations counted for each element of the result, independently of their cost;
+    /// those of products and reductions are derived from their operands.
     pub flops: u32,
     /// See [`Row::check`].
     rule: Rule,
 }
 
-/// A check of the shapes and data types of an op whose signature holds.
+/// A check of the shapes and data types of an op with a valid signature.
 type Rule = fn(&Op, &At<'_>, &mut Sink);
 
-/// An argument that ops of a kind have.
+/// An argument of ops of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// Name in a file.
     pub name: &'static str,
     /// Kind of its value.
     pub kind: ArgKind,
-    /// The name that older files have for it.
+    /// The name in older files.
     pub old_name: Option<&'static str>,
 }
 
 impl Argument {
-    /// An argument that has always had its name.
+    /// An argument whose name has never changed.
     pub(super) const fn new(name: &'static str, kind: ArgKind) -> Self {
         Self { name, kind, old_name: None }
     }
 }
 
-/// What an op is to those who plan and check its tasks.
+/// The role of an op in planning and checking of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Each element of the result follows from the element of each operand at its place, after
-    /// broadcasting; [`Lane`] says where from its neighbour too. Tasks are tiles of the result.
+    /// Each element of the result depends on the element of each operand at the same position, after
+    /// broadcasting; [`Lane`] defines when also on its neighbour. Tasks are tiles of the result.
     Elementwise,
     /// Along one axis. Tasks are elements of the result.
     Reduction,
@@ -80,49 +80,49 @@ pub enum Family {
     Transposition,
     /// Rows of a table by index. Tasks are rows of the result.
     Lookup,
-    /// Meets other ranks; its config says what its tasks are.
+    /// Communicates with other ranks; its config defines its tasks.
     Communication(Exchange),
-    /// Virtual: names memory, and runs nothing.
+    /// Virtual: describes memory, and runs nothing.
     View,
-    /// Says something about memory, and runs nothing.
+    /// Provides information about memory, and runs nothing.
     Idle,
 }
 
-/// What ops that meet other ranks exchange with them.
+/// What communication ops exchange with other ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exchange {
-    /// Data, whose arrival something else signals.
+    /// Data, whose arrival is signalled separately.
     Data,
     /// Packets of data, each with a flag that signals its arrival.
     Packets,
-    /// Signals alone: one warp sends them or waits for them.
+    /// Only signals: one warp sends them or waits for them.
     Signals,
 }
 
-/// What the elements of an operand may be.
+/// The valid elements of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
-    /// Of any type.
+    /// Any type.
     Any,
-    /// Numbers: of any type but `BYTE`.
+    /// Numbers: any type but `BYTE`.
     Numbers,
     /// Floats.
     Floats,
 }
 
-/// How the lanes of an elementwise kernel take the elements of a tile.
+/// How the lanes of an elementwise kernel are assigned the elements of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// As many at once as the bytes of a row allow, 16 bytes at most.
+    /// As many at once as the bytes of a row permit, at most 16 bytes.
     Vectors,
-    /// Two at a time, each by itself.
+    /// Two at a time, independently of each other.
     Pairs,
-    /// Two at a time, of which each result needs both.
+    /// Two at a time, where each result needs both.
     CoupledPairs,
 }
 
 impl Row {
-    /// A row of what reads and computes nothing and writes one tensor, to be filled in.
+    /// A row of an op without operands and computation that writes one tensor, to be filled in.
     pub(super) const fn new(kind: OpKind, name: &'static str, summary: &'static str) -> Self {
         Self {
             kind,
@@ -141,19 +141,19 @@ impl Row {
         }
     }
 
-    /// Checks the shapes and data types of an op whose signature holds.
+    /// Checks the shapes and data types of an op with a valid signature.
     pub(in crate::model) fn check(&self, op: &Op, at: &At<'_>, sink: &mut Sink) {
         shapes::check_elements(op, self.elements, at, sink);
         (self.rule)(op, at, sink);
     }
 
-    /// Elementwise arithmetic on one operand, of one operation for each element.
+    /// Elementwise arithmetic on one operand, with one operation for each element.
     pub(super) const fn unary(self) -> Self {
         let row = self.family(Family::Elementwise, 1).rule(shapes::unary);
         row.elements(Elements::Numbers).costs(1, 1)
     }
 
-    /// Elementwise arithmetic on two operands, of one operation for each element.
+    /// Elementwise arithmetic on two operands, with one operation for each element.
     pub(super) const fn binary(self) -> Self {
         self.unary().family(Family::Elementwise, 2).rule(shapes::binary)
     }
@@ -164,13 +164,13 @@ impl Row {
         row.elements(Elements::Numbers)
     }
 
-    /// Another name of any memory.
+    /// A view of any memory.
     pub(super) const fn view(self) -> Self {
         let row = self.family(Family::View, 0).rule(shapes::view);
         row.reads(0..=usize::MAX).writes(0..=0)
     }
 
-    /// An op of a family that reads so many tensors.
+    /// An op of a family with `reads` operands.
     pub(super) const fn family(mut self, family: Family, reads: usize) -> Self {
         (self.family, self.reads) = (family, reads..=reads);
         self

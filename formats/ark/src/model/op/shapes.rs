@@ -1,4 +1,4 @@
-//! The rules of shapes and data types that the rows of computing ops name.
+//! The checks of shapes and data types in the rows of compute ops.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -6,7 +6,7 @@ use irc_json::At;
 use super::Elements;
 use crate::model::{DataType, Op, Tensor, shape};
 
-/// Checks that the first operand has the elements that the op computes.
+/// Checks that the op supports the elements of its first operand.
 pub(super) fn check_elements(op: &Op, elements: Elements, at: &At<'_>, sink: &mut Sink) {
     let Some(dtype) = op.reads.first().map(|tensor| tensor.dtype) else { return };
     let expected = match elements {
@@ -19,7 +19,7 @@ pub(super) fn check_elements(op: &Op, elements: Elements, at: &At<'_>, sink: &mu
     sink.push(diagnostic.path(path(at, "ReadTensors", 0, "DataType")).help("insert a `Cast`"));
 }
 
-/// Elementwise on two operands: the output has the shape that they broadcast to.
+/// Checks an elementwise op on two operands: the output has the shape that they broadcast to.
 pub(super) fn binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, other, output) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(input, other, path(at, "ReadTensors", 1, "DataType"), at, sink);
@@ -38,7 +38,7 @@ pub(super) fn binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// [`binary`] on adjacent pairs.
+/// Like [`binary`], on adjacent pairs.
 pub(super) fn rope(op: &Op, at: &At<'_>, sink: &mut Sink) {
     binary(op, at, sink);
     if op.writes[0].shape.last().is_some_and(|width| width % 2 != 0) {
@@ -48,14 +48,14 @@ pub(super) fn rope(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// Elementwise on one operand, which may be broadcast to the output.
+/// Checks an elementwise op on one operand, which may be broadcast to the output.
 pub(super) fn unary(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
     cast(op, at, sink);
 }
 
-/// [`unary`], from one data type to another.
+/// Like [`unary`], from one data type to another.
 pub(super) fn cast(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     let broadcast = shape::broadcast(&input.shape, &output.shape);
@@ -68,7 +68,7 @@ pub(super) fn cast(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// The operand without an axis, or with it as 1.
+/// Checks that the output is the operand without an axis, or with extent 1 along it.
 pub(super) fn reduction(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
@@ -89,7 +89,7 @@ pub(super) fn reduction(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// A matrix product, in shapes and in padded shapes.
+/// Checks a matrix product, in shapes and in padded shapes.
 pub(super) fn matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (a, b, c) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(a, b, path(at, "ReadTensors", 1, "DataType"), at, sink);
@@ -110,7 +110,7 @@ pub(super) fn matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
                 .related(path(at, "ReadTensors", 0, key), format!("K is {} here", extents.k))
                 .with_note(format!("TransposeInput is {ta}, TransposeOther is {tb}"));
             sink.push(diagnostic);
-            // One diagnostic says it: the padded shapes follow the shapes.
+            // One diagnostic is enough: the padded shapes follow the shapes.
             return;
         }
         match shape::matmul(a, b, ta, tb) {
@@ -129,7 +129,7 @@ pub(super) fn matmul(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// The operand with its dimensions in another order.
+/// Checks that the output is the operand with its dimensions in another order.
 pub(super) fn transposition(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (input, output) = (&op.reads[0], &op.writes[0]);
     same_dtype(input, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
@@ -147,7 +147,7 @@ pub(super) fn transposition(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// Indices, a table, and its rows.
+/// Checks indices, a table, and its rows.
 pub(super) fn embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (indices, table, output) = (&op.reads[0], &op.reads[1], &op.writes[0]);
     same_dtype(table, output, path(at, "WriteTensors", 0, "DataType"), at, sink);
@@ -167,7 +167,7 @@ pub(super) fn embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
             return;
         }
     }
-    // Rank of the output is free: ARK itself writes four dimensions for any indices.
+    // The output may have any rank: ARK itself writes four dimensions for any indices.
     let expected: Vec<i64> =
         indices.shape.iter().chain(&table.shape[1..]).copied().filter(|&n| n != 1).collect();
     let found: Vec<i64> = output.shape.iter().copied().filter(|&n| n != 1).collect();
@@ -181,7 +181,7 @@ pub(super) fn embedding(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// A view lies on the buffer of its source.
+/// Checks that a view is on the buffer of its source.
 pub(super) fn view(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (Some(source), Some(view)) = (op.reads.first(), op.results.first()) else { return };
     if source.buffer.id != view.buffer.id {
@@ -196,7 +196,7 @@ pub(super) fn view(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// Path of a value of the tensor at `index` of a list of the op.
+/// Path of a key of the tensor at `index` of a list of the op.
 fn path(at: &At<'_>, list: &str, index: usize, key: &str) -> String {
     at.key(list).index(index).key(key).to_string()
 }

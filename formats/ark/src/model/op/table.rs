@@ -1,11 +1,11 @@
-//! The ops, a row each.
+//! The kinds of op, one row each.
 
 use std::fmt;
 
 use super::{ArgKind, Argument, Elements, Exchange, Family, Lane, Row};
 use super::{communicate, shapes};
 
-/// Operations of one element of an exponential, a root or a quotient.
+/// Number of operations of an exponential, a root or a quotient of one element.
 const FUNCTION: u32 = 8;
 
 const MANY: usize = usize::MAX;
@@ -27,15 +27,15 @@ const FACTOR: &[Argument] =
 
 macro_rules! ops {
     ($($kind:ident $summary:literal => $($fact:ident($($value:expr),*)).+;)*) => {
-        /// The registered kinds of op.
+        /// All kinds of op.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum OpKind { $(#[doc = $summary] $kind),* }
 
         impl OpKind {
-            /// Every kind, in alphabetical order.
+            /// All kinds, in alphabetical order.
             pub const ALL: &'static [OpKind] = &[$(OpKind::$kind),*];
 
-            /// The kind of that name.
+            /// The kind with that name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $(stringify!($kind) => Some(OpKind::$kind),)* _ => None }
             }
@@ -108,7 +108,7 @@ ops! {
 }
 
 impl OpKind {
-    /// What is said of the kind.
+    /// The definition of the kind.
     pub fn row(self) -> &'static Row {
         &ROWS[self as usize]
     }
@@ -118,42 +118,42 @@ impl OpKind {
         self.row().name
     }
 
-    /// What it is to those who plan and check its tasks.
+    /// Its role in planning and checking of tasks.
     pub fn family(self) -> Family {
         self.row().family
     }
 
-    /// Computes each element of its result from those of its operands at its place.
+    /// Whether each element of its result depends only on those of its operands at the same position.
     pub fn is_elementwise(self) -> bool {
         self.family() == Family::Elementwise
     }
 
-    /// A reduction along one axis.
+    /// Whether it is a reduction along one axis.
     pub fn is_reduce(self) -> bool {
         self.family() == Family::Reduction
     }
 
-    /// Moves data between ranks or waits for them.
+    /// Whether it moves data between ranks or waits for them.
     pub fn is_communication(self) -> bool {
         matches!(self.family(), Family::Communication(_))
     }
 
-    /// Exchanges packets with other ranks.
+    /// Whether it exchanges packets with other ranks.
     pub fn uses_packets(self) -> bool {
         self.family() == Family::Communication(Exchange::Packets)
     }
 
-    /// Exchanges nothing but signals with other ranks.
+    /// Whether it exchanges only signals with other ranks.
     pub fn only_signals(self) -> bool {
         self.family() == Family::Communication(Exchange::Signals)
     }
 
-    /// Names memory, and computes nothing.
+    /// Whether it describes memory without computing.
     pub fn is_virtual(self) -> bool {
         self.family() == Family::View
     }
 
-    /// The registered name most like `name`, for a hint.
+    /// The known name most similar to `name`, for a hint.
     pub fn nearest(name: &str) -> Option<OpKind> {
         let names = OpKind::ALL.iter().map(|kind| kind.name());
         OpKind::from_name(irc_diag::nearest(name, names)?)

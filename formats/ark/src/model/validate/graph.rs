@@ -14,9 +14,9 @@ pub(crate) struct Edges {
     pub index: usize,
     /// Id of the node.
     pub id: u64,
-    /// Nodes this one uses.
+    /// Ids of nodes that this one uses.
     pub producers: Vec<u64>,
-    /// Nodes that use this one.
+    /// Ids of nodes that use this one.
     pub consumers: Vec<u64>,
 }
 
@@ -58,8 +58,8 @@ impl Side {
     }
 }
 
-/// Checks that ids are unique, that edges lead somewhere and agree from both ends, and that
-/// following them never returns.
+/// Checks that ids are unique, that edges lead to existing nodes and agree at both ends, and that
+/// there are no cycles.
 pub(super) fn check(nodes: &[Edges], sink: &mut Sink) {
     let before = sink.error_count();
     let mut by_id: BTreeMap<u64, &Edges> = BTreeMap::new();
@@ -74,11 +74,11 @@ pub(super) fn check(nodes: &[Edges], sink: &mut Sink) {
         }
         by_id.insert(node.id, node);
     }
-    // With two nodes of one id, no edge says which it means.
+    // If two nodes have one id, edges are ambiguous.
     if sink.error_count() > before {
         return;
     }
-    // One set for each side, so that a long list of edges is not searched again and again.
+    // One set for each side, so that a long list of edges is not searched repeatedly.
     let edges = |side: Side| -> BTreeSet<(u64, u64)> {
         let of = |node: &Edges| side.of(node).iter().map(|&to| (node.id, to)).collect::<Vec<_>>();
         nodes.iter().flat_map(of).collect()
@@ -131,8 +131,8 @@ fn check_side(
     }
 }
 
-/// Finds cycles by removing nodes all of whose producers are removed; what is left lies on a
-/// cycle or behind one.
+/// Finds cycles by removing nodes all of whose producers are removed; the remaining nodes are on a
+/// cycle or depend on one.
 fn check_cycles(nodes: &[Edges], by_id: &BTreeMap<u64, &Edges>, sink: &mut Sink) {
     let distinct = |ids: &[u64]| ids.iter().copied().collect::<BTreeSet<u64>>();
     let mut waiting: BTreeMap<u64, usize> =
@@ -155,7 +155,7 @@ fn check_cycles(nodes: &[Edges], by_id: &BTreeMap<u64, &Edges>, sink: &mut Sink)
     }
 }
 
-/// Walks producers that are left until one repeats: that is a cycle.
+/// Follows remaining producers until one repeats, which is a cycle.
 fn report_cycle(
     start: u64,
     left: &BTreeMap<u64, usize>,
@@ -179,7 +179,7 @@ fn report_cycle(
     }
 }
 
-/// ARK runs nodes in the order listed, so a producer must precede its consumers.
+/// ARK runs nodes in list order, so a producer must precede its consumers.
 fn check_list_order(nodes: &[Edges], sink: &mut Sink) {
     let index: BTreeMap<u64, usize> =
         nodes.iter().enumerate().map(|(index, node)| (node.id, index)).collect();

@@ -1,4 +1,4 @@
-//! Ids that must mean the same everywhere.
+//! Checks that ids have the same meaning everywhere.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,7 +8,7 @@ use irc_diag::{Diagnostic, Sink};
 use crate::json::OpPlace;
 use crate::model::{Buffer, Op, Tensor};
 
-/// Where a tensor is mentioned.
+/// A use of a tensor.
 #[derive(Clone, Copy)]
 struct TensorUse {
     place: OpPlace,
@@ -17,7 +17,7 @@ struct TensorUse {
 }
 
 impl TensorUse {
-    /// Path of a value of the tensor, or of the tensor itself when `tail` is empty.
+    /// Path of a key of the tensor, or of the tensor itself if `tail` is empty.
     fn path(self, tail: &str) -> String {
         let at = self.place.at();
         let at = at.key(self.key);
@@ -25,7 +25,7 @@ impl TensorUse {
     }
 }
 
-/// Every mention of a tensor, in the order of the file.
+/// All uses of tensors, in the order of the file.
 fn mentions<'a>(ops: &'a [(OpPlace, &'a Op)]) -> impl Iterator<Item = (TensorUse, &'a Tensor)> {
     ops.iter().flat_map(|&(place, op)| {
         let lists = [
@@ -40,7 +40,7 @@ fn mentions<'a>(ops: &'a [(OpPlace, &'a Op)]) -> impl Iterator<Item = (TensorUse
     })
 }
 
-/// Checks that every tensor id has one definition and every buffer id one rank and set of tags.
+/// Checks that every tensor id has one definition, and every buffer id one rank and set of tags.
 pub(super) fn check(ops: &[(OpPlace, &Op)], sink: &mut Sink) {
     let mut tensors: BTreeMap<u64, (TensorUse, &Tensor)> = BTreeMap::new();
     let mut buffers: BTreeMap<u64, (TensorUse, &Buffer)> = BTreeMap::new();
@@ -95,7 +95,7 @@ fn compare_buffers(first: (TensorUse, &Buffer), second: (TensorUse, &Buffer), si
     }
 }
 
-/// Checks that no tensor is used before the op that makes it.
+/// Checks that no tensor is used before the op that produces it.
 pub(super) fn check_order(ops: &[(OpPlace, &Op)], sink: &mut Sink) {
     let mut made_at: BTreeMap<u64, (usize, OpPlace)> = BTreeMap::new();
     for (position, &(place, op)) in ops.iter().enumerate() {

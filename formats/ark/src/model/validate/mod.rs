@@ -1,6 +1,6 @@
-//! The meaning of a model: what its form alone does not say.
+//! Semantic checks of a model.
 //!
-//! Diagnostics carry JSON paths, not places in a text, so that a model that never was text can be
+//! Diagnostics have JSON paths, not locations in a text, so that models without a text can be
 //! checked too.
 
 mod graph;
@@ -18,12 +18,12 @@ use crate::json::OpPlace;
 
 pub(crate) use graph::Edges;
 
-/// Largest buffer a model may ask for, in bytes: one tebibyte.
+/// Maximum size of a buffer of a model, in bytes: one tebibyte.
 pub(crate) const MAX_BUFFER_BYTES: u128 = 1 << 40;
 
-/// Every diagnostic in a model; empty when there is none.
+/// All diagnostics of a model.
 ///
-/// Paths name the model in its present form, `$.Nodes[i].Op`; `i` is the index of the node.
+/// Paths refer to the model in its current form, `$.Nodes[i].Op`; `i` is the index of the node.
 pub fn validate(model: &Model) -> Vec<Diagnostic> {
     let ops = model.nodes.iter().enumerate();
     let ops: Vec<(OpPlace, &Op)> = ops.map(|(i, node)| (OpPlace::Node(i), &node.op)).collect();
@@ -31,14 +31,14 @@ pub fn validate(model: &Model) -> Vec<Diagnostic> {
     check(Some((model.rank, model.world_size)), &ops, Some(&edges))
 }
 
-/// Every diagnostic in one op by itself; paths begin with `$`, the op.
+/// All diagnostics of a single op; paths begin with `$`, the op.
 pub fn validate_op(op: &Op) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     op::check(op, &At::ROOT, &mut sink);
     sink.into_diagnostics()
 }
 
-/// Every diagnostic in a model whose ops are valid by themselves: ranks, edges, shared ids, order.
+/// All diagnostics of a model whose ops are valid by themselves: ranks, edges, shared ids, order.
 pub fn validate_graph(model: &Model) -> Vec<Diagnostic> {
     let ops = model.nodes.iter().enumerate();
     let ops: Vec<(OpPlace, &Op)> = ops.map(|(i, node)| (OpPlace::Node(i), &node.op)).collect();
@@ -52,7 +52,7 @@ pub fn validate_graph(model: &Model) -> Vec<Diagnostic> {
     sink.into_diagnostics()
 }
 
-/// Checks what is known of a model: the rank and world size, ops, and edges if all could be read.
+/// Checks the known parts of a model: the rank and world size, ops, and edges if all could be read.
 pub(crate) fn check(
     ranks: Option<(i64, i64)>,
     ops: &[(OpPlace, &Op)],
@@ -71,8 +71,8 @@ pub(crate) fn check(
     sink.into_diagnostics()
 }
 
-/// Checks what ops say of the ranks, and the buffers and tags that these share, when the rank and the
-/// world make sense.
+/// Checks the references of ops to ranks, and shared buffers and tags, if the rank and the
+/// world are valid.
 pub(crate) fn check_foreign(world: Option<(i64, i64)>, ops: &[(OpPlace, &Op)], sink: &mut Sink) {
     if let Some(world) = world.filter(|(rank, world_size)| (0..*world_size).contains(rank)) {
         ranks::check_syncs(ops, world, sink);
@@ -81,20 +81,20 @@ pub(crate) fn check_foreign(world: Option<(i64, i64)>, ops: &[(OpPlace, &Op)], s
     }
 }
 
-/// Checks ops one by one, and that they agree on the tensors and buffers they share.
+/// Checks each op, and that ops agree on shared tensors and buffers.
 pub(crate) fn check_ops(ops: &[(OpPlace, &Op)], sink: &mut Sink) {
     ops.iter().for_each(|(place, op)| op::check(op, &place.at(), sink));
     identity::check(ops, sink);
 }
 
-/// Checks one tensor by itself; paths start at the tensor.
+/// Checks one tensor by itself; paths are relative to the tensor.
 pub(crate) fn check_tensor(tensor: &Tensor) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     tensor::check(tensor, &At::ROOT, &mut sink);
     sink.into_diagnostics()
 }
 
-/// The rank lies in the world.
+/// Checks that the rank is in the world.
 pub(crate) fn check_ranks(rank: i64, world_size: i64, sink: &mut Sink) {
     if world_size < 1 {
         let message = format!("`WorldSize` must be at least 1, found {world_size}");

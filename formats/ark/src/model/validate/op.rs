@@ -1,4 +1,4 @@
-//! One op against the signature of its kind.
+//! Checks an op against the signature of its kind.
 
 use std::ops::RangeInclusive;
 
@@ -100,7 +100,7 @@ fn check_arg(arg: &Arg, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// The first result is a new name for the first tensor written.
+/// Checks that the first result is a new name for the first tensor written.
 fn check_result(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (Some(result), Some(written)) = (op.results.first(), op.writes.first()) else { return };
     let differs = [

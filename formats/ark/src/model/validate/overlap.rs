@@ -5,8 +5,8 @@ use irc_json::At;
 
 use crate::model::{Op, OpKind, Region, Tensor};
 
-/// An op may overwrite an operand only element by element: its tasks run in any order, and each reads
-/// before it writes nothing but its own elements.
+/// An op may overwrite an operand only elementwise: its tasks run in any order, and each may
+/// write only elements that it alone has read.
 pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
     if op.is_virtual || op.kind.is_communication() {
         return;
@@ -14,7 +14,7 @@ pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
     for (w, written) in op.writes.iter().enumerate() {
         let region = Region::of(written);
         for (r, read) in op.reads.iter().enumerate() {
-            // A reduction onto the very tensor it reads has a diagnostic of its own.
+            // A reduction onto the tensor that it reads has a separate diagnostic.
             let named = op.kind.is_reduce() && read.id == written.id;
             if named || in_place(op.kind, read, written) {
                 continue;
@@ -35,7 +35,7 @@ pub(super) fn check(op: &Op, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// Whether every element is read by the task that writes it.
+/// Whether every element is read only by the task that writes it.
 fn in_place(kind: OpKind, read: &Tensor, written: &Tensor) -> bool {
     let same_size = read.dtype.bytes() == written.dtype.bytes();
     kind.is_elementwise() && same_size && Region::of(read) == Region::of(written)

@@ -1,4 +1,4 @@
-//! What ops say of this rank and the world, and buffers of other ranks.
+//! Checks of references to ranks, and of buffers on other ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use irc_json::At;
 use crate::json::OpPlace;
 use crate::model::{Op, OpKind, Tensor};
 
-/// A `DeviceSync` waits on this rank for every other one.
+/// Checks that a `DeviceSync` waits on this rank for all others.
 pub(super) fn check_syncs(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64), sink: &mut Sink) {
     for (place, op) in ops.iter().filter(|(_, op)| op.kind == OpKind::DeviceSync) {
         let at = place.at();
         for (name, expected) in [("PeerNum", world_size - 1), ("Rank", rank)] {
-            // One that is missing has a diagnostic of its own.
+            // A missing one has a separate diagnostic.
             let Some(found) = op.int_arg(name).map(i64::from) else { continue };
             if found != expected {
                 let message = format!("`{name}` must be {expected}, found {found}");
@@ -24,7 +24,7 @@ pub(super) fn check_syncs(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64)
     }
 }
 
-/// Buffers lie on ranks of the world, and only communication touches those of another rank.
+/// Checks that buffers are on ranks of the world, and that only communication accesses those of other ranks.
 pub(super) fn check(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64), sink: &mut Sink) {
     let mut seen = BTreeSet::new();
     for (place, op) in ops {
@@ -37,7 +37,7 @@ pub(super) fn check(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64), sink
         for (list, tensors) in lists {
             for (index, tensor) in tensors.iter().enumerate() {
                 let Some(diagnostic) = find(op, tensor, rank, world_size) else { continue };
-                // One diagnostic for each buffer says it.
+                // One diagnostic for each buffer is enough.
                 if seen.insert((diagnostic.code, tensor.buffer.id)) {
                     let list = at.key(list);
                     sink.push(diagnostic.path(format!("{}.Buffer.Rank", list.index(index))));
@@ -47,8 +47,8 @@ pub(super) fn check(ops: &[(OpPlace, &Op)], (rank, world_size): (i64, i64), sink
     }
 }
 
-/// A tag names one buffer of this rank for each peer and direction: ranks find each other's buffers by
-/// it.
+/// Checks that a tag identifies one buffer of this rank for each peer and direction, because ranks
+/// identify each other's buffers by it.
 pub(super) fn check_tags(ops: &[(OpPlace, &Op)], rank: i64, sink: &mut Sink) {
     let mut owners: BTreeMap<(&str, [i64; 2]), (u64, String)> = BTreeMap::new();
     for (place, op) in ops {

@@ -1,4 +1,4 @@
-//! What ARK's tensor constructor demands.
+//! The requirements of ARK's tensor constructor.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -9,7 +9,7 @@ use crate::model::Tensor;
 /// Maximum number of dimensions of a tensor.
 const MAX_DIMS: usize = 4;
 
-/// Checks one tensor; says whether its dimensions can be relied on.
+/// Checks one tensor; returns whether its dimensions are valid.
 pub(super) fn check(tensor: &Tensor, at: &At<'_>, sink: &mut Sink) -> bool {
     let before = sink.error_count();
     let dims = tensor.shape.len();
@@ -63,7 +63,7 @@ fn check_extents(tensor: &Tensor, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// The shape lies in the padded shape, and that in the enclosing view.
+/// Checks that the shape is within the padded shape, and that within the enclosing view.
 fn check_nesting(tensor: &Tensor, index: usize, at: &At<'_>, sink: &mut Sink) {
     let (shape, padded) = (tensor.shape[index], tensor.padded_shape[index]);
     let (offset, stride) = (tensor.offsets[index], tensor.strides[index]);

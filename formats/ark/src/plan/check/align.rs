@@ -1,4 +1,4 @@
-//! Kernels that move several elements at a time need them at multiples of what they move.
+//! Kernels that move several elements at a time require them to be aligned.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -9,20 +9,20 @@ use crate::model::{DataType, Family, Lane, Tensor};
 use crate::plan::PlanOp;
 use crate::plan::tiling::four;
 
-/// Bytes that a matrix kernel moves at a time.
+/// Number of bytes that a matrix kernel moves at a time.
 const MATMUL_BYTES: i64 = 16;
 
-/// What a kernel moves of a tensor at a time, and how far apart, in elements, the places are.
+/// What a kernel moves of a tensor at a time, and the distances, in elements, between these.
 struct Move<'a> {
     key: &'static str,
     index: usize,
     tensor: &'a Tensor,
-    /// Elements at a time.
+    /// Number of elements at a time.
     width: i64,
     apart: Vec<i64>,
 }
 
-/// Checks that what an op moves at a time is aligned.
+/// Checks the alignment of what an op moves at a time.
 pub(super) fn check(plan_op: &PlanOp, memory: &Memory, at: &At<'_>, sink: &mut Sink) {
     for moved in moves(plan_op) {
         check_move(&moved, memory, at, sink);
@@ -94,7 +94,7 @@ fn moves(plan_op: &PlanOp) -> Vec<Move<'_>> {
     .collect()
 }
 
-/// Types of one byte have no pairs.
+/// Whether elements are moved in pairs; those of one byte are not.
 fn is_moved_in_pairs(plan_op: &PlanOp) -> bool {
     let is_wide = |tensor: &Tensor| {
         !matches!(tensor.dtype, DataType::Int8 | DataType::Uint8 | DataType::Byte)
@@ -102,12 +102,12 @@ fn is_moved_in_pairs(plan_op: &PlanOp) -> bool {
     plan_op.op.reads.iter().chain(&plan_op.op.writes).all(is_wide)
 }
 
-/// Distances between the places where lanes start in a tensor.
+/// Distances between the elements at which lanes start in a tensor.
 fn apart(tensor: &Tensor, lanes: &Lanes) -> Vec<i64> {
     let (shape, strides) = (four(&tensor.shape), four(&tensor.strides));
     let mut apart = rows_apart(tensor, lanes.dim);
     if lanes.is_linear && lanes.dim == 3 {
-        // Lanes pass from row to row; only tiles start anew.
+        // Lanes continue from row to row; only tiles restart.
         apart.retain(|&rows| rows != strides[3]);
         apart.extend((shape[2] > lanes.height).then_some(lanes.height * lanes.tile));
     }
@@ -115,14 +115,14 @@ fn apart(tensor: &Tensor, lanes: &Lanes) -> Vec<i64> {
     apart
 }
 
-/// Distances between the rows of a tensor, along each dimension before `dim` that it has.
+/// Distances between the rows of a tensor, along each of its dimensions before `dim`.
 fn rows_apart(tensor: &Tensor, dim: usize) -> Vec<i64> {
     let (shape, strides) = (four(&tensor.shape), four(&tensor.strides));
     let outer = (0..dim).filter(|&outer| shape[outer] > 1);
     outer.map(|outer| strides[outer + 1..].iter().product()).collect()
 }
 
-/// What a reduction moves of its operand at a time: along the last axis, as its additions take.
+/// What a reduction moves of its operand at a time: along the last axis, as many as its additions use.
 fn reduced(plan_op: &PlanOp, tensor: &Tensor) -> (i64, Vec<i64>) {
     if plan_op.config.text("ImplType") != Some("WarpWise") {
         return (1, vec![]);

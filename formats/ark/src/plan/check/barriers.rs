@@ -1,19 +1,19 @@
-//! ARK's table of barriers holds the ranges of a plan.
+//! Checks that ARK's table of barriers can contain the ranges of a plan.
 //!
-//! Its code generator looks barriers up by range, in an ordered map whose comparison says "begins
-//! before *or* ends before". Of two ranges the one of which begins later and ends earlier each is
-//! then before the other, and the map may lose one: the code it writes names a barrier that is not
-//! there.
+//! Its code generator looks barriers up by range, in an ordered map whose comparison is "begins
+//! before *or* ends before". If one of two ranges begins later and ends earlier, each is
+//! less than the other, and the map may lose one: the generated code then refers to a barrier that does
+//! not exist.
 
 use irc_diag::{Diagnostic, Sink};
 
 use crate::plan::Barriers;
 use crate::plan::{Plan, Range};
 
-/// A range with a barrier, and the processor group that it is before.
+/// A range with a barrier, and the processor group that follows it.
 type SyncPoint = (Range, usize);
 
-/// Checks that no range with a barrier lies strictly inside another.
+/// Checks that no range with a barrier is strictly inside another.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     let mut barriers = Barriers::default();
     let groups = plan.processor_groups.iter().enumerate();
@@ -26,7 +26,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
         .collect();
     synced.sort();
     synced.dedup_by_key(|(range, _)| *range);
-    // The range that ends last, of those that begin before the one looked at.
+    // The range with the largest end, of those that begin before the current one.
     let mut widest: Option<SyncPoint> = None;
     let mut begun = 0;
     for (position, &inner) in synced.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What one plan alone shows of its communication.
+//! Checks of the communication of a single plan.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -9,7 +9,7 @@ use crate::model::{OpKind, Tensor};
 use crate::plan::tiling::four;
 use crate::plan::{Plan, PlanOp};
 
-/// Checks ranks, channels and the layout of what is sent.
+/// Checks ranks, channels and the layout of sent data.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (place, plan_op) in ops(plan) {
         let at = place.at();
@@ -34,7 +34,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-/// Tags name ranks of the world.
+/// Checks that tags refer to ranks of the world.
 fn check_tags(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let op = &plan_op.op;
     let lists =
@@ -80,7 +80,7 @@ fn check_contiguous(plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// Tasks of a send by the processors' own stores are tiles of what is sent.
+/// Tasks of a send by the processors' own stores are tiles of the sent tensor.
 fn check_tiles(plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let Some(&[height, width]) = plan_op.config.ints("Tile") else { return };
     let (Some(tasks), Some(tensor)) = (plan_op.config.int("NumTasks"), plan_op.op.writes.first())
@@ -97,7 +97,7 @@ fn check_tiles(plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// A send is done on the channel it went through.
+/// Checks that a send is completed on its own channel.
 fn check_done(plan: &Plan, done: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let Some(sent) = done.op.reads.first() else { return };
     let is_it = |(_, plan_op): &(OpPlace, &PlanOp)| {
@@ -123,7 +123,7 @@ fn check_done(plan: &Plan, done: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// The kernel counts peers by rank, leaving out its own.
+/// The kernel numbers peers by rank, skipping its own.
 fn check_peers(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let args = at.key("Args");
     let rank = plan_op.op.int_arg("Rank").map(i64::from);

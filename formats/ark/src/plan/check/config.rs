@@ -1,4 +1,4 @@
-//! The keys of a config that ARK's code generator reads.
+//! The config keys that ARK's code generator reads.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -7,13 +7,13 @@ use crate::json::OpPlace;
 use crate::model::{Exchange, Family, OpKind};
 use crate::plan::{ConfigValue, PlanOp};
 
-/// Checks that the config of an op has the keys its kind needs, with sensible values.
+/// Checks that the config of an op has the required keys of its kind, with valid values.
 pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
     let at = place.at();
     let at = at.key("Config");
     for &(key, kind) in required(op.op.kind) {
         match op.config.get(key) {
-            // The newest generation gives a matrix product's tile as M and N alone.
+            // The newest generation has only M and N of a matrix product's tile.
             None if key == "TileShapeMNK" && op.config.get("Tile").is_some() => {
                 let message = "`Tile` is read as the M and N of `TileShapeMNK`";
                 let diagnostic = Diagnostic::warning("ark-generation", message);
@@ -33,18 +33,18 @@ pub(super) fn check(op: &PlanOp, place: OpPlace, sink: &mut Sink) {
     }
 }
 
-/// A key that the config of an op may have.
+/// A key of the config of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigKey {
     /// The key.
     pub name: &'static str,
-    /// What its value must be, in words.
+    /// The valid values, in words.
     pub value: String,
     /// Whether ARK's code generator rejects a config without it.
     pub is_required: bool,
 }
 
-/// The keys that are read of the config of an op of a kind, by its kernel or by a planner; others
+/// The config keys of a kind of op that are read by its kernel or by a planner; others
 /// are ignored.
 pub fn config_keys(kind: OpKind) -> Vec<ConfigKey> {
     let key = |is_required| {
@@ -58,15 +58,15 @@ pub fn config_keys(kind: OpKind) -> Vec<ConfigKey> {
     required.chain(optional(kind).map(key(false))).collect()
 }
 
-/// What the value of a key in the config of an op should have been; `None` when it is that, or
-/// when the op does not read the key.
+/// The expected value of a key in the config of an op; `None` if the value is valid, or
+/// if the op does not read the key.
 pub fn expected_config(op: OpKind, key: &str, value: &ConfigValue) -> Option<String> {
     let mut known = required(op).iter().copied().chain(optional(op));
     let (_, kind) = known.find(|(name, _)| *name == key)?;
     unexpected(op, value, kind)
 }
 
-/// What a value must be.
+/// The kind of a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// A non-negative integer.
@@ -128,7 +128,7 @@ fn required(kind: OpKind) -> &'static [(&'static str, Kind)] {
     }
 }
 
-/// Keys that may be absent: those that planners read of every op, and tiles with a default.
+/// Optional keys: those that planners read for every op, and tiles with a default.
 fn optional(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
     let common = [
         ("NumWarps", Kind::Positive),
@@ -136,7 +136,7 @@ fn optional(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
         ("NumTasks", Kind::Count),
         ("Granularity", Kind::Positive),
     ];
-    // One `Send` moves all of its tensor, and the newest generation tiles a product by `Tile`.
+    // A single `Send` moves all of its tensor, and the newest generation tiles a product by `Tile`.
     let has_tile = kind == OpKind::Send || kind.family() == Family::Product;
     let tile = has_tile.then_some(("Tile", Kind::Tile));
     let is_required = move |name| required(kind).iter().any(|&(required, _)| required == name);
@@ -144,7 +144,7 @@ fn optional(kind: OpKind) -> impl Iterator<Item = (&'static str, Kind)> {
 }
 
 impl Kind {
-    /// What a value must be, in words.
+    /// The valid values, in words.
     fn expected(self) -> String {
         match self {
             Kind::Count => "a non-negative integer".into(),
@@ -164,10 +164,10 @@ fn check_value(op: OpKind, value: &ConfigValue, kind: Kind, at: &At<'_>, sink: &
     }
 }
 
-/// What a value should have been; `None` when it is.
+/// The expected value; `None` if the value is valid.
 fn unexpected(op: OpKind, value: &ConfigValue, kind: Kind) -> Option<String> {
     let fits = |least: i64, n: i64| n >= least && i32::try_from(n).is_ok();
-    // A negative extent of a transposition's tile stands for the whole stride.
+    // A negative extent of a transposition's tile means the whole stride.
     let is_extent = |n: &i64| fits(1, *n) || (op.family() == Family::Transposition && *n < 0);
     let is_sound = match (kind, value) {
         (Kind::Count, ConfigValue::Int(n)) => fits(0, *n),

@@ -1,18 +1,18 @@
-//! Which tasks the generated code runs, without running through them.
+//! Determines which tasks the generated code runs, without simulating it.
 //!
 //! Processor `b` of a range `[PB, PE)` runs, for `t = 0, 1, ...`, the task
 //! `TB + p*g + t%g + (t/g)*g*(PE-PB)` with `p = (b + grid - cur) mod grid`, until one is past the
-//! end. That is: of the granules of `g` tasks it runs those of index `p`, `p + R`, `p + 2R`, ...
-//! with `R = PE-PB`. So it is enough to look at each processor's `p`, never at each task.
+//! end. These are the granules of `g` tasks with index `p`, `p + R`, `p + 2R`, ...
+//! where `R = PE-PB`. So it is enough to consider each processor's `p`, instead of each task.
 
 use std::collections::BTreeMap;
 
 use crate::plan::{Range, TaskGroup};
 
-/// Granules that are run not once.
+/// The numbers of granules that are not run exactly once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RunCounts {
-    /// Granules no processor runs.
+    /// Granules that no processor runs.
     pub lost: i64,
     /// Runs of granules beyond the first.
     pub repeated: i64,
@@ -23,7 +23,7 @@ pub(super) fn granules(tasks: &TaskGroup) -> i64 {
     (tasks.task_range.len() + tasks.granularity - 1) / tasks.granularity
 }
 
-/// Where the next task group of a resource group starts, after `tasks` started at `current`.
+/// The start of the next task group of a resource group, after `tasks` started at `current`.
 pub(super) fn advance(current: i64, tasks: &TaskGroup, processors: Range) -> i64 {
     match processors.len() {
         0 => current,
@@ -31,7 +31,7 @@ pub(super) fn advance(current: i64, tasks: &TaskGroup, processors: Range) -> i64
     }
 }
 
-/// Faults of a task group whose distribution starts at processor `current`, on a kernel of `grid`
+/// Errors of a task group whose distribution starts at processor `current`, on a kernel of `grid`
 /// processors.
 pub(super) fn faults(tasks: &TaskGroup, processors: Range, current: i64, grid: i64) -> RunCounts {
     let (total, len) = (granules(tasks), processors.len());
@@ -41,8 +41,8 @@ pub(super) fn faults(tasks: &TaskGroup, processors: Range, current: i64, grid: i
     if len == 0 {
         return RunCounts { lost: total, repeated: 0 };
     }
-    // From the start of the range each processor has the index of its place in it, and over the
-    // whole kernel the indices are only turned round: every granule runs once.
+    // From the start of the range, each processor's index is its position in the range, and over the
+    // whole kernel the indices are only rotated: every granule runs once.
     if current == processors.begin || len == grid {
         return RunCounts::default();
     }

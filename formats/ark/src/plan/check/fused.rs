@@ -1,6 +1,6 @@
-//! Ops of one task: each task index must use only what the same index made.
+//! Ops of one task: each task index may use only results of the same index.
 //!
-//! The ops of a task info run back to back for one task index, with nothing to wait for other
+//! The ops of a task info run consecutively for one task index, without waiting for other
 //! indices in between.
 
 use irc_diag::{Diagnostic, Sink};
@@ -13,7 +13,7 @@ use crate::plan::{
     tiling::{self, Cover, Grid},
 };
 
-/// A tensor an op of the task touches, and what each task index touches of it.
+/// A tensor that an op of the task accesses, and the part of it that each task index accesses.
 struct Access<'a> {
     op: usize,
     key: &'static str,
@@ -24,14 +24,14 @@ struct Access<'a> {
     cover: Option<[Cover; 4]>,
 }
 
-/// Checks that no task uses what another index of it writes.
+/// Checks that no task uses data that another of its indices writes.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (task, info) in plan.task_infos.iter().enumerate() {
         check_task(task, &info.ops, sink);
     }
 }
 
-/// Maximum number of ops of a task that are compared pair by pair.
+/// Maximum number of ops of a task that are compared pairwise.
 const MAX_OPS: usize = 512;
 
 /// Checks the ops of one task.
@@ -46,7 +46,7 @@ pub(super) fn check_task(task: usize, ops: &[PlanOp], sink: &mut Sink) {
         ops.iter().enumerate().flat_map(|(index, op)| accesses(index, op)).collect();
     for (position, later) in accesses.iter().enumerate() {
         for earlier in &accesses[..position] {
-            // What one op may do in place is a rule of ops.
+            // The rules of ops cover in-place use by a single op.
             if earlier.op != later.op {
                 check_pair(task, ops, earlier, later, sink);
             }
@@ -54,7 +54,7 @@ pub(super) fn check_task(task: usize, ops: &[PlanOp], sink: &mut Sink) {
     }
 }
 
-/// Two different indices that touch the same bytes, where some are found.
+/// Two different indices that access the same bytes, if such a pair is found.
 fn strays(ops: &[PlanOp], a: &Access<'_>, b: &Access<'_>) -> Option<Witness> {
     let tasks = tiling::num_tasks(&ops[a.op])?;
     let group = TaskGroup { task_id: 0, task_range: Range::new(0, tasks), granularity: 1 };
@@ -145,8 +145,8 @@ fn overlap(a: &Tensor, b: &Tensor) -> bool {
     Region::of(a).overlaps(&Region::of(b))
 }
 
-/// Whether what an index touches later lies in what the same index touched before; `None` when
-/// the two see the memory in ways that cannot be compared.
+/// Whether the later access of an index is within the earlier access of the same index; `None` if
+/// the two views of the memory cannot be compared.
 fn stays_within(earlier: &Access<'_>, later: &Access<'_>) -> Option<bool> {
     let (a, b) = (earlier.grid?, later.grid?);
     let (a_cover, b_cover) = (earlier.cover?, later.cover?);
@@ -157,13 +157,13 @@ fn stays_within(earlier: &Access<'_>, later: &Access<'_>) -> Option<bool> {
         return None;
     }
     if a.counts != b.counts {
-        // The same digits in other dimensions, as after a reduction that drops one, may be right.
+        // The same digits in other dimensions, as after a reduction that drops one, may be valid.
         let digits = |grid: &Grid| -> Vec<i64> {
             grid.counts.iter().copied().filter(|&count| count != 1).collect()
         };
         return if digits(&a) == digits(&b) { None } else { Some(false) };
     }
-    // The writer's tiles must hold what the other side touches, dimension by dimension.
+    // The writer's tiles must contain the other side's accesses, in each dimension.
     let (writer, other) = match earlier.is_write {
         true => (a_cover, b_cover),
         false => (b_cover, a_cover),
@@ -177,7 +177,7 @@ fn stays_within(earlier: &Access<'_>, later: &Access<'_>) -> Option<bool> {
     Some((0..4).all(within))
 }
 
-/// Whether every task touches all of the dimension.
+/// Whether every task accesses the whole dimension.
 fn fixed(cover: Cover, grid: &Grid) -> bool {
     match cover {
         Cover::All => true,
@@ -185,7 +185,7 @@ fn fixed(cover: Cover, grid: &Grid) -> bool {
     }
 }
 
-/// Whether two tensors are one box of a buffer, but for ones in front of their shapes.
+/// Whether two tensors are the same box of a buffer, except for leading extents of 1.
 fn same_box(a: &Tensor, b: &Tensor) -> bool {
     let same = |f: fn(&Tensor) -> &[i64]| tiling::four(f(a)) == tiling::four(f(b));
     a.dtype == b.dtype && same(|tensor| &tensor.shape) && Region::of(a) == Region::of(b)

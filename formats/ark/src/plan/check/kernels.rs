@@ -1,4 +1,4 @@
-//! What ARK's kernels demand of the ops they run.
+//! The requirements of ARK's kernels.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -58,7 +58,7 @@ fn check_reduce(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// Several warps of one reduction meet in on-chip memory.
+/// Several warps of one reduction combine their sums in on-chip memory.
 fn check_sums(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let is_warp_wise = plan_op.config.text("ImplType") == Some("WarpWise");
     let warps = plan_op.config.int("NumWarps").unwrap_or(1);

@@ -1,8 +1,8 @@
-//! How the lanes of a kernel go through a tile, and what they leave out or write too much.
+//! How the lanes of a kernel cover a tile, and which elements they miss or write in excess.
 //!
-//! The kernels that go through tiles flatten a tile and let each lane take `step` elements of it,
-//! then the next `step` after all other lanes. A lane whose first element is outside the result
-//! does nothing; one whose first is inside stores all it takes.
+//! These kernels flatten a tile: each lane processes `step` elements of it, then the next `step` after
+//! those of all other lanes. A lane whose first element is outside the result does nothing; one whose
+//! first is inside stores all of its elements.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -15,32 +15,32 @@ use crate::plan::tiling::four;
 /// Bytes of the widest access.
 const VECTOR_BYTES: i64 = 16;
 
-/// How lanes go through the tiles of a result.
+/// How lanes cover the tiles of a result.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
-    /// Elements from one lane to the next.
+    /// Number of elements from one lane to the next.
     pub step: i64,
-    /// Elements a lane stores.
+    /// Number of elements that a lane stores.
     pub stored: i64,
-    /// Elements a lane loads of each operand.
+    /// Number of elements that a lane loads of each operand.
     pub loaded: Vec<i64>,
-    /// The dimension of four along which lanes take more than one.
+    /// The dimension of four along which lanes process more than one.
     pub dim: usize,
-    /// Extent of a tile along it.
+    /// Extent of a tile along that dimension.
     pub tile: i64,
-    /// Extent of a tile along the dimension before; one where `dim` is not the last.
+    /// Extent of a tile along the previous dimension; one if `dim` is not the last.
     pub height: i64,
-    /// Extent of the result along that; one where `dim` is not the last.
+    /// Extent of the result along the previous dimension; one if `dim` is not the last.
     pub lines: i64,
-    /// Extent of the result along it.
+    /// Extent of the result along the dimension.
     pub extent: i64,
-    /// Whether a row of tiles is memory without gaps, and operands are laid out like the result: a
-    /// lane that leaves a row then does what the next row wants.
+    /// Whether a row of tiles is contiguous, and operands are laid out like the result: then a
+    /// lane that crosses the end of a row computes elements of the next row.
     pub is_linear: bool,
 }
 
 impl Lanes {
-    /// Those of an op that goes through two-dimensional tiles element by element.
+    /// The lanes of an op that covers two-dimensional tiles element by element.
     pub fn of(plan_op: &PlanOp) -> Option<Self> {
         let op = &plan_op.op;
         let &[height, width] = plan_op.config.ints("Tile")? else { return None };
@@ -78,23 +78,23 @@ impl Lanes {
         Some(Self { step, stored, loaded, dim, tile, height, lines, extent, is_linear })
     }
 
-    /// Tiles along the dimension.
+    /// Number of tiles along the dimension.
     pub fn tiles(&self) -> i64 {
         (self.extent - 1) / self.tile + 1
     }
 
-    /// The place in row `row` of a tile of the first lane that starts in it.
+    /// The position in row `row` of a tile of the first lane that starts in it.
     fn first(&self, row: i64) -> i64 {
-        // Lanes count through the whole tile, row after row.
+        // Lanes are numbered through the whole tile, row by row.
         (-((row % self.step) * (self.tile % self.step))).rem_euclid(self.step)
     }
 
-    /// Rows of a tile that differ in where their first lane starts.
+    /// Rows of a tile that differ in the position of their first lane.
     fn distinct_rows(&self) -> std::ops::Range<i64> {
         0..self.height.min(self.lines).min(self.step)
     }
 
-    /// A row, a place in it and a number of elements there that no lane stores.
+    /// A row, and the position in it of an element that no lane stores.
     fn missed(&self) -> Option<(i64, i64)> {
         if self.is_linear {
             return None;
@@ -104,8 +104,8 @@ impl Lanes {
         row.or_else(|| (self.stored < self.step && width > 1).then_some((0, self.stored)))
     }
 
-    /// Elements that a lane stores past the end of a row, or of the last row of a tile where rows
-    /// follow each other; no element is [missed](Self::missed).
+    /// Number of elements that a lane stores past the end of a row, or of the last row of a tile if
+    /// rows are contiguous; no element is [missed](Self::missed).
     fn past(&self) -> i64 {
         let last = match self.is_linear {
             true => ((self.lines - 1) % self.height + 1) % self.step * (self.tile % self.step),
@@ -115,13 +115,13 @@ impl Lanes {
     }
 }
 
-/// Elements in the widest access that divides a number of bytes.
+/// Number of elements of the widest access that divides a number of bytes.
 pub(super) fn vector(bytes: i64, size: i64) -> i64 {
     ((bytes & bytes.wrapping_neg()).clamp(1, VECTOR_BYTES) / size).max(1)
 }
 
-/// Checks that lanes store each element of the result, and nothing of others; whether the tiles fit
-/// the lanes at all.
+/// Checks that lanes store each element of the result, and nothing else; returns whether the tiles
+/// match the lanes at all.
 pub(super) fn check(plan_op: &PlanOp, memory: &Memory, at: &At<'_>, sink: &mut Sink) -> bool {
     let Some(lanes) = Lanes::of(plan_op) else { return true };
     let kind = plan_op.op.kind;
@@ -151,7 +151,7 @@ pub(super) fn check(plan_op: &PlanOp, memory: &Memory, at: &At<'_>, sink: &mut S
     true
 }
 
-/// Lanes store past the end of rows: an error where others lie, else a warning.
+/// Lanes store past the end of rows: an error if other data is there, otherwise a warning.
 fn overrun(plan_op: &PlanOp, lanes: &Lanes, past: i64, memory: &Memory, at: &At<'_>) -> Diagnostic {
     let output = &plan_op.op.writes[0];
     let message = format!(

@@ -1,4 +1,4 @@
-//! Tiles for which ARK has a matrix kernel.
+//! The tiles of ARK's matrix kernels.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -7,16 +7,16 @@ use crate::model::{DataType, Op, Tensor, shape};
 use crate::plan::tiling::four;
 use crate::plan::{Architecture, Plan, PlanOp};
 
-/// A matrix kernel: tile, warps and bytes of on-chip memory, all exact.
+/// A matrix kernel, with its exact tile, warps and bytes of on-chip memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatmulKernel {
     /// Rows of the result in a tile.
     pub m: i64,
     /// Columns of the result in a tile.
     pub n: i64,
-    /// Depth of a step.
+    /// Extent of a tile along the inner dimension.
     pub k: i64,
-    /// Warps of a task.
+    /// Number of warps of a task.
     pub warps: i64,
     /// Bytes of on-chip memory of a task.
     pub sram: i64,
@@ -26,14 +26,14 @@ const fn kernel(m: i64, n: i64, k: i64, warps: i64, sram: i64) -> MatmulKernel {
     MatmulKernel { m, n, k, warps, sram }
 }
 
-/// The matrix kernels of an architecture for a data type, those ARK tries first in front. Empty
-/// when there are none, or none is known.
+/// The matrix kernels of an architecture for a data type, in the order in which ARK tries them. Empty
+/// if there are none, or none are known.
 pub fn matmul_kernels(architecture: Architecture, dtype: DataType) -> Vec<MatmulKernel> {
     match (architecture, dtype) {
         (Architecture::Cuda80, DataType::Fp32) => SINGLE.to_vec(),
         (Architecture::Cuda80, DataType::Fp16) => [&HALF[..], &[FP16_ONLY]].concat(),
         (Architecture::Cuda80, DataType::Bf16) => HALF.to_vec(),
-        // What ARK's planner chooses; the kernels come from a library that has others.
+        // The kernels that ARK's planner chooses; its kernel library has others.
         (Architecture::Rocm942, DataType::Fp32) => rocm(16, 24_672),
         (Architecture::Rocm942, DataType::Fp16) => rocm(32, 24_672),
         (Architecture::Rocm942, DataType::Bf16) => rocm(32, 24_624),
@@ -74,7 +74,7 @@ const SINGLE: [MatmulKernel; 3] = [
     kernel(64, 64, 32, 4, 49_152),
 ];
 
-/// Registers of a processor, and most of a thread.
+/// Number of registers of a processor, and the maximum of a thread.
 const REGISTERS: i64 = 65_536;
 const MAX_REGISTERS: i64 = 254;
 
@@ -108,7 +108,7 @@ pub(super) fn check(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink)
     }
 }
 
-/// The tile `M`, `N` and `K`; the newest generation of the format leaves `K` to ARK.
+/// The tile `M`, `N` and `K`; in the newest generation of the format, ARK chooses `K`.
 fn tile(plan_op: &PlanOp) -> Option<(i64, i64, Option<i64>)> {
     match plan_op.config.ints("TileShapeMNK") {
         Some(&[m, n, k]) => Some((m, n, Some(k))),
@@ -119,11 +119,11 @@ fn tile(plan_op: &PlanOp) -> Option<(i64, i64, Option<i64>)> {
     }
 }
 
-/// The sums of a tile stay in registers, which the threads of a processor share.
+/// The sums of a tile are stored in registers, which the threads of a processor share.
 fn check_registers(plan: &Plan, plan_op: &PlanOp, sums: i64, at: &At<'_>, sink: &mut Sink) {
     let warp = plan.architecture.warp_threads();
     let threads = warp * plan_op.config.int("NumWarps").unwrap_or(1).max(1);
-    // The sums of 16-bit floats are 16 bits wide on this architecture; others are 32.
+    // The sums of 16-bit floats have 16 bits on this architecture; others have 32.
     let bytes = if plan_op.op.reads[0].dtype == DataType::Fp16 { 2 } else { 4 };
     let needed = sums * bytes / 4 / threads;
     let all = warp * plan.num_warps_per_processor.max(1);
@@ -141,7 +141,7 @@ fn check_registers(plan: &Plan, plan_op: &PlanOp, sums: i64, at: &At<'_>, sink: 
     }
 }
 
-/// Whether a kernel exists; `None` where the kernels are not known.
+/// Whether a kernel exists; `None` if the kernels are unknown.
 fn has_kernel(
     architecture: Architecture,
     dtype: DataType,
@@ -182,9 +182,9 @@ fn check_divides(op: &Op, (m, n, k): (i64, i64, Option<i64>), at: &At<'_>, sink:
     }
 }
 
-/// The kernel steps from one matrix of a batch to the next by the rows and columns that the
-/// *result* lies in, and by the number of matrices it has, never by the strides of an operand; one
-/// that is laid out otherwise would be read at wrong addresses.
+/// The kernel steps from one matrix of a batch to the next by the rows and columns of the view of the
+/// *result*, and by the number of its matrices, never by the strides of an operand; an operand
+/// with another layout would be read at wrong addresses.
 fn check_batch(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let (result, reads, writes) = (&op.writes[0], at.key("ReadTensors"), at.key("WriteTensors"));
     let matrices = four(&result.shape)[1];
@@ -200,13 +200,13 @@ fn check_batch(op: &Op, at: &At<'_>, sink: &mut Sink) {
         let dim = 2 + (index ^ usize::from(transposed));
         let expected = four(&result.strides)[result_dim];
         check_step(operand, expected, what, dim, &reads.index(index), sink);
-        // What is the same for all of an outer index is stepped as one matrix.
+        // An operand that is constant along an outer index is stepped as one matrix.
         let expected = if inner == 1 { 1 } else { matrices };
         check_step(operand, expected, "matrices", 1, &reads.index(index), sink);
     }
 }
 
-/// The view of a batch has as many of a dimension as the kernel steps by.
+/// Checks that the view of a batch has the extent of a dimension by which the kernel steps.
 fn check_step(
     tensor: &Tensor,
     expected: i64,

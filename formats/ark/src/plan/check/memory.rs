@@ -1,4 +1,4 @@
-//! Where the tensors of a plan lie in the memory of a device.
+//! The layout of the tensors of a plan in device memory.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use crate::model::{Region, Tensor, buffer_bytes};
 use crate::plan::Plan;
 use crate::plan::tiling::four;
 
-/// The buffers of a plan, which the executor lays out by id, back to back, without aligning them.
+/// The buffers of a plan, which the executor lays out by id, contiguously and without alignment.
 pub(super) struct Memory {
-    /// First byte and size of each buffer of this rank.
+    /// Start and size of each buffer of this rank.
     buffers: BTreeMap<u64, (u64, u64)>,
-    /// What tensors occupy, by buffer, each with the id of the first that does.
+    /// Regions of tensors, by buffer, each with the id of its first tensor.
     tensors: BTreeMap<u64, BTreeMap<Region, u64>>,
 }
 
 impl Memory {
-    /// That of a plan.
+    /// The memory of a plan.
     pub fn of(plan: &Plan) -> Self {
         let local = |tensor: &&Tensor| tensor.buffer.rank < 0 || tensor.buffer.rank == plan.rank;
         let all = || ops(plan).flat_map(|(_, plan_op)| plan_op.op.tensors()).filter(local);
@@ -35,21 +35,21 @@ impl Memory {
         Self { buffers, tensors }
     }
 
-    /// First byte of a buffer; zero for those of other ranks, whose place is not known.
+    /// Start of a buffer; zero for those of other ranks, whose address is unknown.
     pub fn start(&self, buffer: u64) -> u64 {
         self.buffers.get(&buffer).map_or(0, |(start, _)| *start)
     }
 
-    /// What lies in the elements right behind each run of rows of a tensor, other than itself.
+    /// Which other data the elements right after each contiguous run of rows of a tensor belong to.
     pub fn behind(&self, tensor: &Tensor, dim: usize, elements: i64) -> Option<String> {
         let (shape, strides) = (four(&tensor.shape), four(&tensor.strides));
-        // The outermost dimension along which rows follow each other without a gap.
+        // The outermost dimension along which rows are contiguous.
         let is_dense = |&outer: &usize| shape[outer + 1..=dim] == strides[outer + 1..=dim];
         let outer = (0..dim).rev().take_while(is_dense).last().unwrap_or(dim);
         self.after(tensor, outer, elements)
     }
 
-    /// What lies in the elements right behind each row of a tensor, be it its own next row.
+    /// Which data the elements right after each row of a tensor belong to, including its own next row.
     pub fn behind_rows(&self, tensor: &Tensor, dim: usize, elements: i64) -> Option<String> {
         let (shape, strides) = (four(&tensor.shape), four(&tensor.strides));
         if shape[dim] == strides[dim] && shape[..dim].iter().any(|&extent| extent > 1) {
@@ -58,7 +58,7 @@ impl Memory {
         self.after(tensor, dim, elements)
     }
 
-    /// What lies behind the end of a tensor along a dimension.
+    /// Which data the elements after the end of a tensor along a dimension belong to.
     fn after(&self, tensor: &Tensor, dim: usize, elements: i64) -> Option<String> {
         let (shape, strides) = (four(&tensor.shape), four(&tensor.strides));
         let mut offsets = [0; 4];

@@ -1,8 +1,8 @@
-//! What a plan must satisfy beyond its form.
+//! Semantic checks of a plan.
 //!
-//! No gate of ARK's catches most of this: a plan that fails here runs and computes wrong results,
-//! hangs, or is rejected by the CUDA compiler at the user's desk. Errors are proven; what cannot be
-//! shown either way, and what merely costs, is a warning.
+//! ARK itself does not check most of this: an invalid plan runs and computes wrong results,
+//! hangs, or is rejected by the CUDA compiler on the user's machine. Errors are proven; what cannot be
+//! decided, and what only affects performance, is a warning.
 
 mod align;
 mod barriers;
@@ -36,7 +36,7 @@ pub use matmul::{MatmulKernel, matmul_kernels};
 pub use meaning::check_model;
 pub use ranks::check_ranks;
 
-/// Every diagnostic in one plan; empty when there is none.
+/// All diagnostics of one plan.
 pub fn check(plan: &Plan) -> Vec<Diagnostic> {
     let mut sink = Sink::new();
     schema::check(plan, &mut sink);
@@ -44,7 +44,7 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
         resources::check_ranges(plan, &mut sink);
     }
     check_ops(plan, &mut sink);
-    // What follows computes with ranges, tiles and shapes, and needs them sound.
+    // The following checks compute with ranges, tiles and shapes, which must be valid.
     if !sink.has_errors() {
         tasks::check(plan, &mut sink);
         resources::check(plan, &mut sink);
@@ -59,8 +59,8 @@ pub fn check(plan: &Plan) -> Vec<Diagnostic> {
     sink.into_diagnostics()
 }
 
-/// Whether ops may run back to back for one task index: their tasks are equally many, and each uses
-/// only what the same index of the others made, as far as their tiles prove.
+/// Whether ops may run consecutively for one task index: their numbers of tasks are equal, and each op
+/// uses only results of the same index of the others, as far as their tiles prove.
 pub fn fuses(ops: &[PlanOp]) -> bool {
     let mut sink = Sink::new();
     fused::check_task(0, ops, &mut sink);
@@ -68,7 +68,7 @@ pub fn fuses(ops: &[PlanOp]) -> bool {
     sink.diagnostics().is_empty() && ops.iter().all(|op| tiling::num_tasks(op) == tasks)
 }
 
-/// The rules of ops that hold in models too, and that no op is virtual.
+/// Checks the rules of ops that apply to models too, and that no op is virtual.
 fn check_ops(plan: &Plan, sink: &mut Sink) {
     let ops: Vec<(OpPlace, &Op)> = ops(plan).map(|(place, op)| (place, &op.op)).collect();
     for (place, _) in ops.iter().filter(|(_, op)| op.is_virtual) {
@@ -81,7 +81,7 @@ fn check_ops(plan: &Plan, sink: &mut Sink) {
     validate::check_foreign(world, &ops, sink);
 }
 
-/// Every op of a plan and its place.
+/// Every op of a plan and its location.
 fn ops(plan: &Plan) -> impl Iterator<Item = (OpPlace, &super::PlanOp)> {
     plan.task_infos.iter().enumerate().flat_map(|(task, info)| {
         info.ops.iter().enumerate().map(move |(op, plan_op)| (OpPlace::Task(task, op), plan_op))

@@ -1,9 +1,9 @@
-//! What ARK's kernels that send and take packets, or reduce what comes from peers, can address.
+//! The addressing limits of ARK's kernels that send and receive packets, or reduce data of peers.
 //!
-//! A packet carries 4 or 8 bytes and takes twice as many. The kernels count in packets along the
-//! last dimension, dropping what does not fill one. A tensor of packets has one row as a rule; a
-//! kernel then ignores the rows of what it sends, and takes the same row again and again for what
-//! it receives. Kernels that reduce do not look where a tensor ends.
+//! A packet carries 4 or 8 bytes and takes twice as many. The kernels count packets along the
+//! last dimension, and drop incomplete ones. A tensor of packets usually has one row; a
+//! kernel then ignores the rows of what it sends, and reads the same row repeatedly for what
+//! it receives. Reducing kernels do not check the end of a tensor.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -32,7 +32,7 @@ pub(super) fn check(plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     }
 }
 
-/// Bytes that a packet carries.
+/// Number of bytes of payload of a packet.
 fn payload(plan_op: &PlanOp) -> i64 {
     match plan_op.config.text("PacketType") {
         Some("mscclpp::LL8Packet") => 4,
@@ -40,12 +40,12 @@ fn payload(plan_op: &PlanOp) -> i64 {
     }
 }
 
-/// Bytes that a packet takes.
+/// Number of bytes of a packet.
 fn packet_bytes(plan_op: &PlanOp) -> i64 {
     2 * payload(plan_op)
 }
 
-/// Elements of a tensor in a packet.
+/// Number of elements of a tensor in a packet.
 fn elements(plan_op: &PlanOp, tensor: &Tensor) -> i64 {
     (payload(plan_op) / tensor.dtype.bytes() as i64).max(1)
 }
@@ -60,18 +60,18 @@ fn is_alike(plan_op: &PlanOp, (data, packets): (&Tensor, &Tensor)) -> bool {
     is_whole && shape[..3] == rows[..3] && shape[3] / per_packet == rows[3] / bytes
 }
 
-/// Whether a sender takes the elements of a tensor one after the other.
+/// Whether a sender reads the elements of a tensor in order.
 fn is_sent(plan_op: &PlanOp, ends: (&Tensor, &Tensor)) -> bool {
     let (data, packets) = ends;
     let per_packet = elements(plan_op, data);
     let total: i64 = data.shape.iter().product();
-    // Where a row is one packet, the kernel takes it for one that is stretched.
+    // A row of a single packet is treated as broadcast by the kernel.
     let is_stretched = four(&data.shape)[3] / per_packet == 1 && total > per_packet;
     let in_order = one_row(packets) && is_dense(data) && total % per_packet == 0 && !is_stretched;
     in_order || is_alike(plan_op, ends)
 }
 
-/// Whether a receiver takes each packet for the elements it carries.
+/// Whether a receiver reads each packet for the elements that it carries.
 fn is_taken(plan_op: &PlanOp, ends: (&Tensor, &Tensor)) -> bool {
     let (data, _) = ends;
     let is_whole = four(&data.shape)[3] % elements(plan_op, data) == 0;
@@ -82,7 +82,7 @@ fn one_row(tensor: &Tensor) -> bool {
     four(&tensor.shape)[..3] == [1; 3]
 }
 
-/// Whether the elements of a tensor follow each other in memory.
+/// Whether the elements of a tensor are contiguous in memory.
 fn is_dense(tensor: &Tensor) -> bool {
     let mut dims = tensor.shape.iter().zip(&tensor.strides).skip_while(|(extent, _)| **extent == 1);
     dims.next();
@@ -116,7 +116,7 @@ fn check_packets(
     sink.push(diagnostic);
 }
 
-/// Tasks of packets cover the last dimension of a tensor, of which a packet takes `unit`.
+/// Checks that tasks of packets cover the last dimension of a tensor, with `unit` elements per packet.
 fn check_parts(plan_op: &PlanOp, tensor: &Tensor, unit: i64, at: &At<'_>, sink: &mut Sink) {
     let (Some(&[height, width]), Some(tasks)) =
         (plan_op.config.ints("Tile"), plan_op.config.int("NumTasks"))
@@ -140,7 +140,7 @@ fn check_parts(plan_op: &PlanOp, tensor: &Tensor, unit: i64, at: &At<'_>, sink: 
     }
 }
 
-/// A kernel that reduces has whole tiles, and one row of what it cannot address otherwise.
+/// Checks that a reducing kernel has only full tiles, and a single row where it cannot address others.
 fn check_reduce(plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let op = &plan_op.op;
     let config = at.key("Config");

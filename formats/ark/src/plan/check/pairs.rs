@@ -1,4 +1,4 @@
-//! The op that sends and the op that receives agree on how.
+//! Checks that the sending and the receiving op of a link agree.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(super) fn check(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
         &receivers[..],
     ) {
         ([sender], [receiver]) => compare(sender, receiver),
-        // Several ops may take turns on a link; which meets which is not in the files.
+        // Several ops may alternate on a link; the files do not determine how they are paired.
         _ => vec![],
     };
     links.values().flat_map(single).collect()
@@ -53,7 +53,7 @@ fn is_foreign(tensor: &Tensor, rank: i64) -> bool {
     tensor.buffer.rank >= 0 && tensor.buffer.rank != rank
 }
 
-/// Where what an op receives lands.
+/// The destination of the data that an op receives.
 fn landing(op: &PlanOp) -> Option<&Tensor> {
     match op.op.kind {
         OpKind::Recv => op.op.writes.first(),

@@ -1,4 +1,4 @@
-//! The plans of all ranks together.
+//! Checks of the plans of all ranks together.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use super::{ops, pairs};
 use crate::model::links::{self, Links};
 use crate::plan::Plan;
 
-/// Every diagnostic in the plans of several ranks, each with the index of the plan it is in.
+/// All diagnostics of the plans of several ranks, each with the index of its plan.
 ///
-/// Checks what no plan alone shows: that ranks are all there, that the tags one side lists the
-/// other lists too, and, once they do, that nobody waits for ever and that what ranks do to each
-/// other's memory is ordered. The plans themselves are valid ([`super::check`]).
+/// Checks what a single plan does not show: that all ranks exist, that both sides list the same
+/// tags, and, if they do, that there is no deadlock and that accesses of ranks to each
+/// other's memory are ordered. Each plan is valid by itself ([`super::check`]).
 pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
     let mut found = check_set(plans);
     let listed = plans
@@ -28,7 +28,7 @@ pub fn check_ranks(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
     found
 }
 
-/// The ranks are those of one world, each once.
+/// Checks that the ranks are those of one world, each once.
 fn check_set(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
     let mut found = vec![];
     let mut seen = BTreeSet::new();

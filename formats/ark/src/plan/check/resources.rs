@@ -1,4 +1,4 @@
-//! Processors, warps and on-chip memory suffice.
+//! Checks that processors, warps and on-chip memory suffice.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -6,7 +6,7 @@ use super::{ops, resource_groups, resource_path};
 use crate::json::OpPlace;
 use crate::plan::{Plan, ResourceGroup, TaskInfo, slots};
 
-/// Bytes of on-chip memory the executor keeps for itself.
+/// Bytes of on-chip memory that the executor reserves.
 const RESERVED_SRAM: i64 = 128;
 
 /// Maximum number of threads of a block.
@@ -15,14 +15,14 @@ const MAX_THREADS: i64 = 1024;
 /// Alignment of the on-chip memory of a task, in bytes.
 const SRAM_ALIGNMENT: i64 = 16;
 
-/// Checks that resource groups lie in their processor groups and those on the device.
+/// Checks that resource groups are within their processor groups, and those within the device.
 pub(super) fn check_ranges(plan: &Plan, sink: &mut Sink) {
     for (outer, inner, group) in resource_groups(plan) {
         check_processors(plan, outer, group, &resource_path(outer, inner), sink);
     }
 }
 
-/// Checks the resources every task group asks for.
+/// Checks the resources of every task group.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     check_device(plan, sink);
     check_tasks(plan, sink);
@@ -55,7 +55,7 @@ fn check_device(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-/// A task has the warps and memory that its ops need.
+/// Checks that a task has the warps and memory that its ops need.
 fn check_tasks(plan: &Plan, sink: &mut Sink) {
     for (index, info) in plan.task_infos.iter().enumerate() {
         let path = format!("$.TaskInfos[{index}]");
@@ -64,7 +64,7 @@ fn check_tasks(plan: &Plan, sink: &mut Sink) {
             let message = format!("`NumWarps` must be 1, 2, 4, 8, 16 or 32, found {found}");
             sink.push(Diagnostic::error("plan-warps", message).path(format!("{path}.NumWarps")));
         }
-        // Two warps synchronise by a barrier of which a block has sixteen.
+        // Two warps synchronise by a hardware barrier, of which a block has sixteen.
         if info.num_warps == 2 && plan.num_warps_per_processor > 16 {
             let message = "tasks of 2 warps need at most 16 warps on a processor";
             sink.push(Diagnostic::error("plan-warps", message).path(format!("{path}.NumWarps")));
@@ -142,7 +142,7 @@ fn check_sram(plan: &Plan, group: &ResourceGroup, path: &str, sink: &mut Sink) {
     }
 }
 
-/// Tasks that run side by side have the warps and the aligned memory they need.
+/// Checks that concurrent tasks have the warps and the aligned memory that they need.
 fn check_slots(plan: &Plan, group: &ResourceGroup, info: &TaskInfo, path: &str, sink: &mut Sink) {
     let (warps, sram) = (group.warp_range.len(), group.sram_range.len());
     let slots = slots(warps, sram, (info.num_warps, info.sram_bytes));

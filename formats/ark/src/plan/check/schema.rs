@@ -1,4 +1,4 @@
-//! Numbers, ranges and ids.
+//! Checks of numbers, ranges and ids.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -6,7 +6,7 @@ use super::{config, ops, resource_groups, resource_path};
 use crate::model::validate;
 use crate::plan::{Plan, Range, TaskGroup};
 
-/// Far beyond any device; bounds the work of following each processor.
+/// Larger than any device; limits the work of simulating each processor.
 const MAX_PROCESSORS: i64 = 4096;
 
 /// Checks numbers, ranges, ids and the keys of every config.
@@ -25,7 +25,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     ops(plan).for_each(|(place, op)| config::check(op, place, sink));
 }
 
-/// Checks that a number is at least `least` and fits 32 bits, as ARK reads it.
+/// Checks that a number is at least `least` and fits into 32 bits, as in ARK.
 fn at_least(key: &str, value: i64, least: i64, path: &str, sink: &mut Sink) {
     if value < least || i32::try_from(value).is_err() {
         let message =

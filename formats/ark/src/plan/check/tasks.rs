@@ -1,4 +1,4 @@
-//! Every task of every kind runs exactly once.
+//! Checks that every task runs exactly once.
 
 use irc_diag::{Diagnostic, Sink};
 
@@ -9,7 +9,7 @@ use crate::model::OpKind;
 use crate::plan::tiling::{derived_tasks, num_tasks};
 use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskInfo};
 
-/// Checks the number of tasks of each op and that task groups run each task once.
+/// Checks the number of tasks of each op, and that task groups run each task once.
 pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     for (index, info) in plan.task_infos.iter().enumerate() {
         check_counts(index, info, sink);
@@ -51,7 +51,7 @@ fn check_counts(task: usize, info: &TaskInfo, sink: &mut Sink) {
     }
 }
 
-/// Simulates the distribution of the task groups of a resource group, one after the other.
+/// Simulates the distribution of the task groups of a resource group, in order.
 fn check_distribution(plan: &Plan, group: &ResourceGroup, path: &str, sink: &mut Sink) {
     let processors = group.processor_range;
     let mut current = processors.begin;
@@ -87,7 +87,7 @@ fn check_ranges(plan: &Plan, sink: &mut Sink) {
     for (index, mut ranges) in ranges.into_iter().enumerate() {
         let total = plan.task_infos[index].ops.first().and_then(num_tasks);
         if ranges.is_empty() {
-            // A `Noop` only says how large buffers are, wherever it stands.
+            // A `Noop` only sets the size of buffers, independently of its position.
             let is_noop = |op: &PlanOp| op.op.kind == OpKind::Noop;
             if plan.task_infos[index].ops.iter().all(is_noop) {
                 continue;
@@ -100,10 +100,10 @@ fn check_ranges(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-/// No task group names a task; that is right when it has no indices, or its ops write nothing.
+/// No task group refers to a task; this is valid if it has no indices, or its ops write nothing.
 fn unused(task: usize, info: &TaskInfo, total: Option<i64>) -> Diagnostic {
     let message = format!("no task group runs task {task}");
-    // A receive that does not wait only says where data lands, and a sync moves none.
+    // A receive that does not wait only names a destination, and a sync moves no data.
     let is_idle = |op: &PlanOp| match op.op.kind {
         OpKind::Recv => op.config.bool("Wait") == Some(false),
         kind => kind == OpKind::DeviceSync,

@@ -1,8 +1,8 @@
-//! What a task reads is made by then.
+//! Checks that operands of a task are computed before it.
 //!
-//! That conflicting tasks are ordered says nothing of which comes first, nor whether both run. This
-//! module lines ops up as the plan runs them: processor groups, their resource groups, task groups
-//! and ops, each in order.
+//! The order check of conflicting tasks does not determine which comes first, nor whether both run.
+//! This module arranges ops in the order of the plan: processor groups, their resource groups, task
+//! groups and ops.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     let producers = producers(plan, &starts);
     let groups = groups(plan);
     for reader in ops(plan, &starts) {
-        // What never runs reads nothing, and has its own warning.
+        // A task that never runs reads nothing, and has a separate warning.
         let Some(read_at) = reader.position() else { continue };
         for (index, tensor) in reader.op.reads.iter().enumerate() {
             let Some(producer) = producers.get(&tensor.id) else { continue };
@@ -41,12 +41,12 @@ struct Step<'a> {
     task: usize,
     index: usize,
     op: &'a Op,
-    /// Position of the first task group that runs its task; `None` when none does.
+    /// Position of the first task group that runs its task, if any.
     start: Option<usize>,
 }
 
 impl Step<'_> {
-    /// When the op first runs, to be compared with others of the plan.
+    /// The position at which the op first runs, comparable with those of other ops.
     fn position(&self) -> Option<(usize, usize)> {
         self.start.map(|start| (start, self.index))
     }
@@ -62,7 +62,7 @@ impl fmt::Display for Step<'_> {
     }
 }
 
-/// For each task info, the position of the first task group that runs any of it.
+/// For each task info, the position of the first task group that runs it.
 fn starts(plan: &Plan) -> Vec<Option<usize>> {
     let mut starts = vec![None; plan.task_infos.len()];
     let groups = resource_groups(plan).flat_map(|(_, _, resource)| &resource.task_groups);
@@ -82,10 +82,10 @@ fn ops<'a>(plan: &'a Plan, starts: &'a [Option<usize>]) -> impl Iterator<Item = 
     })
 }
 
-/// The op that makes each tensor; of several, the one that runs first.
+/// The op that produces each tensor; of several, the one that runs first.
 fn producers<'a>(plan: &'a Plan, starts: &'a [Option<usize>]) -> BTreeMap<u64, Step<'a>> {
     let mut steps: Vec<Step<'_>> = ops(plan, starts).collect();
-    // Those that never run come last; the sort keeps the order of the file among them.
+    // Those that never run come last; the sort preserves the order of the file among them.
     steps.sort_by_key(|step| (step.start.is_none(), step.position()));
     let mut producers = BTreeMap::new();
     for step in steps {
@@ -112,14 +112,14 @@ fn groups(plan: &Plan) -> Groups<'_> {
     found
 }
 
-/// A part of a task that reads what a later part of the producer makes.
+/// A part of a task that reads the result of a later part of the producer.
 struct LateUse {
     spot: Spot,
     producer: Spot,
     witness: Witness,
 }
 
-/// Looks at each part of a reader and each part of its producer that comes later.
+/// Compares each part of a reader with each later part of its producer.
 fn late(
     plan: &Plan,
     groups: &Groups<'_>,

@@ -1,9 +1,9 @@
-//! What tasks of several warps demand of the ops in them and of the tasks beside them.
+//! Constraints of tasks with several warps on their ops and on concurrent tasks.
 //!
-//! The warps of a task wait for each other at a barrier of the block whose number is the place of
-//! the task among those side by side, whatever its size. So of two tasks with the same place but
-//! other warps, the later one may start only where all its warps come from the earlier one. What
-//! goes for barriers goes for on-chip memory: within a processor group nothing waits but the warps
+//! The warps of a task wait for each other at a barrier of the block whose number is the slot of
+//! the task, independently of its number of warps. So of two tasks with the same slot but
+//! different warps, the later one may start only if all its warps come from the earlier one. The same
+//! applies to on-chip memory: within a processor group nothing waits except the warps
 //! themselves.
 
 use irc_diag::{Diagnostic, Sink};
@@ -15,7 +15,7 @@ use crate::json::OpPlace;
 use crate::model::{Op, OpKind, Region};
 use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup, TaskInfo, slots};
 
-/// Processors that two task groups are compared on; no device has more.
+/// Maximum number of processors on which two task groups are compared; no device has more.
 const MAX_PROCESSORS: i64 = 4096;
 
 /// Checks the warps of ops against those of their tasks, and of tasks against each other.
@@ -29,10 +29,10 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     }
 }
 
-/// The warps of an op are those of its task, or its work may be done several times.
+/// The warps of an op must be those of its task, or its work may be repeated.
 fn check_op(info: &TaskInfo, index: usize, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
     let (kind, has) = (plan_op.op.kind, info.num_warps);
-    // Signals are one warp's work whatever their config says.
+    // Signals are the work of one warp, whatever their config.
     let own = if kind.only_signals() { 1 } else { plan_op.config.int("NumWarps").unwrap_or(has) };
     if own >= has || kind == OpKind::Noop {
         return;
@@ -51,7 +51,7 @@ fn check_op(info: &TaskInfo, index: usize, plan_op: &PlanOp, at: &At<'_>, sink: 
     sink.push(diagnostic);
 }
 
-/// Why an op must not be done once for each `own` warps of its task; `None` when it may.
+/// Why an op must not be repeated for each `own` warps of its task; `None` if it may be.
 fn repeat_fault(info: &TaskInfo, index: usize, plan_op: &PlanOp, own: i64) -> Option<&'static str> {
     let op = &plan_op.op;
     let overlaps_written = |other: &Op, touches_reads: bool| {
@@ -84,18 +84,18 @@ struct Use<'a> {
     info: &'a TaskInfo,
     tasks: &'a TaskGroup,
     processors: Range,
-    /// Processor its distribution starts at.
+    /// Processor at which its distribution starts.
     current: i64,
-    /// Tasks side by side.
+    /// Number of concurrent tasks.
     slots: i64,
-    /// Bytes of on-chip memory between the tasks of one warp; those of more are as many times apart.
+    /// Bytes of on-chip memory between tasks of one warp; multiplied by the number of warps for larger tasks.
     share: i64,
-    /// Bytes of on-chip memory its ops really use.
+    /// Bytes of on-chip memory that its ops use.
     used: i64,
 }
 
 impl Use<'_> {
-    /// The slots that have a task on a processor.
+    /// Number of slots that have a task on a processor.
     fn busy(&self, processor: i64, grid: i64) -> i64 {
         let (total, step) = (self.tasks.task_range.len(), self.tasks.granularity);
         let round = step * self.processors.len();
@@ -124,7 +124,7 @@ fn check_group(plan: &Plan, group: usize, sink: &mut Sink) {
         .flat_map(|(index, resource)| uses(plan, resource, super::resource_path(group, index)))
         .collect();
     for (position, later) in uses.iter().enumerate() {
-        // One diagnostic for each task group says enough.
+        // One diagnostic for each task group is enough.
         let fault = uses[..position].iter().find_map(|earlier| fault(plan, earlier, later));
         fault.into_iter().for_each(|diagnostic| sink.push(diagnostic));
     }
@@ -162,13 +162,13 @@ fn waits(plan_op: &PlanOp) -> bool {
         }
 }
 
-/// Bytes of on-chip memory that the kernel of an op uses, from the start of its part.
+/// Number of bytes of on-chip memory that the kernel of an op uses, from the start of its part.
 fn used_sram(plan: &Plan, plan_op: &PlanOp) -> i64 {
     let op = &plan_op.op;
     match op.kind {
         OpKind::Matmul => plan_op.config.int("SramBytes").unwrap_or(0),
         kind if kind.is_reduce() && waits(plan_op) => {
-            // One sum of each warp, as many as a warp has threads.
+            // One sum per warp, for as many warps as a warp has threads.
             let is_warp_wise = plan_op.config.text("ImplType") == Some("WarpWise");
             let bytes = plan.architecture.warp_threads() * op.reads[0].dtype.bytes() as i64;
             if is_warp_wise { bytes } else { 0 }
@@ -177,14 +177,14 @@ fn used_sram(plan: &Plan, plan_op: &PlanOp) -> i64 {
     }
 }
 
-/// What goes wrong where `later` starts before `earlier` is finished, if anything.
+/// The error if `later` starts before `earlier` is finished, if any.
 fn fault(plan: &Plan, earlier: &Use<'_>, later: &Use<'_>) -> Option<Diagnostic> {
     let (a, b) = (earlier.info.num_warps, later.info.num_warps);
     let has_memory = earlier.used > 0 && later.used > 0;
     if a == b && (earlier.share == later.share || !has_memory) {
         return None;
     }
-    // Fewer tasks on a processor than it has places only take faults away.
+    // With fewer tasks on a processor than slots there can only be fewer conflicts.
     clash(earlier, later, earlier.slots, later.slots)?;
     let begin = earlier.processors.begin.max(later.processors.begin);
     let end = earlier.processors.end.min(later.processors.end);
@@ -198,7 +198,7 @@ fn fault(plan: &Plan, earlier: &Use<'_>, later: &Use<'_>) -> Option<Diagnostic> 
     })
 }
 
-/// What two task groups use at once.
+/// A resource that two task groups use concurrently.
 enum Conflict {
     /// A barrier.
     Warps,
@@ -206,11 +206,11 @@ enum Conflict {
     Memory(i64, i64),
 }
 
-/// What the first slots of two task groups use at once.
+/// The resource that the first slots of two task groups use concurrently.
 fn clash(earlier: &Use<'_>, later: &Use<'_>, first: i64, second: i64) -> Option<Conflict> {
     let is_mixed = earlier.info.num_warps != later.info.num_warps;
     let pairs = (0..second).flat_map(|slot| (0..first).map(move |other| (other, slot)));
-    // A task all of whose warps come from another starts behind that one's last barrier.
+    // A task all of whose warps come from another starts after that one's last barrier.
     let mut loose =
         pairs.filter(|&(other, slot)| !earlier.warps(other).contains(later.warps(slot)));
     loose.find_map(|(other, slot)| {

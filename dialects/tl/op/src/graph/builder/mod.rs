@@ -54,12 +54,10 @@ pub type Built<T = ValueId> = Result<T, BuildError>;
 
 /// Builds a [`Graph`] node by node.
 ///
-/// Types are inferred. Small results of ops on constants are folded. An op on operands
-/// whose sizes depend on symbols becomes loops around an expression (see [`Op::as_compute`]), except
-/// for
-/// products and convolutions, with a check for each pair of sizes that must agree. The elements of
-/// small
-/// integer values are tracked as sizes: see [`Builder::elements`].
+/// Types are inferred. Small results of ops on constants are folded. An op on operands whose sizes
+/// depend on symbols becomes loops around an expression (see [`Op::as_compute`]), except for products
+/// and convolutions, with a check for each pair of sizes that must agree. The elements of small integer
+/// values are tracked as sizes: see [`Builder::elements`].
 #[derive(Debug, Default)]
 pub struct Builder {
     graph: Graph,
@@ -102,8 +100,7 @@ impl Builder {
     }
 
     /// A builder of a graph nested in this one, whose new symbols are named after `label`: graphs with
-    /// the same
-    /// label that are built in the same way are equal.
+    /// the same label that are built in the same way are equal.
     pub fn within(&self, label: &str) -> Self {
         let mut around = self.around.clone();
         for symbol in &self.graph.symbols {
@@ -311,8 +308,7 @@ impl Builder {
     }
 
     /// A value that is available only after others have been computed. What is known about it is
-    /// preserved; a
-    /// constant is available from the start.
+    /// preserved; a constant is available from the start.
     pub fn after(&mut self, value: ValueId, others: &[ValueId]) -> ValueId {
         let others = others.iter().copied().filter(|other| !self.is_constant(*other));
         let operands: Vec<ValueId> = [value].into_iter().chain(others).collect();

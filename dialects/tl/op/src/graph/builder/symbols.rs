@@ -112,9 +112,8 @@ impl Builder {
         Ok(elements)
     }
 
-    /// Assumes that an extent of the last value has a fixed size, and checks this at run time.
-    /// Returns the value with that type. Has no effect for an extent that depends only on extents of
-    /// inputs,
+    /// Assumes that an extent of the last value has a fixed size, and checks this at run time. Returns
+    /// the value with that type. Has no effect for an extent that depends only on extents of inputs,
     /// which callers choose.
     ///
     /// # Errors
@@ -215,8 +214,7 @@ impl Builder {
     }
 
     /// Requires that a value of a type can exist at run time: no extent is negative, and if an extent
-    /// is
-    /// computed from elements, which may be any numbers, there is enough memory for the value.
+    /// is computed from elements, which may be any numbers, there is enough memory for the value.
     /// # Errors
     /// If it is known that the value cannot exist.
     pub(super) fn require_size(&mut self, ty: &Type) -> Built<()> {

@@ -1,48 +1,48 @@
-//! Memory and ops without numbers: names for what is computed.
+//! Symbolic memory and ops: names for computed values.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Arg, DataType, Lane, Op, OpKind, Region, Tensor};
 use crate::plan::tiling::four;
 
-/// What an op computes or a user brings; equal names are equal values.
+/// The result of an op or an input of the user; equal names are equal values.
 pub(super) type Name = usize;
 
-/// What a tensor holds: the writes it sees, in order.
+/// The contents of a tensor: the visible writes, in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Content {
-    /// The bytes looked at, at the origin.
+    /// The bytes of the tensor, moved to the origin.
     window: Region,
-    /// Each write: its name, where it starts from the window's start, and its bytes.
+    /// Each write: its name, its offset from the window's start, and its bytes.
     pub pieces: Vec<(Name, i64, Region)>,
 }
 
-/// What a name stands for.
+/// The value of a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Meaning {
-    /// What is in a buffer at the start.
+    /// The initial contents of a buffer.
     Input(u64),
-    /// What comes from another rank.
+    /// Data from another rank.
     Remote(Peer),
-    /// What an op writes, the first of its results or a later one.
+    /// A tensor that an op writes, by index among its results.
     Result(usize, Box<Computation>),
 }
 
-/// All that decides what an op computes.
+/// Everything that determines what an op computes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Computation {
     kind: OpKind,
     args: Vec<(String, ArgKey)>,
     reads: Vec<(DataType, Vec<i64>, Content)>,
     writes: Vec<(DataType, Vec<i64>)>,
-    /// Ranks and tags of all operands of an op that communicates.
+    /// Ranks and tags of all operands of a communication op.
     peers: Vec<Peer>,
 }
 
-/// An argument that can be compared.
+/// A comparable argument.
 type ArgKey = String;
 
-/// The rank of a buffer, and the tags it sends and receives under.
+/// The rank of a buffer, with its send and receive tags.
 type Peer = (i64, Vec<[i64; 2]>, Vec<[i64; 2]>);
 
 fn peer(tensor: &Tensor) -> Peer {
@@ -50,7 +50,7 @@ fn peer(tensor: &Tensor) -> Peer {
     (buffer.rank, buffer.send_tags.clone(), buffer.recv_tags.clone())
 }
 
-/// All names given.
+/// All names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: BTreeMap<Meaning, Name>,
@@ -78,25 +78,25 @@ impl Names {
         name
     }
 
-    /// The buffer that a name says the user fills.
+    /// The buffer of a name that is an input of the user.
     pub fn input(&self, name: Name) -> Option<u64> {
         self.inputs.get(&name).copied()
     }
 }
 
-/// What has been written to each buffer and not been overwritten since.
+/// The data written to each buffer that has not been overwritten.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     writes: BTreeMap<u64, Vec<(Region, Name)>>,
 }
 
 impl Memory {
-    /// Regions of a buffer that hold what was written.
+    /// The written regions of a buffer.
     pub fn written(&self, buffer: u64) -> impl Iterator<Item = &Region> {
         self.writes.get(&buffer).into_iter().flatten().map(|(region, _)| region)
     }
 
-    /// What a tensor holds.
+    /// The contents of a tensor.
     pub fn read(&self, tensor: &Tensor, names: &mut Names) -> Content {
         let mut content = self.content(&Region::of(tensor));
         if !is_full(&content) {
@@ -107,7 +107,7 @@ impl Memory {
         content
     }
 
-    /// The writes that bytes see.
+    /// The writes that are visible in a window.
     pub fn content(&self, window: &Region) -> Content {
         let (start, _) = window.span();
         let mut pieces = vec![];
@@ -119,7 +119,7 @@ impl Memory {
                 break;
             }
         }
-        // The order of writes that do not meet means nothing.
+        // The order of disjoint writes is irrelevant.
         if are_apart(&pieces) {
             pieces.sort_by_key(|(_, from, _)| *from);
         } else {
@@ -135,7 +135,7 @@ impl Memory {
         writes.push((region, name));
     }
 
-    /// Runs an op: what it read, and the name of what it computes.
+    /// Runs an op; returns its operands, and the name of its result.
     pub fn run(&mut self, op: &Op, names: &mut Names) -> (Vec<Content>, Name) {
         let reads: Vec<Content> = op.reads.iter().map(|tensor| self.read(tensor, names)).collect();
         let computed = computed(op, &reads);
@@ -148,7 +148,7 @@ impl Memory {
     }
 }
 
-/// Whether the pieces leave no byte of the window unwritten.
+/// Whether the pieces cover every byte of the window.
 fn is_full(content: &Content) -> bool {
     let holds = |(_, from, region): &(Name, i64, Region)| {
         *from <= 0 && covers(region, &content.window, -*from)
@@ -167,16 +167,16 @@ fn covers(region: &Region, other: &Region, from: i64) -> bool {
     region.covers(&other.moved(from as u64))
 }
 
-/// Maximum number of pieces compared pair by pair.
+/// Maximum number of pieces compared pairwise.
 const MAX_PIECES: usize = 256;
 
-/// Whether no two pieces meet; no where there are too many to tell.
+/// Whether all pieces are disjoint; false if there are too many to compare.
 fn are_apart(pieces: &[(Name, i64, Region)]) -> bool {
     let base = pieces.iter().map(|(_, from, _)| *from).min().unwrap_or(0);
     let mut placed: Vec<Region> =
         pieces.iter().map(|(_, from, region)| region.moved((from - base) as u64)).collect();
     placed.sort_by_key(Region::span);
-    // In order of their starts, spans that do not meet their neighbours meet nobody.
+    // If spans in the order of their starts do not overlap their neighbours, all are disjoint.
     if placed.windows(2).all(|pair| pair[0].span().1 <= pair[1].span().0) {
         return true;
     }
@@ -184,11 +184,11 @@ fn are_apart(pieces: &[(Name, i64, Region)]) -> bool {
     placed.len() <= MAX_PIECES && !placed.iter().enumerate().any(meets)
 }
 
-/// What decides an op's results, rewrites that keep the meaning undone.
+/// What determines an op's results, with equivalent rewrites undone.
 fn computed(op: &Op, reads: &[Content]) -> Computation {
     let plain = |tensor: &Tensor| -> Vec<i64> {
         let shape = tensor.shape.iter().copied();
-        // A dimension kept, or one in front, changes only how a result is viewed.
+        // A dimension that is kept, or a leading one, changes only the view of a result.
         shape.filter(|&extent| extent != 1).collect()
     };
     let kept = |tensor: &Tensor| {
@@ -232,9 +232,10 @@ fn computed(op: &Op, reads: &[Content]) -> Computation {
     }
 }
 
-/// Of an elementwise op, the extents of each operand and then of its result, as few as tell which
-/// element goes with which: dimensions of 1 left out, and neighbours that all go through alike made
-/// one. A view of the same elements in the same order has the same.
+/// For an elementwise op, the extents of each operand and then of its result, reduced to those that
+/// determine which elements belong together: extents of 1 are omitted, and adjacent dimensions that all
+/// operands traverse alike are merged. A view of the same elements in the same order has the same
+/// pattern.
 fn patterns(op: &Op) -> Vec<Vec<i64>> {
     let tensors = || op.reads.iter().chain(&op.writes[..1]);
     let shapes: Vec<[i64; 4]> = tensors().map(|tensor| four(&tensor.shape)).collect();

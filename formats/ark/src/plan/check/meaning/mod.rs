@@ -1,11 +1,11 @@
-//! A plan computes what its model says.
+//! Checks that a plan computes what its model computes.
 //!
-//! Both are run on values without numbers ([`memory`]): what an op computes is named by its kind,
-//! its arguments and the names of what it reads, and memory is followed by the bytes of each write.
-//! So two ops have one name exactly when they compute the same, whatever tensors and buffers are
-//! called, and a buffer used twice is no hindrance. Rewrites that keep the meaning are undone
-//! first: a `Transpose` that moves nothing is a `Copy`, `KeepDim` changes only how a result is
-//! viewed, and an elementwise op may see all its operands as of another shape.
+//! Both are run on symbolic values ([`memory`]): the result of an op is named by its kind,
+//! its arguments and the names of its operands, and memory is tracked by the bytes of each write.
+//! So two ops have one name exactly if they compute the same, independently of the names of tensors and
+//! buffers, and of the reuse of buffers. Equivalent rewrites are undone
+//! first: a `Transpose` that moves nothing is a `Copy`, `KeepDim` changes only the view of a result,
+//! and an elementwise op may view all its operands in another shape.
 
 mod memory;
 
@@ -18,7 +18,7 @@ use crate::model::{Model, Op, OpKind, Region, Tensor, buffer_bytes};
 use crate::plan::Plan;
 use memory::{Content, Memory, Name, Names};
 
-/// Every way a plan differs in meaning from its model; empty when there is none.
+/// All differences between the computations of a plan and its model.
 ///
 /// Both are valid by themselves ([`super::check`], [`crate::model::validate`]). Paths are those of
 /// the plan.
@@ -30,7 +30,7 @@ pub fn check_model(plan: &Plan, model: &Model) -> Vec<Diagnostic> {
     let made = Trace::new(plan_ops(plan), &mut names);
     let missing = check_ops(&wanted, &made, &names, &mut sink);
     let visible = Visible::new(&wanted, &names);
-    // What is computed from something wrong is wrong too: one diagnostic is enough.
+    // Values computed from a wrong value are wrong too: one diagnostic is enough.
     if missing == 0 {
         visible.check(&wanted, &made, &mut names, &mut sink);
         check_sizes(&visible, model, plan, &mut sink);
@@ -48,7 +48,7 @@ fn check_world(plan: &Plan, model: &Model, sink: &mut Sink) {
     }
 }
 
-/// An op that was run.
+/// An executed op.
 struct ExecutedOp<'a> {
     place: OpPlace,
     op: &'a Op,
@@ -56,7 +56,7 @@ struct ExecutedOp<'a> {
     name: Name,
 }
 
-/// A program that was run.
+/// An executed program.
 struct Trace<'a> {
     ops: Vec<ExecutedOp<'a>>,
     memory: Memory,
@@ -94,7 +94,7 @@ fn plan_ops(plan: &Plan) -> impl Iterator<Item = (OpPlace, &Op)> {
     })
 }
 
-/// Checks that each op of the model is in the plan; how many are not.
+/// Checks that each op of the model is in the plan; returns the number of missing ones.
 fn check_ops(wanted: &Trace<'_>, made: &Trace<'_>, names: &Names, sink: &mut Sink) -> usize {
     let mut unclaimed: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
     for (index, ran) in made.ops.iter().enumerate().rev() {
@@ -106,7 +106,7 @@ fn check_ops(wanted: &Trace<'_>, made: &Trace<'_>, names: &Names, sink: &mut Sin
         unclaimed.values().flatten().map(|&index| &made.ops[index]).collect();
     extra.sort_by_key(|ran| ran.place);
     let lost: BTreeSet<Name> = missing.iter().map(|ran| ran.name).collect();
-    // What only differs in what it reads from another that differs is not at fault.
+    // An op that differs only because an operand differs is not the cause.
     let derived = |ran: &ExecutedOp<'_>, wrong: &BTreeSet<Name>| {
         ran.reads.iter().flat_map(|content| &content.pieces).any(|(name, ..)| wrong.contains(name))
     };
@@ -150,7 +150,7 @@ fn absent(ran: &ExecutedOp<'_>) -> Diagnostic {
     Diagnostic::error("plan-missing-op", message).path("$.TaskInfos")
 }
 
-/// How an op of the plan differs from that of the model it stands for.
+/// How an op of the plan differs from the corresponding one of the model.
 fn differs(
     wanted: &ExecutedOp<'_>,
     found: &ExecutedOp<'_>,
@@ -212,7 +212,7 @@ fn different_tensor(a: &Op, b: &Op) -> Option<(&'static str, usize, &'static str
     None
 }
 
-/// What a content is, in words.
+/// A description of contents.
 fn describe(content: &Content, trace: &Trace<'_>, names: &Names) -> String {
     let one = |name: Name| match names.input(name) {
         Some(buffer) => format!("what buffer {buffer} holds at the start"),
@@ -228,11 +228,11 @@ fn describe(content: &Content, trace: &Trace<'_>, names: &Names) -> String {
     }
 }
 
-/// Memory that the user reads or fills.
+/// Memory that is visible to the user.
 struct Visible<'a> {
-    /// Results that no op uses, and what a `Noop` keeps.
+    /// Results that no op uses, and the operands of `Noop`.
     outputs: Vec<(&'a Op, &'a Tensor)>,
-    /// Buffers that ops read before anything is written there.
+    /// Buffers that ops read before they are written.
     inputs: BTreeSet<u64>,
 }
 
@@ -246,7 +246,7 @@ impl<'a> Visible<'a> {
             if ran.op.kind == OpKind::Noop {
                 outputs.extend(ran.op.reads.iter().map(|tensor| (ran.op, tensor)));
             } else if !used.contains(&ran.name) {
-                // What later results that are used have overwritten whole nobody sees.
+                // Results that later used results have overwritten completely are not visible.
                 let is_seen = |tensor: &&Tensor| {
                     let left = wanted.memory.content(&Region::of(tensor));
                     tensor.buffer.rank < 0
@@ -258,7 +258,7 @@ impl<'a> Visible<'a> {
         Self { outputs, inputs }
     }
 
-    /// At the end the same is where the user looks.
+    /// Checks that the final contents of visible memory are equal.
     fn check(&self, wanted: &Trace<'_>, made: &Trace<'_>, names: &mut Names, sink: &mut Sink) {
         for (op, tensor) in &self.outputs {
             let (expected, found) =
@@ -300,7 +300,7 @@ impl<'a> Visible<'a> {
     }
 }
 
-/// Buffers that the user knows keep their size.
+/// Checks that buffers visible to the user have the same size.
 fn check_sizes(visible: &Visible<'_>, model: &Model, plan: &Plan, sink: &mut Sink) {
     let wanted = buffer_bytes(model_ops(model).flat_map(|(_, op)| op.tensors()));
     let made = buffer_bytes(plan_ops(plan).flat_map(|(_, op)| op.tensors()));

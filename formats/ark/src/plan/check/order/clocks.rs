@@ -1,8 +1,9 @@
-//! What each stretch of processors knows of the others: vector clocks.
+//! What each stretch of processors knows about the others: vector clocks.
 //!
-//! A clock counts, for each stretch, the groups that are finished, as its owner knows. Barriers
-//! join clocks, and all that met share one afterwards: so a join costs what differs, and groups by
-//! the thousand cost little more than their barriers.
+//! A clock stores, for each stretch, the number of groups that are known to be finished. Barriers
+//! join clocks, and all participants share one afterwards: so the cost of a join is the differences,
+//! and
+//! thousands of groups cost little more than their barriers.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -11,11 +12,11 @@ use crate::plan::{Plan, Range};
 
 use super::busy_processors;
 
-/// For each stretch, the groups below this index that are finished; then one entry an event, one
-/// once it has happened.
+/// For each stretch, the number of groups that are finished; then one entry per event, which is one
+/// after the event.
 pub(in crate::plan::check) type Clock = Rc<Vec<u32>>;
 
-/// The stretches of processors that a plan does not tell apart.
+/// The stretches of processors that a plan does not distinguish.
 #[derive(Clone, Debug)]
 pub(in crate::plan::check) struct Stretches {
     /// First processors of the stretches, and the end of the last.
@@ -23,7 +24,7 @@ pub(in crate::plan::check) struct Stretches {
 }
 
 impl Stretches {
-    /// Those of a plan.
+    /// The stretches of a plan.
     pub fn new(plan: &Plan) -> Self {
         let mut bounds = BTreeSet::from([0, plan.num_processors]);
         for group in &plan.processor_groups {
@@ -35,19 +36,19 @@ impl Stretches {
         Self { bounds: bounds.into_iter().collect() }
     }
 
-    /// How many there are.
+    /// Number of stretches.
     pub fn len(&self) -> usize {
         self.bounds.len() - 1
     }
 
-    /// Those a range is made of; its ends are bounds.
+    /// The stretches of a range, whose ends are bounds.
     pub fn of(&self, range: Range) -> std::ops::Range<usize> {
         let position = |at: i64| self.bounds.partition_point(|&bound| bound < at);
         position(range.begin)..position(range.end)
     }
 }
 
-/// The clocks of stretches, and how far each is itself.
+/// The clocks of stretches, and the progress of each.
 #[derive(Clone, Debug)]
 pub(in crate::plan::check) struct Clocks {
     known: Vec<Clock>,
@@ -55,35 +56,35 @@ pub(in crate::plan::check) struct Clocks {
 }
 
 impl Clocks {
-    /// Nothing has run on `stretches`, and none of `events` has happened.
+    /// The state in which no stretch has run and no event has happened.
     pub fn new(stretches: usize, events: usize) -> Self {
         let none: Clock = Rc::new(vec![0; stretches + events]);
         Self { known: vec![none; stretches], progress: vec![0; stretches] }
     }
 
-    /// What a stretch knows.
+    /// The clock of a stretch.
     pub fn of(&self, stretch: usize) -> &Clock {
         &self.known[stretch]
     }
 
-    /// The stretch has run the group.
+    /// The stretch has finished the group.
     pub fn finish(&mut self, stretch: usize, group: usize) {
         self.progress[stretch] = group as u32 + 1;
     }
 
-    /// The stretch learns what `other` says.
+    /// Joins `other` into the stretch's clock.
     pub fn learn(&mut self, stretch: usize, other: &[u32]) {
         join(Rc::make_mut(&mut self.known[stretch]).as_mut_slice(), other);
     }
 
-    /// The stretch learns that the event of that entry has happened.
+    /// The stretch learns that the event with that entry has happened.
     pub fn learn_event(&mut self, stretch: usize, entry: usize) {
         if self.known[stretch][entry] == 0 {
             Rc::make_mut(&mut self.known[stretch])[entry] = 1;
         }
     }
 
-    /// Everyone in the range learns what anyone in it knows and has done.
+    /// All stretches of the range learn what any of them knows and has done.
     pub fn barrier(&mut self, members: std::ops::Range<usize>) {
         let Some(first) = members.clone().next() else { return };
         let mut joined = (*self.known[first]).clone();
@@ -99,19 +100,19 @@ impl Clocks {
         members.for_each(|member| self.known[member] = Rc::clone(&joined));
     }
 
-    /// What every one of some stretches knows.
+    /// What all of the given stretches know.
     pub fn common(&self, stretches: std::ops::Range<usize>) -> Clock {
         common(stretches.map(|stretch| &self.known[stretch]))
             .unwrap_or_else(|| Rc::new(vec![u32::MAX; self.known.first().map_or(0, |k| k.len())]))
     }
 
-    /// What every stretch knows.
+    /// What all stretches know.
     pub fn floor(&self) -> Clock {
         self.common(0..self.known.len())
     }
 }
 
-/// What every one of some clocks knows; `None` when there is none.
+/// The minimum of clocks; `None` if there are none.
 pub(in crate::plan::check) fn common<'c>(
     mut clocks: impl Iterator<Item = &'c Clock>,
 ) -> Option<Clock> {

@@ -1,9 +1,9 @@
-//! What conflicts on memory is ordered by barriers.
+//! Checks that conflicting memory accesses are ordered by barriers.
 //!
-//! Two task groups conflict when a task of the one writes bytes that a task of the other touches.
-//! They must lie in processor groups with barriers between ([`clocks`]); what each task group
-//! touches is resolved to the tile ([`touch`]). Every diagnostic names a pair of tasks, bytes that
-//! both touch, and the barrier that is missing.
+//! Two task groups conflict if a task of one writes bytes that a task of the other accesses. They must
+//! be in processor groups with barriers in between ([`clocks`]); the accesses of each task group are
+//! resolved to tiles ([`touch`]). Every diagnostic has a pair of tasks, the bytes that both access, and
+//! the missing barrier.
 
 pub(super) mod clocks;
 pub(super) mod touch;
@@ -22,7 +22,7 @@ use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup};
 use clocks::{Clock, Clocks, Stretches};
 use touch::{Access, Spot, Witness, accesses};
 
-/// Accesses of a buffer that are kept before those that all know to be finished are dropped.
+/// Number of accesses of a buffer that are stored before those known by all to be finished are dropped.
 const MANY: usize = 64;
 
 /// Maximum number of pairs of ops reported.
@@ -33,22 +33,22 @@ pub(super) fn check(plan: &Plan, sink: &mut Sink) {
     Checker::new(plan).run(plan, sink);
 }
 
-/// The accesses of a buffer that later ones may conflict with.
+/// The accesses of a buffer with which later ones may conflict.
 #[derive(Default)]
 struct Live<'a> {
     accesses: Vec<Access<'a>>,
-    /// Length at which to look for accesses that are finished for all.
+    /// Number of accesses at which to drop those that are finished for all.
     prune_at: usize,
 }
 
-/// An op, by the indices of its task info and in that.
+/// An op, by the index of its task info and its own index in that.
 type OpIndex = (usize, usize);
 
 struct Checker<'a> {
     stretches: Stretches,
     clocks: Clocks,
     live: BTreeMap<u64, Live<'a>>,
-    /// Entry of the clock that says that a proxy has read what the op sends.
+    /// Clock entry of the event that a proxy has read what the op sends.
     sent: BTreeMap<OpIndex, usize>,
     /// Sends that have been started.
     started: Vec<OpIndex>,
@@ -87,7 +87,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Notes which sends the ops of a task start, and which they know to be complete.
+    /// Records which sends the ops of a task start, and which they know to be complete.
     fn note_sends(&mut self, plan: &Plan, task: usize, processors: Range) {
         for (index, plan_op) in plan.task_infos[task].ops.iter().enumerate() {
             let peer =
@@ -102,7 +102,8 @@ impl<'a> Checker<'a> {
                         |op: &&OpIndex| peer(&plan.task_infos[op.0].ops[op.1]) == peer(plan_op);
                     self.started.iter().filter(of_peer).copied().collect()
                 }
-                // A peer that answers may have had all of it: only the plans of all ranks tell.
+                // A peer that answers may have received all of it: only the plans of all ranks
+                // determine this.
                 OpKind::Recv
                 | OpKind::DeviceSync
                 | OpKind::RecvPacket
@@ -116,28 +117,28 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether the earlier access is finished when the later one starts, which knows `known`.
+    /// Whether the earlier access is finished when the later one starts with the knowledge `known`.
     fn ordered(&self, earlier: &Access<'_>, later: &Access<'_>, known: &Clock) -> bool {
-        // These say that something has arrived, and write nothing themselves.
+        // These wait for an arrival, and write nothing themselves.
         let only_waits = matches!(later.kind(), OpKind::Recv | OpKind::DeviceSync);
         earlier.spot.group != later.spot.group
             && self.has_run(earlier, known)
             && (only_waits || self.has_left(earlier, known))
     }
 
-    /// Whether the clock shows that the tasks of an access have run.
+    /// Whether the clock implies that the tasks of an access have run.
     fn has_run(&self, access: &Access<'_>, clock: &Clock) -> bool {
         let mut ran = self.stretches.of(access.processors);
         ran.all(|stretch| clock[stretch] as usize > access.spot.group)
     }
 
-    /// Whether the clock shows that a proxy has read what an access sends.
+    /// Whether the clock implies that a proxy has read what an access sends.
     fn has_left(&self, access: &Access<'_>, clock: &Clock) -> bool {
         let event = self.sent.get(&(access.task, access.index)).filter(|_| !access.is_write);
         event.is_none_or(|&event| clock[event] > 0)
     }
 
-    /// Compares an access with those before it, `known` being what all its processors know.
+    /// Compares an access with earlier ones; `known` is what all its processors know.
     fn meet(&mut self, plan: &Plan, access: Access<'a>, known: &Clock, sink: &mut Sink) {
         let mut live = self.live.remove(&access.tensor.buffer.id).unwrap_or_default();
         for old in &live.accesses {
@@ -168,7 +169,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The ops of a plan whose data a proxy reads at its own time.
+/// The ops of a plan whose data a proxy reads asynchronously.
 fn proxied(plan: &Plan) -> impl Iterator<Item = OpIndex> + '_ {
     ops(plan).filter_map(|(place, plan_op)| {
         let OpPlace::Task(task, index) = place else { return None };
@@ -177,7 +178,7 @@ fn proxied(plan: &Plan) -> impl Iterator<Item = OpIndex> + '_ {
     })
 }
 
-/// The task groups of a processor group that have tasks, each with the processors that run any.
+/// The nonempty task groups of a processor group, each with the processors that run its tasks.
 fn task_groups(plan: &Plan, group: usize) -> impl Iterator<Item = (Spot, Range, &TaskGroup)> {
     let resources = plan.processor_groups[group].resource_groups.iter().enumerate();
     resources.flat_map(move |(resource, resources)| {
@@ -195,7 +196,7 @@ fn busy_processors(resource: &ResourceGroup) -> Vec<Range> {
     let mut current = whole.begin;
     let busy = |tasks: &TaskGroup| {
         let used = granules(tasks).min(whole.len());
-        // From the middle of the range the tasks wrap round; then take the whole range.
+        // From the middle of the range the tasks wrap around; then use the whole range.
         let range = match current + used <= whole.end {
             true => Range::new(current, current + used),
             false => whole,
@@ -259,9 +260,9 @@ fn report(
     }
 }
 
-/// An error; a warning where packets order what barriers do not.
-///
-/// A packet is taken once its flag is there, so that of two ops that move packets the one may well
+/// An error; a warning if packets order what barriers do not.
+/// A packet is read once its flag has arrived, so of two ops that move packets, one may
+/// wait for the other through a peer.
 /// wait for the other through a peer.
 fn diagnostic(
     code: &'static str,

@@ -1,8 +1,8 @@
-//! What the tasks of a task group touch, down to the bytes of single tasks.
+//! The accesses of the tasks of a task group, down to the bytes of single tasks.
 //!
-//! The indices `[b, e)` of a task range are at most seven boxes of digits, and what a box of digits
-//! touches of an operand is a box of elements. So a task group is compared by a handful of byte
-//! regions, however many tasks it has.
+//! The indices `[b, e)` of a task range are at most seven boxes of digits, and the elements of an
+//! operand that a box of digits accesses form a box. So a task group is represented by a few byte
+//! regions, independently of its number of tasks.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use crate::model::{OpKind, Region, Tensor};
 use crate::plan::tiling::{self, Cover, Grid};
 use crate::plan::{PlanOp, Range, TaskGroup};
 
-/// Where a task group stands: the indices of its processor group, its resource group, and its own.
+/// The location of a task group: the indices of its processor group, its resource group, and its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::plan::check) struct Spot {
     /// Index of the processor group.
     pub group: usize,
     /// Index of the resource group in it.
     pub resource: usize,
-    /// Index of the task group in that.
+    /// Index of the task group in the resource group.
     pub index: usize,
 }
 
@@ -28,14 +28,14 @@ impl fmt::Display for Spot {
     }
 }
 
-/// A use of memory by the tasks of a task group.
+/// A memory access by the tasks of a task group.
 #[derive(Clone, Debug)]
 pub(in crate::plan::check) struct Access<'a> {
-    /// Where the task group stands.
+    /// The location of the task group.
     pub spot: Spot,
     /// Index of the task info.
     pub task: usize,
-    /// Index of the op in it.
+    /// Index of the op in the task info.
     pub index: usize,
     /// The op.
     pub plan_op: &'a PlanOp,
@@ -47,22 +47,22 @@ pub(in crate::plan::check) struct Access<'a> {
     pub processors: Range,
     /// The task indices.
     tasks: Range,
-    /// How task indices select tiles of the operand; `None` when that is not known.
+    /// How task indices select tiles of the operand; `None` if unknown.
     tiles: Option<(Grid, [Cover; 4])>,
-    /// What the tasks touch, part by part.
+    /// The parts of the access.
     parts: Vec<Part>,
-    /// First byte of all parts and the byte after the last.
+    /// Start and end of all parts.
     span: (u64, u64),
 }
 
-/// What a box of task digits touches.
+/// The access of a box of task digits.
 #[derive(Clone, Debug)]
 struct Part {
     digits: Digits,
     region: Region,
 }
 
-/// A box of digits: the first of each, and one past the last.
+/// A box of digits: the start and end of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Digits {
     low: [i64; 4],
@@ -72,15 +72,15 @@ struct Digits {
 /// Bytes that two tasks share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan::check) struct Witness {
-    /// Index of the one task.
+    /// Index of one task.
     pub first: i64,
-    /// Index of the other.
+    /// Index of the other task.
     pub second: i64,
-    /// First byte and the byte after the last.
+    /// Start and end of the bytes.
     pub bytes: (u64, u64),
 }
 
-/// Every use of memory by the tasks of a group.
+/// All memory accesses by the tasks of a group.
 pub(in crate::plan::check) fn accesses<'a>(
     ops: &'a [PlanOp],
     tasks: &TaskGroup,
@@ -125,12 +125,12 @@ pub(in crate::plan::check) fn accesses<'a>(
 }
 
 impl Access<'_> {
-    /// Whether both lie in one buffer and their bytes may meet; quick.
+    /// A fast check whether both are on one buffer and their bytes may overlap.
     pub fn may_meet(&self, other: &Access<'_>) -> bool {
         self.span.0 < other.span.1 && other.span.0 < self.span.1
     }
 
-    /// Two tasks that touch the same bytes, both buffers being one memory.
+    /// Two tasks that access the same bytes, assuming that both buffers are one memory.
     pub fn meets(&self, other: &Access<'_>) -> Option<Witness> {
         if !self.may_meet(other) {
             return None;
@@ -142,12 +142,12 @@ impl Access<'_> {
         Some(Witness { first, second, bytes })
     }
 
-    /// What one task touches.
+    /// The access of one task.
     fn parts_of(&self, task: i64) -> Vec<Part> {
         parts(self.plan_op, self.tensor, self.tiles, Range::new(task, task + 1))
     }
 
-    /// Two different tasks that touch the same bytes, if a few bytes show any.
+    /// Two different tasks that access the same bytes, if testing a few bytes finds any.
     pub fn strays(&self, other: &Access<'_>) -> Option<Witness> {
         let is_known = |access: &Access<'_>| access.tiles.is_some() || access.tasks.len() == 1;
         if !is_known(self) || !is_known(other) {
@@ -166,7 +166,7 @@ impl Access<'_> {
         })
     }
 
-    /// A task of the part that touches the byte.
+    /// A task of the part that accesses the byte.
     fn task_at(&self, part: &Part, byte: u64) -> i64 {
         let Some((grid, cover)) = self.tiles else { return self.tasks.begin };
         let coordinates = coordinates(self.tensor, byte);
@@ -181,13 +181,13 @@ impl Access<'_> {
         (0..4).fold(0, index)
     }
 
-    /// What the op is.
+    /// The kind of the op.
     pub fn kind(&self) -> OpKind {
         self.plan_op.op.kind
     }
 }
 
-/// A part of each list that share bytes, both buffers being one memory, and the bytes.
+/// A part of each list that share bytes, assuming that both buffers are one memory, and the bytes.
 fn shared<'p>(a: &'p [Part], b: &'p [Part]) -> Option<(&'p Part, &'p Part, (u64, u64))> {
     a.iter().find_map(|a| {
         b.iter().find_map(|b| {
@@ -198,7 +198,7 @@ fn shared<'p>(a: &'p [Part], b: &'p [Part]) -> Option<(&'p Part, &'p Part, (u64,
     })
 }
 
-/// The bytes that the tasks of a range touch of an operand.
+/// The bytes of an operand that the tasks of a range access.
 fn parts(
     plan_op: &PlanOp,
     tensor: &Tensor,
@@ -237,7 +237,7 @@ fn boxes(counts: [i64; 4], range: Range) -> Vec<Digits> {
     found
 }
 
-/// Boxes of the digits from `dim` on, those before it being fixed.
+/// Boxes of the digits from `dim` on, with fixed earlier digits.
 fn cut(
     counts: [i64; 4],
     dim: usize,
@@ -270,7 +270,7 @@ fn cut(
     cut_rest(counts, dim, (high * inner, end), with(last, last + 1), found);
 }
 
-/// What is left of one index of `dim` at either end of a range.
+/// The incomplete index of `dim` at each end of a range.
 fn cut_rest(
     counts: [i64; 4],
     dim: usize,
@@ -284,7 +284,7 @@ fn cut_rest(
     }
 }
 
-/// Where in a tensor a byte of its buffer lies, as four dimensions.
+/// The four-dimensional coordinates in a tensor of a byte of its buffer.
 fn coordinates(tensor: &Tensor, byte: u64) -> [i64; 4] {
     let mut rest = (byte / tensor.dtype.bytes()) as i64;
     let mut found = [0; 4];

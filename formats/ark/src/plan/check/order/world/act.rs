@@ -1,39 +1,39 @@
-//! What an op does to other ranks.
+//! The effects of an op on other ranks.
 
 use crate::model::links::Link;
 use crate::model::{OpKind, Tensor};
 use crate::plan::PlanOp;
 
-/// A way from one rank to another on which signals are counted.
+/// A channel from one rank to another on which signals are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Channel {
-    /// Rank that signals.
+    /// The signalling rank.
     pub from: usize,
-    /// Rank that waits.
+    /// The waiting rank.
     pub to: usize,
     /// `Proxy`, `SecondaryProxy` or `Sm`.
     pub kind: String,
 }
 
-/// What an op does to other ranks.
+/// The effect of an op on other ranks.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    /// Nothing but writes that others order.
+    /// Only writes that other ops order.
     Nothing,
-    /// Puts data into a peer's memory, and signals when told to.
+    /// Puts data into a peer's memory, and signals if `signals`.
     Put { channel: Channel, tags: Vec<i64>, signals: bool },
-    /// Waits until what was put has left.
+    /// Waits until data that was put has been sent.
     Flush { channel: Channel },
     /// Waits for a signal.
     Wait { channel: Channel, tags: Vec<i64> },
-    /// Signals to every other rank and waits for each of them.
+    /// Signals to all other ranks and waits for each of them.
     Sync { kind: String },
     /// Waits for packets of all links, then sends packets on others.
     Packets { takes: Vec<Link>, sends: Vec<Link> },
 }
 
 impl Action {
-    /// What an op of that rank does; `None` when it does not reach other ranks.
+    /// The effect of an op of a rank; `None` if it does not involve other ranks.
     pub fn of(plan_op: &PlanOp, rank: usize) -> Option<Action> {
         let op = &plan_op.op;
         let kind = || plan_op.config.text("ChannelType").unwrap_or("Proxy").to_owned();
@@ -76,7 +76,7 @@ fn own_tags(tags: &[[i64; 2]]) -> Vec<i64> {
     tags.iter().filter(|[peer, _]| *peer < 0).map(|[_, tag]| *tag).collect()
 }
 
-/// The links under which what a rank writes into a tensor reaches another.
+/// The links under which data that a rank writes to a tensor reaches another.
 pub(super) fn links(tensor: &Tensor, rank: usize) -> impl Iterator<Item = Link> + '_ {
     let to = tensor.buffer.rank;
     let tags = tensor.buffer.recv_tags.iter().filter(|[peer, _]| *peer < 0);

@@ -1,18 +1,18 @@
-//! Who waits for whom when nobody can go on.
+//! Finds cycles of waiting when nothing can continue.
 
 use irc_diag::Diagnostic;
 
 use super::run::{Event, State, World};
 
-/// Why a stretch does not go on.
+/// Why a stretch does not continue.
 enum Wait {
-    /// It is in an op that waits for an op, if there is one that could end the waiting.
+    /// It is in an op that waits for another op, if one could end the wait.
     Op(usize, String, Option<usize>),
     /// It is at a barrier that this stretch has not reached.
     Barrier(usize),
 }
 
-/// A diagnostic when there is a stretch that is not done: the ring of those that wait for each other.
+/// A diagnostic if a stretch is not done: the cycle of stretches that wait for each other.
 pub(super) fn check(world: &World<'_>, state: &State<'_, '_>) -> Vec<(usize, Diagnostic)> {
     let is_stuck = |stretch: &usize| matches!(wait(world, state, *stretch), Some(Wait::Op(..)));
     let Some(first) = (0..state.at.len()).find(is_stuck) else { return vec![] };
@@ -39,7 +39,7 @@ pub(super) fn check(world: &World<'_>, state: &State<'_, '_>) -> Vec<(usize, Dia
     }
 }
 
-/// Why a stretch does not go on; `None` when it is done.
+/// Why a stretch does not continue; `None` if it is done.
 fn wait(world: &World<'_>, state: &State<'_, '_>, stretch: usize) -> Option<Wait> {
     let rows = &world.rows[world.rank_of(stretch)];
     let (at, step) = state.at[stretch];
@@ -58,7 +58,7 @@ fn wait(world: &World<'_>, state: &State<'_, '_>, stretch: usize) -> Option<Wait
     }
 }
 
-/// A stretch that has not run its part of an op yet.
+/// A stretch that has not yet run its part of an op.
 fn stretch_of(world: &World<'_>, state: &State<'_, '_>, op: usize) -> Option<usize> {
     let rows = world.rows[world.ops[op].rank].iter().enumerate();
     rows.filter(|(_, row)| matches!(&row.what, Event::Tasks { ops, .. } if ops.contains(&op)))

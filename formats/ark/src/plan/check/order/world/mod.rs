@@ -1,8 +1,9 @@
-//! All ranks together: who waits for whom, and what one writes into another's memory.
+//! Checks all ranks together: waits between ranks, and writes to another rank's memory.
 //!
-//! [`act`] says what an op of a plan does to other ranks, [`run`] follows all ranks as their
-//! processors, barriers and signals let them go on, and [`race`] compares what is then not ordered.
+//! [`act`] defines the effects of an op on other ranks, [`run`] simulates all ranks with their
+//! barriers and signals, and [`race`] compares accesses that remain unordered.
 //! Signals are those of mscclpp, which ARK uses: each pair of ranks counts them for each type of
+//! channel, independently of tags, so the first wait consumes the first signal.
 //! channel, whatever their tags, so the first wait takes the first signal.
 
 mod act;
@@ -14,12 +15,12 @@ use irc_diag::Diagnostic;
 
 use crate::plan::Plan;
 
-/// Maximum number of steps of the simulation: stretches of processors times what each runs.
+/// Maximum number of steps of the simulation: stretches of processors times the rows that each runs.
 const MAX_STEPS: usize = 20_000_000;
 
-/// Every diagnostic in the order of events between ranks, each with the index of its plan.
+/// All diagnostics about the order of events between ranks, each with the index of its plan.
 ///
-/// The plans are those of all ranks of a world, each sound by itself and listed once.
+/// The plans are those of all ranks of a world, each valid by itself and listed once.
 pub(in crate::plan::check) fn check(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
     let mut plans: Vec<(usize, &Plan)> = plans.iter().enumerate().collect();
     plans.sort_by_key(|(_, plan)| plan.rank);

@@ -1,4 +1,4 @@
-//! Conflicts on the memory of one rank by ops of several.
+//! Conflicts between ops of several ranks on the memory of one.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use crate::plan::check::order::clocks::{Clock, common};
 use crate::plan::check::order::task_groups;
 use crate::plan::check::order::touch::{Access, Witness, accesses};
 
-/// A use of a rank's memory.
+/// An access to a rank's memory.
 struct Use<'a> {
-    /// Rank whose processors use it.
+    /// Rank whose processors access it.
     rank: usize,
     access: Access<'a>,
-    /// The op, when it reaches other ranks.
+    /// The op, if it involves other ranks.
     op: Option<usize>,
-    /// Whether a proxy does it at its own time.
+    /// Whether a proxy does it asynchronously.
     is_proxied: bool,
-    /// What all its processors knew at the start.
+    /// The common knowledge of its processors at the start.
     known: Clock,
 }
 
 /// A buffer of a rank.
 type Memory = (usize, u64);
 
-/// Every conflict that neither barriers nor signals order.
+/// All conflicts that neither barriers nor signals order.
 pub(super) fn check(world: &World<'_>, outcome: &RunResult) -> Vec<(usize, Diagnostic)> {
     let landings = landings(world);
     let mut uses: BTreeMap<Memory, Vec<Use<'_>>> = BTreeMap::new();
@@ -42,7 +42,7 @@ pub(super) fn check(world: &World<'_>, outcome: &RunResult) -> Vec<(usize, Diagn
         let is_special = |one: &Use<'_>| one.rank != *owner || one.is_proxied;
         for (position, a) in uses.iter().enumerate().filter(|(_, one)| is_special(one)) {
             for (other, b) in uses.iter().enumerate() {
-                // A pair of special ones is met twice.
+                // A pair of special accesses is encountered twice.
                 if other == position || (is_special(b) && other < position) {
                     continue;
                 }
@@ -57,7 +57,7 @@ pub(super) fn check(world: &World<'_>, outcome: &RunResult) -> Vec<(usize, Diagn
     found
 }
 
-/// The buffer that each link ends in.
+/// The destination buffer of each link.
 fn landings(world: &World<'_>) -> BTreeMap<Link, u64> {
     let mut found = BTreeMap::new();
     for (rank, plan) in world.plans.iter().enumerate() {
@@ -75,7 +75,7 @@ fn landings(world: &World<'_>) -> BTreeMap<Link, u64> {
     found
 }
 
-/// Every use of memory that the ops of a rank make, its own or another's.
+/// All memory accesses of the ops of a rank, to its own memory or that of others.
 fn uses_of<'a>(
     world: &World<'a>,
     outcome: &RunResult,
@@ -90,7 +90,7 @@ fn uses_of<'a>(
             let starts = outcome.starts.get(&(rank, spot));
             let Some(known) = starts.and_then(|starts| common(starts.iter())) else { continue };
             for access in accesses(ops, tasks, spot, processors) {
-                // These wait or say that something has arrived; they touch no memory.
+                // These only wait or signal; they access no memory.
                 if access.kind().only_signals() {
                     continue;
                 }
@@ -126,7 +126,7 @@ fn conflict(world: &World<'_>, outcome: &RunResult, a: &Use<'_>, b: &Use<'_>) ->
     if !writes || same_task || ordered(world, outcome, a, b) || ordered(world, outcome, b, a) {
         return None;
     }
-    // A packet is taken when its flag has come.
+    // A packet is read when its flag has arrived.
     let pair = |a: &Use<'_>, b: &Use<'_>| {
         a.op.zip(b.op).is_some_and(|pair| outcome.matched.contains(&pair))
     };

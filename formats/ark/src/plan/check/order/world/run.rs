@@ -1,7 +1,8 @@
-//! All ranks, followed as their barriers and signals let them go on.
+//! Simulates all ranks with their barriers and signals.
 //!
 //! Each stretch of processors runs its rows in order and stops at a barrier or a wait. Signals are
-//! only ever added, so it does not matter who goes first; when nobody can go on, those that are not
+//! only ever added, so the order of simulation is irrelevant; when nothing can continue, those that are
+//! not
 //! done wait for each other.
 
 use std::collections::BTreeMap;
@@ -25,13 +26,13 @@ pub(super) struct World<'a> {
     pub stretches: Vec<Stretches>,
     /// Index of each rank's first stretch.
     pub bases: Vec<usize>,
-    /// What each rank runs.
+    /// The rows of each rank.
     pub rows: Vec<Vec<Row>>,
-    /// Ops that reach other ranks.
+    /// Ops that involve other ranks.
     pub ops: Vec<CommOp<'a>>,
 }
 
-/// What some stretches of a rank do next.
+/// A step of some stretches of a rank.
 pub(super) struct Row {
     pub members: Range<usize>,
     pub what: Event,
@@ -39,29 +40,29 @@ pub(super) struct Row {
 
 pub(super) enum Event {
     Barrier,
-    /// Runs the ops of a task group that reach other ranks.
+    /// Runs the ops of a task group that involve other ranks.
     Tasks {
         spot: Spot,
         ops: Vec<usize>,
     },
-    /// Has run a group.
+    /// Finishes a group.
     End {
         group: usize,
     },
 }
 
-/// An op that reaches other ranks.
+/// An op that involves other ranks.
 pub(super) struct CommOp<'a> {
     pub rank: usize,
     pub task: usize,
     pub index: usize,
     pub plan_op: &'a PlanOp,
     pub act: Action,
-    /// How often a stretch runs a part of it.
+    /// The number of stretches that run a part of it, counted once per task group.
     runs: usize,
-    /// Whether several task groups share its tasks.
+    /// Whether its tasks are in several task groups.
     is_split: bool,
-    /// For each link it takes packets of, how many ops of the rank do so before.
+    /// For each link whose packets it takes, the number of earlier ops of the rank that do so.
     turns: Vec<usize>,
 }
 
@@ -77,17 +78,17 @@ impl std::fmt::Display for CommOp<'_> {
     }
 }
 
-/// What came of a run.
+/// The result of a simulation.
 pub(super) struct RunResult {
     /// Diagnostics, each with its rank.
     pub found: Vec<(usize, Diagnostic)>,
-    /// Whether everyone came to the end.
+    /// Whether all stretches reached the end.
     pub is_complete: bool,
-    /// What each stretch that runs a task group knew at its start.
+    /// The knowledge of each stretch at the start of each task group.
     pub starts: BTreeMap<(usize, Spot), Vec<Clock>>,
-    /// Ops that send packets and those that take them.
+    /// Ops that send packets, and the ops that take them.
     pub matched: Vec<(usize, usize)>,
-    /// Entry of the clock of the first event; there is one for each op that reaches other ranks.
+    /// Clock entry of the first event; there is one for each op that involves other ranks.
     pub events: usize,
 }
 
@@ -146,14 +147,14 @@ impl<'a> World<'a> {
         self.rows.push(rows);
     }
 
-    /// Steps a run takes at most, and entries of the clocks that it keeps.
+    /// Maximum number of steps of a simulation, and of stored clock entries.
     pub fn steps(&self) -> usize {
         let steps = |(rows, stretches): (&Vec<Row>, &Stretches)| rows.len() * stretches.len();
         let steps: usize = self.rows.iter().zip(&self.stretches).map(steps).sum();
         steps + self.ops.len() * (self.count() + self.ops.len())
     }
 
-    /// Stretches of all ranks.
+    /// Number of stretches of all ranks.
     fn count(&self) -> usize {
         self.stretches.iter().map(Stretches::len).sum()
     }
@@ -163,10 +164,10 @@ impl<'a> World<'a> {
         self.bases.partition_point(|&base| base <= stretch) - 1
     }
 
-    /// Runs all ranks to the end, or until none can go on, and returns where they are then.
+    /// Runs all ranks to the end, or until none can continue, and returns their final state.
     pub fn run(&self) -> State<'_, 'a> {
         let mut state = State::new(self);
-        // Everyone has a turn before anyone has another.
+        // Every stretch has a turn before any has another.
         let mut moved = true;
         while moved {
             moved = false;
@@ -178,7 +179,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// For each link that packets are taken of, how many ops did so before; counts this one.
+/// For each link whose packets an op takes, the number of earlier ops that do so; counts this one.
 fn turns_of(act: &Action, turns: &mut BTreeMap<Link, usize>) -> Vec<usize> {
     let Action::Packets { takes, .. } = act else { return vec![] };
     let turn = |link: &Link| {
@@ -189,35 +190,35 @@ fn turns_of(act: &Action, turns: &mut BTreeMap<Link, usize>) -> Vec<usize> {
     takes.iter().map(turn).collect()
 }
 
-/// A signal or a send of packets, and what its sender knew.
+/// A signal or a send of packets, with the knowledge of its sender.
 struct Token {
     op: usize,
     clock: Vec<u32>,
 }
 
-/// How far an op is.
+/// The progress of an op.
 struct Progress {
-    /// Parts that have not run yet.
+    /// Number of parts that have not run yet.
     left: usize,
-    /// What those that ran knew.
+    /// The knowledge of the parts that have run.
     clock: Vec<u32>,
-    /// Whether its signals or packets are out.
+    /// Whether its signals or packets have been sent.
     is_out: bool,
-    /// What it waited for, once it came.
+    /// The knowledge from what it waited for, once that has arrived.
     got: Option<Vec<u32>>,
 }
 
-/// A run in progress.
+/// The state of a simulation.
 pub(super) struct State<'w, 'a> {
     world: &'w World<'a>,
     clocks: Clocks,
-    /// Row at which each stretch is, and how many ops of that it has run.
+    /// The row of each stretch, and how many ops of that row it has run.
     pub at: Vec<(usize, usize)>,
     ops: Vec<Progress>,
     signals: BTreeMap<Channel, Vec<Token>>,
-    /// Signals taken of each channel.
+    /// Number of signals taken from each channel.
     taken: BTreeMap<Channel, usize>,
-    /// Ops that put something on each channel.
+    /// Ops that put data on each channel.
     puts: BTreeMap<Channel, Vec<usize>>,
     packets: BTreeMap<Link, Vec<Token>>,
     found: Vec<(usize, Diagnostic)>,
@@ -249,7 +250,7 @@ impl<'w, 'a> State<'w, 'a> {
         }
     }
 
-    /// The result of the run; `stuck` are the diagnostics of stretches that did not end.
+    /// The result of the simulation; `stuck` are the diagnostics of stretches that did not end.
     pub fn finish(mut self, stuck: Vec<(usize, Diagnostic)>) -> RunResult {
         let is_complete = stuck.is_empty();
         let mut found = std::mem::take(&mut self.found);
@@ -261,12 +262,12 @@ impl<'w, 'a> State<'w, 'a> {
         RunResult { found, is_complete, starts: self.starts, matched: self.matched, events }
     }
 
-    /// Entry of a clock that says that what the op wrote or read for others is complete.
+    /// Clock entry of the event that the op's reads and writes for other ranks are complete.
     fn event(&self, op: usize) -> usize {
         self.world.count() + op
     }
 
-    /// Lets a stretch go on as far as it can; whether it moved.
+    /// Runs a stretch as far as possible; returns whether it made progress.
     fn advance(&mut self, stretch: usize) -> bool {
         let rank = self.world.rank_of(stretch);
         let rows = &self.world.rows[rank];
@@ -279,7 +280,7 @@ impl<'w, 'a> State<'w, 'a> {
             match &row.what {
                 Event::Barrier => {
                     let here = self.at[stretch].0;
-                    // Those that do not take part in the rows between have not skipped them yet.
+                    // Those that do not participate in the rows between have not skipped them yet.
                     if !row.members.clone().all(|member| self.reaches(rank, member, here)) {
                         break;
                     }
@@ -309,14 +310,14 @@ impl<'w, 'a> State<'w, 'a> {
         self.at[stretch] != before
     }
 
-    /// Whether the stretch waits at the row, or only has rows of others before it.
+    /// Whether the stretch waits at the row, or has only rows of others before it.
     fn reaches(&self, rank: usize, stretch: usize, row: usize) -> bool {
         let (at, _) = self.at[stretch];
         let between = self.world.rows[rank].get(at..row).unwrap_or_default();
         at <= row && !between.iter().any(|row| row.members.contains(&stretch))
     }
 
-    /// Runs a stretch's part of an op; whether it did not have to wait.
+    /// Runs a stretch's part of an op; returns false if it must wait.
     fn run_op(&mut self, op: usize, stretch: usize) -> bool {
         let world = self.world;
         match &world.ops[op].act {
@@ -358,7 +359,7 @@ impl<'w, 'a> State<'w, 'a> {
                     return false;
                 }
                 self.learn_got(op, stretch);
-                // Of an op in several task groups each may be waited for alone.
+                // If an op is in several task groups, each of these may be waited for separately.
                 let is_last = self.ops[op].left == 0;
                 if (is_last || world.ops[op].is_split) && !self.ops[op].is_out {
                     self.ops[op].is_out = true;
@@ -374,7 +375,7 @@ impl<'w, 'a> State<'w, 'a> {
         true
     }
 
-    /// Notes that a stretch has run its part of an op; whether it was the last.
+    /// Records that a stretch has run its part of an op; returns whether it was the last.
     fn has_run(&mut self, op: usize, stretch: usize) -> bool {
         let clock = self.clocks.of(stretch).clone();
         let progress = &mut self.ops[op];
@@ -383,7 +384,7 @@ impl<'w, 'a> State<'w, 'a> {
         progress.left == 0
     }
 
-    /// The stretch learns what came with what its op waited for.
+    /// The stretch receives the knowledge of what its op waited for.
     fn learn_got(&mut self, op: usize, stretch: usize) {
         if let Some(got) = &self.ops[op].got {
             self.clocks.learn(stretch, got);
@@ -391,14 +392,14 @@ impl<'w, 'a> State<'w, 'a> {
         self.has_run(op, stretch);
     }
 
-    /// The next signal of a channel that is not taken.
+    /// The next unused signal of a channel.
     fn next_signal(&self, channel: &Channel) -> Option<&Token> {
         let taken = self.taken.get(channel).copied().unwrap_or(0);
         self.signals.get(channel)?.get(taken)
     }
 
-    /// Takes the next signal of a channel, which is to be that of a send under one of the tags, or
-    /// of a sync; whether there was one.
+    /// Takes the next signal of a channel, which must be from a send under one of the tags, or
+    /// from a sync; returns whether there was one.
     fn take_signal(&mut self, op: usize, channel: &Channel, tags: Option<&[i64]>) -> bool {
         let Some(token) = self.next_signal(channel) else { return false };
         let (sender, clock) = (token.op, token.clock.clone());
@@ -438,7 +439,7 @@ impl<'w, 'a> State<'w, 'a> {
             self.ops[op].is_out = true;
             let mut clock = (**self.clocks.of(stretch)).clone();
             for peer in peers() {
-                // What went through the same channel before has arrived.
+                // Earlier data on the same channel has arrived.
                 for put in self.puts.get(&channel(rank, peer)).into_iter().flatten() {
                     clock[self.event(*put)] = 1;
                 }
@@ -487,8 +488,9 @@ impl<'w, 'a> State<'w, 'a> {
         self.world.ops[op].plan_op.op.uint_arg("Flag")
     }
 
-    /// What the op at which a stretch stands waits for: ops of other ranks that have not run, and
-    /// a word for it.
+    /// What the op at which a stretch waits needs: a description, and an op of another rank that has
+    /// not
+    /// run.
     pub fn missing(&self, op: usize) -> (String, Option<usize>) {
         let world = self.world;
         let rank = world.ops[op].rank;
@@ -539,7 +541,7 @@ impl<'w, 'a> State<'w, 'a> {
         }
     }
 
-    /// Signals that nobody waited for.
+    /// Signals that nothing waited for.
     fn left_over(&self) -> Vec<(usize, Diagnostic)> {
         let left = |(channel, tokens): (&Channel, &'_ Vec<Token>)| -> Vec<usize> {
             let taken = self.taken.get(channel).copied().unwrap_or(0);
