@@ -1,4 +1,4 @@
-//! Functions of two operands: by the op that ARK has, or where one is a number by ops of the other.
+//! Functions of two operands: by ARK's op, or, if one operand is a number, by ops on the other.
 
 use crate::memory::Memory;
 use crate::nodes::{Scope, Writer};
@@ -41,7 +41,7 @@ impl Writer {
         let mut tensors = vec![];
         for (value, number) in [left, right].into_iter().zip(numbers) {
             tensors.push(match number {
-                // One element is enough, as it broadcasts.
+                // One element is enough, because it broadcasts.
                 Some(number) => self.number(number, ty.dtype, &[1])?,
                 None => self.tensor(graph, value, scope)?,
             });
@@ -50,7 +50,7 @@ impl Writer {
     }
 }
 
-/// An op of one operand.
+/// An op on one operand.
 #[derive(Clone, Copy)]
 enum Step {
     Add(f32),
@@ -75,8 +75,8 @@ impl Step {
     }
 }
 
-/// Ops of one operand that are a function of two of which one (the left, or else the right) is a number
-/// everywhere; `None` where there are none that give the same numbers.
+/// Ops on one operand that are equivalent to a function of two of which one (the left if `is_left`) is
+/// the same number everywhere; `None` if there are none with the same results.
 fn with_number(function: Binary, number: f64, is_left: bool, dtype: DType) -> Option<Vec<Step>> {
     let exact = factor(number, dtype).ok()?;
     Some(match (function, is_left) {
@@ -84,7 +84,7 @@ fn with_number(function: Binary, number: f64, is_left: bool, dtype: DType) -> Op
         (Binary::Mul, _) => vec![Step::Mul(exact)],
         (Binary::Sub, false) => vec![Step::Add(-exact)],
         (Binary::Sub, true) => vec![Step::Mul(-1.0), Step::Add(exact)],
-        // Only by a power of two is it the same as to multiply by the reciprocal.
+        // Equivalent to multiplying by the reciprocal only for powers of two.
         (Binary::Div, false) if dtype.is_float() => {
             let reciprocal = 1.0 / exact;
             let is_power = exact.to_bits() & 0x007f_ffff == 0 && exact.is_normal();

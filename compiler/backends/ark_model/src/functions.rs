@@ -1,23 +1,23 @@
-//! Functions that ARK has no op for, in ops that it has.
+//! Functions without an op in ARK, composed of other ops.
 //!
-//! `erf` is formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964):
-//! `1 - (a1 t + a2 t^2 + a3 t^3 + a4 t^4 + a5 t^5) e^(-x^2)` with `t = 1 / (1 + p x)`, for `x` from 0 on,
-//! with an error of at most 1.5e-7. The other side is its mirror image.
+//! `erf` is formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964): `1 -
+//! (a1 t + a2 t^2 + a3 t^3 + a4 t^4 + a5 t^5) e^(-x^2)` with `t = 1 / (1 + p x)`, for nonnegative `x`,
+//! with an error of at most 1.5e-7. It is extended to negative `x` as an odd function.
 
 use crate::memory::Memory;
 use irc_ark_format::model::{DataType, OpKind::*, Tensor};
 
-/// What the argument of `t` is multiplied by.
+/// The factor `p` of the argument of `t`.
 const P: f32 = 0.327_591_1;
 
-/// The coefficients of the powers of `t`, from the first.
+/// The coefficients `a1` to `a5` of the powers of `t`.
 const A: [f32; 5] = [0.254_829_6, -0.284_496_72, 1.421_413_8, -1.453_152_1, 1.061_405_4];
 
-/// So much that the logistic function of its multiple is 0 or 1, but for numbers next to 0.
+/// A factor so large that the logistic function of a multiple is 0 or 1, except for numbers close to 0.
 const STEEP: f32 = 1e30;
 
-/// A function of single precision on floats of any type: those of 16 bits are converted, so that what
-/// lies between is not rounded.
+/// Applies a function in single precision to floats of any type: 16-bit floats are converted, so that
+/// intermediate results are not rounded.
 pub fn in_single(
     memory: &mut Memory,
     x: &Tensor,
@@ -73,7 +73,7 @@ pub fn erf(memory: &mut Memory, x: &Tensor) -> Tensor {
     let tail = memory.binary(Mul, &sum, &bell);
     let tail = neg(memory, &tail);
     let magnitude = memory.scalar(ScalarAdd, &tail, 1.0);
-    // -1, 0 or 1, of infinite operands as well.
+    // -1, 0 or 1, also for infinite operands.
     let side = memory.scalar(ScalarMul, x, STEEP);
     let side = memory.unary(Sigmoid, &side);
     let side = memory.scalar(ScalarMul, &side, 2.0);

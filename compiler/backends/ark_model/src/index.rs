@@ -2,17 +2,17 @@
 
 use irc_tl::{Binary, Comparison, DType, Scalar};
 
-/// An index: a number, or a loop plus a number.
+/// An index: a number, or a loop index plus a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Affine {
-    /// The loop.
+    /// The loop, if any.
     pub over: Option<usize>,
-    /// What is added.
+    /// The number.
     pub offset: i64,
 }
 
 impl Affine {
-    /// The index of an expression; `None` when it is anything else.
+    /// The index of an expression; `None` if it has another form.
     pub fn of(scalar: &Scalar) -> Option<Self> {
         match scalar {
             Scalar::Int(offset, _) => Some(Self { over: None, offset: *offset }),
@@ -36,23 +36,23 @@ impl Affine {
     }
 }
 
-/// Where a condition on one loop holds.
+/// The iterations for which a condition on one loop holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
     /// The loop.
     pub over: usize,
     /// The first iteration of the upper part.
     pub at: i64,
-    /// Whether it holds in the lower part, and not in the upper; or the other way around.
+    /// Whether it holds in the lower part and not in the upper, or the reverse.
     pub below: bool,
 }
 
 impl Split {
-    /// The split that a comparison makes; `None` when it makes none.
+    /// The split of a comparison; `None` if there is none.
     pub fn of(comparison: Comparison, left: &Scalar, right: &Scalar) -> Option<Self> {
         use Comparison::{Ge, Gt, Le, Lt};
         let (left, right) = (Affine::of(left)?, Affine::of(right)?);
-        // As a comparison of a loop with a number.
+        // Normalise to a comparison of a loop index with a number.
         let (over, number, comparison) = match (left.over, right.over) {
             (Some(over), None) => (over, right.offset.checked_sub(left.offset)?, comparison),
             (None, Some(over)) => {
@@ -78,9 +78,8 @@ impl Split {
     }
 }
 
-/// The operand whose elements are the first index of a table of so many rows: as they are, counted from
-/// the end where they are negative, and bounded to the table, as `Embedding` has them for every index
-/// of the table.
+/// The operand whose elements are the first index of a table with `rows` rows: directly, counted from
+/// the end if negative, or clamped to the table, all of which `Embedding` does for every valid index.
 pub fn row_index(scalar: &Scalar, rows: i64) -> Option<(usize, &[Scalar])> {
     match scalar {
         Scalar::Load(operand, at) => Some((*operand, at)),

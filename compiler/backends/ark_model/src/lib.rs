@@ -1,17 +1,19 @@
-//! ARK models of graphs of the tensor level.
+//! Exports graphs of the tensor level as ARK models.
 //!
-//! Plain Rust, no MLIR. [`to_ark`] writes what a graph computes with the ops that ARK has. Values become
-//! buffers, shapes and slices of them views of these; an op reads and writes boxes of buffers.
+//! Plain Rust, no MLIR. [`to_ark`] expresses a graph with ARK's ops. Values become buffers, their
+//! reshapes and slices become views; an op reads and writes boxes of buffers.
 //!
-//! * What is the meaning of an op of ARK ([`Meaning`](irc_ark_frontend::Meaning)) is that op.
-//! * Constants that are one value everywhere are the factor of `ScalarAdd` or `ScalarMul` where that
-//!   gives the same numbers, else a `ScalarAssign`.
-//! * Moves of values (slices, concatenations, pads, permutations, broadcasts, rows by index) are views,
-//!   `Copy`, `Transpose` and `Embedding`, also where the graph has them as loops around an expression.
-//! * `neg`, `abs`, `min(x, 0)`, `reduce_min` and powers of a few exponents are exact in other ops;
-//!   `tanh(x)` is `2 sigmoid(2x) - 1`, and `erf` an approximation with an error of at most 1.5e-7.
+//! * An op that is the meaning of one of ARK's ([`Meaning`](irc_ark_frontend::Meaning)) becomes that op.
+//! * A constant with equal elements is the factor of `ScalarAdd` or `ScalarMul` if that has the same
+//!    results, otherwise a `ScalarAssign`.
+//! * Data movement (slices, concatenations, pads, permutations, broadcasts, rows by index) becomes
+//!    views, `Copy`, `Transpose` and `Embedding`, also if the graph has it as loops around an
+//!    expression.
+//! * `neg`, `abs`, `min(x, 0)`, `reduce_min` and powers with certain exponents are exact combinations
+//!    of ops; `tanh(x)` is `2 sigmoid(2x) - 1`, and `erf` an approximation with an error of at most
+//!    1.5e-7.
 //!
-//! ARK files have no constants and no names: [`ArkModel::buffers`] says which buffer is what, and holds
+//! ARK files have no constants and no names: [`ArkModel::buffers`] describes the buffers, and contains
 //! the elements of constants.
 
 mod binary;
@@ -31,27 +33,27 @@ use irc_json::{Json, Layout};
 use irc_tl::{Constant, DType, Graph, Tensor, TensorError, TensorType};
 use std::collections::BTreeMap;
 
-/// An ARK model, and what its buffers are.
+/// An ARK model with a description of its buffers.
 #[derive(Clone, Debug)]
 pub struct ArkModel {
-    /// The model; it satisfies the rules of its format.
+    /// The model, which is valid.
     pub model: Model,
-    /// The buffers that are seen from outside, by id.
+    /// The externally visible buffers, by id.
     pub buffers: Vec<NamedBuffer>,
 }
 
-/// A buffer of a model that is seen from outside.
+/// An externally visible buffer of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedBuffer {
     /// Its id in the model.
     pub id: u64,
     /// Name of the graph's input or output, or `constant_N`.
     pub name: String,
-    /// What it is.
+    /// Its role.
     pub role: Role,
     /// Element type in the model.
     pub data_type: DataType,
-    /// Element type in the graph, which has `i64` where the model has `INT32`.
+    /// Element type in the graph, which may be `i64` if the model has `INT32`.
     pub dtype: DType,
     /// Shape in the graph.
     pub shape: Vec<i64>,
@@ -59,12 +61,12 @@ pub struct NamedBuffer {
     pub elements: Option<Constant>,
 }
 
-/// What a buffer is to those who run a model.
+/// The role of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// An input of the graph.
     Input,
-    /// A constant of the graph, which has to be given as inputs are.
+    /// A constant of the graph, which must be passed like an input.
     Constant,
     /// An output of the graph.
     Output,
@@ -82,8 +84,8 @@ impl Role {
 }
 
 impl ArkModel {
-    /// What buffers are, as JSON: a list of `{"Id", "Name", "Role", "DataType", "Type", "Shape"}`, where
-    /// `Id` is that of the buffer in the model, `DataType` its element type there, and `Type` that of the
+    /// The buffers as JSON: a list of `{"Id", "Name", "Role", "DataType", "Type", "Shape"}`, where `Id`
+    /// is that of the buffer in the model, `DataType` its element type there, and `Type` that of the
     /// graph. The key of a buffer in an `.npz` of inputs or results is `buffer_ID`.
     pub fn names(&self) -> String {
         let buffer = |buffer: &NamedBuffer| {
@@ -103,10 +105,10 @@ impl ArkModel {
         Json::Object(vec![("Buffers".into(), buffers)]).print(Layout::Indented)
     }
 
-    /// The constants as programs of the model take them: by `buffer_ID`, each in one dimension.
+    /// The constants as inputs of compiled models: by `buffer_ID`, each in one dimension.
     ///
     /// # Errors
-    /// A constant that cannot be allocated.
+    /// If a constant cannot be allocated.
     pub fn constants(&self) -> Result<BTreeMap<String, Tensor>, TensorError> {
         let constants = self.buffers.iter().filter_map(|buffer| {
             let elements = buffer.elements.as_ref()?;
@@ -118,10 +120,10 @@ impl ArkModel {
     }
 }
 
-/// The ARK model of a graph. Sizes must be known.
+/// The ARK model of a graph with static sizes.
 ///
 /// # Errors
-/// Every node that ARK has no op for, with the code `ark-emit` and the path of what it stands for.
+/// All nodes without an op in ARK, with the code `ark-emit` and the path of their origin.
 pub fn to_ark(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
     nodes::write(graph)
 }

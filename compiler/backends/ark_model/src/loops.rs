@@ -7,14 +7,14 @@ use crate::moves;
 use irc_ark_format::model::{OpKind, Tensor};
 use irc_tl::{Binary, Scalar};
 
-/// Boxes that a result may fall into.
+/// Maximum number of boxes into which a result is split.
 const MAX_PIECES: usize = 4096;
 
-/// What loops without a reduction compute, as moves of their operands, which have the ranks of the
-/// values that they stand for. The result has `shape`.
+/// Expresses loops without a reduction as moves of their operands, which have the ranks of the values
+/// that they represent. The result has `shape`.
 ///
 /// # Errors
-/// What about the expression is no move that ARK has.
+/// If a part of the expression is not a move that ARK supports.
 pub fn write(
     memory: &mut Memory,
     body: &Scalar,
@@ -47,7 +47,7 @@ struct Region {
 }
 
 impl Region {
-    /// The parts below and from an iteration of a loop on; `None` for one without elements.
+    /// The parts before and from an iteration of a loop; `None` for an empty one.
     fn split(&self, over: usize, at: i64) -> [Option<Self>; 2] {
         let (first, extent) = (self.first[over], self.extents[over]);
         let below = at.saturating_sub(first).clamp(0, extent);
@@ -93,7 +93,7 @@ impl Pieces<'_, '_> {
         }
     }
 
-    /// The box of the result, under an id of its own.
+    /// The box of the result, with an id of its own.
     fn part(&mut self, region: &Region) -> Tensor {
         let part = self.memory.slice(self.target, &region.first, &region.extents);
         self.memory.view(&part, |_| {})
@@ -140,8 +140,8 @@ impl Pieces<'_, '_> {
     }
 }
 
-/// The elements that the loops over a box of the result load, of the extents of the box, or of 1 where
-/// they are the same for every iteration.
+/// The elements that the loops over a box of the result load, with the extents of the box, or 1 if they
+/// are the same for all iterations.
 fn load(
     memory: &mut Memory,
     operands: &[Tensor],
@@ -188,7 +188,7 @@ fn load(
     Ok(spread(memory, &view, &shape, &loops))
 }
 
-/// A box with dimensions of one element in between: its dimensions are those at `places`.
+/// A box with dimensions of extent 1 inserted: its own dimensions are those at `places`.
 fn spread(memory: &mut Memory, x: &Tensor, shape: &[i64], places: &[usize]) -> Tensor {
     if x.shape == shape {
         return x.clone();
@@ -205,8 +205,8 @@ fn spread(memory: &mut Memory, x: &Tensor, shape: &[i64], places: &[usize]) -> T
     })
 }
 
-/// The table and the indices of a load of rows: the first index is an element of another operand, which
-/// is loaded by the first loops, the others are the loops behind those.
+/// The table and the indices of a load of rows: the first index is an element of another operand,
+/// loaded by the first loops; the others are the remaining loops.
 fn embedding(body: &Scalar, operands: &[Tensor], rank: usize) -> Option<(usize, usize)> {
     let Scalar::Load(table, at) = body else { return None };
     let (first, rest) = at.split_first()?;

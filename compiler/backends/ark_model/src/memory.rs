@@ -1,22 +1,22 @@
-//! Buffers, tensors and nodes of a model that is being written.
+//! Buffers, tensors and nodes of a model under construction.
 
 use irc_ark_format::model::{
     Arg, Buffer, DataType, Float, Model, Node, Op, OpKind, Region, Tensor,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A model that is being written. Every box of a buffer is written once, but by [`Memory::overwrite`].
+/// A model under construction. Every box of a buffer is written once, except by [`Memory::overwrite`].
 #[derive(Default)]
 pub struct Memory {
     nodes: Vec<Node>,
     tensors: u64,
-    /// Elements of each buffer.
+    /// Number of elements of each buffer.
     sizes: Vec<i64>,
-    /// By buffer, the nodes that wrote it, and what.
+    /// For each buffer, the nodes that wrote it, with the regions.
     writers: BTreeMap<u64, Vec<(u64, Region)>>,
     /// Buffers that nodes read.
     read: BTreeSet<u64>,
-    /// Name of the nodes that are written now.
+    /// Name of the nodes that are being added.
     pub origin: String,
 }
 
@@ -34,14 +34,14 @@ impl Memory {
         self.tensors - 1
     }
 
-    /// The same box under a new id, changed.
+    /// The same box with a new id and a change.
     pub fn view(&mut self, tensor: &Tensor, change: impl FnOnce(&mut Tensor)) -> Tensor {
         let mut view = Tensor { id: self.tensor_id(), ..tensor.clone() };
         change(&mut view);
         view
     }
 
-    /// An op that fills a new buffer of that shape: its result.
+    /// An op that fills a new buffer of that shape; returns its result.
     pub fn op(
         &mut self,
         kind: OpKind,
@@ -53,7 +53,7 @@ impl Memory {
         self.write(kind, reads, write, args)
     }
 
-    /// An op that writes a box: its result.
+    /// An op that writes a box; returns its result.
     pub fn write(
         &mut self,
         kind: OpKind,
@@ -93,12 +93,12 @@ impl Memory {
         result
     }
 
-    /// An op of one operand that has its type and shape.
+    /// An op on one operand whose result has the same type and shape.
     pub fn unary(&mut self, kind: OpKind, x: &Tensor) -> Tensor {
         self.op(kind, &[x], (x.dtype, &x.shape), &[])
     }
 
-    /// An op of two operands of one shape.
+    /// An op on two operands of the same shape.
     pub fn binary(&mut self, kind: OpKind, x: &Tensor, y: &Tensor) -> Tensor {
         self.op(kind, &[x, y], (x.dtype, &x.shape), &[])
     }
@@ -109,13 +109,13 @@ impl Memory {
         self.op(kind, &[x], (x.dtype, &x.shape), &factor)
     }
 
-    /// A new buffer of one value.
+    /// A new buffer filled with one value.
     pub fn fill(&mut self, value: f32, dtype: DataType, shape: &[i64]) -> Tensor {
         let write = self.buffer(dtype, shape);
         self.assign(value, write)
     }
 
-    /// A box of one value.
+    /// A box filled with one value.
     pub fn assign(&mut self, value: f32, write: Tensor) -> Tensor {
         self.write(OpKind::ScalarAssign, &[], write, &[("Value", Arg::Float(Float(value)))])
     }
@@ -125,7 +125,7 @@ impl Memory {
         self.op(OpKind::Copy, &[x], (x.dtype, shape), &[])
     }
 
-    /// Whether a tensor is all of a buffer that an op wrote and none reads.
+    /// Whether a tensor is a whole buffer that an op wrote and none reads.
     pub fn is_last(&self, tensor: &Tensor) -> bool {
         let id = tensor.buffer.id;
         let is_whole = start(tensor) == Some(0)
@@ -138,7 +138,7 @@ impl Memory {
         Model { rank: 0, world_size: 1, nodes: self.nodes }
     }
 
-    /// The same elements under another shape: a view where there is one, else of a copy.
+    /// The same elements with another shape: a view if possible, otherwise a copy.
     pub fn reshape(&mut self, x: &Tensor, shape: &[i64]) -> Tensor {
         if x.shape == shape {
             return x.clone();
@@ -165,7 +165,7 @@ impl Memory {
     }
 }
 
-/// The place of the first element of a box whose elements follow one another in their buffer.
+/// The offset of the first element of a box whose elements are contiguous in their buffer.
 pub fn start(tensor: &Tensor) -> Option<i64> {
     let first = tensor.shape.iter().position(|extent| *extent > 1).unwrap_or(tensor.rank());
     let inner = (first + 1).min(tensor.rank());
@@ -177,8 +177,8 @@ pub fn start(tensor: &Tensor) -> Option<i64> {
     is_dense.then_some(place)
 }
 
-/// Extents of a view of a buffer, and offsets in it, of a box of that shape whose elements follow one
-/// another from a place on.
+/// Extents of a view of a buffer, and offsets in it, of a box with that shape whose elements are
+/// contiguous from `start`.
 fn enclosing(start: i64, shape: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> {
     let (mut strides, mut offsets) = (shape.to_vec(), vec![0; shape.len()]);
     if start == 0 {

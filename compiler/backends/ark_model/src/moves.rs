@@ -6,7 +6,7 @@ use irc_ark_format::model::{Arg, DataType, OpKind, Tensor};
 /// Reordered dimensions: dimension `i` of the result is dimension `permutation[i]` of the operand.
 pub fn transpose(memory: &mut Memory, x: &Tensor, permutation: &[usize]) -> Tensor {
     let shape: Vec<i64> = permutation.iter().map(|axis| x.shape[*axis]).collect();
-    // Dimensions of one element may go anywhere.
+    // Dimensions of extent 1 may be moved anywhere.
     let mut wide = permutation.iter().filter(|axis| x.shape[**axis] != 1);
     if wide.clone().zip(wide.by_ref().skip(1)).all(|(left, right)| left < right) {
         return memory.reshape(x, &shape);
@@ -16,11 +16,11 @@ pub fn transpose(memory: &mut Memory, x: &Tensor, permutation: &[usize]) -> Tens
     memory.op(OpKind::Transpose, &[x], (x.dtype, &shape), &args)
 }
 
-/// Rows of a table by index; an index below zero counts from the end. The result has the extents of the
+/// Rows of a table by index; a negative index counts from the end. The result has the extents of the
 /// index, then those of a row.
 ///
 /// # Errors
-/// Indices of another type than `INT32`.
+/// If the indices are not `INT32`.
 pub fn rows(
     memory: &mut Memory,
     table: &Tensor,
@@ -43,7 +43,7 @@ pub fn rows(
 pub fn update(memory: &mut Memory, dest: &Tensor, source: &Tensor, offsets: &[i64]) -> Tensor {
     let whole = memory.copy(dest, &dest.shape);
     let part = memory.slice(&whole, offsets, &source.shape);
-    // A box that is all of it has the id of a result: what is written has one of its own.
+    // A box that is the whole buffer has the id of a result: what is written has an id of its own.
     let part = memory.view(&part, |_| {});
     memory.write(OpKind::Copy, &[source], part, &[]);
     memory.view(&whole, |_| {})

@@ -1,4 +1,4 @@
-//! The nodes of a graph, one after another.
+//! Exports the nodes of a graph in order.
 
 use crate::memory::Memory;
 use crate::numbers::{factor, narrowed, splat};
@@ -9,10 +9,10 @@ use irc_diag::Diagnostic;
 use irc_tl::{Constant, DType, Graph, Node, NodeKind, TensorType, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Calls are written out, so that a small graph can stand for one of any size: more nodes are an error.
+/// Maximum number of nodes: calls are inlined, so a small graph can expand to any size.
 const MAX_NODES: usize = 1 << 20;
 
-/// Writes a graph.
+/// Exports a graph.
 pub fn write(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
     let mut graph = graph.clone();
     graph.prune();
@@ -38,24 +38,24 @@ pub fn write(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
     }
     let Writer { memory, buffers, .. } = writer;
     let model = memory.finish();
-    // What is wrong here is a fault of this crate, and better said than run.
+    // An invalid model is a bug in this crate, which is reported.
     let found = validate(&model);
     let wrong: Vec<Diagnostic> = found.into_iter().filter(Diagnostic::is_error).collect();
     if wrong.is_empty() { Ok(ArkModel { model, buffers }) } else { Err(wrong) }
 }
 
-/// Where a value is stored.
+/// The storage of a value.
 #[derive(Clone)]
 pub enum Storage {
-    /// An input of the graph, which has no buffer before it is read.
+    /// An input of the graph, which gets a buffer at its first use.
     Input(String),
-    /// A constant, which has no buffer before it is read.
+    /// A constant, which gets a buffer at its first use.
     Constant(Constant),
-    /// One number everywhere.
+    /// A number, for all elements.
     Splat(f64),
-    /// A box of a buffer. It has the shape of the value without what [`ark_shape`] leaves out.
+    /// A box of a buffer. It has the shape of the value without the dimensions that [`ark_shape`] omits.
     Box(Tensor),
-    /// What a node would have made that cannot be written.
+    /// The result of a node that cannot be exported.
     Unknown,
 }
 
@@ -65,7 +65,7 @@ pub struct Scope {
     held: BTreeMap<ValueId, Storage>,
 }
 
-/// What writes the nodes of a graph into a model.
+/// Exports the nodes of a graph into a model.
 #[derive(Default)]
 pub struct Writer {
     pub(crate) memory: Memory,
@@ -76,13 +76,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Writes the nodes of a graph. One that cannot be written leaves a buffer where ARK has such a one,
-    /// so that those behind it can be looked at.
+    /// Exports the nodes of a graph. The result of an unsupported node is a buffer if possible, so that
+    /// later nodes can be checked.
     fn nodes(&mut self, graph: &Graph, scope: &mut Scope) {
         for node in &graph.nodes {
             self.count += 1;
             if self.count > MAX_NODES {
-                // Said once, however many calls are open.
+                // Reported once, independently of the number of open calls.
                 if self.count == MAX_NODES + 1 {
                     let message = format!("the graph comes to over {MAX_NODES} nodes");
                     self.found.push(Diagnostic::error("ark-emit", message));
@@ -129,7 +129,7 @@ impl Writer {
             (NodeKind::Call { body, .. }, _) => {
                 let mut inner = Scope::default();
                 for ((_, parameter), operand) in body.inputs.iter().zip(&node.operands) {
-                    // Read here, so that all calls read one buffer.
+                    // Read here, so that all calls read the same buffer.
                     if matches!(scope.held[operand], Storage::Input(_) | Storage::Constant(_)) {
                         self.tensor(graph, *operand, scope)?;
                     }
@@ -152,7 +152,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The box of a value. Inputs and constants get a buffer when they are read first.
+    /// The box of a value. Inputs and constants get a buffer at their first use.
     pub fn tensor(
         &mut self,
         graph: &Graph,
@@ -164,7 +164,7 @@ impl Writer {
         let tensor = match held.ok_or("an operand is not computed before it")? {
             Storage::Box(tensor) => return Ok(tensor),
             Storage::Unknown => return Err("an operand cannot be written".into()),
-            // Not remembered: numbers differ in shape by their use.
+            // Not stored: the shape of a number depends on its use.
             Storage::Splat(number) => {
                 let shape = ark_shape(&ty.shape)?;
                 return self.number(number, ty.dtype, &shape);
@@ -187,7 +187,7 @@ impl Writer {
         Ok(tensor)
     }
 
-    /// A buffer that is seen from outside.
+    /// An externally visible buffer.
     fn outside(
         &mut self,
         name: String,
@@ -213,13 +213,13 @@ impl Writer {
         self.buffers.push(NamedBuffer { id, name, role, data_type, dtype, shape, elements });
     }
 
-    /// A buffer of one number.
+    /// A buffer filled with one number.
     pub fn number(&mut self, number: f64, dtype: DType, shape: &[i64]) -> Result<Tensor, String> {
         let number = factor(number, dtype)?;
         Ok(self.memory.fill(number, data_type(dtype)?, shape))
     }
 
-    /// The number that a value is everywhere.
+    /// The number that all elements of a value equal.
     pub fn splat(&self, value: ValueId, scope: &Scope) -> Option<f64> {
         match scope.held.get(&value)? {
             Storage::Splat(number) => Some(*number),
@@ -228,7 +228,7 @@ impl Writer {
         }
     }
 
-    /// Gives every output a buffer that an op writes and none reads, as results of ARK models have.
+    /// Makes every output a buffer that an op writes and none reads, like results of ARK models.
     fn outputs(&mut self, graph: &Graph, scope: &mut Scope) {
         self.memory.origin.clear();
         let mut given = BTreeSet::new();

@@ -1,8 +1,8 @@
-//! Numbers as ARK holds them.
+//! Representation of numbers in ARK.
 
 use irc_tl::{Constant, DType, TensorType};
 
-/// A number as a factor of ARK: in single precision, and finite.
+/// A number as a factor of ARK, which is finite and in single precision.
 pub fn factor(number: f64, dtype: DType) -> Result<f32, String> {
     let rounded = rounded(number, dtype);
     let single = rounded as f32;
@@ -12,12 +12,12 @@ pub fn factor(number: f64, dtype: DType) -> Result<f32, String> {
     Err(format!("ARK files do not hold the number {rounded}"))
 }
 
-/// A number in an element type of floats; another as it is.
+/// A number rounded to a float type; unchanged for other types.
 pub fn rounded(number: f64, dtype: DType) -> f64 {
     if dtype.is_float() { dtype.round_float(number) } else { number }
 }
 
-/// The number that every element of a constant is.
+/// The number that all elements of a constant equal.
 pub fn splat(constant: &Constant) -> Option<f64> {
     let width = constant.ty.dtype.size();
     let first = constant.bytes.get(..width)?;
@@ -32,7 +32,7 @@ pub fn splat(constant: &Constant) -> Option<f64> {
     (back.bytes() == one.bytes()).then_some(number)
 }
 
-/// A constant in the element type that ARK has for it.
+/// A constant in the corresponding element type of ARK.
 pub fn narrowed(constant: &Constant) -> Result<Constant, String> {
     if constant.ty.dtype != DType::I64 {
         return Ok(constant.clone());

@@ -10,7 +10,7 @@ use irc_ark_frontend::Meaning;
 use irc_tl::{Compute, DType, Graph, Op, Reduction, Rounding, TensorType, Unary, ValueId};
 
 impl Writer {
-    /// The result of an op, written where it is no number.
+    /// The result of an op, which is exported unless it is a number.
     pub fn op(
         &mut self,
         graph: &Graph,
@@ -106,7 +106,7 @@ impl Writer {
         Ok(Storage::Box(memory.reshape(&result, &shape)))
     }
 
-    /// The number that an op gives everywhere, whose operands are numbers everywhere.
+    /// The number that all elements of the result equal, if the same is true of the operands.
     fn folded(
         &self,
         graph: &Graph,
@@ -131,7 +131,7 @@ impl Writer {
         }
         let tensors: Vec<_> = tensors.iter().collect();
         let result = op.eval(&tensors).map_err(|error| error.to_string())?;
-        // Beyond 53 bits a number is none.
+        // Integers of more than 53 bits are not represented as numbers.
         Ok((!matches!(ty.dtype, DType::I64 | DType::U64)).then(|| result.get_f64(0)))
     }
 }
@@ -150,7 +150,7 @@ fn unary(memory: &mut Memory, function: Unary, x: &Tensor) -> Result<Tensor, Str
     })
 }
 
-/// ARK converts 16-bit floats to 32-bit integers with round-to-nearest, and all else towards zero.
+/// ARK converts 16-bit floats to 32-bit integers with round-to-nearest, and other types towards zero.
 fn cast(
     memory: &mut Memory,
     x: &Tensor,
@@ -177,7 +177,7 @@ fn cast(
     Ok(memory.op(OpKind::Cast, &[x], (dtype, &x.shape), &[]))
 }
 
-/// A reduction over some axes, one after another; neighbours at once, where they can be one.
+/// A reduction over several axes in sequence; adjacent axes are merged if possible.
 fn reduce(
     memory: &mut Memory,
     kind: Reduction,
@@ -189,7 +189,7 @@ fn reduce(
         Meaning::find(|meaning| matches!(meaning, Meaning::Reduction(own) if *own == kind))
     };
     let is_float = x.dtype.is_float();
-    // The mean of integers rounds in another way.
+    // The mean of integers rounds differently.
     let found = own(kind).filter(|_| is_float || kind != Reduction::Mean).map(|op| (op, false));
     let negated = || own(Reduction::Max).filter(|_| is_float && kind == Reduction::Min);
     let found = found.or_else(|| negated().map(|op| (op, true)));
@@ -228,7 +228,7 @@ fn moved(
     loops::write(memory, &compute.body, operands, dtype, shape)
 }
 
-/// What is said of an op that ARK has not.
+/// The error for an op that ARK does not have.
 pub fn no_op(name: &str) -> String {
     format!("ARK has no op for {name}")
 }

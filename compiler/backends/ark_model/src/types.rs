@@ -1,13 +1,13 @@
-//! Types of ARK that stand for those of a graph.
+//! The types in ARK that represent those of a graph.
 
 use irc_ark_format::model::DataType;
 use irc_tl::{DType, Graph, TensorType, ValueId};
 
-/// Most dimensions of a tensor of ARK.
+/// Maximum number of dimensions of a tensor in ARK.
 const MAX_DIMS: usize = 4;
 
-/// The shape of a tensor of ARK that stands for one: of rank 1 at least, and of 4 at most, where leading
-/// dimensions of one element go.
+/// The shape in ARK that represents a shape: its rank is from 1 to 4, for which leading dimensions of
+/// extent 1 are dropped.
 pub fn ark_shape(shape: &[i64]) -> Result<Vec<i64>, String> {
     if let Some(extent) = shape.iter().find(|extent| **extent < 1) {
         return Err(format!("tensors of ARK have elements, found an extent of {extent}"));
@@ -23,7 +23,7 @@ pub fn ark_shape(shape: &[i64]) -> Result<Vec<i64>, String> {
     }
 }
 
-/// The shape of a value whose dimensions an op names by number.
+/// The shape of a value whose dimensions an op refers to by index.
 pub fn exact_shape(shape: &[i64]) -> Result<Vec<i64>, String> {
     match shape.len() {
         0..=MAX_DIMS => ark_shape(shape),
@@ -31,8 +31,8 @@ pub fn exact_shape(shape: &[i64]) -> Result<Vec<i64>, String> {
     }
 }
 
-/// The element type that stands for one. Integers of 64 bits are of 32 in ARK: where they are only moved,
-/// converted to floats or used as indices, which is all that is written, that changes nothing.
+/// The element type in ARK that represents a type. 64-bit integers become 32-bit ones: only moves,
+/// conversions to floats and uses as indices are exported, which have the same results.
 pub fn data_type(dtype: DType) -> Result<DataType, String> {
     Ok(match dtype {
         DType::F32 => DataType::Fp32,
@@ -46,7 +46,7 @@ pub fn data_type(dtype: DType) -> Result<DataType, String> {
     })
 }
 
-/// The type of a value, whose sizes must be known.
+/// The type of a value, which must have static sizes.
 pub fn known(graph: &Graph, value: ValueId) -> Result<TensorType, String> {
     let ty = graph.ty(value);
     ty.known().ok_or_else(|| format!("shapes of ARK are numbers, found {ty}"))
