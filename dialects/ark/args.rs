@@ -1,4 +1,4 @@
-//! Arguments of ops: attributes of their own where the kind declares them, else `extra_args`.
+//! Arguments of ops: separate attributes if the kind declares them, otherwise `extra_args`.
 use super::{names::attr_name, types};
 use crate::attributes::{self, dictionary, entry, integer, integers, text};
 use irc_ark_format::model::{Arg, ArgKind, Argument, Buffer, Float, OpKind, Tensor};
@@ -9,7 +9,7 @@ use irc_mlir::{
 };
 use std::collections::BTreeMap;
 
-/// The attributes that hold the arguments of an op of a kind, by name.
+/// The attributes of the arguments of an op of a kind, by name.
 pub(crate) fn to_attributes<'c>(
     context: &'c Context,
     kind: OpKind,
@@ -30,10 +30,10 @@ pub(crate) fn to_attributes<'c>(
     attributes
 }
 
-/// The arguments that an op's attributes hold.
+/// The arguments in an op's attributes.
 ///
 /// # Errors
-/// Which attribute is missing or of a wrong kind.
+/// If an attribute is missing or of the wrong kind.
 pub(crate) fn from_attributes(
     kind: OpKind,
     op: OperationRef<'_, '_>,

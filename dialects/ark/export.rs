@@ -1,4 +1,4 @@
-//! From a module back to a model.
+//! Export of a module as a model.
 use super::{args, names::kind_of, types::tensor_of};
 use crate::attributes;
 use irc_ark_format::model::{Buffer, Model, Node, Op, Tensor};
@@ -10,16 +10,16 @@ use irc_mlir::{
 /// The model of the single `ark.model` of a module.
 ///
 /// # Errors
-/// After a diagnostic at the op concerned: no model or several, or an op that says no node.
+/// After a diagnostic at the op: there is no model or several, or an op does not represent a node.
 pub fn export(module: &Module<'_>) -> Result<Model, PassError> {
     let op = model_op(module.as_operation())?;
     model_of(op, &nodes(op)?)
 }
 
-/// The model of an `ark.model` whose nodes have been read.
+/// The model of an `ark.model` whose nodes have already been read.
 ///
 /// # Errors
-/// After a diagnostic at the op: it lacks its rank or world size.
+/// After a diagnostic at the op: the rank or world size is missing.
 pub fn model_of(
     op: OperationRef<'_, '_>,
     nodes: &[(OperationRef<'_, '_>, Node)],
@@ -33,7 +33,7 @@ pub fn model_of(
 /// The single `ark.model` of a `builtin.module`.
 ///
 /// # Errors
-/// After a diagnostic at the module: no model or several.
+/// After a diagnostic at the module: there is no model or several.
 pub fn model_op<'c: 'a, 'a>(
     module: OperationRef<'c, 'a>,
 ) -> Result<OperationRef<'c, 'a>, PassError> {
@@ -48,7 +48,7 @@ pub fn model_op<'c: 'a, 'a>(
 /// The nodes of an `ark.model` with their ops, in file order.
 ///
 /// # Errors
-/// After a diagnostic at each op that says no node.
+/// After a diagnostic at each op that does not represent a node.
 pub fn nodes<'c: 'a, 'a>(
     model: OperationRef<'c, 'a>,
 ) -> Result<Vec<(OperationRef<'c, 'a>, Node)>, PassError> {
@@ -75,10 +75,10 @@ fn is_named(op: OperationRef<'_, '_>, name: &str) -> bool {
     op.name().as_string_ref().as_str() == Ok(name)
 }
 
-/// The node an op says.
+/// The node that an op represents.
 ///
 /// # Errors
-/// What is missing or not understood.
+/// If something is missing or not understood.
 pub fn node(op: OperationRef<'_, '_>) -> Result<Node, String> {
     let name = op.name();
     let name = name.as_string_ref().as_str().unwrap_or_default();
@@ -133,7 +133,7 @@ fn result(
         .ok_or_else(|| format!("expected a result of type !ark.tensor, found {}", value.r#type()))
 }
 
-/// The tensor a value names: of an `ark.tensor`, or a result of an earlier node.
+/// The tensor of a value: of an `ark.tensor`, or a result of an earlier node.
 pub(crate) fn tensor(value: Value<'_, '_>) -> Result<Tensor, String> {
     let result = OperationResult::try_from(value).map_err(|_| {
         "expected a tensor declared in the model, found a block argument".to_owned()
@@ -151,7 +151,7 @@ pub(crate) fn tensor(value: Value<'_, '_>) -> Result<Tensor, String> {
         .ok_or_else(|| format!("expected a value of type !ark.tensor, found {}", value.r#type()))
 }
 
-/// The buffer a value names.
+/// The buffer of a value.
 fn buffer(value: Value<'_, '_>) -> Result<Buffer, String> {
     let result = OperationResult::try_from(value).map_err(|_| {
         "expected a buffer declared in the model, found a block argument".to_owned()
@@ -163,7 +163,7 @@ fn buffer(value: Value<'_, '_>) -> Result<Buffer, String> {
     declared_buffer(owner)
 }
 
-/// The buffer an `ark.buffer` declares.
+/// The buffer that an `ark.buffer` declares.
 pub(super) fn declared_buffer(op: OperationRef<'_, '_>) -> Result<Buffer, String> {
     let tags = |name: &str| {
         attributes::pairs(&attributes::op_maybe_integers(op, name)?)

@@ -1,4 +1,4 @@
-//! From a model to a module.
+//! Import of a model as a module.
 use super::{args, names::mnemonic, types::tensor_text};
 use irc_ark_format::model::{Buffer, Model, Node, Op, Origin, Tensor};
 use irc_mlir::{
@@ -8,19 +8,19 @@ use irc_mlir::{
 };
 use std::collections::BTreeMap;
 
-/// Where the nodes of a model come from, for locations.
+/// The origins of the nodes of a model, for locations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origins<'a> {
-    /// The file's name. Without it locations hold JSON paths only, so that they stay equal when an
+    /// The file's name. Without it, locations have only JSON paths, so that they are unchanged when an
     /// edit moves lines.
     pub file: Option<&'a str>,
-    /// One origin for each node; without them the paths are those of the model as written.
+    /// One origin for each node; without origins, the paths are those of the model as written.
     pub nodes: &'a [Origin],
 }
 
-/// Makes a module that holds one `ark.model`: every node, tensor, buffer and argument.
-///
-/// The location of an op is the JSON path of the op in the file and, inside it, file, line and
+/// Creates a module with one `ark.model`: every node, tensor, buffer and argument.
+/// The location of an op is the JSON path of the op in the file and, nested in it, file, line and
+/// column of its node.
 /// column of its node.
 pub fn import<'c>(context: &'c Context, model: &Model, origins: Origins<'_>) -> Module<'c> {
     context.get_or_load_dialect("ark");
@@ -96,7 +96,7 @@ impl<'c, 'a> Builder<'c, 'a> {
         op
     }
 
-    /// The op of a node, not yet in a block, after what it uses has been declared in this block.
+    /// The op of a node, not yet in a block; its operands have been declared in this block.
     pub fn declare(&mut self, node: &Node, location: Location<'c>) -> OpSpec<'c> {
         let Node { id, producers, consumers, op } = node;
         let context = self.context;

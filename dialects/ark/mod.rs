@@ -1,6 +1,6 @@
 //! The `ark` dialect: an ARK model file as written.
 //!
-//! [`import`] makes a module of a model, [`export`] the model of a module; nothing is lost between.
+//! [`import`] converts a model to a module, [`export`] a module to a model; nothing is lost in between.
 mod args;
 mod export;
 mod import;

@@ -3,7 +3,7 @@ use irc_ark_format::model::OpKind;
 
 /// The op name of a kind, without its dialect: `ReduceSum` is `reduce_sum`.
 ///
-/// `Tensor` is `view`: `ark.tensor` declares a tensor that no op produced.
+/// `Tensor` is `view`: `ark.tensor` declares a tensor that no op produces.
 pub fn mnemonic(kind: OpKind) -> String {
     match kind {
         OpKind::Tensor => "view".to_owned(),

@@ -3,8 +3,8 @@
 use super::names::{attr_name, mnemonic};
 use irc_ark_format::model::{ArgKind, Argument, OpKind, Row};
 
-/// The definitions of all ops of nodes: the file `dialects/ark/ops.td`, which the dialect's `ark.td`
-/// includes after what they stand on.
+/// The definitions of all node ops: the file `dialects/ark/ops.td`, which the dialect's `ark.td`
+/// includes after its dependencies.
 fn ods() -> String {
     let header = "// Written by `cargo xtask docs` from the rows of the crate `irc-ark-format`; edit those \
                   instead.\n";

@@ -1,7 +1,7 @@
 //! `!ark.tensor` and element types.
 //!
-//! The C API has no accessors for our types, so they are built and read as text, which the ODS
-//! assembly format fixes.
+//! The C API has no accessors for these types, so they are built and read as text in the ODS assembly
+//! format.
 use irc_ark_format::model::{Buffer, DataType, Tensor};
 use irc_mlir::{Context, Type};
 
@@ -40,7 +40,7 @@ pub fn tensor_type<'c>(context: &'c Context, tensor: &Tensor) -> Type<'c> {
     irc_mlir::ty::parse(context, &tensor_text(tensor))
 }
 
-/// The tensor that a type and a place in a buffer describe; `None` for other types.
+/// The tensor with the given type, id and buffer; `None` for other types.
 pub(crate) fn tensor_of(ty: Type<'_>, id: u64, buffer: Buffer) -> Option<Tensor> {
     let text = ty.to_string();
     let body = text.strip_prefix("!ark.tensor<")?;

@@ -1,4 +1,4 @@
-//! Semantic checks of `ark` ops: those of the file format.
+//! Semantic checks of `ark` ops, which are those of the file format.
 use super::export;
 use crate::attributes;
 use irc_ark_format::model::{Model, validate_graph, validate_op};
@@ -8,7 +8,7 @@ use irc_mlir::{OperationLike, OperationRef, read::body_ops};
 /// Checks one `ark` op.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the op is invalid.
 pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
     let name = op.name();
     match name.as_string_ref().as_str().unwrap_or_default() {
@@ -22,17 +22,17 @@ pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
     }
 }
 
-/// Checks what no op shows by itself: ranks, edges, ids that several ops share, order.
+/// Checks across ops: ranks, edges, shared ids, order.
 fn verify_model(op: OperationRef<'_, '_>) -> Result<(), String> {
     let rank = attributes::op_integer(op, "rank")?;
     let world_size = attributes::op_integer(op, "world_size")?;
     let nodes = body_ops(op).into_iter().filter(|op| export::is_node(*op)).map(export::node);
-    // What is wrong with one op is said at that op.
+    // Errors of a single op are reported at that op.
     let Ok(nodes) = nodes.collect() else { return Ok(()) };
     errors(validate_graph(&Model { rank, world_size, nodes }))
 }
 
-/// All errors in one message, a line each.
+/// All errors in one message, one per line.
 fn errors(found: Vec<Diagnostic>) -> Result<(), String> {
     let lines: Vec<String> =
         found.iter().filter(|diagnostic| diagnostic.is_error()).map(line).collect();
