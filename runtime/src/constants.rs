@@ -9,10 +9,10 @@ pub(crate) enum HostConstant {
 }
 
 impl HostConstant {
-    /// A constant with these bytes.
+    /// A constant with the given bytes.
     ///
     /// # Errors
-    /// There is no memory for a copy.
+    /// If there is no memory for a copy.
     pub fn new(bytes: &Bytes) -> Result<Self, TensorError> {
         if (bytes.as_ptr() as usize).is_multiple_of(ALIGNMENT) {
             return Ok(Self::Borrowed(bytes.clone()));

@@ -1,10 +1,10 @@
-//! The host of a model whose sizes depend on its inputs: it allocates memory, and the memory of
-//! its outputs. The layout and the functions are those of the compiler's page on entry points.
+//! The host of a model whose sizes depend on its inputs: it allocates memory for intermediate values
+//! and outputs. The layout and the functions are those of the documentation page on entry points.
 use crate::{Interface, Port, RunError};
 use irc_tensor::{DType, Tensor, TensorError, TensorType};
 use std::ffi::c_void;
 
-/// Memory and outputs of one model; kept from one run to the next, so that blocks are used again.
+/// Memory and outputs of one model, reused between runs.
 #[repr(C)]
 pub struct Host {
     allocate: unsafe extern "C" fn(*mut Host, i64) -> *mut c_void,
@@ -26,18 +26,18 @@ struct State {
     failure: Option<HostError>,
 }
 
-/// What went wrong first in a run.
+/// The first error of a run.
 enum HostError {
-    /// A check of the model does not hold, for two sizes.
+    /// A check of the model fails: its number and the two sizes.
     Check(i64, i64, i64),
-    /// There is no memory for so many bytes of intermediate values.
+    /// There is not enough memory for intermediate values of this many bytes.
     Memory(i64),
-    /// There can be no tensor of an output's extents.
+    /// There cannot be a tensor with an output's extents.
     Output(usize, TensorError),
 }
 
 impl Host {
-    /// A host for models with this interface.
+    /// A host for models with the given interface.
     pub fn new(interface: &Interface) -> Box<Self> {
         let port = |port: &Port| Some((port.element_type()?, port.shape.len()));
         let ports = interface.outputs.iter().filter_map(port).collect();
@@ -45,7 +45,7 @@ impl Host {
         Box::new(Host { allocate, release, output, fail, state })
     }
 
-    /// Begins a run: outputs of the last one are used again where they have the right type.
+    /// Begins a run: outputs of the previous run are reused if they have the right type.
     pub fn begin(&mut self, outputs: impl Iterator<Item = Tensor>) {
         self.state.outputs.clear();
         self.state.outputs.extend(outputs.map(Some));
@@ -53,10 +53,10 @@ impl Host {
         self.state.failure = None;
     }
 
-    /// Ends a run: takes its outputs.
+    /// Ends a run and returns its outputs.
     ///
     /// # Errors
-    /// The check that failed.
+    /// If a check failed or memory could not be allocated, or if the model returned an error.
     pub fn end(&mut self, status: i32, interface: &Interface) -> Result<Vec<Tensor>, RunError> {
         for (_, block) in std::mem::take(&mut self.state.used) {
             self.state.put(block);
@@ -109,7 +109,7 @@ impl State {
     }
 }
 
-/// Blocks come in sizes a quarter of a power of two apart, so that those of other runs fit.
+/// Block sizes are a quarter of a power of two apart, so that blocks can be reused by other runs.
 fn size_class(bytes: i64) -> Option<i64> {
     let bytes = u64::try_from(bytes).ok()?.max(64);
     let step = (bytes.next_power_of_two() / 8).max(64);
@@ -117,7 +117,7 @@ fn size_class(bytes: i64) -> Option<i64> {
 }
 
 unsafe extern "C" fn allocate(host: *mut Host, bytes: i64) -> *mut c_void {
-    // Safety: the model passes on the host it was called with, which nothing else uses meanwhile.
+    // Safety: the model passes on the host it was called with, which nothing else uses concurrently.
     let state = unsafe { &mut (*host).state };
     state.take(bytes).unwrap_or_else(|| {
         state.failure.get_or_insert(HostError::Memory(bytes));
@@ -171,7 +171,7 @@ mod tests {
         let mut host = Host::new(&Interface::default());
         host.begin([].into_iter());
         let pointer: *mut Host = &mut *host;
-        // Safety: the host lives, and nothing else uses it.
+        // Safety: the host is alive, and nothing else uses it.
         unsafe {
             let first = allocate(pointer, 1000);
             assert_eq!(first as usize % 64, 0);
@@ -194,7 +194,7 @@ mod tests {
             run(&mut *host);
             host.end(1, &interface).expect_err("no memory").to_string()
         };
-        // Safety: the host lives, nothing else uses it, and the output has one dimension.
+        // Safety: the host is alive, nothing else uses it, and the output has one dimension.
         let found = message(&|host| unsafe {
             assert!(output(host, 0, [-3].as_ptr()).is_null());
             fail(host, 0, 0, 0);

@@ -1,5 +1,5 @@
-//! Checks of a file before the loader may map it: a truncated file would be mapped all the same,
-//! and its missing pages kill the process.
+//! Checks of a file before the loader may map it: a truncated file would be mapped nonetheless, and
+//! accessing its missing pages would kill the process.
 use irc_mlf::elf;
 use memmap2::Mmap;
 use std::{fs::File, io, path::Path};
@@ -7,15 +7,15 @@ use std::{fs::File, io, path::Path};
 /// Whether the bytes are an ELF file that is not truncated.
 ///
 /// # Errors
-/// What is wrong with them.
+/// If the file is truncated or is not an ELF file.
 pub fn check(bytes: &[u8]) -> Result<(), String> {
     elf::parse(bytes).map(drop)
 }
 
-/// As [`check`], for a file; the outer error is that it cannot be read.
+/// Like [`check`], for a file; the outer error means that it cannot be read.
 pub fn check_file(path: &Path) -> io::Result<Result<(), String>> {
-    // Safety: what is looked at is a few numbers, each wherever it may be. Who changes the file meanwhile
-    // changes what is loaded after as well.
+    // Safety: only a few numbers are read, at any position. If the file is modified concurrently, the
+    // library loaded afterwards is affected in the same way.
     let file = unsafe { Mmap::map(&File::open(path)?)? };
     Ok(check(&file))
 }

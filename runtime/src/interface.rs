@@ -7,15 +7,15 @@ use serde::Serialize;
 /// The inputs, outputs and workspace of a compiled model, in the order of its entry's arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Interface {
-    /// What the caller provides.
+    /// The buffers that the caller provides.
     pub inputs: Vec<Port>,
-    /// What the model writes.
+    /// The buffers that the model writes.
     pub outputs: Vec<Port>,
     /// Bytes of scratch memory that the caller provides, aligned to 64.
     pub workspace_bytes: u64,
     /// Processor features that the code uses, by LLVM's names.
     pub requires: Vec<String>,
-    /// How the model is called: 0 is `irc_run`; [`Interface::SIZED`] is `irc_run_sized`, of models
+    /// The calling convention: 0 is `irc_run`; [`Interface::SIZED`] is `irc_run_sized`, for models
     /// whose sizes depend on their inputs.
     #[serde(skip_serializing_if = "is_zero")]
     pub convention: u32,
@@ -31,16 +31,16 @@ pub struct Port {
     pub name: String,
     /// The element type by its host name: `f32`, `bf16`, `u8`, …
     pub dtype: String,
-    /// Extents, outermost first; -1 where it is known only when the model runs.
+    /// Extents, outermost first; -1 for an extent that is known only at run time.
     pub shape: Vec<i64>,
-    /// Of an input: whether nothing is read there before the model writes some of it. What the
-    /// buffer holds is preserved where nothing is written; random inputs leave it zero.
+    /// For an input: whether the model writes some of it before reading it. The contents are preserved
+    /// where nothing is written; random inputs leave it zero.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub preserved: bool,
-    /// Where an extent is not known: all extents, as expressions of named sizes.
+    /// If an extent is unknown: all extents, as expressions of named sizes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<String>,
-    /// Of an input that is a constant of the model: its number among them.
+    /// For an input that is a constant of the model: its number among the constants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
 }
@@ -51,7 +51,7 @@ impl Port {
         DType::ALL.into_iter().find(|dtype| dtype.name() == self.dtype)
     }
 
-    /// Whether a tensor has the port's type, as far as it is known.
+    /// Whether a tensor has the port's type, as far as the type is known.
     pub fn takes(&self, ty: &TensorType) -> bool {
         let fits = |(expected, found): (&i64, &i64)| *expected < 0 || expected == found;
         ty.dtype.name() == self.dtype
@@ -59,7 +59,7 @@ impl Port {
             && self.shape.iter().zip(&ty.shape).all(fits)
     }
 
-    /// The type as messages show it: `f32[N,4]`.
+    /// The type as shown in messages: `f32[N,4]`.
     pub fn type_text(&self) -> String {
         let known = self.shape.iter().map(i64::to_string);
         let sizes: Vec<_> =
@@ -98,7 +98,7 @@ impl Interface {
     /// Reads an interface from JSON; unknown keys are ignored.
     ///
     /// # Errors
-    /// The first defect of the text, and where it is.
+    /// The first defect of the text, with its location.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let mut sink = Sink::new();
         let tree = irc_json::tree(text, &FORMAT, &mut sink);
@@ -112,7 +112,7 @@ impl Interface {
     }
 }
 
-/// How diagnostics in the metadata of a library are named; only their messages are shown.
+/// The names of diagnostics in the metadata of a library; only their messages are shown.
 static FORMAT: Format = Format { file: "metadata", ..Format::of("metadata") };
 
 fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {
@@ -160,7 +160,7 @@ fn number<T: TryFrom<i128>>(
     }
 }
 
-/// A list of strings; empty when the key is missing.
+/// A list of strings; empty if the key is missing.
 fn texts(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &str) -> Option<Vec<String>> {
     let Some(value) = object.get(key) else { return Some(vec![]) };
     let text =

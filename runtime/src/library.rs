@@ -4,8 +4,8 @@
 //! `int32_t irc_run(void **buffers, void *workspace)`; the buffers are the inputs, then the
 //! outputs. A model whose sizes depend on its inputs exports
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)` instead: see [`Host`].
-//! Every pointer is aligned to 64 bytes. A library of several models has a suffix to these names for
-//! each.
+//! Every pointer is aligned to 64 bytes. In a library with several models, these names have a suffix
+//! for each model.
 use crate::{Host, Interface, Port, loader, missing_features};
 use irc_tensor::{Tensor, TensorType};
 use libloading::os::unix;
@@ -28,7 +28,7 @@ enum Entry {
 
 /// A loaded model. A [`Runner`](crate::Runner) runs it on tensors, a [`Context`](crate::Context) on memory.
 pub struct Library {
-    // Dropped last: the entry points into it.
+    // Dropped last: it contains the code of the entry point.
     entry: Entry,
     interface: Interface,
     _code: Arc<unix::Library>,
@@ -37,7 +37,7 @@ pub struct Library {
 /// Why a model could not be loaded or run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The file is not a shared library this machine can load.
+    /// The file is not a shared library that this machine can load.
     #[error("cannot load {path}: {reason}")]
     Load {
         /// The file.
@@ -45,7 +45,7 @@ pub enum RunError {
         /// The loader's message.
         reason: String,
     },
-    /// The library lacks an entry point or its metadata is wrong.
+    /// The library lacks an entry point or its metadata is invalid.
     #[error("{path} is not a compiled irc model: {reason}")]
     NotAModel {
         /// The file.
@@ -61,7 +61,7 @@ pub enum RunError {
         /// The features.
         missing: String,
     },
-    /// An input has another type than the model's.
+    /// An input does not have the type of the model's input.
     #[error("input '{name}': expected {expected}, found {found}")]
     InputType {
         /// The input.
@@ -82,7 +82,7 @@ pub enum RunError {
     /// The constants of the model are separate, and a [`Context`](crate::Context) has none.
     #[error("the constants of the model are not in the library")]
     MissingConstants,
-    /// A check of the model does not hold.
+    /// A check of the model fails.
     #[error("{message}: found {left} and {right}")]
     Check {
         /// What is wrong.
@@ -92,7 +92,7 @@ pub enum RunError {
         /// The second.
         right: i64,
     },
-    /// An input whose size is not known is not given, or one has another type.
+    /// An input of unknown size is missing, or an input has the wrong type.
     #[error("input '{name}': expected {expected}, found {found}")]
     Input {
         /// The input.
@@ -105,7 +105,7 @@ pub enum RunError {
     /// A buffer could not be allocated.
     #[error("cannot allocate {name}: {reason}")]
     Allocate {
-        /// What it is for, such as `input 'x'`.
+        /// Its use, such as `input 'x'`.
         name: String,
         /// Why.
         reason: String,
@@ -128,7 +128,7 @@ impl Library {
     /// Loads models of one library by the suffixes of their names.
     ///
     /// # Errors
-    /// As [`Library::load`], of the first model that cannot be loaded.
+    /// As [`Library::load`], for the first model that cannot be loaded.
     pub fn load_entries(path: &Path, suffixes: &[String]) -> Result<Vec<Self>, RunError> {
         let code = open(path)?;
         suffixes.iter().map(|suffix| Self::entry(path, &code, suffix)).collect()
@@ -137,7 +137,7 @@ impl Library {
     fn entry(path: &Path, code: &Arc<unix::Library>, suffix: &str) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
         let missing = |error| not_a_model(loader::message(error));
-        // Safety: the type is the one that the compiler exports; the metadata ends in a zero.
+        // Safety: the type is the one that the compiler exports; the metadata is zero-terminated.
         let metadata = unsafe {
             let metadata = code.get::<*const c_char>(format!("irc_metadata{suffix}"));
             CStr::from_ptr(*metadata.map_err(missing)?).to_string_lossy().into_owned()
@@ -154,7 +154,7 @@ impl Library {
                 "expected a calling convention up to 1, found {found}"
             )));
         }
-        // Safety: the types are those that the compiler exports, as the interface says.
+        // Safety: the types are those that the compiler exports, according to the interface.
         let entry = unsafe {
             match interface.is_sized() {
                 true => {
@@ -167,17 +167,17 @@ impl Library {
         Ok(Library { entry, interface, _code: code.clone() })
     }
 
-    /// Runs a model of fixed sizes.
+    /// Runs a model with static sizes.
     ///
     /// # Safety
-    /// The buffers and the workspace have the sizes of the interface.
+    /// The buffers and the workspace must have the sizes of the interface.
     pub(crate) unsafe fn call_fixed(
         &self,
         buffers: *mut *mut c_void,
         workspace: *mut c_void,
     ) -> i32 {
         match self.entry {
-            // Safety: as the caller promises.
+            // Safety: guaranteed by the caller.
             Entry::Fixed(entry) => unsafe { entry(buffers, workspace) },
             Entry::Sized(_) => unreachable!("the interface says which entry there is"),
         }
@@ -186,7 +186,7 @@ impl Library {
     /// Runs a model whose sizes depend on its inputs.
     ///
     /// # Safety
-    /// The inputs have the extents, and the host lives.
+    /// The inputs must have the extents, and the host must be alive.
     pub(crate) unsafe fn call_sized(
         &self,
         host: *mut Host,
@@ -194,7 +194,7 @@ impl Library {
         extents: *const i64,
     ) -> i32 {
         match self.entry {
-            // Safety: as the caller promises.
+            // Safety: guaranteed by the caller.
             Entry::Sized(entry) => unsafe { entry(host, inputs, extents) },
             Entry::Fixed(_) => unreachable!("the interface says which entry there is"),
         }
@@ -215,7 +215,7 @@ impl Library {
     }
 
     pub(crate) fn check_names(&self, inputs: &BTreeMap<String, Tensor>) -> Result<(), RunError> {
-        // A buffer that the model only writes may be given all the same.
+        // A buffer that the model only writes may be given nonetheless.
         let ports = || self.interface.inputs.iter().chain(&self.interface.outputs);
         let unknown = inputs.keys().find(|name| ports().all(|port| port.name != **name));
         let known = || {
@@ -240,10 +240,10 @@ fn open(path: &Path) -> Result<Arc<unix::Library>, RunError> {
         .map_err(unreadable)
 }
 
-/// The tensor for an input: what is given, or zeros. Bits of `bf16` may be given as `uint16`.
+/// The tensor for an input: the given one, or zeros. Bits of `bf16` may be given as `uint16`.
 ///
 /// # Errors
-/// A tensor of another type, or none where the size is not known.
+/// If the tensor has the wrong type, or is missing and the size is unknown.
 pub fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
     let Some(expected) = port.tensor_type() else { return bind_sized(port, given) };
     let Some(given) = given else { return zeros(&format!("'{}'", port.name), expected) };
@@ -253,7 +253,7 @@ pub fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
         expected: expected.clone(),
         found: found.clone(),
     };
-    // `.npz` files hold bfloat16 as the bits of uint16.
+    // `.npz` files store bfloat16 as the bits of uint16.
     let same_size = found.dtype.size() == expected.dtype.size();
     let given = if found.dtype != expected.dtype && same_size && is_bits(found.dtype) {
         given.reinterpret(expected.dtype).map_err(|_| mismatch())?
@@ -263,7 +263,7 @@ pub fn bind(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
     if *given.ty() == expected { Ok(given) } else { Err(mismatch()) }
 }
 
-/// As [`bind`], where an extent is not known.
+/// Like [`bind`], if an extent is unknown.
 fn bind_sized(port: &Port, given: Option<Tensor>) -> Result<Tensor, RunError> {
     let wrong = |found: String| RunError::Input {
         name: port.name.clone(),

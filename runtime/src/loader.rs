@@ -1,8 +1,8 @@
-//! Shared libraries loaded by the system's loader.
+//! Loading of shared libraries by the system's loader.
 use libloading::os::unix::Library;
 use std::{error::Error, ffi::c_int, path::Path};
 
-/// Loads a library by `dlopen`, with its flags.
+/// Loads a library by `dlopen`, with the given flags.
 ///
 /// # Errors
 /// The loader's message.
@@ -10,13 +10,13 @@ use std::{error::Error, ffi::c_int, path::Path};
 /// # Safety
 /// The library's initialisers run.
 pub unsafe fn open(path: &Path, flags: c_int) -> Result<Library, String> {
-    // The loader searches its own folders for a name without a slash.
+    // The loader searches its own directories for a name without a slash.
     let path = Path::new(".").join(path);
-    // Safety: as the caller promises.
+    // Safety: guaranteed by the caller.
     unsafe { Library::open(Some(path), flags) }.map_err(message)
 }
 
-/// What the loader says of an error.
+/// The message of an error of the loader.
 pub fn message(error: libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -9,7 +9,7 @@ pub struct Runner {
     library: Arc<Library>,
     /// Indices in the interface of the inputs that are not constants.
     given: Vec<usize>,
-    /// Pointers to buffers: inputs, then outputs; those of constants stay.
+    /// Pointers to buffers: inputs, then outputs; those of constants do not change.
     pointers: Vec<*mut c_void>,
     /// The extents of the inputs that are not constants.
     extents: Vec<i64>,
@@ -18,10 +18,10 @@ pub struct Runner {
     _weights: Vec<HostConstant>,
 }
 
-// Safety: the pointers are to what the runner itself holds, or are set anew by each run.
+// Safety: the pointers refer to data that the runner owns, or are set by each run.
 unsafe impl Send for Runner {}
 
-/// The constant of an input, which has the size of the input.
+/// The constant of an input; it must have the size of the input.
 fn constant(port: &Port, bytes: &Bytes) -> Result<HostConstant, RunError> {
     let wrong =
         |reason: String| RunError::Allocate { name: format!("constant '{}'", port.name), reason };
@@ -35,11 +35,11 @@ fn constant(port: &Port, bytes: &Bytes) -> Result<HostConstant, RunError> {
 }
 
 impl Runner {
-    /// A runner of a model, given its constants by number. They are used where they are when they
-    /// are aligned to 64 bytes, and else copied once.
+    /// A runner of a model, given its constants by number. They are used in place if they are aligned
+    /// to 64 bytes, and are otherwise copied once.
     ///
     /// # Errors
-    /// [`RunError::Allocate`]: a constant that is missing or of another size, or no memory.
+    /// [`RunError::Allocate`] if a constant is missing or has the wrong size, or there is not enough memory.
     pub fn new(library: Arc<Library>, constants: &[Bytes]) -> Result<Self, RunError> {
         let interface = library.interface();
         let (mut given, mut weights, mut extents) = (vec![], vec![], vec![]);
@@ -69,15 +69,15 @@ impl Runner {
         self.library.interface()
     }
 
-    /// The inputs that the caller provides to each run, in order: all but constants.
+    /// The inputs that the caller provides to each run, in order: all except constants.
     pub fn inputs(&self) -> impl Iterator<Item = &Port> {
         self.given.iter().map(|index| &self.interface().inputs[*index])
     }
 
-    /// Runs the model once. Inputs of known size that are not given are zero.
+    /// Runs the model once. Missing inputs of known size are zero.
     ///
     /// # Errors
-    /// An unknown name, a wrong type, a check that fails, or the model's own failure.
+    /// If a name is unknown, a type is wrong, a check fails, or the model itself fails.
     pub fn run(
         &mut self,
         mut inputs: BTreeMap<String, Tensor>,
@@ -101,14 +101,14 @@ impl Runner {
     }
 
     /// Runs on inputs in the order of [`Runner::inputs`], into outputs in the interface's order. A
-    /// model of fixed sizes allocates nothing; others use outputs again that have the right type,
-    /// and make new ones.
+    /// model of static sizes allocates nothing; others reuse outputs that have the right type, and
+    /// allocate new ones otherwise.
     ///
     /// # Errors
-    /// A check that fails, or the model's own failure.
+    /// If a check fails, or the model itself fails.
     ///
     /// # Panics
-    /// When the inputs, or the outputs of a model of fixed sizes, do not match the interface.
+    /// If the inputs, or the outputs of a model of static sizes, do not match the interface.
     pub fn run_with(
         &mut self,
         inputs: &[&Tensor],
@@ -131,8 +131,8 @@ impl Runner {
         }
         self.host.begin(outputs.drain(..));
         let host: *mut Host = &mut *self.host;
-        // Safety: every input has the extents that are passed with it, the constants were checked,
-        // and the host lives.
+        // Safety: every input has the extents that are passed with it, the constants were checked, and
+        // the host is alive.
         let status = unsafe {
             self.library.call_sized(host, self.pointers.as_mut_ptr(), self.extents.as_ptr())
         };
@@ -153,7 +153,7 @@ impl Runner {
             *slot = tensor.bytes_mut().as_mut_ptr().cast();
         }
         let workspace = self.workspace.bytes_mut().as_mut_ptr().cast();
-        // Safety: every buffer has the size that the interface promises to the code.
+        // Safety: every buffer has the size in the interface.
         let status = unsafe { self.library.call_fixed(self.pointers.as_mut_ptr(), workspace) };
         if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
     }

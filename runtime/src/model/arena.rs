@@ -10,7 +10,7 @@ pub struct Arena {
     offsets: Vec<usize>,
 }
 
-// Safety: the arena owns its mapping, and gives out nothing but pointers.
+// Safety: the arena owns its mapping, and exposes only pointers.
 unsafe impl Send for Arena {}
 // Safety: as above.
 unsafe impl Sync for Arena {}
@@ -27,7 +27,7 @@ pub enum Guard {
 }
 
 impl Arena {
-    /// Bytes of an arena with blocks of these sizes; `None` when the number overflows.
+    /// Number of bytes of an arena with blocks of these sizes; `None` on overflow.
     pub fn size(blocks: &[usize], guard: Guard) -> Option<usize> {
         layout(blocks, guard).map(|(_, bytes)| bytes)
     }
@@ -38,7 +38,7 @@ impl Arena {
     /// The system's message.
     pub fn new(blocks: &[usize], guard: Guard) -> Result<Self, String> {
         let (offsets, bytes) = layout(blocks, guard).ok_or("the size overflows")?;
-        // Safety: a new private mapping touches no memory that is there.
+        // Safety: a new private mapping does not affect existing memory.
         let base = unsafe {
             let (access, kind) =
                 (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -58,7 +58,7 @@ impl Arena {
     fn protect(&self, blocks: &[usize]) -> Result<(), String> {
         for (offset, bytes) in self.offsets.iter().zip(blocks) {
             let end = offset + aligned(*bytes).ok_or("the size overflows")?;
-            // Safety: the page lies in the mapping, for the layout leaves one after each block.
+            // Safety: the page is in the mapping, because the layout reserves one after each block.
             let status =
                 unsafe { libc::mprotect(self.base.add(end).cast(), page_size(), libc::PROT_NONE) };
             if status != 0 {
@@ -74,7 +74,7 @@ impl Arena {
         unsafe { self.base.add(self.offsets[index]) }
     }
 
-    /// Bytes of all blocks, with padding.
+    /// Number of bytes of all blocks, including padding.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -82,8 +82,8 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // Safety: the mapping is the arena's own, and pointers into it end with their owner. Unmapping
-        // what was mapped does not fail.
+        // Safety: the mapping belongs to the arena, and pointers into it are not used after their owner
+        // is dropped. Unmapping an existing mapping does not fail.
         unsafe { libc::munmap(self.base.cast(), self.bytes) };
     }
 }
@@ -92,14 +92,14 @@ fn aligned(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(ALIGNMENT)
 }
 
-/// Offsets of blocks, and the bytes of all; at least one page.
+/// Offsets of blocks, and the total number of bytes; at least one page.
 fn layout(blocks: &[usize], guard: Guard) -> Option<(Vec<usize>, usize)> {
     let (mut offsets, mut end) = (vec![], 0usize);
     for bytes in blocks {
         let bytes = aligned(*bytes)?;
         let begin = match guard {
             Guard::None => end,
-            // The block ends with its last page.
+            // The block ends at the end of its last page.
             Guard::Pages => {
                 end.checked_add(bytes.checked_next_multiple_of(page_size())? - bytes)?
             }
@@ -121,7 +121,7 @@ fn page_size() -> usize {
     usize::try_from(size).unwrap_or(4096)
 }
 
-/// Bytes of memory that this machine has.
+/// Number of bytes of memory of this machine.
 pub fn machine_bytes() -> u64 {
     // Safety: only reads a constant of the system.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
@@ -141,7 +141,7 @@ mod tests {
             for (index, bytes) in sizes.iter().enumerate() {
                 let block = arena.block(index);
                 assert_eq!(block as usize % ALIGNMENT, 0);
-                // Safety: the block has these bytes.
+                // Safety: the block has this many bytes.
                 let block = unsafe { std::slice::from_raw_parts_mut(block, *bytes) };
                 assert!(block.iter().all(|byte| *byte == 0), "block {index} of {guard:?}");
                 block.fill(1);

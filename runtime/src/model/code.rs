@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// A loaded library, whose slots are filled.
+/// A loaded library with initialised slots.
 pub struct Code {
     library: Library,
     /// Its name in messages.
@@ -19,7 +19,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// Loads a library that is a file.
+    /// Loads a library from a file.
     ///
     /// # Errors
     /// [`ModelError::File`] and [`ModelError::Load`].
@@ -34,7 +34,7 @@ impl Code {
         load(path, name)
     }
 
-    /// Loads a library that is in memory.
+    /// Loads a library from memory.
     ///
     /// # Errors
     /// [`ModelError::Load`].
@@ -48,9 +48,9 @@ impl Code {
     /// A function by name.
     ///
     /// # Errors
-    /// [`ModelError::Load`]: the library has none of that name.
+    /// [`ModelError::Load`] if the library has no function with that name.
     pub fn function(&self, name: &str) -> Result<Function, ModelError> {
-        // Safety: packed functions are all of one type.
+        // Safety: all packed functions have the same type.
         match unsafe { self.library.get::<Function>(name) } {
             Ok(function) => Ok(*function),
             Err(_) => Err(ModelError::Load {
@@ -62,14 +62,14 @@ impl Code {
 }
 
 fn load(path: &Path, name: String) -> Result<Code, ModelError> {
-    // Safety: loading runs the initialisers of the code, which whoever opens a model trusts.
+    // Safety: loading runs the initialisers of the code, which the caller trusts.
     let library = unsafe { loader::open(path, libc::RTLD_NOW | libc::RTLD_LOCAL) };
     let library = match library {
         Ok(library) => library,
         Err(reason) => return Err(ModelError::Load { name, reason }),
     };
     for (slot, function) in slots::all() {
-        // Safety: a slot is a variable with room for a pointer.
+        // Safety: a slot is a variable of pointer size.
         unsafe {
             if let Ok(variable) = library.get::<*mut *const c_void>(slot) {
                 variable.write(function);
@@ -81,19 +81,19 @@ fn load(path: &Path, name: String) -> Result<Code, ModelError> {
 
 /// A file that exists only in memory, with these bytes.
 fn in_memory(bytes: &[u8]) -> io::Result<File> {
-    // Safety: the name ends in a zero.
+    // Safety: the name is zero-terminated.
     let descriptor = unsafe { libc::memfd_create(c"irc-model".as_ptr(), libc::MFD_CLOEXEC) };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // Safety: nobody else has the descriptor.
+    // Safety: the descriptor is not used elsewhere.
     let mut file = unsafe { File::from_raw_fd(descriptor) };
     file.write_all(bytes)?;
     Ok(file)
 }
 
-/// A path to an open file that no other library has had: the loader takes a library whose path it has loaded
-/// before for the same one, and file descriptors are reused.
+/// A path to an open file that no other library has had: the loader identifies a library by its path,
+/// and file descriptors are reused.
 fn unique_path(file: &impl AsRawFd) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,17 +1,17 @@
-//! The context of a library of `irc compile`.
+//! The context of a library written by `irc compile`.
 use super::{ModelError, arena::Arena, graph::arena, options::ContextOptions};
 use crate::{Host, Interface, Library, Port, RunError};
 use irc_tensor::{Tensor, TensorType};
 use std::{ffi::c_void, sync::Arc};
 
-/// The context of a model of fixed sizes.
+/// The context of a model with static sizes.
 pub struct FixedContext {
     library: Arc<Library>,
     /// The addresses of inputs, then of outputs.
     pointers: Vec<*mut c_void>,
     own: Vec<*mut c_void>,
     workspace: *mut c_void,
-    // Dropped last: pointers are into it.
+    // Dropped last: `pointers` point into it.
     arena: Arena,
 }
 
@@ -41,7 +41,7 @@ impl FixedContext {
         Ok(FixedContext { library: library.clone(), pointers: own.clone(), own, workspace, arena })
     }
 
-    /// Binds an input or output to memory of the caller, or to the context's own again.
+    /// Binds an input or output to memory of the caller, or to the context's own memory again.
     pub fn bind(&mut self, port: usize, memory: Option<*mut u8>) {
         self.pointers[port] = memory.map_or(self.own[port], |memory| memory.cast());
     }
@@ -53,18 +53,18 @@ impl FixedContext {
 
     /// Runs the model.
     pub fn run(&mut self) -> Result<(), ModelError> {
-        // Safety: every buffer has the size that the interface promises to the code.
+        // Safety: every buffer has the size in the interface.
         let status = unsafe { self.library.call_fixed(self.pointers.as_mut_ptr(), self.workspace) };
         if status == 0 { Ok(()) } else { Err(RunError::Failed(status).into()) }
     }
 
-    /// Bytes of the context's memory.
+    /// Number of bytes of the context's memory.
     pub fn bytes(&self) -> usize {
         self.arena.bytes()
     }
 }
 
-/// Bytes of an input or output; `None` when they are not known.
+/// Number of bytes of an input or output; `None` if unknown.
 pub fn bytes(port: &Port) -> Option<usize> {
     port.tensor_type()?.byte_size().ok()
 }
@@ -75,7 +75,7 @@ pub struct SizedContext {
     host: Box<Host>,
     /// The extents of each input.
     shapes: Vec<Option<Vec<i64>>>,
-    /// Memory of each input that the caller did not bind.
+    /// Memory of each input that is not bound by the caller.
     own: Vec<Option<Tensor>>,
     pointers: Vec<*mut c_void>,
     extents: Vec<i64>,
@@ -115,7 +115,7 @@ impl SizedContext {
         self.library.interface()
     }
 
-    /// The context's own memory for an input of a shape; earlier contents may be lost.
+    /// The context's own memory for an input with a shape; earlier contents may be lost.
     pub fn reserve(&mut self, input: usize, shape: &[i64]) -> Result<&mut [u8], ModelError> {
         let ty = self.check(input, shape)?;
         let own = self.own[input].take().filter(|own| *own.ty() == ty);
@@ -132,7 +132,7 @@ impl SizedContext {
         Ok(own.bytes_mut())
     }
 
-    /// Binds an input of a shape to memory of the caller.
+    /// Binds an input with a shape to memory of the caller.
     pub fn bind(&mut self, input: usize, shape: &[i64], memory: *mut u8) -> Result<(), ModelError> {
         self.check(input, shape)?;
         self.shapes[input] = Some(shape.to_vec());
@@ -140,7 +140,7 @@ impl SizedContext {
         Ok(())
     }
 
-    /// The type that an input has with a shape.
+    /// The type of an input with a shape.
     pub fn check(&self, input: usize, shape: &[i64]) -> Result<TensorType, ModelError> {
         let port = &self.interface().inputs[input];
         let ty = port.element_type().map(|dtype| TensorType::new(dtype, shape));
@@ -166,7 +166,7 @@ impl SizedContext {
         }
         self.host.begin(self.outputs.drain(..));
         let host: *mut Host = &mut *self.host;
-        // Safety: every input has the extents that are passed with it, and the host lives.
+        // Safety: every input has the extents that are passed with it, and the host is alive.
         let status = unsafe {
             self.library.call_sized(host, self.pointers.as_mut_ptr(), self.extents.as_ptr())
         };

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 /// The memory to run a model with, for one thread at a time.
 ///
-/// Inputs keep what they hold from one run to the next; those never set are zero.
+/// Inputs retain their contents between runs; inputs that were never set are zero.
 pub struct Context {
     kind: ContextKind,
-    /// Bytes of inputs, then of outputs; `None` where they depend on the inputs.
+    /// Number of bytes of inputs, then of outputs; `None` if it depends on the inputs.
     bytes: Vec<Option<usize>>,
-    // Dropped last: code and parameters are the model's.
+    // Dropped last: code and parameters belong to the model.
     model: Arc<Model>,
 }
 
@@ -38,7 +38,7 @@ impl Context {
     /// A context of a model.
     ///
     /// # Errors
-    /// [`ModelError::Memory`]; [`ModelError::Library`] of a library whose constants are not in it.
+    /// [`ModelError::Memory`]; [`ModelError::Library`] if the constants are not in the library.
     pub fn new(model: &Arc<Model>, options: &ContextOptions) -> Result<Self, ModelError> {
         let kind = match &model.kind {
             Kind::Graph(graph) => ContextKind::Graph(GraphContext::new(graph, options)?),
@@ -65,7 +65,7 @@ impl Context {
     /// Copies bytes to an input of known size.
     ///
     /// # Errors
-    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: another number of bytes.
+    /// [`ModelError::Unknown`]; [`ModelError::Buffer`] if the number of bytes differs.
     pub fn set_input(&mut self, input: usize, bytes: &[u8]) -> Result<(), ModelError> {
         let memory = self.input_mut(input)?;
         if memory.len() != bytes.len() {
@@ -75,11 +75,11 @@ impl Context {
         Ok(())
     }
 
-    /// Copies bytes to an input of a shape, for models whose sizes depend on their inputs.
+    /// Copies bytes to an input with a shape, for models whose sizes depend on their inputs.
     ///
     /// # Errors
-    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: a shape that the input does not take, or
-    /// another number of bytes.
+    /// [`ModelError::Unknown`]; [`ModelError::Buffer`] if the input does not accept the shape, or the
+    /// number of bytes differs.
     pub fn set_input_shaped(
         &mut self,
         input: usize,
@@ -98,10 +98,10 @@ impl Context {
         Ok(())
     }
 
-    /// The context's own memory of an input, to be written in place. A binding of it ends.
+    /// The context's own memory of an input, to be written in place. This ends a binding of the input.
     ///
     /// # Errors
-    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: its size is not known.
+    /// [`ModelError::Unknown`]; [`ModelError::Buffer`] if its size is unknown.
     pub fn input_mut(&mut self, input: usize) -> Result<&mut [u8], ModelError> {
         let Some(bytes) = self.size(PortIndex::Input(input))? else {
             return Err(self.wrong(PortIndex::Input(input), "no shape".into()));
@@ -120,18 +120,18 @@ impl Context {
                 return context.reserve(input, shape);
             }
         };
-        // Safety: the memory is the context's own, and has the bytes of the input.
+        // Safety: the memory belongs to the context, and has the size of the input.
         Ok(unsafe { std::slice::from_raw_parts_mut(memory, bytes) })
     }
 
     /// Binds an input to memory of the caller, which is read in place. The model does not write there.
     ///
     /// # Errors
-    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: memory that is not aligned to 64, or another
-    /// number of bytes.
+    /// [`ModelError::Unknown`]; [`ModelError::Buffer`] if the memory is not aligned to 64, or the
+    /// number of bytes differs.
     ///
     /// # Safety
-    /// The memory is valid, and nobody writes to it during a run, until the context or the binding ends.
+    /// The memory must be valid, and not written to during a run, until the context or the binding ends.
     pub unsafe fn bind_input(
         &mut self,
         input: usize,
@@ -146,13 +146,13 @@ impl Context {
         self.bind(which, memory.cast_mut())
     }
 
-    /// As [`Context::bind_input`], for models whose sizes depend on their inputs.
+    /// Like [`Context::bind_input`], for models whose sizes depend on their inputs.
     ///
     /// # Errors
-    /// As there, and [`ModelError::Buffer`] for a shape that the input does not take.
+    /// As [`Context::bind_input`]; [`ModelError::Buffer`] if the input does not accept the shape.
     ///
     /// # Safety
-    /// As there.
+    /// As [`Context::bind_input`].
     pub unsafe fn bind_input_shaped(
         &mut self,
         input: usize,
@@ -178,10 +178,11 @@ impl Context {
     /// Binds an output to memory of the caller.
     ///
     /// # Errors
-    /// As [`Context::bind_input`]; outputs whose size is not known are not bound.
+    /// As [`Context::bind_input`]; outputs of unknown size cannot be bound.
     ///
     /// # Safety
-    /// The memory is valid, and nobody else accesses it during a run, until the context or the binding ends.
+    /// The memory must be valid, and not accessed elsewhere during a run, until the context or the
+    /// binding ends.
     pub unsafe fn bind_output(
         &mut self,
         output: usize,
@@ -197,7 +198,7 @@ impl Context {
         self.bind(which, memory)
     }
 
-    /// Ends the binding of an output: it is in the context's own memory again.
+    /// Ends the binding of an output: it uses the context's own memory again.
     ///
     /// # Errors
     /// [`ModelError::Unknown`].
@@ -215,8 +216,8 @@ impl Context {
     /// Runs the model. Only models whose sizes depend on their inputs allocate memory.
     ///
     /// # Errors
-    /// [`ModelError::Failed`] and [`ModelError::Library`]: the error of the code. The contents of outputs are
-    /// then undefined.
+    /// [`ModelError::Failed`] and [`ModelError::Library`]: the error of the code. The contents of
+    /// outputs are then undefined.
     pub fn run(&mut self) -> Result<(), ModelError> {
         match &mut self.kind {
             ContextKind::Graph(context) => context.run().map_err(|(step, message)| {
@@ -234,7 +235,7 @@ impl Context {
     /// The contents of an output after the last run.
     ///
     /// # Errors
-    /// [`ModelError::Unknown`], and [`ModelError::Buffer`]: its size is not known before the first run.
+    /// [`ModelError::Unknown`]; [`ModelError::Buffer`] if its size is unknown before the first run.
     pub fn output(&self, output: usize) -> Result<&[u8], ModelError> {
         let which = PortIndex::Output(output);
         let size = self.size(which)?;
@@ -248,11 +249,11 @@ impl Context {
             }
         };
         let bytes = size.ok_or_else(|| self.wrong(which, "no shape".into()))?;
-        // Safety: the memory has the bytes of the output, and is the context's own or promised to it.
+        // Safety: the memory has the size of the output, and belongs to the context or is bound to it.
         Ok(unsafe { std::slice::from_raw_parts(memory, bytes) })
     }
 
-    /// The extents of an output: of a model whose sizes depend on its inputs, those of the last run.
+    /// The extents of an output; if sizes depend on the inputs, those of the last run.
     ///
     /// # Errors
     /// As [`Context::output`].
@@ -266,7 +267,7 @@ impl Context {
         Ok(tensor.ok_or_else(|| self.wrong(which, "no run".into()))?.shape())
     }
 
-    /// Bytes of memory that the context allocated when it was created.
+    /// Number of bytes of memory that the context allocated when it was created.
     pub fn bytes(&self) -> usize {
         match &self.kind {
             ContextKind::Graph(context) => context.bytes(),
@@ -275,8 +276,8 @@ impl Context {
         }
     }
 
-    /// Maximum number of bytes of workspace that one thread held at once, in multiples of 64; 0 of libraries,
-    /// which do not report it.
+    /// Maximum number of bytes of workspace that one thread used at once, in multiples of 64; 0 for
+    /// libraries, which do not report it.
     pub fn workspace_peak(&mut self) -> usize {
         match &mut self.kind {
             ContextKind::Graph(context) => context.workspace_peak(),
@@ -284,7 +285,7 @@ impl Context {
         }
     }
 
-    /// The number of an input or output among both.
+    /// The index of an input or output among all ports.
     fn port(&self, which: PortIndex) -> usize {
         match which {
             PortIndex::Input(input) => input,
@@ -300,7 +301,7 @@ impl Context {
         }
     }
 
-    /// Bytes of an input or output, if they are known.
+    /// Number of bytes of an input or output, if known.
     fn size(&self, which: PortIndex) -> Result<Option<usize>, ModelError> {
         let (kind, ports, number) = self.ports(which);
         if number >= ports.len() {

@@ -15,7 +15,7 @@ pub enum ModelError {
         /// The system's message.
         reason: String,
     },
-    /// The archive is damaged or inconsistent.
+    /// The archive is invalid.
     #[error("{0}")]
     InvalidArchive(InvalidArchive),
     /// The archive is valid, but this runtime cannot run it.
@@ -42,10 +42,10 @@ pub enum ModelError {
         /// The loader's message.
         reason: String,
     },
-    /// The model takes more memory than it may, or than there is.
+    /// The model needs more memory than permitted or available.
     #[error("the model needs {needed} bytes of memory: {reason}")]
     Memory {
-        /// Bytes of a context.
+        /// Number of bytes of a context.
         needed: u64,
         /// Why they are not available.
         reason: String,
@@ -60,7 +60,7 @@ pub enum ModelError {
         /// The model's names.
         known: String,
     },
-    /// Memory that does not fit an input or output.
+    /// Memory that does not match an input or output.
     #[error("{port}: expected {expected}, found {found}")]
     Buffer {
         /// The input or output.

@@ -10,13 +10,13 @@ use super::{
 };
 use std::{ffi::c_void, ptr::null_mut};
 
-/// A graph with memory.
+/// A graph with its memory.
 pub struct GraphContext {
     /// The current memory of each place.
     places: Vec<*mut u8>,
     /// Inputs, then outputs.
     ports: Vec<Port>,
-    /// Tensors of each place.
+    /// Indices of the tensors of each place.
     tensors_of: Vec<Vec<usize>>,
     tensors: Tensors,
     arguments: Vec<Value>,
@@ -24,7 +24,7 @@ pub struct GraphContext {
     codes: Vec<i32>,
     steps: Vec<Step>,
     services: Box<RuntimeServices>,
-    // Dropped last: everything points into it.
+    // Dropped last: all pointers refer to it.
     arena: Arena,
 }
 
@@ -34,11 +34,11 @@ unsafe impl Send for GraphContext {}
 /// An input or output.
 struct Port {
     place: usize,
-    /// Whether bound memory can be the place; otherwise it is copied to after a run.
+    /// Whether the place can be moved to bound memory; otherwise the output is copied after a run.
     can_move: bool,
     /// The context's own memory.
     own: *mut u8,
-    /// The caller's.
+    /// The caller's memory.
     bound: Option<*mut u8>,
     bytes: usize,
 }
@@ -49,7 +49,7 @@ enum Step {
     Copy { from: usize, to: usize, bytes: usize },
 }
 
-/// Tensors that calls point to: they do not move, and change through pointers only.
+/// Tensors that calls point to: they are not moved, and are modified only through pointers.
 struct Tensors(*mut [packed::Tensor]);
 
 impl Tensors {
@@ -59,14 +59,14 @@ impl Tensors {
 
     fn pointer(&self, index: usize) -> *mut packed::Tensor {
         assert!(index < self.0.len(), "plans number tensors");
-        // Safety: the index is of the slice.
+        // Safety: the index is within the slice.
         unsafe { self.0.cast::<packed::Tensor>().add(index) }
     }
 }
 
 impl Drop for Tensors {
     fn drop(&mut self) {
-        // Safety: it was a box.
+        // Safety: the pointer was created from a box.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
@@ -78,12 +78,12 @@ fn blocks(plan: &Plan, options: &ContextOptions) -> Vec<usize> {
     plan.blocks.iter().copied().chain(std::iter::repeat_n(workspace, threads)).collect()
 }
 
-/// Bytes of a context.
+/// Number of bytes of a context.
 pub fn bytes(plan: &Plan, options: &ContextOptions) -> Result<u64, ModelError> {
     within(&blocks(plan, options), options)
 }
 
-/// Bytes of blocks, when they are within the limit.
+/// Number of bytes of blocks, if it is within the limit.
 pub fn within(blocks: &[usize], options: &ContextOptions) -> Result<u64, ModelError> {
     let limit = options.memory_limit.unwrap_or_else(machine_bytes);
     let bytes = Arena::size(blocks, options.guard).map(|bytes| bytes as u64);
@@ -96,7 +96,7 @@ pub fn within(blocks: &[usize], options: &ContextOptions) -> Result<u64, ModelEr
     }
 }
 
-/// Memory for blocks, when they are within the limit.
+/// Memory for blocks, if it is within the limit.
 pub fn arena(blocks: &[usize], options: &ContextOptions) -> Result<Arena, ModelError> {
     let needed = within(blocks, options)?;
     Arena::new(blocks, options.guard).map_err(|reason| ModelError::Memory { needed, reason })
@@ -164,16 +164,16 @@ impl GraphContext {
         }
     }
 
-    /// Moves a place to other memory.
+    /// Moves a place to another address.
     fn point(&mut self, place: usize, memory: *mut u8) {
         self.places[place] = memory;
         for tensor in &self.tensors_of[place] {
-            // Safety: the tensor is the context's own, and no call runs.
+            // Safety: the tensor belongs to the context, and no call is running.
             unsafe { (*self.tensors.pointer(*tensor)).data = memory.cast() };
         }
     }
 
-    /// Binds an input or output to memory of the caller, or to the context's own again.
+    /// Binds an input or output to memory of the caller, or to the context's own memory again.
     pub fn bind(&mut self, port: usize, memory: Option<*mut u8>) {
         let Port { place, can_move, own, .. } = self.ports[port];
         self.ports[port].bound = memory;
@@ -191,14 +191,14 @@ impl GraphContext {
     /// Runs every node.
     ///
     /// # Errors
-    /// The number of the first step that failed, and its message.
+    /// The index of the first step that failed, and its message.
     pub fn run(&mut self) -> Result<(), (usize, String)> {
         let (steps, places, codes) = (&self.steps, &self.places, self.codes.as_mut_ptr());
         let arguments = self.arguments.as_mut_ptr();
         let run = || {
             for (number, step) in steps.iter().enumerate() {
-                // Safety: the plan gives each function tensors of the types that the graph says it takes,
-                // and copies have the size of both places.
+                // Safety: the plan passes tensors of the types that the graph declares to each
+                // function, and copies have the size of both places.
                 let status = unsafe {
                     match *step {
                         Step::Call { function, first, count } => {
@@ -229,12 +229,12 @@ impl GraphContext {
         Ok(())
     }
 
-    /// Bytes of the context's memory.
+    /// Number of bytes of the context's memory.
     pub fn bytes(&self) -> usize {
         self.arena.bytes()
     }
 
-    /// Maximum number of bytes of workspace that a thread held at once.
+    /// Maximum number of bytes of workspace that a thread used at once.
     pub fn workspace_peak(&mut self) -> usize {
         self.services.peak()
     }
@@ -243,10 +243,10 @@ impl GraphContext {
 /// Calls a function and ignores its result.
 ///
 /// # Safety
-/// The arguments are those that the function takes.
+/// The arguments must be those that the function expects.
 unsafe fn call(function: Function, arguments: *mut Value, codes: *mut i32, count: i32) -> i32 {
     let (mut result, mut result_code) = (Value { integer: 0 }, packed::NULL);
-    // Safety: as the caller promises.
+    // Safety: guaranteed by the caller.
     unsafe {
         function(arguments, codes, count, &mut result, &mut result_code, null_mut::<c_void>())
     }

@@ -1,4 +1,4 @@
-//! Models that run: Model Library Format archives, and libraries that `irc compile` writes.
+//! Execution of models: Model Library Format archives, and libraries written by `irc compile`.
 //!
 //! A [`Model`] is immutable and shared by all threads; a [`Context`] is the state with which one thread runs
 //! it. All memory is allocated when a context is created: a run allocates nothing.
@@ -39,29 +39,29 @@ pub struct Model {
 pub(crate) enum Kind {
     /// A graph of packed calls.
     Graph(Box<GraphModel>),
-    /// A library that `irc compile` wrote.
+    /// A library written by `irc compile`.
     Compiled(Arc<Library>),
 }
 
 /// A model of an archive.
 pub(crate) struct GraphModel {
     plan: Plan,
-    /// Parameters by number; `None` where the graph does not use one.
+    /// Parameters by number; `None` if the graph does not use the parameter.
     params: Vec<Option<HostConstant>>,
-    /// What the plan calls, by number.
+    /// The functions that the plan calls, by number.
     functions: Vec<Function>,
     by_name: Arc<BTreeMap<String, Function>>,
-    // Dropped last: functions point into it.
+    // Dropped last: it contains the functions.
     _code: Code,
 }
 
-/// How an archive is opened.
+/// Options of opening an archive.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions<'o> {
-    /// The model of an archive of several; `None` selects the only one.
+    /// The model in an archive of several; `None` selects the only one.
     pub model: Option<&'o str>,
-    /// The archive's code as a shared library, linked by the caller; `None` takes the library in the
-    /// archive, which TVM's archives lack.
+    /// The archive's code as a shared library, linked by the caller; `None` selects the library in the
+    /// archive, which does not exist in TVM's archives.
     pub library: Option<&'o Path>,
 }
 
@@ -71,7 +71,7 @@ impl GraphModel {
         &self.plan.steps[step].node
     }
 
-    /// Bytes of inputs, then of outputs.
+    /// Number of bytes of inputs, then of outputs.
     fn port_bytes(&self) -> Vec<usize> {
         let outputs = self.plan.outputs.iter().map(|output| output.place);
         let places = self.plan.inputs.iter().copied().chain(outputs);
@@ -80,20 +80,20 @@ impl GraphModel {
 }
 
 impl Model {
-    /// Opens an archive or a library that `irc compile` wrote.
+    /// Opens an archive, or a library written by `irc compile`.
     ///
-    /// The file stays mapped into memory while the model exists, and must not change. Parameters are used in
-    /// place where the archive has them aligned, and are otherwise copied once. Hashes are not compared. Code
-    /// runs with the rights of the program: open only files that you trust.
+    /// The file is memory-mapped while the model exists, and must not change. Parameters are used in
+    /// place if they are aligned in the archive, and are otherwise copied once. Hashes are not checked.
+    /// Code runs with the rights of the program: open only trusted files.
     ///
     /// # Errors
-    /// Everything but [`ModelError::Buffer`] and [`ModelError::Failed`].
+    /// All except [`ModelError::Buffer`] and [`ModelError::Failed`].
     pub fn open(path: &Path, options: OpenOptions<'_>) -> Result<Self, ModelError> {
         let failed = |error: std::io::Error| ModelError::File {
             path: path.to_owned(),
             reason: error.to_string(),
         };
-        // Safety: the caller does not let the file change.
+        // Safety: the caller guarantees that the file does not change.
         let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) }).map_err(failed)?;
         if map.starts_with(b"\x7fELF") {
             let library = Library::load(path)?;
@@ -102,7 +102,7 @@ impl Model {
         Self::from_bytes(&path.display().to_string(), &Bytes::from_owner(map), options)
     }
 
-    /// Opens an archive that is in memory; messages call it `name`.
+    /// Opens an archive in memory, which is called `name` in messages.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -116,7 +116,7 @@ impl Model {
         Self::from_package(&package, options)
     }
 
-    /// A model of an archive that was read.
+    /// The model of an archive that has been read.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -137,8 +137,8 @@ impl Model {
         Ok(Model { kind: Kind::Graph(Box::new(model)) })
     }
 
-    /// The inputs and outputs, in order. Inputs of archives are those of the graph that are not parameters;
-    /// outputs are named by the archive, or else by their numbers: `0`, `1`.
+    /// The inputs and outputs, in order. Inputs of archives are those of the graph that are not
+    /// parameters; outputs have the names in the archive, or otherwise their numbers: `0`, `1`.
     pub fn interface(&self) -> &Interface {
         match &self.kind {
             Kind::Graph(model) => &model.plan.interface,
@@ -172,10 +172,10 @@ pub(crate) fn unknown(kind: &'static str, ports: &[crate::Port], name: &str) -> 
     ModelError::Unknown { kind, name: name.to_owned(), known: names.join(", ") }
 }
 
-/// Bytes of memory of each context of an archive's model; its code is not loaded.
+/// Number of bytes of each context of an archive's model, without loading its code.
 ///
 /// # Errors
-/// As [`Model::open`], as far as it does not concern code.
+/// As [`Model::open`], except for errors of code.
 pub fn context_bytes(
     package: &Package,
     model: Option<&str>,
@@ -240,7 +240,7 @@ fn shared_library(package: &Package) -> Result<&Bytes, ModelError> {
     })
 }
 
-/// Parameters that the graph uses: from the aligned member where there is one, or copied.
+/// The parameters that the graph uses: from the aligned member if there is one, otherwise copied.
 fn params(
     package: &Package,
     number: usize,

@@ -2,17 +2,17 @@
 use super::{Guard, Inline, Pool};
 use std::sync::Arc;
 
-/// How a context is created.
+/// Options of a context.
 #[derive(Clone)]
 pub struct ContextOptions {
-    /// What runs the tasks of parallel calls; [`Inline`] runs them where they are called.
+    /// The thread pool of parallel calls; [`Inline`] runs their tasks on the calling thread.
     pub pool: Arc<dyn Pool>,
-    /// Bytes of workspace of each thread, where the archive states less than its code takes.
+    /// Number of bytes of workspace of each thread, if the archive specifies less than its code needs.
     pub workspace_bytes: usize,
-    /// Maximum number of bytes of a context; `None` allows the memory of the machine.
+    /// Maximum number of bytes of a context; `None` is the memory of the machine.
     pub memory_limit: Option<u64>,
-    /// Whether code that accesses memory beyond a tensor faults: for finding such code, at the cost of two
-    /// pages for each tensor.
+    /// Whether code that accesses memory beyond a tensor faults: useful for finding such code, at the
+    /// cost of two pages for each tensor.
     pub guard: Guard,
 }
 

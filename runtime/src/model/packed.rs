@@ -1,8 +1,8 @@
-//! The types of TVM's packed calls, as C has them.
+//! The types of TVM's packed calls, as in C.
 use irc_mlf::DataType;
 use std::ffi::c_void;
 
-/// An argument: eight bytes, whose type the type code states.
+/// An argument of eight bytes, whose type is given by the type code.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub union Value {
@@ -30,13 +30,13 @@ pub struct Tensor {
     pub bits: u8,
     pub lanes: u16,
     pub shape: *mut i64,
-    /// Null: dense, row-major.
+    /// Null for dense, row-major tensors.
     pub strides: *mut i64,
     pub byte_offset: u64,
 }
 
 impl Tensor {
-    /// A dense tensor on the host, without memory yet.
+    /// A dense tensor on the host, without memory.
     pub fn new(dtype: DataType, shape: &[i64]) -> Self {
         Tensor {
             data: std::ptr::null_mut(),
@@ -46,7 +46,7 @@ impl Tensor {
             code: dtype.code as u8,
             bits: dtype.bits,
             lanes: dtype.lanes,
-            // Functions read shapes only.
+            // Functions only read shapes.
             shape: shape.as_ptr().cast_mut(),
             strides: std::ptr::null_mut(),
             byte_offset: 0,
@@ -54,8 +54,8 @@ impl Tensor {
     }
 }
 
-/// A function of a library: arguments, their type codes and count; pointers to its result and the type code of
-/// that; a resource handle, which is null. It returns zero on success.
+/// A function of a library: arguments, their type codes and count; pointers to its result and the type
+/// code of the result; a resource handle, which is null. It returns zero on success.
 pub type Function =
     unsafe extern "C" fn(*mut Value, *mut i32, i32, *mut Value, *mut i32, *mut c_void) -> i32;
 

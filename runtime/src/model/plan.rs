@@ -1,5 +1,5 @@
-//! The plan for running a graph: the memory of each tensor, the arguments of each call. Plain data, made once
-//! per model, without loading any code.
+//! The plan for running a graph: the memory of each tensor and the arguments of each call. Plain data,
+//! computed once per model, without loading any code.
 use super::{packed::CPU, workspace};
 use crate::{Interface, Port};
 use irc_mlf::{
@@ -14,17 +14,17 @@ use std::collections::BTreeMap;
 pub struct Plan {
     /// The inputs and outputs, as callers see them.
     pub interface: Interface,
-    /// Bytes of each block of memory that a context has for tensors.
+    /// Sizes in bytes of the blocks of memory that a context allocates for tensors.
     pub blocks: Vec<usize>,
     /// Maximum number of bytes of workspace of a call.
     pub workspace: usize,
     /// The places of tensors.
     pub places: Vec<Place>,
-    /// The tensors that are arguments of calls.
+    /// The arguments of calls.
     pub tensors: Vec<Tensor>,
     /// The steps of a run, in order.
     pub steps: Vec<Step>,
-    /// Names of the functions that are called.
+    /// Names of the called functions.
     pub functions: Vec<String>,
     /// The place of each input that is not a parameter.
     pub inputs: Vec<usize>,
@@ -32,12 +32,12 @@ pub struct Plan {
     pub outputs: Vec<Output>,
 }
 
-/// The memory of a value, which several tensors may name.
+/// The memory of a value, which several tensors may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// What provides the memory.
     pub home: ValueMemory,
-    /// Bytes of the largest of its tensors.
+    /// Number of bytes of the largest of its tensors.
     pub bytes: usize,
 }
 
@@ -56,7 +56,7 @@ pub struct Tensor {
     pub place: usize,
     /// Type of an element.
     pub dtype: DataType,
-    /// Elements along each dimension.
+    /// Extents of the dimensions.
     pub shape: Box<[i64]>,
 }
 
@@ -64,13 +64,13 @@ pub struct Tensor {
 pub struct Step {
     /// Name of the node.
     pub node: String,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 
-/// What a node does.
+/// The action of a node.
 pub enum Action {
-    /// Calls a function, by number, on tensors, by number.
+    /// Calls a function on tensors, all given by number.
     Call {
         /// The function.
         function: usize,
@@ -98,10 +98,10 @@ pub struct Output {
     pub can_move: bool,
 }
 
-/// A plan of the model of that number, in an archive whose checks found no errors.
+/// The plan of the model with that number, in an archive without errors.
 ///
 /// # Errors
-/// What this runtime does not support.
+/// If the model uses a feature that this runtime does not support.
 pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
     let (module, part) = (&package.metadata.modules[model], &package.parts[model]);
     let graph = part.graph.as_ref().ok_or("it has no graph, and only graphs run here")?;
@@ -141,7 +141,7 @@ pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
     })
 }
 
-/// The largest workspace that a called function states.
+/// The largest workspace that a called function specifies.
 fn workspace_of(module: &Module, graph: &Graph) -> u64 {
     let Memory::Model(memory) = &module.memory else { return 0 };
     let called = graph.functions();
@@ -149,13 +149,13 @@ fn workspace_of(module: &Module, graph: &Graph) -> u64 {
     usages.flat_map(|usage| &usage.workspace).map(|(_, bytes)| *bytes).max().unwrap_or_default()
 }
 
-/// The names of outputs in an archive of irc; graphs have none.
+/// The names of outputs in an archive of irc; graphs have no names.
 fn output_names<'p>(package: &'p Package, module: &Module) -> &'p [String] {
     let ours = package.metadata.extension.as_ref();
     ours.and_then(|ours| ours.models.get(&module.name)).map_or(&[], |model| &model.outputs)
 }
 
-/// The interface: inputs by name, outputs by name where the archive has names, otherwise by number.
+/// The interface: inputs by name, outputs by name if the archive has names, otherwise by number.
 fn interface(graph: &Graph, inputs: &[(&str, usize)], names: &[String]) -> Interface {
     let port = |name: String, entry: usize| {
         let Type { dtype, shape } = &graph.entries[entry].ty;
@@ -185,13 +185,13 @@ struct Planner<'g> {
     graph: &'g Graph,
     first: Vec<usize>,
     places: Vec<Place>,
-    /// The place of each entry so far.
+    /// The place of each entry that has been planned.
     place_of: Vec<usize>,
     tensors: Vec<Tensor>,
-    /// Tensors of each entry: as it is, and flattened.
+    /// Tensors of each entry: with its own shape, and flattened.
     number_of: Vec<[Option<usize>; 2]>,
     steps: Vec<Step>,
-    /// Numbers of the functions that are called.
+    /// Numbers of the called functions.
     functions: BTreeMap<&'g str, usize>,
 }
 
@@ -202,8 +202,8 @@ impl<'g> Planner<'g> {
         bytes.ok_or_else(|| format!("a tensor of type {ty} is more than this machine can hold"))
     }
 
-    /// Inputs that are not parameters, with their entries, and the blocks of all storages but those of
-    /// parameters.
+    /// Inputs that are not parameters, with their entries, and the blocks of all storages except those
+    /// of parameters.
     #[allow(clippy::type_complexity, reason = "documented above")]
     fn inputs_and_blocks(
         &self,
@@ -258,7 +258,7 @@ impl<'g> Planner<'g> {
         self.first[edge.node] + edge.output
     }
 
-    /// The place of the input of a node that only renames it.
+    /// The place of the input of a node that only reinterprets it.
     fn shared(&self, call: &Call, node: usize) -> Result<Option<usize>, String> {
         if ![NOP, COPY].contains(&call.function.as_str()) {
             return Ok(None);
@@ -298,7 +298,7 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    /// The number of the tensor that an entry is passed as.
+    /// The number of the tensor as which an entry is passed.
     fn tensor(&mut self, entry: usize, is_flat: bool) -> usize {
         let ty = &self.graph.entries[entry].ty;
         let number = &mut self.number_of[entry][usize::from(is_flat)];
@@ -329,7 +329,7 @@ impl<'g> Planner<'g> {
     }
 }
 
-/// How many elements a tensor has.
+/// Number of elements of a tensor.
 fn elements(ty: &Type) -> i64 {
     let bytes = ty.bytes().unwrap_or_default();
     bytes.checked_div(ty.dtype.size()).unwrap_or_default() as i64

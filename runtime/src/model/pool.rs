@@ -8,12 +8,13 @@ use std::{
 
 /// Threads that run the tasks of a call. A context has one; several contexts may share it.
 pub trait Pool: Send + Sync {
-    /// Number of tasks that run at once, at least 1.
+    /// Maximum number of concurrent tasks, at least 1.
     fn threads(&self) -> usize;
 
-    /// Runs `task(0)` to `task(tasks - 1)`, each once and on a thread of its own, concurrently, as tasks may
-    /// wait for each other; the calling thread may be one of them. Returns when all have finished. `tasks` is
-    /// at most [`Pool::threads`]. A panic ends the process, as it cannot unwind through compiled code.
+    /// Runs `task(0)` to `task(tasks - 1)`, each once and on a separate thread, concurrently, because
+    /// tasks may wait for each other; the calling thread may be one of them. Returns when all have
+    /// finished. `tasks` is at most [`Pool::threads`]. A panic aborts the process, because it cannot
+    /// unwind through compiled code.
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
 }
 
@@ -31,7 +32,7 @@ impl Pool for Inline {
     }
 }
 
-/// Threads of the runtime; contexts that share a pool take turns.
+/// Threads of the runtime; contexts that share a pool use it in turn.
 pub struct ThreadPool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -47,11 +48,11 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Counts launches, so that each worker takes part in each once.
+    /// Number of launches, so that each worker takes part in each once.
     launch: u64,
     tasks: usize,
     job: Option<Job>,
-    /// Workers that have not finished the launch.
+    /// Number of workers that have not finished the launch.
     left: usize,
     has_panicked: bool,
     stops: bool,
@@ -61,14 +62,14 @@ struct State {
 #[derive(Clone, Copy)]
 struct Job(*const (dyn Fn(usize) + Sync));
 
-// Safety: the function is `Sync`, and lives until all workers have finished.
+// Safety: the function is `Sync`, and outlives all workers' use of it.
 unsafe impl Send for Job {}
 
 impl ThreadPool {
-    /// A pool that runs `threads` tasks at once, on the calling thread and `threads - 1` others.
+    /// A pool that runs `threads` tasks concurrently, on the calling thread and `threads - 1` others.
     ///
     /// # Errors
-    /// The system cannot start a thread.
+    /// If the system cannot start a thread.
     pub fn new(threads: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let mut pool = ThreadPool { shared: shared.clone(), workers: vec![], turn: Mutex::new(()) };
@@ -92,7 +93,7 @@ impl Pool for ThreadPool {
             return (0..tasks).for_each(task);
         }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        // Safety: only the life time changes; this function does not return while anyone has it.
+        // Safety: only the lifetime changes; this function does not return while a worker uses the function.
         let job: *const (dyn Fn(usize) + Sync + 'static) =
             unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), _>(task) };
         let mut state = self.shared.lock();
@@ -128,7 +129,7 @@ impl Drop for ThreadPool {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No panic leaves the state half changed.
+        // No panic leaves the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -146,7 +147,7 @@ impl Shared {
             let job = state.job.filter(|_| index < state.tasks);
             drop(state);
             let is_fine = job.is_none_or(|Job(task)| {
-                // Safety: `run` waits until this worker has counted itself out.
+                // Safety: `run` waits until this worker has reported that it is done.
                 catch_unwind(AssertUnwindSafe(|| unsafe { (*task)(index) })).is_ok()
             });
             state = self.lock();

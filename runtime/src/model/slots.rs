@@ -1,7 +1,7 @@
 //! Runtime functions for compiled code: workspace, threads, error messages.
 //!
-//! Code has slots for these functions, as variables that a loader fills. The functions find their
-//! context by the thread that they are called on.
+//! Code has slots for these functions: variables that a loader initialises. The functions find their
+//! context by the calling thread.
 use super::{
     packed::{Function, Value},
     pool::Pool,
@@ -17,13 +17,13 @@ use std::{
     },
 };
 
-/// The runtime functions' state during a run. It does not move during a run.
+/// The runtime functions' state during a run, during which it is not moved.
 pub struct RuntimeServices {
-    /// One workspace for each task that may run at once.
+    /// One workspace for each concurrent task.
     lanes: Box<[Lane]>,
     pool: Arc<dyn Pool>,
     functions: Arc<BTreeMap<String, Function>>,
-    /// The last message of the code.
+    /// The last error message of the code.
     message: Mutex<Option<String>>,
 }
 
@@ -32,9 +32,9 @@ struct Lane {
     is_taken: AtomicBool,
 }
 
-// Safety: the workspace of a lane is used by the thread that has taken the lane.
+// Safety: the workspace of a lane is used only by the thread that has taken the lane.
 unsafe impl Sync for Lane {}
-// Safety: a workspace is pointers into memory that the context owns, on whatever thread it is.
+// Safety: a workspace has pointers into memory that the context owns, independently of threads.
 unsafe impl Send for Lane {}
 
 /// The services of this thread.
@@ -83,7 +83,7 @@ impl RuntimeServices {
         }
     }
 
-    /// Runs code on this thread with these services.
+    /// Runs code with these services on this thread.
     pub fn serve<T>(&mut self, run: impl FnOnce() -> T) -> T {
         for lane in &mut self.lanes {
             lane.workspace.get_mut().clear();
@@ -92,12 +92,12 @@ impl RuntimeServices {
         run()
     }
 
-    /// The error message of the code, if there is one.
+    /// The error message of the code, if any.
     pub fn take_message(&mut self) -> Option<String> {
         self.message.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Maximum number of bytes of workspace that a task held at once.
+    /// Maximum number of bytes of workspace that a task used at once.
     pub fn peak(&mut self) -> usize {
         let peaks = self.lanes.iter_mut().map(|lane| lane.workspace.get_mut().peak());
         peaks.max().unwrap_or_default()
@@ -107,12 +107,12 @@ impl RuntimeServices {
         *self.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
     }
 
-    /// Runs the tasks of a parallel call; whether all succeeded.
+    /// Runs the tasks of a parallel call; returns whether all succeeded.
     fn launch(&self, tasks: usize, task: &(dyn Fn(usize) -> bool + Sync)) -> bool {
         let ran = AtomicUsize::new(0);
         self.pool.run(tasks, &|index| {
             let Some(lane) = self.lanes.get(index).filter(|_| index < tasks) else { return };
-            // The launching thread waits, so that its own lane is free. No index comes twice.
+            // The launching thread waits, so its own lane is free. No index occurs twice.
             if lane.is_taken.swap(true, Ordering::Acquire) {
                 return;
             }
@@ -136,10 +136,10 @@ impl RuntimeServices {
 /// Calls `serve` with the services of this thread and its workspace.
 fn with<T>(serve: impl FnOnce(&RuntimeServices, &mut Workspace) -> T) -> Option<T> {
     let current = CURRENT.get()?;
-    // Safety: a run waits for its code, so that its services live.
+    // Safety: a run waits for its code, so its services are alive.
     let services = unsafe { &*current.services };
     let lane = services.lanes.get(current.lane)?;
-    // Safety: this thread has the lane, and neither function below calls back.
+    // Safety: this thread owns the lane, and neither function below calls back.
     Some(serve(services, unsafe { &mut *lane.workspace.get() }))
 }
 
@@ -174,7 +174,7 @@ extern "C" fn free_workspace(_device_type: i32, _device: i32, block: *mut c_void
     if is_given == Some(true) { 0 } else { -1 }
 }
 
-/// What the tasks of a launch share, as the code sees it.
+/// The shared state of the tasks of a launch, as the code sees it.
 #[repr(C)]
 struct Environment {
     sync: *const TaskBarrier,
@@ -186,7 +186,7 @@ struct Environment {
 struct TaskBarrier {
     arrived: AtomicUsize,
     round: AtomicUsize,
-    /// A task has failed, and will not arrive.
+    /// Whether a task has failed, and will not arrive.
     is_off: AtomicBool,
 }
 
@@ -196,7 +196,7 @@ type Task = unsafe extern "C" fn(i32, *const Environment, *mut c_void) -> i32;
 #[derive(Clone, Copy)]
 struct Shared<T>(T);
 
-// Safety: code that is run in parallel shares what it closes over, and knows how.
+// Safety: code that runs in parallel is responsible for the data that it shares.
 unsafe impl<T> Sync for Shared<T> {}
 
 impl<T: Copy> Shared<T> {
@@ -207,11 +207,11 @@ impl<T: Copy> Shared<T> {
 
 extern "C" fn parallel_launch(task: Task, closure: *mut c_void, tasks: i32) -> i32 {
     let Some(current) = CURRENT.get() else { return -1 };
-    // Safety: a run waits for its code, so that its services live.
+    // Safety: a run waits for its code, so its services are alive.
     let services = unsafe { &*current.services };
     let threads = services.lanes.len();
     let tasks = match usize::try_from(tasks) {
-        // Within a task there are no threads left.
+        // Within a task there are no further threads.
         _ if current.is_task => 1,
         Ok(0) | Err(_) => threads,
         Ok(tasks) => tasks.min(threads),
@@ -221,7 +221,7 @@ extern "C" fn parallel_launch(task: Task, closure: *mut c_void, tasks: i32) -> i
     let shared = Shared((&raw const environment, closure));
     let run = |index: usize| {
         let (environment, closure) = shared.get();
-        // Safety: the function and its closure are what the code passed together.
+        // Safety: the code passed the function together with its closure.
         let is_fine = unsafe { task(index as i32, environment, closure) } == 0;
         if !is_fine {
             meeting.is_off.store(true, Ordering::Release);
@@ -236,7 +236,7 @@ extern "C" fn parallel_launch(task: Task, closure: *mut c_void, tasks: i32) -> i
 }
 
 extern "C" fn parallel_barrier(_task: i32, environment: *const Environment) -> i32 {
-    // Safety: the code passes on what its task was given.
+    // Safety: the code passes on the arguments of its task.
     let (meeting, tasks) = unsafe { (&*(*environment).sync, (*environment).tasks as usize) };
     let round = meeting.round.load(Ordering::Acquire);
     if meeting.arrived.fetch_add(1, Ordering::AcqRel) + 1 == tasks {
@@ -257,18 +257,18 @@ extern "C" fn set_last_error(message: *const c_char) {
     if message.is_null() {
         return;
     }
-    // Safety: the code passes a string that ends in a zero.
+    // Safety: the code passes a zero-terminated string.
     let message = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
     with(|services, _| services.say(message));
 }
 
-/// Finds a function by name for code that calls it later.
+/// Finds a function by name for a later call by the code.
 extern "C" fn function_from_environment(
     _module: *mut c_void,
     name: *const c_char,
     out: *mut *const c_void,
 ) -> i32 {
-    // Safety: the code passes a string that ends in a zero.
+    // Safety: the code passes a zero-terminated string.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     let found = with(|services, _| {
         let found = services.functions.get(&*name).copied();
@@ -278,7 +278,7 @@ extern "C" fn function_from_environment(
         found
     });
     let Some(function) = found.flatten() else { return -1 };
-    // Safety: the code passes where it wants the function.
+    // Safety: the code passes the destination of the function.
     unsafe { *out = function as *const c_void };
     0
 }
@@ -294,14 +294,14 @@ extern "C" fn call_function(
     if function.is_null() {
         return -1;
     }
-    // Safety: the code has the function from above, where they all have this type.
+    // Safety: the code obtained the function from above, where all have this type.
     unsafe {
         let function = std::mem::transmute::<*const c_void, Function>(function);
         function(arguments, codes, count, result, result_code, std::ptr::null_mut())
     }
 }
 
-/// The slots by name, with the function of each.
+/// The slots by name, with their functions.
 pub fn all() -> [(&'static str, *const c_void); 7] {
     [
         ("__TVMBackendAllocWorkspace", allocate_workspace as *const c_void),

@@ -1,13 +1,13 @@
 //! Scratch memory for calls, released in reverse order.
 use irc_tensor::ALIGNMENT;
 
-/// Maximum number of blocks that a call holds at once.
+/// Maximum number of blocks that a call may use at once.
 pub const MAX_BLOCKS: usize = 256;
 
-/// Bytes to reserve for calls that state `stated` bytes.
+/// Number of bytes to reserve for calls that specify `stated` bytes.
 ///
-/// Stated sizes count each block in multiples of 16 bytes, as TVM does; here each starts at a multiple
-/// of 64. `None` when that overflows.
+/// Specified sizes count each block in multiples of 16 bytes, as in TVM; here each block starts at a
+/// multiple of 64. `None` on overflow.
 pub fn capacity(stated: usize) -> Option<usize> {
     let blocks = stated.div_ceil(16).min(MAX_BLOCKS);
     stated.checked_next_multiple_of(ALIGNMENT)?.checked_add(blocks * (ALIGNMENT - 16))
@@ -17,14 +17,14 @@ pub fn capacity(stated: usize) -> Option<usize> {
 pub struct Workspace {
     base: *mut u8,
     bytes: usize,
-    /// Where each block ends; the next begins there.
+    /// The end of each block, which is the start of the next.
     ends: Box<[usize; MAX_BLOCKS]>,
     count: usize,
     peak: usize,
 }
 
 impl Workspace {
-    /// A stack in `bytes` bytes, aligned to [`ALIGNMENT`].
+    /// A stack of `bytes` bytes, aligned to [`ALIGNMENT`].
     pub fn new(base: *mut u8, bytes: usize) -> Self {
         Workspace { base, bytes, ends: Box::new([0; MAX_BLOCKS]), count: 0, peak: 0 }
     }
@@ -33,7 +33,7 @@ impl Workspace {
         self.count.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
-    /// A block; `None` when there is no room.
+    /// Allocates a block; `None` if there is not enough space.
     pub fn take(&mut self, bytes: u64) -> Option<*mut u8> {
         let begin = self.end();
         let bytes = usize::try_from(bytes).ok()?.max(1).checked_next_multiple_of(ALIGNMENT)?;
@@ -41,25 +41,25 @@ impl Workspace {
         *self.ends.get_mut(self.count)? = end;
         self.count += 1;
         self.peak = self.peak.max(end);
-        // Safety: the block lies in the memory of the stack.
+        // Safety: the block is in the memory of the stack.
         Some(unsafe { self.base.add(begin) })
     }
 
     /// Releases a block; false if it is not the last one.
     pub fn give(&mut self, block: *mut u8) -> bool {
         let begin = self.count.checked_sub(2).map_or(0, |before| self.ends[before]);
-        // Safety: where blocks begin is in the memory of the stack, or at its end.
+        // Safety: blocks begin in the memory of the stack, or at its end.
         let is_last = self.count > 0 && unsafe { self.base.add(begin) } == block;
         self.count -= usize::from(is_last);
         is_last
     }
 
-    /// Releases all blocks, such as those that a failed call still held.
+    /// Releases all blocks, including those not released by a failed call.
     pub fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Bytes of the stack.
+    /// Number of bytes of the stack.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
