@@ -19,8 +19,8 @@ pub struct Origins<'a> {
 }
 
 /// Creates a module with one `ark.model`: every node, tensor, buffer and argument.
+///
 /// The location of an op is the JSON path of the op in the file and, nested in it, file, line and
-/// column of its node.
 /// column of its node.
 pub fn import<'c>(context: &'c Context, model: &Model, origins: Origins<'_>) -> Module<'c> {
     context.get_or_load_dialect("ark");

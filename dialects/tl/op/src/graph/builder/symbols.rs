@@ -215,6 +215,7 @@ impl Builder {
 
     /// Requires that a value of a type can exist at run time: no extent is negative, and if an extent
     /// is computed from elements, which may be any numbers, there is enough memory for the value.
+    ///
     /// # Errors
     /// If it is known that the value cannot exist.
     pub(super) fn require_size(&mut self, ty: &Type) -> Built<()> {

@@ -1,8 +1,7 @@
 //! What each stretch of processors knows about the others: vector clocks.
 //!
-//! A clock stores, for each stretch, the number of groups that are known to be finished. Barriers
-//! join clocks, and all participants share one afterwards: so the cost of a join is the differences,
-//! and
+//! A clock stores, for each stretch, the number of groups that are known to be finished. Barriers join
+//! clocks, and all participants share one afterwards: so the cost of a join is the differences, and
 //! thousands of groups cost little more than their barriers.
 
 use std::collections::BTreeSet;

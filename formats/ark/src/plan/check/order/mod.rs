@@ -261,9 +261,9 @@ fn report(
 }
 
 /// An error; a warning if packets order what barriers do not.
-/// A packet is read once its flag has arrived, so of two ops that move packets, one may
-/// wait for the other through a peer.
-/// wait for the other through a peer.
+///
+/// A packet is read once its flag has arrived, so of two ops that move packets, one may wait for the
+/// other through a peer.
 fn diagnostic(
     code: &'static str,
     message: String,

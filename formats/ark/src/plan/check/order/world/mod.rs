@@ -4,7 +4,6 @@
 //! barriers and signals, and [`race`] compares accesses that remain unordered.
 //! Signals are those of mscclpp, which ARK uses: each pair of ranks counts them for each type of
 //! channel, independently of tags, so the first wait consumes the first signal.
-//! channel, whatever their tags, so the first wait takes the first signal.
 
 mod act;
 mod deadlock;

@@ -1,8 +1,7 @@
 //! Simulates all ranks with their barriers and signals.
 //!
-//! Each stretch of processors runs its rows in order and stops at a barrier or a wait. Signals are
-//! only ever added, so the order of simulation is irrelevant; when nothing can continue, those that are
-//! not
+//! Each stretch of processors runs its rows in order and stops at a barrier or a wait. Signals are only
+//! ever added, so the order of simulation is irrelevant; when nothing can continue, those that are not
 //! done wait for each other.
 
 use std::collections::BTreeMap;
@@ -489,8 +488,7 @@ impl<'w, 'a> State<'w, 'a> {
     }
 
     /// What the op at which a stretch waits needs: a description, and an op of another rank that has
-    /// not
-    /// run.
+    /// not run.
     pub fn missing(&self, op: usize) -> (String, Option<usize>) {
         let world = self.world;
         let rank = world.ops[op].rank;
