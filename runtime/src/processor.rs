@@ -177,8 +177,8 @@ pub fn missing_features(required: &[String]) -> Vec<String> {
     required.iter().filter(is_missing).cloned().collect()
 }
 
-/// The features used by code for a target of TVM, according to its description: `llvm
-/// -mcpu=skylake-avx512 -mattr=+fma`. Names that are not in the tables are ignored.
+/// The features used by code for a target of TVM, according to its description:
+/// `llvm -mcpu=skylake-avx512 -mattr=+fma`. Names that are not in the tables are ignored.
 pub(crate) fn required_by(target: &str) -> Vec<String> {
     let mut required = vec![];
     for option in target.split_ascii_whitespace() {

@@ -1,8 +1,8 @@
 //! Functions without an op in ARK, composed of other ops.
 //!
-//! `erf` is formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964): `1 -
-//! (a1 t + a2 t^2 + a3 t^3 + a4 t^4 + a5 t^5) e^(-x^2)` with `t = 1 / (1 + p x)`, for nonnegative `x`,
-//! with an error of at most 1.5e-7. It is extended to negative `x` as an odd function.
+//! `erf` is formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical Functions" (1964):
+//! `1 - (a1 t + a2 t^2 + a3 t^3 + a4 t^4 + a5 t^5) e^(-x^2)` with `t = 1 / (1 + p x)`, for nonnegative
+//! `x`, with an error of at most 1.5e-7. It is extended to negative `x` as an odd function.
 
 use crate::memory::Memory;
 use irc_ark_format::model::{DataType, OpKind::*, Tensor};

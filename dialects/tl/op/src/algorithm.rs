@@ -19,13 +19,13 @@ pub enum Algorithm {
         /// Whether to select the largest elements, not the smallest.
         largest: bool,
     },
-    /// Operand `x`. Results: the indices of nonzero elements in row-major order, as `i64[rank, elements
-    /// of x]`, of which only the first columns are used; and their number, an `i64` scalar. The other
+    /// Operand `x`. Results: the indices of nonzero elements in row-major order, as
+    /// `i64[rank, elements of x]`, of which only the first columns are used; and their number, an `i64` scalar. The other
     /// columns are 0.
     NonZero,
     /// Operands `boxes[batch, box, 4]`, `scores[batch, class, box]`, the maximum number of boxes per
-    /// class (an integer scalar), the maximum overlap and the minimum score (scalars). Results: `batch,
-    /// class, box` of the selected boxes, as `i64[batch * class * box, 3]`, of which only the first
+    /// class (an integer scalar), the maximum overlap and the minimum score (scalars). Results:
+    /// `batch, class, box` of the selected boxes, as `i64[batch * class * box, 3]`, of which only the first
     /// rows are used, and their number, an `i64` scalar; the other rows are 0.
     ///
     /// Per batch element and class, the boxes with a score above the minimum are visited by descending

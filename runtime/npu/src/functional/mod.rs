@@ -7,8 +7,8 @@
 //!    Padding channels are written as zero (chosen here).
 //! * The weights of an output channel are `[R, S, C]` with padded channels, then 32 bytes: scale and
 //!    bias as `f32`, the rest unused (order and location chosen here; the sizes are published).
-//! * A convolution sums `i8` products in `i32`, with `PADV` outside of the input. The result is `scale
-//!    sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as `FP16` it
+//! * A convolution sums `i8` products in `i32`, with `PADV` outside of the input. The result is
+//!    `scale sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as `FP16` it
 //!    is rounded to half precision.
 //! * A vector operation dequantises its operands and returns `round(result QK + QB)` as `INT8`, or the
 //!    same without rounding to integers as `FP16`. `IQK0 x + IQB0` applies to the operand at `STaddr1`,
