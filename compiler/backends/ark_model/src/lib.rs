@@ -5,13 +5,13 @@
 //!
 //! * An op that is the meaning of one of ARK's ([`Meaning`](irc_ark_frontend::Meaning)) becomes that op.
 //! * A constant with equal elements is the factor of `ScalarAdd` or `ScalarMul` if that has the same
-//!    results, otherwise a `ScalarAssign`.
+//!   results, otherwise a `ScalarAssign`.
 //! * Data movement (slices, concatenations, pads, permutations, broadcasts, rows by index) becomes
-//!    views, `Copy`, `Transpose` and `Embedding`, also if the graph has it as loops around an
-//!    expression.
+//!   views, `Copy`, `Transpose` and `Embedding`, also if the graph has it as loops around an
+//!   expression.
 //! * `neg`, `abs`, `min(x, 0)`, `reduce_min` and powers with certain exponents are exact combinations
-//!    of ops; `tanh(x)` is `2 sigmoid(2x) - 1`, and `erf` an approximation with an error of at most
-//!    1.5e-7.
+//!   of ops; `tanh(x)` is `2 sigmoid(2x) - 1`, and `erf` an approximation with an error of at most
+//!   1.5e-7.
 //!
 //! ARK files have no constants and no names: [`ArkModel::buffers`] describes the buffers, and contains
 //! the elements of constants.

@@ -20,8 +20,8 @@ pub enum Algorithm {
         largest: bool,
     },
     /// Operand `x`. Results: the indices of nonzero elements in row-major order, as
-    /// `i64[rank, elements of x]`, of which only the first columns are used; and their number, an `i64` scalar. The other
-    /// columns are 0.
+    /// `i64[rank, elements of x]`, of which only the first columns are used; and their number, an `i64`
+    /// scalar. The other columns are 0.
     NonZero,
     /// Operands `boxes[batch, box, 4]`, `scores[batch, class, box]`, the maximum number of boxes per
     /// class (an integer scalar), the maximum overlap and the minimum score (scalars). Results:

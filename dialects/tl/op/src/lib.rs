@@ -11,10 +11,10 @@
 //!   `+ - * /` and `sqrt` this is the correctly rounded result of the type itself, and equal to
 //!   computing a 16-bit type in `f32` and rounding once.
 //! * Sums (`reduce_sum`, `reduce_mean`, `matmul`) accumulate in `f64` and round once at the end. A
-//!    backend accumulates in `f32`: over `n` terms it may differ by about `n * 2^-24` of the sum of
-//!    magnitudes, which `irc_tensor::Tolerance::of` allows for.
+//!   backend accumulates in `f32`: over `n` terms it may differ by about `n * 2^-24` of the sum of
+//!   magnitudes, which `irc_tensor::Tolerance::of` allows for.
 //! * `sequential_sum` and `stepped_matmul` round while they accumulate, in an order that is part of
-//!    their definition: backends return the same bits.
+//!   their definition: backends return the same bits.
 //! * `max`, `min`, `relu`, `reduce_max` and `reduce_min` return NaN when an operand is NaN.
 //! * Integer `+ - *` and sums wrap around; `/` and the mean truncate toward zero, and dividing by
 //!   zero gives zero, as in NumPy.

@@ -13,7 +13,7 @@ use crate::{Error, Layout, Role, Tensors, Weights};
 /// * inputs: as in [`Tensor::random`];
 /// * weights: `round(32 n)`, clamped to `-127..=127`;
 /// * scales: `(1 + n / 8) s / (2048 sqrt(C R S))`, biases: `s n / 4`, where `s` is 60 steps of the
-///    result's quantisation, or 1.5 if the result is not quantised, so that results use their range.
+///   result's quantisation, or 1.5 if the result is not quantised, so that results use their range.
 ///
 /// # Errors
 /// If there is not enough memory for them.

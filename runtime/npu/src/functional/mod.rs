@@ -4,16 +4,16 @@
 //! choices of this project are marked as such.
 //!
 //! * Activations in L2 are `[N, H, W, C]` with channels padded to eight bytes, and dense in DRAM.
-//!    Padding channels are written as zero (chosen here).
+//!   Padding channels are written as zero (chosen here).
 //! * The weights of an output channel are `[R, S, C]` with padded channels, then 32 bytes: scale and
-//!    bias as `f32`, the rest unused (order and location chosen here; the sizes are published).
+//!   bias as `f32`, the rest unused (order and location chosen here; the sizes are published).
 //! * A convolution sums `i8` products in `i32`, with `PADV` outside of the input. The result is
-//!    `scale sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as `FP16` it
-//!    is rounded to half precision.
+//!   `scale sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as `FP16` it
+//!   is rounded to half precision.
 //! * A vector operation dequantises its operands and returns `round(result QK + QB)` as `INT8`, or the
-//!    same without rounding to integers as `FP16`. `IQK0 x + IQB0` applies to the operand at `STaddr1`,
-//!    `IQK1 x + IQB1` to that at `STaddr`, as in every published sum. Intermediate results are in
-//!    single precision (chosen here).
+//!   same without rounding to integers as `FP16`. `IQK0 x + IQB0` applies to the operand at `STaddr1`,
+//!   `IQK1 x + IQB1` to that at `STaddr`, as in every published sum. Intermediate results are in
+//!   single precision (chosen here).
 //! * `GPMD` 69 is a sum with ReLU, as in every published sum; 5 is a sum without (chosen here).
 //! * A copy of order 1 exchanges channels and rows (chosen here).
 //! * Rounding is to nearest, ties to even (chosen here; not specified by `ROUND`).
