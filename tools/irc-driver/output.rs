@@ -1,6 +1,6 @@
 //! Artefacts: written to standard output, or to a file that appears only when it is complete.
 use crate::stop::Stop;
-use irc_mlir::{Module, OperationLike};
+use irc_mlir::Module;
 use std::{
     fs::{self, Permissions},
     io::{self, IsTerminal, Write},

@@ -254,7 +254,7 @@ fn from_mlir(
 /// Returns `None` after a diagnostic.
 fn to_format(module: &Module<'_>, to: &To, output: &Path) -> Option<(Vec<u8>, Content)> {
     let text = match to {
-        To::Mlir => return Some(mlir(module, output)),
+        To::Mlir => return Some(output::mlir(module, output)),
         To::Ark => model::write(&ark::export(module).ok()?),
         To::Plan(options) => {
             let is_model = |op| irc_mlir::read::op_name(op) == "ark.model";
