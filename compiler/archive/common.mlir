@@ -20,7 +20,7 @@ llvm.func @free(!llvm.ptr)
 
 llvm.mlir.global internal constant @irc_kind("ValueError\00")
 
-// Says what is wrong to whom it was told to, and gives the status of failure.
+// Reports an error to its recipient, and returns the status of failure.
 llvm.func internal @irc_fail(%number: i32, %digit: i32, %ffi: i1) -> i32 {
   %failed = llvm.mlir.constant(-1 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32

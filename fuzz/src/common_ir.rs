@@ -20,7 +20,7 @@ fn check_format(bytes: &Bytes, format: Format) {
     let mut sink = Sink::new();
     let options = Options { format, ..Options::default() };
     let document = read("fuzz", bytes.clone(), &options, &mut sink);
-    assert!(document.is_some() || sink.has_errors(), "refused without a word");
+    assert!(document.is_some() || sink.has_errors(), "rejected without a diagnostic");
     let is_sound = !sink.has_errors();
     if let Some(Document { mut module, input }) = document {
         let source = input.source();

@@ -19,6 +19,6 @@ pub fn check(bytes: &[u8]) {
     for ty in types {
         let mut sink = Sink::new();
         let data = read_data(Bytes::copy_from_slice(bytes), &ty, &mut sink);
-        assert!(data.is_some() || sink.has_errors(), "refused without a word");
+        assert!(data.is_some() || sink.has_errors(), "rejected without a diagnostic");
     }
 }

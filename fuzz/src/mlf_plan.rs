@@ -1,4 +1,4 @@
-//! Any graph in a sound archive: what memory it takes is said, within a limit, or why it is refused. No
+//! Any graph in a valid archive: its memory is stated, within a limit, or a diagnostic rejects it. No
 //! code is loaded.
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 const LIMIT: u64 = 1 << 30;
 
-/// A sound archive whose metadata say nothing of the graph's sizes: those of any other are refused.
+/// A valid archive whose metadata say nothing of the graph's sizes: those of any other are refused.
 static SMALL: LazyLock<Package> = LazyLock::new(|| {
     let bytes = Bytes::from_static(include_bytes!("../../formats/mlf/tests/data/small.v5.tar"));
     let (package, _) = irc_mlf::read("small.v5.tar", &bytes);

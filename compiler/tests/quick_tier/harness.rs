@@ -230,7 +230,7 @@ pub fn from_bits(element: &str, bits: u128) -> f64 {
     }
 }
 
-/// Runs cases through every code generator; every difference is told.
+/// Runs cases through every code generator; every difference is reported.
 pub fn agree(cases: &[Case]) {
     agree_beside("", cases);
 }

@@ -89,7 +89,7 @@ fn plans_of_all_ranks_agree() {
         let world = rest.split_once("of").map(|(_, world)| world).unwrap_or_default();
         let plan = plan::parse(&source(&path), &Options::default(), &mut Sink::new());
         let world = worlds.entry(format!("{model} of {world}")).or_default();
-        world.push(plan.expect("a sound plan"));
+        world.push(plan.expect("a valid plan"));
     }
     for (name, plans) in worlds {
         let found = plan::check_ranks(&plans);
@@ -107,7 +107,7 @@ fn plans_of_all_ranks_agree() {
 fn plans_compute_their_models() {
     for path in corpus(".model.json") {
         let document = model::parse(&source(&path), &Options::default(), &mut Sink::new());
-        let model = document.expect("a sound model").model;
+        let model = document.expect("a valid model").model;
         let name = path.to_string_lossy();
         let stem = name.trim_end_matches(".model.json").trim_end_matches(".virtual");
         for arch in ["", ".cuda_90", ".rocm_942"] {

@@ -19,7 +19,7 @@ fn parse(text: &str) -> (Option<Document>, Vec<Diagnostic>) {
 }
 
 fn small() -> Model {
-    parse(SMALL).0.expect("a sound model").model
+    parse(SMALL).0.expect("a valid model").model
 }
 
 /// The text with the only occurrence of `from` replaced.

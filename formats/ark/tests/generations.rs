@@ -89,7 +89,7 @@ fn generation_0_reads_the_same() {
     let mut kinds = BTreeSet::new();
     for (name, text) in models() {
         let (model, _) = parse(&name, &text, true);
-        let model = model.expect("a sound model");
+        let model = model.expect("a valid model");
         // `Pads` cannot represent `PaddedShape`.
         if model.tensors().any(|tensor| tensor.padded_shape != tensor.shape) {
             continue;
@@ -187,7 +187,7 @@ fn unknown_keys_anywhere_are_notes_and_strict_refuses_them() {
         object.insert("Extra".to_owned(), json!({"a": [1]}));
     };
     for (name, text) in models() {
-        let model = parse(&name, &text, true).0.expect("a sound model");
+        let model = parse(&name, &text, true).0.expect("a valid model");
         let mut extra: Value = serde_json::from_str(&text).expect("JSON");
         each_node(&mut extra, |node| {
             let op = node.get_mut("Op").expect("an op");

@@ -131,7 +131,7 @@ mod tests {
         let source = irc_diag::Source::new(&path, &text);
         let mut sink = irc_diag::Sink::new();
         let document = crate::model::parse(&source, &Default::default(), &mut sink);
-        let found = hazards(&document.expect("a sound model").model);
+        let found = hazards(&document.expect("a valid model").model);
         found.iter().map(|hazard| (hazard.from, hazard.to, hazard.kind)).collect()
     }
 

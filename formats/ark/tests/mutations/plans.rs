@@ -28,7 +28,7 @@ impl Set {
         let parse = |text| {
             let source = Source::new("model", text);
             let document = model::parse(&source, &Options::default(), &mut Sink::new());
-            document.expect("a sound model").model
+            document.expect("a valid model").model
         };
         Set { name: name.into(), plans: plans.iter().map(read).collect(), model: model.map(parse) }
     }

@@ -1,4 +1,4 @@
-# Breaks a sound model, checks it, and prints what `irc check` says and its exit code.
+# Breaks a valid model, checks it, and prints what `irc check` says and its exit code.
 # usage: broken.sh IRC FOLDER MODEL EDIT
 #   MODEL  small, exchange or lookup
 #   EDIT   a sed program, or '| COMMAND' to filter the text by

@@ -110,7 +110,7 @@ fn absolute(
 
 fn open(path: &Path) -> Source {
     let bytes = std::fs::read(path).expect("a readable file");
-    source(&path.display().to_string(), &bytes).expect("a sound file")
+    source(&path.display().to_string(), &bytes).expect("a valid file")
 }
 
 type Parse<T> = fn(&Source, &Options, &mut Sink) -> Option<T>;
