@@ -15,20 +15,16 @@ const SHARED: [&str; 6] = ["-shared", "-z", "noexecstack", "-z", "now", "--build
 const LINKERS: [&str; 5] = ["ld.lld-22", "ld.lld", "ld.gold", "ld.bfd", "ld"];
 
 /// Links objects, given by name and bytes, to a shared library that exports the symbols of models and
-/// plans. The metadata of models then require the features that the code uses. `aliases` adds further names
-/// for symbols. Returns the library's bytes.
+/// plans. The metadata of models then require the features that the code uses. Returns the library's bytes.
 ///
 /// # Errors
 /// No linker on the machine, the linker's message, or no space for its files.
 pub fn link_library<'a>(
     objects: impl IntoIterator<Item = (String, &'a [u8])>,
-    aliases: &[(String, String)],
 ) -> Result<Vec<u8>, CodegenError> {
     let exports = EXPORTS.map(|name| format!("{name}*; ")).concat();
     let exports = format!("{{ global: {exports}local: *; }};\n");
-    let aliases = aliases.iter().map(|(alias, symbol)| format!("--defsym={alias}={symbol}"));
-    let flags: Vec<String> = SHARED.map(str::to_owned).into_iter().chain(aliases).collect();
-    link(objects, flags, Some(&exports))
+    link(objects, SHARED.map(str::to_owned).to_vec(), Some(&exports))
 }
 
 /// Links one object to a shared library that exports all symbols that are not hidden. Returns its bytes.

@@ -165,7 +165,7 @@ impl Session {
         }
         let named = objects.iter().enumerate();
         let named = named.map(|(number, object)| (format!("part_{number}"), object.as_slice()));
-        let library = link_library(named, &[])?;
+        let library = link_library(named)?;
         let requires = used_features(&library, target.required_features())?;
         for entry in results.values_mut().flatten() {
             entry.interface.requires.clone_from(&requires);

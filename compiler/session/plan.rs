@@ -177,7 +177,7 @@ pub fn plan_library<'db>(
     };
     let parts = objects.values().map(|object| (object.symbol.clone(), object.object.as_slice()));
     let parts = parts.chain(nothing.as_deref().map(|object| ("nothing".to_owned(), object)));
-    let library = link_library(parts, &[])?;
+    let library = link_library(parts)?;
     code.requires = used_features(&library, target.required_features())?;
     Ok(Arc::new(CompiledPlan { library, code }))
 }

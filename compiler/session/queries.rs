@@ -309,7 +309,7 @@ pub fn library<'db>(
         return whole::library(&parsed(db, input), stage, &config.options(db).target).map(Arc::new);
     }
     let objects = objects(db, input, config, place)?;
-    let library = link_library(objects.all(), &[])?;
+    let library = link_library(objects.all())?;
     let mut interface = objects.glue.interface.clone();
     interface.requires = used_features(&library, interface.requires)?;
     let constants = match place {

@@ -94,7 +94,7 @@ pub fn library(parsed: &Parsed, stage: &str, target: &Target) -> Result<Compiled
         let message = "the module refers to large constants that are not in it";
         return Err(QueryError::at("mlir-constants", message));
     }
-    let library = link_library([("irc_program".to_owned(), object.as_slice())], &[])?;
+    let library = link_library([("irc_program".to_owned(), object.as_slice())])?;
     interface.requires = used_features(&library, interface.requires)?;
     Ok(Compiled { library, interface, constants: vec![] })
 }

@@ -84,7 +84,7 @@ fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Stop> {
     let module = irc_mlir::parse_module(&context, &kernel(lanes))
         .ok_or_else(|| fault("its kernel does not parse".into()))?;
     let object = compile(&module, target, Output::Object).map_err(|e| fault(e.to_string()))?;
-    link_library([("roofline".to_owned(), object.as_slice())], &[])
+    link_library([("roofline".to_owned(), object.as_slice())])
         .map_err(|error| fault(error.to_string()))
 }
 
