@@ -46,6 +46,15 @@ impl<'c: 'a, 'a> Sizes<'c, 'a> {
                 let equal = e.compare(EQ, a, b);
                 e.op(arith::SELECT, &[equal, x, y], irc_mlir::ValueLike::r#type(&x))
             }
+            Factor::Broadcast(parts) => {
+                let extents = parts.iter().map(|part| self.value(e, part));
+                let joined = extents.reduce(|joined, extent| {
+                    let is_one = e.compare(EQ, joined, e.index(1));
+                    let ty = irc_mlir::ValueLike::r#type(&joined);
+                    e.op(arith::SELECT, &[is_one, extent, joined], ty)
+                });
+                joined.unwrap_or_else(|| e.index(1))
+            }
         }
     }
 }

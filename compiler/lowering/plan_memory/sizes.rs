@@ -23,6 +23,7 @@ pub fn may_overflow(dim: &Dim) -> bool {
         Factor::Symbol(_) => false,
         Factor::Call(_, parts) => parts.iter().any(may_overflow),
         Factor::IfEqual(parts) => parts.iter().any(may_overflow),
+        Factor::Broadcast(parts) => parts.iter().any(may_overflow),
     };
     let is_computed = |(by, factors): &(i64, &[Factor])| match factors {
         [] => false,
@@ -143,6 +144,15 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
                     exact.push(self.select(equal, x, y));
                 }
                 self.select(equal, x, y)
+            }
+            Factor::Broadcast(parts) => {
+                let mut joined = self.index(1);
+                for part in parts {
+                    let extent = self.sum(part, symbols, exact.as_deref_mut());
+                    let is_one = self.compare(Predicate::Eq, joined, self.index(1));
+                    joined = self.select(is_one, extent, joined);
+                }
+                joined
             }
         }
     }

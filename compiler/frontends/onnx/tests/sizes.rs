@@ -111,3 +111,34 @@ fn the_steps_of_a_range_are_counted_without_overflow() {
     assert!(of([low, high, 1]).contains("as many elements of i64[s0] as fit in memory"));
     assert!(of([0, 9, 0]).contains("expected steps other than 0"));
 }
+
+#[test]
+fn sizes_that_broadcast_repeatedly_stay_small() {
+    // Layers as in a transformer whose two inputs name their sizes differently.
+    let layers = |count: usize| {
+        let name = |index: usize| format!("v{index}");
+        let mut nodes = vec![Node::new("Add", ["x", "y"], ["v0"])];
+        for layer in 0..count {
+            let (last, next) = (name(layer), name(layer + 1));
+            let (scores, masked) = (format!("s{layer}"), format!("m{layer}"));
+            nodes.push(Node::new("Mul", [last.as_str(), "x"], [scores.as_str()]));
+            nodes.push(Node::new("Add", [scores.as_str(), "y"], [masked.as_str()]));
+            nodes.push(Node::new("Sub", [masked.as_str(), last.as_str()], [next.as_str()]));
+        }
+        let graph = Graph {
+            inputs: vec![floats("x", &["N", "K"]), floats("y", &["M", "1"])],
+            outputs: vec![Value::untyped(name(count))],
+            nodes,
+            ..Graph::default()
+        };
+        imported(&onnx(21, graph)).graph
+    };
+    for count in [10, 100, 1000] {
+        let graph = layers(count);
+        let sizes = |index: usize| graph.types[index].dims.iter().map(ToString::to_string);
+        let last: Vec<String> = sizes(graph.types.len() - 1).collect();
+        assert_eq!(last, ["broadcast(M, N)", "K"]);
+        let longest = (0..graph.types.len()).flat_map(sizes).map(|size| size.len()).max();
+        assert!(longest <= Some(40), "{longest:?} characters at {count} layers");
+    }
+}

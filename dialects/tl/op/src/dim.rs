@@ -38,6 +38,9 @@ pub enum Factor {
     Call(SizeFunction, Box<[Dim; 2]>),
     /// `[a, b, x, y]`: `x` if `a == b`, otherwise `y`.
     IfEqual(Box<[Dim; 4]>),
+    /// The extent that at least two extents broadcast to: the first that is not 1, or 1. In ascending order,
+    /// each once, so that broadcasting in any order and repeatedly gives one size.
+    Broadcast(Box<[Dim]>),
 }
 
 /// Functions of two sizes.
@@ -149,6 +152,38 @@ impl Dim {
         }
     }
 
+    /// The extent that extents broadcast to: the one that is not 1, if any. Whether all others are 1 or
+    /// equal to it must be required separately.
+    pub fn broadcast(extents: impl IntoIterator<Item = Self>) -> Self {
+        let mut parts = BTreeSet::new();
+        for extent in extents {
+            match extent.as_factor() {
+                Some(Factor::Broadcast(inner)) => parts.extend(inner.iter().cloned()),
+                _ => _ = parts.insert(extent),
+            }
+        }
+        parts.remove(&Self::Known(1));
+        if let Some(known) = parts.iter().find(|part| part.known().is_some()) {
+            return known.clone();
+        }
+        // Equal to `x`, or 1, if valid: `min(c, x)` for a positive `c`.
+        let is_bounded = |part: &Self| match part.as_factor() {
+            Some(Factor::Call(SizeFunction::Min, sides)) => {
+                let [c, x] = &**sides;
+                let limits =
+                    |c: &Self, x: &Self| c.known().is_some_and(|c| c > 0) && parts.contains(x);
+                limits(c, x) || limits(x, c)
+            }
+            _ => false,
+        };
+        let parts: Vec<Self> = parts.iter().filter(|part| !is_bounded(part)).cloned().collect();
+        match &parts[..] {
+            [] => Self::Known(1),
+            [part] => part.clone(),
+            _ => Self::of_factor(Factor::Broadcast(parts.into())),
+        }
+    }
+
     /// The product of all dimensions.
     pub fn product<'d>(dims: impl IntoIterator<Item = &'d Self>) -> Self {
         dims.into_iter().fold(Self::Known(1), |product, dim| product * dim.clone())
@@ -204,6 +239,7 @@ impl Dim {
                 Factor::Symbol(name) => found(name),
                 Factor::Call(_, parts) => parts.iter().for_each(|part| part.visit(found)),
                 Factor::IfEqual(parts) => parts.iter().for_each(|part| part.visit(found)),
+                Factor::Broadcast(parts) => parts.iter().for_each(|part| part.visit(found)),
             }
         }
     }
@@ -293,6 +329,7 @@ impl Factor {
             }
             Self::Call(SizeFunction::Mod, parts) => parts[1].known().is_some_and(|by| by > 0),
             Self::IfEqual(parts) => parts[2..].iter().all(Dim::is_never_negative),
+            Self::Broadcast(parts) => parts.iter().all(Dim::is_never_negative),
         }
     }
 
@@ -305,6 +342,14 @@ impl Factor {
             Self::IfEqual(parts) => {
                 let equal = parts[0].eval(symbol)? == parts[1].eval(symbol)?;
                 parts[if equal { 2 } else { 3 }].eval(symbol)
+            }
+            Self::Broadcast(parts) => {
+                let mut joined = 1;
+                for part in parts {
+                    let extent = part.eval(symbol)?;
+                    joined = if joined == 1 { extent } else { joined };
+                }
+                Some(joined)
             }
         }
     }
@@ -324,6 +369,9 @@ impl Factor {
             Self::IfEqual(parts) => {
                 let [a, b, x, y] = [0, 1, 2, 3].map(|part| parts[part].substitute(symbol));
                 Dim::if_equal(&a, &b, &x, &y)
+            }
+            Self::Broadcast(parts) => {
+                Dim::broadcast(parts.iter().map(|part| part.substitute(symbol)))
             }
         }
     }
@@ -422,6 +470,13 @@ impl fmt::Display for Factor {
                 let [a, b, x, y] = &**parts;
                 write!(f, "ifeq({a}, {b}, {x}, {y})")
             }
+            Self::Broadcast(parts) => {
+                f.write_str("broadcast(")?;
+                for (position, part) in parts.iter().enumerate() {
+                    write!(f, "{}{part}", if position == 0 { "" } else { ", " })?;
+                }
+                f.write_str(")")
+            }
         }
     }
 }
@@ -471,6 +526,21 @@ mod tests {
         assert_eq!(clamped.maximum(&1.into()).to_string(), "max(1, max(0, -3 + N))");
         // A symbol may be an element of a value, which may be negative.
         assert_eq!(n().maximum(&0.into()).to_string(), "max(0, N)");
+    }
+
+    #[test]
+    fn broadcasting_is_idempotent_in_any_order() {
+        let m = || Dim::symbol("M");
+        let both = Dim::broadcast([n(), m()]);
+        assert_eq!(both.to_string(), "broadcast(M, N)");
+        assert_eq!(Dim::broadcast([m(), both.clone(), n(), 1.into()]), both);
+        assert_eq!(Dim::broadcast([both.clone(), 7.into()]).known(), Some(7));
+        assert_eq!(Dim::broadcast([n(), n().minimum(&512.into())]), n());
+        assert_eq!(Dim::broadcast([n(), 1.into()]), n());
+        let bind = |m: i64, n: i64| both.eval(&|name| Some(if name == "M" { m } else { n }));
+        assert_eq!([bind(1, 5), bind(5, 1), bind(1, 1), bind(0, 1)], [5, 5, 1, 0].map(Some));
+        let one = both.substitute(&|name| (name == "M").then(|| n() + 0.into()));
+        assert_eq!(one, n());
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn join_dim(left: Dim, right: Dim) -> Option<Dim> {
         // The other is this or 1, which must be checked at run time.
         (Some(_), None) => Some(left),
         (None, Some(_)) => Some(right),
-        (None, None) => Some(Dim::if_equal(&left, &1.into(), &right, &left)),
+        (None, None) => Some(Dim::broadcast([left, right])),
     }
 }
 

@@ -39,7 +39,7 @@ impl Dim {
     }
 
     /// The single factor of this size, if it is one.
-    fn as_factor(&self) -> Option<&Factor> {
+    pub(super) fn as_factor(&self) -> Option<&Factor> {
         match self.terms()[..] {
             [(1, [factor])] => Some(factor),
             _ => None,
@@ -62,6 +62,9 @@ impl Factor {
                 parts[1].known().is_some_and(|by| by > 0).then_some(0)
             }
             Self::IfEqual(parts) => Some(part(&parts[2])?.min(part(&parts[3])?)),
+            Self::Broadcast(parts) => {
+                parts.iter().try_fold(1, |least: i64, extent| Some(least.min(part(extent)?)))
+            }
         }
     }
 
@@ -84,6 +87,9 @@ impl Factor {
             Self::IfEqual(parts) => {
                 let parts = [0, 1, 2, 3].map(|part| parts[part].simplified(is_size));
                 if_equal(parts, is_size)
+            }
+            Self::Broadcast(parts) => {
+                Dim::broadcast(parts.iter().map(|part| part.simplified(is_size)))
             }
         }
     }

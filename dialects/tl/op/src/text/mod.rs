@@ -6,6 +6,7 @@
 //! product    = factor { "*" factor }
 //! factor     = number | symbol | ("floordiv" | "mod" | "min" | "max") "(" size "," size ")"
 //!            | "ifeq" "(" size "," size "," size "," size ")"
+//!            | "broadcast" "(" size { "," size } ")"
 //! symbol     = name | "'" any text, with \' and \\ "'"
 //!
 //! expression = operators, loosest first: or, xor, and, comparisons, + and -, * and /
@@ -111,11 +112,11 @@ mod tests {
         let leaf = prop_oneof![
             any::<i64>().prop_map(Dim::Known),
             (-9..10i64).prop_map(Dim::Known),
-            prop::sample::select(vec!["N", "batch size", "it's", "min", "a\\b\"", "é", ""])
+            prop::sample::select(vec!["N", "batch size", "it's", "broadcast", "a\\b\"", "é", ""])
                 .prop_map(Dim::symbol),
         ];
         leaf.prop_recursive(3, 12, 4, |inner| {
-            (inner.clone(), inner.clone(), inner.clone(), inner, 0..8u8).prop_map(
+            (inner.clone(), inner.clone(), inner.clone(), inner, 0..9u8).prop_map(
                 |(a, b, x, y, kind)| match kind {
                     0 => a + b,
                     1 => a - b,
@@ -124,6 +125,7 @@ mod tests {
                     4 => a.modulo(&b),
                     5 => a.minimum(&b),
                     6 => a.maximum(&b),
+                    7 => Dim::broadcast([a, b, x]),
                     _ => Dim::if_equal(&a, &b, &x, &y),
                 },
             )

@@ -87,6 +87,15 @@ impl Parser {
             let [a, b, x, y] = self.arguments(Self::size)?;
             return Ok(Dim::if_equal(&a, &b, &x, &y));
         }
+        if name == "broadcast" {
+            self.expect("(")?;
+            let mut extents = vec![self.size()?];
+            while self.take(",") {
+                extents.push(self.size()?);
+            }
+            self.expect(")")?;
+            return Ok(Dim::broadcast(extents));
+        }
         Ok(Dim::symbol(name))
     }
 

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 /// A symbol as text: quoted unless it is a plain name.
 pub(crate) fn symbol(name: &str, f: &mut Formatter<'_>) -> fmt::Result {
     let starts = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    let function = matches!(name, "floordiv" | "mod" | "min" | "max" | "ifeq");
+    let function = matches!(name, "floordiv" | "mod" | "min" | "max" | "ifeq" | "broadcast");
     if starts && !function && name.chars().all(is_name) {
         return f.write_str(name);
     }

@@ -12,7 +12,7 @@ impl Builder {
     pub fn is_size(&self, dim: &Dim) -> bool {
         let extent = |factor: &Factor| match factor {
             Factor::Symbol(name) => self.symbol_is_extent(name) == Some(true),
-            Factor::Call(..) | Factor::IfEqual(_) => false,
+            Factor::Call(..) | Factor::IfEqual(_) | Factor::Broadcast(_) => false,
         };
         dim.terms().into_iter().all(|(by, factors)| by >= 0 && factors.iter().all(extent))
     }
