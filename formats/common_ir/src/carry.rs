@@ -273,6 +273,8 @@ pub(crate) fn to_common_ir(mut module: Module, sink: &mut Sink) -> Module {
         }
     }
     module.visit_bodies_mut(&mut |body, _| {
+        // ONNX Runtime accepts any order, Common IR only this one.
+        crate::order::sort(body.nodes);
         for node in body.nodes.iter_mut().filter(|node| node.arg_counts.is_empty()) {
             if node.inputs.iter().any(String::is_empty) {
                 node.arg_counts =

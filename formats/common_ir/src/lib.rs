@@ -13,6 +13,7 @@ mod flow;
 mod form;
 mod input;
 mod locate;
+mod order;
 mod proto;
 mod read;
 mod rules;
@@ -28,6 +29,7 @@ pub use contain::Error as FileError;
 pub use files::{FileSystem, Files, MAX_STREAM, MemoryFiles};
 pub use form::{Encoding, Form, Format, Root};
 pub use input::Input;
+pub use order::{free_names, topological_order};
 pub use read::{
     Document, ExternalData, Options, find_external, folder_of, open, read, read_data, read_tensor,
 };

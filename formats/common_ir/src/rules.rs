@@ -88,7 +88,7 @@ rules! {
     R30 "cir-r30" E E X "a function has an input and an output" "declare them in `input_params` and `output_params`";
     R31 "cir-r31" E E X "parameters of a function have names and types" "give both";
     R32 "cir-r32" E E E "the body of a function is closed" "pass the value to the function as an input";
-    R33 "cir-r33" E E E "the body of a function is in topological order" "move the node after those whose outputs it uses";
+    R33 "cir-r33" E E W "the body of a function is in topological order" "move the node after those whose outputs it uses";
     R34 "cir-r34" E E E "the body of a function computes each output" "name an output of a node like it";
     R35 "cir-r35" E E E "no function calls itself" "a function is replaced by its body, which must terminate: remove the call";
     R36 "cir-r36" W W X "attributes of a function are used in its body" "the format does not specify their purpose: here, named defaults that the body may refer to";
@@ -100,7 +100,7 @@ rules! {
     R45 "cir-r45" E E X "the counts add up to the number of inputs" "inputs are matched with parameters from left to right";
     R46 "cir-r46" E E E "counts are not negative" "0 leaves the parameter out";
     R47 "cir-r47" E E E "a call of a function has as many inputs and outputs as the function" "each parameter takes one value";
-    R48 "cir-r48" E E E "nodes are in topological order" "move the node after those whose outputs it uses";
+    R48 "cir-r48" E E W "nodes are in topological order" "move the node after those whose outputs it uses";
     R49 "cir-r49" E E E "a control input names an earlier node" "name a node before this one";
     R50 "cir-r50" W W W "a control input adds an edge" "remove it";
     R51 "cir-r51" N N N "control inputs may be ignored" "an implementation may ignore them when it schedules: results must not depend on them";

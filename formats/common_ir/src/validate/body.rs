@@ -9,6 +9,7 @@ use crate::flow::{cycle_through, cycles};
 use crate::model::{
     Attribute, AttributeValue, Function, Graph, Node, Path, SparseTensor, Tensor, Type, Value,
 };
+use crate::order::{inner_uses, topological_order};
 use crate::shapes::{ShapePair, Unifier};
 
 /// The origin of a value.
@@ -172,7 +173,9 @@ impl Checker<'_> {
         self.define_computed(&body, &mut scope, at);
         let numbers = self.node_names(&body, &scope, at);
         let mut edges = Edges::default();
-        for (index, node) in body.nodes.iter().enumerate() {
+        // Types are known in this order.
+        for index in topological_order(body.nodes) {
+            let node = &body.nodes[index];
             let at = at.index("node", index);
             self.node(node, &at);
             self.data_edges(&body, index, &scope, &mut edges, &at);
@@ -357,6 +360,11 @@ impl Checker<'_> {
                 None => self.outside(body, node, (input, name), scope, at),
             }
         }
+        for name in inner_uses(node).filter(|_| self.is_onnx()) {
+            if let Some(Origin::Node(producer)) = scope.origins.get(name) {
+                edges.data(*producer, index as u32, name);
+            }
+        }
     }
 
     /// A name that the body itself does not define.
@@ -371,7 +379,9 @@ impl Checker<'_> {
         let mut round = scope.outer;
         while let Some((outer, user)) = round {
             if let Some(origin) = outer.origins.get(name) {
-                if matches!(origin, Origin::Node(producer) if *producer >= user) {
+                // In ONNX, this is an edge of the surrounding graph.
+                let is_late = matches!(origin, Origin::Node(producer) if *producer >= user);
+                if is_late && !self.is_onnx() {
                     let message = format_args!(
                         "`{name}` is computed later, by a node of the graph round this one"
                     );
@@ -481,13 +491,24 @@ impl Checker<'_> {
         };
         let mut rings = BTreeSet::new();
         let late = if body.is_function { Rule::R33 } else { Rule::R48 };
+        let mut late_uses = vec![];
         for (user, producer, name) in &edges.early {
-            if let Some(ring) = together(*user, *producer) {
-                rings.insert(ring);
-                continue;
+            match together(*user, *producer) {
+                Some(ring) => _ = rings.insert(ring),
+                None => late_uses.push((*user, *producer, *name)),
             }
+        }
+        late_uses.sort_unstable();
+        late_uses.dedup();
+        // Nodes of ONNX are sorted, so one warning is enough.
+        let shown = if self.is_onnx() { 1 } else { usize::MAX };
+        for (user, producer, name) in late_uses.iter().take(shown) {
+            let more = match late_uses.len() - 1 {
+                more @ 1.. if self.is_onnx() => format!("; there are {more} more such uses"),
+                _ => String::new(),
+            };
             let message = format_args!(
-                "{} uses `{name}`, which {} computes later",
+                "{} uses `{name}`, which {} computes later{more}",
                 describe(*user),
                 describe(*producer)
             );

@@ -10,6 +10,7 @@ use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
 use crate::item::Item;
 use crate::region::Region;
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
+use irc_common_format::{free_names, topological_order};
 use irc_tl::{BuildError, Builder, Built, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,7 +147,7 @@ impl<'m> Scope<'m> {
         Some((NodeDiagnosticKind::StatedShape, message))
     }
 
-    /// Lowers nodes in order, and defines the names of their results.
+    /// Lowers nodes in topological order, and defines the names of their results.
     pub(crate) fn nodes(
         &mut self,
         builder: &mut Builder,
@@ -154,7 +155,8 @@ impl<'m> Scope<'m> {
         at: &Path<'_>,
         diagnostics: &mut Vec<NodeDiagnostic>,
     ) {
-        for (index, node) in nodes.iter().enumerate() {
+        for index in topological_order(nodes) {
+            let node = &nodes[index];
             let path = at.index("node", index);
             let inputs = node.inputs.iter().filter(|name| !name.is_empty());
             let mut missing = inputs.filter(|name| self.item(name).is_none());
@@ -421,23 +423,6 @@ fn contradicts(ty: &FileType, item: &Item) -> Option<String> {
         (FileType::Sequence(_), Item::Sequence(_)) | (FileType::Optional(_), _) => None,
         _ => Some(format!("expected {ty}, found {}", item.kind())),
     }
-}
-
-/// Names that a graph uses and does not define, in order.
-fn free_names(graph: &Graph) -> BTreeSet<String> {
-    let mut own: BTreeSet<&str> = graph.inputs.iter().map(Value::name).collect();
-    own.extend(graph.initializers.iter().filter_map(|tensor| tensor.name.as_deref()));
-    own.extend(graph.nodes.iter().flat_map(|node| &node.outputs).map(String::as_str));
-    let mut free: BTreeSet<String> = BTreeSet::new();
-    for node in &graph.nodes {
-        free.extend(node.inputs.iter().cloned());
-        for attribute in &node.attributes {
-            attribute.value.graphs().iter().for_each(|graph| free.extend(free_names(graph)));
-        }
-    }
-    free.extend(graph.outputs.iter().map(|output| output.name().to_owned()));
-    free.retain(|name| !name.is_empty() && !own.contains(name.as_str()));
-    free
 }
 
 fn declared_type(value: &Value) -> Option<Type> {
