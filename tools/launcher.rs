@@ -87,7 +87,7 @@ fn ending(tool: &str, status: ExitStatus) -> ExitCode {
         return ExitCode::from(u8::try_from(128 + signal).unwrap_or(INTERNAL));
     }
     let place = match write_reproducer(tool, signal) {
-        Ok(folder) => format!("what reproduces it is in {}", folder.display()),
+        Ok(folder) => format!("a reproducer is in {}", folder.display()),
         Err(error) => format!("no reproducer could be written: {error}"),
     };
     eprintln!("{tool}: error: internal error: the driver died of signal {signal}; {place}");

@@ -1,8 +1,8 @@
 //! Files beside ARK models that were converted from other models, with the names of their buffers.
 use crate::{
     console::Console,
+    error::Error,
     output::{self, Content},
-    stop::Stop,
     values,
 };
 use irc_ark_model::ArkModel;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Writes, beside a model or plan at `output`, the names of its buffers (`.buffers.json`) and the elements
 /// of its constants (`.constants.npz`), which ARK files cannot represent. Does nothing for a model that was
 /// an ARK model, or if the output is not a file.
-pub fn write_beside(console: &Console, output: &Path, ark: &ArkModel) -> Result<(), Stop> {
+pub fn write_beside(console: &Console, output: &Path, ark: &ArkModel) -> Result<(), Error> {
     if ark.buffers.is_empty() {
         return Ok(());
     }
@@ -20,7 +20,7 @@ pub fn write_beside(console: &Console, output: &Path, ark: &ArkModel) -> Result<
         return Ok(());
     }
     output::write(&beside(output, "buffers.json"), ark.names().as_bytes(), Content::Text)?;
-    let constants = ark.constants().map_err(|error| Stop::problem(error.to_string()))?;
+    let constants = ark.constants().map_err(|error| Error::problem(error.to_string()))?;
     match constants.is_empty() {
         true => Ok(()),
         false => values::write(&beside(output, "constants.npz"), &constants),

@@ -3,10 +3,10 @@ use crate::{
     archive,
     console::Console,
     cost, crash,
+    error::Error,
     input::{self, Content, Input},
     models, npu, output,
     rank_sets::{self, Member},
-    stop::Stop,
 };
 use irc::{
     ImportOptions, Session,
@@ -23,13 +23,13 @@ pub fn check(
     console: &Console,
     arguments: &irc_cli::Check,
     flags: &irc_cli::Flags,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let mut failed = false;
     let mut files: Vec<File> = Vec::new();
     let against = arguments.against.as_deref();
     let against = against.map(|name| npu::read_program(console, name)).transpose()?;
     // Errors of a file are reported in the order of the files.
-    let mut turns: Vec<Result<Range<usize>, Stop>> = Vec::new();
+    let mut turns: Vec<Result<Range<usize>, Error>> = Vec::new();
     for name in &arguments.files {
         turns.push(read_file(name, arguments, against.as_ref()).map(|read| {
             let first = files.len();
@@ -38,10 +38,10 @@ pub fn check(
         }));
     }
     let kinds: Vec<_> = files.iter().filter_map(|file| input::kind(file.content)).collect();
-    flags.expect(&kinds, None).map_err(Stop::Usage)?;
+    flags.expect(&kinds, None).map_err(Error::Usage)?;
     let mut models: Vec<model::Model> = Vec::new();
     for name in &arguments.models {
-        models.extend(tell(console, read_model(name, arguments.strict), &mut failed)?);
+        models.extend(report(console, read_model(name, arguments.strict), &mut failed)?);
     }
     check_worlds(&mut files);
     check_networks(&mut files);
@@ -51,8 +51,8 @@ pub fn check(
     let mut records: Vec<Value> = Vec::new();
     let mut costs: Vec<Value> = Vec::new();
     for turn in turns {
-        let told = tell(console, turn, &mut failed)?.unwrap_or_default();
-        for file in &files[told] {
+        let range = report(console, turn, &mut failed)?.unwrap_or_default();
+        for file in &files[range] {
             failed |= file.diagnostics.iter().any(Diagnostic::is_error);
             if arguments.json {
                 let found = irc_diag::to_json(&file.source, &file.diagnostics);
@@ -74,19 +74,19 @@ pub fn check(
             if arguments.cost { json!({ "diagnostics": found, "costs": costs }) } else { found };
         output::print(&format!("{written:#}\n"))?;
     }
-    if failed { Err(Stop::Reported) } else { Ok(()) }
+    if failed { Err(Error::Reported) } else { Ok(()) }
 }
 
 /// Reports the error of one file, so that the next can be checked.
-fn tell<T>(
+fn report<T>(
     console: &Console,
-    result: Result<T, Stop>,
+    result: Result<T, Error>,
     failed: &mut bool,
-) -> Result<Option<T>, Stop> {
+) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => return Ok(Some(value)),
-        Err(Stop::Problem { message, help }) => console.error(&message, help.as_deref()),
-        Err(Stop::Diagnostics(source, diagnostics)) => console.diagnostics(&source, &diagnostics),
+        Err(Error::Problem { message, help }) => console.error(&message, help.as_deref()),
+        Err(Error::Diagnostics(source, diagnostics)) => console.diagnostics(&source, &diagnostics),
         Err(other) => return Err(other),
     }
     *failed = true;
@@ -103,7 +103,7 @@ struct File {
     /// Its model, if that has no errors.
     model: Option<model::Model>,
     /// Its schedule or frontend file, if that has no errors.
-    network: Option<npu::check::Found>,
+    network: Option<npu::check::Network>,
 }
 
 impl File {
@@ -139,7 +139,7 @@ fn read_file(
     name: &str,
     arguments: &irc_cli::Check,
     against: Option<&Program>,
-) -> Result<Vec<File>, Stop> {
+) -> Result<Vec<File>, Error> {
     let strict = arguments.strict;
     let input = Input::open(name, arguments.graphs.format.as_deref())?;
     let content = input.content;
@@ -171,7 +171,7 @@ fn read_file(
 }
 
 /// All diagnostics of a model: of reading it, of unknown operators, and of nodes that cannot be compiled.
-fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Diagnostic>), Stop> {
+fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Diagnostic>), Error> {
     let options = match input.content {
         Content::Graph => {
             ImportOptions { strict: !flags.compat, ..models::options(&flags.graphs)? }
@@ -192,13 +192,13 @@ fn is_npu(content: Content) -> bool {
 
 /// Checks a schedule against a frontend file, if there is one of each.
 fn check_networks(files: &mut [File]) {
-    use npu::check::Found;
+    use npu::check::Network;
     let mut schedules = vec![];
     let mut layers = vec![];
     for (index, file) in files.iter().enumerate() {
         match &file.network {
-            Some(Found::Schedule(schedule)) => schedules.push((index, schedule)),
-            Some(Found::Frontend(frontend)) => layers.push(frontend),
+            Some(Network::Schedule(schedule)) => schedules.push((index, schedule)),
+            Some(Network::Frontend(frontend)) => layers.push(frontend),
             None => {}
         }
     }
@@ -208,12 +208,12 @@ fn check_networks(files: &mut [File]) {
     files[index].diagnostics.extend(diagnostics);
 }
 
-fn unknown(name: &str, found: Content) -> Stop {
+fn unknown(name: &str, found: Content) -> Error {
     let expected = "a model, a plan, a graph, a schedule, an NPU program or an archive";
     input::unexpected(name, expected, found)
 }
 
-fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
+fn read_model(name: &str, strict: bool) -> Result<model::Model, Error> {
     let bytes = input::read(name)?;
     input::expect_model(name, input::Content::of(&bytes))?;
     let source = input::source(name, &bytes);
@@ -222,7 +222,7 @@ fn read_model(name: &str, strict: bool) -> Result<model::Model, Stop> {
     let document = model::parse(&source, &options, &mut sink);
     document
         .map(|document| document.model)
-        .ok_or_else(|| Stop::Diagnostics(source, sink.into_diagnostics()))
+        .ok_or_else(|| Error::Diagnostics(source, sink.into_diagnostics()))
 }
 
 /// Checks the plans of each world together, and the models of each, if they have no errors.
@@ -243,19 +243,19 @@ fn check_worlds(files: &mut [File]) {
 
 /// Checks the ranks of one world together; a missing rank is not reported if some file has errors.
 fn check_world(files: &mut [File], all: &[usize], is_one_unknown: bool) {
-    let is_sound = |index: &usize| files[*index].rank().is_some();
-    let sound: Vec<usize> = all.iter().copied().filter(is_sound).collect();
-    let plans: Vec<_> = sound.iter().filter_map(|&index| files[index].plan.clone()).collect();
-    let models: Vec<_> = sound.iter().filter_map(|&index| files[index].model.clone()).collect();
+    let is_valid = |index: &usize| files[*index].rank().is_some();
+    let valid: Vec<usize> = all.iter().copied().filter(is_valid).collect();
+    let plans: Vec<_> = valid.iter().filter_map(|&index| files[index].plan.clone()).collect();
+    let models: Vec<_> = valid.iter().filter_map(|&index| files[index].model.clone()).collect();
     let mut found = match plans.is_empty() {
         true => model::check_ranks(&models),
         false => plan::check_ranks(&plans),
     };
-    if is_one_unknown || sound.len() < all.len() {
+    if is_one_unknown || valid.len() < all.len() {
         found.retain(|(_, diagnostic)| diagnostic.is_error() || diagnostic.code != "plan-ranks");
     }
     for (member, diagnostic) in found {
-        files[sound[member]].add(vec![diagnostic]);
+        files[valid[member]].add(vec![diagnostic]);
     }
 }
 

@@ -2,10 +2,9 @@
 use crate::{
     archive, ark_files,
     console::Console,
+    error::Error,
     input::{self, Content, Input},
-    models, npu, output, plan,
-    stop::Stop,
-    target,
+    models, npu, output, plan, target,
     values::Given,
 };
 use irc::{Backend, CompileOptions, Results, Session, codegen::Output, pipeline::HOST_CPU};
@@ -13,13 +12,13 @@ use irc_cli::{Codegen, CompileTo, Flags, Kind, Support};
 use std::path::Path;
 
 /// Compiles a model to a file.
-pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Result<(), Stop> {
+pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Result<(), Error> {
     let kind = match arguments.emit {
         Some(kind) => kind,
         None => kind_of(&arguments.output)?,
     };
     let suffix = kind.suffix();
-    flags.expect(&[], Some(&suffix)).map_err(Stop::Usage)?;
+    flags.expect(&[], Some(&suffix)).map_err(Error::Usage)?;
     expect_one_generator(arguments)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
     let input = Input::open(&arguments.model, arguments.graphs.format.as_deref())?;
@@ -28,9 +27,9 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     };
     if let Support::No(why) = input_kind.support(kind) {
         let (name, words) = (input.shown(), input.content.words());
-        return Err(Stop::problem(format!("{name} is {words}: {why}")));
+        return Err(Error::problem(format!("{name} is {words}: {why}")));
     }
-    flags.expect(&[input_kind], Some(&suffix)).map_err(Stop::Usage)?;
+    flags.expect(&[input_kind], Some(&suffix)).map_err(Error::Usage)?;
     match input.content {
         Content::Plan => write_tasks(arguments, input.source()),
         Content::Schedule => write_program(console, arguments),
@@ -39,7 +38,7 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
 }
 
 /// Writes the NPU program of a schedule.
-fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Stop> {
+fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> {
     let frontend = arguments.frontend.as_deref();
     let (bytes, content) =
         npu::translate::to_program(console, &arguments.model, frontend, &arguments.output)?;
@@ -52,7 +51,7 @@ fn write_model(
     arguments: &CompileTo,
     input: &Input,
     kind: Kind,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
     let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
     let options = options(&arguments.compile, backend)?;
@@ -110,11 +109,11 @@ fn write_model(
 
 /// Writes the kernels of a plan's tasks, whose first stage is `kernels`, named by task info, step, and
 /// variant for partial tiles.
-fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Stop> {
+fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Error> {
     if !matches!(arguments.stage.as_deref(), None | Some("kernels")) {
         let message =
             "--stage: of a plan the kernels are written, after no other stage than kernels";
-        return Err(Stop::Usage(message.into()));
+        return Err(Error::Usage(message.into()));
     }
     let tasks = Session::new().plan(source).kernels()?;
     let mut text = String::new();
@@ -130,13 +129,13 @@ fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), St
     output::write(&arguments.output, text.as_bytes(), output::Content::Text)
 }
 
-fn kind_of(path: &Path) -> Result<Kind, Stop> {
+fn kind_of(path: &Path) -> Result<Kind, Error> {
     let name = path.display();
     let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     let kind = <Kind as clap::ValueEnum>::from_str(suffix, false);
     kind.map_err(|_| match suffix {
-        "" => Stop::Usage(format!("output file {name} has no suffix; give one, or --emit")),
-        _ => Stop::Usage(format!(
+        "" => Error::Usage(format!("output file {name} has no suffix; give one, or --emit")),
+        _ => Error::Usage(format!(
             "unrecognised output suffix `.{suffix}`: expected one of .so, .tar, .o, .c, .ll, .s, .mlir, .json, \
              .asm"
         )),
@@ -144,24 +143,24 @@ fn kind_of(path: &Path) -> Result<Kind, Stop> {
 }
 
 /// Rejects a selection of code generators for an archive that contains C source.
-fn expect_one_generator(arguments: &CompileTo) -> Result<(), Stop> {
+fn expect_one_generator(arguments: &CompileTo) -> Result<(), Error> {
     let is_default = target::backend(&arguments.backend) == Backend::default();
     match arguments.codegen {
-        Some(Codegen::C) if !is_default => {
-            Err(Stop::Usage("--backend has no effect on C source, which --codegen asks for".into()))
-        }
+        Some(Codegen::C) if !is_default => Err(Error::Usage(
+            "--backend has no effect on C source, which --codegen asks for".into(),
+        )),
         _ => Ok(()),
     }
 }
 
 /// The stage whose MLIR is written.
-fn stage(arguments: &CompileTo) -> Result<&str, Stop> {
+fn stage(arguments: &CompileTo) -> Result<&str, Error> {
     let stage = arguments.stage.as_deref().unwrap_or("import");
-    HOST_CPU.position(stage).map(|_| stage).map_err(Stop::Usage)
+    HOST_CPU.position(stage).map(|_| stage).map_err(Error::Usage)
 }
 
 /// The options of the flags.
-pub fn options(flags: &irc_cli::Compile, backend: Backend) -> Result<CompileOptions, Stop> {
+pub fn options(flags: &irc_cli::Compile, backend: Backend) -> Result<CompileOptions, Error> {
     // C source is for any processor, other code for this one.
     let any = if backend == Backend::C { "x86-64" } else { "native" };
     let target = target::named(flags.target_cpu.as_deref().unwrap_or(any))?;

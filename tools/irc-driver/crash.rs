@@ -1,5 +1,5 @@
 //! Internal errors: instead of a panic message, one sentence and a folder with a reproducer.
-use crate::{console::Console, stop::Stop};
+use crate::{console::Console, error::Error};
 use irc_diag::Source;
 use std::{
     backtrace::Backtrace,
@@ -35,39 +35,39 @@ pub fn remember(source: &Source) {
     with_evidence(|evidence| evidence.inputs.push(source.clone()));
 }
 
-/// Runs a command, and reports why it stopped early, if it did.
+/// Runs a command, and reports its error, if any.
 pub fn guard(
     console: &Console,
     arguments: &[String],
-    command: impl FnOnce() -> Result<(), Stop>,
+    command: impl FnOnce() -> Result<(), Error>,
 ) -> ExitCode {
-    let Err(stop) = caught(command) else { return ExitCode::SUCCESS };
-    tell(console, arguments, &stop);
-    ExitCode::from(stop.code())
+    let Err(error) = caught(command) else { return ExitCode::SUCCESS };
+    report(console, arguments, &error);
+    ExitCode::from(error.code())
 }
 
-/// Reports why a command stopped early.
-pub fn tell(console: &Console, arguments: &[String], stop: &Stop) {
-    match stop {
-        Stop::Diagnostics(source, diagnostics) => console.diagnostics(source, diagnostics),
-        Stop::Problem { message, help } => console.error(message, help.as_deref()),
-        Stop::Usage(message) => console.error(message, Some("--help says what is possible")),
-        Stop::Reported | Stop::Mismatch => {}
-        Stop::Internal(message) => console.error(&account(message, arguments), None),
+/// Reports the error of a command.
+pub fn report(console: &Console, arguments: &[String], error: &Error) {
+    match error {
+        Error::Diagnostics(source, diagnostics) => console.diagnostics(source, diagnostics),
+        Error::Problem { message, help } => console.error(message, help.as_deref()),
+        Error::Usage(message) => console.error(message, Some("see --help")),
+        Error::Reported | Error::Mismatch => {}
+        Error::Internal(message) => console.error(&internal_error(message, arguments), None),
     }
 }
 
 /// Runs a command, turning a panic into an internal error.
-fn caught(command: impl FnOnce() -> Result<(), Stop>) -> Result<(), Stop> {
+fn caught(command: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     panic::catch_unwind(AssertUnwindSafe(command))
-        .unwrap_or_else(|_| Err(Stop::Internal("a broken assumption".into())))
+        .unwrap_or_else(|_| Err(Error::Internal("a panic".into())))
 }
 
 /// Writes the reproducer of an internal error. Returns the message.
-fn account(message: &str, arguments: &[String]) -> String {
+fn internal_error(message: &str, arguments: &[String]) -> String {
     match write_reproducer(message, arguments) {
         Ok(folder) => {
-            format!("internal error: {message}; what reproduces it is in {}", folder.display())
+            format!("internal error: {message}; a reproducer is in {}", folder.display())
         }
         Err(error) => format!("internal error: {message}; no reproducer could be written: {error}"),
     }
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_panic_is_exit_code_70() {
-        let stop = caught(|| panic!("an invariant")).expect_err("a panic");
-        assert_eq!(stop.code(), 70);
+        let error = caught(|| panic!("an invariant")).expect_err("a panic");
+        assert_eq!(error.code(), 70);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Reads inputs and detects their kind from the content.
-use crate::{crash, output::plain, stop::Stop};
+use crate::{crash, error::Error, output::plain};
 use bytes::Bytes;
 use irc::{
     FileSystem, Files, ImportOptions,
@@ -32,7 +32,7 @@ pub struct Input {
 
 impl Input {
     /// Reads a file; `form` is the encoding of a Common IR or ONNX file, if given.
-    pub fn open(name: &str, form: Option<&str>) -> Result<Self, Stop> {
+    pub fn open(name: &str, form: Option<&str>) -> Result<Self, Error> {
         let bytes = read(name)?;
         let content = content_as(name, &bytes, form);
         Ok(Self { name: name.to_owned(), bytes, content })
@@ -82,16 +82,16 @@ pub fn kind(content: Content) -> Option<InputKind> {
 }
 
 /// Reads a file, decompressed if it is a gzip file; `-` is standard input. A regular file is memory-mapped.
-pub fn read(name: &str) -> Result<Bytes, Stop> {
+pub fn read(name: &str) -> Result<Bytes, Error> {
     let read = match name {
         "-" => read_some(io::stdin().lock()),
         _ => FileSystem.read(Path::new(name)),
     };
     let bytes =
-        read.map_err(|error| Stop::problem(format!("cannot read {name}: {}", plain(&error))))?;
+        read.map_err(|error| Error::problem(format!("cannot read {name}: {}", plain(&error))))?;
     if bytes.len() as u64 > MAX_BYTES && name == "-" {
         let problem =
-            Stop::problem(format!("standard input has more than {} MiB", MAX_BYTES >> 20));
+            Error::problem(format!("standard input has more than {} MiB", MAX_BYTES >> 20));
         return Err(problem.help("name the file instead"));
     }
     Ok(unpacked(shown(name), bytes)?)
@@ -123,16 +123,16 @@ pub fn source(name: &str, bytes: &[u8]) -> Source {
 }
 
 /// The error for a file that is not a program, with what to do with it instead.
-pub fn runs_not(name: &str, content: Content) -> Stop {
+pub fn runs_not(name: &str, content: Content) -> Error {
     let help = match content {
         Content::Empty | Content::Unknown => KINDS,
         _ => "irc simulate states how long a schedule takes",
     };
-    Stop::problem(format!("{name} is {}", content.words())).help(help)
+    Error::problem(format!("{name} is {}", content.words())).help(help)
 }
 
 /// Rejects content that is not a model.
-pub fn expect_model(name: &str, content: Content) -> Result<(), Stop> {
+pub fn expect_model(name: &str, content: Content) -> Result<(), Error> {
     if content == Content::Model {
         return Ok(());
     }
@@ -140,7 +140,7 @@ pub fn expect_model(name: &str, content: Content) -> Result<(), Stop> {
 }
 
 /// The error for a file of another kind than expected.
-pub fn unexpected(name: &str, expected: &str, found: Content) -> Stop {
-    let problem = Stop::problem(format!("{name}: expected {expected}, found {}", found.words()));
+pub fn unexpected(name: &str, expected: &str, found: Content) -> Error {
+    let problem = Error::problem(format!("{name}: expected {expected}, found {}", found.words()));
     if found == Content::Unknown { problem.help(KINDS) } else { problem }
 }

@@ -1,17 +1,17 @@
 //! Converts MLIR's diagnostics, each to the file that its location names.
-use crate::{console::Console, input, stop::Stop};
+use crate::{console::Console, error::Error, input};
 use irc::diagnostics;
 use irc_diag::{Diagnostic, Source};
 use irc_mlir::Capture;
 use std::path::Path;
 
 /// Diagnostics by file, in the order in which files are first named.
-pub type Found = Vec<(Source, Vec<Diagnostic>)>;
+pub type FileDiagnostics = Vec<(Source, Vec<Diagnostic>)>;
 
 /// The captured diagnostics of a module from `source`. Locations may name the files that a module was
 /// imported from: as in MLIR's own tools, their lines are shown if the files exist.
-pub fn diagnostics(capture: &Capture<'_>, source: &Source) -> Found {
-    let mut found: Found = vec![];
+pub fn diagnostics(capture: &Capture<'_>, source: &Source) -> FileDiagnostics {
+    let mut found: FileDiagnostics = vec![];
     for captured in capture.take() {
         let file = |name: &str| file(name, source, &found);
         let Some((own, diagnostic)) = diagnostics::place(&captured, &file) else { continue };
@@ -24,21 +24,21 @@ pub fn diagnostics(capture: &Capture<'_>, source: &Source) -> Found {
     found
 }
 
-/// Returns the result, with its warnings on the console; or the errors.
-pub fn told<T>(console: &Console, found: Found, made: Option<T>) -> Result<T, Stop> {
+/// Shows the diagnostics on the console and returns the result, or an error if there is none.
+pub fn report<T>(console: &Console, found: FileDiagnostics, result: Option<T>) -> Result<T, Error> {
     let failed = found.iter().flat_map(|(_, diagnostics)| diagnostics).any(Diagnostic::is_error);
     for (source, diagnostics) in &found {
         console.diagnostics(source, diagnostics);
     }
-    match made {
-        Some(made) => Ok(made),
-        None if failed => Err(Stop::Reported),
-        None => Err(Stop::Internal("the translation failed without saying why".into())),
+    match result {
+        Some(result) => Ok(result),
+        None if failed => Err(Error::Reported),
+        None => Err(Error::Internal("the translation failed without a diagnostic".into())),
     }
 }
 
 /// The file that a location names, if it exists. MLIR calls text that it parses from memory `-`.
-fn file(name: &str, module: &Source, known: &Found) -> Option<Source> {
+fn file(name: &str, module: &Source, known: &FileDiagnostics) -> Option<Source> {
     if name == "-" {
         return Some(module.clone());
     }

@@ -9,6 +9,7 @@ mod compile;
 mod console;
 mod cost;
 mod crash;
+mod error;
 mod input;
 mod irc_main;
 mod located;
@@ -20,7 +21,7 @@ mod plan;
 mod rank_sets;
 mod run;
 mod run_plans;
-mod stop;
+
 mod target;
 mod translate;
 mod translate_common_ir;

@@ -2,8 +2,8 @@
 use crate::{
     console::Console,
     crash,
+    error::Error,
     input::{Content, Input},
-    stop::Stop,
     values::{Buffers, Given, is_stored_as},
 };
 use irc::{
@@ -23,16 +23,16 @@ use irc_tl::Constant;
 use std::path::Path;
 
 /// The encoding that a flag names.
-fn format(flags: &Graphs) -> Result<Format, Stop> {
+fn format(flags: &Graphs) -> Result<Format, Error> {
     let Some(name) = &flags.format else { return Ok(Format::default()) };
     Format::from_name(name).ok_or_else(|| {
         let names = Format::names().join(", ");
-        Stop::Usage(format!("--format: expected one of {names}, found {name}"))
+        Error::Usage(format!("--format: expected one of {names}, found {name}"))
     })
 }
 
 /// The import options of the flags.
-pub fn options(flags: &Graphs) -> Result<ImportOptions, Stop> {
+pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
     Ok(ImportOptions {
         format: format(flags)?,
         library_paths: flags.library_path.clone(),
@@ -53,9 +53,9 @@ pub fn program_options(
     flags: &Graphs,
     compile: &irc_cli::Compile,
     default: Results,
-) -> Result<ImportOptions, Stop> {
+) -> Result<ImportOptions, Error> {
     let results = match &compile.results {
-        Some(text) => text.parse().map_err(|error| Stop::Usage(format!("--results: {error}")))?,
+        Some(text) => text.parse().map_err(|error| Error::Usage(format!("--results: {error}")))?,
         None => default,
     };
     Ok(ImportOptions { results, accumulate: accumulate(compile.ark_accumulate), ..options(flags)? })
@@ -72,10 +72,10 @@ pub fn accumulate(ark: bool) -> Accumulate {
 }
 
 /// The name and shape of an input, from `data=1x3x224x224`.
-fn shape(flag: &str) -> Result<(String, Vec<i64>), Stop> {
+fn shape(flag: &str) -> Result<(String, Vec<i64>), Error> {
     let wrong = || {
         let expected = "expected NAME=SHAPE, as in data=1x3x224x224";
-        Stop::Usage(format!("--shape: {expected}, found '{flag}'"))
+        Error::Usage(format!("--shape: {expected}, found '{flag}'"))
     };
     let (name, shape) = flag.rsplit_once('=').ok_or_else(wrong)?;
     let extent = |text: &str| text.parse().ok().filter(|extent: &i64| *extent >= 0);
@@ -90,7 +90,7 @@ pub fn open<'s>(
     session: &'s Session,
     input: &Input,
     options: &ImportOptions,
-) -> Result<Model<'s>, Stop> {
+) -> Result<Model<'s>, Error> {
     if input.content != Content::Graph {
         crash::remember(&input.source());
     }
@@ -124,14 +124,14 @@ pub fn explain(
     model: &Model<'_>,
     options: &CompileOptions,
     format: Option<Explain>,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let Some(format) = format else { return Ok(()) };
     let report = model.explain_fusion(options)?;
     let text = match format {
         Explain::Text => report.to_string(),
         Explain::Json => {
             let json = serde_json::to_string_pretty(&report);
-            json.map_err(|error| Stop::Internal(error.to_string()))? + "\n"
+            json.map_err(|error| Error::Internal(error.to_string()))? + "\n"
         }
     };
     console.text(&text);
@@ -149,14 +149,14 @@ pub fn data_set(
     input: &Input,
     options: &ImportOptions,
     folder: &Path,
-) -> Result<(Values, Values), Stop> {
+) -> Result<(Values, Values), Error> {
     let read = read(&input.file(options), Libraries::Unread);
     let Some(document) = read.document else {
-        return Err(Stop::Diagnostics(read.source, read.diagnostics));
+        return Err(Error::Diagnostics(read.source, read.diagnostics));
     };
     let graph = document.module.graph.as_ref();
-    let graph = graph.ok_or_else(|| Stop::problem("the file is a library: it has no graph"))?;
-    let wrong = |message: &str| Stop::problem(format!("{}: {message}", folder.display()));
+    let graph = graph.ok_or_else(|| Error::problem("the file is a library: it has no graph"))?;
+    let wrong = |message: &str| Error::problem(format!("{}: {message}", folder.display()));
     let values = |kind: &str, ports: &[irc_common_format::model::Value]| {
         let values = Values::read(folder, kind, ports).map_err(|message| wrong(&message))?;
         if values.tensors.is_empty() && !ports.is_empty() {
@@ -172,13 +172,13 @@ pub fn data_set(
 }
 
 /// The inputs in a file, each with the type that an ONNX or Common IR file declares.
-pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buffers, Stop> {
+pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buffers, Error> {
     if given.types().is_empty() {
         return Ok(Buffers::new());
     }
     let read = read(&input.file(options), Libraries::Unread);
     let Some(document) = read.document else {
-        return Err(Stop::Diagnostics(read.source, read.diagnostics));
+        return Err(Error::Diagnostics(read.source, read.diagnostics));
     };
     let ports: Vec<&model::Value> =
         document.module.graph.iter().flat_map(|graph| &graph.inputs).collect();
@@ -186,10 +186,10 @@ pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buf
         let Some(port) = ports.iter().find(|port| port.name() == name) else {
             let known = ports.iter().map(|port| port.name()).collect::<Vec<_>>().join(", ");
             let message = format!("no input is named '{name}'; the inputs are {known}");
-            return Err(Stop::problem(message));
+            return Err(Error::problem(message));
         };
         let Some(expected) = mismatch(port, found) else { return Ok(()) };
-        Err(Stop::problem(format!("input '{name}': expected {expected}, found {found}")))
+        Err(Error::problem(format!("input '{name}': expected {expected}, found {found}")))
     })
 }
 

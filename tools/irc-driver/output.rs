@@ -1,5 +1,5 @@
 //! Artefacts: written to standard output, or to a file that appears only when it is complete.
-use crate::stop::Stop;
+use crate::error::Error;
 use irc_mlir::Module;
 use std::{
     fs::{self, Permissions},
@@ -20,7 +20,7 @@ pub enum Content {
 }
 
 /// Checks that a file can be written, before the work that produces its contents.
-pub fn probe(path: &Path) -> Result<(), Stop> {
+pub fn probe(path: &Path) -> Result<(), Error> {
     if is_stdout(path) || is_special(path) {
         return Ok(());
     }
@@ -31,7 +31,7 @@ pub fn probe(path: &Path) -> Result<(), Stop> {
 }
 
 /// As [`probe`], for an artefact of `input`, which must not be overwritten.
-pub fn probe_beside(path: &Path, input: &str) -> Result<(), Stop> {
+pub fn probe_beside(path: &Path, input: &str) -> Result<(), Error> {
     let real = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
     let input = if input == "-" { None } else { real(Path::new(input)) };
     if !is_stdout(path) && input.is_some() && real(path) == input {
@@ -51,14 +51,14 @@ fn is_packed(path: &Path) -> bool {
 }
 
 /// Writes an artefact, compressed with gzip if the name ends in `.gz`; `-` is standard output.
-pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> {
+pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error> {
     match is_packed(path) {
         true => write_plain(path, &irc_gemini_format::packed(bytes), content),
         false => write_plain(path, bytes, content),
     }
 }
 
-fn write_plain(path: &Path, bytes: &[u8], content: Content) -> Result<(), Stop> {
+fn write_plain(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error> {
     if is_stdout(path) {
         return write_stdout(bytes, content);
     }
@@ -79,14 +79,14 @@ pub struct Stream {
 
 impl Stream {
     /// Opens a text artefact, which appears at the path when it is complete; `-` is standard output.
-    pub fn open(path: &Path) -> Result<Self, Stop> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let in_place = is_stdout(path) || is_special(path);
         let staged = if in_place { None } else { Some(staged(path, Content::Text)?) };
         Ok(Self { staged, path: path.to_owned() })
     }
 
     /// The writer of the artefact.
-    pub fn writer(&self) -> Result<Box<dyn Write + Send>, Stop> {
+    pub fn writer(&self) -> Result<Box<dyn Write + Send>, Error> {
         let failed = |error: io::Error| unwritable(&self.path, &plain(&error));
         let file = match &self.staged {
             Some(file) => file.reopen().map_err(failed)?,
@@ -103,7 +103,7 @@ impl Stream {
     }
 
     /// Makes the artefact appear, after the writer is dropped.
-    pub fn finish(self) -> Result<(), Stop> {
+    pub fn finish(self) -> Result<(), Error> {
         let Some(file) = self.staged else { return Ok(()) };
         let kept = file.persist(target(&self.path));
         kept.map(drop).map_err(|error| unwritable(&self.path, &plain(&error.error)))
@@ -111,14 +111,14 @@ impl Stream {
 }
 
 /// Writes text to standard output.
-pub fn print(text: &str) -> Result<(), Stop> {
+pub fn print(text: &str) -> Result<(), Error> {
     write_stdout(text.as_bytes(), Content::Text)
 }
 
-fn write_stdout(bytes: &[u8], content: Content) -> Result<(), Stop> {
+fn write_stdout(bytes: &[u8], content: Content) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     if content != Content::Text && stdout.is_terminal() {
-        let problem = Stop::problem("a terminal cannot show this file");
+        let problem = Error::problem("a terminal cannot show this file");
         return Err(problem.help("write it to a file, or pipe it on"));
     }
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -145,7 +145,7 @@ fn target(path: &Path) -> PathBuf {
 }
 
 /// A temporary file in the folder of `path`, which is removed unless it is renamed to `path`.
-fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Stop> {
+fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Error> {
     let target = target(path);
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new("."));
@@ -164,16 +164,16 @@ fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Stop
 }
 
 /// A folder that is removed when dropped.
-pub fn temporary_folder() -> Result<tempfile::TempDir, Stop> {
+pub fn temporary_folder() -> Result<tempfile::TempDir, Error> {
     tempfile::tempdir().map_err(|error| {
         let (place, why) = (std::env::temp_dir(), plain(&error));
         let problem = format!("cannot create a temporary folder in {}: {why}", place.display());
-        Stop::problem(problem).help("set TMPDIR to another folder")
+        Error::problem(problem).help("set TMPDIR to another folder")
     })
 }
 
-fn unwritable(path: &Path, reason: &str) -> Stop {
-    Stop::problem(format!("cannot write {}: {reason}", path.display()))
+fn unwritable(path: &Path, reason: &str) -> Error {
+    Error::problem(format!("cannot write {}: {reason}", path.display()))
 }
 
 /// An error of the system without the number and the path that Rust adds.
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_named() {
-        let Err(Stop::Problem { message, help }) = probe(Path::new("/nowhere/at/all.so")) else {
+        let Err(Error::Problem { message, help }) = probe(Path::new("/nowhere/at/all.so")) else {
             panic!("no problem");
         };
         assert_eq!(message, "cannot write /nowhere/at/all.so: folder /nowhere/at does not exist");

@@ -1,5 +1,5 @@
 //! ARK plans of models.
-use crate::{console::Console, input, stop::Stop};
+use crate::{console::Console, error::Error, input};
 use irc::planner::{self, NodeDiagnostic, Planner, Target};
 use irc_ark_format::{
     model::{self, Document},
@@ -28,9 +28,10 @@ pub struct Options {
 }
 
 /// The options of the flags; warnings about the rules are shown on the console.
-pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Stop> {
-    let architecture = planner::architecture(flags.arch).map_err(Stop::Usage)?;
-    let target = Target::new(architecture, flags.processors.map(i64::from)).map_err(Stop::Usage)?;
+pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Error> {
+    let architecture = planner::architecture(flags.arch).map_err(Error::Usage)?;
+    let target =
+        Target::new(architecture, flags.processors.map(i64::from)).map_err(Error::Usage)?;
     let planner = match flags.planner {
         irc_cli::Planner::Irc => Planner::Irc,
         irc_cli::Planner::Ark => Planner::Ark,
@@ -41,17 +42,17 @@ pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Stop>
     let source = input::source(&name, &input::read(&name)?);
     let mut sink = Sink::new();
     let Some(rules) = planner::rules::read(&source, &mut sink) else {
-        return Err(Stop::Diagnostics(source, sink.into_diagnostics()));
+        return Err(Error::Diagnostics(source, sink.into_diagnostics()));
     };
     console.diagnostics(&source, sink.diagnostics());
     Ok(Options { planner: planner::Options { rules, ..options }, rules: Some(source) })
 }
 
 /// The plan of a model as JSON; the planner's warnings are shown on the console.
-pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<String, Stop> {
+pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<String, Error> {
     let mut sink = Sink::new();
     let Some(document) = model::parse(source, &model::Options::default(), &mut sink) else {
-        return Err(Stop::Diagnostics(source.clone(), sink.into_diagnostics()));
+        return Err(Error::Diagnostics(source.clone(), sink.into_diagnostics()));
     };
     plan_document(console, source, &document, options)
 }
@@ -62,7 +63,7 @@ pub fn plan_model(
     source: &Source,
     model: model::Model,
     options: &Options,
-) -> Result<String, Stop> {
+) -> Result<String, Error> {
     // The nodes have no locations in the file.
     let document = Document { model, origins: vec![] };
     plan_document(console, source, &document, options)
@@ -73,11 +74,11 @@ fn plan_document(
     source: &Source,
     document: &Document,
     options: &Options,
-) -> Result<String, Stop> {
+) -> Result<String, Error> {
     if let Some(rules) = &options.rules {
         let found = options.planner.rules.diagnostics(&document.model);
         if found.iter().any(Diagnostic::is_error) {
-            return Err(Stop::Diagnostics(rules.clone(), found));
+            return Err(Error::Diagnostics(rules.clone(), found));
         }
         console.diagnostics(rules, &found);
     }
@@ -86,7 +87,7 @@ fn plan_document(
         diagnostics.into_iter().map(place).collect()
     };
     let planned = planner::plan(&document.model, &options.planner).map_err(|diagnostics| {
-        Stop::Diagnostics(source.clone(), placed(diagnostics, irc_diag::Severity::Error))
+        Error::Diagnostics(source.clone(), placed(diagnostics, irc_diag::Severity::Error))
     })?;
     console.diagnostics(source, &placed(planned.warnings, irc_diag::Severity::Warning));
     Ok(plan::write(&planned.plan))

@@ -2,10 +2,9 @@
 use crate::{
     archive, compile,
     console::Console,
+    error::Error,
     input::{self, Content, Input},
-    models, output, run_plans,
-    stop::Stop,
-    target,
+    models, output, run_plans, target,
     transport::Transport,
     values::{self, Buffers, Given},
     world,
@@ -18,9 +17,9 @@ use std::path::Path;
 const CUDA: &str = ENGINES[1].0;
 
 /// Runs a program once.
-pub fn run(console: &Console, arguments: &Run, flags: &Flags) -> Result<(), Stop> {
+pub fn run(console: &Console, arguments: &Run, flags: &Flags) -> Result<(), Error> {
     if arguments.backend == CUDA {
-        return Err(Stop::not_built("the CUDA backend"));
+        return Err(Error::unimplemented("the CUDA backend"));
     }
     let transport = Transport::open(arguments.transport)?;
     let result = run_over(&transport, console, arguments, flags);
@@ -32,7 +31,7 @@ fn run_over(
     console: &Console,
     arguments: &Run,
     flags: &Flags,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let outputs = arguments.outputs.as_deref().map(|path| transport.own(path));
     if let Some(path) = &outputs {
         for file in &arguments.files {
@@ -51,7 +50,7 @@ fn run_over(
     let runs_alone = runs_alone && files.len() == 1;
     if runs_alone {
         let kind: Vec<InputKind> = first.kind().into_iter().collect();
-        flags.expect(&kind, None).map_err(Stop::Usage)?;
+        flags.expect(&kind, None).map_err(Error::Usage)?;
         say_threads(console, arguments.threads);
     } else {
         expect_of_plans(first.content, flags)?;
@@ -94,7 +93,7 @@ fn run_over(
 }
 
 /// The files: one of any kind, several plans, or several ARK models.
-fn read(arguments: &Run) -> Result<Vec<Input>, Stop> {
+fn read(arguments: &Run) -> Result<Vec<Input>, Error> {
     let mut files: Vec<Input> = vec![];
     for name in &arguments.files {
         let input = Input::open(name, arguments.graphs.format.as_deref())?;
@@ -104,12 +103,12 @@ fn read(arguments: &Run) -> Result<Vec<Input>, Stop> {
         }
         if !has_ranks && arguments.files.len() > 1 {
             let what = input.content.words();
-            return Err(Stop::Usage(format!("{name} is {what}: it runs alone")));
+            return Err(Error::Usage(format!("{name} is {what}: it runs alone")));
         }
         files.push(input);
     }
     match files.iter().find(|file| file.content != files[0].content) {
-        Some(other) => Err(Stop::Usage(format!(
+        Some(other) => Err(Error::Usage(format!(
             "expected plans only, or models only; {} and {} are one of each",
             files[0].shown(),
             other.shown()
@@ -126,16 +125,16 @@ pub fn say_threads(console: &Console, threads: u32) {
 }
 
 /// Rejects flags that have no effect on plans, to which models of several ranks are compiled.
-fn expect_of_plans(content: Content, flags: &Flags) -> Result<(), Stop> {
+fn expect_of_plans(content: Content, flags: &Flags) -> Result<(), Error> {
     flags.expect(&[InputKind::Plan], None).map_err(|message| match content {
-        Content::Model => Stop::Usage(format!(
+        Content::Model => Error::Usage(format!(
             "{message}; models that exchange data with other ranks run as plans"
         )),
-        _ => Stop::Usage(message),
+        _ => Error::Usage(message),
     })
 }
 
-fn run_library(console: &Console, arguments: &Run, given: Given) -> Result<Buffers, Stop> {
+fn run_library(console: &Console, arguments: &Run, given: Given) -> Result<Buffers, Error> {
     let library = Library::load(Path::new(&arguments.files[0]))?;
     let mut given = given.read_for(library.interface())?;
     if let Some(seed) = arguments.seed {
@@ -153,7 +152,7 @@ fn run_model(
     arguments: &Run,
     input: &Input,
     inputs: Given,
-) -> Result<Buffers, Stop> {
+) -> Result<Buffers, Error> {
     let results = models::run_results(input.content);
     let mut options = models::program_options(&arguments.graphs, &arguments.compile, results)?;
     let (mut expected, mut inputs, mut given) = (None, Some(inputs), Buffers::new());
@@ -167,7 +166,7 @@ fn run_model(
         let (inputs, outputs) = models::data_set(input, &options, folder)?;
         let more = std::mem::replace(&mut options.inputs, inputs);
         options.inputs.tensors.extend(more.tensors);
-        given = options.inputs.to_tensors().map_err(Stop::problem)?;
+        given = options.inputs.to_tensors().map_err(Error::problem)?;
         expected = Some(outputs);
     }
     let session = Session::new();
@@ -183,7 +182,7 @@ fn run_model(
         let same = expected.compare(&found, &imported.structures);
         same.map_err(|message| {
             console.error(&message, None);
-            Stop::Mismatch
+            Error::Mismatch
         })?;
     }
     Ok(found)
@@ -196,7 +195,7 @@ fn evaluate(
     model: &Model<'_>,
     options: &CompileOptions,
     mut given: Buffers,
-) -> Result<Buffers, Stop> {
+) -> Result<Buffers, Error> {
     if arguments.backend == REFERENCE {
         complete(console, arguments, &mut given, &model.inputs()?)?;
         let _step = console.step("evaluating");
@@ -217,7 +216,7 @@ fn complete(
     arguments: &Run,
     given: &mut Buffers,
     inputs: &[Port],
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     if let Some(seed) = arguments.seed {
         return values::fill(given, inputs, seed);
     }

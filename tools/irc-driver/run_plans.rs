@@ -1,10 +1,9 @@
 //! `irc run` on plans: those in the files, or those of the models in the files.
 use crate::{
     console::Console,
+    error::Error,
     input::Content,
-    output,
-    stop::Stop,
-    target as processor,
+    output, target as processor,
     transport::Transport,
     values::{Buffers, Given},
     world::{Preparation, World},
@@ -22,9 +21,9 @@ pub fn run(
     arguments: &Run,
     files: &[(Source, Content)],
     given: Given,
-) -> Result<(Buffers, BTreeSet<String>), Stop> {
+) -> Result<(Buffers, BTreeSet<String>), Error> {
     if arguments.backend == REFERENCE {
-        return Err(Stop::Usage("--backend reference evaluates models of one rank".into()));
+        return Err(Error::Usage("--backend reference evaluates models of one rank".into()));
     }
     let race_check = arguments.race_check;
     if race_check && arguments.threads > 1 {

@@ -1,10 +1,10 @@
 //! `--target-cpu`.
-use crate::stop::Stop;
+use crate::error::Error;
 use irc::{Backend, Target};
 use irc_runtime::processor::{features_of, processors};
 
 /// The target of a name.
-pub fn named(cpu: &str) -> Result<Target, Stop> {
+pub fn named(cpu: &str) -> Result<Target, Error> {
     // For an unknown name, LLVM prints an error of its own and generates generic code.
     let target = Target::from_name(cpu);
     let known = !target.triple.starts_with("x86_64") || features_of(cpu).is_some();
@@ -14,7 +14,7 @@ pub fn named(cpu: &str) -> Result<Target, Stop> {
     let mut similar: Vec<&str> = processors().filter(|name| alike(name, cpu)).collect();
     similar.sort_unstable();
     let names = if similar.is_empty() { "x86-64-v3".to_owned() } else { similar.join(", ") };
-    Err(Stop::Usage(format!(
+    Err(Error::Usage(format!(
         "--target-cpu: expected native or a processor that LLVM knows, such as {names}; found '{cpu}'"
     )))
 }
@@ -25,10 +25,10 @@ pub fn backend(name: &str) -> Backend {
 }
 
 /// The same processor with another code generator, which must support it.
-pub fn with_backend(target: Target, backend: Backend) -> Result<Target, Stop> {
+pub fn with_backend(target: Target, backend: Backend) -> Result<Target, Error> {
     let target = target.with_backend(backend);
     let known = (backend.expect)(&target);
-    known.map_err(|error| Stop::Usage(format!("--target-cpu: {error}")))?;
+    known.map_err(|error| Error::Usage(format!("--target-cpu: {error}")))?;
     Ok(target)
 }
 
@@ -43,10 +43,10 @@ mod tests {
     use irc::codegen::Output;
 
     #[test]
-    fn unknown_processors_are_refused_with_those_alike() {
+    fn unknown_processors_are_rejected_with_suggestions() {
         assert_eq!(named("native").expect("known"), Target::host());
         assert!(named("znver4").is_ok());
-        let Err(Stop::Usage(message)) = named("znver99") else { panic!("not refused") };
+        let Err(Error::Usage(message)) = named("znver99") else { panic!("not rejected") };
         assert!(message.contains("znver1, znver2"), "{message}");
         assert!(named("").is_err());
     }

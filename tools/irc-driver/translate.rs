@@ -3,12 +3,12 @@ use crate::{
     ark_files,
     console::{Console, usage},
     crash,
+    error::Error,
     input::{self, Input},
-    located::{diagnostics, told},
+    located::{diagnostics, report},
     models, npu,
     output::{self, Content},
     plan,
-    stop::Stop,
     translate_common_ir::{self, Written},
 };
 use bytes::Bytes;
@@ -74,7 +74,7 @@ impl To {
     }
 }
 
-fn translate(console: &Console, arguments: &Translate, flags: &Flags) -> Result<(), Stop> {
+fn translate(console: &Console, arguments: &Translate, flags: &Flags) -> Result<(), Error> {
     let to = destination(console, arguments)?;
     let from = origin(arguments)?;
     expect_pair(arguments, from, flags)?;
@@ -93,7 +93,7 @@ fn of_bytes(
     arguments: &Translate,
     from: Origin,
     to: &To,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     let bytes = input::read(&arguments.input)?;
     match (from, to) {
         (Origin::Graph(_), To::Ark | To::Plan(_)) => graph_to_ark(console, arguments, bytes, to),
@@ -111,7 +111,7 @@ fn of_bytes(
     }
 }
 
-fn origin(arguments: &Translate) -> Result<Origin, Stop> {
+fn origin(arguments: &Translate) -> Result<Origin, Error> {
     match arguments.import.flag().as_deref() {
         None => Ok(Origin::Mlir),
         Some("--import-ark") => Ok(Origin::Ark),
@@ -119,11 +119,11 @@ fn origin(arguments: &Translate) -> Result<Origin, Stop> {
         Some("--import-onnx") => Ok(Origin::Graph(Written::Onnx)),
         Some("--import-gemini") => Ok(Origin::Gemini),
         Some("--import-npu") => Ok(Origin::Npu),
-        Some(flag) => Err(Stop::not_built(flag)),
+        Some(flag) => Err(Error::unimplemented(flag)),
     }
 }
 
-fn destination(console: &Console, arguments: &Translate) -> Result<To, Stop> {
+fn destination(console: &Console, arguments: &Translate) -> Result<To, Error> {
     match arguments.emit.flag().as_deref() {
         None => Ok(To::Mlir),
         Some("--emit-ark") => Ok(To::Ark),
@@ -140,12 +140,12 @@ fn destination(console: &Console, arguments: &Translate) -> Result<To, Stop> {
             };
             Ok(To::Plan(Box::new(plan::options(console, &planning)?)))
         }
-        Some(flag) => Err(Stop::not_built(flag)),
+        Some(flag) => Err(Error::unimplemented(flag)),
     }
 }
 
 /// Rejects unsupported pairs of formats, and flags that have no effect on them.
-fn expect_pair(arguments: &Translate, from: Origin, flags: &Flags) -> Result<(), Stop> {
+fn expect_pair(arguments: &Translate, from: Origin, flags: &Flags) -> Result<(), Error> {
     let to = arguments.emit.flag();
     let to = to.as_deref().unwrap_or("MLIR");
     let kind = from.kind();
@@ -153,8 +153,8 @@ fn expect_pair(arguments: &Translate, from: Origin, flags: &Flags) -> Result<(),
         *output == to && kind != InputKind::Mlir && !inputs.contains(&kind)
     });
     match rejected {
-        Some((_, _, why)) => Err(Stop::Usage((*why).into())),
-        None => flags.expect(&[kind], Some(to)).map_err(Stop::Usage),
+        Some((_, _, why)) => Err(Error::Usage((*why).into())),
+        None => flags.expect(&[kind], Some(to)).map_err(Error::Usage),
     }
 }
 
@@ -165,7 +165,7 @@ fn graph_to_ark(
     arguments: &Translate,
     bytes: Bytes,
     to: &To,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     let session = Session::new();
     let input = Input { name: arguments.input.clone(), bytes, content: input::Content::Graph };
     let model = models::open(console, &session, &input, &models::options(&arguments.graphs)?)?;
@@ -184,17 +184,17 @@ fn from_graph(
     bytes: Bytes,
     written: Written,
     to: &To,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     let (document, source) = translate_common_ir::read_flagged(console, arguments, bytes, written)?;
     let context = irc_dialects::new_context();
     let capture = Capture::new(&context);
     let module = translate_common_ir::to_dialect(&context, &document);
     let To::Graph(written) = to else {
-        let made = module.map(|module| output::mlir(&module, &arguments.output));
-        return told(console, diagnostics(&capture, &source), made);
+        let text = module.map(|module| output::mlir(&module, &arguments.output));
+        return report(console, diagnostics(&capture, &source), text);
     };
     let module = module.as_ref().and_then(graph_of);
-    let module = told(console, diagnostics(&capture, &source), module)?;
+    let module = report(console, diagnostics(&capture, &source), module)?;
     translate_common_ir::emit(console, arguments, module, &source, *written)
 }
 
@@ -209,14 +209,14 @@ fn from_ark(
     arguments: &Translate,
     input: &Input,
     to: &To,
-) -> Result<Vec<u8>, Stop> {
+) -> Result<Vec<u8>, Error> {
     let session = Session::new();
     let source = input.source();
     let options = ImportOptions { strict: arguments.strict, ..ImportOptions::default() };
     let model = session.parse(input.shown(), input.bytes.clone(), &options)?;
     let found = model.read_diagnostics();
     if found.iter().any(irc_diag::Diagnostic::is_error) {
-        return Err(Stop::Diagnostics(source, found));
+        return Err(Error::Diagnostics(source, found));
     }
     console.diagnostics(&source, &found);
     if let To::Plan(options) = to {
@@ -238,17 +238,17 @@ fn from_mlir(
     source: &Source,
     bytes: &[u8],
     to: &To,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     let context = irc_dialects::new_context();
     let capture = Capture::new(&context);
     let module = irc_mlir::parse_bytecode(&context, bytes);
     if let To::Graph(written) = to {
         let module = module.as_ref().and_then(graph_of);
-        let module = told(console, diagnostics(&capture, source), module)?;
+        let module = report(console, diagnostics(&capture, source), module)?;
         return translate_common_ir::emit(console, arguments, module, source, *written);
     }
     let translated = module.and_then(|module| to_format(&module, to, &arguments.output));
-    told(console, diagnostics(&capture, source), translated)
+    report(console, diagnostics(&capture, source), translated)
 }
 
 /// Returns `None` after a diagnostic.

@@ -2,9 +2,9 @@
 use crate::{
     console::Console,
     crash,
+    error::Error,
     models::{self, options},
     output::{self, Content},
-    stop::Stop,
 };
 use bytes::Bytes;
 use irc::{
@@ -36,7 +36,7 @@ pub fn read_flagged(
     arguments: &Translate,
     bytes: Bytes,
     written: Written,
-) -> Result<(Document, Source), Stop> {
+) -> Result<(Document, Source), Error> {
     let mut flags = arguments.graphs.clone();
     if written == Written::Onnx && flags.format.is_none() {
         flags.format = Some(Root::Model.name().to_owned());
@@ -46,7 +46,7 @@ pub fn read_flagged(
     let (document, source) = open(console, &file, libraries)?;
     if written == Written::CommonIr && document.module.schema == Schema::Onnx {
         let message = format!("{}: expected Common IR, found an ONNX model", source.name());
-        return Err(Stop::problem(message).help("read it with --import-onnx"));
+        return Err(Error::problem(message).help("read it with --import-onnx"));
     }
     Ok((document, source))
 }
@@ -62,7 +62,7 @@ fn open(
     console: &Console,
     file: &InputFile,
     libraries: Libraries,
-) -> Result<(Document, Source), Stop> {
+) -> Result<(Document, Source), Error> {
     let Read { document, source, diagnostics } = read(file, libraries);
     crash::remember(&source);
     match document {
@@ -70,7 +70,7 @@ fn open(
             console.diagnostics(&source, &models::briefly(diagnostics));
             Ok((document, source))
         }
-        _ => Err(Stop::Diagnostics(source, diagnostics)),
+        _ => Err(Error::Diagnostics(source, diagnostics)),
     }
 }
 
@@ -82,7 +82,7 @@ pub fn emit(
     mut module: Module,
     source: &Source,
     written: Written,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     let Writing { bundle: is_bundled, form, common_ir_fields, inline } = arguments.writing;
     let mut sink = Sink::new();
     if is_bundled && !module.imports.is_empty() {
@@ -105,11 +105,11 @@ pub fn emit(
             let is_binary = encoding == Encoding::Binary;
             Ok((bytes, if is_binary { Content::Binary } else { Content::Text }))
         }
-        _ => Err(Stop::Diagnostics(source.clone(), diagnostics)),
+        _ => Err(Error::Diagnostics(source.clone(), diagnostics)),
     }
 }
 
-fn bundled(module: &Module, input: &str, flags: &Graphs, sink: &mut Sink) -> Result<Module, Stop> {
+fn bundled(module: &Module, input: &str, flags: &Graphs, sink: &mut Sink) -> Result<Module, Error> {
     let file = InputFile::new(input, Bytes::new(), &options(flags)?);
     Ok(bundle(module, &load(module, &load_options(&file), sink)))
 }

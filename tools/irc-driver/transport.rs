@@ -1,5 +1,5 @@
 //! The transport between the ranks of a world: in this process, or between processes.
-use crate::{console::Console, stop::Stop, world::World};
+use crate::{console::Console, error::Error, world::World};
 use irc_executor::{Memory, Options};
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ pub enum Transport {
 
 impl Transport {
     /// The transport that `--transport` names.
-    pub fn open(which: irc_cli::Transport) -> Result<Self, Stop> {
+    pub fn open(which: irc_cli::Transport) -> Result<Self, Error> {
         match which {
             irc_cli::Transport::Inprocess => Ok(Transport::InProcess),
             #[cfg(feature = "mpi")]
             irc_cli::Transport::Mpi => irc_executor::mpi::World::start()
                 .map(|world| Transport::Mpi(Box::new(world)))
-                .map_err(|error| Stop::problem(error.to_string())),
+                .map_err(|error| Error::problem(error.to_string())),
             #[cfg(not(feature = "mpi"))]
-            irc_cli::Transport::Mpi => Err(Stop::Usage(
+            irc_cli::Transport::Mpi => Err(Error::Usage(
                 "--transport mpi: this irc was built without MPI; with libopenmpi-dev and \
                  openmpi-bin installed, build it with cargo build --release -p irc-tools \
                  --features mpi"
@@ -57,7 +57,7 @@ impl Transport {
         world: &World,
         memories: Vec<Memory>,
         options: Options,
-    ) -> Result<Vec<Memory>, Stop> {
+    ) -> Result<Vec<Memory>, Error> {
         match self {
             Transport::InProcess => {
                 let mut memories = memories;
@@ -68,23 +68,23 @@ impl Transport {
             Transport::Mpi(processes) => {
                 let pair = world.ranks.first().zip(memories.into_iter().next());
                 let Some((rank, memory)) = pair else {
-                    return Err(Stop::Internal("a process has no rank".into()));
+                    return Err(Error::Internal("a process has no rank".into()));
                 };
                 let ran = processes.run(rank, memory, options);
                 ran.map(|(memory, _)| vec![memory])
-                    .map_err(|error| Stop::problem(error.to_string()))
+                    .map_err(|error| Error::problem(error.to_string()))
             }
         }
     }
 
     /// Ends the run: after an error also the other processes, which might wait for this one.
-    pub fn close(self, console: &Console, result: Result<(), Stop>) -> Result<(), Stop> {
+    pub fn close(self, console: &Console, result: Result<(), Error>) -> Result<(), Error> {
         match (self, result) {
             #[cfg(feature = "mpi")]
-            (Transport::Mpi(processes), Err(stop)) if !matches!(stop, Stop::Mismatch) => {
+            (Transport::Mpi(processes), Err(error)) if !matches!(error, Error::Mismatch) => {
                 let arguments: Vec<String> = std::env::args().collect();
-                crate::crash::tell(console, &arguments, &stop);
-                processes.abort(stop.code().into())
+                crate::crash::report(console, &arguments, &error);
+                processes.abort(error.code().into())
             }
             (_, result) => {
                 let _ = console;

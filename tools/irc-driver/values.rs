@@ -1,8 +1,8 @@
 //! Input and output buffers: `.npz` files, random values, summaries, comparison.
 use crate::{
     console::Console,
+    error::Error,
     output::{self, Content},
-    stop::Stop,
 };
 use irc_runtime::{Interface, Port, RunError};
 use irc_tensor::{
@@ -25,7 +25,7 @@ pub struct Given(Option<(PathBuf, Npz<BufReader<File>>)>);
 
 impl Given {
     /// Opens a file; `None` has no buffers.
-    pub fn open(path: Option<&Path>) -> Result<Self, Stop> {
+    pub fn open(path: Option<&Path>) -> Result<Self, Error> {
         let Some(path) = path else { return Ok(Self(None)) };
         let npz = Npz::open(path).map_err(|error| unreadable(path, &error))?;
         Ok(Self(Some((path.to_owned(), npz))))
@@ -47,15 +47,15 @@ impl Given {
     /// All buffers, unless `expect` rejects the name or type of one.
     pub fn read(
         self,
-        mut expect: impl FnMut(&str, &TensorType) -> Result<(), Stop>,
-    ) -> Result<Buffers, Stop> {
+        mut expect: impl FnMut(&str, &TensorType) -> Result<(), Error>,
+    ) -> Result<Buffers, Error> {
         let Some((path, npz)) = self.0 else { return Ok(Buffers::new()) };
         npz.types().try_for_each(|(name, ty)| expect(name, ty))?;
         npz.read_all().map_err(|error| unreadable(&path, &error))
     }
 
     /// All buffers, which must be inputs or outputs of a program.
-    pub fn read_for(self, interface: &Interface) -> Result<Buffers, Stop> {
+    pub fn read_for(self, interface: &Interface) -> Result<Buffers, Error> {
         self.read(|name, ty| {
             let ports = || interface.inputs.iter().chain(&interface.outputs);
             let error = match ports().find(|port| port.name == name) {
@@ -76,10 +76,10 @@ impl Given {
     }
 }
 
-fn unreadable(path: &Path, error: &NpzError) -> Stop {
+fn unreadable(path: &Path, error: &NpzError) -> Error {
     let (text, name) = (error.to_string(), path.display().to_string());
     let text = if text.contains(&name) { text } else { format!("{name}: {text}") };
-    Stop::problem(text).help("expected an archive that numpy.savez wrote")
+    Error::problem(text).help("expected an archive that numpy.savez wrote")
 }
 
 /// Whether a port accepts a file's tensor of this type.
@@ -95,15 +95,15 @@ pub fn is_stored_as(dtype: DType, stored: DType) -> bool {
 }
 
 /// Writes an archive.
-pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Stop> {
+pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Error> {
     let mut bytes = Cursor::new(Vec::new());
-    write_npz(&mut bytes, buffers).map_err(|error| Stop::problem(error.to_string()))?;
+    write_npz(&mut bytes, buffers).map_err(|error| Error::problem(error.to_string()))?;
     output::write(path, &bytes.into_inner(), Content::Binary)
 }
 
 /// Sets every missing input that the program reads to random values; a symbolic size that no given input
 /// determines is 1.
-pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Stop> {
+pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Error> {
     let mut sizes = BTreeMap::new();
     for port in inputs {
         let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
@@ -121,7 +121,7 @@ pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Stop>
         let shape: Vec<i64> = port.shape.iter().enumerate().map(extent).collect();
         let ty = TensorType::new(dtype, shape);
         let random = Tensor::random(ty, seed_for(seed, &port.name))
-            .map_err(|error| Stop::problem(format!("input {}: {error}", port.name)))?;
+            .map_err(|error| Error::problem(format!("input {}: {error}", port.name)))?;
         given.insert(port.name.clone(), random);
     }
     Ok(())
@@ -158,14 +158,14 @@ pub fn set_aside(
     expected: &mut Given,
     outputs: &Buffers,
     buffers: &BTreeSet<String>,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let (here, missing): (Vec<_>, Vec<_>) =
         expected.types().into_keys().partition(|name| buffers.contains(name));
     if missing.is_empty() {
         return Ok(());
     }
     if here.is_empty() {
-        let problem = Stop::problem("--expected and the plan have no buffer in common");
+        let problem = Error::problem("--expected and the plan have no buffer in common");
         return Err(problem.help(listing(outputs)));
     }
     expected.retain(|name| buffers.contains(name));
@@ -179,17 +179,17 @@ pub fn set_aside(
 
 /// Compares with expected values; all differences are shown on the console.
 ///
-/// Only different numbers are a [`Stop::Mismatch`]: buffers that cannot be compared are an error in the
+/// Only different numbers are a [`Error::Mismatch`]: buffers that cannot be compared are an error in the
 /// file.
 pub fn check(
     console: &Console,
     expected: Given,
     actual: &Buffers,
     tolerance: Option<f64>,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let types = expected.types();
     if types.is_empty() {
-        return Err(Stop::problem("--expected holds no buffer").help(listing(actual)));
+        return Err(Error::problem("--expected holds no buffer").help(listing(actual)));
     }
     let mut fits = true;
     for (name, stored) in &types {
@@ -199,7 +199,7 @@ pub fn check(
         }
     }
     if !fits {
-        return Err(Stop::problem("--expected does not fit the outputs").help(listing(actual)));
+        return Err(Error::problem("--expected does not fit the outputs").help(listing(actual)));
     }
     check_buffers(console, expected.read(|_, _| Ok(()))?, actual, tolerance)
 }
@@ -210,7 +210,7 @@ pub fn check_buffers(
     expected: Buffers,
     actual: &Buffers,
     tolerance: Option<f64>,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let mut differs = false;
     for (name, expected) in expected {
         let Some(actual) = actual.get(&name) else { continue };
@@ -219,7 +219,7 @@ pub fn check_buffers(
             console.error(&format!("{name}: {message}"), None);
         }
     }
-    if differs { Err(Stop::Mismatch) } else { Ok(()) }
+    if differs { Err(Error::Mismatch) } else { Ok(()) }
 }
 
 /// Checks that the expected type is that of the output; archives store bfloat16 as its bits.

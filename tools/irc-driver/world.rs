@@ -1,9 +1,9 @@
 //! The plans of the ranks of one world: checks and compiles them, and runs them on the host.
 use crate::{
     console::Console,
+    error::Error,
     input::Content,
     output, plan,
-    stop::Stop,
     values::{self, Buffers, Given},
 };
 use irc::{Interface, Session, Target};
@@ -12,7 +12,7 @@ use irc_ark_format::{
     plan::{self as format, Plan},
 };
 use irc_diag::{Diagnostic, Severity, Sink, Source};
-use irc_executor::{Error, Kernels, Memory, Options, Rank};
+use irc_executor::{Kernels, Memory, Options, Rank};
 use std::collections::BTreeSet;
 
 /// Diagnostics about limits of the named device or ARK's kernels for it, which do not affect the host.
@@ -68,8 +68,8 @@ impl World {
         console: &Console,
         files: &[(Source, Content)],
         preparation: &Preparation,
-    ) -> Result<Self, Stop> {
-        preparation.target.expect_runnable().map_err(Stop::problem)?;
+    ) -> Result<Self, Error> {
+        preparation.target.expect_runnable().map_err(Error::problem)?;
         let (race_check, mut suspicions) = (preparation.race_check, vec![]);
         let mut plans = files
             .iter()
@@ -83,7 +83,7 @@ impl World {
             let what = if files[0].1 == Content::Model { "model" } else { "plan" };
             let problem = format!("this process is rank {rank}, which has no {what}");
             let help = format!("give every process the {what}s of all ranks");
-            return Err(Stop::problem(problem).help(help));
+            return Err(Error::problem(problem).help(help));
         }
         let _step = console.step("compiling");
         let folder = output::temporary_folder()?;
@@ -106,7 +106,7 @@ impl World {
     ///
     /// # Errors
     /// If a name does not belong to a rank, a buffer has another type, or data cannot be read.
-    pub fn read(&self, mut given: Given) -> Result<Buffers, Stop> {
+    pub fn read(&self, mut given: Given) -> Result<Buffers, Error> {
         let interfaces = self.ranks.iter().map(|rank| (self.prefix(rank), rank.interface()));
         let interfaces: Vec<(String, &Interface)> = interfaces.collect();
         let names = self.buffers();
@@ -117,10 +117,13 @@ impl World {
         given.read(|name, ty| {
             if !names.contains(name) && !self.several {
                 let known = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                return Err(problem(Error::UnknownInput { name: name.to_owned(), known }));
+                return Err(problem(irc_executor::Error::UnknownInput {
+                    name: name.to_owned(),
+                    known,
+                }));
             }
             if !names.contains(name) {
-                return Err(Stop::problem(format!("input '{name}' is no rank's"))
+                return Err(Error::problem(format!("input '{name}' is no rank's"))
                     .help("names are rank<r>/buffer_<Id> when there are several ranks"));
             }
             let port = interfaces.iter().find_map(|(prefix, interface)| {
@@ -131,7 +134,7 @@ impl World {
                 None => Ok(()),
                 Some(port) => {
                     let expected = port.type_text();
-                    Err(Stop::problem(format!("input '{name}': expected {expected}, found {ty}")))
+                    Err(Error::problem(format!("input '{name}': expected {expected}, found {ty}")))
                 }
             }
         })
@@ -142,7 +145,7 @@ impl World {
     ///
     /// # Errors
     /// If a buffer does not belong to a rank, or has another type.
-    pub fn memories(&self, mut given: Buffers, seed: Option<u64>) -> Result<Vec<Memory>, Stop> {
+    pub fn memories(&self, mut given: Buffers, seed: Option<u64>) -> Result<Vec<Memory>, Error> {
         let mut memories = vec![];
         for rank in &self.ranks {
             let prefix = self.prefix(rank);
@@ -162,7 +165,7 @@ impl World {
         let left = given.keys().find(|name| self.ranks.len() > 1 || !is_elsewhere(name));
         match left {
             None => Ok(memories),
-            Some(name) => Err(Stop::problem(format!("input '{name}' is no rank's"))
+            Some(name) => Err(Error::problem(format!("input '{name}' is no rank's"))
                 .help("names are rank<r>/buffer_<Id> when there are several ranks")),
         }
     }
@@ -171,7 +174,7 @@ impl World {
     ///
     /// # Errors
     /// If the run stops.
-    pub fn run(&self, memories: &mut [Memory], options: Options) -> Result<(), Stop> {
+    pub fn run(&self, memories: &mut [Memory], options: Options) -> Result<(), Error> {
         let ranks: Vec<&Rank> = self.ranks.iter().collect();
         irc_executor::run(&ranks, memories, options).map(|_| ()).map_err(problem)
     }
@@ -180,13 +183,13 @@ impl World {
     ///
     /// # Errors
     /// Those races, which are shown on the console.
-    pub fn expect_no_suspicion(&self, console: &Console) -> Result<(), Stop> {
+    pub fn expect_no_suspicion(&self, console: &Console) -> Result<(), Error> {
         for (source, races) in &self.suspicions {
             let mut races = races.clone();
             races.iter_mut().for_each(|race| race.notes.push("the run did not show it".into()));
             console.diagnostics(source, &races);
         }
-        if self.suspicions.is_empty() { Ok(()) } else { Err(Stop::Reported) }
+        if self.suspicions.is_empty() { Ok(()) } else { Err(Error::Reported) }
     }
 
     /// The names of all buffers of the ranks.
@@ -223,7 +226,7 @@ pub fn communicates(source: &Source) -> bool {
 }
 
 /// The plan of a model: for a generic device, otherwise for one with known kernels.
-fn planned(console: &Console, source: &Source) -> Result<Source, Stop> {
+fn planned(console: &Console, source: &Source) -> Result<Source, Error> {
     let plan_for = |arch| {
         let planner = irc_cli::Planner::Irc;
         let flags = plan::Planning { arch, processors: None, planner, rules: None };
@@ -251,26 +254,26 @@ fn open(
     (file, content): &(Source, Content),
     race_check: bool,
     suspicions: &mut Suspicions,
-) -> Result<Opened, Stop> {
+) -> Result<Opened, Error> {
     let model = (*content == Content::Model).then(|| file.clone());
     let source = model.as_ref().map_or(Ok(file.clone()), |model| planned(console, model))?;
     let mut sink = Sink::new();
     let strict = format::parse(&source, &model::Options::default(), &mut sink);
-    let diagnostics = tell(console, &source, sink.into_diagnostics(), race_check, suspicions);
-    diagnostics.map_err(|diagnostics| Stop::Diagnostics(source.clone(), diagnostics))?;
+    let diagnostics = report(console, &source, sink.into_diagnostics(), race_check, suspicions);
+    diagnostics.map_err(|diagnostics| Error::Diagnostics(source.clone(), diagnostics))?;
     let lenient = || {
         let options = model::Options { validate: false, ..Default::default() };
         format::parse(&source, &options, &mut Sink::new())
     };
     match strict.or_else(lenient) {
         Some(plan) => Ok(Opened { source, plan, model }),
-        None => Err(Stop::Internal("a plan without errors was not read".into())),
+        None => Err(Error::Internal("a plan without errors was not read".into())),
     }
 }
 
 /// Shows irrelevant diagnostics on the console, and collects the races that the run verifies. Errors: the
 /// diagnostics, if any is relevant.
-fn tell(
+fn report(
     console: &Console,
     source: &Source,
     mut diagnostics: Vec<Diagnostic>,
@@ -310,17 +313,18 @@ fn check_together(
     opened: &[Opened],
     race_check: bool,
     suspicions: &mut Suspicions,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let plans: Vec<Plan> = opened.iter().map(|opened| opened.plan.clone()).collect();
     let mut failed = false;
     for (index, mut diagnostic) in format::check_ranks(&plans) {
         let source = place(&opened[index], &mut diagnostic);
-        if let Err(diagnostics) = tell(console, source, vec![diagnostic], race_check, suspicions) {
+        if let Err(diagnostics) = report(console, source, vec![diagnostic], race_check, suspicions)
+        {
             failed = true;
             console.diagnostics(source, &diagnostics);
         }
     }
-    if failed { Err(Stop::Reported) } else { Ok(()) }
+    if failed { Err(Error::Reported) } else { Ok(()) }
 }
 
 /// The file of a diagnostic: an error in the set of ranks may already be located in a model.
@@ -343,15 +347,15 @@ fn compile(
     plan: Plan,
     target: &Target,
     path: &std::path::Path,
-) -> Result<Rank, Stop> {
+) -> Result<Rank, Error> {
     let compiled = session.plan(source).compile(target)?;
     output::write(path, &compiled.library, output::Content::Executable)?;
     let kernels = Kernels::load(path).map_err(problem)?;
     Rank::new(plan, &compiled.code, kernels).map_err(problem)
 }
 
-fn problem(error: irc_executor::Error) -> Stop {
-    Stop::problem(error.to_string())
+fn problem(error: irc_executor::Error) -> Error {
+    Error::problem(error.to_string())
 }
 
 #[cfg(test)]
@@ -372,8 +376,8 @@ mod tests {
         let source = Source::new("plan.json", "{}");
         let race = || vec![Diagnostic::error("plan-race", "a race")];
         let mut suspicions = vec![];
-        assert!(tell(&quiet(), &source, race(), false, &mut suspicions).is_err());
-        assert!(tell(&quiet(), &source, race(), true, &mut suspicions).is_ok());
+        assert!(report(&quiet(), &source, race(), false, &mut suspicions).is_err());
+        assert!(report(&quiet(), &source, race(), true, &mut suspicions).is_ok());
         assert_eq!(suspicions.len(), 1);
         let world = World {
             ranks: vec![],
@@ -381,17 +385,17 @@ mod tests {
             suspicions,
             _folder: tempfile::tempdir().expect("a folder"),
         };
-        let stop = world.expect_no_suspicion(&quiet()).expect_err("a race");
-        assert_eq!(stop.code(), 1);
+        let error = world.expect_no_suspicion(&quiet()).expect_err("a race");
+        assert_eq!(error.code(), 1);
     }
 
     #[test]
-    fn a_run_for_races_is_refused_for_other_errors() {
+    fn a_run_for_races_is_rejected_for_other_errors() {
         let source = Source::new("plan.json", "{}");
         let race = Diagnostic::error("plan-race", "a race");
         let late = Diagnostic::error("plan-use-before-result", "too late");
         let mut suspicions = vec![];
-        let diagnostics = tell(&quiet(), &source, vec![race, late], true, &mut suspicions);
+        let diagnostics = report(&quiet(), &source, vec![race, late], true, &mut suspicions);
         assert!(diagnostics.expect_err("an error").iter().all(Diagnostic::is_error));
         assert!(suspicions.is_empty());
     }

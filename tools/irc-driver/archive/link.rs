@@ -1,5 +1,5 @@
 //! Links the code of archives without a shared library, with the system's C compiler.
-use crate::{console::Console, output, stop::Stop};
+use crate::{console::Console, error::Error, output};
 use irc_mlf::Package;
 use std::{
     fs::{self, File},
@@ -36,13 +36,13 @@ impl Linked {
 }
 
 /// Links the objects and sources of an archive.
-pub fn link(console: &Console, package: &Package) -> Result<Linked, Stop> {
+pub fn link(console: &Console, package: &Package) -> Result<Linked, Error> {
     let _step = console.step("linking");
     let folder = output::temporary_folder()?;
     let failed = |error: io::Error| {
         let place = folder.path().display();
         let why = output::plain(&error);
-        Stop::problem(format!("cannot write the archive's code in {place}: {why}"))
+        Error::problem(format!("cannot write the archive's code in {place}: {why}"))
     };
     for (path, text) in SUPPORT {
         write(&folder.path().join(path), text.as_bytes()).map_err(failed)?;
@@ -63,14 +63,14 @@ pub fn link(console: &Console, package: &Package) -> Result<Linked, Stop> {
     cc.args(&files).args(["-lm", "-o"]).arg(&library);
     let done = cc.output().map_err(|error| {
         let problem = format!("cannot start cc: {}", output::plain(&error));
-        Stop::problem(problem).help("the archive holds no shared library: it needs a C compiler")
+        Error::problem(problem).help("the archive holds no shared library: it needs a C compiler")
     })?;
     if done.status.success() {
         return File::open(library).map(Linked).map_err(failed);
     }
-    let said = String::from_utf8_lossy(&done.stderr);
-    let first: Vec<&str> = said.lines().filter(|line| line.contains("error")).take(3).collect();
-    Err(Stop::problem(format!("the archive's code does not link: {}", first.join("; "))))
+    let output = String::from_utf8_lossy(&done.stderr);
+    let first: Vec<&str> = output.lines().filter(|line| line.contains("error")).take(3).collect();
+    Err(Error::problem(format!("the archive's code does not link: {}", first.join("; "))))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -2,7 +2,7 @@
 mod link;
 mod run;
 
-use crate::{console::Console, output::Stream, stop::Stop, values::Given};
+use crate::{console::Console, error::Error, output::Stream, values::Given};
 use bytes::Bytes;
 use irc::{ArchiveOptions, CompileOptions, Model, Session};
 use irc_cli::CompileTo;
@@ -16,11 +16,11 @@ pub use run::{Loaded, run, self_test};
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
 /// The options of the flags.
-fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Stop> {
+fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Error> {
     let time = match std::env::var(EPOCH) {
         Err(_) => 0,
         Ok(text) => text.parse().map_err(|_| {
-            Stop::Usage(format!("{EPOCH}: expected seconds since 1970, found '{text}'"))
+            Error::Usage(format!("{EPOCH}: expected seconds since 1970, found '{text}'"))
         })?,
     };
     let version = match arguments.mlf_version.as_deref() {
@@ -37,7 +37,7 @@ pub fn write(
     arguments: &CompileTo,
     model: &Model<'_>,
     compile: &CompileOptions,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let path = &arguments.output;
     let options = options(arguments)?;
     let step = console.step("compiling");
@@ -58,26 +58,28 @@ pub fn write(
     }
     let stream = Stream::open(path)?;
     let written = package.archive.write(contents.time, &mut stream.writer()?);
-    written.map_err(|error| Stop::problem(format!("cannot write {}: {error}", path.display())))?;
+    written.map_err(|error| Error::problem(format!("cannot write {}: {error}", path.display())))?;
     stream.finish()
 }
 
 /// Fails if two compilations of the same program differ.
-fn expect_equal(first: &Package, second: &Package) -> Result<(), Stop> {
+fn expect_equal(first: &Package, second: &Package) -> Result<(), Error> {
     let members = first.archive.members().iter();
     let differs = |(path, content): &(&String, &Bytes)| second.archive.get(path) != Some(*content);
     let found: Vec<&str> = members.filter(differs).map(|(path, _)| path.as_str()).collect();
     match found.is_empty() && first.archive == second.archive {
         true => Ok(()),
-        false => Err(Stop::Internal(format!("compiled again, it differs in {}", found.join(", ")))),
+        false => {
+            Err(Error::Internal(format!("compiled again, it differs in {}", found.join(", "))))
+        }
     }
 }
 
-fn built(path: &Path, contents: &Contents) -> Result<Package, Stop> {
+fn built(path: &Path, contents: &Contents) -> Result<Package, Error> {
     irc_mlf::build(&path.display().to_string(), contents).map_err(|report| {
         let mut found: Vec<String> = report.all().map(|found| found.message.clone()).collect();
         found.dedup();
-        Stop::problem(format!("no archive can hold the model: {}", found.join("; ")))
+        Error::problem(format!("no archive can hold the model: {}", found.join("; ")))
     })
 }
 

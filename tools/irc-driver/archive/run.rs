@@ -2,8 +2,8 @@
 use super::link::{Linked, link};
 use crate::{
     console::Console,
+    error::Error,
     output,
-    stop::Stop,
     values::{self, Buffers, Given},
 };
 use bytes::Bytes;
@@ -19,7 +19,7 @@ pub fn run(
     arguments: &Run,
     bytes: &Bytes,
     given: Given,
-) -> Result<Buffers, Stop> {
+) -> Result<Buffers, Error> {
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
     let mut given = given.read_for(loaded.model.interface())?;
     if let Some(seed) = arguments.seed {
@@ -30,13 +30,13 @@ pub fn run(
 }
 
 /// Runs an archive on its own test inputs, and compares with its expected outputs.
-pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<(), Stop> {
+pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<(), Error> {
     let name = &arguments.files[0];
     let package = open(console, name, bytes)?;
     let models = package.metadata.extension.iter().flat_map(|ours| ours.models.values());
     let vectors: Vec<_> = models.flat_map(|model| &model.vectors).collect();
     if vectors.is_empty() {
-        let problem = Stop::problem(format!("{name} holds no test vectors"));
+        let problem = Error::problem(format!("{name} holds no test vectors"));
         return Err(problem.help("irc compile --with-test-vectors puts them in"));
     }
     let loaded = Loaded::open(console, &package)?;
@@ -59,7 +59,7 @@ pub fn test_vector(
     console: &Console,
     package: &Package,
     given: Given,
-) -> Result<irc_mlf::TestVector, Stop> {
+) -> Result<irc_mlf::TestVector, Error> {
     /// An arbitrary seed.
     const SEED: u64 = 1;
     let loaded = Loaded::open(console, package)?;
@@ -75,14 +75,14 @@ pub fn test_vector(
     };
     let given = interface.inputs.iter().map(|port| (port.name.clone(), inputs.get(&port.name)));
     let given = given.filter_map(|(name, tensor)| Some(param(name, tensor?)));
-    let made = interface.outputs.iter().enumerate();
-    let made =
-        made.filter_map(|(number, port)| Some(param(number.to_string(), outputs.get(&port.name)?)));
-    Ok(irc_mlf::TestVector { inputs: given.collect(), outputs: made.collect() })
+    let results = interface.outputs.iter().enumerate();
+    let results = results
+        .filter_map(|(number, port)| Some(param(number.to_string(), outputs.get(&port.name)?)));
+    Ok(irc_mlf::TestVector { inputs: given.collect(), outputs: results.collect() })
 }
 
 /// Reads and checks an archive.
-fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
+fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Error> {
     let (package, report) = irc_mlf::read(name, bytes);
     let checked = package.as_ref().map(|package| irc_mlf::check(package, Depth::Content));
     let is_sound = checked.as_ref().is_some_and(|report| !report.has_errors());
@@ -93,7 +93,7 @@ fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Stop> {
     for file in report.files().chain(checked.iter().flat_map(|report| report.files())) {
         console.diagnostics(&file.source, &file.found);
     }
-    Err(Stop::Reported)
+    Err(Error::Reported)
 }
 
 /// An archive with its code loaded.
@@ -104,18 +104,18 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    fn open(console: &Console, package: &Package) -> Result<Self, Stop> {
+    fn open(console: &Console, package: &Package) -> Result<Self, Error> {
         let ours = package.metadata.extension.as_ref();
         let has_library = ours.is_some_and(|ours| ours.library.is_some());
         let linked = if has_library { None } else { Some(link(console, package)?) };
         let library = linked.as_ref().map(Linked::path);
         let options = OpenOptions { library: library.as_deref(), ..OpenOptions::default() };
-        let model = Arc::new(Model::from_package(package, options).map_err(stopped)?);
+        let model = Arc::new(Model::from_package(package, options).map_err(model_error)?);
         Ok(Self { model, _linked: linked })
     }
 
     /// Reads and checks an archive, and loads its code.
-    pub fn open_checked(console: &Console, name: &str, bytes: &Bytes) -> Result<Self, Stop> {
+    pub fn open_checked(console: &Console, name: &str, bytes: &Bytes) -> Result<Self, Error> {
         Self::open(console, &open(console, name, bytes)?)
     }
 
@@ -125,26 +125,28 @@ impl Loaded {
     }
 
     /// The model with its inputs, ready to run.
-    pub fn context(&self, given: &Buffers) -> Result<Ready, Stop> {
-        let mut context = Context::new(&self.model, &ContextOptions::default()).map_err(stopped)?;
+    pub fn context(&self, given: &Buffers) -> Result<Ready, Error> {
+        let mut context =
+            Context::new(&self.model, &ContextOptions::default()).map_err(model_error)?;
         for (name, tensor) in given {
-            let input = self.model.input(name).map_err(stopped)?;
+            let input = self.model.input(name).map_err(model_error)?;
             let tensor = irc_runtime::bind(&self.interface().inputs[input], Some(tensor.clone()))?;
-            context.set_input(input, tensor.bytes()).map_err(stopped)?;
+            context.set_input(input, tensor.bytes()).map_err(model_error)?;
         }
         Ok(Ready(context))
     }
 
-    fn run(&self, given: &Buffers) -> Result<Buffers, Stop> {
+    fn run(&self, given: &Buffers) -> Result<Buffers, Error> {
         let mut ready = self.context(given)?;
         ready.run()?;
         let output = |(number, port): (usize, &Port)| {
-            let bytes = ready.0.output(number).map_err(stopped)?;
-            let unknown = || Stop::problem(format!("output '{}': {}", port.name, port.type_text()));
+            let bytes = ready.0.output(number).map_err(model_error)?;
+            let unknown =
+                || Error::problem(format!("output '{}': {}", port.name, port.type_text()));
             let ty = port.tensor_type().ok_or_else(unknown)?;
             let tensor = Tensor::from_bytes(ty, bytes);
             let tensor =
-                tensor.map_err(|error| Stop::problem(format!("{}: {error}", port.name)))?;
+                tensor.map_err(|error| Error::problem(format!("{}: {error}", port.name)))?;
             Ok((port.name.clone(), tensor))
         };
         self.interface().outputs.iter().enumerate().map(output).collect()
@@ -156,8 +158,8 @@ pub struct Ready(Context);
 
 impl Ready {
     /// Runs the model.
-    pub fn run(&mut self) -> Result<(), Stop> {
-        self.0.run().map_err(stopped)
+    pub fn run(&mut self) -> Result<(), Error> {
+        self.0.run().map_err(model_error)
     }
 }
 
@@ -166,18 +168,18 @@ fn buffers(
     package: &Package,
     member: &str,
     name: impl Fn(&str) -> String,
-) -> Result<Buffers, Stop> {
-    let lost = || Stop::problem(format!("{member}: is not what it was when it was checked"));
+) -> Result<Buffers, Error> {
+    let lost = || Error::problem(format!("{member}: is not what it was when it was checked"));
     let bytes = package.archive.get(member).ok_or_else(lost)?;
     let params = irc_mlf::params::read(bytes, &mut irc_diag::Sink::new()).ok_or_else(lost)?;
     let tensor = |param: Param| {
         let dtype = param.ty.dtype.element().ok_or_else(lost)?;
         let tensor = Tensor::from_bytes(TensorType::new(dtype, param.ty.shape), &param.data);
-        Ok((name(&param.name), tensor.map_err(|error| Stop::problem(error.to_string()))?))
+        Ok((name(&param.name), tensor.map_err(|error| Error::problem(error.to_string()))?))
     };
     params.into_iter().map(tensor).collect()
 }
 
-fn stopped(error: ModelError) -> Stop {
-    Stop::problem(error.to_string())
+fn model_error(error: ModelError) -> Error {
+    Error::problem(error.to_string())
 }

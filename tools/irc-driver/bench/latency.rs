@@ -1,5 +1,5 @@
 //! Repeated runs and their percentiles.
-use crate::stop::Stop;
+use crate::error::Error;
 use std::time::{Duration, Instant};
 
 /// The length of a measurement.
@@ -20,7 +20,10 @@ const MAX_RUNS: usize = 1_000_000;
 pub struct Latency(Vec<f64>);
 
 /// Warms up for a tenth of the length, then measures for the length.
-pub fn measure(length: Length, mut run: impl FnMut() -> Result<(), Stop>) -> Result<Latency, Stop> {
+pub fn measure(
+    length: Length,
+    mut run: impl FnMut() -> Result<(), Error>,
+) -> Result<Latency, Error> {
     repeat(tenth(length), 1, &mut run)?;
     let mut times = repeat(length, MIN_RUNS, &mut run)?;
     times.sort_by(f64::total_cmp);
@@ -37,8 +40,8 @@ fn tenth(length: Length) -> Length {
 fn repeat(
     length: Length,
     least: usize,
-    run: &mut impl FnMut() -> Result<(), Stop>,
-) -> Result<Vec<f64>, Stop> {
+    run: &mut impl FnMut() -> Result<(), Error>,
+) -> Result<Vec<f64>, Error> {
     let (start, mut times) = (Instant::now(), Vec::new());
     let enough = |runs: usize, elapsed: Duration| match length {
         Length::Runs(wanted) => runs >= wanted as usize,

@@ -7,10 +7,9 @@ mod work;
 use crate::{
     archive,
     console::Console,
+    error::Error,
     input::{self, Content, Input},
-    models, output, run,
-    stop::Stop,
-    target as processor,
+    models, output, run, target as processor,
     values::{self, Buffers, Given},
     world::{Preparation, World},
 };
@@ -26,12 +25,12 @@ use std::{
 };
 
 /// Measures a program and prints the results.
-pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), Stop> {
+pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), Error> {
     let input = Input::open(&arguments.file, arguments.graphs.format.as_deref())?;
     let Some(kind) = input.kind().filter(|_| input.is_for("bench")) else {
         return Err(input::runs_not(&arguments.file, input.content));
     };
-    flags.expect(&[kind], None).map_err(Stop::Usage)?;
+    flags.expect(&[kind], None).map_err(Error::Usage)?;
     let processor = processor::named(&arguments.target_cpu)?;
     let target =
         processor::with_backend(processor.clone(), processor::backend(&arguments.backend))?;
@@ -79,7 +78,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
 }
 
 /// The given inputs.
-fn given(arguments: &Bench) -> Result<Given, Stop> {
+fn given(arguments: &Bench) -> Result<Given, Error> {
     Given::open(arguments.inputs.as_deref())
 }
 
@@ -89,7 +88,7 @@ fn model(
     arguments: &Bench,
     input: &Input,
     compile: &CompileOptions,
-) -> Result<Prepared, Stop> {
+) -> Result<Prepared, Error> {
     let mut options = ImportOptions {
         accumulate: models::accumulate(arguments.ark_accumulate),
         ..models::options(&arguments.graphs)?
@@ -118,7 +117,7 @@ fn model(
 }
 
 /// Rejects symbolic sizes that are not given, as the time depends on them.
-fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Stop> {
+fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Error> {
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for port in ports.iter().filter(|port| given.contains_key(&port.name)) {
         known.extend(port.sizes.iter().map(String::as_str));
@@ -136,7 +135,7 @@ fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Stop
         .collect();
     match open.is_empty() {
         true => Ok(()),
-        false => Err(Stop::Usage(format!(
+        false => Err(Error::Usage(format!(
             "the model leaves sizes of its inputs open: {}; give them with {flags}",
             open.join(", ")
         ))),
@@ -164,7 +163,7 @@ struct Measured {
     inputs: Vec<String>,
 }
 
-fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Stop> {
+fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Error> {
     let loaded = archive::Loaded::open_checked(console, &input.name, &input.bytes)?;
     let mut given = given(arguments)?.read_for(loaded.interface())?;
     values::fill(&mut given, &loaded.interface().inputs, arguments.seed)?;
@@ -189,14 +188,14 @@ pub struct Prepared {
 
 impl Prepared {
     /// Runs a model once on these inputs; omitted inputs are zero.
-    fn of(mut runner: Runner, mut inputs: Buffers) -> Result<Self, Stop> {
+    fn of(mut runner: Runner, mut inputs: Buffers) -> Result<Self, Error> {
         for port in runner.inputs() {
             if inputs.contains_key(&port.name) {
                 continue;
             }
-            let unknown = || Stop::problem(format!("{}: unknown type {}", port.name, port.dtype));
+            let unknown = || Error::problem(format!("{}: unknown type {}", port.name, port.dtype));
             let zeros = Tensor::zeros(port.tensor_type().ok_or_else(unknown)?);
-            let zeros = zeros.map_err(|error| Stop::problem(format!("{}: {error}", port.name)))?;
+            let zeros = zeros.map_err(|error| Error::problem(format!("{}: {error}", port.name)))?;
             inputs.insert(port.name.clone(), zeros);
         }
         let mut found = runner.run(inputs.clone())?;
@@ -222,21 +221,25 @@ impl Prepared {
     }
 
     /// Runs the model once more.
-    fn run(&mut self) -> Result<(), Stop> {
+    fn run(&mut self) -> Result<(), Error> {
         let inputs: Vec<&Tensor> = self.inputs.iter().collect();
         Ok(self.runner.run_with(&inputs, &mut self.outputs)?)
     }
 }
 
 /// Measures a model's latency.
-fn measure(console: &Console, mut prepared: Prepared, arguments: &Bench) -> Result<Measured, Stop> {
+fn measure(
+    console: &Console,
+    mut prepared: Prepared,
+    arguments: &Bench,
+) -> Result<Measured, Error> {
     let _step = console.step("measuring");
     let latency = latency::measure(length(arguments), || prepared.run())?;
     let Prepared { flops, traffic, .. } = prepared;
     Ok(Measured { latency, flops, traffic, inputs: prepared.described() })
 }
 
-fn measure_world(console: &Console, world: &World, arguments: &Bench) -> Result<Latency, Stop> {
+fn measure_world(console: &Console, world: &World, arguments: &Bench) -> Result<Latency, Error> {
     let mut memories = world.memories(Buffers::new(), Some(arguments.seed))?;
     let _step = console.step("measuring");
     let threads = arguments.threads as usize;

@@ -3,7 +3,7 @@
 //! Arithmetic is measured with code of our own backend for the same processor, so that a narrower
 //! `--target-cpu` has a lower roof. The copy is several times as large as the last-level cache, so that it
 //! measures memory: a model that fits in a cache may exceed it.
-use crate::stop::Stop;
+use crate::error::Error;
 use irc::Program;
 use irc::{
     Target,
@@ -35,13 +35,13 @@ const ROUNDS: u64 = 200_000;
 const REPEATS: usize = 20;
 
 /// Measures the peak arithmetic of one core for a target.
-pub fn measure_gflops(target: &Target) -> Result<f64, Stop> {
+pub fn measure_gflops(target: &Target) -> Result<f64, Error> {
     let lanes = target.vector_bytes() as usize / 4;
     let program = Program::from_library(&library(target, lanes)?)?;
     let mut best = f64::INFINITY;
     for _ in 0..REPEATS {
         let begin = Instant::now();
-        program.run::<String>([]).map_err(|error| Stop::Internal(error.to_string()))?;
+        program.run::<String>([]).map_err(|error| Error::Internal(error.to_string()))?;
         best = best.min(begin.elapsed().as_secs_f64());
     }
     let operations = 2 * (CHAINS * lanes) as u64 * ROUNDS;
@@ -78,21 +78,21 @@ fn last_level_cache() -> usize {
 }
 
 /// A library that runs the multiply-adds, with the interface of a compiled model.
-fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Stop> {
+fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Error> {
     let context = irc_dialects::new_context();
-    let fault = |message: String| Stop::Internal(format!("measuring the roofline: {message}"));
+    let failed = |message: String| Error::Internal(format!("measuring the roofline: {message}"));
     let module = irc_mlir::parse_module(&context, &kernel(lanes))
-        .ok_or_else(|| fault("its kernel does not parse".into()))?;
-    let object = compile(&module, target, Output::Object).map_err(|e| fault(e.to_string()))?;
+        .ok_or_else(|| failed("its kernel does not parse".into()))?;
+    let object = compile(&module, target, Output::Object).map_err(|e| failed(e.to_string()))?;
     link_library([("roofline".to_owned(), object.as_slice())])
-        .map_err(|error| fault(error.to_string()))
+        .map_err(|error| failed(error.to_string()))
 }
 
 /// The multiply-adds in the `llvm` dialect; the sums are outputs, so that they are not optimised away.
 fn kernel(lanes: usize) -> String {
     let shape = vec![i64::try_from(CHAINS * lanes).unwrap_or(0)];
-    let output = Port { name: "sums".into(), dtype: "f32".into(), shape, ..Port::default() };
-    let interface = Interface { outputs: vec![output], ..Interface::default() };
+    let output = Port { name: "sums".into(), dtype: "f32".into(), shape, ..Port::defailed() };
+    let interface = Interface { outputs: vec![output], ..Interface::defailed() };
     let metadata = interface.to_json();
     let (length, escaped) = (metadata.len() + 1, metadata.replace('"', "\\22"));
     let vector = format!("vector<{lanes}xf32>");

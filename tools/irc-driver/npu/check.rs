@@ -1,9 +1,9 @@
 //! `irc check` of Gemini schedules, frontend files and NPU programs.
-use super::sound;
+use super::without_errors;
 use crate::{
     console::Console,
+    error::Error,
     input::{self, Content},
-    stop::Stop,
 };
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{Options, frontend, frontend::Frontend, schedule, schedule::Schedule};
@@ -14,7 +14,7 @@ use irc_npu::{
 };
 
 /// The contents of a file without errors.
-pub enum Found {
+pub enum Network {
     /// A schedule.
     Schedule(Box<Schedule>),
     /// A frontend file.
@@ -28,13 +28,13 @@ pub fn check(
     content: Content,
     strict: bool,
     against: Option<&Program>,
-) -> Result<(Source, Vec<Diagnostic>, Option<Found>), Stop> {
+) -> Result<(Source, Vec<Diagnostic>, Option<Network>), Error> {
     let mut sink = Sink::new();
     if content == Content::Binary {
         let source = Source::new(name, "");
         match binary::decode(bytes) {
             Ok(program) => check_program(&program, None, against, &mut sink),
-            Err(fault) => sink.push(fault.into()),
+            Err(error) => sink.push(error.into()),
         }
         return Ok((source, sink.into_diagnostics(), None));
     }
@@ -42,10 +42,10 @@ pub fn check(
     let options = Options { strict, ..Options::default() };
     let found = match content {
         Content::Schedule => schedule::parse(&source, &options, &mut sink)
-            .map(|schedule| Found::Schedule(Box::new(schedule))),
-        Content::Frontend => frontend::parse(&source, &options, &mut sink).map(Found::Frontend),
+            .map(|schedule| Network::Schedule(Box::new(schedule))),
+        Content::Frontend => frontend::parse(&source, &options, &mut sink).map(Network::Frontend),
         _ => {
-            if let Some((program, spans)) = listed(&source, &mut sink) {
+            if let Some((program, spans)) = parse_listing(&source, &mut sink) {
                 check_program(&program, Some(&spans), against, &mut sink);
             }
             None
@@ -67,7 +67,7 @@ fn check_program(
 }
 
 /// The program of a listing, or of a trace: a listing with the times of a run.
-fn listed(source: &Source, sink: &mut Sink) -> Option<(Program, Spans)> {
+fn parse_listing(source: &Source, sink: &mut Sink) -> Option<(Program, Spans)> {
     let first = source.text().lines().find(|line| line.starts_with('['));
     if first.is_some_and(|line| line.contains("'inst_idx'")) {
         let trace = listing::parse_trace(source, Limits::default(), sink)?;
@@ -83,22 +83,23 @@ pub fn program(
     name: &str,
     bytes: &[u8],
     content: Content,
-) -> Result<(Source, Program, Spans), Stop> {
+) -> Result<(Source, Program, Spans), Error> {
     let mut sink = Sink::new();
     let (source, read) = match content {
         Content::Binary => {
-            let decoded = binary::decode(bytes).map_err(|fault| sink.push(fault.into()));
+            let decoded = binary::decode(bytes).map_err(|error| sink.push(error.into()));
             (Source::new(name, ""), decoded.ok().map(|program| (program, Spans::default())))
         }
         // A listing without instructions looks like any text; other text is rejected with a location.
         Content::Listing | Content::Empty | Content::Unknown => {
             let source = input::source(name, bytes);
-            let read = listed(&source, &mut sink);
+            let read = parse_listing(&source, &mut sink);
             (source, read)
         }
         found => return Err(input::unexpected(name, Content::Binary.words(), found)),
     };
-    let (source, (program, spans)) = sound(console, source, read, sink.into_diagnostics())?;
+    let (source, (program, spans)) =
+        without_errors(console, source, read, sink.into_diagnostics())?;
     Ok((source, program, spans))
 }
 

@@ -1,8 +1,8 @@
 //! `irc simulate --outputs`: computes the outputs of a network.
 use super::Assembled;
-use crate::{console::Console, stop::Stop, values};
+use crate::{console::Console, error::Error, values};
 use irc_cli::Simulate;
-use irc_npu_network::{Error, Layout, expect, fill, ports, run};
+use irc_npu_network::{Layout, expect, fill, ports, run};
 use irc_tensor::TensorType;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub fn compute(
     arguments: &Simulate,
     outputs: &Path,
     assembled: &Assembled,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let layout = Layout::new(&assembled.schedule, assembled.frontend.as_ref()).map_err(problem)?;
     let ports = ports(&layout);
     let archives = [&arguments.inputs, &arguments.weights].into_iter().flatten();
@@ -32,9 +32,9 @@ pub fn compute(
     values::write(outputs, &found)
 }
 
-fn problem(error: Error) -> Stop {
-    let is_missing = matches!(error, Error::Missing(_));
-    let problem = Stop::problem(error.to_string());
+fn problem(error: irc_npu_network::Error) -> Error {
+    let is_missing = matches!(error, irc_npu_network::Error::Missing(_));
+    let problem = Error::problem(error.to_string());
     match is_missing {
         true => problem.help("give them with --inputs and --weights, or draw them with --seed"),
         false => problem,

@@ -1,8 +1,8 @@
 //! Gemini schedules, frontend files and NPU programs.
 use crate::{
     console::Console,
+    error::Error,
     input::{self, Content},
-    stop::Stop,
 };
 use brief::brief;
 use irc_diag::{Diagnostic, Sink, Source};
@@ -21,12 +21,12 @@ pub mod translate;
 type Parse<T> = fn(&Source, &Options, &mut Sink) -> Option<T>;
 
 /// A schedule without errors, with its source; its warnings are on the console.
-fn schedule(console: &Console, name: &str, options: &Options) -> Result<(Source, Schedule), Stop> {
+fn schedule(console: &Console, name: &str, options: &Options) -> Result<(Source, Schedule), Error> {
     read(console, name, Content::Schedule, irc_gemini_format::schedule::parse, options)
 }
 
 /// A frontend file without errors, with its source; its warnings are on the console.
-fn frontend(console: &Console, name: &str, options: &Options) -> Result<(Source, Frontend), Stop> {
+fn frontend(console: &Console, name: &str, options: &Options) -> Result<(Source, Frontend), Error> {
     read(console, name, Content::Frontend, irc_gemini_format::frontend::parse, options)
 }
 
@@ -36,37 +36,38 @@ fn read<T>(
     expected: Content,
     parse: Parse<T>,
     options: &Options,
-) -> Result<(Source, T), Stop> {
+) -> Result<(Source, T), Error> {
     let bytes = input::read(name)?;
     let found = input::Content::of(&bytes);
     if found != expected {
-        let stop = input::unexpected(name, expected.words(), found);
+        let error = input::unexpected(name, expected.words(), found);
         return Err(match found {
-            Content::Listing | Content::Binary => stop.help(format!(
-                "how long its workloads take stands in the schedule alone: irc simulate SCHEDULE \
-                 --program {name}; irc-translate --import-npu reads it"
+            Content::Listing | Content::Binary => error.help(format!(
+                "only a schedule states the times of workloads: use irc simulate SCHEDULE --program {name}, \
+                 or read the program with irc-translate --import-npu"
             )),
-            _ => stop,
+            _ => error,
         });
     }
     let source = input::source(name, &bytes);
     let mut sink = Sink::new();
     let parsed = parse(&source, options, &mut sink);
-    sound(console, source, parsed, sink.into_diagnostics())
+    without_errors(console, source, parsed, sink.into_diagnostics())
 }
 
-fn sound<T>(
+/// The contents of a file, with its warnings on the console; or its errors.
+fn without_errors<T>(
     console: &Console,
     source: Source,
     read: Option<T>,
     diagnostics: Vec<Diagnostic>,
-) -> Result<(Source, T), Stop> {
+) -> Result<(Source, T), Error> {
     match read {
         Some(read) if !diagnostics.iter().any(Diagnostic::is_error) => {
             brief(console, &source, &diagnostics);
             Ok((source, read))
         }
-        _ => Err(Stop::Diagnostics(source, diagnostics)),
+        _ => Err(Error::Diagnostics(source, diagnostics)),
     }
 }
 
@@ -86,7 +87,7 @@ struct Files<'f> {
 
 /// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
 /// required.
-fn assembled(console: &Console, files: &Files<'_>, options: &Options) -> Result<Assembled, Stop> {
+fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<Assembled, Error> {
     let (source, schedule) = schedule(console, files.schedule, options)?;
     let layers = files.frontend.map(|path| frontend(console, &path.to_string_lossy(), options));
     let (layers, frontend) = layers.transpose()?.unzip();
@@ -97,17 +98,17 @@ fn assembled(console: &Console, files: &Files<'_>, options: &Options) -> Result<
         program = match files.program {
             Some(path) => Some(read_program(console, &path.to_string_lossy())?),
             None => {
-                emitted(console, &schedule, frontend.as_ref(), (&source, layers), &mut diagnostics)?
+                compile(console, &schedule, frontend.as_ref(), (&source, layers), &mut diagnostics)?
             }
         };
     }
     irc_gemini_format::place(&source, &mut diagnostics);
-    let (_, program) = sound(console, source, program, diagnostics)?;
+    let (_, program) = without_errors(console, source, program, diagnostics)?;
     Ok(Assembled { schedule, frontend, program })
 }
 
 /// The program of a listing, a trace or a binary file without errors.
-pub fn read_program(console: &Console, name: &str) -> Result<Program, Stop> {
+pub fn read_program(console: &Console, name: &str) -> Result<Program, Error> {
     let bytes = input::read(name)?;
     let (_, program, _) = check::program(console, name, &bytes, input::Content::of(&bytes))?;
     Ok(program)
@@ -115,13 +116,13 @@ pub fn read_program(console: &Console, name: &str) -> Result<Program, Stop> {
 
 /// The program that is compiled from a schedule; `None` after errors. Diagnostics of the frontend file
 /// follow those of the schedule.
-fn emitted(
+fn compile(
     console: &Console,
     schedule: &Schedule,
     frontend: Option<&Frontend>,
     (source, layers): (&Source, Option<Source>),
     diagnostics: &mut Vec<Diagnostic>,
-) -> Result<Option<Program>, Stop> {
+) -> Result<Option<Program>, Error> {
     let found = match irc_npu_emit::emit(schedule, frontend) {
         Ok(program) => return Ok(Some(program)),
         Err(found) => found,
@@ -132,7 +133,7 @@ fn emitted(
     irc_gemini_format::place(source, diagnostics);
     console.diagnostics(source, diagnostics);
     irc_gemini_format::place(&layers, &mut of_layers);
-    Err(Stop::Diagnostics(layers, of_layers))
+    Err(Error::Diagnostics(layers, of_layers))
 }
 
 /// Diagnostics in the schedule, and those in the frontend file.

@@ -1,9 +1,9 @@
 //! `irc simulate`: the times at which the instructions of an NPU program run.
-use super::{Files, assembled, compute::compute};
+use super::{Files, assemble, compute::compute};
 use crate::{
     console::Console,
+    error::Error,
     output::{self, Content},
-    stop::Stop,
 };
 use irc_cli::Simulate;
 use irc_gemini_format::{
@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, iter, path::Path};
 
 /// Assembles a schedule, and reports the number of cycles of its program.
-pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
+pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
     let schedule = arguments.schedule.to_string_lossy();
     expect_distinct_places(arguments)?;
     let named = [&arguments.frontend, &arguments.program].into_iter().flatten();
@@ -36,14 +36,14 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Stop> {
         frontend: arguments.frontend.as_deref(),
         program: arguments.program.as_deref(),
     };
-    let assembled = assembled(console, &files, &Options::default())?;
+    let assembled = assemble(console, &files, &Options::default())?;
     let (schedule, program) = (&assembled.schedule, &assembled.program);
     let mesh = shared_mesh(arguments, schedule)?;
     let step = console.step("simulating");
     let times = workload_times(schedule);
     let options = cycles::Options { times, mesh, ..cycles::Options::default() };
     let timing = cycles::run(program, &options);
-    let timing = timing.map_err(|fault| Stop::problem(fault.to_string()))?;
+    let timing = timing.map_err(|error| Error::problem(error.to_string()))?;
     drop(step);
     if let Some(trace) = &arguments.trace {
         let text = perfetto::write(program, &timing);
@@ -80,7 +80,7 @@ fn written(arguments: &Simulate) -> impl Iterator<Item = (&'static str, &Path)> 
 }
 
 /// Rejects two artefacts with the same path.
-fn expect_distinct_places(arguments: &Simulate) -> Result<(), Stop> {
+fn expect_distinct_places(arguments: &Simulate) -> Result<(), Error> {
     let json = arguments.json.then_some(("--json", Path::new("-")));
     let mut taken: Vec<(&str, &Path)> = vec![];
     for (flag, path) in written(arguments).chain(json) {
@@ -89,7 +89,7 @@ fn expect_distinct_places(arguments: &Simulate) -> Result<(), Stop> {
                 true => "standard output".to_owned(),
                 false => path.display().to_string(),
             };
-            return Err(Stop::Usage(format!("{other} and {flag} both write to {place}")));
+            return Err(Error::Usage(format!("{other} and {flag} both write to {place}")));
         }
         taken.push((flag, path));
     }
@@ -97,12 +97,12 @@ fn expect_distinct_places(arguments: &Simulate) -> Result<(), Stop> {
 }
 
 /// The mesh that cores share, if its rate is given.
-fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>, Stop> {
+fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>, Error> {
     if arguments.link_rate.is_none() && arguments.dram_rate.is_none() {
         return Ok(None);
     }
     if schedule.dialect == Dialect::A {
-        return Err(Stop::Usage(
+        return Err(Error::Usage(
             "--link-rate and --dram-rate are for schedules of several cores; this one is of one core, \
              which shares nothing"
                 .into(),
@@ -116,7 +116,7 @@ fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>
             "the mesh of the schedule is {xlen} by {ylen}: links are followed on at most {MAX_SIDE} by {MAX_SIDE}"
         )
     };
-    shared.map(Some).ok_or_else(|| Stop::problem(rejected()))
+    shared.map(Some).ok_or_else(|| Error::problem(rejected()))
 }
 
 /// Number of busy cycles of each engine of a core.

@@ -1,10 +1,10 @@
 //! `irc-translate` of Gemini schedules and NPU programs.
-use super::{Files, assembled, check, frontend, schedule};
+use super::{Files, assemble, check, frontend, schedule};
 use crate::{
     console::Console,
+    error::Error,
     input,
     output::{self, Content},
-    stop::Stop,
 };
 use irc::lowering::gemini_to_npu::{self, only};
 use irc_cli::Translate;
@@ -31,7 +31,7 @@ pub fn from_schedule(
     console: &Console,
     arguments: &Translate,
     to: To,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     let options = Options { strict: arguments.strict, ..Options::default() };
     let layers = arguments.frontend.as_deref();
     if let To::Program = to {
@@ -58,7 +58,7 @@ pub fn to_program(
     schedule: &str,
     frontend: Option<&Path>,
     output: &Path,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     program_of(console, schedule, frontend, &Options::default(), output)
 }
 
@@ -68,9 +68,9 @@ fn program_of(
     frontend: Option<&Path>,
     options: &Options,
     output: &Path,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     let files = Files { schedule, frontend, program: None };
-    Ok(write(&assembled(console, &files, options)?.program, output))
+    Ok(write(&assemble(console, &files, options)?.program, output))
 }
 
 /// An empty module with the file's location.
@@ -85,10 +85,10 @@ fn append<'c>(
     module: &Module<'c>,
     source: &Source,
     kind: FileKind,
-) -> Result<(), Stop> {
+) -> Result<(), Error> {
     let mut sink = Sink::new();
-    let made = gemini::import(context, module.body(), source, kind, &mut sink);
-    made.map(|_| ()).ok_or_else(|| Stop::Diagnostics(source.clone(), sink.into_diagnostics()))
+    let imported = gemini::import(context, module.body(), source, kind, &mut sink);
+    imported.map(|_| ()).ok_or_else(|| Error::Diagnostics(source.clone(), sink.into_diagnostics()))
 }
 
 /// A program as a listing, or as binary if the suffix is `.npu`.
@@ -104,7 +104,7 @@ pub fn from_program(
     console: &Console,
     arguments: &Translate,
     to: To,
-) -> Result<(Vec<u8>, Content), Stop> {
+) -> Result<(Vec<u8>, Content), Error> {
     let bytes = input::read(&arguments.input)?;
     let content = input::Content::of(&bytes);
     let (source, program, spans) = check::program(console, &arguments.input, &bytes, content)?;

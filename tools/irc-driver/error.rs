@@ -1,10 +1,10 @@
-//! Why a command stopped early, and its exit code.
+//! The error of a command, and its exit code.
 use irc_diag::{Diagnostic, Source};
 use irc_runtime::RunError;
 
-/// Why a command stopped early.
+/// The error of a command.
 #[derive(Debug)]
-pub enum Stop {
+pub enum Error {
     /// Diagnostics in an input.
     Diagnostics(Source, Vec<Diagnostic>),
     /// Diagnostics that have been shown on the console.
@@ -24,49 +24,49 @@ pub enum Stop {
     Internal(String),
 }
 
-impl From<RunError> for Stop {
+impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
-        Stop::problem(error.to_string())
+        Error::problem(error.to_string())
     }
 }
 
-impl From<irc::Error> for Stop {
+impl From<irc::Error> for Error {
     fn from(error: irc::Error) -> Self {
         if error.internal {
             let messages: Vec<_> =
                 error.diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect();
-            return Stop::Internal(messages.join("; "));
+            return Error::Internal(messages.join("; "));
         }
-        Stop::Diagnostics(error.file, error.diagnostics)
+        Error::Diagnostics(error.file, error.diagnostics)
     }
 }
 
-impl Stop {
+impl Error {
     /// A problem without a hint.
     pub fn problem(message: impl Into<String>) -> Self {
-        Stop::Problem { message: message.into(), help: None }
+        Error::Problem { message: message.into(), help: None }
     }
 
     /// Adds a hint to a problem.
     pub fn help(self, advice: impl Into<String>) -> Self {
         match self {
-            Stop::Problem { message, .. } => Stop::Problem { message, help: Some(advice.into()) },
+            Error::Problem { message, .. } => Error::Problem { message, help: Some(advice.into()) },
             other => other,
         }
     }
 
     /// A feature that is designed but not implemented.
-    pub fn not_built(what: &str) -> Self {
-        Stop::problem(format!("not implemented yet: {what}"))
+    pub fn unimplemented(what: &str) -> Self {
+        Error::problem(format!("not implemented yet: {what}"))
     }
 
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {
-            Stop::Diagnostics(..) | Stop::Reported | Stop::Problem { .. } => 1,
-            Stop::Usage(_) => 2,
-            Stop::Mismatch => 3,
-            Stop::Internal(_) => 70,
+            Error::Diagnostics(..) | Error::Reported | Error::Problem { .. } => 1,
+            Error::Usage(_) => 2,
+            Error::Mismatch => 3,
+            Error::Internal(_) => 70,
         }
     }
 }
