@@ -90,7 +90,7 @@ fn ending(tool: &str, status: ExitStatus) -> ExitCode {
         Ok(folder) => format!("a reproducer is in {}", folder.display()),
         Err(error) => format!("no reproducer could be written: {error}"),
     };
-    eprintln!("{tool}: error: internal error: the driver died of signal {signal}; {place}");
+    eprintln!("{tool}: error: internal error: the driver was killed by signal {signal}; {place}");
     ExitCode::from(INTERNAL)
 }
 

@@ -70,7 +70,7 @@ pub fn draft(
     kernels: &BTreeMap<String, KernelInfo>,
 ) -> Result<Draft, Refused> {
     if function.is_dynamic() {
-        return Err(open_sizes(interface));
+        return Err(dynamic_sizes(interface));
     }
     let roots = (0..function.types.len()).collect();
     let mut reader =
@@ -84,21 +84,21 @@ pub fn draft(
 }
 
 /// The error of a program with symbolic sizes.
-fn open_sizes(interface: &Interface) -> Refused {
+fn dynamic_sizes(interface: &Interface) -> Refused {
     let is_open = |port: &&Port| port.weight.is_none() && port.shape.iter().any(|size| *size < 0);
     let open = interface.inputs.iter().filter(is_open);
     let open: Vec<String> =
         open.map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
     if open.is_empty() {
-        return "sizes depend on the values of inputs, and a graph of an archive has fixed ones"
+        return "a graph of an archive has fixed sizes, but some sizes depend on the values of inputs"
             .into();
     }
     Refused {
         message: format!(
-            "a graph of an archive has fixed sizes, and these of inputs are open: {}",
+            "a graph of an archive has fixed sizes, but these inputs have dynamic sizes: {}",
             open.join(", ")
         ),
-        help: Some("give them: --shape NAME=1x3x224x224, or ImportOptions::shape"),
+        help: Some("specify them with --shape NAME=1x3x224x224 or ImportOptions::shape"),
     }
 }
 

@@ -48,7 +48,7 @@ impl Content {
             Self::Graph => "a Common IR or ONNX file",
             Self::Mlir => "MLIR",
             Self::Schedule => "a Gemini schedule",
-            Self::Frontend => "a frontend file of Gemini",
+            Self::Frontend => "a Gemini frontend file",
             Self::Listing => "a listing of an NPU program",
             Self::Binary => "an NPU program",
             Self::Empty => "an empty file",

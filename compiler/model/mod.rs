@@ -132,7 +132,7 @@ impl Session {
             let found = Diagnostic::error("file-kind", message);
             let found = match content {
                 Content::Archive | Content::Library => {
-                    found.help("it is compiled already: the crate irc_runtime runs it")
+                    found.help("it is already compiled: run it with the crate irc_runtime")
                 }
                 _ => found,
             };

@@ -11,7 +11,7 @@ complete -c irc-translate -l allow-fetch -d 'Download imported libraries into th
 complete -c irc-translate -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]' -r
 complete -c irc-translate -l functions -d 'How to compile calls of the model\'s functions [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
-complete -c irc-translate -l form -d 'Encoding [default: from the suffix: .json, .pbtxt or .textproto, else binary] [applies to: --emit-common-ir, --emit-onnx]' -r -f -a "binary\t'Protobuf\'s wire format'
+complete -c irc-translate -l encoding -d 'Encoding [default: from the suffix: .json, .pbtxt or .textproto, else binary] [applies to: --emit-common-ir, --emit-onnx]' -r -f -a "binary\t'Protobuf\'s wire format'
 text\t'Protobuf\'s text format'
 json\t'Protobuf\'s JSON mapping'"
 complete -c irc-translate -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'

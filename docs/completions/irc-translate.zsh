@@ -23,13 +23,13 @@ _irc-translate() {
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
 '--config-rules=[JSON file that fixes configs of ops in a plan; see docs/config-rules.md \[applies to\: --emit-plan\]]:FILE:_files' \
 '--frontend=[Frontend file of a Gemini schedule \[applies to\: Gemini schedules\]]:F:_files' \
-'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:CACHE:_files' \
 '*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
-'--form=[Encoding \[default\: from the suffix\: .json, .pbtxt or .textproto, else binary\] \[applies to\: --emit-common-ir, --emit-onnx\]]:FORM:((binary\:"Protobuf'\''s wire format"
+'--encoding=[Encoding \[default\: from the suffix\: .json, .pbtxt or .textproto, else binary\] \[applies to\: --emit-common-ir, --emit-onnx\]]:ENCODING:((binary\:"Protobuf'\''s wire format"
 text\:"Protobuf'\''s text format"
 json\:"Protobuf'\''s JSON mapping"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"

@@ -73,7 +73,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of a
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, frontend files of Gemini; .json of Common IR and ONNX files, frontend files of Gemini]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -112,7 +112,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an in
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any] [applies to: models, ARK plans]' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: ARK models, Common IR and ONNX files, frontend files of Gemini]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: ARK models, Common IR and ONNX files, Gemini frontend files]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -146,10 +146,10 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
-complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Treat unknown keys as errors [applies to: ARK models, ARK plans, Gemini schedules, frontend files of Gemini]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Treat unknown keys as errors [applies to: ARK models, ARK plans, Gemini schedules, Gemini frontend files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Print all diagnostics as one JSON array on standard output'
 complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Report violations that are common in old Common IR files as warnings [applies to: Common IR and ONNX files]'
-complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans; with --json, as an object beside the diagnostics [applies to: ARK plans]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans; with --json, as an object next to the diagnostics [applies to: ARK plans]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -64,14 +64,14 @@ ark\:"A reproduction of ARK'\''s planner, which schedules one op after another")
 '--codegen=[Code in a .tar\: an object file (o), or portable C source (c) \[default\: o\] \[applies to\: .tar\]]:KIND:((o\:"An object file, and a shared library"
 c\:"C source, which needs only a C compiler"))' \
 '--model-name=[Name of the model in a .tar \[default\: default\] \[applies to\: .tar\]]:NAME:_default' \
-'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
 '*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]:CPU:_default' \
-'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, frontend files of Gemini; .json of Common IR and ONNX files, frontend files of Gemini\]]:WHICH:_default' \
+'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -110,14 +110,14 @@ mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.n
 cranelift\:"Cranelift\: fast compilation, slower code"
 reference\:"The reference evaluator\: slow, defines the correct results"
 cuda\:"A GPU (not implemented yet)"))' \
-'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
 '*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\] \[applies to\: models, ARK plans\]]:CPU:_default' \
-'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: ARK models, Common IR and ONNX files, frontend files of Gemini\]]:WHICH:_default' \
+'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: ARK models, Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -144,7 +144,7 @@ plain\:"One line per step"))' \
 _arguments "${_arguments_options[@]}" : \
 '*--model=[Check that the plans implement this model; repeat for each rank \[applies to\: ARK plans\]]:MODEL:_default' \
 '--against=[Compare NPU programs with this one\: a listing, a trace or .npu \[applies to\: NPU programs\]]:PROGRAM:_default' \
-'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
 '*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
@@ -158,10 +158,10 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
-'--strict[Treat unknown keys as errors \[applies to\: ARK models, ARK plans, Gemini schedules, frontend files of Gemini\]]' \
+'--strict[Treat unknown keys as errors \[applies to\: ARK models, ARK plans, Gemini schedules, Gemini frontend files\]]' \
 '--json[Print all diagnostics as one JSON array on standard output]' \
 '--compat[Report violations that are common in old Common IR files as warnings \[applies to\: Common IR and ONNX files\]]' \
-'--cost[Estimate the cost of plans; with --json, as an object beside the diagnostics \[applies to\: ARK plans\]]' \
+'--cost[Estimate the cost of plans; with --json, as an object next to the diagnostics \[applies to\: ARK plans\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -183,7 +183,7 @@ _arguments "${_arguments_options[@]}" : \
 '--backend=[Code generator \[applies to\: models, ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"))' \
 '--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
-'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORM:_default' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
 '*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \

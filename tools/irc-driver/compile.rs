@@ -111,8 +111,7 @@ fn write_model(
 /// variant for partial tiles.
 fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Error> {
     if !matches!(arguments.stage.as_deref(), None | Some("kernels")) {
-        let message =
-            "--stage: of a plan the kernels are written, after no other stage than kernels";
+        let message = "--stage: the only stage of a plan is 'kernels'";
         return Err(Error::Usage(message.into()));
     }
     let tasks = Session::new().plan(source).kernels()?;
@@ -134,7 +133,7 @@ fn kind_of(path: &Path) -> Result<Kind, Error> {
     let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     let kind = <Kind as clap::ValueEnum>::from_str(suffix, false);
     kind.map_err(|_| match suffix {
-        "" => Error::Usage(format!("output file {name} has no suffix; give one, or --emit")),
+        "" => Error::Usage(format!("output file {name} has no suffix; add one, or use --emit")),
         _ => Error::Usage(format!(
             "unrecognised output suffix `.{suffix}`: expected one of .so, .tar, .o, .c, .ll, .s, .mlir, .json, \
              .asm"
@@ -146,9 +145,9 @@ fn kind_of(path: &Path) -> Result<Kind, Error> {
 fn expect_one_generator(arguments: &CompileTo) -> Result<(), Error> {
     let is_default = target::backend(&arguments.backend) == Backend::default();
     match arguments.codegen {
-        Some(Codegen::C) if !is_default => Err(Error::Usage(
-            "--backend has no effect on C source, which --codegen asks for".into(),
-        )),
+        Some(Codegen::C) if !is_default => {
+            Err(Error::Usage("--backend has no effect on C source, which --codegen selects".into()))
+        }
         _ => Ok(()),
     }
 }

@@ -16,9 +16,9 @@ use std::{
 pub use irc::import::Content;
 
 /// The supported kinds of files.
-const KINDS: &str = "irc knows ARK models and plans, Common IR and ONNX (--format names the format \
-    where the content does not show it), Gemini schedules and frontend files, NPU programs, MLIR and Model \
-    Library Format archives; all but archives may be gzip files";
+const KINDS: &str = "expected ARK models or plans, Common IR or ONNX (use --format \
+    where the content is ambiguous), Gemini schedules or frontend files, NPU programs, MLIR or Model \
+    Library Format archives; all but archives may be gzip-compressed";
 
 /// An input file.
 pub struct Input {
@@ -31,10 +31,10 @@ pub struct Input {
 }
 
 impl Input {
-    /// Reads a file; `form` is the encoding of a Common IR or ONNX file, if given.
-    pub fn open(name: &str, form: Option<&str>) -> Result<Self, Error> {
+    /// Reads a file; `format` is that of a Common IR or ONNX file, if given.
+    pub fn open(name: &str, format: Option<&str>) -> Result<Self, Error> {
         let bytes = read(name)?;
-        let content = content_as(name, &bytes, form);
+        let content = content_as(name, &bytes, format);
         Ok(Self { name: name.to_owned(), bytes, content })
     }
 
@@ -109,10 +109,10 @@ fn read_some(from: impl Read) -> io::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// The kind of a file: by the flag for the encoding of Common IR or ONNX, otherwise by its content,
+/// The kind of a file: by the flag for the format of Common IR or ONNX, otherwise by its content,
 /// otherwise by its name.
-pub fn content_as(name: &str, bytes: &[u8], form: Option<&str>) -> Content {
-    if form.is_some() { Content::Graph } else { Content::of_file(Path::new(name), bytes) }
+pub fn content_as(name: &str, bytes: &[u8], format: Option<&str>) -> Content {
+    if format.is_some() { Content::Graph } else { Content::of_file(Path::new(name), bytes) }
 }
 
 /// A source for diagnostics and for the reproducer.
@@ -123,10 +123,10 @@ pub fn source(name: &str, bytes: &[u8]) -> Source {
 }
 
 /// The error for a file that is not a program, with what to do with it instead.
-pub fn runs_not(name: &str, content: Content) -> Error {
+pub fn not_runnable(name: &str, content: Content) -> Error {
     let help = match content {
         Content::Empty | Content::Unknown => KINDS,
-        _ => "irc simulate states how long a schedule takes",
+        _ => "irc simulate prints the number of cycles of a schedule",
     };
     Error::problem(format!("{name} is {}", content.words())).help(help)
 }

@@ -41,7 +41,9 @@ fn main() -> ExitCode {
         "irc-translate" => translate::main(&arguments),
         "irc-lsp-server" => code(irc_mlir::lsp_server_main(&arguments, &irc_dialects::registry())),
         _ => {
-            eprintln!("{tool}: error: call me as irc, irc-opt, irc-translate or irc-lsp-server");
+            eprintln!(
+                "{tool}: error: must be invoked as irc, irc-opt, irc-translate or irc-lsp-server"
+            );
             ExitCode::from(2)
         }
     }

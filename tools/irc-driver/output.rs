@@ -118,7 +118,7 @@ pub fn print(text: &str) -> Result<(), Error> {
 fn write_stdout(bytes: &[u8], content: Content) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     if content != Content::Text && stdout.is_terminal() {
-        let problem = Error::problem("a terminal cannot show this file");
+        let problem = Error::problem("cannot print a binary file to a terminal");
         return Err(problem.help("write it to a file, or pipe it on"));
     }
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

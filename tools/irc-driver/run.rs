@@ -99,17 +99,19 @@ fn read(arguments: &Run) -> Result<Vec<Input>, Error> {
         let input = Input::open(name, arguments.graphs.format.as_deref())?;
         let has_ranks = matches!(input.content, Content::Model | Content::Plan);
         if !input.is_for("run") {
-            return Err(input::runs_not(name, input.content));
+            return Err(input::not_runnable(name, input.content));
         }
         if !has_ranks && arguments.files.len() > 1 {
             let what = input.content.words();
-            return Err(Error::Usage(format!("{name} is {what}: it runs alone")));
+            return Err(Error::Usage(format!(
+                "{name} is {what}, which cannot run together with other files"
+            )));
         }
         files.push(input);
     }
     match files.iter().find(|file| file.content != files[0].content) {
         Some(other) => Err(Error::Usage(format!(
-            "expected plans only, or models only; {} and {} are one of each",
+            "expected only plans or only models, found both: {} and {}",
             files[0].shown(),
             other.shown()
         ))),
@@ -120,7 +122,7 @@ fn read(arguments: &Run) -> Result<Vec<Input>, Error> {
 /// Notes that more threads do not help.
 pub fn say_threads(console: &Console, threads: u32) {
     if threads > 1 {
-        console.note(&format!("models run on one thread today, not on {threads}"));
+        console.note(&format!("models run on one thread; --threads {threads} has no effect"));
     }
 }
 
@@ -226,7 +228,9 @@ fn complete(
     let zero: Vec<&str> = inputs.iter().filter(is_zero).map(|port| port.name.as_str()).collect();
     if !zero.is_empty() {
         let names = zero.join(", ");
-        console.note(&format!("zero, as no value is given: {names}; see --inputs and --seed"));
+        console.note(&format!(
+            "these inputs have no value and are zero: {names}; see --inputs and --seed"
+        ));
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ pub fn run(
     }
     let race_check = arguments.race_check;
     if race_check && arguments.threads > 1 {
-        console.note("a run that looks for races takes one thread");
+        console.note("race detection uses one thread");
     }
     let target_cpu = arguments.compile.target_cpu.as_deref();
     let preparation = Preparation {

@@ -83,7 +83,7 @@ pub fn emit(
     source: &Source,
     written: Written,
 ) -> Result<(Vec<u8>, Content), Error> {
-    let Writing { bundle: is_bundled, form, common_ir_fields, inline } = arguments.writing;
+    let Writing { bundle: is_bundled, encoding, common_ir_fields, inline } = arguments.writing;
     let mut sink = Sink::new();
     if is_bundled && !module.imports.is_empty() {
         module = bundled(&module, &arguments.input, &arguments.graphs, &mut sink)?;
@@ -96,7 +96,7 @@ pub fn emit(
     if let (true, Some(folder)) = (inline || target == Target::CommonIr, folder(&arguments.input)) {
         find_external(&mut module, &folder, &FileSystem, &mut sink);
     }
-    let encoding = form.map_or_else(|| by_suffix(&arguments.output), encoding);
+    let encoding = encoding.map_or_else(|| by_suffix(&arguments.output), to_encoding);
     let bytes = write(&module, &write::Options { target, encoding, inline }, &mut sink);
     let diagnostics = sink.into_diagnostics();
     match bytes {
@@ -114,8 +114,8 @@ fn bundled(module: &Module, input: &str, flags: &Graphs, sink: &mut Sink) -> Res
     Ok(bundle(module, &load(module, &load_options(&file), sink)))
 }
 
-fn encoding(form: TextOrBinary) -> Encoding {
-    match form {
+fn to_encoding(flag: TextOrBinary) -> Encoding {
+    match flag {
         TextOrBinary::Binary => Encoding::Binary,
         TextOrBinary::Text => Encoding::Text,
         TextOrBinary::Json => Encoding::Json,

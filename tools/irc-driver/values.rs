@@ -79,7 +79,7 @@ impl Given {
 fn unreadable(path: &Path, error: &NpzError) -> Error {
     let (text, name) = (error.to_string(), path.display().to_string());
     let text = if text.contains(&name) { text } else { format!("{name}: {text}") };
-    Error::problem(text).help("expected an archive that numpy.savez wrote")
+    Error::problem(text).help("expected an archive written by numpy.savez")
 }
 
 /// Whether a port accepts a file's tensor of this type.
@@ -172,7 +172,7 @@ pub fn set_aside(
     let (left, names) = (missing.len(), missing.join(", "));
     let all = left + here.len();
     console.note(&format!(
-        "{left} of {all} expected buffers are not in the plan and are left out: {names}"
+        "{left} of {all} expected buffers are not in the plan and are ignored: {names}"
     ));
     Ok(())
 }
@@ -189,7 +189,7 @@ pub fn check(
 ) -> Result<(), Error> {
     let types = expected.types();
     if types.is_empty() {
-        return Err(Error::problem("--expected holds no buffer").help(listing(actual)));
+        return Err(Error::problem("--expected contains no buffer").help(listing(actual)));
     }
     let mut fits = true;
     for (name, stored) in &types {
@@ -199,7 +199,7 @@ pub fn check(
         }
     }
     if !fits {
-        return Err(Error::problem("--expected does not fit the outputs").help(listing(actual)));
+        return Err(Error::problem("--expected does not match the outputs").help(listing(actual)));
     }
     check_buffers(console, expected.read(|_, _| Ok(()))?, actual, tolerance)
 }

@@ -123,7 +123,7 @@ impl World {
                 }));
             }
             if !names.contains(name) {
-                return Err(Error::problem(format!("input '{name}' is no rank's"))
+                return Err(Error::problem(format!("no rank has an input '{name}'"))
                     .help("names are rank<r>/buffer_<Id> when there are several ranks"));
             }
             let port = interfaces.iter().find_map(|(prefix, interface)| {
@@ -165,7 +165,7 @@ impl World {
         let left = given.keys().find(|name| self.ranks.len() > 1 || !is_elsewhere(name));
         match left {
             None => Ok(memories),
-            Some(name) => Err(Error::problem(format!("input '{name}' is no rank's"))
+            Some(name) => Err(Error::problem(format!("no rank has an input '{name}'"))
                 .help("names are rank<r>/buffer_<Id> when there are several ranks")),
         }
     }
@@ -186,7 +186,7 @@ impl World {
     pub fn expect_no_suspicion(&self, console: &Console) -> Result<(), Error> {
         for (source, races) in &self.suspicions {
             let mut races = races.clone();
-            races.iter_mut().for_each(|race| race.notes.push("the run did not show it".into()));
+            races.iter_mut().for_each(|race| race.notes.push("the run did not confirm it".into()));
             console.diagnostics(source, &races);
         }
         if self.suspicions.is_empty() { Ok(()) } else { Err(Error::Reported) }
@@ -281,14 +281,15 @@ fn report(
     suspicions: &mut Suspicions,
 ) -> Result<(), Vec<Diagnostic>> {
     let of_the_device = |diagnostic: &Diagnostic| OF_THE_DEVICE.contains(&diagnostic.code);
-    tolerate(&mut diagnostics, of_the_device, "the host runs the plan all the same");
+    tolerate(&mut diagnostics, of_the_device, "the host can run the plan nevertheless");
     let is_race = |diagnostic: &Diagnostic| race_check && OF_THE_RUN.contains(&diagnostic.code);
     if diagnostics.iter().any(|diagnostic| diagnostic.is_error() && !is_race(diagnostic)) {
         return Err(diagnostics);
     }
     let races =
         diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).cloned().collect::<Vec<_>>();
-    let why = "the host runs the plan all the same, to see the race; without one the run fails too";
+    let why =
+        "the plan runs nevertheless, to confirm the race; the run fails even if it does not occur";
     tolerate(&mut diagnostics, is_race, why);
     console.diagnostics(source, &diagnostics);
     if !races.is_empty() {

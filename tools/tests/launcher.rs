@@ -38,7 +38,10 @@ fn a_crash_is_a_sentence_a_reproducer_and_70() {
     let output = irc.arg("check").arg(&model).output().expect("it starts");
     assert_eq!(output.status.code(), Some(70));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("irc: error: internal error: the driver died of signal 11"), "{said}");
+    assert!(
+        said.contains("irc: error: internal error: the driver was killed by signal 11"),
+        "{said}"
+    );
     let reproducer = said.trim().rsplit(' ').next().expect("a folder");
     let copy = fs::read_to_string(Path::new(reproducer).join("1_model.json"));
     assert_eq!(copy.expect("a copy of the input"), "{}");

@@ -125,7 +125,7 @@ fn of_core(core: &Core, times: &WorkloadTimes, rates: &Rates) -> Result<Vec<Work
             Engine::Pe | Engine::Vp => {
                 let workload = instruction.origin.wkl;
                 let time = times.get(&(core.id, workload)).ok_or_else(|| {
-                    fault(format!("the schedule gives no time for workload {workload}"))
+                    fault(format!("the schedule states no time for workload {workload}"))
                 })?;
                 let share = time / f64::from(counts[&workload]);
                 // A time is a number of cycles; negative values and NaN saturate to 0.

@@ -79,7 +79,7 @@ fn a_core_beyond_the_mesh_is_named() {
 #[test]
 fn a_workload_without_a_time_is_named() {
     let fault = cycles::run(&program(SMALL), &Options::default()).expect_err("no times");
-    let expected = "instruction 14 of core 0: the schedule gives no time for workload 0";
+    let expected = "instruction 14 of core 0: the schedule states no time for workload 0";
     assert_eq!(fault.to_string(), expected);
 }
 

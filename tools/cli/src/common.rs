@@ -40,8 +40,8 @@ pub enum Planner {
     Ark,
 }
 
-/// The code generators that write objects: their names, and what help says of them. The first is the
-/// default. They are those of the table of the crate `irc`, which a test of `irc-driver` holds.
+/// The code generators that write objects: their names, and their help texts. The first is the
+/// default. They are those of the table of the crate `irc`, which a test of `irc-driver` checks.
 pub const GENERATORS: [(&str, &str); 2] =
     [("llvm", "LLVM: the fastest code"), ("cranelift", "Cranelift: fast compilation, slower code")];
 
@@ -145,7 +145,7 @@ pub enum Functions {
 #[command(next_help_heading = "Common IR and ONNX")]
 pub struct Graphs {
     /// Format of the file if its content is ambiguous: onnx, common-ir-text, …
-    #[arg(long, value_name = "FORM")]
+    #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
     /// Additional folder to search for imported libraries, after the model's own folder
     #[arg(long, value_name = "DIR")]

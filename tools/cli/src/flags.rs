@@ -65,7 +65,7 @@ const COMPILED: &[InputKind] = &[ArkModel, CommonIr, Layers, Mlir, Plan];
 const GRAPHS: &[InputKind] = &[ArkModel, CommonIr, Layers];
 
 /// The reason of flags that say how to compile.
-const DONE: &str = "it is compiled already";
+const DONE: &str = "it is already compiled";
 
 /// Every flag that does not apply everywhere.
 pub static FLAGS: &[FlagRow] = &[
@@ -109,7 +109,7 @@ pub static FLAGS: &[FlagRow] = &[
         (Archive, DONE),
     ]),
     flags(&["run"], &["--explain-fusion"]).of(MODELS).why(&[
-        (Plan, "the tasks of a plan are fused already"),
+        (Plan, "the tasks of a plan are already fused"),
         (Library, DONE),
         (Archive, DONE),
     ]),
@@ -131,7 +131,7 @@ pub static FLAGS: &[FlagRow] = &[
         .of(&[CommonIr])
         .to(&["--emit-ark", "--emit-plan"]),
     flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle"]).of(&[CommonIr]),
-    flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle", "--form"])
+    flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle", "--encoding"])
         .to(&["--emit-common-ir", "--emit-onnx"]),
     flags(&[TRANSLATE], &["--common-ir-fields", "--inline"]).to(&["--emit-onnx"]),
 ];
@@ -279,7 +279,7 @@ pub(crate) fn annotated(command: clap::Command) -> clap::Command {
 pub(crate) fn page() -> String {
     let mut page = String::from(
         "## Flags\n\nFlags that apply to some inputs or outputs only. Elsewhere they are usage errors; `irc check`\n\
-         takes them if they apply to one of the files.\n\n| command | flags | apply to |\n|---|---|---|\n",
+         accepts them if they apply to one of the files.\n\n| command | flags | apply to |\n|---|---|---|\n",
     );
     for command in &COMMANDS {
         let mut scopes: Vec<(String, Vec<&str>)> = vec![];
@@ -340,7 +340,7 @@ mod tests {
         let flags = |flag| parse(flag).expect("valid").1;
         assert_eq!(flags("--backend=llvm").expect(&[Library], None), Ok(()));
         let error = flags("--backend=cranelift").expect(&[Library], None).expect_err("no effect");
-        assert_eq!(error, "--backend has no effect on a shared library: it is compiled already");
+        assert_eq!(error, "--backend has no effect on a shared library: it is already compiled");
         assert!(flags("--explain-fusion").expect(&[Library], None).is_err());
     }
 

@@ -269,7 +269,7 @@ pub struct Check {
     /// Report violations that are common in old Common IR files as warnings
     #[arg(long)]
     pub compat: bool,
-    /// Estimate the cost of plans; with --json, as an object beside the diagnostics
+    /// Estimate the cost of plans; with --json, as an object next to the diagnostics
     #[arg(long)]
     pub cost: bool,
     /// Options for reading Common IR and ONNX files.
@@ -283,7 +283,7 @@ pub struct Check {
     "Prints the median and percentiles of the latency, GFLOP/s, bytes moved and the percentage of\n\
      the roofline. The peaks of the roofline are measured first, on one core: fused multiply-adds in\n\
      registers, and a copy between two buffers that each are several times as large as the last-level\n\
-     cache, so a model that fits a cache may exceed 100 %. Of several repetitions the fastest counts.\n\
+     cache, so a model that fits a cache may exceed 100 %. The fastest of several repetitions is used.\n\
      --peak-gflops and --peak-bandwidth replace these measurements. Bytes moved count each input and\n\
      output buffer once. A compiled library does not record its number of operations, so GFLOP/s and\n\
      the percentage of the roofline are printed for models only.\n\n\

@@ -52,8 +52,8 @@ pub fn parse_irc(arguments: &[String]) -> Result<(Irc, Flags), clap::Error> {
 /// As [`parse_irc`].
 pub fn parse_translate(arguments: &[String]) -> Result<(Translate, Flags), clap::Error> {
     let mut command = translate_command();
-    let spelt = double_dashes(arguments.iter().cloned());
-    let matches = command.try_get_matches_from_mut(spelt)?;
+    let rewritten = double_dashes(arguments.iter().cloned());
+    let matches = command.try_get_matches_from_mut(rewritten)?;
     let flags = Flags::of(&command, &matches);
     Ok((Translate::from_arg_matches(&matches)?, flags))
 }

@@ -1,4 +1,4 @@
-//! Which output becomes of which input: tables, read by the commands, their page and a test.
+//! Which outputs can be made from which inputs: tables, read by the commands, their page and a test.
 
 use crate::Kind;
 use clap::ValueEnum;
@@ -11,7 +11,7 @@ pub enum InputKind {
     ArkModel,
     /// Common IR or ONNX, in any form.
     CommonIr,
-    /// Layers of a network: a frontend file of Gemini.
+    /// Layers of a network: a Gemini frontend file.
     Layers,
     /// MLIR after any stage.
     Mlir,
@@ -27,7 +27,7 @@ pub enum InputKind {
     Archive,
 }
 
-/// Whether an input becomes an output.
+/// Whether an output can be made from an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     /// It does.
@@ -57,7 +57,7 @@ impl InputKind {
         match self {
             Self::ArkModel => "an ARK model",
             Self::CommonIr => "a Common IR or ONNX file",
-            Self::Layers => "a frontend file of Gemini",
+            Self::Layers => "a Gemini frontend file",
             Self::Mlir => "MLIR",
             Self::Plan => "an ARK plan",
             Self::Schedule => "a Gemini schedule",
@@ -72,7 +72,7 @@ impl InputKind {
         match self {
             Self::ArkModel => "ARK models",
             Self::CommonIr => "Common IR and ONNX files",
-            Self::Layers => "frontend files of Gemini",
+            Self::Layers => "Gemini frontend files",
             Self::Mlir => "MLIR",
             Self::Plan => "ARK plans",
             Self::Schedule => "Gemini schedules",
@@ -82,26 +82,26 @@ impl InputKind {
         }
     }
 
-    /// Whether `irc compile` makes an output of this input.
+    /// Whether `irc compile` can make an output from this input.
     pub const fn support(self, output: Kind) -> Support {
         use Kind::{Asm, Json, Mlir, Ptx};
         use Support::{If, No, Yes};
         match (self, output) {
-            (Self::Library | Self::Archive, _) => No("it is compiled already"),
+            (Self::Library | Self::Archive, _) => No("it is already compiled"),
             (Self::Program, _) => No(
-                "it is a program already; irc simulate runs its schedule with it, and irc-translate reads it as MLIR",
+                "it is already a program; irc simulate runs its schedule with it, and irc-translate reads it as MLIR",
             ),
             (Self::Schedule, Asm) => Yes,
             (Self::Schedule, _) => No(
-                "a schedule states when and where the NPU computes; it becomes an NPU program (.asm), and \
+                "a schedule states when and where the NPU computes; it is compiled to an NPU program (.asm), and \
                  irc-translate reads it as MLIR",
             ),
             (_, Ptx) => No("PTX is not implemented yet"),
             (_, Asm) => No("scheduling models for the NPU is not implemented yet"),
             (Self::Plan, Mlir) => Yes,
-            (Self::Plan, Json) => No("it is a plan already"),
+            (Self::Plan, Json) => No("it is already a plan"),
             (Self::Plan, _) => {
-                No("the executor runs its tasks (irc run); a library is made of its model")
+                No("the executor runs its tasks (irc run); a library is made from its model")
             }
             (Self::ArkModel, Json) => If("the architecture has kernels for its ops"),
             (_, Json) => If("ARK has the ops, and the sizes are known"),
@@ -119,29 +119,29 @@ impl InputKind {
 pub const MODELS: &[InputKind] =
     &[InputKind::ArkModel, InputKind::CommonIr, InputKind::Layers, InputKind::Mlir];
 
-/// What `irc-translate` writes, of which inputs, and what else it could be made of; MLIR is written of
-/// every input, and becomes every output.
+/// What `irc-translate` writes, from which inputs, and from what else it could be made; MLIR is written from
+/// every input, and every output from MLIR.
 pub static TRANSLATIONS: [(&str, &[InputKind], &str); 6] = [
     ("--emit-ark", &[InputKind::ArkModel, InputKind::CommonIr], OF_MODELS),
     ("--emit-plan", &[InputKind::ArkModel, InputKind::CommonIr], OF_MODELS),
     (
         "--emit-gemini",
         &[InputKind::Schedule],
-        "Gemini schedules are made of Gemini schedules (--import-gemini)",
+        "Gemini schedules are made from Gemini schedules (--import-gemini)",
     ),
     (
         "--emit-npu",
         &[InputKind::Schedule, InputKind::Program],
-        "NPU programs are made of Gemini schedules (--import-gemini) and of NPU programs (--import-npu)",
+        "NPU programs are made from Gemini schedules (--import-gemini) and from NPU programs (--import-npu)",
     ),
     ("--emit-common-ir", &[InputKind::CommonIr], OF_GRAPHS),
     ("--emit-onnx", &[InputKind::CommonIr], OF_GRAPHS),
 ];
 
 const OF_MODELS: &str =
-    "ARK models and plans are made of models (--import-ark, --import-onnx, --import-common-ir)";
+    "ARK models and plans are made from models (--import-ark, --import-onnx, --import-common-ir)";
 const OF_GRAPHS: &str =
-    "Common IR and ONNX files are made of each other (--import-common-ir, --import-onnx)";
+    "Common IR and ONNX files are made from each other (--import-common-ir, --import-onnx)";
 
 /// The page of the table, in Markdown.
 pub fn matrix_page() -> String {
@@ -152,10 +152,10 @@ pub fn matrix_page() -> String {
     let mut notes: Vec<&str> = vec![];
     let mut page = String::from(
         "# Inputs and outputs\n\n\
-         What `irc compile` makes of each kind of input. A number is a note: a condition where it stands\n\
-         behind *if*, a reason where it stands behind *no*. `irc run`, `irc bench` and `irc check` take\n\
-         models of every format; plans, libraries and archives run and are measured too. This page is\n\
-         written by `cargo xtask docs` from the table that the command reads, and a test tries each cell.\n\n| |",
+         The outputs that `irc compile` makes from each kind of input. A number refers to a note: the\n\
+         condition after *if*, the reason after *no*. `irc run`, `irc bench` and `irc check` take models of\n\
+         every format; plans, libraries and archives can be run and benchmarked too. This page is written\n\
+         by `cargo xtask docs` from the table that the command reads, and a test tries each cell.\n\n| |",
     );
     for (_, name) in &outputs {
         let _ = write!(page, " .{name} |");

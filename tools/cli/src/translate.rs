@@ -72,8 +72,8 @@ pub struct Writing {
     #[arg(long)]
     pub bundle: bool,
     /// Encoding [default: from the suffix: .json, .pbtxt or .textproto, else binary]
-    #[arg(long, value_enum, value_name = "FORM")]
-    pub form: Option<TextOrBinary>,
+    #[arg(long, value_enum, value_name = "ENCODING")]
+    pub encoding: Option<TextOrBinary>,
     /// Write features that only Common IR has to additional fields of the ONNX model
     #[arg(long)]
     pub common_ir_fields: bool,
@@ -151,14 +151,14 @@ formats! {
 pub fn double_dashes(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let command = Translate::command();
     let known: Vec<&str> = command.get_arguments().filter_map(|flag| flag.get_long()).collect();
-    let spell = |argument: String| {
+    let rewrite = |argument: String| {
         let name = argument.strip_prefix('-').map(|rest| rest.split('=').next().unwrap_or(rest));
         match name {
             Some(name) if known.contains(&name) => format!("-{argument}"),
             _ => argument,
         }
     };
-    arguments.into_iter().map(spell).collect()
+    arguments.into_iter().map(rewrite).collect()
 }
 
 #[cfg(test)]
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn one_dash_is_accepted_like_two() {
         let given = ["irc-translate", "-import-ark", "-o", "-", "-arch=CUDA_80", "--strict"];
-        let spelt = double_dashes(given.map(str::to_owned));
+        let rewritten = double_dashes(given.map(str::to_owned));
         let expected = ["irc-translate", "--import-ark", "-o", "-", "--arch=CUDA_80", "--strict"];
-        assert_eq!(spelt, expected);
+        assert_eq!(rewritten, expected);
     }
 }

@@ -63,7 +63,7 @@ pub fn link(console: &Console, package: &Package) -> Result<Linked, Error> {
     cc.args(&files).args(["-lm", "-o"]).arg(&library);
     let done = cc.output().map_err(|error| {
         let problem = format!("cannot start cc: {}", output::plain(&error));
-        Error::problem(problem).help("the archive holds no shared library: it needs a C compiler")
+        Error::problem(problem).help("an archive without a shared library requires a C compiler")
     })?;
     if done.status.success() {
         return File::open(library).map(Linked).map_err(failed);

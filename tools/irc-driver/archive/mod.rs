@@ -70,7 +70,7 @@ fn expect_equal(first: &Package, second: &Package) -> Result<(), Error> {
     match found.is_empty() && first.archive == second.archive {
         true => Ok(()),
         false => {
-            Err(Error::Internal(format!("compiled again, it differs in {}", found.join(", "))))
+            Err(Error::Internal(format!("the second compilation differs in {}", found.join(", "))))
         }
     }
 }
@@ -79,7 +79,7 @@ fn built(path: &Path, contents: &Contents) -> Result<Package, Error> {
     irc_mlf::build(&path.display().to_string(), contents).map_err(|report| {
         let mut found: Vec<String> = report.all().map(|found| found.message.clone()).collect();
         found.dedup();
-        Error::problem(format!("no archive can hold the model: {}", found.join("; ")))
+        Error::problem(format!("an archive cannot represent the model: {}", found.join("; ")))
     })
 }
 

@@ -36,7 +36,7 @@ pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<()
     let models = package.metadata.extension.iter().flat_map(|ours| ours.models.values());
     let vectors: Vec<_> = models.flat_map(|model| &model.vectors).collect();
     if vectors.is_empty() {
-        let problem = Error::problem(format!("{name} holds no test vectors"));
+        let problem = Error::problem(format!("{name} contains no test vectors"));
         return Err(problem.help("irc compile --with-test-vectors puts them in"));
     }
     let loaded = Loaded::open(console, &package)?;
@@ -169,7 +169,7 @@ fn buffers(
     member: &str,
     name: impl Fn(&str) -> String,
 ) -> Result<Buffers, Error> {
-    let lost = || Error::problem(format!("{member}: is not what it was when it was checked"));
+    let lost = || Error::problem(format!("{member}: changed after it was checked"));
     let bytes = package.archive.get(member).ok_or_else(lost)?;
     let params = irc_mlf::params::read(bytes, &mut irc_diag::Sink::new()).ok_or_else(lost)?;
     let tensor = |param: Param| {

@@ -28,7 +28,7 @@ use std::{
 pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), Error> {
     let input = Input::open(&arguments.file, arguments.graphs.format.as_deref())?;
     let Some(kind) = input.kind().filter(|_| input.is_for("bench")) else {
-        return Err(input::runs_not(&arguments.file, input.content));
+        return Err(input::not_runnable(&arguments.file, input.content));
     };
     flags.expect(&[kind], None).map_err(Error::Usage)?;
     let processor = processor::named(&arguments.target_cpu)?;
@@ -136,7 +136,7 @@ fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Erro
     match open.is_empty() {
         true => Ok(()),
         false => Err(Error::Usage(format!(
-            "the model leaves sizes of its inputs open: {}; give them with {flags}",
+            "inputs have dynamic sizes: {}; specify them with {flags}",
             open.join(", ")
         ))),
     }

@@ -36,7 +36,8 @@ fn problem(error: irc_npu_network::Error) -> Error {
     let is_missing = matches!(error, irc_npu_network::Error::Missing(_));
     let problem = Error::problem(error.to_string());
     match is_missing {
-        true => problem.help("give them with --inputs and --weights, or draw them with --seed"),
+        true => problem
+            .help("specify them with --inputs and --weights, or generate random ones with --seed"),
         false => problem,
     }
 }

@@ -103,8 +103,7 @@ fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>
     }
     if schedule.dialect == Dialect::A {
         return Err(Error::Usage(
-            "--link-rate and --dram-rate are for schedules of several cores; this one is of one core, \
-             which shares nothing"
+            "--link-rate and --dram-rate apply to schedules of several cores; this one has one core"
                 .into(),
         ));
     }
@@ -113,7 +112,7 @@ fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>
     let Schedule { xlen, ylen, .. } = schedule;
     let rejected = || {
         format!(
-            "the mesh of the schedule is {xlen} by {ylen}: links are followed on at most {MAX_SIDE} by {MAX_SIDE}"
+            "the mesh of the schedule is {xlen} by {ylen}: expected at most {MAX_SIDE} by {MAX_SIDE}"
         )
     };
     shared.map(Some).ok_or_else(|| Error::problem(rejected()))

@@ -1,4 +1,4 @@
-//! Imports frontend files of Gemini as graphs of the tensor level.
+//! Imports Gemini frontend files as graphs of the tensor level.
 //!
 //! Plain Rust, no MLIR. [`import`] writes the layers as an [`irc_tl::Graph`] whose results have the
 //! bytes that the functional simulator of the NPU computes (`runtime/npu/src/functional`). Weights and
