@@ -43,10 +43,10 @@ fn die_with_this(command: &mut Command) {
     let launcher = std::process::id();
     let set = move || {
         // Safety: prctl and getppid are system calls that are allowed between fork and exec.
-        let (refused, parent) =
+        let (failed, parent) =
             unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0, libc::getppid()) };
         // If the launcher has already ended, there will be no signal.
-        match refused || u32::try_from(parent) != Ok(launcher) {
+        match failed || u32::try_from(parent) != Ok(launcher) {
             true => Err(io::Error::last_os_error()),
             false => Ok(()),
         }

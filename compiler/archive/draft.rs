@@ -1,5 +1,5 @@
 //! A program as a list of calls of functions on tensors, from which the graph is made.
-use super::{Buffer, Callee, MAX_ARGUMENTS, Refused, Step};
+use super::{ArchiveError, Buffer, Callee, MAX_ARGUMENTS, Step};
 use crate::{
     attributes::KernelInfo,
     interface::{Interface, Port},
@@ -43,7 +43,7 @@ pub enum Place {
     /// A constant.
     Constant(usize),
     /// A call, and the index of one of its results.
-    Made(usize, usize),
+    Result(usize, usize),
 }
 
 /// A call of a function.
@@ -68,7 +68,7 @@ pub fn draft(
     interface: &Interface,
     weights: &[Constant],
     kernels: &BTreeMap<String, KernelInfo>,
-) -> Result<Draft, Refused> {
+) -> Result<Draft, ArchiveError> {
     if function.is_dynamic() {
         return Err(dynamic_sizes(interface));
     }
@@ -84,7 +84,7 @@ pub fn draft(
 }
 
 /// The error of a program with symbolic sizes.
-fn dynamic_sizes(interface: &Interface) -> Refused {
+fn dynamic_sizes(interface: &Interface) -> ArchiveError {
     let is_open = |port: &&Port| port.weight.is_none() && port.shape.iter().any(|size| *size < 0);
     let open = interface.inputs.iter().filter(is_open);
     let open: Vec<String> =
@@ -93,7 +93,7 @@ fn dynamic_sizes(interface: &Interface) -> Refused {
         return "a graph of an archive has fixed sizes, but some sizes depend on the values of inputs"
             .into();
     }
-    Refused {
+    ArchiveError {
         message: format!(
             "a graph of an archive has fixed sizes, but these inputs have dynamic sizes: {}",
             open.join(", ")
@@ -226,7 +226,7 @@ impl Reader<'_, '_, '_> {
         }
         let buffers = (0..results.len()).map(|result| (result, 0)).collect::<Vec<_>>();
         let call = self.add(callee, &inputs, results, &buffers);
-        (0..buffers.len()).map(|result| Place::Made(call, result)).collect()
+        (0..buffers.len()).map(|result| Place::Result(call, result)).collect()
     }
 
     /// Concatenates the constants of a call.
@@ -262,7 +262,7 @@ impl Reader<'_, '_, '_> {
             let sources: Vec<(Place, i64)> = chunk.iter().map(|place| (*place, 0)).collect();
             let targets: Vec<_> = offsets.iter().map(|offset| (0, *offset)).collect();
             let call = self.add(Callee::Copy(bytes), &sources, vec![ty], &targets);
-            let made = offsets.into_iter().map(|offset| (Place::Made(call, 0), offset));
+            let made = offsets.into_iter().map(|offset| (Place::Result(call, 0), offset));
             places.extend(chunk.iter().copied().zip(made));
         }
         for input in inputs {
@@ -280,8 +280,8 @@ impl Reader<'_, '_, '_> {
         let all = self.add(callee, inputs, vec![ty], &targets);
         let copies = results.iter().zip(bytes).zip(offsets);
         let copies = copies.map(|((ty, bytes), offset)| {
-            let from = (Place::Made(all, 0), offset);
-            Place::Made(
+            let from = (Place::Result(all, 0), offset);
+            Place::Result(
                 self.add(Callee::Copy(vec![bytes]), &[from], vec![ty.clone()], &[(0, 0)]),
                 0,
             )
@@ -317,14 +317,14 @@ impl Reader<'_, '_, '_> {
             let place = self.places[&self.roots[*value]];
             let ty = self.ty(*value)?;
             match place {
-                Place::Made(call, result) if !self.draft.outputs.contains(&place) => {
+                Place::Result(call, result) if !self.draft.outputs.contains(&place) => {
                     self.draft.calls[call].results[result] = ty;
                     self.draft.outputs.push(place);
                 }
                 _ => {
                     let copy = Callee::Copy(vec![bytes_of(&ty)]);
                     let call = self.add(copy, &[(place, 0)], vec![ty], &[(0, 0)]);
-                    self.draft.outputs.push(Place::Made(call, 0));
+                    self.draft.outputs.push(Place::Result(call, 0));
                 }
             }
         }
@@ -338,7 +338,7 @@ impl Draft {
         match place {
             Place::Input(number) => &self.inputs[number].1,
             Place::Constant(number) => &self.constants[number].0,
-            Place::Made(call, result) => &self.calls[call].results[result],
+            Place::Result(call, result) => &self.calls[call].results[result],
         }
     }
 }

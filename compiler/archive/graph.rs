@@ -68,7 +68,7 @@ impl Writer {
 
     fn edge(&self, place: Place) -> Edge {
         match place {
-            Place::Made(call, output) => Edge { node: self.sources.len() + call, output },
+            Place::Result(call, output) => Edge { node: self.sources.len() + call, output },
             source => Edge { node: self.sources[&source], output: 0 },
         }
     }
@@ -114,7 +114,7 @@ impl Writer {
         let mut numbers = BTreeMap::new();
         for (made, call) in self.draft.calls.iter().enumerate() {
             for (result, ty) in call.results.iter().enumerate() {
-                let place = Place::Made(made, result);
+                let place = Place::Result(made, result);
                 numbers.insert(place, blocks.len());
                 blocks.push(Block { bytes: ty.bytes().unwrap_or(0), first: made, last: made });
                 made_at.push(place);

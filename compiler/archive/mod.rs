@@ -86,16 +86,16 @@ pub struct Buffer {
 
 /// Why a program has no graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ArchiveError {
     /// The reason.
     pub message: String,
     /// A hint.
     pub help: Option<&'static str>,
 }
 
-impl<T: Into<String>> From<T> for Refused {
+impl<T: Into<String>> From<T> for ArchiveError {
     fn from(message: T) -> Self {
-        Refused { message: message.into(), help: None }
+        ArchiveError { message: message.into(), help: None }
     }
 }
 
@@ -112,7 +112,7 @@ pub fn plan(
     weights: &[Constant],
     kernels: &BTreeMap<String, KernelInfo>,
     prefix: &str,
-) -> Result<Planned, Refused> {
+) -> Result<Planned, ArchiveError> {
     let draft = draft::draft(function, interface, weights, kernels)?;
     let steps = draft.steps.clone();
     let kind = |callee: &Callee| match callee {

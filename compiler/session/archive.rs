@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     archive::{
-        Operator, Planned, Refused, Step,
+        ArchiveError, Operator, Planned, Step,
         operators::{self, Callees, Count, Entry},
         plan,
     },
@@ -66,7 +66,7 @@ struct Program {
 type StepText = (String, Arc<str>);
 
 /// The artefacts of a program.
-struct Made {
+struct ProgramArtefacts {
     planned: Planned,
     /// Workspace of each function in bytes.
     workspaces: BTreeMap<String, u64>,
@@ -130,7 +130,7 @@ impl Session {
         options: &CompileOptions,
         archive: &ArchiveOptions,
     ) -> Result<Contents, QueryError> {
-        let made = match options.target.backend.writes(Output::Object) {
+        let artefacts = match options.target.backend.writes(Output::Object) {
             true => self.objects(&mut program, &options.target, archive)?,
             false => source(&mut program, &options.target, archive)?,
         };
@@ -138,19 +138,19 @@ impl Session {
             name: archive.model.clone(),
             target: target_text(&options.target),
             device: 1,
-            workspaces: made.workspaces,
-            graph: made.planned.graph,
-            outputs: made.planned.outputs,
-            with_weights: !made.planned.params.is_empty(),
-            params: made.planned.params,
+            workspaces: artefacts.workspaces,
+            graph: artefacts.planned.graph,
+            outputs: artefacts.planned.outputs,
+            with_weights: !artefacts.planned.params.is_empty(),
+            params: artefacts.planned.params,
             vectors: vec![],
         };
         Ok(Contents {
             version: archive.version,
             time: archive.time,
             models: vec![model],
-            code: BTreeMap::from([made.code]),
-            shared: made.shared,
+            code: BTreeMap::from([artefacts.code]),
+            shared: artefacts.shared,
             sources: program.sources,
         })
     }
@@ -161,7 +161,7 @@ impl Session {
         program: &mut Program,
         target: &Target,
         archive: &ArchiveOptions,
-    ) -> Result<Made, QueryError> {
+    ) -> Result<ProgramArtefacts, QueryError> {
         let objects = queries::kernels(&self.database, &program.fused, target)?;
         let constants = std::mem::take(&mut program.weights);
         let (settled, constants) =
@@ -186,7 +186,7 @@ impl Session {
         }
         let callees = Callees { kernels: &kernels, steps: &entries };
         let text = operators::write(&planned.operators, callees, archive.count());
-        let functions = functions(&text.map_err(refused)?, target)?;
+        let functions = functions(&text.map_err(archive_error)?, target)?;
         let first = [("operators".to_owned(), functions.as_slice())].into_iter();
         let steps = steps.iter().map(|(name, glue)| (name.clone(), glue.object.as_slice()));
         let code = objects.values();
@@ -195,7 +195,7 @@ impl Session {
         let bytes = link_shared(&object)?;
         let requires = used_features(&bytes, target.required_features())?;
         let path = format!("lib/{}_lib0.o", archive.model);
-        Ok(Made {
+        Ok(ProgramArtefacts {
             workspaces: workspaces(&planned, callees),
             planned,
             code: (path, object.into()),
@@ -224,10 +224,10 @@ fn source(
     program: &mut Program,
     target: &Target,
     archive: &ArchiveOptions,
-) -> Result<Made, QueryError> {
+) -> Result<ProgramArtefacts, QueryError> {
     let Program { fused, weights, .. } = program;
     let mut message = None;
-    let made = in_context(|context| {
+    let result = in_context(|context| {
         let (mut module, objects) = whole::scheduled(context, &fused.kernels, target)?;
         let kernels: BTreeMap<String, KernelInfo> =
             objects.iter().map(|(symbol, object)| (symbol.clone(), object.info.clone())).collect();
@@ -253,9 +253,9 @@ fn source(
         kernel::add(&module, &irc_mlir::parse_module(context, &text)?);
         Some((compile(&module, target, Output::C), workspaces(&planned, callees), planned))
     });
-    let (source, workspaces, planned) = made.map_err(|captured| why(message, captured))?;
+    let (source, workspaces, planned) = result.map_err(|captured| why(message, captured))?;
     let code = (format!("src/{}_lib0.c", archive.model), Bytes::from(source?));
-    Ok(Made { planned, workspaces, code, shared: None })
+    Ok(ProgramArtefacts { planned, workspaces, code, shared: None })
 }
 
 /// Adds a step of a program, whose kernels are in the module, after planning its memory. Returns the size
@@ -280,7 +280,7 @@ fn planned(
     weights: &[Constant],
     kernels: &BTreeMap<String, KernelInfo>,
     archive: &ArchiveOptions,
-) -> Result<(Planned, Vec<StepText>), Refused> {
+) -> Result<(Planned, Vec<StepText>), ArchiveError> {
     let lost = || "the main function was lost".to_owned();
     let module = irc_mlir::parse_module(context, text).ok_or_else(lost)?;
     let main = kernel::named(module.as_operation(), "main").ok_or_else(lost)?;
@@ -310,8 +310,8 @@ fn step_text<'c: 'a, 'a>(
     let given = (0..inputs.len()).map(|index| body.argument(index).ok().map(Into::into));
     let given: Vec<Value> = given.collect::<Option<_>>()?;
     irc_mlir::set_operands(copied, &given);
-    let made: Vec<Value> = copied.results().map(Into::into).collect();
-    OpSpec::new(context, func::RETURN, op.location()).operands(&made).append(&body);
+    let results: Vec<Value> = copied.results().map(Into::into).collect();
+    OpSpec::new(context, func::RETURN, op.location()).operands(&results).append(&body);
     // The text is written under a fixed name first, as the final name contains its hash.
     let spec = irc_mlir::function(context, "step", &inputs, &outputs, body, op.location())
         .with(GRAPH, ())
@@ -378,12 +378,12 @@ fn target_text(target: &Target) -> String {
 }
 
 /// The error of a program that an archive cannot represent.
-fn refused(reason: impl Into<Refused>) -> QueryError {
-    let Refused { message, help } = reason.into();
+fn archive_error(reason: impl Into<ArchiveError>) -> QueryError {
+    let ArchiveError { message, help } = reason.into();
     let found = Diagnostic::error("mlf-program", message);
     QueryError::found(vec![Diagnostic { help: help.map(str::to_owned), ..found }])
 }
 
-fn why(reason: Option<Refused>, captured: Vec<CapturedDiagnostic>) -> QueryError {
-    reason.map_or_else(|| CompileError::Passes(captured).into(), refused)
+fn why(reason: Option<ArchiveError>, captured: Vec<CapturedDiagnostic>) -> QueryError {
+    reason.map_or_else(|| CompileError::Passes(captured).into(), archive_error)
 }

@@ -167,18 +167,18 @@ fn the_dialect_and_the_front_end_write_equal_functions() {
     let mut folders =
         ["examples", "tests/models", "tests/models/ranks"].map(|name| root().join(name)).to_vec();
     folders.push(corpus());
-    let (mut written, mut refused) = (0, 0);
+    let (mut written, mut rejected) = (0, 0);
     for path in folders.iter().flat_map(|folder| models(folder)) {
         for accumulate in [Accumulate::Wide, Accumulate::Ark] {
             for results in [Results::All, Results::Outputs] {
                 match is_written_alike(&path, &ImportOptions { results, accumulate }) {
                     true => written += 1,
-                    false => refused += 1,
+                    false => rejected += 1,
                 }
             }
         }
     }
-    assert!(written > 0 && refused > 0, "{written} written, {refused} refused");
+    assert!(written > 0 && rejected > 0, "{written} written, {rejected} rejected");
 }
 
 /// The inputs as numpy had them; buffers it did not fill are zero.

@@ -302,7 +302,7 @@ fn a_check_that_fails_says_both_sizes() {
 }
 
 #[test]
-fn an_input_of_another_size_is_refused() {
+fn an_input_of_another_size_is_rejected() {
     let mut b = Builder::new();
     let ty = || Type::new(DType::F32, [Dim::symbol("N")]);
     let (x, y) = (b.input("x", ty()), b.input("y", ty()));

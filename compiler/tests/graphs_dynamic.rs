@@ -384,7 +384,7 @@ fn an_input_of_fixed_size_is_checked_too() {
 }
 
 #[test]
-fn a_size_that_divides_by_zero_is_refused() {
+fn a_size_that_divides_by_zero_is_rejected() {
     let mut b = Builder::new();
     let x = b.input("x", row(n()));
     let m = b.input("m", row(Dim::symbol("M")));
@@ -410,7 +410,7 @@ fn names_of_sizes_may_be_any_text() {
 }
 
 /// What a graph says when it runs on inputs, compiled by both code generators.
-fn refused(graph: &Graph, inputs: &[(&str, irc_tl::Tensor)]) -> String {
+fn rejected(graph: &Graph, inputs: &[(&str, irc_tl::Tensor)]) -> String {
     let errors = [Backend::LLVM, Backend::QUICK].map(|backend| {
         let compiled = compile_for(graph, Target::host().with_backend(backend));
         run(&compiled, inputs).unwrap_err().to_string()
@@ -433,7 +433,7 @@ fn ones() -> Graph {
 #[test]
 fn a_negative_size_is_an_error_at_its_node() {
     let inputs = [("shape", i64s([2], &[3, -2]))];
-    let found = refused(&ones(), &inputs);
+    let found = rejected(&ones(), &inputs);
     let expected = "graph.node[3]: Expand 'e': expected dimension 1 of f32[s0,s1] not to be \
                     negative: found 0 and -2";
     assert_eq!(found, expected);
@@ -446,7 +446,7 @@ fn a_negative_size_is_an_error_at_its_node() {
 fn a_computed_size_that_no_memory_has_is_an_error_at_its_node() {
     for extents in [[1 << 40, 1 << 40], [1 << 31, 1 << 31], [1 << 62, 4]] {
         let inputs = [("shape", i64s([2], &extents))];
-        let found = refused(&ones(), &inputs);
+        let found = rejected(&ones(), &inputs);
         assert!(
             found.starts_with("graph.node[3]: Expand 'e': expected as many elements"),
             "{found}"
@@ -463,7 +463,7 @@ fn bytes_of_an_output_do_not_wrap_around() {
     let y = b.fill(1.0, &[n(), 4.into()], DType::F32).unwrap();
     b.output("y", y);
     // 2^64 bytes, 0 in 64 bits.
-    let found = refused(&b.finish(), &[("x", f32s([1 << 60, 0], 1))]);
+    let found = rejected(&b.finish(), &[("x", f32s([1 << 60, 0], 1))]);
     assert!(found.starts_with("output 'y': expected memory for the bytes of f32[N,4]"), "{found}");
 }
 
@@ -480,7 +480,7 @@ fn bytes_of_intermediate_values_do_not_wrap_around() {
     let given = |size| [("x", f32s([size, 0], 1)), ("w", f32s([0, 8], 2)), ("v", f32s([8, 0], 3))];
     agree(&graph, &given(3));
     // 2^64 bytes, 0 in 64 bits.
-    let found = refused(&graph, &given(1 << 59));
+    let found = rejected(&graph, &given(1 << 59));
     assert!(found.starts_with("cannot allocate intermediate values: "), "{found}");
 }
 
@@ -495,6 +495,6 @@ fn a_size_that_overflows_is_an_error() {
     b.output("y", y);
     let graph = b.finish();
     agree(&graph, &[("x", f32s([3, 0], 1)), ("y", f32s([2, 0], 1))]);
-    let found = refused(&graph, &[("x", f32s([1 << 32, 0], 1)), ("y", f32s([1 << 32, 0], 1))]);
+    let found = rejected(&graph, &[("x", f32s([1 << 32, 0], 1)), ("y", f32s([1 << 32, 0], 1))]);
     assert!(found.starts_with("the size M*N cannot be computed"), "{found}");
 }

@@ -92,7 +92,7 @@ fn all_that_has_no_place_in_a_graph_is_reported() {
 }
 
 #[test]
-fn a_function_that_runs_itself_is_refused() {
+fn a_function_that_runs_itself_is_rejected() {
     let errors = graph(
         r#"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
              %u = tl.call (%x) {callee = @main} : (tensor<2xf32>) -> tensor<2xf32>

@@ -1,4 +1,4 @@
-//! Any bytes: the model reader never panics, explains what it refuses, and writes back what it
+//! Any bytes: the model reader never panics, explains what it rejects, and writes back what it
 //! accepts.
 
 use irc_ark_format::model::{self, Options};
@@ -9,7 +9,7 @@ pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.model.json", bytes);
     let mut sink = Sink::new();
     let document = model::parse(&source, &Options::default(), &mut sink);
-    assert_eq!(document.is_none(), sink.has_errors(), "refused if and only if explained");
+    assert_eq!(document.is_none(), sink.has_errors(), "rejected if and only if explained");
     let found = sink.into_diagnostics();
     assert!(found.iter().all(|diagnostic| diagnostic.primary_span().is_some()
         || diagnostic.code == "too-many-diagnostics"));

@@ -1,4 +1,4 @@
-//! Any bytes: the plan reader never panics, explains what it refuses, and writes back what it
+//! Any bytes: the plan reader never panics, explains what it rejects, and writes back what it
 //! accepts; and every check ends on what it accepts, alone, as two ranks, and against a model.
 
 use irc_ark_format::model::{Model, Node, Options};
@@ -10,7 +10,7 @@ pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.plan.json", bytes);
     let mut sink = Sink::new();
     let plan = plan::parse(&source, &Options::default(), &mut sink);
-    assert_eq!(plan.is_none(), sink.has_errors(), "refused if and only if explained");
+    assert_eq!(plan.is_none(), sink.has_errors(), "rejected if and only if explained");
     render(&source, &sink.into_diagnostics(), false, 80);
     if let Some(plan) = plan {
         plan::check_ranks(std::slice::from_ref(&plan));

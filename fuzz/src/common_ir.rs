@@ -75,9 +75,9 @@ fn again(bytes: Vec<u8>, module: &Module, target: Target, encoding: Encoding) ->
     let mut sink = Sink::new();
     let options = Options { format, ..Options::default() };
     let document = read("again", bytes.into(), &options, &mut sink);
-    let mut refusals = sink.diagnostics().iter().filter(|diagnostic| diagnostic.is_error());
+    let mut rejections = sink.diagnostics().iter().filter(|diagnostic| diagnostic.is_error());
     match document {
-        Some(document) if refusals.next().is_none() => Some(document.module),
+        Some(document) if rejections.next().is_none() => Some(document.module),
         _ => {
             // A shorter message may look like another one.
             let expected = ["cir-nesting", "cir-root"];

@@ -16,7 +16,7 @@ pub fn check(bytes: &[u8]) {
     let mut names = vec![root.module.qualified_name()];
     for part in parts {
         let Some(library) = document(part, "common-ir-library-text") else { continue };
-        // Two of one name are refused when they are loaded.
+        // Two of one name are rejected when they are loaded.
         if names.contains(&library.module.qualified_name()) {
             continue;
         }

@@ -1,5 +1,5 @@
 //! Any bytes: the binary readers of both schemas, and of files of test data, never panic,
-//! explain what they refuse, and what they accept is written and read again as it was.
+//! explain what they reject, and what they accept is written and read again as it was.
 
 use bytes::Bytes;
 use irc_common_format::model::{ElementType, Type};

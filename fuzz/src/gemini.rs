@@ -1,5 +1,5 @@
 //! Any bytes: the readers of Gemini schedules and frontend files never panic, explain what they
-//! refuse, place what they find, and write back what they accept; emission of any schedule ends.
+//! reject, place what they find, and write back what they accept; emission of any schedule ends.
 
 use irc_diag::{Sink, Source, render};
 use irc_gemini_format::schedule::Limits;
@@ -49,8 +49,8 @@ fn read_frontend(source: &Source) {
     }
 }
 
-fn finish(source: &Source, sink: Sink, refused: bool) {
-    assert_eq!(refused, sink.has_errors(), "refused if and only if explained");
+fn finish(source: &Source, sink: Sink, rejected: bool) {
+    assert_eq!(rejected, sink.has_errors(), "rejected if and only if explained");
     let found = sink.into_diagnostics();
     let unplaced = found.iter().find(|diagnostic| {
         diagnostic.primary_span().is_none() && diagnostic.code != "too-many-diagnostics"

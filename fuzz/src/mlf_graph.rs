@@ -1,4 +1,4 @@
-//! Any bytes: the reader and the checks of graphs never panic, explain what they refuse, and write
+//! Any bytes: the reader and the checks of graphs never panic, explain what they reject, and write
 //! back what every client takes.
 
 use irc_diag::{Sink, Source, render};
@@ -9,7 +9,7 @@ pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.json", bytes);
     let mut sink = Sink::new();
     let found = read(&source, &mut sink);
-    assert_eq!(found.is_none(), sink.has_errors(), "refused if and only if explained");
+    assert_eq!(found.is_none(), sink.has_errors(), "rejected if and only if explained");
     render(&source, sink.diagnostics(), false, 80);
     let Some(found) = found else { return };
     graph::check(&found);

@@ -1,4 +1,4 @@
-//! Any bytes: the reader of parameters never panics, explains what it refuses, and writes back what
+//! Any bytes: the reader of parameters never panics, explains what it rejects, and writes back what
 //! it accepts, byte for byte.
 
 use bytes::Bytes;
@@ -14,7 +14,7 @@ pub fn check(bytes: &[u8]) {
     let bytes = Bytes::from([&MAGIC, bytes].concat());
     let mut sink = Sink::new();
     let read = params::read(&bytes, &mut sink);
-    assert_eq!(read.is_none(), sink.has_errors(), "refused if and only if explained");
+    assert_eq!(read.is_none(), sink.has_errors(), "rejected if and only if explained");
     if let Some(read) = read {
         assert_eq!(params::write(&read), bytes, "written as it was");
     }

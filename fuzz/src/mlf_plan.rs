@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 const LIMIT: u64 = 1 << 30;
 
-/// A valid archive whose metadata say nothing of the graph's sizes: those of any other are refused.
+/// A valid archive whose metadata say nothing of the graph's sizes: those of any other are rejected.
 static SMALL: LazyLock<Package> = LazyLock::new(|| {
     let bytes = Bytes::from_static(include_bytes!("../../formats/mlf/tests/data/small.v5.tar"));
     let (package, _) = irc_mlf::read("small.v5.tar", &bytes);
@@ -40,7 +40,7 @@ pub fn check(bytes: &[u8]) {
             ContextOptions { memory_limit: Some(LIMIT), guard, ..ContextOptions::default() };
         match context_bytes(&package, None, &options) {
             Ok(bytes) => assert!(bytes <= LIMIT),
-            Err(error) => assert!(!error.to_string().is_empty(), "refused with a sentence"),
+            Err(error) => assert!(!error.to_string().is_empty(), "rejected with a sentence"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Any bytes: archives and everything in them are read and checked without a panic, what is refused
+//! Any bytes: archives and everything in them are read and checked without a panic, what is rejected
 //! is explained, and members written are the members read.
 //!
 //! Checksums of headers are made right first: no mutation would.
@@ -13,7 +13,7 @@ const BLOCK: usize = 512;
 pub fn check(bytes: &[u8]) {
     let bytes = Bytes::from(sealed(bytes));
     let (package, report) = read("fuzz.tar", &bytes);
-    assert_eq!(package.is_none(), report.has_errors(), "refused if and only if explained");
+    assert_eq!(package.is_none(), report.has_errors(), "rejected if and only if explained");
     let checked = package.map(|package| irc_mlf::check(&package, Depth::Content));
     for report in checked.iter().chain([&report]) {
         for file in report.files() {

@@ -1,4 +1,4 @@
-//! Any bytes: the listing reader never panics, explains what it refuses, and writes back what it
+//! Any bytes: the listing reader never panics, explains what it rejects, and writes back what it
 //! accepts; and verifier and simulators end on that.
 
 use irc_diag::{Sink, Source, render};
@@ -11,7 +11,7 @@ pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.txt", bytes);
     let mut sink = Sink::new();
     let listing = listing::parse(&source, Limits::default(), &mut sink);
-    assert_eq!(listing.is_none(), sink.has_errors(), "refused if and only if explained");
+    assert_eq!(listing.is_none(), sink.has_errors(), "rejected if and only if explained");
     if let Some(listing) = listing {
         let text = listing::write(&listing.program);
         let again = listing::parse(&Source::new("again", text), Limits::default(), &mut sink);

@@ -1,4 +1,4 @@
-// An option that a pass lacks, or whose value it refuses, is named.
+// An option that a pass lacks, or whose value it rejects, is named.
 // RUN: not %irc-opt --pass-pipeline='builtin.module(outline-kernels{name=x})' %S/inputs/group.tl.mlir 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not %irc-opt --pass-pipeline='builtin.module(ark-to-tl{accumulate=narrow})' %S/inputs/scaled_exp.ark.mlir 2>&1 \

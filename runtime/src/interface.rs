@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_interface_is_refused() {
+    fn what_is_no_interface_is_rejected() {
         let sound = Interface { inputs: vec![Port::default()], ..Interface::default() }.to_json();
         assert!(Interface::from_json(&sound).is_ok());
         for (old, new) in [

@@ -130,8 +130,8 @@ fn the_callers_memory_is_used_in_place() {
 }
 
 #[test]
-fn memory_that_does_not_fit_is_refused() {
-    let model = model("refused");
+fn memory_that_does_not_fit_is_rejected() {
+    let model = model("rejected");
     let mut context = context(&model);
     let mut line = Line::<32>([0.0; 32]);
     let memory: *mut u8 = line.0.as_mut_ptr().cast();
@@ -294,19 +294,19 @@ fn code_for_another_processor_is_never_loaded() {
         )
     };
     let package = linked("deadly", deadly);
-    let refused = |from: &str, to: &str| {
+    let rejected = |from: &str, to: &str| {
         let bytes = changed(&package, |members| {
             let metadata = String::from_utf8_lossy(&members["metadata.json"]).replace(from, to);
             members.insert("metadata.json".into(), metadata.into());
         });
-        Model::from_bytes("deadly.tar", &bytes, OpenOptions::default()).err().expect("refused")
+        Model::from_bytes("deadly.tar", &bytes, OpenOptions::default()).err().expect("rejected")
     };
-    let error = refused("\"requires\": []", "\"requires\": [\"warp-drive\"]");
+    let error = rejected("\"requires\": []", "\"requires\": [\"warp-drive\"]");
     assert!(matches!(error, ModelError::Processor { .. }));
     let message = error.to_string();
     let words = "deadly.tar was compiled for another processor: this one lacks warp-drive";
     assert_eq!(message, words);
-    let error = refused("shared/default.so\"", "shared/other.so\"");
+    let error = rejected("shared/default.so\"", "shared/other.so\"");
     assert!(error.to_string().contains("[mlf-library]"), "{error}");
     // A library that exports what is asked for, but is cut short.
     let bytes = changed(&package, |members| {
@@ -318,7 +318,7 @@ fn code_for_another_processor_is_never_loaded() {
 }
 
 #[test]
-fn more_memory_than_allowed_is_refused() {
+fn more_memory_than_allowed_is_rejected() {
     let package = linked("limit", str::to_owned);
     let model = Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"));
     let context = context(&model);
@@ -333,7 +333,7 @@ fn more_memory_than_allowed_is_refused() {
 }
 
 #[test]
-fn giant_tensors_are_refused_before_any_memory_is_taken() {
+fn giant_tensors_are_rejected_before_any_memory_is_taken() {
     let giant = edited("giant", |graph| {
         // Half a tebibyte between two calls.
         graph["attrs"]["shape"][1][3] = json!([1 << 18, 1 << 19]);

@@ -21,13 +21,13 @@ fn each_number_may_be_any_other() {
     let text = package.archive.members()["executor-config/graph/graph.json"].clone();
     let text = String::from_utf8(text.to_vec()).expect("text");
     let options = ContextOptions { memory_limit: Some(LIMIT), ..ContextOptions::default() };
-    let (mut fits, mut too_large, mut refused) = (0, 0, 0);
+    let (mut fits, mut too_large, mut rejected) = (0, 0, 0);
     for (begin, end) in numbers(&text) {
         for number in NUMBERS {
             let changed = format!("{}{number}{}", &text[..begin], &text[end..]);
             let read = graph::read(&Source::new("graph.json", changed), &mut Sink::new());
             let Some(graph) = read else {
-                refused += 1;
+                rejected += 1;
                 continue;
             };
             package.parts[0].graph = Some(graph);
@@ -39,12 +39,12 @@ fn each_number_may_be_any_other() {
                 Err(irc_runtime::ModelError::Memory { .. }) => too_large += 1,
                 Err(error) => {
                     assert!(!error.to_string().is_empty());
-                    refused += 1;
+                    rejected += 1;
                 }
             }
         }
     }
-    assert!(fits > 50 && too_large > 5 && refused > 200, "{fits}, {too_large}, {refused}");
+    assert!(fits > 50 && too_large > 5 && rejected > 200, "{fits}, {too_large}, {rejected}");
 }
 
 /// Where the numbers of a text are.

@@ -10,13 +10,13 @@ what the step needs, nor says so), or `skipped` where --skip asks for it.
 
     form      the graph and the metadata, found sound without irc (form.py)
     params    .params read by apache-tvm, to the bit what a reader of ours finds; written again, the
-              same bytes; spoilt, refused
+              same bytes; spoilt, rejected
     symbols   objects define what the graph calls, and need libc and libm alone (library.py lists the
               names); slots for functions of a runtime are weak
     link      `cc -shared` of all objects and sources
     dlr       libdlr.so lists the inputs, and runs the graph
     shared    libdlr.so runs the shared library that an archive of irc has beside its objects
-    reject    libdlr.so refuses what is spoilt, of which each kind is a line (controls.py)
+    reject    libdlr.so rejects what is spoilt, of which each kind is a line (controls.py)
     packed    every function called by the packed C interface, with the type codes 7, 3 and 13; of
               archives of irc with empty slots too
     ffi       every function called by tvm-ffi, with and without TVM's runtime beside it

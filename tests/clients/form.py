@@ -7,7 +7,7 @@ LISTS = {"dltype": "list_str", "storage_id": "list_int", "shape": "list_shape",
 
 
 def check_form(archive):
-    """Raises where a client would refuse or compute wrongly; gives notes of sizes that are not true."""
+    """Raises where a client would reject or compute wrongly; gives notes of sizes that are not true."""
     check_graph(archive.graph.document)
     check_calls(archive.graph)
     check_params(archive)

@@ -130,8 +130,8 @@ def step_reject(check):
         folder = model_folder(check, f"spoilt{index}", library, graph, params)
         try:
             isolated(in_dlr, check.libdlr, folder, [check.inputs])
-        except dlr.Rejected as refusal:
-            said.append(f"\n        {what}: {refusal}")
+        except dlr.Rejected as rejection:
+            said.append(f"\n        {what}: {rejection}")
             continue
         raise Failure(f"it takes that {what}")
     return f"{len(said)} of {len(said)}{''.join(said)}"

@@ -134,7 +134,7 @@ fn the_roofline_share_of_a_library_is_unknown() {
 }
 
 #[test]
-fn an_output_that_is_the_input_is_refused() {
+fn an_output_that_is_the_input_is_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let (model, link) = (folder.path().join("m.json"), folder.path().join("link.json"));
     std::fs::copy(example("softmax.model.json"), &model).expect("copies");
@@ -324,11 +324,11 @@ fn a_library_of_any_size_runs() {
 }
 
 #[test]
-fn buffers_are_refused_by_name_and_type_before_their_data_are_read() {
+fn buffers_are_rejected_by_name_and_type_before_their_data_are_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.npz");
     let model = example("softmax.model.json");
-    let refusal = |name: &str, flag: &str| {
+    let rejection = |name: &str, flag: &str| {
         let buffers = BTreeMap::from([(
             name.to_owned(),
             Tensor::from_values([3000], &[1.0_f64; 3000]).expect("a tensor"),
@@ -344,14 +344,14 @@ fn buffers_are_refused_by_name_and_type_before_their_data_are_read() {
         assert_eq!(code, 1, "{err}");
         err
     };
-    let unknown = refusal("nothing", "--inputs");
+    let unknown = rejection("nothing", "--inputs");
     assert!(unknown.contains("no input is named 'nothing'"), "{unknown}");
     let (_, out, err) = run(tool("irc").arg("run").arg(&model).args(["--seed", "1"]));
     assert_eq!(err, "");
     let output = out.split(' ').next().expect("a name");
-    let other = refusal(output, "--expected");
+    let other = rejection(output, "--expected");
     assert!(other.contains("expected f64[3000], but the output is"), "{other}");
-    let inputs = refusal(output, "--inputs");
+    let inputs = rejection(output, "--inputs");
     assert!(inputs.contains("found f64[3000]"), "{inputs}");
 }
 

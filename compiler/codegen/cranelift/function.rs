@@ -32,7 +32,7 @@ pub type Parts = Vec<ClifValue>;
 pub type Op<'c, 'a> = OperationRef<'c, 'a>;
 
 /// The representation of a value of the module.
-enum Held {
+enum Representation {
     Parts(Parts),
     /// Materialised in each block that uses it, so that it takes no register in between.
     Constant(Rc<Constant>),
@@ -45,11 +45,11 @@ pub struct Body<'f, 'b, 'u> {
     pub b: &'f mut FunctionBuilder<'b>,
     /// The object that contains the function.
     pub unit: &'u mut Unit,
-    values: HashMap<usize, Held>,
+    values: HashMap<usize, Representation>,
     blocks: HashMap<usize, ClifBlock>,
     types: HashMap<usize, Rc<Type>>,
-    /// Constants of the current block.
-    made: HashMap<usize, Parts>,
+    /// Constants that the current block has materialised.
+    materialised: HashMap<usize, Parts>,
     pub(super) functions: HashMap<String, FuncRef>,
     pub(super) globals: HashMap<String, GlobalValue>,
 }
@@ -63,7 +63,7 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
             values: HashMap::new(),
             blocks: HashMap::new(),
             types: HashMap::new(),
-            made: HashMap::new(),
+            materialised: HashMap::new(),
             functions: HashMap::new(),
             globals: HashMap::new(),
         }
@@ -87,13 +87,13 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
                 let types = self.part_types(&function, ValueLike::r#type(&argument))?;
                 let parts =
                     types.into_iter().map(|ty| self.b.append_block_param(clif, ty)).collect();
-                self.values.insert(argument.to_raw().ptr as usize, Held::Parts(parts));
+                self.values.insert(argument.to_raw().ptr as usize, Representation::Parts(parts));
             }
         }
         for block in order {
             let clif = self.blocks[&(block.to_raw().ptr as usize)];
             self.b.switch_to_block(clif);
-            self.made.clear();
+            self.materialised.clear();
             let mut next = block.first_operation();
             while let Some(op) = next {
                 self.op(op)?;
@@ -109,7 +109,7 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
         let value = match Inst::of(&op, &name).map_err(|what| unknown(&op, what))? {
             Inst::Constant(constant) => {
                 let result = result(&op)?;
-                self.values.insert(key(result), Held::Constant(constant.into()));
+                self.values.insert(key(result), Representation::Constant(constant.into()));
                 return Ok(());
             }
             Inst::Branch => return self.jump(&op),
@@ -236,17 +236,17 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
     /// The parts of a value.
     pub fn parts_of(&mut self, op: &Op<'_, '_>, value: Value<'_, '_>) -> Result<Parts> {
         let constant = match self.values.get(&key(value)) {
-            Some(Held::Parts(parts)) => return Ok(parts.clone()),
-            Some(Held::Constant(constant)) => constant.clone(),
+            Some(Representation::Parts(parts)) => return Ok(parts.clone()),
+            Some(Representation::Constant(constant)) => constant.clone(),
             None => return Err(unsupported(op, "a value that is not defined before it")),
         };
-        if let Some(made) = self.made.get(&key(value)) {
-            return Ok(made.clone());
+        if let Some(parts) = self.materialised.get(&key(value)) {
+            return Ok(parts.clone());
         }
         let ty = self.type_of(op, value.r#type())?;
         let parts = self.materialise(&constant, &ty);
         let parts = parts.ok_or_else(|| unsupported(op, "this constant"))?;
-        self.made.insert(key(value), parts.clone());
+        self.materialised.insert(key(value), parts.clone());
         Ok(parts)
     }
 
@@ -261,15 +261,15 @@ impl<'f, 'b, 'u> Body<'f, 'b, 'u> {
     /// The integer in every lane of an operand, if it is known.
     pub fn known(&self, op: &Op<'_, '_>, index: usize) -> Option<u64> {
         match self.values.get(&key(operand(op, index).ok()?))? {
-            Held::Constant(constant) => constant.integer(),
-            Held::Parts(_) => None,
+            Representation::Constant(constant) => constant.integer(),
+            Representation::Parts(_) => None,
         }
     }
 
     /// Records the parts of the only result.
     pub fn define(&mut self, op: &Op<'_, '_>, parts: Parts) -> Result<()> {
         let result = result(op)?;
-        self.values.insert(key(result), Held::Parts(parts));
+        self.values.insert(key(result), Representation::Parts(parts));
         Ok(())
     }
 

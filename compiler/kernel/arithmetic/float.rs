@@ -66,7 +66,7 @@ pub(super) fn unary<'c: 'b, 'b>(
             let e = op(math::EXP, &[op(arith::MULF, &[inner, scale])]);
             op(arith::DIVF, &[x, op(arith::ADDF, &[number(1.0), e])])
         }
-        Unary::Not => unreachable!("`takes` refuses floats"),
+        Unary::Not => unreachable!("`takes` excludes floats"),
         // The function is the op of `math` with its name.
         named => op(&format!("{}{}", math::PREFIX, named.name()), &[x]),
     }
@@ -88,7 +88,7 @@ pub(super) fn binary<'c: 'b, 'b>(
         Binary::Min => arith::MINIMUMF,
         Binary::Pow => math::POWF,
         Binary::Mod => return modulo(scope, x, y, ty),
-        _ => unreachable!("`takes` refuses floats"),
+        _ => unreachable!("`takes` excludes floats"),
     };
     scope.op(name, &[x, y], ty.storage)
 }

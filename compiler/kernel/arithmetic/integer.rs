@@ -53,7 +53,7 @@ pub(super) fn unary<'c: 'b, 'b>(
         Unary::Relu if signed => scope.op(arith::MAXSI, &[x, zero], ty.storage),
         Unary::Relu => irc_mlir::rebind(x),
         Unary::Not => scope.op(arith::XORI, &[x, whole(scope, -1, ty)], ty.storage),
-        _ => unreachable!("`takes` refuses integers"),
+        _ => unreachable!("`takes` excludes integers"),
     }
 }
 

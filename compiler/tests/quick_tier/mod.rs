@@ -12,5 +12,5 @@ mod intrinsics;
 mod memory;
 mod models;
 mod operators;
-mod refusals;
+mod rejections;
 mod vectors;

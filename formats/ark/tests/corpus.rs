@@ -55,7 +55,7 @@ fn plans_are_read_and_written_back() {
 }
 
 /// Plans written by ARK's planner that ARK's code generator or compiler rejects.
-const REFUSED: [(&str, &str); 4] = [
+const REJECTED: [(&str, &str); 4] = [
     ("matmul_fp32_m_gt_n.plan.json", "plan-matmul-kernel"),
     ("reduce_nokeep_2d.", "plan-reduce-keep-dim"),
     ("reduce_nokeep_3d_axis0.", "plan-reduce-keep-dim"),
@@ -63,17 +63,17 @@ const REFUSED: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn plans_are_sound_but_those_ark_itself_refuses() {
+fn plans_are_sound_but_those_ark_itself_rejects() {
     for path in corpus(".plan.json") {
         let source = source(&path);
         let mut sink = Sink::new();
         let plan = plan::parse(&source, &Options::default(), &mut sink);
         let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let refused = REFUSED.iter().find(|(prefix, _)| name.starts_with(prefix));
+        let rejected = REJECTED.iter().find(|(prefix, _)| name.starts_with(prefix));
         let codes: Vec<&str> =
             sink.diagnostics().iter().filter(|f| f.is_error()).map(|f| f.code).collect();
         let shown = render(&source, sink.diagnostics(), false, 120);
-        match refused {
+        match rejected {
             None => assert!(plan.is_some() && codes.is_empty(), "{shown}"),
             Some((_, code)) => assert_eq!(codes, [*code], "{shown}"),
         }

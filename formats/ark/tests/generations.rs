@@ -182,7 +182,7 @@ fn generation_3_reads_the_same() {
 }
 
 #[test]
-fn unknown_keys_anywhere_are_notes_and_strict_refuses_them() {
+fn unknown_keys_anywhere_are_notes_and_strict_rejects_them() {
     let add = |object: &mut Map<String, Value>| {
         object.insert("Extra".to_owned(), json!({"a": [1]}));
     };
@@ -209,8 +209,8 @@ fn unknown_keys_anywhere_are_notes_and_strict_refuses_them() {
             (2 * (model.nodes.len() + tensors)).min(found.capacity()),
             "{name}"
         );
-        let (refused, found) = parse(&name, &text, true);
-        assert!(refused.is_none(), "{name}");
+        let (rejected, found) = parse(&name, &text, true);
+        assert!(rejected.is_none(), "{name}");
         assert!(found.iter().all(|diagnostic| diagnostic.code == "ark-unknown-key"), "{name}");
     }
 }

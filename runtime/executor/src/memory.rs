@@ -16,7 +16,7 @@ pub(crate) type Run = (u64, u64);
 pub struct Memory {
     pub(crate) tensors: Vec<Tensor>,
     /// Memory for values that tasks share; allocated by the first run that needs it.
-    kept: Option<(Block, u64)>,
+    shared: Option<(Block, u64)>,
 }
 
 /// Uninitialised memory, except for its first cache line; aligned for any vector unit.
@@ -62,21 +62,21 @@ impl Memory {
             bind(name, ty, given)
         };
         let tensors = layout.buffers.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Self { tensors, kept: None })
+        Ok(Self { tensors, shared: None })
     }
 
     /// Memory for values that tasks share: `wanted` bytes, but at most the size of the buffers. `None`
     /// if `wanted` is zero or the allocation fails. Later runs reuse it.
-    pub(crate) fn kept(&mut self, wanted: u64) -> Option<(&mut Block, u64)> {
-        let held = self.tensors.iter().map(|tensor| tensor.bytes().len() as u64).sum();
-        let bytes = wanted.min(held);
+    pub(crate) fn shared(&mut self, wanted: u64) -> Option<(&mut Block, u64)> {
+        let total = self.tensors.iter().map(|tensor| tensor.bytes().len() as u64).sum();
+        let bytes = wanted.min(total);
         if bytes == 0 {
             return None;
         }
-        if self.kept.as_ref().is_none_or(|(_, found)| *found < bytes) {
-            self.kept = Block::new(bytes).map(|block| (block, bytes));
+        if self.shared.as_ref().is_none_or(|(_, found)| *found < bytes) {
+            self.shared = Block::new(bytes).map(|block| (block, bytes));
         }
-        self.kept.as_mut().map(|(block, bytes)| (block, *bytes))
+        self.shared.as_mut().map(|(block, bytes)| (block, *bytes))
     }
 }
 

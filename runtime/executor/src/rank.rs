@@ -27,7 +27,7 @@ pub struct Rank {
     pub(crate) manifest: Manifest,
     pub(crate) scratch_bytes: u64,
     /// Maximum number of bytes of a shared value of a function.
-    pub(crate) kept_bytes: u64,
+    pub(crate) shared_bytes: u64,
     // The library that contains the tasks' entry points.
     _kernels: Kernels,
 }
@@ -56,7 +56,7 @@ impl Rank {
             script,
             manifest,
             scratch_bytes: code.scratch_bytes,
-            kept_bytes: tasks.iter().map(Task::kept_bytes).max().unwrap_or_default(),
+            shared_bytes: tasks.iter().map(Task::shared_bytes).max().unwrap_or_default(),
             tasks,
             _kernels: kernels,
         })

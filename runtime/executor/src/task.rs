@@ -35,7 +35,7 @@ pub(crate) struct TaskKernel {
     /// The functions, indexed by which digits are the last of their dimension: bit `d` for digit `d`.
     pub functions: [Option<Function>; 16],
     /// The shared values of the functions.
-    pub keeps: Vec<TaskKeeps>,
+    pub shared_values: Vec<SharedValue>,
     /// The memory that it accesses.
     pub operands: Vec<TaskOperand>,
 }
@@ -45,13 +45,13 @@ pub(crate) struct TaskKernel {
 pub(crate) struct Function {
     /// The function.
     pub entry: Entry,
-    /// Its shared value, as an index of [`TaskKernel::keeps`].
-    pub keeps: Option<usize>,
+    /// Its shared value, as an index of [`TaskKernel::shared_values`].
+    pub shared_value: Option<usize>,
 }
 
 /// The shared value of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskKeeps {
+pub(crate) struct SharedValue {
     /// Bytes of memory, in whole cache lines.
     pub bytes: u64,
     /// Digits on which it depends.
@@ -60,7 +60,7 @@ pub(crate) struct TaskKeeps {
     pub last: [bool; 4],
 }
 
-impl TaskKeeps {
+impl SharedValue {
     /// Number of different values that the tasks of a grid compute; zero if no two tasks share one.
     pub(crate) fn windows(&self, counts: [i64; 4]) -> u64 {
         let count = |dim: usize| if self.last[dim] { 1 } else { counts[dim].cast_unsigned() };
@@ -103,12 +103,12 @@ impl TaskStep {
 
 impl Task {
     /// Maximum number of bytes of a shared value of its functions.
-    pub(crate) fn kept_bytes(&self) -> u64 {
+    pub(crate) fn shared_bytes(&self) -> u64 {
         let kernels = self.steps.iter().filter_map(|step| match step {
-            TaskStep::Kernel(kernel) => Some(&kernel.keeps),
+            TaskStep::Kernel(kernel) => Some(&kernel.shared_values),
             TaskStep::Communicate(_) => None,
         });
-        kernels.flatten().map(|keeps| keeps.bytes).max().unwrap_or_default()
+        kernels.flatten().map(|value| value.bytes).max().unwrap_or_default()
     }
 
     /// Number of tasks for which its kernels have code; `None` if it has no kernel.
@@ -196,15 +196,16 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
     if kernel.operands.len() > MAX_OPERANDS {
         return Err(format!("{} operands: more than {MAX_OPERANDS}", kernel.operands.len()));
     }
-    let mut keeps = vec![];
+    let mut shared_values = vec![];
     let mut find = |variant: &Variant| {
         let entry = kernels.entry(&variant.symbol);
         let entry =
             entry.ok_or_else(|| format!("the library has no function '{}'", variant.symbol))?;
-        let kept = variant.keeps.as_ref().map(|kept| self::keeps(kernel, variant.last, kept));
-        let kept = kept.transpose()?;
-        keeps.extend(kept);
-        Ok::<_, String>(Function { entry, keeps: kept.map(|_| keeps.len() - 1) })
+        let value = variant.keeps.as_ref().map(|keeps| shared_value(kernel, variant.last, keeps));
+        let value = value.transpose()?;
+        shared_values.extend(value);
+        let shared_value = value.map(|_| shared_values.len() - 1);
+        Ok::<_, String>(Function { entry, shared_value })
     };
     let found = kernel.variants.iter().map(&mut find).collect::<Result<Vec<_>, _>>()?;
     let operand = |operand: &Operand| self::operand(layout, operand, counts);
@@ -212,27 +213,25 @@ fn kernel(layout: &Layout, kernel: &Kernel, kernels: &Kernels) -> Result<TaskKer
         ops: kernel.ops.clone(),
         counts,
         functions: functions(kernel, &found)?,
-        keeps,
+        shared_values,
         operands: kernel.operands.iter().map(operand).collect::<Result<_, _>>()?,
     })
 }
 
 /// A shared value depends on the digits that select its operands.
-fn keeps(kernel: &Kernel, last: [bool; 4], keeps: &Keeps) -> Result<TaskKeeps, String> {
+fn shared_value(kernel: &Kernel, last: [bool; 4], keeps: &Keeps) -> Result<SharedValue, String> {
     let mut digits = [false; 4];
     for &index in &keeps.operands {
         let Some(operand) = kernel.operands.get(index) else {
-            return Err(format!(
-                "a function keeps what it makes of operand {index}: there is none"
-            ));
+            return Err(format!("a shared value depends on operand {index}, which does not exist"));
         };
         for (dim, step) in operand.steps.iter().enumerate() {
             digits[dim] |= *step != 0;
         }
     }
     let bytes = keeps.bytes.max(1).checked_next_multiple_of(64);
-    let bytes = bytes.ok_or_else(|| format!("a function keeps {} bytes", keeps.bytes))?;
-    Ok(TaskKeeps { bytes, digits, last })
+    let bytes = bytes.ok_or_else(|| format!("a shared value has {} bytes", keeps.bytes))?;
+    Ok(SharedValue { bytes, digits, last })
 }
 
 /// The function for each edge of the grid.

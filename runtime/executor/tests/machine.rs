@@ -90,7 +90,7 @@ fn a_kernel_that_fails_ends_the_run_with_its_place() {
 }
 
 /// The error for a wrong description of a valid plan.
-fn refused(change: impl FnOnce(&mut irc_executor::code::PlanCode)) -> String {
+fn rejected(change: impl FnOnce(&mut irc_executor::code::PlanCode)) -> String {
     let plan = chain(2, 4, &[(0, 2)], 2);
     let mut code = code(&plan);
     change(&mut code);
@@ -100,50 +100,50 @@ fn refused(change: impl FnOnce(&mut irc_executor::code::PlanCode)) -> String {
 }
 
 #[test]
-fn code_of_another_plan_is_refused() {
+fn code_of_another_plan_is_rejected() {
     use irc_executor::code::{Kernel, PlanCode, Step};
     fn kernel(code: &mut PlanCode) -> &mut Kernel {
         let Step::Kernel(kernel) = &mut code.tasks[1].steps[0] else { panic!("a kernel") };
         kernel
     }
-    assert_eq!(refused(|_| {}), "accepted");
-    let found = refused(|code| code.tasks.truncate(1));
+    assert_eq!(rejected(|_| {}), "accepted");
+    let found = rejected(|code| code.tasks.truncate(1));
     assert_eq!(found, "expected code of 2 task infos, found 1");
-    let found = refused(|code| code.tasks[1].steps.clear());
+    let found = rejected(|code| code.tasks[1].steps.clear());
     assert_eq!(found, "task info 1: ScalarAdd 'add_1_2' is in 0 steps");
-    let found = refused(|code| code.tasks[1].steps = vec![Step::Communicate(0)]);
+    let found = rejected(|code| code.tasks[1].steps = vec![Step::Communicate(0)]);
     assert_eq!(found, "task info 1: op 0 is a ScalarAdd, not what its step runs");
-    let found = refused(|code| kernel(code).ops = vec![3]);
+    let found = rejected(|code| kernel(code).ops = vec![3]);
     assert_eq!(found, "task info 1: there is no op 3");
-    let found = refused(|code| kernel(code).operands[0].buffer = 9);
+    let found = rejected(|code| kernel(code).operands[0].buffer = 9);
     assert_eq!(found, "task info 1: step 0: buffer 9 is none of this rank's");
-    let found = refused(|code| kernel(code).operands[0].steps[3] = 24);
+    let found = rejected(|code| kernel(code).operands[0].steps[3] = 24);
     assert_eq!(found, "task info 1: step 0: an operand starts beyond the 64 bytes of buffer 1");
-    let found = refused(|code| kernel(code).counts[3] = 3);
+    let found = rejected(|code| kernel(code).counts[3] = 3);
     assert_eq!(found, "tasks [0, 4) of task info 1 run, and there are 3");
-    let found = refused(|code| kernel(code).counts[0] = 0);
+    let found = rejected(|code| kernel(code).counts[0] = 0);
     assert_eq!(found, "task info 1: step 0: [0, 1, 1, 4] are not numbers of tiles");
-    let found = refused(|code| kernel(code).variants[0].symbol = "gone".into());
+    let found = rejected(|code| kernel(code).variants[0].symbol = "gone".into());
     assert_eq!(found, "task info 1: step 0: the library has no function 'gone'");
-    let found = refused(|code| kernel(code).variants[0].last[3] = true);
+    let found = rejected(|code| kernel(code).variants[0].last[3] = true);
     assert_eq!(found, "task info 1: step 0: no function computes the task of digits [0, 0, 0, 0]");
 }
 
 #[test]
-fn inputs_that_do_not_fit_are_refused() {
+fn inputs_that_do_not_fit_are_rejected() {
     let rank = rank(chain(1, 1, &[(0, 1)], 1)).expect("a plan");
-    let refused = |given| match rank.memory(BTreeMap::from([given])) {
+    let rejected = |given| match rank.memory(BTreeMap::from([given])) {
         Ok(_) => "accepted".to_owned(),
         Err(error) => error.to_string(),
     };
-    let found = refused(floats(5, &[1.0]));
+    let found = rejected(floats(5, &[1.0]));
     assert_eq!(found, "no input is named 'buffer_5'; the inputs are buffer_0");
-    assert_eq!(refused(floats(0, &[1.0])), "input 'buffer_0': expected f32[4], found f32[1]");
+    assert_eq!(rejected(floats(0, &[1.0])), "input 'buffer_0': expected f32[4], found f32[1]");
 }
 
 #[test]
-fn plans_that_the_code_generator_refuses_are_refused() {
-    let refused = |change: &dyn Fn(&mut Plan)| {
+fn plans_that_the_code_generator_rejects_are_rejected() {
+    let rejected = |change: &dyn Fn(&mut Plan)| {
         let mut plan = chain(1, 4, &[(0, 2)], 2);
         change(&mut plan);
         match rank(plan) {
@@ -154,18 +154,18 @@ fn plans_that_the_code_generator_refuses_are_refused() {
     };
     let place = "rank 0, $.ProcessorGroups[0].ResourceGroups[0]: ";
     let resource = |plan: &mut Plan| plan.processor_groups[0].resource_groups[0].clone();
-    let found = refused(&|plan| {
+    let found = rejected(&|plan| {
         let mut changed = resource(plan);
         changed.processor_range.end = 3;
         plan.processor_groups[0].resource_groups[0] = changed;
     });
     assert_eq!(found, format!("{place}its processors are not all in the processor group"));
-    let found = refused(&|plan| {
+    let found = rejected(&|plan| {
         plan.processor_groups[0].resource_groups[0].task_groups[0].granularity = 0;
     });
     assert_eq!(found, format!("{place}`Granularity` is 0: expected at least 1"));
-    let found = refused(&|plan| plan.task_infos[0].num_warps = 2);
+    let found = rejected(&|plan| plan.task_infos[0].num_warps = 2);
     assert!(found.starts_with(&format!("{place}a task needs 2 warps")), "{found}");
-    let found = refused(&|plan| plan.num_processors = 0);
+    let found = rejected(&|plan| plan.num_processors = 0);
     assert_eq!(found, "rank 0, $.NumProcessors: expected 1 to 1048576, found 0");
 }

@@ -2,9 +2,9 @@
 
 mod common;
 mod corpus;
-mod kept;
 mod machine;
 mod races;
 mod ranks;
 mod robust;
+mod shared_values;
 mod trace;

@@ -69,13 +69,13 @@ fn four_ranks_add_up_by_stores_on_several_threads() {
 }
 
 #[test]
-fn a_world_of_another_size_is_refused() {
+fn a_world_of_another_size_is_rejected() {
     let expected = "is for a world of 2, and mpirun started 3 processes";
     fails("pipeline", 3, expected);
 }
 
 #[test]
-fn a_tag_without_its_partner_is_refused_before_anything_starts() {
+fn a_tag_without_its_partner_is_rejected_before_anything_starts() {
     let expected = "rank 0: Send 'send' sends to rank 1 under tag 5, and there no buffer lists";
     fails("tags", 2, expected);
 }

@@ -79,7 +79,7 @@ fn stores_between_synchronisations_carry_a_sum_to_all_ranks() {
 }
 
 /// The error of running a set of plans.
-fn refused(plans: impl IntoIterator<Item = Plan>) -> String {
+fn rejected(plans: impl IntoIterator<Item = Plan>) -> String {
     match run_all(&ranks(plans), Options::default()) {
         Ok(_) => "accepted".into(),
         Err(error) => error.to_string(),
@@ -87,8 +87,8 @@ fn refused(plans: impl IntoIterator<Item = Plan>) -> String {
 }
 
 #[test]
-fn a_tag_without_its_partner_is_refused_before_anything_starts() {
-    assert_eq!(refused(pipeline(false)), "accepted");
+fn a_tag_without_its_partner_is_rejected_before_anything_starts() {
+    assert_eq!(rejected(pipeline(false)), "accepted");
     let [sender, mut receiver] = pipeline(false);
     for op in receiver.task_infos.iter_mut().flat_map(|info| &mut info.ops) {
         let op = &mut op.op;
@@ -101,17 +101,17 @@ fn a_tag_without_its_partner_is_refused_before_anything_starts() {
                     that tag of rank 0 in `RecvTags`\n\
                     rank 1: Recv 'recv' receives from rank 0 under tag 6, and rank 0 sends nothing \
                     under that tag to rank 1";
-    assert_eq!(refused([sender, receiver]), expected);
+    assert_eq!(rejected([sender, receiver]), expected);
 }
 
 #[test]
-fn ranks_that_are_missing_or_twice_there_are_refused() {
+fn ranks_that_are_missing_or_twice_there_are_rejected() {
     let [sender, receiver] = pipeline(false);
-    let found = refused([sender.clone()]);
+    let found = rejected([sender.clone()]);
     let expected = "rank 0 communicates in a world of 2, and rank 1 is not there; the ranks \
                     here are 0";
     assert_eq!(found, expected);
-    assert_eq!(refused([sender.clone(), receiver, sender]), "two plans are of rank 0");
+    assert_eq!(rejected([sender.clone(), receiver, sender]), "two plans are of rank 0");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn ranks_that_wait_for_each_other_are_a_deadlock() {
                     under tag 3\n\
                     rank 1: Recv 'recv' (task 0[0] on processor 0) waits for 1 signal(s) of rank 0 \
                     under tag 3";
-    assert_eq!(refused([plan(0), plan(1)]), expected);
+    assert_eq!(rejected([plan(0), plan(1)]), expected);
 }
 
 #[test]
@@ -137,28 +137,28 @@ fn a_synchronisation_that_a_rank_leaves_out_is_a_deadlock() {
     let at = |buffer| vector(buffer, LEN);
     let sync = |rank: i64| (device_sync(&at(0), rank, 2), 1);
     let alone = sequence(0, 2, 1, vec![sync(0), sync(0)]);
-    let found = refused([alone, sequence(1, 2, 1, vec![sync(1)])]);
+    let found = rejected([alone, sequence(1, 2, 1, vec![sync(1)])]);
     let expected = "deadlock: no task can make progress\nrank 0: DeviceSync 'devicesync' (task 1[0] on \
                     processor 0) waits for rank 1 to synchronise";
     assert_eq!(found, expected);
 }
 
 #[test]
-fn ops_that_do_not_fit_are_refused() {
+fn ops_that_do_not_fit_are_rejected() {
     let at = |buffer| vector(buffer, LEN);
     let plan = |to_len: i64| {
         let [_, receiver] = pipeline(false);
         let sent = target(&vector(0, to_len), 9, 1, 5);
         [sequence(0, 2, 1, vec![(send(&at(1), &sent), 1)]), receiver]
     };
-    assert_eq!(refused(plan(LEN)), "accepted");
+    assert_eq!(rejected(plan(LEN)), "accepted");
     let place = "rank 0, $.TaskInfos[0].Ops[0] (Send 'send'): ";
-    assert_eq!(refused(plan(TILE)), format!("{place}it moves 64 bytes into 16"));
+    assert_eq!(rejected(plan(TILE)), format!("{place}it moves 64 bytes into 16"));
     let expected = "it writes up to byte 128 of the buffer of rank 1 under tag 5, which has 64";
-    assert_eq!(refused(plan(2 * LEN)), format!("{place}{expected}"));
+    assert_eq!(rejected(plan(2 * LEN)), format!("{place}{expected}"));
     let [mut sender, receiver] = pipeline(true);
     sender.processor_groups[1].resource_groups[0].task_groups[0].task_range.end = 5;
     let place = "rank 0, $.TaskInfos[1].Ops[0] (Send 'send'): ";
-    let found = refused([sender, receiver]);
+    let found = rejected([sender, receiver]);
     assert_eq!(found, format!("{place}tasks up to 5 run, and its tiles are 4"));
 }

@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn changed_plans_run_or_are_refused(
+    fn changed_plans_run_or_are_rejected(
         set in 0usize..3, rank in 0usize..2, races in any::<bool>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), number()), 1..3),
     ) {

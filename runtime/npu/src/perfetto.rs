@@ -86,7 +86,7 @@ pub fn occupancy(core: &Core, times: &[irc_npu::Time]) -> Vec<(u64, i64)> {
 }
 
 /// Addresses above this are not counted: 256 MiB, far more than an L2.
-const MOST: i64 = 1 << 28;
+const MAX_ADDRESS: i64 = 1 << 28;
 
 /// Bytes of a line.
 const LINE: i64 = 64;
@@ -139,7 +139,7 @@ fn accesses_in_time(core: &Core, times: &[irc_npu::Time]) -> Vec<Event> {
         let _ = registers.write(instruction);
         let accesses = accesses(&registers, &instruction.op).unwrap_or_default();
         for Access { space, write, area } in accesses {
-            if space == Space::L2 && area.start >= 0 && area.end() <= MOST {
+            if space == Space::L2 && area.start >= 0 && area.end() <= MAX_ADDRESS {
                 let (from, to) = (area.start / LINE, (area.end() + LINE - 1) / LINE);
                 let time = if write { time.start } else { time.end };
                 events.push(Event { time, write, from: from as usize, to: to as usize });

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_counted_is_refused() {
+    fn what_cannot_be_counted_is_rejected() {
         assert_eq!(Arena::size(&[usize::MAX], Guard::None), None);
         assert_eq!(Arena::size(&[usize::MAX / 2, usize::MAX / 2, 64], Guard::Pages), None);
     }

@@ -157,7 +157,7 @@ fn a_softmax_row_sums_to_one() {
 }
 
 #[test]
-fn every_op_has_its_own_name_and_refuses_a_wrong_count() {
+fn every_op_has_its_own_name_and_rejects_a_wrong_count() {
     let ops = [
         Op::Unary(Unary::Exp),
         Op::Unary(Unary::Gelu),

@@ -24,7 +24,7 @@ __attribute__((weak)) void *(*__TVMBackendAllocWorkspace)(int, int, uint64_t, in
 __attribute__((weak)) int (*__TVMBackendFreeWorkspace)(int, int, void *) = 0;
 __attribute__((weak)) void (*__TVMAPISetLastError)(const char *) = 0;
 
-static int32_t refuse(const char *message) {
+static int32_t fail(const char *message) {
   if (__TVMAPISetLastError) __TVMAPISetLastError(message);
   return -1;
 }
@@ -46,7 +46,7 @@ static float scaled(float x) { return 0.5f * x; }
 
 int32_t tvmgen_default_scale(Value *a, int32_t *codes, int32_t n, Value *r, int32_t *c, void *h) {
   (void)r, (void)c, (void)h;
-  if (!are_tensors(codes, n, 2)) return refuse("scale takes two tensors");
+  if (!are_tensors(codes, n, 2)) return fail("scale takes two tensors");
   const float *x = data(a[0]);
   float *y = data(a[1]);
   for (int i = 0; i < 8; ++i) y[i] = scaled(x[i]);
@@ -55,12 +55,12 @@ int32_t tvmgen_default_scale(Value *a, int32_t *codes, int32_t n, Value *r, int3
 
 int32_t tvmgen_default_dense(Value *a, int32_t *codes, int32_t n, Value *r, int32_t *c, void *h) {
   (void)r, (void)c, (void)h;
-  if (!are_tensors(codes, n, 4)) return refuse("dense takes four tensors");
+  if (!are_tensors(codes, n, 4)) return fail("dense takes four tensors");
   const float *x = data(a[0]), *w = data(a[1]), *b = data(a[2]);
   float *y = data(a[3]);
   int is_lent = __TVMBackendAllocWorkspace && __TVMBackendFreeWorkspace;
   float *products = is_lent ? __TVMBackendAllocWorkspace(1, 0, 32, 2, 32) : malloc(32);
-  if (!products) return refuse("no workspace");
+  if (!products) return fail("no workspace");
   for (int o = 0; o < 16; ++o) {
     for (int k = 0; k < 8; ++k) products[k] = x[k] * w[o * 8 + k];
     y[o] = b[o];
@@ -73,7 +73,7 @@ int32_t tvmgen_default_dense(Value *a, int32_t *codes, int32_t n, Value *r, int3
 
 int32_t tvmgen_default_relu(Value *a, int32_t *codes, int32_t n, Value *r, int32_t *c, void *h) {
   (void)r, (void)c, (void)h;
-  if (!are_tensors(codes, n, 2)) return refuse("relu takes two tensors");
+  if (!are_tensors(codes, n, 2)) return fail("relu takes two tensors");
   const float *x = data(a[0]);
   float *y = data(a[1]);
   for (int i = 0; i < 16; ++i) y[i] = x[i] > 0 ? x[i] : 0;
@@ -82,7 +82,7 @@ int32_t tvmgen_default_relu(Value *a, int32_t *codes, int32_t n, Value *r, int32
 
 int32_t tvmgen_default_split(Value *a, int32_t *codes, int32_t n, Value *r, int32_t *c, void *h) {
   (void)r, (void)c, (void)h;
-  if (!are_tensors(codes, n, 3)) return refuse("split takes three tensors");
+  if (!are_tensors(codes, n, 3)) return fail("split takes three tensors");
   const float *x = data(a[0]);
   float *low = data(a[1]), *high = data(a[2]);
   for (int i = 0; i < 4; ++i) low[i] = x[i];

@@ -161,7 +161,7 @@ static void bound(irc_model *model) {
   irc_context_free(context);
 }
 
-static void refused(irc_model *model, char **argv) {
+static void rejected(irc_model *model, char **argv) {
   irc_model *other = model;
   irc_context *context;
   irc_open_options options = {.size = 1};
@@ -265,7 +265,7 @@ int main(int argc, char **argv) {
   if (argc != 5) return 2;
   CHECK(irc_abi_version() == IRC_RUNTIME_ABI);
   irc_model *model = open_small(argv);
-  described(model), bound(model), threads(model), pools(model), refused(model, argv);
+  described(model), bound(model), threads(model), pools(model), rejected(model, argv);
   irc_model_free(model);
   from_memory(argv), fixed(argv), sized(argv);
   return faults;

@@ -8,7 +8,7 @@ use crate::comm::manifest::Manifest;
 use crate::comm::op::{self, CommOp};
 use crate::memory::Addresses;
 use crate::script::Entry;
-use crate::task::{Function, Task, TaskKeeps, TaskKernel, TaskStep};
+use crate::task::{Function, SharedValue, Task, TaskKernel, TaskStep};
 use crate::{Error, Rank};
 
 /// A task info bound to the memory of a run.
@@ -17,7 +17,7 @@ pub(crate) struct BoundTask {
     /// Whether a task may wait.
     pub communicates: bool,
     /// Maximum number of bytes of the values that its tasks share.
-    pub kept_bytes: u64,
+    pub shared_bytes: u64,
 }
 
 /// One step of a task.
@@ -31,7 +31,7 @@ pub(crate) enum BoundStep {
 pub(crate) struct BoundKernel {
     pub(super) counts: [i64; 4],
     pub(super) functions: [Option<Function>; 16],
-    pub(super) keeps: Vec<TaskKeeps>,
+    pub(super) shared_values: Vec<SharedValue>,
     pub(super) operands: Vec<BoundOperand>,
 }
 
@@ -65,8 +65,8 @@ impl BoundTask {
             };
             let steps = task.steps.iter().map(step).collect::<Result<Vec<_>, _>>()?;
             let communicates = steps.iter().any(|step| matches!(step, BoundStep::Communicate(_)));
-            let kept_bytes = if communicates { 0 } else { kept_bytes(&steps) };
-            Ok(Self { steps, communicates, kept_bytes })
+            let shared_bytes = if communicates { 0 } else { shared_bytes(&steps) };
+            Ok(Self { steps, communicates, shared_bytes })
         };
         rank.tasks.iter().enumerate().map(bind).collect()
     }
@@ -108,7 +108,7 @@ impl BoundKernel {
         Self {
             counts: kernel.counts,
             functions: kernel.functions,
-            keeps: kernel.keeps.clone(),
+            shared_values: kernel.shared_values.clone(),
             operands: operands.collect(),
         }
     }
@@ -119,8 +119,8 @@ impl BoundKernel {
     }
 
     /// The shared values of its functions.
-    pub(crate) fn keeps(&self) -> &[TaskKeeps] {
-        &self.keeps
+    pub(crate) fn shared_values(&self) -> &[SharedValue] {
+        &self.shared_values
     }
 
     /// The digits of a task index.
@@ -130,14 +130,18 @@ impl BoundKernel {
 }
 
 /// Maximum number of bytes of the shared values of a task group.
-fn kept_bytes(steps: &[BoundStep]) -> u64 {
-    let keeps = steps.iter().flat_map(shared);
-    keeps.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
+fn shared_bytes(steps: &[BoundStep]) -> u64 {
+    let values = steps.iter().flat_map(shared);
+    values.fold(0, |sum, (windows, bytes)| sum.saturating_add(windows.saturating_mul(bytes)))
 }
 
 /// For each function of a step with a shared value, the number of different values and the bytes of
 /// each.
 pub(super) fn shared(step: &BoundStep) -> Vec<(u64, u64)> {
     let BoundStep::Kernel(kernel) = step else { return vec![] };
-    kernel.keeps().iter().map(|keeps| (keeps.windows(kernel.counts()), keeps.bytes)).collect()
+    kernel
+        .shared_values()
+        .iter()
+        .map(|value| (value.windows(kernel.counts()), value.bytes))
+        .collect()
 }

@@ -6,7 +6,7 @@
 use std::ffi::c_void;
 
 use super::bound::BoundKernel;
-use super::kept::{Lookup, SharedSlots};
+use super::shared_values::{Lookup, SharedSlots};
 use crate::code;
 use crate::memory::Block;
 
@@ -65,12 +65,12 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// A caller with scratch memory, and memory for the shared value of a kernel, of these sizes.
-    pub(crate) fn new(scratch_bytes: u64, kept_bytes: u64) -> Result<Self, String> {
+    pub(crate) fn new(scratch_bytes: u64, shared_bytes: u64) -> Result<Self, String> {
         let block = |bytes| {
             Block::new(bytes)
                 .ok_or_else(|| format!("cannot allocate {bytes} bytes of scratch memory"))
         };
-        let (scratch, unshared) = (block(scratch_bytes)?, block(kept_bytes)?);
+        let (scratch, unshared) = (block(scratch_bytes)?, block(shared_bytes)?);
         Ok(Self { pointers: vec![], scratch, unshared })
     }
 
@@ -84,7 +84,7 @@ impl Caller {
         kernel: &BoundKernel,
         walk: &mut Walk,
         task: i64,
-        kept: Option<&[SharedSlots]>,
+        shared: Option<&[SharedSlots]>,
     ) -> Result<(), i32> {
         walk.go_to(kernel, task);
         let digits = walk.digits;
@@ -105,9 +105,9 @@ impl Caller {
             let bytes = bytes.wrapping_add(c.wrapping_mul(k)).wrapping_add(d.wrapping_mul(l));
             *pointer = operand.base.wrapping_add(bytes).cast();
         }
-        let Some(keeps) = function.keeps else { return self.enter(function.entry) };
-        let window = kernel.keeps[keeps].window(kernel.counts, digits);
-        match kept.map_or(Lookup::Busy, |kept| kept[keeps].find(window)) {
+        let Some(value) = function.shared_value else { return self.enter(function.entry) };
+        let window = kernel.shared_values[value].window(kernel.counts, digits);
+        match shared.map_or(Lookup::Busy, |shared| shared[value].find(window)) {
             Lookup::Filled(address) => {
                 self.pointers[count] = address;
                 self.enter(function.entry)
@@ -147,7 +147,7 @@ mod tests {
             counts in prop::array::uniform4(1i64..6), start in 0i64..50, jump in 1i64..20,
             steps in prop::collection::vec(any::<bool>(), 0..30),
         ) {
-            let kernel = BoundKernel { counts, functions: [None; 16], keeps: vec![], operands: vec![] };
+            let kernel = BoundKernel { counts, functions: [None; 16], shared_values: vec![], operands: vec![] };
             let total: i64 = counts.iter().product();
             let mut task = start % total;
             let mut walk = Walk::new(&kernel, task, jump);

@@ -7,9 +7,9 @@
 mod bound;
 mod call;
 mod deadlock;
-mod kept;
 mod pool;
 mod processor;
+mod shared_values;
 mod world;
 
 #[cfg(feature = "mpi")]

@@ -9,9 +9,9 @@ use std::time::Instant;
 use super::bound::{BoundStep, BoundTask};
 use super::call::{Caller, Walk};
 use super::deadlock::waits;
-use super::kept::{Store, StoreTable};
 use super::pool::{Next, Pool};
 use super::processor::{Place, Processor, StopReason};
+use super::shared_values::{Store, StoreTable};
 use irc_ark_format::plan::Range;
 
 use crate::comm::manifest::{self, Manifest};
@@ -111,7 +111,7 @@ pub(super) struct Bound<'r> {
     pub missing: Vec<AtomicI64>,
     addresses: Addresses,
     inbox: Inbox,
-    keeper: StoreTable,
+    stores: StoreTable,
 }
 
 impl<'r> Bound<'r> {
@@ -139,7 +139,7 @@ impl<'r> Bound<'r> {
         let inbox = Inbox::new(links, manifests.keys().copied());
         let tasks = BoundTask::all(rank, &addresses, manifests)?;
         let wanted = rank.script.iter().map(|entry| match entry {
-            Entry::Tasks(share) => tasks[share.task].kept_bytes,
+            Entry::Tasks(share) => tasks[share.task].shared_bytes,
             Entry::Barrier { .. } => 0,
         });
         let wanted = wanted.fold(0, u64::saturating_add);
@@ -151,7 +151,7 @@ impl<'r> Bound<'r> {
             missing: missing.collect(),
             addresses,
             inbox,
-            keeper: StoreTable::new(memory.kept(wanted)),
+            stores: StoreTable::new(memory.shared(wanted)),
         })
     }
 }
@@ -162,7 +162,7 @@ struct World<'r> {
     processors: Vec<Mutex<Processor>>,
     pool: Pool,
     scratch_bytes: u64,
-    kept_bytes: u64,
+    shared_bytes: u64,
     races: Option<Mutex<Checker<'r>>>,
     trace: Option<Trace>,
     failure: Mutex<Option<Error>>,
@@ -197,7 +197,7 @@ impl<'r> World<'r> {
             processors: (0..count).map(|_| Mutex::default()).collect(),
             pool: Pool::new(count, options.threads.max(1), transport.is_distributed()),
             scratch_bytes: ranks.iter().map(|rank| rank.scratch_bytes).max().unwrap_or_default(),
-            kept_bytes: ranks.iter().map(|rank| rank.kept_bytes).max().unwrap_or_default(),
+            shared_bytes: ranks.iter().map(|rank| rank.shared_bytes).max().unwrap_or_default(),
             failure: Mutex::default(),
         })
     }
@@ -225,7 +225,8 @@ impl<'r> World<'r> {
     }
 
     fn try_work(&self, watch: bool) -> Result<(), Error> {
-        let mut caller = Caller::new(self.scratch_bytes, self.kept_bytes).map_err(Error::System)?;
+        let mut caller =
+            Caller::new(self.scratch_bytes, self.shared_bytes).map_err(Error::System)?;
         let (mut batch, mut finished) = (vec![], 0);
         loop {
             let next = self.pool.take(&mut batch, finished, watch);
@@ -300,11 +301,11 @@ impl<'r> World<'r> {
                 }
                 Entry::Tasks(share) => {
                     let (at, task) = (processor.entry, &bound.tasks[share.task]);
-                    let store = bound.keeper.open(at, task, range);
+                    let store = bound.stores.open(at, task, range);
                     processor.tasks +=
                         self.compute(bound, (share, store.as_deref()), index, caller)?;
                     if store.is_some() {
-                        bound.keeper.close(at);
+                        bound.stores.close(at);
                     }
                     processor.entry += 1;
                 }

@@ -31,13 +31,13 @@ unsafe extern "C" fn add_one(operands: *const *mut c_void, _: *mut c_void) -> i3
 }
 
 /// Sets the tile to the shared value, which is the operand plus one.
-unsafe extern "C" fn add_one_to_kept(operands: *const *mut c_void, _: *mut c_void) -> i32 {
+unsafe extern "C" fn add_one_to_shared(operands: *const *mut c_void, _: *mut c_void) -> i32 {
     // Safety: as for `add_one`, and the code specifies the size of the shared value.
     unsafe {
         let (input, output) = ((*operands).cast::<f32>(), (*operands.add(1)).cast::<f32>());
-        let kept = (*operands.add(2)).cast::<u64>();
-        let tile = kept.add(8).cast::<f32>();
-        if *kept == 0 {
+        let shared = (*operands.add(2)).cast::<u64>();
+        let tile = shared.add(8).cast::<f32>();
+        if *shared == 0 {
             FILLED.with(|filled| filled.set(filled.get() + 1));
             tile.copy_from(input, TILE as usize);
         }
@@ -69,7 +69,7 @@ unsafe extern "C" fn die(_: *const *mut c_void, _: *mut c_void) -> i32 {
 pub fn kernels() -> Kernels {
     let entries: [(&str, Entry); 5] = [
         ("add_one", add_one),
-        ("add_one_to_kept", add_one_to_kept),
+        ("add_one_to_shared", add_one_to_shared),
         ("nothing", nothing),
         ("fail", fail),
         ("die", die),

@@ -65,28 +65,28 @@ fn what_is_given_stays() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn what_does_not_fit_is_rejected() {
     let network = small();
     let given = drawn(&network.layout, 1);
-    let refused = |given: &Tensors| {
+    let rejected = |given: &Tensors| {
         run(&network.program, &network.layout, given).expect_err("a fault").to_string()
     };
     let mut other = given.clone();
     other.insert("input".into(), given["input1"].clone());
     let expected = "the network has no `input`; it takes inputs `input1`; .weight, .scale and .bias \
         of `Conv_1`, `Conv_2`, `Conv_3`, `Gemm_9`";
-    assert_eq!(refused(&other), expected);
+    assert_eq!(rejected(&other), expected);
     let mut other = given.clone();
     other.insert("input1".into(), given["Conv_1.scale"].clone());
-    assert_eq!(refused(&other), "`input1`: expected f16[2,3,10,10], found f32[16]");
+    assert_eq!(rejected(&other), "`input1`: expected f16[2,3,10,10], found f32[16]");
     let mut other = given.clone();
     other.retain(|name, _| !name.ends_with("bias"));
     let expected = "`Conv_1.bias`, `Conv_2.bias`, `Conv_3.bias`, `Gemm_9.bias` have no values";
-    assert_eq!(refused(&other), expected);
+    assert_eq!(rejected(&other), expected);
 }
 
 #[test]
-fn a_program_of_another_network_is_refused() {
+fn a_program_of_another_network_is_rejected() {
     let network = small();
     let mut layout = network.layout.clone();
     layout.activations.remove(1);

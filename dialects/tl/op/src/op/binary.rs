@@ -56,7 +56,7 @@ const fn numbers(float: fn(f64, f64) -> f64, integer: fn(i128, i128, DType) -> i
 
 /// A function of integers and booleans.
 const fn bits(integer: fn(i128, i128, DType) -> i128) -> Function {
-    numbers(|_, _| unreachable!("`takes` refuses floats"), integer).of(Takes::IntegersAndBool)
+    numbers(|_, _| unreachable!("`takes` excludes floats"), integer).of(Takes::IntegersAndBool)
 }
 
 fn read(function: Binary, _: &Attributes<'_>) -> Result<Op, String> {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn mismatched_operands_are_refused() {
+    fn mismatched_operands_are_rejected() {
         let floats = Tensor::from_values([2], &[1.0f32, 2.0]).expect("a tensor");
         let three = Tensor::from_values([3], &[1.0f32, 2.0, 3.0]).expect("a tensor");
         let ints = Tensor::from_values([2], &[1i32, 2]).expect("a tensor");

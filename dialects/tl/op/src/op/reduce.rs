@@ -20,11 +20,11 @@ family! {
             reduction(|values| values.fold(0.0, |sum, value| sum + value), |values| values.sum()),
         Max "reduce_max" "maximum over axes": reduction(
             |values| values.fold(f64::NEG_INFINITY, maximum),
-            |values| values.max().expect("inference refuses a maximum of nothing"),
+            |values| values.max().expect("inference rejects a maximum of nothing"),
         ),
         Min "reduce_min" "minimum over axes": reduction(
             |values| values.fold(f64::INFINITY, minimum),
-            |values| values.min().expect("inference refuses a minimum of nothing"),
+            |values| values.min().expect("inference rejects a minimum of nothing"),
         ),
         Mean "reduce_mean" "mean over axes": reduction(mean, integer_mean),
         Product "reduce_product" "product over axes":

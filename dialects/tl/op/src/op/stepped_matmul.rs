@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_broadcast_and_other_types_are_refused() {
+    fn batches_broadcast_and_other_types_are_rejected() {
         let random = |shape: &[i64], seed| {
             Tensor::random(TensorType::new(DType::F16, shape), seed).expect("a tensor")
         };

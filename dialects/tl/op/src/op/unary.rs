@@ -110,11 +110,11 @@ impl Unary {
 }
 
 fn no_float(_: f64) -> f64 {
-    unreachable!("`takes` refuses floats")
+    unreachable!("`takes` excludes floats")
 }
 
 fn no_integer(_: i128, _: DType) -> i128 {
-    unreachable!("`takes` refuses integers")
+    unreachable!("`takes` excludes integers")
 }
 
 fn sign(x: f64) -> f64 {

@@ -89,7 +89,7 @@ impl StoreTable {
         task: &BoundTask,
         processors: Range,
     ) -> Option<Arc<Store>> {
-        if task.kept_bytes == 0 || self.bytes == 0 {
+        if task.shared_bytes == 0 || self.bytes == 0 {
             return None;
         }
         let mut open = self.open_stores();
@@ -97,7 +97,7 @@ impl StoreTable {
             return Some(store.clone());
         }
         let taken = open.values().map(|(store, _)| store.bytes.clone());
-        let bytes = gap(self.bytes, task.kept_bytes, taken);
+        let bytes = gap(self.bytes, task.shared_bytes, taken);
         let store = Arc::new(Store::new(self.memory, bytes, &task.steps));
         open.insert(entry, (store.clone(), processors.len()));
         Some(store)

@@ -5,18 +5,18 @@ use irc::{
 };
 use irc_mlir::Capture;
 
-fn refused(text: &str, target: &Target) -> (String, Vec<String>) {
-    refused_output(text, target, Output::Object)
+fn rejected(text: &str, target: &Target) -> (String, Vec<String>) {
+    rejected_output(text, target, Output::Object)
 }
 
-/// What C source refuses: the op that it names.
-fn refused_of_c(text: &str) -> String {
-    let (message, diagnostics) = refused_output(text, &Target::portable(), Output::C);
+/// What C source rejects: the op that it names.
+fn rejected_of_c(text: &str) -> String {
+    let (message, diagnostics) = rejected_output(text, &Target::portable(), Output::C);
     assert!(diagnostics[0].contains("to C"), "{diagnostics:?}");
     message
 }
 
-fn refused_output(text: &str, target: &Target, output: Output) -> (String, Vec<String>) {
+fn rejected_output(text: &str, target: &Target, output: Output) -> (String, Vec<String>) {
     let context = irc_dialects::new_context();
     let module = irc_mlir::parse_module(&context, text).expect("the text parses");
     let capture = Capture::new(&context);
@@ -31,42 +31,42 @@ fn quick() -> Target {
 #[test]
 fn an_op_without_a_translation_is_named_where_it_stands() {
     let text = "llvm.func @f() { %0 = llvm.inline_asm \"nop\", \"=r\" : () -> i32\n llvm.return }";
-    let (message, diagnostics) = refused(text, &quick());
+    let (message, diagnostics) = rejected(text, &quick());
     assert!(message.contains("'llvm.inline_asm'"), "{message}");
     assert!(diagnostics[0].contains("the quick tier does not translate"), "{diagnostics:?}");
 }
 
 #[test]
-fn an_odd_width_is_refused() {
+fn an_odd_width_is_rejected() {
     let text = "llvm.func @f(%0: i24) -> i24 { %1 = llvm.add %0, %0 : i24\n llvm.return %1 : i24 }";
-    assert!(refused(text, &quick()).0.contains("this signature"));
+    assert!(rejected(text, &quick()).0.contains("this signature"));
 }
 
 #[test]
-fn a_function_of_any_number_of_arguments_is_refused() {
+fn a_function_of_any_number_of_arguments_is_rejected() {
     let text = "llvm.func @printf(!llvm.ptr, ...) -> i32";
-    assert!(refused(text, &quick()).0.contains("this signature"));
+    assert!(rejected(text, &quick()).0.contains("this signature"));
 }
 
 #[test]
-fn a_stack_buffer_of_unknown_size_is_refused() {
+fn a_stack_buffer_of_unknown_size_is_rejected() {
     let text =
         "llvm.func @f(%0: i64) { %1 = llvm.alloca %0 x i8 : (i64) -> !llvm.ptr\n llvm.return }";
-    assert!(refused(text, &quick()).0.contains("'llvm.alloca'"));
+    assert!(rejected(text, &quick()).0.contains("'llvm.alloca'"));
 }
 
 #[test]
 fn a_processor_without_fused_products_computes_none() {
     let text = "llvm.func @f(%0: f32) -> f32 { %1 = llvm.intr.fma(%0, %0, %0) : (f32, f32, f32) -> f32\n llvm.return %1 : f32 }";
     let old = Target::from_name("x86-64-v2").with_backend(Backend::QUICK);
-    assert!(refused(text, &old).0.contains("fused multiply-add"));
+    assert!(rejected(text, &old).0.contains("fused multiply-add"));
 }
 
 #[test]
-fn a_processor_that_is_not_known_or_too_old_is_refused() {
+fn a_processor_that_is_not_known_or_too_old_is_rejected() {
     for (cpu, why) in [("pdp11", "is not known"), ("core2", "lacks the vector instructions")] {
         let target = Target::from_name(cpu).with_backend(Backend::QUICK);
-        let (message, _) = refused("llvm.func @f() { llvm.return }", &target);
+        let (message, _) = rejected("llvm.func @f() { llvm.return }", &target);
         assert!(message.contains(cpu) && message.contains(why), "{message}");
     }
 }
@@ -105,7 +105,7 @@ fn what_has_no_translation_to_c_is_named_where_it_stands() {
         ),
     ];
     for (text, expected) in cases {
-        let message = refused_of_c(text);
+        let message = rejected_of_c(text);
         assert!(message.contains(expected), "{text}: {message}");
     }
 }

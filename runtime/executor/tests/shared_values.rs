@@ -11,7 +11,7 @@ const TASKS: i64 = 24;
 
 /// A rank whose task info 0 sets each tile of buffer 1 to the only tile of buffer 0, plus one, and
 /// shares that tile; task info 1 adds one to buffer 0 itself.
-fn keeper(groups: &[i64], change: impl FnOnce(&mut Keeps)) -> Result<Rank, Error> {
+fn sharing_rank(groups: &[i64], change: impl FnOnce(&mut Keeps)) -> Result<Rank, Error> {
     let (one, many) = (vector(0, TILE), vector(1, TASKS * TILE));
     let mut spread = add_op(&many, &many);
     spread.op.reads = vec![one.clone()];
@@ -21,7 +21,7 @@ fn keeper(groups: &[i64], change: impl FnOnce(&mut Keeps)) -> Result<Rank, Error
     let mut code: PlanCode = code(&plan);
     let Step::Kernel(kernel) = &mut code.tasks[0].steps[0] else { panic!("a kernel") };
     kernel.operands[0].steps = [0; 4];
-    kernel.variants[0].symbol = "add_one_to_kept".into();
+    kernel.variants[0].symbol = "add_one_to_shared".into();
     let mut keeps = Keeps { bytes: 64 + TILE.cast_unsigned() * 4, operands: vec![0] };
     change(&mut keeps);
     kernel.variants[0].keeps = Some(keeps);
@@ -42,7 +42,7 @@ fn run_from(rank: &Rank, first: f32, threads: usize) -> Vec<f32> {
 
 #[test]
 fn tasks_of_a_group_make_it_once() {
-    let rank = keeper(&[0], |_| {}).expect("a plan");
+    let rank = sharing_rank(&[0], |_| {}).expect("a plan");
     filled();
     assert_eq!(run_from(&rank, 4.0, 1), [5.0; (TASKS * TILE) as usize]);
     assert_eq!(filled(), 1);
@@ -50,7 +50,7 @@ fn tasks_of_a_group_make_it_once() {
 
 #[test]
 fn a_later_group_makes_it_anew() {
-    let rank = keeper(&[0, 1, 0], |_| {}).expect("a plan");
+    let rank = sharing_rank(&[0, 1, 0], |_| {}).expect("a plan");
     filled();
     assert_eq!(run_from(&rank, 4.0, 1), [6.0; (TASKS * TILE) as usize], "of what was written");
     assert_eq!(filled(), 2);
@@ -59,7 +59,7 @@ fn a_later_group_makes_it_anew() {
 
 #[test]
 fn a_later_run_makes_it_anew() {
-    let rank = keeper(&[1, 0], |_| {}).expect("a plan");
+    let rank = sharing_rank(&[1, 0], |_| {}).expect("a plan");
     let mut memories = vec![rank.memory(BTreeMap::new()).expect("memory")];
     filled();
     run(&[&rank], &mut memories, Options::default()).expect("a run");
@@ -70,7 +70,7 @@ fn a_later_run_makes_it_anew() {
 
 #[test]
 fn what_depends_on_every_digit_is_not_shared() {
-    let rank = keeper(&[0], |keeps| keeps.operands = vec![0, 1]).expect("a plan");
+    let rank = sharing_rank(&[0], |keeps| keeps.operands = vec![0, 1]).expect("a plan");
     filled();
     assert_eq!(run_from(&rank, 4.0, 1), [5.0; (TASKS * TILE) as usize]);
     assert_eq!(filled(), TASKS.cast_unsigned());
@@ -79,17 +79,18 @@ fn what_depends_on_every_digit_is_not_shared() {
 #[test]
 fn more_than_the_buffers_is_not_shared() {
     let buffers = (1 + TASKS.cast_unsigned()) * TILE.cast_unsigned() * 4;
-    let rank = keeper(&[0], |keeps| keeps.bytes = buffers + 64).expect("a plan");
+    let rank = sharing_rank(&[0], |keeps| keeps.bytes = buffers + 64).expect("a plan");
     filled();
     assert_eq!(run_from(&rank, 4.0, 1), [5.0; (TASKS * TILE) as usize]);
     assert_eq!(filled(), TASKS.cast_unsigned());
 }
 
 #[test]
-fn an_operand_that_is_none_is_refused() {
-    let found = keeper(&[0], |keeps| keeps.operands = vec![2]).err().expect("refused").to_string();
+fn an_operand_that_is_none_is_rejected() {
+    let found =
+        sharing_rank(&[0], |keeps| keeps.operands = vec![2]).err().expect("rejected").to_string();
     assert!(
-        found.ends_with("a function keeps what it makes of operand 2: there is none"),
+        found.ends_with("a shared value depends on operand 2, which does not exist"),
         "{found}"
     );
 }
