@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_apart_by_their_first_key() {
+    fn files_are_distinguished_by_their_first_key() {
         assert_eq!(Content::of(br#"{"Rank": 0, "WorldSize": 1, "Nodes": []}"#), Content::Model);
         assert_eq!(Content::of(br#"{"Rank": 0, "Architecture": "ANY"}"#), Content::Plan);
         assert_eq!(Content::of(br#"{"WorldSize": 1"#), Content::Model);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_by_how_they_begin() {
+    fn messages_are_detected_by_their_start() {
         assert_eq!(Content::of(b"\x08\x07\x12\x04onnx"), Content::Graph);
         assert_eq!(Content::of(b"\n\x0c\n\x01x\x12\x01y"), Content::Graph);
         assert_eq!(Content::of(b"# a graph\nnode {\n  input: \"x\"\n}"), Content::Graph);

@@ -96,7 +96,7 @@ pub(super) fn from_attribute(attribute: Attribute<'_>) -> Result<Json, String> {
         ));
     }
     match &entries(attribute).map_err(|_| format!("{attribute} is not a value of a file"))?[..] {
-        [(key, value)] if key == NUMBER => spelt(*value),
+        [(key, value)] if key == NUMBER => number_of(*value),
         [(key, value)] if key == PAIRS => Ok(Json::Object(from_pairs(*value)?)),
         entries => {
             let member = |(key, value): &(String, _)| {
@@ -107,7 +107,7 @@ pub(super) fn from_attribute(attribute: Attribute<'_>) -> Result<Json, String> {
     }
 }
 
-fn spelt(attribute: Attribute<'_>) -> Result<Json, String> {
+fn number_of(attribute: Attribute<'_>) -> Result<Json, String> {
     let number = text(attribute).and_then(|text| Number::of_text(&text));
     number.map(Json::Number).ok_or_else(|| format!("{attribute} is not the spelling of a number"))
 }

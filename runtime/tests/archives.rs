@@ -78,7 +78,7 @@ fn an_archive_runs_with_its_own_library() {
 }
 
 #[test]
-fn models_with_equal_numbers_of_files_are_told_apart() {
+fn models_with_equal_numbers_of_files_are_distinguished() {
     let twice = |source: &str| source.replace("2 * x[i", "4 * x[i");
     let (one, other) = (linked("one", str::to_owned), linked("other", twice));
     let open =
@@ -244,7 +244,7 @@ fn a_call_that_fails_says_why_and_the_next_run_is_whole() {
 }
 
 #[test]
-fn a_status_without_a_message_is_told() {
+fn a_status_without_a_message_is_reported() {
     let silent = |source: &str| source.replace("__TVMAPISetLastError(message);", "");
     let package = linked("silent", silent);
     let model = Arc::new(Model::from_package(&package, OpenOptions::default()).expect("sound"));

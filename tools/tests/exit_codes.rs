@@ -64,7 +64,7 @@ fn wrong_usage_is_two() {
 
 #[cfg(not(feature = "mpi"))]
 #[test]
-fn mpi_that_is_not_built_in_is_wrong_usage() {
+fn mpi_without_the_feature_is_a_usage_error() {
     let (code, out, err) = run(tool("irc").args(["run", "m.json", "--transport", "mpi"]));
     assert_eq!((code, out.as_str()), (2, ""), "{err}");
     assert!(err.contains("cargo build --release -p irc-tools --features mpi"), "{err}");
@@ -248,7 +248,7 @@ fn help_and_errors_name_flags_that_the_command_has() {
 }
 
 #[test]
-fn what_is_not_built_says_so() {
+fn unimplemented_features_are_reported() {
     let model = example("softmax.model.json").display().to_string();
     let cases: [&[&str]; 2] =
         [&["run", &model, "--backend", "cuda"], &["compile", &model, "-o", "m.ptx"]];
@@ -284,7 +284,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn messages_are_coloured_when_asked_only() {
+fn messages_are_coloured_only_on_request() {
     let check = |flag: &str| run(tool("irc").args(["check", "/no/such/file", flag])).2;
     assert!(check("--color=always").contains('\x1b'));
     assert!(!check("--color=never").contains('\x1b'));

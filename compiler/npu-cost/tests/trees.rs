@@ -55,7 +55,7 @@ fn comments_and_empty_lines_are_left_out() {
 }
 
 #[test]
-fn what_cannot_be_read_is_found_where_it_stands() {
+fn unreadable_values_are_reported_with_their_location() {
     let rows = [
         ("T 1/1\n\ta\n", "cost-tree-syntax", "a"),
         ("T 1/1\n\ta 1 (K:1,B:1,H:1,W:1) x\n", "cost-tree-syntax", "x"),
@@ -79,7 +79,7 @@ fn what_cannot_be_read_is_found_where_it_stands() {
 }
 
 #[test]
-fn what_makes_no_sense_is_found_where_it_stands() {
+fn invalid_values_are_reported_with_their_location() {
     let rows = [
         ("T 1/1\n\ta 1\n\tb 1\n", "cost-tree-layer", "T 1/1"),
         ("T 1/1\n\ta 1\n\tb 1\n\tc 1\n\ta 1 \n", "cost-tree-layer", "a 1"),

@@ -159,7 +159,7 @@ struct State {
     /// The last instruction of each engine, by its number.
     engines: LastByStream,
     /// The last announcement by another core that its store has ended.
-    told: Option<usize>,
+    announced: Option<usize>,
     /// The first instruction, which begins the task.
     begin: Option<usize>,
 }
@@ -185,8 +185,8 @@ impl State {
         };
         match &issued.0.op {
             Op::SoMov(op) if op.tile == [0; 4] => wait(last, self.engines[Engine::St as usize]),
-            Op::SiMov(op) if op.tile == [0; 4] => self.told = Some(index),
-            _ if effect.is_dram => wait(last, self.told),
+            Op::SiMov(op) if op.tile == [0; 4] => self.announced = Some(index),
+            _ if effect.is_dram => wait(last, self.announced),
             _ => {}
         }
         if effect.is_dram && rules != Rules::Mesh {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_those_of_the_steps_asked_for() {
+    fn gaps_are_those_of_the_requested_steps() {
         let used = |first, last| Block { bytes: 0, first, last };
         let mut occupancy = Occupancy::new(&[used(0, 9)]);
         occupancy.take(&used(0, 2), 0, 4);

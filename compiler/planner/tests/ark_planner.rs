@@ -74,14 +74,14 @@ fn products_without_a_default_are_rejected_in_arks_words() {
         for diagnostic in &diagnostics {
             assert!(diagnostic.node.is_some_and(is_product), "{diagnostic:?}");
             assert!(diagnostic.message.contains(expected), "{diagnostic:?}");
-            let told = "ARK's planner rejects this model: ";
-            assert!(diagnostic.message.starts_with(told), "{diagnostic:?}");
+            let prefix = "ARK's planner rejects this model: ";
+            assert!(diagnostic.message.starts_with(prefix), "{diagnostic:?}");
         }
     }
 }
 
 #[test]
-fn a_pinned_tile_is_asked_in_place_of_arks() {
+fn a_pinned_tile_replaces_the_tile_of_ark() {
     let model = read_model(&root().join("examples/ffn.model.json"));
     let target = Target::new(Architecture::Cuda80, None).expect("a target");
     let with = |config: &str| {

@@ -190,7 +190,7 @@ fn what_cannot_be_obeyed_says_why() {
 }
 
 #[test]
-fn wrong_rules_are_all_told() {
+fn all_invalid_rules_are_reported() {
     assert_eq!(codes("{"), ["rules-syntax"]);
     assert_eq!(codes(""), ["rules-syntax"]);
     assert_eq!(codes(&"[".repeat(100_000)), ["rules-syntax"]);
@@ -210,7 +210,7 @@ fn wrong_rules_are_all_told() {
 }
 
 #[test]
-fn a_rule_that_matches_nothing_is_told() {
+fn a_rule_without_a_match_is_reported() {
     let rules =
         read(r#"[{"Match": {"Type": "Exp"}, "Task": "x"}, {"Match": {"Name": "q"}, "Task": "x"}]"#);
     let found = rules.diagnostics(&softmax());
@@ -229,19 +229,19 @@ fn placed(text: &str, found: &[Diagnostic]) -> Vec<(String, &'static str, String
 }
 
 #[test]
-fn keys_that_no_op_has_are_told_at_the_key() {
-    let told = |text: &str| {
+fn unknown_keys_are_reported_at_the_key() {
+    let errors = |text: &str| {
         let mut sink = Sink::new();
         assert_eq!(rules::read(&Source::new("rules.json", text), &mut sink), None, "{text}");
         placed(text, &sink.into_diagnostics())
     };
-    let found = told(r#"[{"Match": {}, "Config": {"TileShpeMNK": [1, 2, 3]}}]"#);
+    let found = errors(r#"[{"Match": {}, "Config": {"TileShpeMNK": [1, 2, 3]}}]"#);
     assert_eq!((found[0].0.as_str(), found[0].1), (r#""TileShpeMNK""#, "rules-unknown-key"));
     assert!(found[0].2.contains("did you mean `TileShapeMNK`?"), "{found:?}");
-    let found = told(r#"[{"Match": {"Type": "ReduceSum"}, "Config": {"Tile": [1, 64]}}]"#);
+    let found = errors(r#"[{"Match": {"Type": "ReduceSum"}, "Config": {"Tile": [1, 64]}}]"#);
     assert!(found[0].2.contains("no config of ReduceSum has a key `Tile`"), "{found:?}");
     assert!(found[0].2.contains("valid keys: Granularity, ImplType"), "{found:?}");
-    let found = told(r#"[{"Match": {}, "Config": {"NumWarps": 0, "TileShapeMNK": "big"}}]"#);
+    let found = errors(r#"[{"Match": {}, "Config": {"NumWarps": 0, "TileShapeMNK": "big"}}]"#);
     let places: Vec<&str> = found.iter().map(|(place, ..)| place.as_str()).collect();
     assert_eq!(places, [r#""NumWarps""#, r#""TileShapeMNK""#]);
     assert!(found.iter().all(|(_, code, _)| *code == "rules-value"), "{found:?}");
@@ -249,7 +249,7 @@ fn keys_that_no_op_has_are_told_at_the_key() {
 }
 
 #[test]
-fn keys_that_no_matched_op_has_are_told_at_the_key() {
+fn keys_that_no_matched_op_has_are_reported_at_the_key() {
     let text = r#"[{"Match": {"Name": "exp*"}, "Config": {"ImplType": "WarpWise"}}]"#;
     let found = placed(text, &read(text).diagnostics(&softmax()));
     assert_eq!(found.len(), 1);

@@ -116,18 +116,18 @@ fn products_without_a_kernel_are_named() {
 }
 
 #[test]
-fn products_no_tile_divides_are_told_the_nearest() {
-    let told = |dtype: DataType, size: [i64; 3], architecture: Architecture| {
+fn products_that_no_tile_divides_get_the_nearest_sizes_as_advice() {
+    let advice_for = |dtype: DataType, size: [i64; 3], architecture: Architecture| {
         let rejected = planned(&product(dtype, size), architecture).expect_err("a rejection");
         let (_, advice) = rejected[0].message.split_once("multiples of a tile: ").expect("advice");
         advice.to_owned()
     };
-    let advice = told(DataType::Fp16, [512, 128, 512], Architecture::Cuda70);
+    let advice = advice_for(DataType::Fp16, [512, 128, 512], Architecture::Cuda70);
     assert_eq!(advice, "M=512 N=256 K=512 for 128x256x32");
-    let advice = told(DataType::Bf16, [64, 64, 32], Architecture::Cuda80);
+    let advice = advice_for(DataType::Bf16, [64, 64, 32], Architecture::Cuda80);
     let expected = "M=64 N=64 K=64 for 64x64x64, or M=128 N=64 K=32 for 128x64x32, or M=64 N=128 \
                     K=32 for 64x128x32";
     assert_eq!(advice, expected);
-    let advice = told(DataType::Fp32, [512, 100, 512], Architecture::Rocm942);
+    let advice = advice_for(DataType::Fp32, [512, 100, 512], Architecture::Rocm942);
     assert_eq!(advice, "M=512 N=128 K=512 for 256x128x16");
 }

@@ -94,7 +94,7 @@ fn bits_are_counted_alike() {
 }
 
 #[test]
-fn overflow_is_told_alike() {
+fn overflow_flags_agree() {
     let mut cases = Vec::new();
     for element in ["i8", "i16", "i32", "i64"] {
         for name in ["sadd", "uadd", "ssub", "usub", "smul", "umul"] {
@@ -121,7 +121,7 @@ fn overflow_is_told_alike() {
 }
 
 #[test]
-fn classes_of_floats_are_told_alike() {
+fn classes_of_floats_agree() {
     let mut cases = Vec::new();
     for element in ["f16", "f32", "f64"] {
         // Each class alone, then NaNs, infinities, finite numbers.

@@ -29,7 +29,7 @@ fn quick() -> Target {
 }
 
 #[test]
-fn an_op_without_a_translation_is_named_where_it_stands() {
+fn an_op_without_a_translation_is_reported_with_its_location() {
     let text = "llvm.func @f() { %0 = llvm.inline_asm \"nop\", \"=r\" : () -> i32\n llvm.return }";
     let (message, diagnostics) = rejected(text, &quick());
     assert!(message.contains("'llvm.inline_asm'"), "{message}");
@@ -80,7 +80,7 @@ fn text_is_llvm_s_to_write() {
 }
 
 #[test]
-fn what_has_no_translation_to_c_is_named_where_it_stands() {
+fn what_has_no_translation_to_c_is_reported_with_its_location() {
     let cases = [
         (
             "llvm.func @f() { %0 = llvm.inline_asm \"nop\", \"=r\" : () -> i32\n llvm.return }",

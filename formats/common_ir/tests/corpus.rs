@@ -63,7 +63,7 @@ fn files_of_the_era_are_read() {
 }
 
 #[test]
-fn samples_are_told_apart() {
+fn samples_are_distinguished() {
     for path in corpus::files("samples", &[".pb"]) {
         let document = read(&path);
         let is_library = path.to_string_lossy().contains("library");

@@ -175,7 +175,7 @@ fn serve(answers: Vec<(&'static str, Vec<u8>)>) -> (String, std::thread::JoinHan
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let server = std::thread::spawn(move || {
-        let mut asked = vec![];
+        let mut requested = vec![];
         for (status, body) in answers {
             let (mut stream, _) = listener.accept().expect("a request");
             let mut request = vec![];
@@ -185,7 +185,7 @@ fn serve(answers: Vec<(&'static str, Vec<u8>)>) -> (String, std::thread::JoinHan
                 request.extend_from_slice(&part[..count]);
             }
             let request = String::from_utf8_lossy(&request).into_owned();
-            asked.push(request.split(' ').nth(1).unwrap_or_default().to_owned());
+            requested.push(request.split(' ').nth(1).unwrap_or_default().to_owned());
             let head = format!(
                 "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 body.len()
@@ -194,7 +194,7 @@ fn serve(answers: Vec<(&'static str, Vec<u8>)>) -> (String, std::thread::JoinHan
             // A client that has read enough closes the connection.
             let _ = stream.write_all(&body);
         }
-        asked
+        requested
     });
     (format!("http://{address}"), server)
 }
@@ -202,7 +202,7 @@ fn serve(answers: Vec<(&'static str, Vec<u8>)>) -> (String, std::thread::JoinHan
 #[test]
 fn documents_are_fetched_once_when_that_is_allowed() {
     let first = bytes(&library("a", &["more/b.pb", "file:///etc/hostname"], &[]));
-    let (server, asked) =
+    let (server, requested) =
         serve(vec![("200 OK", first), ("200 OK", bytes(&library("b", &[], &[])))]);
     let cache = tempfile::tempdir().expect("a folder");
     let fetch = Some(Fetch::into_folder(cache.path().join("cache")));
@@ -210,7 +210,7 @@ fn documents_are_fetched_once_when_that_is_allowed() {
     let module = graph(&[&format!("{server}/x/a.pb")]);
     // A server's document cannot import a file.
     assert_eq!(loaded(&module, &online), (2, vec!["cir-r67"]));
-    assert_eq!(asked.join().expect("a server"), ["/x/a.pb", "/x/more/b.pb"]);
+    assert_eq!(requested.join().expect("a server"), ["/x/a.pb", "/x/more/b.pb"]);
     // The server is gone.
     assert_eq!(loaded(&module, &online).0, 2);
     assert_eq!(loaded(&module, &LoadOptions::default()), (0, vec!["cir-r67"]));
@@ -218,13 +218,13 @@ fn documents_are_fetched_once_when_that_is_allowed() {
 
 #[test]
 fn what_a_server_rejects_is_said() {
-    let (server, asked) = serve(vec![("404 Not Found", vec![]), ("200 OK", vec![0; 10_000])]);
+    let (server, requested) = serve(vec![("404 Not Found", vec![]), ("200 OK", vec![0; 10_000])]);
     let cache = tempfile::tempdir().expect("a folder");
     let fetch = Some(Fetch::into_folder(cache.path()));
     let online = LoadOptions { fetch, max_bytes: 1000, ..LoadOptions::default() };
     let module = graph(&[&format!("{server}/none"), &format!("{server}/large")]);
     assert_eq!(loaded(&module, &online), (0, vec!["cir-r61"; 2]));
-    assert_eq!(asked.join().expect("a server"), ["/none", "/large"]);
+    assert_eq!(requested.join().expect("a server"), ["/none", "/large"]);
     assert_eq!(std::fs::read_dir(cache.path()).expect("a folder").count(), 0);
 }
 

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_about_the_limit_are_told_apart() {
+    fn numbers_near_the_limit_are_distinguished() {
         let below = format!("{}1", LIMIT.strip_suffix('2').expect("the last digit"));
         let nines = "9".repeat(40);
         let texts = [

@@ -81,7 +81,7 @@ fn metadata_is_laid_out_as_python_does() {
 }
 
 #[test]
-fn what_some_client_does_not_take_is_not_built() {
+fn what_some_client_does_not_accept_is_rejected() {
     let rejected = |change: &dyn Fn(&mut irc_mlf::Contents)| {
         let mut contents = contents(Version::V5, "src/default_lib0.c", c_source().into());
         change(&mut contents);

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_infinity_stands_beside_the_largest_number() {
+    fn an_infinity_is_next_to_the_largest_number() {
         let ty = crate::TensorType::new(DType::F16, [2]);
         let expected = Tensor::from_f64(ty.clone(), &[f64::INFINITY, 65504.0]).expect("a tensor");
         let actual = Tensor::from_f64(ty, &[65504.0, f64::INFINITY]).expect("a tensor");

@@ -6,7 +6,7 @@
 
 pub mod code;
 mod comm;
-mod deal;
+mod distribution;
 mod error;
 mod kernels;
 mod layout;

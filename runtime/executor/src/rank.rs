@@ -98,7 +98,7 @@ impl Rank {
 fn check_ranges(script: &[Entry], tasks: &[task::Task]) -> Result<(), String> {
     for entry in script {
         let Entry::Tasks(share) = entry else { continue };
-        let range = share.deal.tasks;
+        let range = share.distribution.tasks;
         let known = tasks[share.task].tasks().unwrap_or(MAX_MESSAGES);
         if !range.is_empty() && range.end > known {
             return Err(format!(

@@ -6,7 +6,7 @@
 use irc_ark_format::plan::{Barriers, Plan, ProcessorGroup, Range, ResourceGroup};
 
 use crate::Error;
-use crate::deal::{Distribution, deal, slots};
+use crate::distribution::{Distribution, distribute, slots};
 
 /// Maximum number of processors of a plan: a larger number is an error, and would only exhaust memory.
 const MAX_PROCESSORS: i64 = 1 << 20;
@@ -35,7 +35,7 @@ pub(crate) struct Share {
     /// Index of the task info.
     pub task: usize,
     /// The distribution of its tasks.
-    pub deal: Distribution,
+    pub distribution: Distribution,
 }
 
 impl Entry {
@@ -43,7 +43,7 @@ impl Entry {
     pub(crate) fn range(&self) -> Range {
         match self {
             Entry::Barrier { range, .. } => *range,
-            Entry::Tasks(share) => share.deal.processors,
+            Entry::Tasks(share) => share.distribution.processors,
         }
     }
 }
@@ -118,9 +118,9 @@ fn shares(
             (info.num_warps, info.sram_bytes),
             plan.num_warps_per_processor,
         )?;
-        let deal = deal(tasks, processors, current, plan.num_processors, slots);
-        current = deal.next_current();
-        found.push(Share { group: index, number: first + found.len(), task, deal });
+        let distribution = distribute(tasks, processors, current, plan.num_processors, slots);
+        current = distribution.next_current();
+        found.push(Share { group: index, number: first + found.len(), task, distribution });
     }
     Ok(found)
 }

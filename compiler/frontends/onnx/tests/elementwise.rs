@@ -5,7 +5,7 @@ use irc_common_format::model::AttributeValue;
 use irc_tl::DType;
 
 #[test]
-fn old_broadcasting_is_told_by_attributes() {
+fn old_broadcasting_is_specified_by_attributes() {
     let x: Vec<f32> = (0..12).map(|value| value as f32).collect();
     let add = |opset: i64| Case::new("Add", opset).input(&[2, 3, 2], &x);
     let at_channel = add(6).input(&[3], &[10.0f32, 20.0, 30.0]).int("broadcast", 1).int("axis", 1);
@@ -103,7 +103,7 @@ fn logic_takes_truth_values_alone() {
 }
 
 #[test]
-fn infinities_are_told_apart() {
+fn infinities_are_distinguished() {
     let x = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1.0];
     let of = |negative, positive| {
         let case = Case::new("IsInf", 20).input(&[4], &x);
@@ -126,7 +126,7 @@ fn the_first_cast_names_its_type() {
 }
 
 #[test]
-fn small_floats_saturate_unless_told_not_to() {
+fn small_floats_saturate_by_default() {
     let x = [1e6f32, -1e6, f32::INFINITY, 0.3];
     let of = |to, saturate| {
         Case::new("Cast", 25).input(&[4], &x).int("to", to).int("saturate", saturate)

@@ -507,7 +507,7 @@ fn attributes_of_functions_have_defaults() {
 }
 
 #[test]
-fn strings_are_told_to_be_unsupported() {
+fn strings_are_reported_as_unsupported() {
     let module = onnx(
         13,
         Graph {

@@ -181,8 +181,8 @@ impl<'s> Origins<'s> {
     /// buffer.
     pub fn whole(&self, place: Place) -> Option<Extent> {
         let workload = self.workload(place);
-        let told = workload.ifmaps().first().map(|ifmap| ifmap.extent());
-        told.or_else(|| own_inputs(workload).next()?.extent())
+        let stated = workload.ifmaps().first().map(|ifmap| ifmap.extent());
+        stated.or_else(|| own_inputs(workload).next()?.extent())
     }
 
     /// Parts of what a workload reads as activations.

@@ -79,8 +79,8 @@ pub(crate) fn unmatched(ranks: &[Links], code: &'static str) -> Vec<(usize, Diag
             };
             let missing = only(&sender.elsewhere, &receiver.here, receiver.rank);
             found.extend(missing.into_iter().map(|diagnostic| (from, diagnostic)));
-            let unasked = only(&receiver.here, &sender.elsewhere, sender.rank);
-            found.extend(unasked.into_iter().map(|diagnostic| (to, diagnostic)));
+            let unexpected = only(&receiver.here, &sender.elsewhere, sender.rank);
+            found.extend(unexpected.into_iter().map(|diagnostic| (to, diagnostic)));
         }
     }
     found

@@ -102,10 +102,10 @@ fn read_document(
         let mut found = check(rank.zip(world_size), nodes.as_deref().unwrap_or_default());
         found.iter_mut().for_each(|diagnostic| place_in(tree, diagnostic));
         // An invalid number has been reported; its placeholder has no meaning.
-        let told =
+        let reported =
             sink.diagnostics().iter().filter(|diagnostic| diagnostic.code == FORMAT.non_finite);
-        let told: BTreeSet<usize> = told.filter_map(start).collect();
-        found.retain(|diagnostic| start(diagnostic).is_none_or(|start| !told.contains(&start)));
+        let reported: BTreeSet<usize> = reported.filter_map(start).collect();
+        found.retain(|diagnostic| start(diagnostic).is_none_or(|start| !reported.contains(&start)));
         sink.extend(found);
     }
     let (nodes, origins) = flatten(nodes?, text)?;

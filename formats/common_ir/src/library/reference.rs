@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_told_apart() {
+    fn targets_are_distinguished() {
         assert_eq!(target("a%20b.pb"), Ok(Target::Relative("a b.pb".into())));
         assert_eq!(target("/a.pb"), Ok(Target::Absolute("/a.pb".into())));
         assert_eq!(target("file:///a.pb"), Ok(Target::Absolute("/a.pb".into())));

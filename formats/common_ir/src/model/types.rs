@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_apart() {
+    fn sizes_are_distinguished() {
         assert_eq!(Dim::from("*"), Dim::Wildcard(None));
         assert_eq!(Dim::from("m*"), Dim::Wildcard(Some("m".into())));
         for variable in ["n", "2n", "**", "n*m", "2*"] {

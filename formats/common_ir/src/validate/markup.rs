@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn html_is_told_from_markdown() {
+    fn html_is_distinguished_from_markdown() {
         for text in ["x<y", "a < b > c", "<http://a.b>", "`<b>`", "``<b> ` <i>``", "<a@b.c>", "<"] {
             assert_eq!(html(text), None, "{text}");
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn other_markup_is_told_from_markdown() {
+    fn other_markup_is_distinguished_from_markdown() {
         for text in ["**bold**", "a\\b", "C:\\dir", "`\\textbf{x}`", "a .. b", "x :: y"] {
             assert_eq!(other_markup(text), None, "{text}");
         }

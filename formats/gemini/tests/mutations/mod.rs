@@ -193,9 +193,9 @@ fn try_all(file: File) {
                 });
             }
             let is_same = matches!(&edit, Edit::Set(_, new) if new == before);
-            let is_told = found.iter().any(|diagnostic| !HABITS.contains(&diagnostic.code));
+            let is_reported = found.iter().any(|diagnostic| !HABITS.contains(&diagnostic.code));
             errors += found.iter().filter(|diagnostic| diagnostic.is_error()).count();
-            if !is_told && !is_same && !is_untold(pointer, &edit) {
+            if !is_reported && !is_same && !is_unreported(pointer, &edit) {
                 missed.push(format!("{edit:?}"));
             }
         }
@@ -227,7 +227,7 @@ fn wrong_values_of_layers_are_found() {
 
 /// Whether nothing else in the file determines the value, so that another value of its type and range, or
 /// none, is as valid.
-fn is_untold(pointer: &str, edit: &Edit<'_>) -> bool {
+fn is_unreported(pointer: &str, edit: &Edit<'_>) -> bool {
     let is_number = |part: &&str| part.parse::<usize>().is_ok();
     let keys: Vec<&str> = pointer.split('/').filter(|part| !is_number(part)).collect();
     let keys = keys.join("/");

@@ -87,9 +87,9 @@ fn strings(r: &mut Reader<'_>, text: &str, node: &Node<'_>, at: &At<'_>) {
 }
 
 fn escape(r: &mut Reader<'_>, text: &str, span: Range<usize>, at: &At<'_>) {
-    let mut spelt = text.get(span.clone()).unwrap_or_default().bytes();
-    while spelt.any(|byte| byte == b'\\') {
-        if spelt.next() == Some(b'u') {
+    let mut bytes = text.get(span.clone()).unwrap_or_default().bytes();
+    while bytes.any(|byte| byte == b'\\') {
+        if bytes.next() == Some(b'u') {
             let diagnostic = Diagnostic::error("mlf-graph-escape", "clients reject `\\u` escapes");
             return r.report(diagnostic, span, at, "");
         }

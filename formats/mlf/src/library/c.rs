@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_are_told_from_everything_else() {
+    fn definitions_are_distinguished_from_everything_else() {
         let source = r#"
             #define SKIP(x) \
               void made(void) { }

@@ -159,10 +159,10 @@ fn runs(plan: &Plan, script: &[Entry]) -> Vec<u64> {
         if !communicates[share.task] {
             continue;
         }
-        let range = share.deal.processors;
+        let range = share.distribution.processors;
         for processor in range.begin..range.end.min(plan.num_processors) {
-            let mut hand = share.deal.of(processor);
-            while share.deal.draw(&mut hand).is_some() {
+            let mut cursor = share.distribution.of(processor);
+            while share.distribution.advance(&mut cursor).is_some() {
                 runs[share.task] += 1;
             }
         }

@@ -89,7 +89,7 @@ fn communicate(
     };
     let ready = op::prepare(rank, plan_op, manifests).map_err(problem)?;
     let ends = rank.script.iter().filter_map(|entry| match entry {
-        Entry::Tasks(share) if share.task == info => Some(share.deal.tasks.end),
+        Entry::Tasks(share) if share.task == info => Some(share.distribution.tasks.end),
         _ => None,
     });
     let (end, known) = (ends.max().unwrap_or_default(), ready.tasks());

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::deal::TaskCursor;
+use crate::distribution::TaskCursor;
 
 /// The state of a processor.
 #[derive(Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Processor {
     /// Index of the next entry of the script.
     pub entry: usize,
     /// Its tasks of that entry, once started.
-    pub hand: Option<TaskCursor>,
+    pub cursor: Option<TaskCursor>,
     /// The task in which it waits.
     pub at: Option<Place>,
     /// The start and the reason of its wait, if a trace is written.

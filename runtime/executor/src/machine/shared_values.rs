@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stores_lie_apart() {
+    fn stores_do_not_overlap() {
         let gap = |wanted, taken: &[(u64, u64)]| {
             gap(100, wanted, taken.iter().map(|&(begin, end)| begin..end))
         };

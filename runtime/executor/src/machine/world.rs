@@ -337,8 +337,8 @@ impl<'r> World<'r> {
         caller: &mut Caller,
     ) -> Result<u64, Error> {
         let steps = &bound.tasks[share.task].steps;
-        let (mut hand, mut count) = (share.deal.of((processor - bound.first) as i64), 0);
-        let Some(mut task) = share.deal.draw(&mut hand) else { return Ok(count) };
+        let (mut cursor, mut count) = (share.distribution.of((processor - bound.first) as i64), 0);
+        let Some(mut task) = share.distribution.advance(&mut cursor) else { return Ok(count) };
         let mut slice = self.trace.as_ref().map(|trace| Slice::new(trace, task));
         let mut walks = walks(steps, share, task);
         loop {
@@ -354,7 +354,7 @@ impl<'r> World<'r> {
                 }
             }
             count += 1;
-            let next = share.deal.draw(&mut hand);
+            let next = share.distribution.advance(&mut cursor);
             if let Some(slice) = &mut slice {
                 slice.end_task(bound.track(processor), share.task, task, next);
             }
@@ -376,16 +376,17 @@ impl<'r> World<'r> {
         caller: &mut Caller,
     ) -> Result<bool, Error> {
         let steps = &bound.tasks[share.task].steps;
-        let mut hand =
-            *processor.hand.get_or_insert_with(|| share.deal.of((index - bound.first) as i64));
+        let mut cursor = *processor
+            .cursor
+            .get_or_insert_with(|| share.distribution.of((index - bound.first) as i64));
         loop {
             let at = processor.at.take().or_else(|| {
-                let task = share.deal.draw(&mut hand)?;
+                let task = share.distribution.advance(&mut cursor)?;
                 Some(Place { info: share.task, task, step: 0, phase: 0 })
             });
-            processor.hand = Some(hand);
+            processor.cursor = Some(cursor);
             let Some(mut at) = at else {
-                processor.hand = None;
+                processor.cursor = None;
                 return Ok(true);
             };
             let mut slice = self.trace.as_ref().map(|trace| Slice::each(trace, at.task));
@@ -524,7 +525,7 @@ impl<'t> Slice<'t> {
 
 /// The initial digits of each kernel.
 fn walks(steps: &[BoundStep], share: &Share, task: i64) -> Vec<Option<Walk>> {
-    let jump = share.deal.jump();
+    let jump = share.distribution.jump();
     let walk = |step: &BoundStep| match step {
         BoundStep::Kernel(kernel) => Some(Walk::new(kernel, task, jump)),
         BoundStep::Communicate(_) => None,

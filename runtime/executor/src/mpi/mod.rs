@@ -126,7 +126,7 @@ struct MailboxState {
     sending: Vec<SendRequest>,
     received: BTreeMap<i64, u64>,
     /// The last status reported.
-    told: Option<Status>,
+    reported: Option<Status>,
     /// On rank 0, the last status of each rank.
     statuses: BTreeMap<i64, Status>,
     /// The verdict of rank 0.
@@ -156,11 +156,11 @@ impl Mailbox {
 
     /// Receives all messages that have arrived; returns whether there were any.
     fn receive(&self, desk: &mut MailboxState, here: &dyn LocalRanks) -> Result<bool, Error> {
-        let mut has_come = false;
+        let mut has_arrived = false;
         while let Some((from, bytes)) = ffi::receive()? {
             match WireMessage::decode(&bytes, from, self.rank).map_err(Error::Transport)? {
                 WireMessage::Message(message) => {
-                    has_come = true;
+                    has_arrived = true;
                     *desk.received.entry(from).or_default() += 1;
                     here.deliver(message)?;
                 }
@@ -170,21 +170,21 @@ impl Mailbox {
                 WireMessage::End(waits) => desk.end = Some(waits),
             }
         }
-        Ok(has_come)
+        Ok(has_arrived)
     }
 
     /// Reports the status of this rank to rank 0.
-    fn tell(&self, desk: &mut MailboxState, waits: Option<String>) -> Result<(), Error> {
+    fn report_status(&self, desk: &mut MailboxState, waits: Option<String>) -> Result<(), Error> {
         let all = |counts: &BTreeMap<i64, u64>| {
             (0..self.size).map(|rank| counts.get(&rank).copied().unwrap_or_default()).collect()
         };
         let outbox = self.outbox();
         let status = Status { waits, sent: all(&outbox.sent), received: all(&desk.received) };
         drop(outbox);
-        if desk.told.as_ref() == Some(&status) {
+        if desk.reported.as_ref() == Some(&status) {
             return Ok(());
         }
-        desk.told = Some(status.clone());
+        desk.reported = Some(status.clone());
         if self.rank == 0 {
             desk.statuses.insert(0, status);
             return Ok(());
@@ -227,9 +227,7 @@ impl Transport for Mailbox {
         let mut found = BTreeMap::new();
         for (rank, text) in all.iter().enumerate() {
             let manifest: Manifest = serde_json::from_slice(text).map_err(|error| {
-                Error::Transport(format!(
-                    "what rank {rank} tells of itself cannot be read: {error}"
-                ))
+                Error::Transport(format!("the status of rank {rank} cannot be read: {error}"))
             })?;
             found.insert(manifest.rank, manifest);
         }
@@ -255,12 +253,12 @@ impl Transport for Mailbox {
     fn poll(&self, here: &dyn LocalRanks, activity: Activity) -> Result<GlobalState, Error> {
         let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         self.send(&mut desk)?;
-        let has_come = self.receive(&mut desk, here)?;
-        if !has_come {
+        let has_arrived = self.receive(&mut desk, here)?;
+        if !has_arrived {
             match activity {
                 Activity::Busy => {}
-                Activity::Waiting(waits) => self.tell(&mut desk, Some(waits))?,
-                Activity::Finished => self.tell(&mut desk, None)?,
+                Activity::Waiting(waits) => self.report_status(&mut desk, Some(waits))?,
+                Activity::Finished => self.report_status(&mut desk, None)?,
             }
         }
         if self.rank == 0 && desk.end.is_none() {

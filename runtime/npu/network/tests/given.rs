@@ -29,7 +29,7 @@ fn keys_are_inputs_and_weights() {
 }
 
 #[test]
-fn results_are_told_from_what_is_loaded_again() {
+fn results_are_distinguished_from_what_is_loaded_again() {
     let roles: Vec<_> =
         small().layout.activations.iter().map(|one| (one.name.clone(), one.role)).collect();
     let expected = [

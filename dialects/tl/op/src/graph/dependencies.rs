@@ -123,7 +123,7 @@ mod tests {
     use crate::{Binary, Builder, DType, Dim, Type};
 
     #[test]
-    fn elements_and_extents_are_told_apart() {
+    fn elements_and_extents_are_distinguished() {
         let mut b = Builder::new();
         let x = b.input("x", Type::new(DType::F32, [Dim::symbol("N")]));
         let k = b.input("k", Type::new(DType::I64, []));

@@ -72,16 +72,16 @@ impl RedundancyCheck<'_, '_> {
         let ifmap = ifmap.map(|map| ("ifmap", map.max_workload_id, Some(&map.transfer_id)));
         let weight = self.workload.weight.as_ref();
         let weight = weight.map(|all| ("weight", all.max_workload_id, all.transfer_id.as_ref()));
-        for (key, told, transfers) in ifmap.into_iter().chain(weight) {
-            let Some(told) = told else { continue };
+        for (key, stated, transfers) in ifmap.into_iter().chain(weight) {
+            let Some(stated) = stated else { continue };
             let key = format!("{key}.max_workload_id");
-            if !self.facts.has_workload(told) {
-                self.error("gem-f10-last-maker", &key, format!("there is no workload {told}"));
+            if !self.facts.has_workload(stated) {
+                self.error("gem-f10-last-maker", &key, format!("there is no workload {stated}"));
                 continue;
             }
             let last = self.last_producer(transfers);
-            if self.facts.schedule.dialect == Dialect::B && told != last {
-                let message = format!("the last producer is workload {last}, not {told}");
+            if self.facts.schedule.dialect == Dialect::B && stated != last {
+                let message = format!("the last producer is workload {last}, not {stated}");
                 self.error("gem-f10-last-maker", &key, message);
             }
         }

@@ -1,6 +1,7 @@
-//! What each stretch of processors knows about the others: vector clocks.
+//! What each segment of processors knows about the others: vector clocks.
 //!
-//! A clock stores, for each stretch, the number of groups that are known to be finished. Barriers join
+//! A segment is a maximal range of processors that the plan never distinguishes.
+//! A clock stores, for each segment, the number of groups that are known to be finished. Barriers join
 //! clocks, and all participants share one afterwards: so the cost of a join is the differences, and
 //! thousands of groups cost little more than their barriers.
 
@@ -11,19 +12,19 @@ use crate::plan::{Plan, Range};
 
 use super::busy_processors;
 
-/// For each stretch, the number of groups that are finished; then one entry per event, which is one
+/// For each segment, the number of groups that are finished; then one entry per event, which is one
 /// after the event.
 pub(in crate::plan::check) type Clock = Rc<Vec<u32>>;
 
-/// The stretches of processors that a plan does not distinguish.
+/// The segments of the processors of a plan.
 #[derive(Clone, Debug)]
-pub(in crate::plan::check) struct Stretches {
-    /// First processors of the stretches, and the end of the last.
+pub(in crate::plan::check) struct Segments {
+    /// First processors of the segments, and the end of the last.
     bounds: Vec<i64>,
 }
 
-impl Stretches {
-    /// The stretches of a plan.
+impl Segments {
+    /// The segments of a plan.
     pub fn new(plan: &Plan) -> Self {
         let mut bounds = BTreeSet::from([0, plan.num_processors]);
         for group in &plan.processor_groups {
@@ -35,19 +36,19 @@ impl Stretches {
         Self { bounds: bounds.into_iter().collect() }
     }
 
-    /// Number of stretches.
+    /// Number of segments.
     pub fn len(&self) -> usize {
         self.bounds.len() - 1
     }
 
-    /// The stretches of a range, whose ends are bounds.
+    /// The segments of a range, whose ends are bounds.
     pub fn of(&self, range: Range) -> std::ops::Range<usize> {
         let position = |at: i64| self.bounds.partition_point(|&bound| bound < at);
         position(range.begin)..position(range.end)
     }
 }
 
-/// The clocks of stretches, and the progress of each.
+/// The clocks of segments, and the progress of each.
 #[derive(Clone, Debug)]
 pub(in crate::plan::check) struct Clocks {
     known: Vec<Clock>,
@@ -55,35 +56,35 @@ pub(in crate::plan::check) struct Clocks {
 }
 
 impl Clocks {
-    /// The state in which no stretch has run and no event has happened.
-    pub fn new(stretches: usize, events: usize) -> Self {
-        let none: Clock = Rc::new(vec![0; stretches + events]);
-        Self { known: vec![none; stretches], progress: vec![0; stretches] }
+    /// The state in which no segment has run and no event has happened.
+    pub fn new(segments: usize, events: usize) -> Self {
+        let none: Clock = Rc::new(vec![0; segments + events]);
+        Self { known: vec![none; segments], progress: vec![0; segments] }
     }
 
-    /// The clock of a stretch.
-    pub fn of(&self, stretch: usize) -> &Clock {
-        &self.known[stretch]
+    /// The clock of a segment.
+    pub fn of(&self, segment: usize) -> &Clock {
+        &self.known[segment]
     }
 
-    /// The stretch has finished the group.
-    pub fn finish(&mut self, stretch: usize, group: usize) {
-        self.progress[stretch] = group as u32 + 1;
+    /// The segment has finished the group.
+    pub fn finish(&mut self, segment: usize, group: usize) {
+        self.progress[segment] = group as u32 + 1;
     }
 
-    /// Joins `other` into the stretch's clock.
-    pub fn learn(&mut self, stretch: usize, other: &[u32]) {
-        join(Rc::make_mut(&mut self.known[stretch]).as_mut_slice(), other);
+    /// Joins `other` into the segment's clock.
+    pub fn learn(&mut self, segment: usize, other: &[u32]) {
+        join(Rc::make_mut(&mut self.known[segment]).as_mut_slice(), other);
     }
 
-    /// The stretch learns that the event with that entry has happened.
-    pub fn learn_event(&mut self, stretch: usize, entry: usize) {
-        if self.known[stretch][entry] == 0 {
-            Rc::make_mut(&mut self.known[stretch])[entry] = 1;
+    /// The segment learns that the event with that entry has happened.
+    pub fn learn_event(&mut self, segment: usize, entry: usize) {
+        if self.known[segment][entry] == 0 {
+            Rc::make_mut(&mut self.known[segment])[entry] = 1;
         }
     }
 
-    /// All stretches of the range learn what any of them knows and has done.
+    /// All segments of the range learn what any of them knows and has done.
     pub fn barrier(&mut self, members: std::ops::Range<usize>) {
         let Some(first) = members.clone().next() else { return };
         let mut joined = (*self.known[first]).clone();
@@ -99,13 +100,13 @@ impl Clocks {
         members.for_each(|member| self.known[member] = Rc::clone(&joined));
     }
 
-    /// What all of the given stretches know.
-    pub fn common(&self, stretches: std::ops::Range<usize>) -> Clock {
-        common(stretches.map(|stretch| &self.known[stretch]))
+    /// What all of the given segments know.
+    pub fn common(&self, segments: std::ops::Range<usize>) -> Clock {
+        common(segments.map(|segment| &self.known[segment]))
             .unwrap_or_else(|| Rc::new(vec![u32::MAX; self.known.first().map_or(0, |k| k.len())]))
     }
 
-    /// What all stretches know.
+    /// What all segments know.
     pub fn floor(&self) -> Clock {
         self.common(0..self.known.len())
     }

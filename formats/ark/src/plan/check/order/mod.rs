@@ -19,7 +19,7 @@ use crate::json::OpPlace;
 use crate::model::OpKind;
 use crate::plan::Barriers;
 use crate::plan::{Plan, PlanOp, Range, ResourceGroup, TaskGroup};
-use clocks::{Clock, Clocks, Stretches};
+use clocks::{Clock, Clocks, Segments};
 use touch::{Access, Spot, Witness, accesses};
 
 /// Number of accesses of a buffer that are stored before those known by all to be finished are dropped.
@@ -45,7 +45,7 @@ struct Live<'a> {
 type OpIndex = (usize, usize);
 
 struct Checker<'a> {
-    stretches: Stretches,
+    segments: Segments,
     clocks: Clocks,
     live: BTreeMap<u64, Live<'a>>,
     /// Clock entry of the event that a proxy has read what the op sends.
@@ -58,22 +58,22 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(plan: &Plan) -> Self {
-        let stretches = Stretches::new(plan);
-        let sent = proxied(plan).zip(stretches.len()..).collect::<BTreeMap<_, _>>();
-        let clocks = Clocks::new(stretches.len(), sent.len());
+        let segments = Segments::new(plan);
+        let sent = proxied(plan).zip(segments.len()..).collect::<BTreeMap<_, _>>();
+        let clocks = Clocks::new(segments.len(), sent.len());
         let (live, started, reported) = (BTreeMap::new(), vec![], BTreeSet::new());
-        Self { stretches, clocks, live, sent, started, reported }
+        Self { segments, clocks, live, sent, started, reported }
     }
 
     fn run(&mut self, plan: &'a Plan, sink: &mut Sink) {
         let mut barriers = Barriers::default();
         for (index, group) in plan.processor_groups.iter().enumerate() {
             for range in barriers.before(group.processor_range) {
-                self.clocks.barrier(self.stretches.of(range));
+                self.clocks.barrier(self.segments.of(range));
             }
             for (spot, processors, tasks) in task_groups(plan, index) {
                 let info = &plan.task_infos[tasks.task_id as usize];
-                let known = self.clocks.common(self.stretches.of(processors));
+                let known = self.clocks.common(self.segments.of(processors));
                 for access in accesses(&info.ops, tasks, spot, processors) {
                     self.meet(plan, access, &known, sink);
                 }
@@ -81,8 +81,8 @@ impl<'a> Checker<'a> {
             for (_, processors, tasks) in task_groups(plan, index) {
                 self.note_sends(plan, tasks.task_id as usize, processors);
             }
-            for stretch in self.stretches.of(group.processor_range) {
-                self.clocks.finish(stretch, index);
+            for segment in self.segments.of(group.processor_range) {
+                self.clocks.finish(segment, index);
             }
         }
     }
@@ -111,8 +111,8 @@ impl<'a> Checker<'a> {
                 _ => continue,
             };
             for op in done {
-                let stretches = self.stretches.of(processors);
-                stretches.for_each(|stretch| self.clocks.learn_event(stretch, self.sent[&op]));
+                let segments = self.segments.of(processors);
+                segments.for_each(|segment| self.clocks.learn_event(segment, self.sent[&op]));
             }
         }
     }
@@ -128,8 +128,8 @@ impl<'a> Checker<'a> {
 
     /// Whether the clock implies that the tasks of an access have run.
     fn has_run(&self, access: &Access<'_>, clock: &Clock) -> bool {
-        let mut ran = self.stretches.of(access.processors);
-        ran.all(|stretch| clock[stretch] as usize > access.spot.group)
+        let mut ran = self.segments.of(access.processors);
+        ran.all(|segment| clock[segment] as usize > access.spot.group)
     }
 
     /// Whether the clock implies that a proxy has read what an access sends.

@@ -4,23 +4,23 @@ use irc_diag::Diagnostic;
 
 use super::run::{Event, State, World};
 
-/// Why a stretch does not continue.
+/// Why a segment does not continue.
 enum Wait {
     /// It is in an op that waits for another op, if one could end the wait.
     Op(usize, String, Option<usize>),
-    /// It is at a barrier that this stretch has not reached.
+    /// It is at a barrier that this segment has not reached.
     Barrier(usize),
 }
 
-/// A diagnostic if a stretch is not done: the cycle of stretches that wait for each other.
+/// A diagnostic if a segment is not done: the cycle of segments that wait for each other.
 pub(super) fn check(world: &World<'_>, state: &State<'_, '_>) -> Vec<(usize, Diagnostic)> {
-    let is_stuck = |stretch: &usize| matches!(wait(world, state, *stretch), Some(Wait::Op(..)));
+    let is_stuck = |segment: &usize| matches!(wait(world, state, *segment), Some(Wait::Op(..)));
     let Some(first) = (0..state.at.len()).find(is_stuck) else { return vec![] };
     let mut chain: Vec<(usize, usize, String)> = vec![];
-    let mut stretch = first;
+    let mut segment = first;
     loop {
-        match wait(world, state, stretch) {
-            Some(Wait::Barrier(other)) => stretch = other,
+        match wait(world, state, segment) {
+            Some(Wait::Barrier(other)) => segment = other,
             Some(Wait::Op(op, what, supplier)) => {
                 if let Some(start) = chain.iter().position(|(seen, ..)| *seen == op) {
                     return vec![ring(world, &chain[start..])];
@@ -29,20 +29,20 @@ pub(super) fn check(world: &World<'_>, state: &State<'_, '_>) -> Vec<(usize, Dia
                     return vec![forever(world, op, &what)];
                 };
                 chain.push((op, supplier, what));
-                let Some(next) = stretch_of(world, state, supplier) else {
+                let Some(next) = segment_of(world, state, supplier) else {
                     return vec![forever(world, op, &chain[chain.len() - 1].2)];
                 };
-                stretch = next;
+                segment = next;
             }
             None => return vec![ring(world, &chain)],
         }
     }
 }
 
-/// Why a stretch does not continue; `None` if it is done.
-fn wait(world: &World<'_>, state: &State<'_, '_>, stretch: usize) -> Option<Wait> {
-    let rows = &world.rows[world.rank_of(stretch)];
-    let (at, step) = state.at[stretch];
+/// Why a segment does not continue; `None` if it is done.
+fn wait(world: &World<'_>, state: &State<'_, '_>, segment: usize) -> Option<Wait> {
+    let rows = &world.rows[world.rank_of(segment)];
+    let (at, step) = state.at[segment];
     let row = rows.get(at)?;
     match &row.what {
         Event::Tasks { ops, .. } => {
@@ -58,8 +58,8 @@ fn wait(world: &World<'_>, state: &State<'_, '_>, stretch: usize) -> Option<Wait
     }
 }
 
-/// A stretch that has not yet run its part of an op.
-fn stretch_of(world: &World<'_>, state: &State<'_, '_>, op: usize) -> Option<usize> {
+/// A segment that has not yet run its part of an op.
+fn segment_of(world: &World<'_>, state: &State<'_, '_>, op: usize) -> Option<usize> {
     let rows = world.rows[world.ops[op].rank].iter().enumerate();
     rows.filter(|(_, row)| matches!(&row.what, Event::Tasks { ops, .. } if ops.contains(&op)))
         .find_map(|(index, row)| row.members.clone().find(|&member| state.at[member].0 <= index))

@@ -14,7 +14,7 @@ use irc_diag::Diagnostic;
 
 use crate::plan::Plan;
 
-/// Maximum number of steps of the simulation: stretches of processors times the rows that each runs.
+/// Maximum number of steps of the simulation: segments of processors times the rows that each runs.
 const MAX_STEPS: usize = 20_000_000;
 
 /// All diagnostics about the order of events between ranks, each with the index of its plan.

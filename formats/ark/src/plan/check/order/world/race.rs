@@ -142,10 +142,10 @@ fn ordered(world: &World<'_>, outcome: &RunResult, earlier: &Use<'_>, later: &Us
         return true;
     }
     let base = world.bases[earlier.rank];
-    let ran = world.stretches[earlier.rank].of(earlier.access.processors);
+    let ran = world.segments[earlier.rank].of(earlier.access.processors);
     let group = earlier.access.spot.group;
     !earlier.is_proxied
-        && ran.into_iter().all(|stretch| later.known[base + stretch] as usize > group)
+        && ran.into_iter().all(|segment| later.known[base + segment] as usize > group)
 }
 
 fn report(

@@ -1,6 +1,6 @@
 //! Simulates all ranks with their barriers and signals.
 //!
-//! Each stretch of processors runs its rows in order and stops at a barrier or a wait. Signals are only
+//! Each segment of processors runs its rows in order and stops at a barrier or a wait. Signals are only
 //! ever added, so the order of simulation is irrelevant; when nothing can continue, those that are not
 //! done wait for each other.
 
@@ -14,16 +14,16 @@ use super::act::{Action, Channel};
 use crate::json::OpPlace;
 use crate::model::links::Link;
 use crate::plan::Barriers;
-use crate::plan::check::order::clocks::{Clock, Clocks, Stretches};
+use crate::plan::check::order::clocks::{Clock, Clocks, Segments};
 use crate::plan::check::order::task_groups;
 use crate::plan::check::order::touch::Spot;
 use crate::plan::{Plan, PlanOp};
 
-/// The plans of all ranks, by rank, as rows that stretches run.
+/// The plans of all ranks, by rank, as rows that segments run.
 pub(super) struct World<'a> {
     pub plans: Vec<&'a Plan>,
-    pub stretches: Vec<Stretches>,
-    /// Index of each rank's first stretch.
+    pub segments: Vec<Segments>,
+    /// Index of each rank's first segment.
     pub bases: Vec<usize>,
     /// The rows of each rank.
     pub rows: Vec<Vec<Row>>,
@@ -31,7 +31,7 @@ pub(super) struct World<'a> {
     pub ops: Vec<CommOp<'a>>,
 }
 
-/// A step of some stretches of a rank.
+/// A step of some segments of a rank.
 pub(super) struct Row {
     pub members: Range<usize>,
     pub what: Event,
@@ -57,7 +57,7 @@ pub(super) struct CommOp<'a> {
     pub index: usize,
     pub plan_op: &'a PlanOp,
     pub act: Action,
-    /// The number of stretches that run a part of it, counted once per task group.
+    /// The number of segments that run a part of it, counted once per task group.
     runs: usize,
     /// Whether its tasks are in several task groups.
     is_split: bool,
@@ -81,9 +81,9 @@ impl std::fmt::Display for CommOp<'_> {
 pub(super) struct RunResult {
     /// Diagnostics, each with its rank.
     pub found: Vec<(usize, Diagnostic)>,
-    /// Whether all stretches reached the end.
+    /// Whether all segments reached the end.
     pub is_complete: bool,
-    /// The knowledge of each stretch at the start of each task group.
+    /// The knowledge of each segment at the start of each task group.
     pub starts: BTreeMap<(usize, Spot), Vec<Clock>>,
     /// Ops that send packets, and the ops that take them.
     pub matched: Vec<(usize, usize)>,
@@ -93,14 +93,14 @@ pub(super) struct RunResult {
 
 impl<'a> World<'a> {
     pub fn new(plans: Vec<&'a Plan>) -> Self {
-        let stretches: Vec<Stretches> = plans.iter().map(|plan| Stretches::new(plan)).collect();
+        let segments: Vec<Segments> = plans.iter().map(|plan| Segments::new(plan)).collect();
         let mut next = 0;
-        let mut base = |stretches: &Stretches| {
-            next += stretches.len();
-            next - stretches.len()
+        let mut base = |segments: &Segments| {
+            next += segments.len();
+            next - segments.len()
         };
-        let bases = stretches.iter().map(&mut base).collect();
-        let mut world = World { plans, stretches, bases, rows: vec![], ops: vec![] };
+        let bases = segments.iter().map(&mut base).collect();
+        let mut world = World { plans, segments, bases, rows: vec![], ops: vec![] };
         (0..world.plans.len()).for_each(|rank| world.add_rank(rank));
         world
     }
@@ -113,9 +113,9 @@ impl<'a> World<'a> {
         let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let mut turns: BTreeMap<Link, usize> = BTreeMap::new();
         for (group, processors) in plan.processor_groups.iter().enumerate() {
-            let stretches = &self.stretches[rank];
+            let segments = &self.segments[rank];
             let of = |range| {
-                let found = stretches.of(range);
+                let found = segments.of(range);
                 found.start + base..found.end + base
             };
             for range in barriers.before(processors.processor_range) {
@@ -148,30 +148,30 @@ impl<'a> World<'a> {
 
     /// Maximum number of steps of a simulation, and of stored clock entries.
     pub fn steps(&self) -> usize {
-        let steps = |(rows, stretches): (&Vec<Row>, &Stretches)| rows.len() * stretches.len();
-        let steps: usize = self.rows.iter().zip(&self.stretches).map(steps).sum();
+        let steps = |(rows, segments): (&Vec<Row>, &Segments)| rows.len() * segments.len();
+        let steps: usize = self.rows.iter().zip(&self.segments).map(steps).sum();
         steps + self.ops.len() * (self.count() + self.ops.len())
     }
 
-    /// Number of stretches of all ranks.
+    /// Number of segments of all ranks.
     fn count(&self) -> usize {
-        self.stretches.iter().map(Stretches::len).sum()
+        self.segments.iter().map(Segments::len).sum()
     }
 
-    /// The rank of a stretch.
-    pub fn rank_of(&self, stretch: usize) -> usize {
-        self.bases.partition_point(|&base| base <= stretch) - 1
+    /// The rank of a segment.
+    pub fn rank_of(&self, segment: usize) -> usize {
+        self.bases.partition_point(|&base| base <= segment) - 1
     }
 
     /// Runs all ranks to the end, or until none can continue, and returns their final state.
     pub fn run(&self) -> State<'_, 'a> {
         let mut state = State::new(self);
-        // Every stretch has a turn before any has another.
+        // Every segment has a turn before any has another.
         let mut moved = true;
         while moved {
             moved = false;
-            for stretch in 0..self.count() {
-                moved |= state.advance(stretch);
+            for segment in 0..self.count() {
+                moved |= state.advance(segment);
             }
         }
         state
@@ -211,7 +211,7 @@ struct Progress {
 pub(super) struct State<'w, 'a> {
     world: &'w World<'a>,
     clocks: Clocks,
-    /// The row of each stretch, and how many ops of that row it has run.
+    /// The row of each segment, and how many ops of that row it has run.
     pub at: Vec<(usize, usize)>,
     ops: Vec<Progress>,
     signals: BTreeMap<Channel, Vec<Token>>,
@@ -249,7 +249,7 @@ impl<'w, 'a> State<'w, 'a> {
         }
     }
 
-    /// The result of the simulation; `stuck` are the diagnostics of stretches that did not end.
+    /// The result of the simulation; `stuck` are the diagnostics of segments that did not end.
     pub fn finish(mut self, stuck: Vec<(usize, Diagnostic)>) -> RunResult {
         let is_complete = stuck.is_empty();
         let mut found = std::mem::take(&mut self.found);
@@ -266,19 +266,19 @@ impl<'w, 'a> State<'w, 'a> {
         self.world.count() + op
     }
 
-    /// Runs a stretch as far as possible; returns whether it made progress.
-    fn advance(&mut self, stretch: usize) -> bool {
-        let rank = self.world.rank_of(stretch);
+    /// Runs a segment as far as possible; returns whether it made progress.
+    fn advance(&mut self, segment: usize) -> bool {
+        let rank = self.world.rank_of(segment);
         let rows = &self.world.rows[rank];
-        let before = self.at[stretch];
-        while let Some(row) = rows.get(self.at[stretch].0) {
-            if !row.members.contains(&stretch) {
-                self.at[stretch] = (self.at[stretch].0 + 1, 0);
+        let before = self.at[segment];
+        while let Some(row) = rows.get(self.at[segment].0) {
+            if !row.members.contains(&segment) {
+                self.at[segment] = (self.at[segment].0 + 1, 0);
                 continue;
             }
             match &row.what {
                 Event::Barrier => {
-                    let here = self.at[stretch].0;
+                    let here = self.at[segment].0;
                     // Those that do not participate in the rows between have not skipped them yet.
                     if !row.members.clone().all(|member| self.reaches(rank, member, here)) {
                         break;
@@ -287,42 +287,42 @@ impl<'w, 'a> State<'w, 'a> {
                     row.members.clone().for_each(|member| self.at[member] = (here + 1, 0));
                 }
                 Event::Tasks { spot, ops } => {
-                    if self.at[stretch].1 == 0 {
-                        let start = self.clocks.of(stretch).clone();
+                    if self.at[segment].1 == 0 {
+                        let start = self.clocks.of(segment).clone();
                         self.starts.entry((rank, *spot)).or_default().push(start);
-                        self.at[stretch].1 = 1;
+                        self.at[segment].1 = 1;
                     }
-                    while let Some(&op) = ops.get(self.at[stretch].1 - 1) {
-                        if !self.run_op(op, stretch) {
-                            return self.at[stretch] != before;
+                    while let Some(&op) = ops.get(self.at[segment].1 - 1) {
+                        if !self.run_op(op, segment) {
+                            return self.at[segment] != before;
                         }
-                        self.at[stretch].1 += 1;
+                        self.at[segment].1 += 1;
                     }
-                    self.at[stretch] = (self.at[stretch].0 + 1, 0);
+                    self.at[segment] = (self.at[segment].0 + 1, 0);
                 }
                 Event::End { group } => {
-                    self.clocks.finish(stretch, *group);
-                    self.at[stretch] = (self.at[stretch].0 + 1, 0);
+                    self.clocks.finish(segment, *group);
+                    self.at[segment] = (self.at[segment].0 + 1, 0);
                 }
             }
         }
-        self.at[stretch] != before
+        self.at[segment] != before
     }
 
-    /// Whether the stretch waits at the row, or has only rows of others before it.
-    fn reaches(&self, rank: usize, stretch: usize, row: usize) -> bool {
-        let (at, _) = self.at[stretch];
+    /// Whether the segment waits at the row, or has only rows of others before it.
+    fn reaches(&self, rank: usize, segment: usize, row: usize) -> bool {
+        let (at, _) = self.at[segment];
         let between = self.world.rows[rank].get(at..row).unwrap_or_default();
-        at <= row && !between.iter().any(|row| row.members.contains(&stretch))
+        at <= row && !between.iter().any(|row| row.members.contains(&segment))
     }
 
-    /// Runs a stretch's part of an op; returns false if it must wait.
-    fn run_op(&mut self, op: usize, stretch: usize) -> bool {
+    /// Runs a segment's part of an op; returns false if it must wait.
+    fn run_op(&mut self, op: usize, segment: usize) -> bool {
         let world = self.world;
         match &world.ops[op].act {
             Action::Nothing => {}
             Action::Put { channel, signals, .. } => {
-                if self.has_run(op, stretch) {
+                if self.has_run(op, segment) {
                     let puts = self.puts.entry(channel.clone()).or_default();
                     puts.push(op);
                     let earlier = puts.clone();
@@ -337,27 +337,27 @@ impl<'w, 'a> State<'w, 'a> {
             Action::Flush { channel } => {
                 for put in self.puts.get(channel).cloned().unwrap_or_default() {
                     let event = self.event(put);
-                    self.clocks.learn_event(stretch, event);
+                    self.clocks.learn_event(segment, event);
                 }
-                self.has_run(op, stretch);
+                self.has_run(op, segment);
             }
             Action::Wait { channel, tags } => {
                 if self.ops[op].got.is_none() && !self.take_signal(op, channel, Some(tags)) {
                     return false;
                 }
-                self.learn_got(op, stretch);
+                self.learn_got(op, segment);
             }
             Action::Sync { kind } => {
-                if !self.sync(op, stretch, kind) {
+                if !self.sync(op, segment, kind) {
                     return false;
                 }
-                self.learn_got(op, stretch);
+                self.learn_got(op, segment);
             }
             Action::Packets { takes, sends } => {
                 if self.ops[op].got.is_none() && !self.take_packets(op, takes) {
                     return false;
                 }
-                self.learn_got(op, stretch);
+                self.learn_got(op, segment);
                 // If an op is in several task groups, each of these may be waited for separately.
                 let is_last = self.ops[op].left == 0;
                 if (is_last || world.ops[op].is_split) && !self.ops[op].is_out {
@@ -374,21 +374,21 @@ impl<'w, 'a> State<'w, 'a> {
         true
     }
 
-    /// Records that a stretch has run its part of an op; returns whether it was the last.
-    fn has_run(&mut self, op: usize, stretch: usize) -> bool {
-        let clock = self.clocks.of(stretch).clone();
+    /// Records that a segment has run its part of an op; returns whether it was the last.
+    fn has_run(&mut self, op: usize, segment: usize) -> bool {
+        let clock = self.clocks.of(segment).clone();
         let progress = &mut self.ops[op];
         progress.clock.iter_mut().zip(clock.iter()).for_each(|(a, &b)| *a = (*a).max(b));
         progress.left = progress.left.saturating_sub(1);
         progress.left == 0
     }
 
-    /// The stretch receives the knowledge of what its op waited for.
-    fn learn_got(&mut self, op: usize, stretch: usize) {
+    /// The segment receives the knowledge of what its op waited for.
+    fn learn_got(&mut self, op: usize, segment: usize) {
         if let Some(got) = &self.ops[op].got {
-            self.clocks.learn(stretch, got);
+            self.clocks.learn(segment, got);
         }
-        self.has_run(op, stretch);
+        self.has_run(op, segment);
     }
 
     /// The next unused signal of a channel.
@@ -430,13 +430,13 @@ impl<'w, 'a> State<'w, 'a> {
         true
     }
 
-    fn sync(&mut self, op: usize, stretch: usize, kind: &str) -> bool {
+    fn sync(&mut self, op: usize, segment: usize, kind: &str) -> bool {
         let rank = self.world.ops[op].rank;
         let channel = |from, to| Channel { from, to, kind: kind.to_owned() };
         let peers = || (0..self.world.plans.len()).filter(move |&peer| peer != rank);
         if !self.ops[op].is_out {
             self.ops[op].is_out = true;
-            let mut clock = (**self.clocks.of(stretch)).clone();
+            let mut clock = (**self.clocks.of(segment)).clone();
             for peer in peers() {
                 // Earlier data on the same channel has arrived.
                 for put in self.puts.get(&channel(rank, peer)).into_iter().flatten() {
@@ -487,7 +487,7 @@ impl<'w, 'a> State<'w, 'a> {
         self.world.ops[op].plan_op.op.uint_arg("Flag")
     }
 
-    /// What the op at which a stretch waits needs: a description, and an op of another rank that has
+    /// What the op at which a segment waits needs: a description, and an op of another rank that has
     /// not run.
     pub fn missing(&self, op: usize) -> (String, Option<usize>) {
         let world = self.world;

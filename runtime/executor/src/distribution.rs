@@ -24,8 +24,8 @@ pub(crate) struct Distribution {
     pub grid: i64,
     /// Number of tasks that one processor runs concurrently.
     pub slots: i64,
-    /// The number of those slots that have warps; tasks of the others are lost.
-    pub manned: i64,
+    /// Number of slots that have warps; tasks of the others are lost.
+    pub active_slots: i64,
 }
 
 impl Distribution {
@@ -51,18 +51,18 @@ impl Distribution {
 
     /// Advances a cursor to its next task index, skipping lost tasks.
     #[inline]
-    pub(crate) fn draw(&self, hand: &mut TaskCursor) -> Option<i64> {
-        while hand.next < self.tasks.len() {
-            let (task, turn) = (hand.next, hand.turn);
-            hand.turn += 1;
-            hand.left -= 1;
-            if hand.left > 0 {
-                hand.next += 1;
+    pub(crate) fn advance(&self, cursor: &mut TaskCursor) -> Option<i64> {
+        while cursor.next < self.tasks.len() {
+            let (task, turn) = (cursor.next, cursor.turn);
+            cursor.turn += 1;
+            cursor.left -= 1;
+            if cursor.left > 0 {
+                cursor.next += 1;
             } else {
-                hand.next = task.saturating_add(hand.jump);
-                hand.left = self.granularity;
+                cursor.next = task.saturating_add(cursor.jump);
+                cursor.left = self.granularity;
             }
-            if self.manned == self.slots || turn % self.slots < self.manned {
+            if self.active_slots == self.slots || turn % self.slots < self.active_slots {
                 return Some(self.tasks.begin + task);
             }
         }
@@ -100,7 +100,7 @@ pub(crate) fn slots(
     let slots = plan::slots(warps.len(), sram.len(), task);
     if slots < 1 {
         return Err(format!(
-            "a task needs {task_warps} warps and {task_sram} bytes of SRAM, and there are {} and {}",
+            "a task needs {task_warps} warps and {task_sram} bytes of SRAM, but there are {} and {}",
             warps.len(),
             sram.len()
         ));
@@ -109,12 +109,12 @@ pub(crate) fn slots(
 }
 
 /// The distribution of a task group that starts at processor `current`.
-pub(crate) fn deal(
+pub(crate) fn distribute(
     group: &TaskGroup,
     processors: Range,
     current: i64,
     grid: i64,
-    (slots, manned): (i64, i64),
+    (slots, active_slots): (i64, i64),
 ) -> Distribution {
     Distribution {
         processors,
@@ -123,7 +123,7 @@ pub(crate) fn deal(
         current,
         grid,
         slots,
-        manned,
+        active_slots,
     }
 }
 
@@ -133,14 +133,14 @@ mod tests {
     use proptest::prelude::*;
 
     /// The formula, slot by slot.
-    fn formula(deal: &Distribution, processor: i64) -> Vec<i64> {
-        let (g, len) = (deal.granularity, deal.processors.len());
-        let p = (processor + deal.grid - deal.current) % deal.grid;
+    fn formula(distribution: &Distribution, processor: i64) -> Vec<i64> {
+        let (g, len) = (distribution.granularity, distribution.processors.len());
+        let p = (processor + distribution.grid - distribution.current) % distribution.grid;
         let mut found = vec![];
-        for slot in 0..deal.manned {
-            for t in (slot..).step_by(deal.slots as usize) {
-                let task = deal.tasks.begin + p * g + t % g + (t / g) * g * len;
-                if task >= deal.tasks.end {
+        for slot in 0..distribution.active_slots {
+            for t in (slot..).step_by(distribution.slots as usize) {
+                let task = distribution.tasks.begin + p * g + t % g + (t / g) * g * len;
+                if task >= distribution.tasks.end {
                     break;
                 }
                 found.push(task);
@@ -150,31 +150,31 @@ mod tests {
         found
     }
 
-    fn hand(deal: &Distribution, processor: i64) -> Vec<i64> {
-        let mut hand = deal.of(processor);
-        std::iter::from_fn(|| deal.draw(&mut hand)).collect()
+    fn tasks_of(distribution: &Distribution, processor: i64) -> Vec<i64> {
+        let mut cursor = distribution.of(processor);
+        std::iter::from_fn(|| distribution.advance(&mut cursor)).collect()
     }
 
     proptest! {
         #[test]
-        fn hands_are_those_of_the_formula(
+        fn tasks_are_those_of_the_formula(
             grid in 1i64..12, begin in 0i64..12, len in 1i64..12, first in 0i64..4,
             count in 0i64..60, granularity in 1i64..5, start in 0i64..12, slots in 1i64..4,
             missing in 0i64..3,
         ) {
             let begin = begin % grid;
             let processors = Range::new(begin, (begin + len).min(grid));
-            let deal = Distribution {
+            let distribution = Distribution {
                 processors,
                 tasks: Range::new(first, first + count),
                 granularity,
                 current: begin + start % processors.len(),
                 grid,
                 slots,
-                manned: (slots - missing).max(0),
+                active_slots: (slots - missing).max(0),
             };
             for processor in processors.begin..processors.end {
-                prop_assert_eq!(hand(&deal, processor), formula(&deal, processor));
+                prop_assert_eq!(tasks_of(&distribution, processor), formula(&distribution, processor));
             }
         }
     }
@@ -183,13 +183,14 @@ mod tests {
     fn second(grid: i64) -> Distribution {
         let group = |end| TaskGroup { task_id: 0, task_range: Range::new(0, end), granularity: 1 };
         let processors = Range::new(0, 2);
-        let first = deal(&group(1), processors, 0, grid, (1, 1));
-        deal(&group(4), processors, first.next_current(), grid, (1, 1))
+        let first = distribute(&group(1), processors, 0, grid, (1, 1));
+        distribute(&group(4), processors, first.next_current(), grid, (1, 1))
     }
 
     #[test]
     fn the_modulo_of_the_grid_loses_tasks() {
-        let all = |deal: Distribution| [hand(&deal, 0), hand(&deal, 1)];
+        let all =
+            |distribution: Distribution| [tasks_of(&distribution, 0), tasks_of(&distribution, 1)];
         assert_eq!(all(second(2)), [vec![1, 3], vec![0, 2]]);
         // Processor 0 takes position 3 of the grid instead of position 1 of the range.
         assert_eq!(all(second(4)), [vec![3], vec![0, 2]]);
