@@ -71,7 +71,9 @@ fn limit_stream(arguments: &mut [String]) -> io::Result<()> {
         let _ = io::copy(&mut rest, &mut writer);
         if rest.limit() == 0 {
             let limit = MAX_STREAM >> 20;
-            eprintln!("irc-opt: error: {name}: it is no file and has more than {limit} MiB");
+            eprintln!(
+                "irc-opt: error: {name}: it is not a regular file and has more than {limit} MiB"
+            );
             process::exit(1);
         }
     });

@@ -50,7 +50,8 @@ impl Files for FileSystem {
         let mut bytes = vec![];
         file.take(MAX_STREAM + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_STREAM {
-            let message = format!("it is no file and has more than {} MiB", MAX_STREAM >> 20);
+            let message =
+                format!("it is not a regular file and has more than {} MiB", MAX_STREAM >> 20);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         Ok(bytes.into())
@@ -142,6 +143,6 @@ mod tests {
     #[test]
     fn a_device_without_end_is_rejected() {
         let error = FileSystem.read(Path::new("/dev/zero")).expect_err("no end");
-        assert_eq!(error.to_string(), "it is no file and has more than 256 MiB");
+        assert_eq!(error.to_string(), "it is not a regular file and has more than 256 MiB");
     }
 }

@@ -118,7 +118,7 @@ rules! {
     R71 "cir-r71" E E E "a declared operator has a signature with types" "give every operand of every signature a type";
     R72 "cir-r72" W W W "declared operands have shapes" "give a shape; `[*]` is any";
     R73 "cir-r73" E E E "declared attributes have types" "give the attribute a type";
-    R74 "cir-r74" E E E "a call matches one signature" "the first that matches is taken";
+    R74 "cir-r74" E E E "a call matches one signature" "the first that matches is used";
     R75 "cir-r75" W W W "signatures differ" "remove one of them";
     R80 "cir-r80" E E W "element types are those of the format" "float16, float, double, int8 to int64, uint8, uint16, complex64, complex128, string, bool";
     R81 "cir-r81" E E E "keys of maps are integers or strings, values no collections" "keep collections in a tuple or a list instead";

@@ -108,7 +108,7 @@ fn check_workload(workload: &Workload, layer: &FrontendLayer, path: &str, sink: 
     if matches!(kind, Some(LayerKind::Pe | LayerKind::Vp))
         && (kind == Some(LayerKind::Pe)) != is_product
     {
-        let message = format!("`{name}` is {operation}, which is not for this engine");
+        let message = format!("`{name}` is {operation}, which this engine does not compute");
         wrong("gem-m4-engine", "layer_type", message);
     }
     if let Some(weight) = &workload.weight

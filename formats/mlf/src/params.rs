@@ -113,7 +113,7 @@ impl Reader<'_> {
         // Each name has its length, each tensor at least the fixed words.
         const MIN_BYTES: u64 = 8 + 48;
         if count > (self.bytes.len() as u64) / MIN_BYTES {
-            let message = format!("{count} tensors do not fit the file");
+            let message = format!("the file is too short for {count} tensors");
             return self.reject(place, "mlf-params-count", &message);
         }
         let (mut names, mut places) = (vec![], vec![]);

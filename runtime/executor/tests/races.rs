@@ -72,9 +72,7 @@ fn tasks_of_one_group_race_even_on_one_processor() {
     let groups = vec![group((0, 1), &[(0, (0, 4), 1), (1, (0, 4), 1)])];
     let found = checked([plan(4, tasks, groups)]);
     assert!(
-        found.ends_with(
-            "nothing orders tasks of processor group 0: put them in groups of their own"
-        )
+        found.ends_with("nothing orders tasks of processor group 0: put them in separate groups")
     );
     assert!(
         found.starts_with("race on bytes [0, 16) of buffer 1 of rank 0\n  task 0[0]"),

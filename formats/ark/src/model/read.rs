@@ -195,8 +195,7 @@ fn padded_shape(
         return dims(reader, object, "PaddedShape");
     }
     let Some(value) = object.get("Pads") else {
-        let diagnostic =
-            Diagnostic::warning("ark-generation", "no `PaddedShape`: `Shape` is taken");
+        let diagnostic = Diagnostic::warning("ark-generation", "no `PaddedShape`: `Shape` is used");
         report_object(reader, diagnostic, object);
         return shape.map(<[i64]>::to_vec);
     };

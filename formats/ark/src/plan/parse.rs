@@ -80,7 +80,7 @@ fn list<T>(
 
 fn architecture(reader: &mut Reader<'_>, object: &Object<'_, '_, '_>) -> Option<Architecture> {
     let Some(value) = object.get("Architecture") else {
-        let message = "no `Architecture`: `ANY` is taken";
+        let message = "no `Architecture`: `ANY` is used";
         let diagnostic = Diagnostic::warning("ark-generation", message)
             .with_note("ARK rejects a plan without it since August 2024");
         report_object(reader, diagnostic, object);

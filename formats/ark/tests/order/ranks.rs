@@ -84,8 +84,8 @@ fn signals_come_in_the_order_of_the_sends() {
     assert_eq!(errors(&two_sends([0, 1])), []);
     let found = errors(&two_sends([1, 0]));
     assert_eq!(found.iter().map(|(_, code, _)| *code).collect::<Vec<_>>(), ["plan-signal"; 2]);
-    let expected = "`Recv` (task 0 of rank 1) takes the signal of `Send` (task 0 of rank 0), which \
-                    is another's";
+    let expected = "`Recv` (task 0 of rank 1) consumes the signal of `Send` (task 0 of rank 0), which \
+                    is meant for another op";
     assert_eq!(found[0].2, expected);
 }
 

@@ -33,7 +33,7 @@ fn field(bytes: &[u8], at: usize, end: usize) -> Result<Field, (usize, String)> 
         let Some(length) = fits else {
             return Err((
                 start,
-                format!("field {number} has {length} bytes, of which {left} are left"),
+                format!("field {number} has {length} bytes, but only {left} remain"),
             ));
         };
         return Ok(Field { number, wire, value: start..start + length });

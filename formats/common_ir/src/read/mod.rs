@@ -182,7 +182,7 @@ fn report_unknown(input: &Input, sink: &mut Sink) {
 
 /// Adds a help text with the names of forms.
 fn help() -> String {
-    format!("select the form with --format: {}", Format::names().join(", "))
+    format!("select the format with --format: {}", Format::names().join(", "))
 }
 
 pub(crate) fn ambiguous(message: String) -> Diagnostic {

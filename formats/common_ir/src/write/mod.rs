@@ -101,7 +101,7 @@ impl Writer<'_> {
         if length > MAX_BYTES {
             let message = format!("the message would have {length} bytes, more than {MAX_BYTES}");
             let diagnostic = Diagnostic::error("cir-too-large", message);
-            self.push(diagnostic.help("leave large tensors in files of their own"));
+            self.push(diagnostic.help("store large tensors as external data"));
             return None;
         }
         if encoding == Encoding::Binary {

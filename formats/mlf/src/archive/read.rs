@@ -270,7 +270,7 @@ fn member(entry: Entry, sink: &mut Sink) -> Option<Member> {
         return None;
     };
     if !is_folder && path.ends_with('/') {
-        report("mlf-path", format!("file `{path}` is named like a folder"), header, sink);
+        report("mlf-path", format!("file `{path}` has the name of a folder"), header, sink);
         return None;
     }
     let path = stripped(&path).to_owned();

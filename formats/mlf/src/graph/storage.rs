@@ -78,7 +78,7 @@ fn overlap(graph: &Graph, first: &[usize], old: LiveRange, new: LiveRange) -> Di
     let message = format!("{makes} is written to storage {storage}, where {made} is still live");
     Diagnostic::error("mlf-graph-overlap", message)
         .path(format!("$.attrs.storage_id[1][{}]", new.entry))
-        .related(format!("$.attrs.storage_id[1][{}]", old.entry), "needed still")
+        .related(format!("$.attrs.storage_id[1][{}]", old.entry), "still live")
 }
 
 /// All entries of a storage are on one device.

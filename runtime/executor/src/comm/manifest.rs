@@ -128,7 +128,7 @@ impl Manifest {
             }
             let sources = sources(op);
             if sources.is_empty() && op.op.kind == OpKind::Recv {
-                return Err(problem("no tag joins what it reads and what it writes"));
+                return Err(problem("no tag connects what it reads to what it writes"));
             }
             manifest.receives.extend(sources.into_iter().map(|(peer, tag)| end(peer, tag)));
             manifest.synchronises |= op.op.kind == OpKind::DeviceSync;

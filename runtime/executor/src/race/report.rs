@@ -87,7 +87,7 @@ fn missing(earlier: &Side, before: Range, later: &Side, after: Range) -> String 
     }
     if earlier.group == later.group {
         return format!(
-            "nothing orders tasks of processor group {}: put them in groups of their own",
+            "nothing orders tasks of processor group {}: put them in separate groups",
             earlier.group
         );
     }

@@ -80,7 +80,7 @@ fn check_tag(
     let mut received = remote.buffer.recv_tags.iter().filter(|[rank, _]| *rank == -1);
     let sent = |tag: &i64| local.buffer.send_tags.contains(&[peer, *tag]);
     if !received.any(|[_, tag]| sent(tag)) {
-        let message = format!("no tag joins the buffer sent to its copy on rank {peer}");
+        let message = format!("no tag connects the buffer sent to its copy on rank {peer}");
         let diagnostic = Diagnostic::error("ark-tag", message)
             .path(buffer.key("RecvTags").to_string())
             .with_note(format!(
@@ -102,7 +102,7 @@ pub(super) fn receive(op: &Op, at: &At<'_>, sink: &mut Sink) {
     let mut sent = remote.buffer.send_tags.iter().filter(|[rank, _]| *rank == -1);
     let received = |tag: &i64| local.buffer.recv_tags.contains(&[peer, *tag]);
     if !sent.any(|[_, tag]| received(tag)) {
-        let message = format!("no tag joins the buffer received to its source on rank {peer}");
+        let message = format!("no tag connects the buffer received to its source on rank {peer}");
         let diagnostic = Diagnostic::error("ark-tag", message)
             .path(buffer.key("SendTags").to_string())
             .with_note(format!(

@@ -42,7 +42,7 @@ pub(super) fn binary(op: &Op, at: &At<'_>, sink: &mut Sink) {
 pub(super) fn rope(op: &Op, at: &At<'_>, sink: &mut Sink) {
     binary(op, at, sink);
     if op.writes[0].shape.last().is_some_and(|width| width % 2 != 0) {
-        let message = "`Rope` turns adjacent pairs: the last dimension must be even";
+        let message = "`Rope` rotates adjacent pairs: the last dimension must be even";
         let diagnostic = Diagnostic::error("ark-rope-width", message);
         sink.push(diagnostic.path(path(at, "WriteTensors", 0, "Shape")));
     }

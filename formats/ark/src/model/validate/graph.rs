@@ -189,7 +189,7 @@ fn check_list_order(nodes: &[Edges], sink: &mut Sink) {
                 let message = format!("node {id} runs after node {}, which needs it", node.id);
                 let diagnostic = Diagnostic::error("ark-node-order", message)
                     .path(format!("{}[{edge}]", path(node, "ProducerNodeIds")))
-                    .related(path(&nodes[index[id]], "Id"), "it stands here")
+                    .related(path(&nodes[index[id]], "Id"), "it is listed here")
                     .help("list producers before their consumers; nodes run in list order");
                 sink.push(diagnostic);
             }

@@ -70,7 +70,7 @@ fn compare_tensors(first: (TensorUse, &Tensor), second: (TensorUse, &Tensor), si
     ];
     for (key, _) in differs.into_iter().filter(|(_, differs)| *differs) {
         let tail = format!(".{key}");
-        let message = format!("tensor {} has another `{key}` here than before", b.id);
+        let message = format!("`{key}` of tensor {} differs from an earlier use", b.id);
         let diagnostic = Diagnostic::error("ark-tensor-redefined", message)
             .path(second.0.path(&tail))
             .related(first.0.path(&tail), "first defined here");
@@ -87,7 +87,7 @@ fn compare_buffers(first: (TensorUse, &Buffer), second: (TensorUse, &Buffer), si
     ];
     for (key, code, _) in differs.into_iter().filter(|(_, _, differs)| *differs) {
         let tail = format!(".Buffer.{key}");
-        let message = format!("buffer {} has another `{key}` here than before", b.id);
+        let message = format!("`{key}` of buffer {} differs from an earlier use", b.id);
         let diagnostic = Diagnostic::error(code, message)
             .path(second.0.path(&tail))
             .related(first.0.path(&tail), "first described here");

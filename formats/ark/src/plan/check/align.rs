@@ -52,7 +52,7 @@ fn check_move(moved: &Move<'_>, memory: &Memory, at: &At<'_>, sink: &mut Sink) {
     };
     let diagnostic = Diagnostic::warning("plan-alignment", message)
         .path(tensor_at.key(key).to_string())
-        .with_note("buffers are laid out by id, back to back; a device stops at such an access");
+        .with_note("buffers are laid out by id, back to back; a device traps on such an access");
     sink.push(diagnostic.help(help));
 }
 

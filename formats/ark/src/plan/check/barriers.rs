@@ -51,6 +51,6 @@ fn report((outer, outer_group): SyncPoint, (inner, inner_group): SyncPoint) -> D
     Diagnostic::error("plan-barrier-state", message)
         .path(range(inner_group))
         .related(range(outer_group), "the other barrier is before this group")
-        .with_note("the CUDA compiler then finds the name of a barrier that is not declared")
+        .with_note("the CUDA compiler then rejects the undeclared name of a barrier")
         .help("let the ranges that have barriers begin or end together")
 }

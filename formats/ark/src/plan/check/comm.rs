@@ -74,7 +74,7 @@ fn check_contiguous(plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
             let diagnostic = Diagnostic::error("plan-send-strided", message)
                 .path(list.index(0).key("Strides").to_string())
                 .with_note("only the outermost of four dimensions may be part of a view")
-                .help("copy it to a buffer of its own, or send with `ChannelType` `Sm`");
+                .help("copy it to a separate buffer, or send with `ChannelType` `Sm`");
             sink.push(diagnostic);
         }
     }

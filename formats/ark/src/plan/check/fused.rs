@@ -137,7 +137,7 @@ fn check_pair(
         .path(at.key(later.key).index(later.index).to_string())
         .related(other.key(earlier.key).index(earlier.index).to_string(), "touched here")
         .with_note("ops of one task run for one index without waiting for the others")
-        .help("give the ops the same tiles, or tasks of their own");
+        .help("give the ops the same tiles, or put them in separate tasks");
     sink.push(diagnostic);
 }
 

@@ -32,7 +32,7 @@ fn check_transpose(op: &Op, at: &At<'_>, sink: &mut Sink) {
         let args = at.key("Args");
         let diagnostic = Diagnostic::error("plan-transpose-identity", message)
             .path(args.key("Permutation").to_string())
-            .help("drop the op, or use `Copy`");
+            .help("remove the op, or use `Copy`");
         sink.push(diagnostic);
     }
 }

@@ -139,7 +139,7 @@ pub(super) fn check(plan_op: &PlanOp, memory: &Memory, at: &At<'_>, sink: &mut S
         return false;
     }
     if kind.row().lane == Lane::CoupledPairs && lanes.tile % 2 != 0 && lanes.tiles() > 1 {
-        let message = format!("tiles {} wide part the pairs that are turned", lanes.tile);
+        let message = format!("tiles of width {} split the pairs that are rotated", lanes.tile);
         let diagnostic = Diagnostic::error("plan-tile-width", message).path(tile_at);
         sink.push(diagnostic.help("make the width even"));
         return false;

@@ -136,7 +136,7 @@ fn check_registers(plan: &Plan, plan_op: &PlanOp, sums: i64, at: &At<'_>, sink: 
         );
         let diagnostic = Diagnostic::warning("plan-registers", message)
             .path(at.to_string())
-            .with_note("what does not fit is kept in memory, which is slow");
+            .with_note("values that do not fit are spilled to memory, which is slow");
         sink.push(diagnostic.help("use a smaller tile or fewer warps on a processor"));
     }
 }
@@ -173,7 +173,8 @@ fn check_divides(op: &Op, (m, n, k): (i64, i64, Option<i64>), at: &At<'_>, sink:
     let tile = [Some(m), Some(n), k].into_iter().flatten();
     for (index, ((name, extent), tile)) in dims.into_iter().zip(tile).enumerate() {
         if extent % tile != 0 {
-            let message = format!("{name} = {extent} (padded) is no multiple of the tile's {tile}");
+            let message =
+                format!("{name} = {extent} (padded) is not a multiple of the tile's {tile}");
             let diagnostic = Diagnostic::error("plan-matmul-tile", message)
                 .path(at.index(index).to_string())
                 .help("choose a tile that divides it, or pad the operands");
@@ -222,7 +223,7 @@ fn check_step(
         let diagnostic = Diagnostic::error("plan-matmul-batch", message)
             .path(at.key("Strides").to_string())
             .with_note("ARK's kernel steps by the shape and strides of the result")
-            .help("copy it to a view of its own");
+            .help("copy it to a separate view");
         sink.push(diagnostic);
     }
 }

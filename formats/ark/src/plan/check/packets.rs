@@ -112,7 +112,7 @@ fn check_packets(
             OpKind::SendPacket => "the kernel takes elements from the first on, packet by packet",
             _ => "the kernel takes the same packets for each row, and only whole ones",
         })
-        .help("send one row without gaps, that whole packets fill");
+        .help("send one dense row that consists of whole packets");
     sink.push(diagnostic);
 }
 
@@ -125,7 +125,7 @@ fn check_parts(plan_op: &PlanOp, tensor: &Tensor, unit: i64, at: &At<'_>, sink: 
     };
     let config = at.key("Config");
     if width < unit {
-        let message = format!("a packet is {unit} wide, tiles {width}");
+        let message = format!("packets have width {unit}, but tiles have width {width}");
         let diagnostic = Diagnostic::error("plan-peer-tile", message);
         sink.push(diagnostic.path(config.key("Tile").to_string()));
         return;
@@ -154,7 +154,7 @@ fn check_reduce(plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink) {
             let message = format!("tiles of {height}x{width} do not divide {rows}x{columns}");
             let diagnostic = Diagnostic::error("plan-peer-tile", message).path(tile_at);
             sink.push(
-                diagnostic.with_note("the kernel waits for what no peer sends, past the end"),
+                diagnostic.with_note("the kernel waits for data past the end, which no peer sends"),
             );
         } else if width % unit != 0 {
             let message = format!("packets carry {unit} elements, tiles are {width} wide");

@@ -47,7 +47,7 @@ fn check_set(plans: &[Plan]) -> Vec<(usize, Diagnostic)> {
         let message = format!("plans of {} of {} ranks", seen.len(), plan.world_size);
         let diagnostic = match plans.len() {
             1 => Diagnostic::note("plan-ranks", message)
-                .help("give the plans of all ranks to check what they do to each other"),
+                .help("check the plans of all ranks together to detect errors between them"),
             _ => Diagnostic::warning("plan-ranks", message),
         };
         found.push((0, diagnostic.path("$.WorldSize")));

@@ -112,7 +112,7 @@ fn unused(task: usize, info: &TaskInfo, total: Option<i64>) -> Diagnostic {
         _ if info.ops.iter().all(is_idle) => Diagnostic::warning("plan-unused-task", message),
         Some(0) => Diagnostic::warning("plan-unused-task", message),
         _ => Diagnostic::error("plan-lost-tasks", format!("{message}: its ops never run"))
-            .help("add a processor group that runs it, or drop the task"),
+            .help("add a processor group that runs it, or remove the task"),
     };
     diagnostic.path(format!("$.TaskInfos[{task}]"))
 }

@@ -234,7 +234,7 @@ fn mixed_warps(earlier: &Use<'_>, later: &Use<'_>, processor: i64) -> Diagnostic
         .path(&later.path)
         .related(&earlier.path, "the others are here")
         .with_note("warps of both would wait at one barrier with different counts")
-        .help("put them in processor groups of their own, or give both the same `NumWarps`")
+        .help("put them in separate processor groups, or give both the same `NumWarps`")
 }
 
 fn shared_memory(earlier: &Use<'_>, later: &Use<'_>, other: i64, slot: i64) -> Diagnostic {
@@ -248,5 +248,5 @@ fn shared_memory(earlier: &Use<'_>, later: &Use<'_>, other: i64, slot: i64) -> D
         .path(&later.path)
         .related(&earlier.path, "it runs here")
         .with_note("only a barrier between processor groups waits for all warps")
-        .help("put them in processor groups of their own, or give both the same share of memory")
+        .help("put them in separate processor groups, or give both the same share of memory")
 }

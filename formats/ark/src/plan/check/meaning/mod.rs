@@ -215,7 +215,7 @@ fn different_tensor(a: &Op, b: &Op) -> Option<(&'static str, usize, &'static str
 /// A description of contents.
 fn describe(content: &Content, trace: &Trace<'_>, names: &Names) -> String {
     let one = |name: Name| match names.input(name) {
-        Some(buffer) => format!("what buffer {buffer} holds at the start"),
+        Some(buffer) => format!("the initial contents of buffer {buffer}"),
         None => match trace.ops.iter().find(|ran| ran.name == name) {
             Some(ran) => format!("the result of `{}`", ran.op.name),
             None => "another result".to_owned(),
@@ -275,9 +275,7 @@ impl<'a> Visible<'a> {
                     ran.place.at().key("WriteTensors").to_string()
                 });
                 let diagnostic = Diagnostic::error("plan-visible-buffer", message).path(path);
-                sink.push(
-                    diagnostic.with_note("the user finds it there by buffer, shape and strides"),
-                );
+                sink.push(diagnostic.with_note("users access it by buffer, shape and strides"));
             }
         }
         for &buffer in &self.inputs {

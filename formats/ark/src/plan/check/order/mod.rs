@@ -241,10 +241,10 @@ fn report(
     match is_same {
         _ if is_sending => diagnostic
             .with_note("missing: a `SendDone` between them; until then a proxy reads what is sent")
-            .help("put the `SendDone` before it, with a barrier behind"),
+            .help("put the `SendDone` before it, followed by a barrier"),
         true => diagnostic
             .with_note("task groups of one processor group run without waiting for each other")
-            .help("put them in processor groups of their own"),
+            .help("put them in separate processor groups"),
         false => {
             let range =
                 |access: &Access<'_>| plan.processor_groups[access.spot.group].processor_range;

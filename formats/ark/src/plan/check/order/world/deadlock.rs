@@ -84,7 +84,7 @@ fn ring(world: &World<'_>, chain: &[(usize, usize, String)]) -> (usize, Diagnost
 
 fn forever(world: &World<'_>, op: usize, what: &str) -> (usize, Diagnostic) {
     let op = &world.ops[op];
-    let message = format!("deadlock: {op} waits for {what} that never comes");
+    let message = format!("deadlock: {op} waits for {what} that never arrives");
     let diagnostic = Diagnostic::error("plan-deadlock", message)
         .path(op.at().to_string())
         .help("add the op that sends it to the plan of that rank");

@@ -41,7 +41,7 @@ pub(in crate::plan::check) fn check(plans: &[Plan]) -> Vec<(usize, Diagnostic)> 
 }
 
 fn unproven() -> Diagnostic {
-    let message = "too many processor ranges to follow the ranks together";
+    let message = "too many processor ranges to simulate the ranks together";
     Diagnostic::warning("plan-order-unproven", message)
         .path("$.ProcessorGroups")
         .with_note("the order of events of different ranks was not checked")

@@ -555,7 +555,7 @@ impl<'w, 'a> State<'w, 'a> {
             let message = format!("{op} signals to rank {peer}, which has no op that waits for it");
             let diagnostic = Diagnostic::error("plan-signal", message)
                 .path(op.at().to_string())
-                .with_note("the next wait would take this signal for its own")
+                .with_note("the next wait would consume this signal")
                 .help("add a `Recv` there, or send with `Signal` false");
             (op.rank, diagnostic)
         };
@@ -564,7 +564,7 @@ impl<'w, 'a> State<'w, 'a> {
 }
 
 fn wrong_signal(sent: &CommOp<'_>, waits: &CommOp<'_>) -> Diagnostic {
-    let message = format!("{waits} takes the signal of {sent}, which is another's");
+    let message = format!("{waits} consumes the signal of {sent}, which is meant for another op");
     Diagnostic::error("plan-signal", message)
         .path(waits.at().to_string())
         .with_note("signals between two ranks are counted for each type of channel, not by tag")
@@ -581,7 +581,9 @@ fn uncounted(sent: &CommOp<'_>, waits: &CommOp<'_>, signals: i64, waited: i64) -
 }
 
 fn same_flag(takes: &CommOp<'_>, sends: &CommOp<'_>) -> Diagnostic {
-    let message = format!("{takes} cannot tell the packets of {sends} from those before: one flag");
+    let message = format!(
+        "{takes} cannot distinguish the packets of {sends} from earlier ones with the same flag"
+    );
     Diagnostic::error("plan-packet-flag", message)
         .path(takes.at().key("Args").key("Flag").to_string())
         .help("use another `Flag` for each round, or another packet buffer")
