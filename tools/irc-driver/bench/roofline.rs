@@ -91,8 +91,8 @@ fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Error> {
 /// The multiply-adds in the `llvm` dialect; the sums are outputs, so that they are not optimised away.
 fn kernel(lanes: usize) -> String {
     let shape = vec![i64::try_from(CHAINS * lanes).unwrap_or(0)];
-    let output = Port { name: "sums".into(), dtype: "f32".into(), shape, ..Port::defailed() };
-    let interface = Interface { outputs: vec![output], ..Interface::defailed() };
+    let output = Port { name: "sums".into(), dtype: "f32".into(), shape, ..Port::default() };
+    let interface = Interface { outputs: vec![output], ..Interface::default() };
     let metadata = interface.to_json();
     let (length, escaped) = (metadata.len() + 1, metadata.replace('"', "\\22"));
     let vector = format!("vector<{lanes}xf32>");
