@@ -1,7 +1,10 @@
 //! The general op: loops around an expression.
 
+mod eval;
+
 use crate::scalar::Scalar;
 use crate::{Binary, DType, Dim, EvalError, Rounding, Type};
+use eval::Evaluator;
 use irc_tensor::Tensor;
 
 /// Computes each element of the result with an expression, or with a reduction of an expression over
@@ -191,18 +194,13 @@ impl Compute {
             Some(reduction) => reduction.dims.iter().map(Dim::known).collect(),
         };
         let over = over.ok_or_else(|| unknown("expected known sizes of a reduction".into()))?;
-        let mut result = Tensor::zeros(known.clone())?;
-        let mut at = vec![0; self.loops()];
-        let machine = Machine { operands, dtype: ty.dtype };
-        for element in 0..result.elements() {
-            place(element, &known.shape, &mut at);
-            let number = match &self.reduction {
-                None => machine.eval(&self.body, &at)?,
-                Some(reduction) => {
-                    machine.reduce(reduction.combine, &self.body, &over, &mut at, ty.dtype)?
-                }
-            };
-            machine.store(&mut result, element, number);
+        let mut result = Tensor::zeros(known)?;
+        let evaluator = Evaluator { operands, dtype: ty.dtype };
+        match &self.reduction {
+            None => evaluator.map(&self.body, &mut result)?,
+            Some(reduction) => {
+                evaluator.reduce(reduction.combine, &self.body, &over, &mut result)?;
+            }
         }
         Ok(result)
     }
@@ -224,154 +222,6 @@ impl Compute {
             body: self.body.map_sizes(size),
         }
     }
-}
-
-/// Writes the index of an element into the first entries of `at`.
-fn place(element: usize, shape: &[i64], at: &mut [i64]) {
-    let mut rest = element as i64;
-    for axis in (0..shape.len()).rev() {
-        at[axis] = rest % shape[axis];
-        rest /= shape[axis];
-    }
-}
-
-struct Machine<'t> {
-    operands: &'t [&'t Tensor],
-    dtype: DType,
-}
-
-impl Machine<'_> {
-    fn reduce(
-        &self,
-        combine: Combine,
-        body: &Scalar,
-        over: &[i64],
-        at: &mut [i64],
-        dtype: DType,
-    ) -> Result<Number, EvalError> {
-        let first = at.len() - over.len();
-        let count =
-            over.iter().fold(1usize, |count, &dim| count.saturating_mul(dim.max(0) as usize));
-        let mut joined = combine.neutral(dtype);
-        for iteration in 0..count {
-            place(iteration, over, &mut at[first..]);
-            joined = match (joined, self.eval(body, at)?) {
-                (Number::Float(x), Number::Float(y)) => {
-                    Number::Float(combine.function().float(x, y))
-                }
-                (Number::Int(x), Number::Int(y)) => {
-                    Number::Int(combine.function().integer(x, y, dtype)).rounded(dtype)
-                }
-                _ => unreachable!("the body has one type"),
-            };
-        }
-        Ok(joined)
-    }
-
-    fn store(&self, result: &mut Tensor, element: usize, number: Number) {
-        match number {
-            Number::Float(value) => result.set_f64(element, value),
-            Number::Int(value) => {
-                let width = self.dtype.size();
-                let low = (value as u64).to_ne_bytes();
-                let low =
-                    if cfg!(target_endian = "big") { &low[8 - width..] } else { &low[..width] };
-                result.bytes_mut()[element * width..][..width].copy_from_slice(low);
-            }
-        }
-    }
-
-    fn eval(&self, scalar: &Scalar, at: &[i64]) -> Result<Number, EvalError> {
-        Ok(match scalar {
-            Scalar::Float(bits, dtype) => Number::Float(f64::from_bits(*bits)).rounded(*dtype),
-            Scalar::Int(value, dtype) => Number::Int(i128::from(*value)).rounded(*dtype),
-            Scalar::Loop(index) => Number::Int(i128::from(at[*index])),
-            Scalar::Size(dim) => {
-                let message = format!("expected a known size, found {dim}");
-                let unknown = crate::InferError { op: "compute", message };
-                Number::Int(i128::from(dim.known().ok_or(unknown)?))
-            }
-            Scalar::Load(operand, index) => self.load(*operand, index, at)?,
-            Scalar::Unary(function, x) => {
-                let dtype = self.dtype_of(x);
-                match self.eval(x, at)? {
-                    Number::Float(x) => Number::Float(function.float(x)).rounded(dtype),
-                    Number::Int(x) => Number::Int(function.integer(x, dtype)).rounded(dtype),
-                }
-            }
-            Scalar::Binary(function, x, y) => {
-                let dtype = self.dtype_of(x);
-                match (self.eval(x, at)?, self.eval(y, at)?) {
-                    (Number::Float(x), Number::Float(y)) => {
-                        Number::Float(function.float(x, y)).rounded(dtype)
-                    }
-                    (Number::Int(x), Number::Int(y)) => {
-                        Number::Int(function.integer(x, y, dtype)).rounded(dtype)
-                    }
-                    _ => unreachable!("inference found one type"),
-                }
-            }
-            Scalar::Compare(comparison, x, y) => {
-                let holds = match (self.eval(x, at)?, self.eval(y, at)?) {
-                    (Number::Float(x), Number::Float(y)) => comparison.holds(x, y),
-                    (Number::Int(x), Number::Int(y)) => comparison.holds(x, y),
-                    _ => unreachable!("inference found one type"),
-                };
-                Number::Int(i128::from(holds))
-            }
-            Scalar::Select(parts) => {
-                let [condition, yes, no] = &**parts;
-                let chosen = self.eval(condition, at)? != Number::Int(0);
-                self.eval(if chosen { yes } else { no }, at)?
-            }
-            Scalar::Cast(to, rounding, x) => self.eval(x, at)?.cast(*to, *rounding),
-        })
-    }
-
-    fn load(&self, operand: usize, index: &[Scalar], at: &[i64]) -> Result<Number, EvalError> {
-        let tensor = self.operands[operand];
-        let mut element = 0;
-        for (dimension, (index, &extent)) in index.iter().zip(tensor.shape()).enumerate() {
-            let Number::Int(value) = self.eval(index, at)? else {
-                unreachable!("inference found i64 indices")
-            };
-            if value < 0 || value >= i128::from(extent) {
-                let value = value as i64;
-                return Err(EvalError::LoadOutside { operand, dimension, value, extent });
-            }
-            element = element * extent as usize + value as usize;
-        }
-        Ok(number_at(tensor, element))
-    }
-
-    /// The type of a part of a body that passed inference.
-    fn dtype_of(&self, scalar: &Scalar) -> DType {
-        match scalar {
-            Scalar::Float(_, dtype) | Scalar::Int(_, dtype) | Scalar::Cast(dtype, ..) => *dtype,
-            Scalar::Loop(_) | Scalar::Size(_) => DType::I64,
-            Scalar::Load(operand, _) => self.operands[*operand].dtype(),
-            Scalar::Unary(_, x) | Scalar::Binary(_, x, _) => self.dtype_of(x),
-            Scalar::Compare(..) => DType::Bool,
-            Scalar::Select(parts) => self.dtype_of(&parts[1]),
-        }
-    }
-}
-
-/// One element of a tensor.
-fn number_at(tensor: &Tensor, element: usize) -> Number {
-    let dtype = tensor.dtype();
-    if dtype.is_float() {
-        return Number::Float(tensor.get_f64(element));
-    }
-    let width = dtype.size();
-    let bytes = &tensor.bytes()[element * width..][..width];
-    let mut low = [0u8; 8];
-    if cfg!(target_endian = "big") {
-        low[8 - width..].copy_from_slice(bytes);
-    } else {
-        low[..width].copy_from_slice(bytes);
-    }
-    Number::Int(i128::from(u64::from_ne_bytes(low))).rounded(dtype)
 }
 
 #[cfg(test)]
