@@ -16,10 +16,15 @@ pub(crate) fn operator_of(
     opsets: &BTreeMap<String, i64>,
 ) -> Result<(&'static Operator, i64), String> {
     let domain = canonical(node.domain.as_deref().unwrap_or_default());
-    let version = opsets.get(domain).copied().unwrap_or(1);
+    // The newest version of a domain that the module does not import, as in ONNX Runtime.
+    let imported = opsets.get(domain).copied();
+    let version = imported.unwrap_or(i64::MAX);
     let exact =
         find(domain, &node.op).and_then(|operator| Some((operator, operator.version_in(version)?)));
-    let missing = || format!("no operator {} of {domain} {version}", node.op);
+    let missing = || match imported {
+        Some(version) => format!("no operator {} of {domain} {version}", node.op),
+        None => format!("no operator {} of {domain}", node.op),
+    };
     match (exact, schema) {
         (Some(found), _) => Ok(found),
         (None, Schema::Onnx) => Err(missing()),
@@ -74,6 +79,17 @@ mod tests {
         let (operator, _) = operator_of(&node, Schema::CommonIr, &none).expect("it has a meaning");
         assert_eq!((operator.domain, operator.name), (ERA, "Plus"));
         let error = operator_of(&node, Schema::Onnx, &none).map(|_| ()).expect_err("not in ONNX");
-        assert_eq!(error, "no operator Plus of com.example.nn 1");
+        assert_eq!(error, "no operator Plus of com.example.nn");
+    }
+
+    #[test]
+    fn a_domain_that_is_not_imported_has_its_newest_version() {
+        let version = |opsets: &[(&str, i64)]| {
+            let opsets = opsets.iter().map(|(domain, version)| ((*domain).to_owned(), *version));
+            let node = Node::new("Softmax", ["x"], ["y"]);
+            operator_of(&node, Schema::Onnx, &opsets.collect()).expect("it exists").1
+        };
+        assert_eq!(version(&[("ai.onnx", 12)]), 11);
+        assert_eq!(version(&[("com.microsoft", 1)]), 13);
     }
 }

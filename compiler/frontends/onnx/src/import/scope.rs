@@ -383,10 +383,10 @@ impl Enclosing for Scope<'_> {
     ) -> Result<Vec<Item>, LowerError> {
         let mut inside = self.inside();
         for name in free_names(graph) {
-            let Some(item) = self.item(&name) else { continue };
+            let Some(item) = self.item(name) else { continue };
             let within = item.map(&mut |value| Ok(region.capture(around, value)));
             let within: Result<Item, LowerError> = within;
-            inside.define_item(&name, within?);
+            inside.define_item(name, within?);
         }
         let written = inside.write(&mut region.b, graph, inputs, path);
         written.map_err(|error| match error {
