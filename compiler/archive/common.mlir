@@ -1,4 +1,4 @@
-// What the functions of an archive share: how they take arguments, ask for scratch, and fail.
+// Shared code of the functions of an archive: reading arguments, allocating workspace, reporting errors.
 llvm.mlir.global weak @__TVMBackendAllocWorkspace() : !llvm.ptr {
   %0 = llvm.mlir.zero : !llvm.ptr
   llvm.return %0 : !llvm.ptr
@@ -20,42 +20,42 @@ llvm.func @free(!llvm.ptr)
 
 llvm.mlir.global internal constant @irc_kind("ValueError\00")
 
-// Reports an error to its recipient, and returns the status of failure.
+// Reports an error to the runtime, if it has a function for that, and returns the status of failure.
 llvm.func internal @irc_fail(%number: i32, %digit: i32, %ffi: i1) -> i32 {
   %failed = llvm.mlir.constant(-1 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
   %null = llvm.mlir.zero : !llvm.ptr
-  %room = llvm.alloca %one x !llvm.array<48 x i8> : (i32) -> !llvm.ptr
+  %buffer = llvm.alloca %one x !llvm.array<48 x i8> : (i32) -> !llvm.ptr
   %all = llvm.mlir.addressof @irc_messages : !llvm.ptr
   %message = llvm.getelementptr %all[%number] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.array<48 x i8>
   %size = llvm.mlir.constant(48 : i64) : i64
-  "llvm.intr.memcpy"(%room, %message, %size) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
-  %place = llvm.getelementptr %room[9] : (!llvm.ptr) -> !llvm.ptr, i8
+  "llvm.intr.memcpy"(%buffer, %message, %size) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  %place = llvm.getelementptr %buffer[9] : (!llvm.ptr) -> !llvm.ptr, i8
   %ascii = llvm.mlir.constant(48 : i32) : i32
   %wide = llvm.add %digit, %ascii : i32
   %number_text = llvm.trunc %wide : i32 to i8
   %zero = llvm.mlir.constant(0 : i32) : i32
-  %without = llvm.icmp "slt" %digit, %zero : i32
+  %no_digit = llvm.icmp "slt" %digit, %zero : i32
   %before = llvm.load %place : !llvm.ptr -> i8
-  %after = llvm.select %without, %before, %number_text : i1, i8
+  %after = llvm.select %no_digit, %before, %number_text : i1, i8
   llvm.store %after, %place : i8, !llvm.ptr
   llvm.cond_br %ffi, ^ffi, ^packed
 ^ffi:
   %slot = llvm.mlir.addressof @__TVMFFIErrorSetRaisedFromCStr : !llvm.ptr
   %raise = llvm.load %slot : !llvm.ptr -> !llvm.ptr
-  %silent = llvm.icmp "eq" %raise, %null : !llvm.ptr
-  llvm.cond_br %silent, ^end, ^raise
+  %no_raise = llvm.icmp "eq" %raise, %null : !llvm.ptr
+  llvm.cond_br %no_raise, ^end, ^raise
 ^raise:
   %kind = llvm.mlir.addressof @irc_kind : !llvm.ptr
-  llvm.call %raise(%kind, %room) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
+  llvm.call %raise(%kind, %buffer) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
   llvm.br ^end
 ^packed:
   %other = llvm.mlir.addressof @__TVMAPISetLastError : !llvm.ptr
   %set = llvm.load %other : !llvm.ptr -> !llvm.ptr
-  %mute = llvm.icmp "eq" %set, %null : !llvm.ptr
-  llvm.cond_br %mute, ^end, ^set
+  %no_set = llvm.icmp "eq" %set, %null : !llvm.ptr
+  llvm.cond_br %no_set, ^end, ^set
 ^set:
-  llvm.call %set(%room) : !llvm.ptr, (!llvm.ptr) -> ()
+  llvm.call %set(%buffer) : !llvm.ptr, (!llvm.ptr) -> ()
   llvm.br ^end
 ^end:
   llvm.return %failed : i32
@@ -75,8 +75,8 @@ llvm.func internal @irc_allocate(%bytes: i64) -> !llvm.ptr {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %float = llvm.mlir.constant(2 : i32) : i32
   %bits = llvm.mlir.constant(32 : i32) : i32
-  %given = llvm.call %function(%device, %zero, %bytes, %float, %bits) : !llvm.ptr, (i32, i32, i64, i32, i32) -> !llvm.ptr
-  llvm.return %given : !llvm.ptr
+  %workspace = llvm.call %function(%device, %zero, %bytes, %float, %bits) : !llvm.ptr, (i32, i32, i64, i32, i32) -> !llvm.ptr
+  llvm.return %workspace : !llvm.ptr
 }
 
 llvm.func internal @irc_release(%block: !llvm.ptr) {
@@ -95,13 +95,13 @@ llvm.func internal @irc_release(%block: !llvm.ptr) {
   llvm.return
 }
 
-// Checks a DLTensor, and stores the address of its elements: 0, or the number of a message.
+// Checks a DLTensor, and stores the address of its elements. Returns 0, or the number of a message.
 llvm.func internal @irc_tensor(%tensor: !llvm.ptr, %index: i32, %table: !llvm.ptr, %buffers: !llvm.ptr) -> i32 {
   %null = llvm.mlir.zero : !llvm.ptr
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
   %two = llvm.mlir.constant(2 : i32) : i32
-  %fine = llvm.mlir.constant(0 : i32) : i32
+  %valid = llvm.mlir.constant(0 : i32) : i32
   %host = llvm.mlir.constant(1 : i32) : i32
   %no_tensor = llvm.mlir.constant(1 : i32) : i32
   %no_host = llvm.mlir.constant(2 : i32) : i32
@@ -125,7 +125,7 @@ llvm.func internal @irc_tensor(%tensor: !llvm.ptr, %index: i32, %table: !llvm.pt
   %found_at = llvm.getelementptr %tensor[20] : (!llvm.ptr) -> !llvm.ptr, i8
   %found = llvm.load %found_at : !llvm.ptr -> i32
   %is_type = llvm.icmp "eq" %found, %type : i32
-  // A boolean is unsigned of one bit; of newer clients a kind of its own, of eight bits.
+  // A boolean is an unsigned integer of one bit; newer clients use a separate type code, with eight bits.
   %bit = llvm.mlir.constant(0x10101 : i32) : i32
   %boolean = llvm.mlir.constant(0x10806 : i32) : i32
   %is_bit = llvm.icmp "eq" %type, %bit : i32
@@ -171,12 +171,12 @@ llvm.func internal @irc_tensor(%tensor: !llvm.ptr, %index: i32, %table: !llvm.pt
   %begin = llvm.getelementptr %data[%offset] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   %buffer_at = llvm.getelementptr %buffers[%index] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.ptr
   llvm.store %begin, %buffer_at : !llvm.ptr, !llvm.ptr
-  llvm.br ^end(%fine : i32)
+  llvm.br ^end(%valid : i32)
 ^end(%message: i32):
   llvm.return %message : i32
 }
 
-// Takes the arguments of a packed function: 0, or the status of failure.
+// Reads the arguments of a packed function. Returns 0, or the status of failure.
 llvm.func internal @irc_packed(%values: !llvm.ptr, %codes: !llvm.ptr, %count: i32, %expected: i32, %table: !llvm.ptr, %buffers: !llvm.ptr) -> i32 {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
@@ -202,9 +202,9 @@ llvm.func internal @irc_packed(%values: !llvm.ptr, %codes: !llvm.ptr, %count: i3
   %value_at = llvm.getelementptr %values[%index] : (!llvm.ptr, i32) -> !llvm.ptr, !llvm.ptr
   %value = llvm.load %value_at : !llvm.ptr -> !llvm.ptr
   %message = llvm.call @irc_tensor(%value, %index, %table, %buffers) : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
-  %is_fine = llvm.icmp "eq" %message, %zero : i32
+  %is_valid = llvm.icmp "eq" %message, %zero : i32
   %next = llvm.add %index, %one : i32
-  llvm.cond_br %is_fine, ^argument(%next : i32), ^fail(%message, %index : i32, i32)
+  llvm.cond_br %is_valid, ^argument(%next : i32), ^fail(%message, %index : i32, i32)
 ^fail(%number: i32, %digit: i32):
   %failed = llvm.call @irc_fail(%number, %digit, %false) : (i32, i32, i1) -> i32
   llvm.return %failed : i32
@@ -212,7 +212,7 @@ llvm.func internal @irc_packed(%values: !llvm.ptr, %codes: !llvm.ptr, %count: i3
   llvm.return %zero : i32
 }
 
-// Takes the arguments of a function of tvm-ffi: 0, or the status of failure.
+// Reads the arguments of a function of tvm-ffi. Returns 0, or the status of failure.
 llvm.func internal @irc_any(%values: !llvm.ptr, %count: i32, %expected: i32, %table: !llvm.ptr, %buffers: !llvm.ptr) -> i32 {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
@@ -237,9 +237,9 @@ llvm.func internal @irc_any(%values: !llvm.ptr, %count: i32, %expected: i32, %ta
   llvm.cond_br %is_tensor, ^tensor, ^fail(%one, %index : i32, i32)
 ^tensor:
   %message = llvm.call @irc_tensor(%tensor, %index, %table, %buffers) : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
-  %is_fine = llvm.icmp "eq" %message, %zero : i32
+  %is_valid = llvm.icmp "eq" %message, %zero : i32
   %next = llvm.add %index, %one : i32
-  llvm.cond_br %is_fine, ^argument(%next : i32), ^fail(%message, %index : i32, i32)
+  llvm.cond_br %is_valid, ^argument(%next : i32), ^fail(%message, %index : i32, i32)
 ^fail(%number: i32, %digit: i32):
   %failed = llvm.call @irc_fail(%number, %digit, %true) : (i32, i32, i1) -> i32
   llvm.return %failed : i32

@@ -1,4 +1,4 @@
-// What a client without a loader asks for: the functions by name.
+// The functions by name, for clients without a dynamic loader.
 llvm.mlir.global internal constant @irc_registry() : !llvm.struct<(ptr, ptr)> {
   %names = llvm.mlir.addressof @irc_names : !llvm.ptr
   %functions = llvm.mlir.addressof @irc_functions : !llvm.ptr

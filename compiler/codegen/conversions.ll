@@ -1,8 +1,8 @@
-; Conversions between float formats that LLVM calls where a processor has no instructions for them, by the
-; names that it calls them by. Weak and hidden: each object that needs them has its own, and no library else.
+; Conversions between float formats, under the names that LLVM calls where a processor has no instructions
+; for them. They are weak and hidden: each object that needs them has a copy, and no library exports them.
 
-; The nearest of two neighbours that has an odd last bit, where a double is no float: rounding that again to
-; less than 23 bits is rounding the double once.
+; Rounds a double to odd: if it is not a float, the result is the adjacent float with an odd last bit.
+; Rounding that to fewer than 23 bits equals rounding the double once.
 define internal i32 @irc_round_to_odd(double %x) nounwind {
   %near = fptrunc double %x to float
   %back = fpext float %near to double
@@ -38,12 +38,12 @@ define internal i16 @irc_bits_to_f16(i32 %bits) nounwind {
   %magnitude = and i32 %bits, 2147483647
   %high = lshr i32 %bits, 16
   %sign = and i32 %high, 32768
-  ; Not a number, quiet.
+  ; A quiet NaN.
   %nan = icmp ugt i32 %magnitude, 2139095040
   %payload = lshr i32 %magnitude, 13
   %short = and i32 %payload, 1023
   %quiet = or i32 %short, 32256
-  ; From 2^16 on: infinite.
+  ; At least 2^16: infinity.
   %large = icmp uge i32 %magnitude, 1199570944
   ; Below 2^-14: the sum with 1/2 is rounded to multiples of 2^-24.
   %small = icmp ult i32 %magnitude, 947912704
@@ -51,7 +51,7 @@ define internal i16 @irc_bits_to_f16(i32 %bits) nounwind {
   %shifted = fadd float %float, 5.000000e-01
   %aligned = bitcast float %shifted to i32
   %denormal = sub i32 %aligned, 1056964608
-  ; Else the exponent moves by 112, and the thirteen last bits are rounded.
+  ; Otherwise the exponent decreases by 112, and the last thirteen bits are rounded.
   %even = and i32 %payload, 1
   %moved = sub i32 %magnitude, 939520001
   %sum = add i32 %moved, %even
@@ -99,7 +99,7 @@ define weak hidden float @__extendhfsf2(half %x) nounwind {
   %sign = shl i32 %high, 16
   %magnitude = and i32 %bits, 32767
   %long = shl i32 %magnitude, 13
-  ; The exponent moves by 112: 2^112 times what it is.
+  ; The exponent increases by 112, so the value is multiplied by 2^112.
   %small = bitcast i32 %long to float
   %scaled = fmul float %small, 0x46F0000000000000
   %finite = bitcast float %scaled to i32

@@ -4,7 +4,7 @@
 use irc_ark_format::model::{self, Options};
 use irc_diag::{Sink, Source, render, to_json};
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.model.json", bytes);
     let mut sink = Sink::new();

@@ -5,7 +5,7 @@ use irc_ark_format::model::{Model, Node, Options};
 use irc_ark_format::plan::{self, Plan};
 use irc_diag::{Sink, Source, render};
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.plan.json", bytes);
     let mut sink = Sink::new();

@@ -1,4 +1,4 @@
-//! What holds for every reader of Common IR and ONNX.
+//! Properties of every reader of Common IR and ONNX.
 
 use bytes::Bytes;
 use irc_common_format::model::{Module, Schema};
@@ -6,7 +6,7 @@ use irc_common_format::write::{self, Target, write};
 use irc_common_format::{Document, Encoding, Format, Options, Root, read};
 use irc_diag::{Sink, render, to_json};
 
-/// Reads the bytes as each kind of file, and what is read again.
+/// Reads the bytes as each kind of file, and reads the result again after writing it.
 pub fn check(bytes: &[u8], encoding: Encoding) {
     let bytes = Bytes::copy_from_slice(bytes);
     let found_out = Format { root: None, encoding: Some(encoding) };
@@ -41,7 +41,7 @@ fn check_format(bytes: &Bytes, format: Format) {
     }
 }
 
-/// What is written in any form is read again; in the format it is from, it gives the same bytes.
+/// Modules are written in every encoding and read again; in their own format, the bytes are the same.
 fn check_writing(module: &Module) {
     let own = match module.schema {
         Schema::CommonIr => Target::CommonIr,
@@ -50,7 +50,8 @@ fn check_writing(module: &Module) {
     for target in [Target::CommonIr, Target::Carrier, Target::Onnx] {
         let Some(bytes) = bytes(module, target, Encoding::Binary) else { continue };
         for encoding in Encoding::ALL {
-            let other = self::bytes(module, target, encoding).expect("written in binary form");
+            let other =
+                self::bytes(module, target, encoding).expect("written in the binary encoding");
             let Some(found) = again(other, module, target, encoding) else { continue };
             let twice = self::bytes(&found, target, Encoding::Binary);
             let is_same = target != own || twice.as_ref() == Some(&bytes);
@@ -64,7 +65,7 @@ fn bytes(module: &Module, target: Target, encoding: Encoding) -> Option<Vec<u8>>
     write(module, &options, &mut Sink::new())
 }
 
-/// The module these bytes hold; `None` for one nested too deep for that form.
+/// The module that these bytes contain; `None` if it is nested too deeply for the encoding.
 fn again(bytes: Vec<u8>, module: &Module, target: Target, encoding: Encoding) -> Option<Module> {
     let root = match target {
         Target::CommonIr if module.is_library() => Root::Library,

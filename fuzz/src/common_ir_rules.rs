@@ -1,5 +1,5 @@
 //! A graph and its libraries as text, with a line `%%` between them: the validator never panics, each
-//! diagnostic has a place, and what is sound is sound when it is bundled.
+//! diagnostic has a place, and what is valid is valid after bundling.
 
 use irc_common_format::library::{Libraries, Library, bundle};
 use irc_common_format::model::Module;
@@ -7,7 +7,7 @@ use irc_common_format::validate::{Level, ValidateOptions, validate};
 use irc_common_format::{Document, Format, Options, read};
 use irc_diag::{Sink, render};
 
-/// What the module says, of a text; bytes that are none are passed over.
+/// Checks the properties of the module for a text; bytes that are not UTF-8 are skipped.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut parts = text.split("\n%%\n");
@@ -16,7 +16,7 @@ pub fn check(bytes: &[u8]) {
     let mut names = vec![root.module.qualified_name()];
     for part in parts {
         let Some(library) = document(part, "common-ir-library-text") else { continue };
-        // Two of one name are rejected when they are loaded.
+        // Two libraries with the same name are rejected when they are loaded.
         if names.contains(&library.module.qualified_name()) {
             continue;
         }

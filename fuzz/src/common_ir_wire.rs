@@ -6,7 +6,7 @@ use irc_common_format::model::{ElementType, Type};
 use irc_common_format::{Encoding, read_data};
 use irc_diag::Sink;
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     crate::common_ir::check(bytes, Encoding::Binary);
     let tensor = Type::unranked(ElementType::Float);

@@ -5,7 +5,7 @@ use irc_diag::{Sink, Source, render};
 use irc_gemini_format::schedule::Limits;
 use irc_gemini_format::{FileKind, Options, check_pair, frontend, schedule, source};
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let Ok(source) = source("fuzz.json", bytes) else { return };
     match FileKind::of(source.text()) {
@@ -59,7 +59,7 @@ fn finish(source: &Source, sink: Sink, rejected: bool) {
     render(source, &found, false, 80);
 }
 
-/// The layers of a schedule that the format's tests carry.
+/// The layers of a schedule in the data of the format's tests.
 fn carried_layers() -> Option<frontend::Frontend> {
     let text = include_str!("../../formats/gemini/tests/data/frontend.json");
     frontend::parse(&Source::new("layers", text), &Options::default(), &mut Sink::new())

@@ -1,7 +1,7 @@
-//! What must hold of every reader on any bytes: no panic, no hang, what is rejected has a diagnostic, and what
-//! is accepted is written and read again as it was.
+//! Properties of every reader on any bytes: it does not panic or hang, rejected input has a diagnostic, and
+//! accepted input is the same after it is written and read again.
 //!
-//! `./irc-dev fuzz` searches for bytes of which it does not hold, with libFuzzer, led by coverage: the same
+//! `./irc-dev fuzz` searches for bytes that violate them with libFuzzer, guided by coverage: the same
 //! inputs each time. `./irc-dev fuzz ark_model 600` searches for ten minutes with one target, and continues
 //! where the last such search ended. The tests of this crate try each target on its seeds and on seeds with a
 //! few bytes changed.
@@ -21,7 +21,7 @@ pub mod npu_listing;
 
 use irc_common_format::Encoding;
 
-/// What is tried on bytes: it panics where something does not hold.
+/// The function of a target: it panics if a property is violated.
 pub type Check = fn(&[u8]);
 
 /// The targets by name. The file `fuzz/targets` has a line for each: how many inputs are tried

@@ -1,10 +1,10 @@
 //! Any bytes: the reader and the checks of graphs never panic, explain what they reject, and write
-//! back what every client takes.
+//! back what every client accepts.
 
 use irc_diag::{Sink, Source, render};
 use irc_mlf::graph::{self, read, write};
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.json", bytes);
     let mut sink = Sink::new();

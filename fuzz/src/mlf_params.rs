@@ -5,10 +5,10 @@ use bytes::Bytes;
 use irc_diag::Sink;
 use irc_mlf::params;
 
-/// What every file begins with; no mutation would find it.
+/// The magic number of every file, which mutations do not find.
 const MAGIC: [u8; 8] = [0xb7, 0x9c, 0x04, 0x05, 0x4f, 0x8d, 0xe5, 0xf7];
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let bytes = bytes.strip_prefix(&MAGIC).unwrap_or(bytes);
     let bytes = Bytes::from([&MAGIC, bytes].concat());

@@ -9,11 +9,11 @@ use std::sync::LazyLock;
 
 const LIMIT: u64 = 1 << 30;
 
-/// A valid archive whose metadata say nothing of the graph's sizes: those of any other are rejected.
+/// A valid archive whose metadata state no sizes of the graph, as those of another graph would be rejected.
 static SMALL: LazyLock<Package> = LazyLock::new(|| {
     let bytes = Bytes::from_static(include_bytes!("../../formats/mlf/tests/data/small.v5.tar"));
     let (package, _) = irc_mlf::read("small.v5.tar", &bytes);
-    let mut package = package.expect("sound");
+    let mut package = package.expect("a valid archive");
     let Memory::Model(memory) = &mut package.metadata.modules[0].memory else { return package };
     memory.storages = None;
     // Sizes of two devices are not checked.
@@ -25,7 +25,7 @@ static SMALL: LazyLock<Package> = LazyLock::new(|| {
     package
 });
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.json", bytes);
     let Some(graph) = read(&source, &mut Sink::new()) else { return };
@@ -40,7 +40,7 @@ pub fn check(bytes: &[u8]) {
             ContextOptions { memory_limit: Some(LIMIT), guard, ..ContextOptions::default() };
         match context_bytes(&package, None, &options) {
             Ok(bytes) => assert!(bytes <= LIMIT),
-            Err(error) => assert!(!error.to_string().is_empty(), "rejected with a sentence"),
+            Err(error) => assert!(!error.to_string().is_empty(), "rejected with a message"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Any bytes: archives and everything in them are read and checked without a panic, what is rejected
 //! is explained, and members written are the members read.
 //!
-//! Checksums of headers are made right first: no mutation would.
+//! Checksums of headers are corrected first, as mutations do not find valid ones.
 
 use bytes::Bytes;
 use irc_diag::{Sink, render};
@@ -9,7 +9,7 @@ use irc_mlf::{Archive, Depth, read};
 
 const BLOCK: usize = 512;
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let bytes = Bytes::from(sealed(bytes));
     let (package, report) = read("fuzz.tar", &bytes);
@@ -30,7 +30,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// The bytes with the right checksum in every block that may be a header.
+/// The bytes with a valid checksum in every block that may be a header.
 fn sealed(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for block in bytes.chunks_exact_mut(BLOCK).filter(|block| block[257..].starts_with(b"ustar")) {

@@ -1,10 +1,11 @@
-//! Any bytes: the reader of the binary form never panics, and gives back what it accepts.
+//! Any bytes: the reader of the binary encoding never panics, and what it accepts is the same after a round
+//! trip.
 //!
-//! The checksum is made right first: no mutation would.
+//! The checksum is corrected first, as mutations do not find a valid one.
 
 use irc_npu::binary::{decode, encode, seal};
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let _ = decode(bytes);
     if let Ok(program) = decode(&seal(bytes)) {

@@ -6,7 +6,7 @@ use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
 use irc_npu_sim::cycles;
 
-/// What the module says, of these bytes.
+/// Checks the properties of the module for these bytes.
 pub fn check(bytes: &[u8]) {
     let source = Source::from_bytes("fuzz.txt", bytes);
     let mut sink = Sink::new();

@@ -35,7 +35,7 @@ fn the_list_has_every_target() {
 }
 
 #[test]
-fn all_holds_of_seeds_and_of_changed_ones() {
+fn every_target_accepts_its_seeds_and_changed_copies() {
     // Knuth's MMIX generator: the same numbers in each run.
     let mut state = 22_u64;
     let mut below = |limit: usize| {

@@ -5,26 +5,26 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian bytes")
 #error "floats must be computed as IEEE 754 says: without -ffast-math, in their own format"
 #endif
 
-/* A product and a sum stay two roundings. */
+/* Do not contract a product and a sum to one rounding. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-/* A model need not use what it is given. */
+/* A model may leave arguments and constants unused. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #pragma GCC diagnostic ignored "-Wunused-const-variable"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wunused-function"
-/* Comparisons with constants that decide nothing are as the model has them. */
+/* Models may contain comparisons with a constant result. */
 #pragma GCC diagnostic ignored "-Wtype-limits"
 /* Vectors that are wider than registers stay within this file. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-/* Whether the processor multiplies and adds at once: by the compiler's flags, or asked when it runs.
-   With IRC_NO_FMA, code does without; the results are the same. */
+/* Whether the processor has fused multiply-add: from the compiler's flags, or detected at run time.
+   With IRC_NO_FMA it is not used; the results are the same. */
 #if defined(IRC_NO_FMA)
 #define C_HAS_FMA false
 #define C_FMA

@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Number of this interface. It changes when a program compiled against an older header would not run.
+// Version of this interface. It changes when a program compiled against an older header would not run.
 #define IRC_RUNTIME_ABI 1
 
-// What kind of error it is.
+// The kind of an error.
 typedef enum {
   // No error.
   IRC_OK = 0,
@@ -68,11 +68,11 @@ typedef struct {
   const irc_pool *pool;
   // Without a pool: number of tasks that run at once. 0 and 1 run them on the calling thread.
   uint32_t threads;
-  // Whether code that accesses memory beyond a tensor faults: for finding such code.
+  // Whether accesses beyond a tensor fault, to find code with such accesses.
   uint32_t guard;
-  // Bytes of workspace of each thread, where the archive states less than its code takes.
+  // Bytes of workspace of each thread, if the archive states less than its code uses.
   uint64_t workspace_bytes;
-  // Maximum number of bytes of the context; 0 allows the memory of the machine.
+  // Maximum number of bytes of the context; 0 selects the size of the machine's memory.
   uint64_t memory_limit;
 } irc_context_options;
 
@@ -86,7 +86,7 @@ typedef struct {
   const char *library;
 } irc_open_options;
 
-// An input or output. Its pointers live as long as the model.
+// An input or output. Its pointers are valid as long as the model.
 typedef struct {
   // Its name; outputs that the archive does not name are named by their numbers.
   const char *name;
@@ -111,7 +111,7 @@ typedef struct {
 extern "C" {
 #endif // __cplusplus
 
-// The number of the interface that the library has: `IRC_RUNTIME_ABI` of its header.
+// The version of the interface of the library: `IRC_RUNTIME_ABI` of its header.
 uint32_t irc_abi_version(void);
 
 // Creates a context of a model, and stores it in `context`; `irc_context_free` frees it. `options` may be null.
@@ -119,13 +119,13 @@ irc_error *irc_context_new(const irc_model *model,
                            const irc_context_options *options,
                            irc_context **context);
 
-// Frees a context, or nothing if it is null.
+// Frees a context; null is ignored.
 void irc_context_free(irc_context *context);
 
 // Bytes of memory that the context allocated when it was created; 0 for null.
 size_t irc_context_bytes(const irc_context *context);
 
-// Copies `bytes` bytes to an input. A binding of it ends.
+// Copies `bytes` bytes to an input, and ends its binding.
 irc_error *irc_context_set_input(irc_context *context,
                                  size_t index,
                                  const void *data,
@@ -160,7 +160,7 @@ irc_error *irc_context_bind_output(irc_context *context,
                                    void *data,
                                    size_t bytes);
 
-// Ends the binding of an output: it is in the context's own memory again.
+// Ends the binding of an output, which is in the memory of the context again.
 irc_error *irc_context_unbind_output(irc_context *context, size_t index);
 
 // Runs the model. Inputs keep their contents; those never set are zero.
@@ -186,13 +186,13 @@ irc_error *irc_context_output_shape(const irc_context *context,
                                     const int64_t **shape,
                                     size_t *rank);
 
-// What kind of error it is; `IRC_OK` of null.
+// The kind of an error; `IRC_OK` for null.
 irc_code irc_error_code(const irc_error *error);
 
-// What is wrong, in words, ended by a zero; empty of null. It lives as long as the error.
+// The message, NUL-terminated; empty for null. It is valid until the error is freed.
 const char *irc_error_message(const irc_error *error);
 
-// Frees an error; null is fine.
+// Frees an error; null is ignored.
 void irc_error_free(irc_error *error);
 
 // Opens an archive, or a library of `irc compile`, and stores in `model` the model, which `irc_model_free`
@@ -208,7 +208,7 @@ irc_error *irc_model_open_memory(const void *data,
                                  const irc_open_options *options,
                                  irc_model **model);
 
-// Frees a model, or nothing if it is null. Its contexts remain usable.
+// Frees a model; null is ignored. Its contexts remain usable.
 void irc_model_free(irc_model *model);
 
 // Number of inputs; 0 for null.

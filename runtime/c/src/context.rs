@@ -26,11 +26,11 @@ pub struct irc_context_options {
     pub pool: *const irc_pool,
     /// Without a pool: number of tasks that run at once. 0 and 1 run them on the calling thread.
     pub threads: u32,
-    /// Whether code that accesses memory beyond a tensor faults: for finding such code.
+    /// Whether accesses beyond a tensor fault, to find code with such accesses.
     pub guard: u32,
-    /// Bytes of workspace of each thread, where the archive states less than its code takes.
+    /// Bytes of workspace of each thread, if the archive states less than its code uses.
     pub workspace_bytes: u64,
-    /// Maximum number of bytes of the context; 0 allows the memory of the machine.
+    /// Maximum number of bytes of the context; 0 selects the size of the machine's memory.
     pub memory_limit: u64,
 }
 
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn irc_context_new(
     })
 }
 
-/// Frees a context, or nothing if it is null.
+/// Frees a context; null is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_free(context: *mut irc_context) {
     if !context.is_null() {
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn irc_context_bytes(context: *const irc_context) -> usize
     unsafe { context.as_ref() }.map_or(0, |context| context.context.bytes())
 }
 
-/// Copies `bytes` bytes to an input. A binding of it ends.
+/// Copies `bytes` bytes to an input, and ends its binding.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_set_input(
     context: *mut irc_context,
@@ -185,7 +185,7 @@ pub unsafe extern "C" fn irc_context_bind_output(
     })
 }
 
-/// Ends the binding of an output: it is in the context's own memory again.
+/// Ends the binding of an output, which is in the memory of the context again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_unbind_output(
     context: *mut irc_context,

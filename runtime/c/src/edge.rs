@@ -9,7 +9,7 @@ use std::{
 
 /// Runs a function that may fail or panic; the error, which the caller frees, or null.
 pub fn caught(run: &dyn Fn() -> Result<(), irc_error>) -> *mut irc_error {
-    // What a panic leaves half done is in handles, which hold no lock across it.
+    // Only handles can be left inconsistent by a panic, and they hold no lock during it.
     let result = catch_unwind(AssertUnwindSafe(run));
     let error = match result {
         Ok(Ok(())) => return null_mut(),

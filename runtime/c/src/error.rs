@@ -2,7 +2,7 @@
 use irc_runtime::{ModelError, RunError};
 use std::ffi::{CString, c_char};
 
-/// What kind of error it is.
+/// The kind of an error.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum irc_code {
@@ -76,21 +76,21 @@ fn code_of(error: &ModelError) -> irc_code {
     }
 }
 
-/// What kind of error it is; `IRC_OK` of null.
+/// The kind of an error; `IRC_OK` for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_error_code(error: *const irc_error) -> irc_code {
     // Safety: null, or an error that was returned and not freed.
     unsafe { error.as_ref() }.map_or(irc_code::IRC_OK, |error| error.code)
 }
 
-/// What is wrong, in words, ended by a zero; empty of null. It lives as long as the error.
+/// The message, NUL-terminated; empty for null. It is valid until the error is freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_error_message(error: *const irc_error) -> *const c_char {
     // Safety: as above.
     unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.message.as_ptr())
 }
 
-/// Frees an error; null is fine.
+/// Frees an error; null is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_error_free(error: *mut irc_error) {
     if !error.is_null() {

@@ -36,7 +36,7 @@ pub struct irc_open_options {
     pub library: *const c_char,
 }
 
-/// An input or output. Its pointers live as long as the model.
+/// An input or output. Its pointers are valid as long as the model.
 #[repr(C)]
 pub struct irc_port {
     /// Its name; outputs that the archive does not name are named by their numbers.
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn irc_model_open_memory(
     })
 }
 
-/// Frees a model, or nothing if it is null. Its contexts remain usable.
+/// Frees a model; null is ignored. Its contexts remain usable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_model_free(model: *mut irc_model) {
     if !model.is_null() {

@@ -21,7 +21,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// The folder of what this is built in.
+/// The folder of the build.
 fn target() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder")
 }
