@@ -2,7 +2,8 @@
 """Runs ONNX models with irc and with ONNX Runtime on the same inputs, and compares every output.
 
     check_onnx.py --irc target/release/irc MODEL|FOLDER ... [--size NAME=N ...]
-                  [--shape NAME=AxB ...] [--value NAME=X ...] [-- FLAG of irc run ...]
+                  [--shape NAME=AxB ...] [--value NAME=X ...] [--timeout SECONDS]
+                  [-- FLAG of irc run ...]
 
 Folders stand for the *.onnx in them, at any depth. One line comes out per model: `ok`, `DIFFERS` with
 the outputs that do, `FAILED` with what irc says, or `skipped` when ONNX Runtime cannot run the model
@@ -39,6 +40,7 @@ def main():
     parser.add_argument("--size", action="append", default=[], help="NAME=N: a dimension left open")
     parser.add_argument("--shape", action="append", default=[], help="NAME=AxB: an input's shape")
     parser.add_argument("--value", action="append", default=[], help="NAME=X: an input's elements")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds that irc may take per model")
     args = parser.parse_args(arguments[:split])
     counts = {}
     for path in (path for given in args.models for path in models_of(given)):
@@ -76,8 +78,11 @@ def check(path, args, flags):
         given, found = pathlib.Path(folder, "x.npz"), pathlib.Path(folder, "y.npz")
         np.savez(given, **inputs)
         start = time.time()
-        done = subprocess.run([args.irc, "run", path, "--inputs", given, "--outputs", found, *flags],
-                              capture_output=True, text=True)
+        command = [args.irc, "run", path, "--inputs", given, "--outputs", found, *flags]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout)
+        except subprocess.TimeoutExpired:
+            return "FAILED", f"not done after {args.timeout:g} s"
         seconds = time.time() - start
         if done.returncode:
             return "FAILED", "\n    ".join(done.stderr.strip().splitlines()[:6])
