@@ -27,7 +27,7 @@ pub(crate) fn text(attribute: Attribute<'_>) -> Option<String> {
 
 /// An integer attribute's value.
 pub(crate) fn integer(attribute: Attribute<'_>) -> Option<i64> {
-    // Asked first, as a conversion that fails prints the attribute.
+    // Checked first, as a conversion that fails prints the attribute.
     attribute.is_integer().then_some(())?;
     Some(IntegerAttribute::try_from(attribute).ok()?.value())
 }

@@ -3,7 +3,7 @@ use super::{
     cost::is_fused,
     graph::{Function, Graph, NodeId, ValueId},
     plan::{Kernel, Plan, kernel_of, loads},
-    segment::{Placed, Source},
+    segment::{GraphSegment, Source},
 };
 use irc_dialects::tl;
 use irc_mlir::{
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub struct Chosen<'p> {
     /// The segment and its place in the graph.
-    pub placed: &'p Placed,
+    pub placed: &'p GraphSegment,
     /// Its kernels.
     pub plan: Plan,
 }
@@ -276,7 +276,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         Ok(yielded.iter().map(|value| value.r#type()).collect())
     }
 
-    fn location(&self, placed: &Placed, node: usize) -> irc_mlir::Location<'c> {
+    fn location(&self, placed: &GraphSegment, node: usize) -> irc_mlir::Location<'c> {
         let origins = &self.function.graph.nodes[placed.nodes[node]].origins;
         self.function.ops[origins[0]].location()
     }

@@ -7,7 +7,7 @@ use super::{
     plan::{Kernel, with_edge},
     report::{FusionReport, GroupReport, OpName, Step, UnfusedEdge, WhyNot},
     rules::RULES,
-    segment::{Placed, Source},
+    segment::{GraphSegment, Source},
 };
 use irc_mlir::{Frame, OperationLike, frames, read};
 
@@ -43,7 +43,7 @@ pub type Remark = (NodeId, String);
 pub fn explain_segment(
     report: &mut FusionReport,
     function: &Function<'_, '_>,
-    placed: &Placed,
+    placed: &GraphSegment,
     fusion: &SegmentFusion,
 ) -> Vec<Remark> {
     let explained = Explained { function, placed, fusion, alone: alone(placed) };
@@ -59,7 +59,7 @@ pub fn explain_segment(
 }
 
 /// The form of every node as a kernel of its own.
-fn alone(placed: &Placed) -> Vec<Form> {
+fn alone(placed: &GraphSegment) -> Vec<Form> {
     let nodes = placed.segment.nodes.iter().enumerate();
     let form = |(index, node): (usize, &super::segment::SegmentNode)| {
         placed.segment.combine(index, &vec![None; node.operands.len()])
@@ -69,7 +69,7 @@ fn alone(placed: &Placed) -> Vec<Form> {
 
 struct Explained<'e, 'c, 'a> {
     function: &'e Function<'c, 'a>,
-    placed: &'e Placed,
+    placed: &'e GraphSegment,
     fusion: &'e SegmentFusion,
     alone: Vec<Form>,
 }

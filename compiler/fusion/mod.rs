@@ -37,7 +37,7 @@ pub use pass::{Fuse, explain, fuse_function, fuse_function_with};
 pub use plan::{Kernel, Plan};
 pub use report::{FusionReport, GroupReport, OpName, Simplification, Step, UnfusedEdge, WhyNot};
 pub use rules::{RULES, Rule};
-pub use segment::{Edge, MAX_NODES, Placed, Segment, SegmentNode, Source, segments};
+pub use segment::{Edge, GraphSegment, MAX_NODES, Segment, SegmentNode, Source, segments};
 pub use simplify::{SimplifyTl, simplify, simplify_function};
 pub use term::Firing;
 

@@ -13,7 +13,7 @@ use super::{
     graph::{Function, is_general, is_view, read_function},
     inline::{inline_computes, reshapes_to_views},
     report::{FusionReport, Simplification},
-    segment::{Placed, Segment, segments},
+    segment::{GraphSegment, Segment, segments},
     simplify::simplify_function,
 };
 use irc_dialects::tl;
@@ -110,12 +110,12 @@ fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Strin
 /// The decisions for a function, before its groups are written.
 struct Decided<'d, 'c, 'a> {
     function: &'d Function<'c, 'a>,
-    placed: &'d [Placed],
+    placed: &'d [GraphSegment],
     fusions: &'d [SegmentFusion],
 }
 
 impl Decided<'_, '_, '_> {
-    fn segments(&self) -> impl Iterator<Item = (&Placed, &SegmentFusion)> {
+    fn segments(&self) -> impl Iterator<Item = (&GraphSegment, &SegmentFusion)> {
         self.placed.iter().zip(self.fusions)
     }
 }
@@ -190,7 +190,7 @@ fn wrap<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<(), String> {
 fn write_groups<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     function: &Function<'c, 'a>,
-    placed: &[Placed],
+    placed: &[GraphSegment],
     fusions: Vec<SegmentFusion>,
 ) -> Result<(), String> {
     let chosen = placed.iter().zip(fusions);

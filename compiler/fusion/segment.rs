@@ -70,7 +70,7 @@ pub enum Source {
 
 /// A segment and its place in the graph.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct GraphSegment {
     /// The segment.
     pub segment: Segment,
     /// The graph's node of each node of the segment.
@@ -81,7 +81,7 @@ pub struct Placed {
 
 /// The segments of a graph, ordered by their first node. Every live computing node is in one segment;
 /// constants may be in several.
-pub fn segments(graph: &Graph) -> Vec<Placed> {
+pub fn segments(graph: &Graph) -> Vec<GraphSegment> {
     let mut edges = Edges::of(graph);
     components(graph, &mut edges).iter().map(|nodes| place(graph, &edges, nodes)).collect()
 }
@@ -305,7 +305,7 @@ impl Sets {
     }
 }
 
-fn place(graph: &Graph, edges: &Edges, nodes: &[NodeId]) -> Placed {
+fn place(graph: &Graph, edges: &Edges, nodes: &[NodeId]) -> GraphSegment {
     let mut placing = Placing { graph, edges, nodes, inputs: Vec::new(), numbers: BTreeMap::new() };
     let placed: Vec<SegmentNode> = nodes.iter().map(|node| placing.node(*node)).collect();
     let inputs = placing.inputs;
@@ -313,7 +313,7 @@ fn place(graph: &Graph, edges: &Edges, nodes: &[NodeId]) -> Placed {
     let outputs: Vec<usize> = (0..nodes.len()).filter(|at| placed[*at].output).collect();
     let paths = paths(graph, edges, nodes, &outputs, &inputs);
     let segment = Segment { nodes: placed, inputs: types, paths };
-    Placed { segment, nodes: nodes.to_vec(), inputs }
+    GraphSegment { segment, nodes: nodes.to_vec(), inputs }
 }
 
 /// Which inputs of a segment depend on which of its outputs.

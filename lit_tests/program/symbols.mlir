@@ -1,4 +1,4 @@
-// Sizes that depend on symbols: extents are read and checked, slots asked for, kernels given sizes.
+// Sizes that depend on symbols: extents are read and checked, slots requested, kernels given sizes.
 // RUN: %irc-opt --plan-memory %s | FileCheck %s
 
 // CHECK-LABEL: func.func @irc_main(%arg0: memref<1xi8>, %arg1: memref<1xi8>, %arg2: memref<3xi64>, %arg3: memref<1xi8>) -> i32

@@ -308,7 +308,7 @@ fn code_for_another_processor_is_never_loaded() {
     assert_eq!(message, words);
     let error = rejected("shared/default.so\"", "shared/other.so\"");
     assert!(error.to_string().contains("[mlf-library]"), "{error}");
-    // A library that exports what is asked for, but is cut short.
+    // A library that exports what is requested, but is cut short.
     let bytes = changed(&package, |members| {
         let member = "codegen/host/shared/default.so";
         let cut = members[member].slice(..members[member].len() / 4);

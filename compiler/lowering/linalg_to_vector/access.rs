@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_linear() {
+    fn rejects_what_is_not_linear() {
         assert!(parse_map("affine_map<(d0) -> (d0 floordiv 2)>").is_err());
         assert!(parse_map("affine_map<(d0)[s0] -> (d0 + s0)>").is_err());
         assert!(parse_map("affine_map<(d0, d1) -> (d0 * d1)>").is_err());

@@ -1,8 +1,8 @@
 //! The function being written: the places of tensors, and the workspace.
 use super::{
     Target,
-    kept::Kept,
     kernel::{Kernel, Origin, Output, TensorId},
+    pack_cache::PackCache,
 };
 use crate::attributes::Packing;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
@@ -39,8 +39,8 @@ pub struct Codegen<'c, 'a> {
     pub places: Vec<Place<'c, 'a>>,
     /// The values of tensors with one element per row, valid in the current row.
     pub scalars: Vec<(TensorId, Value<'c, 'a>)>,
-    /// The memory kept between calls, if any.
-    pub kept: Option<Kept<'c, 'a>>,
+    /// The cache of packed blocks, if any.
+    pub pack_cache: Option<PackCache<'c, 'a>>,
     /// Arguments whose elements may be reordered, with their memory.
     pub constants: Vec<(usize, Value<'c, 'a>)>,
     /// The packing of those that are reordered.
@@ -99,8 +99,8 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
         self.scalars.clear();
     }
 
-    /// Allocates kept memory for `size` elements of the type of `like` that depend only on the tensor `from`;
-    /// returns the buffer and whether they must be computed. `None` if the kernel keeps no memory, or
+    /// Allocates cached memory for `size` elements of the type of `like` that depend only on the tensor `from`;
+    /// returns the buffer and whether they must be computed. `None` if the kernel has no cache, or
     /// computes `from` itself.
     pub fn keep(
         &mut self,
@@ -110,7 +110,7 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
     ) -> Option<(Buffer<'c, 'a>, Value<'c, 'a>)> {
         let Origin::Argument(argument) = self.kernel.tensors[from].origin else { return None };
         let element = self.kernel.tensors[like].element;
-        Some(self.kept.as_mut()?.keep(e, size, element, argument))
+        Some(self.pack_cache.as_mut()?.keep(e, size, element, argument))
     }
 
     /// A new buffer in the workspace for `size` elements of the type of a tensor.

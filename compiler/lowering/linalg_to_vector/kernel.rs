@@ -105,8 +105,8 @@ impl Stage<'_, '_> {
     /// The stage with its last loops merged, so that `count` loops remain; `None` if an access
     /// cannot be merged, or the region uses the index of a loop.
     pub fn joined(&self, count: usize) -> Option<Self> {
-        let asks = irc_mlir::walk_collect(self.op, |op| name_of(op) == linalg::INDEX);
-        if self.reduces() || count == 0 || self.sizes.len() <= count || !asks.is_empty() {
+        let indices = irc_mlir::walk_collect(self.op, |op| name_of(op) == linalg::INDEX);
+        if self.reduces() || count == 0 || self.sizes.len() <= count || !indices.is_empty() {
             return None;
         }
         let first = count - 1;

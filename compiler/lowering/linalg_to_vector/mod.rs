@@ -26,10 +26,10 @@ mod body;
 mod codegen;
 mod contraction;
 mod error;
-mod kept;
 mod kernel;
 mod layout;
 mod matmul;
+mod pack_cache;
 mod packed;
 mod packing;
 mod pass;
@@ -50,9 +50,9 @@ pub use as_pass::LinalgToVector;
 use codegen::{Codegen, Place};
 pub use error::LowerError;
 use error::Result;
-use kept::Kept;
 use kernel::{Kernel, Origin, Tensor};
 use layout::{Layouts, row_major, span};
+use pack_cache::PackCache;
 use signature::{declare, record_memory};
 
 /// The machine that a kernel is compiled for.
@@ -143,8 +143,8 @@ fn fill<'c: 'a, 'a>(
     let e = Emit { context, block, location: func.location() };
     let count = block.argument_count();
     let argument = |index| kernel::argument(func, block, index);
-    let kept = match info.keeps {
-        true => Some(Kept::new(e, argument(count - 2)?)),
+    let pack_cache = match info.keeps {
+        true => Some(PackCache::new(e, argument(count - 2)?)),
         false => None,
     };
     let constants = info.constants.iter();
@@ -154,7 +154,7 @@ fn fill<'c: 'a, 'a>(
         packed: vec![],
         places: vec![Place::Register; kernel.tensors.len()],
         scalars: vec![],
-        kept,
+        pack_cache,
         workspace: argument(count - 1)?,
         workspace_bytes: 0,
         target: *target,
@@ -170,7 +170,7 @@ fn fill<'c: 'a, 'a>(
     e.spec(func::RETURN).append(&block);
     Ok(KernelInfo {
         workspace_bytes: Some(cg.workspace_bytes.cast_unsigned()),
-        kept: cg.kept.map(|kept| kept.contents),
+        kept: cg.pack_cache.map(|cache| cache.contents),
         packed: cg.packed,
         ..info
     })
@@ -217,7 +217,7 @@ fn place_results<'c: 'a, 'a>(
         let strides = layouts.result(index);
         let buffer = flat(e, argument(inputs + index)?, &whole, strides);
         let all = shape.iter().product::<i64>() == tensor.shape.iter().product::<i64>()
-            && lies_as(&result.access, &shape, strides);
+            && has_strides(&result.access, &shape, strides);
         let direct = matches!(tensor.origin, Origin::Stage(_)) && !layouts.overwrites(index);
         if direct && all && cg.places[result.tensor].buffer().is_none() {
             cg.places[result.tensor] = Place::Memory(buffer);
@@ -237,7 +237,7 @@ fn place_results<'c: 'a, 'a>(
 }
 
 /// Whether an access traverses a whole box with these strides; row-major if `None`.
-fn lies_as(access: &Access, shape: &[i64], strides: Option<&[i64]>) -> bool {
+fn has_strides(access: &Access, shape: &[i64], strides: Option<&[i64]>) -> bool {
     let strides = strides.map_or_else(|| row_major(shape), <[i64]>::to_vec);
     let dims = access.coefs.iter().zip(&strides).zip(shape);
     access.offset == 0

@@ -444,9 +444,9 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
 fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     let stages = || pass.stages.iter().map(|s| &cg.kernel.stages[*s]);
     let indexed = stages().any(|stage| {
-        let asks =
+        let reads_index =
             |op| matches!(super::kernel::name_of(op).as_str(), linalg::INDEX | tensor::EXTRACT);
-        !irc_mlir::walk_collect(stage.op, asks).is_empty()
+        !irc_mlir::walk_collect(stage.op, reads_index).is_empty()
     });
     let as_one = |dim: usize, size: i64| {
         !indexed

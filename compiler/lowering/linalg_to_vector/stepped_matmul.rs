@@ -81,12 +81,12 @@ fn tensors<'c: 'a, 'a>(
     product: OperationRef<'c, 'a>,
 ) -> Result<Tensors<'c>> {
     let alone = "expected to stand alone in its kernel, on arguments without strides";
-    let refuse = || LowerError::at(product, alone);
+    let error = || LowerError::at(product, alone);
     let body = entry(func)?;
     let ops = read::body_ops(func);
     let returned = ops.last().and_then(|op| op.operand(0).ok());
     if ops.len() != 2 || returned != result_of(product).ok() || func.has_attribute("arg_attrs") {
-        return Err(refuse());
+        return Err(error());
     }
     let tensor = |value: Value<'c, 'a>, origin| {
         let (shape, element) = read::tensor_of(value.r#type())?;
@@ -98,12 +98,12 @@ fn tensors<'c: 'a, 'a>(
     let arguments = arguments.map(|(index, value)| tensor(*value, Origin::Argument(index)));
     let position = |side| {
         let value = operand(product, side)?;
-        values.iter().position(|argument| *argument == value).ok_or_else(refuse)
+        values.iter().position(|argument| *argument == value).ok_or_else(error)
     };
     Ok(Tensors {
         operands: [position(0)?, position(1)?],
-        arguments: arguments.collect::<Option<_>>().ok_or_else(refuse)?,
-        result: tensor(result_of(product)?, Origin::Stage(0)).ok_or_else(refuse)?,
+        arguments: arguments.collect::<Option<_>>().ok_or_else(error)?,
+        result: tensor(result_of(product)?, Origin::Stage(0)).ok_or_else(error)?,
     })
 }
 

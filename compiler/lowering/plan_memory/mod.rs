@@ -166,10 +166,10 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
             .map(|(name, kernel)| (name.clone(), kernel.symbols.clone()))
             .collect(),
         taken: BTreeMap::new(),
-        asked: BTreeMap::new(),
+        free: BTreeMap::new(),
     };
     functions.iter().for_each(|function| scope.add(function));
-    if let Some(missing) = scope.asked[&name].first() {
+    if let Some(missing) = scope.free[&name].first() {
         let message = format!("needs the size '{missing}', which no input gives");
         return Err(PassError::at(&main.op, message));
     }

@@ -17,28 +17,28 @@ use irc_mlir::{Type, Value, ValueLike};
 const FLAG: i64 = 64;
 
 /// The state of one result of a loop between iterations.
-enum Kept<'c, 'a> {
+enum ResultState<'c, 'a> {
     /// A value in two buffers, used in turn.
-    Turns { result: Id, first: Memory<'c, 'a>, spare: Memory<'c, 'a> },
+    DoubleBuffered { result: Id, first: Memory<'c, 'a>, spare: Memory<'c, 'a> },
     /// A value in memory that the body returns.
-    Own { result: Id, first: Memory<'c, 'a>, extents: Vec<Value<'c, 'a>> },
+    Returned { result: Id, first: Memory<'c, 'a>, extents: Vec<Value<'c, 'a>> },
     /// A sequence in memory that is large enough, with the size of its elements in bytes.
-    Placed { result: Id, bytes: Value<'c, 'a> },
+    Preallocated { result: Id, bytes: Value<'c, 'a> },
     /// A sequence in memory that grows, with the size of its elements in bytes if they are not returned.
-    Grows { result: Id, bytes: Option<Value<'c, 'a>>, extents: Vec<Value<'c, 'a>> },
+    Growing { result: Id, bytes: Option<Value<'c, 'a>>, extents: Vec<Value<'c, 'a>> },
 }
 
-impl Kept<'_, '_> {
+impl ResultState<'_, '_> {
     /// The number of values in the loop's state.
     fn width(&self) -> usize {
         match self {
             // Current, next and spare buffer.
-            Self::Turns { .. } => 3,
+            Self::DoubleBuffered { .. } => 3,
             // The block, whether it must be released, the extents.
-            Self::Own { extents, .. } => 2 + extents.len(),
-            Self::Placed { .. } => 0,
+            Self::Returned { extents, .. } => 2 + extents.len(),
+            Self::Preallocated { .. } => 0,
             // The block, its size in bytes, the extents of an element.
-            Self::Grows { extents, .. } => 2 + extents.len(),
+            Self::Growing { extents, .. } => 2 + extents.len(),
         }
     }
 }
@@ -47,7 +47,7 @@ impl Kept<'_, '_> {
 struct Loop<'l, 'c, 'a> {
     position: usize,
     body: &'l Function<'c, 'a>,
-    kept: Vec<Kept<'c, 'a>>,
+    results: Vec<ResultState<'c, 'a>>,
     captured: Vec<Memory<'c, 'a>>,
     captured_extents: Vec<Vec<Value<'c, 'a>>>,
 }
@@ -69,13 +69,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let mut this = Loop {
             position,
             body: program.function(callee),
-            kept: vec![],
+            results: vec![],
             captured: captures.iter().map(|value| self.memory(*value)).collect(),
             captured_extents: captures.iter().map(|value| self.extents(*value)).collect(),
         };
-        this.kept = self.kept(&this, carried, operands, results);
+        this.results = self.result_states(&this, carried, operands, results);
         let mut state = vec![self.emit.index(0), start, self.emit.i32(0)];
-        this.kept.iter().for_each(|kept| self.start(kept, &mut state));
+        this.results.iter().for_each(|result_state| self.start(result_state, &mut state));
 
         let op = self.emit.repeat(&state);
         let outside = self.emit.enter(op, 0);
@@ -97,21 +97,21 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             self.require_done(last[2]);
         }
         let mut rest = &last[3..];
-        for kept in &this.kept {
-            let (own, after) = rest.split_at(kept.width());
+        for result_state in &this.results {
+            let (own, after) = rest.split_at(result_state.width());
             rest = after;
-            self.stop(kept, last[0], own);
+            self.bind_result(result_state, last[0], own);
         }
     }
 
-    fn kept(
+    fn result_states(
         &mut self,
         this: &Loop<'_, 'c, 'a>,
         carried: usize,
         operands: &[Id],
         results: &[Id],
-    ) -> Vec<Kept<'c, 'a>> {
-        let mut kept = vec![];
+    ) -> Vec<ResultState<'c, 'a>> {
+        let mut states = vec![];
         for (index, result) in results.iter().copied().enumerate() {
             let returned = self.program.is_returned(&this.body.name, index + 1);
             if index < carried {
@@ -119,11 +119,11 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 let first = self.memory(value);
                 if returned {
                     let extents = self.extents(value);
-                    kept.push(Kept::Own { result, first, extents });
+                    states.push(ResultState::Returned { result, first, extents });
                 } else {
                     self.ready(result);
                     let spare = self.planned(Purpose::Spare(this.position, index));
-                    kept.push(Kept::Turns { result, first, spare });
+                    states.push(ResultState::DoubleBuffered { result, first, spare });
                 }
                 continue;
             }
@@ -135,18 +135,18 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 extents.extend(element.dims.iter().map(|dim| self.emit.extent(dim, &around)));
                 bytes = Some(self.emit.bytes_of(&extents, element.dtype.size() as i64));
             }
-            kept.push(match bytes {
+            states.push(match bytes {
                 Some(bytes) if self.homes.homes[result] != Home::Own => {
                     self.ready(result);
-                    Kept::Placed { result, bytes }
+                    ResultState::Preallocated { result, bytes }
                 }
                 bytes => {
                     extents.resize_with(element.rank(), || self.emit.index(0));
-                    Kept::Grows { result, bytes, extents }
+                    ResultState::Growing { result, bytes, extents }
                 }
             });
         }
-        kept
+        states
     }
 
     /// The symbols that the body takes, given the extents of what it carries.
@@ -163,18 +163,18 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// Adds the state before the first iteration.
-    fn start(&self, kept: &Kept<'c, 'a>, state: &mut Vec<Value<'c, 'a>>) {
-        match kept {
-            Kept::Turns { result, first, spare } => {
+    fn start(&self, result_state: &ResultState<'c, 'a>, state: &mut Vec<Value<'c, 'a>>) {
+        match result_state {
+            ResultState::DoubleBuffered { result, first, spare } => {
                 let next = self.memory(*result);
                 state.extend([*first, next, *spare].map(|memory| self.emit.opaque(memory)));
             }
-            Kept::Own { first, extents, .. } => {
+            ResultState::Returned { first, extents, .. } => {
                 state.extend([self.emit.opaque(*first), self.emit.flag(false)]);
                 state.extend(extents);
             }
-            Kept::Placed { .. } => {}
-            Kept::Grows { extents, .. } => {
+            ResultState::Preallocated { .. } => {}
+            ResultState::Growing { extents, .. } => {
                 state.extend([self.host(), self.emit.index(0)]);
                 state.extend(extents);
             }
@@ -195,7 +195,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         if self.homes.convention == Convention::Static {
             return self.call_body(this, counter, state.to_vec());
         }
-        let (state, enough) = self.make_room(this, state);
+        let (state, enough) = self.grow_sequences(this, state);
         let types: Vec<Type<'c>> = state.iter().map(ValueLike::r#type).collect();
         let choice = self.emit.choose(enough, &types);
         let outside = self.emit.enter(choice, 0);
@@ -210,20 +210,20 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// Grows sequences by one element of known size; returns whether the allocations succeeded.
-    fn make_room(
+    fn grow_sequences(
         &mut self,
         this: &Loop<'_, 'c, 'a>,
         state: &[Value<'c, 'a>],
     ) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
         let (mut state, mut enough) = (state.to_vec(), self.emit.flag(true));
         let mut at = 3;
-        for kept in &this.kept {
-            if let Kept::Grows { bytes: Some(bytes), .. } = kept {
+        for result_state in &this.results {
+            if let ResultState::Growing { bytes: Some(bytes), .. } = result_state {
                 let (block, size, done) = self.grow([state[at], state[at + 1]], state[0], *bytes);
                 (state[at], state[at + 1]) = (block, size);
                 enough = self.emit.binary(arith::ANDI, enough, done);
             }
-            at += kept.width();
+            at += result_state.width();
         }
         (state, enough)
     }
@@ -275,28 +275,28 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let (mut memories, mut given) = (vec![counter], vec![flag]);
         let mut extents = vec![];
         let mut at = 3;
-        for kept in &this.kept {
-            match kept {
-                Kept::Turns { result, .. } => {
+        for result_state in &this.results {
+            match result_state {
+                ResultState::DoubleBuffered { result, .. } => {
                     memories.push(whole(state[at]));
                     given.push(whole(state[at + 1]));
                     extents.push(self.extents(*result));
                 }
-                Kept::Own { .. } => {
+                ResultState::Returned { .. } => {
                     memories.push(whole(state[at]));
-                    extents.push(state[at + 2..at + kept.width()].to_vec());
+                    extents.push(state[at + 2..at + result_state.width()].to_vec());
                 }
-                Kept::Placed { result, bytes } => {
+                ResultState::Preallocated { result, bytes } => {
                     let by = self.emit.binary(arith::MULI, state[0], *bytes);
                     given.push(self.emit.shifted(self.memory(*result), by));
                 }
-                Kept::Grows { bytes: Some(bytes), .. } => {
+                ResultState::Growing { bytes: Some(bytes), .. } => {
                     let by = self.emit.binary(arith::MULI, state[0], *bytes);
                     given.push(self.emit.shifted(whole(state[at]), by));
                 }
-                Kept::Grows { bytes: None, .. } => {}
+                ResultState::Growing { bytes: None, .. } => {}
             }
-            at += kept.width();
+            at += result_state.width();
         }
         memories.extend(&this.captured);
         memories.extend(given);
@@ -312,27 +312,27 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         if let Some(status) = returned.first() {
             state[2] = *status;
         }
-        self.keep_returned(this, &mut state, returned.get(1..).unwrap_or_default());
+        self.next_state(this, &mut state, returned.get(1..).unwrap_or_default());
         state[0] = self.emit.binary(arith::ADDI, state[0], self.emit.index(1));
         state
     }
 
     /// The state after an iteration, given the memory that the body returned.
-    fn keep_returned(
+    fn next_state(
         &mut self,
         this: &Loop<'_, 'c, 'a>,
         state: &mut [Value<'c, 'a>],
         mut returned: &[Value<'c, 'a>],
     ) {
         let mut at = 3;
-        for kept in &this.kept {
-            let width = kept.width();
-            match kept {
-                Kept::Turns { .. } => {
+        for result_state in &this.results {
+            let width = result_state.width();
+            match result_state {
+                ResultState::DoubleBuffered { .. } => {
                     state.copy_within(at + 1..at + 3, at);
                     state[at + 2] = state[at];
                 }
-                Kept::Own { extents, .. } => {
+                ResultState::Returned { extents, .. } => {
                     self.release_if(state[at + 1], state[at]);
                     let (own, rest) = returned.split_at(1 + extents.len());
                     returned = rest;
@@ -340,12 +340,12 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     state[at + 1] = self.emit.flag(true);
                     state[at + 2..at + width].copy_from_slice(&own[1..]);
                 }
-                Kept::Grows { bytes: None, extents, result } => {
+                ResultState::Growing { bytes: None, extents, result } => {
                     let (own, rest) = returned.split_at(1 + extents.len());
                     returned = rest;
                     self.append(*result, state, at, own);
                 }
-                Kept::Placed { .. } | Kept::Grows { .. } => {}
+                ResultState::Preallocated { .. } | ResultState::Growing { .. } => {}
             }
             at += width;
         }
@@ -411,9 +411,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// Binds the result after the last iteration.
-    fn stop(&mut self, kept: &Kept<'c, 'a>, count: Value<'c, 'a>, state: &[Value<'c, 'a>]) {
-        match kept {
-            Kept::Turns { result, .. } => {
+    fn bind_result(
+        &mut self,
+        result_state: &ResultState<'c, 'a>,
+        count: Value<'c, 'a>,
+        state: &[Value<'c, 'a>],
+    ) {
+        match result_state {
+            ResultState::DoubleBuffered { result, .. } => {
                 let to = self.memory(*result);
                 let addresses = [state[0], self.emit.opaque(to)].map(|buffer| self.address(buffer));
                 let differ = self.emit.compare(Predicate::Ne, addresses[0], addresses[1]);
@@ -426,7 +431,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 self.emit.give(&[]);
                 self.emit.block = outside;
             }
-            Kept::Own { result, .. } => {
+            ResultState::Returned { result, .. } => {
                 let bytes = self.emit.bytes_of(&state[2..], self.width(*result));
                 // After zero iterations this is the memory of another value.
                 let choice = self.emit.choose(state[1], &[state[0].r#type()]);
@@ -447,14 +452,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 self.take_block(*result, results_of(choice)[0], bytes);
                 define(&mut self.symbols, &self.function.types[*result], &state[2..]);
             }
-            Kept::Placed { result, .. } => {
+            ResultState::Preallocated { result, .. } => {
                 if self.homes.convention != Convention::Static {
                     let expected = self.extents(*result)[0];
                     let holds = self.emit.compare(Predicate::Eq, count, expected);
                     self.require(holds, host::ITERATIONS, [expected, count]);
                 }
             }
-            Kept::Grows { result, .. } => {
+            ResultState::Growing { result, .. } => {
                 let none = self.emit.compare(Predicate::Eq, state[1], self.emit.index(0));
                 let choice = self.emit.choose(none, &[state[0].r#type()]);
                 let outside = self.emit.enter(choice, 0);

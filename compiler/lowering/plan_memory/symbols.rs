@@ -15,8 +15,8 @@ pub struct Scope {
     pub kernels: BTreeMap<String, Vec<String>>,
     /// Per function: the symbols it takes, in order.
     pub taken: BTreeMap<String, Vec<Arc<str>>>,
-    /// Per function: those of them that are not extents of its arguments.
-    pub asked: BTreeMap<String, Symbols>,
+    /// Per function: its free symbols, which are not extents of its arguments.
+    pub free: BTreeMap<String, Symbols>,
 }
 
 impl Scope {
@@ -42,19 +42,19 @@ impl Scope {
             }
             Step::Call { callees, .. } => {
                 types(&step.operands());
-                callees.iter().for_each(|callee| found.extend(self.asked_by(callee)));
+                callees.iter().for_each(|callee| found.extend(self.free_symbols(callee)));
             }
             Step::Loop { callee, operands, .. } => {
                 types(operands);
-                found.extend(self.asked_by(callee));
+                found.extend(self.free_symbols(callee));
             }
             Step::View { .. } | Step::Constant { .. } | Step::Size { .. } => {}
         }
         found
     }
 
-    fn asked_by(&self, callee: &str) -> Symbols {
-        self.asked.get(callee).cloned().unwrap_or_default()
+    fn free_symbols(&self, callee: &str) -> Symbols {
+        self.free.get(callee).cloned().unwrap_or_default()
     }
 
     /// Adds a function; its callees must be added before.
@@ -83,8 +83,8 @@ impl Scope {
         }
         found.extend(needed);
         found.retain(|symbol| !defined.contains(symbol));
-        let asked = found.iter().filter(|symbol| !from_inputs.contains_key(*symbol)).cloned();
-        self.asked.insert(function.name.clone(), asked.collect());
+        let free = found.iter().filter(|symbol| !from_inputs.contains_key(*symbol)).cloned();
+        self.free.insert(function.name.clone(), free.collect());
         self.taken.insert(function.name.clone(), found.into_iter().collect());
     }
 }

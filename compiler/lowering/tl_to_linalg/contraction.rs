@@ -1,6 +1,6 @@
 //! `tl.matmul`: one contraction with an `f32` accumulator for the narrow floats.
 use super::{
-    Held, Lowered,
+    Contents, Lowered,
     generic::{Access, Emitter, Loops},
     reduction::convert,
     squeezed, wide_dims,
@@ -17,7 +17,7 @@ pub fn lower<'c: 'a, 'a>(
     operands: &[Lowered<'c, 'a>],
     shape: &[i64],
     element: Element<'c>,
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     let flag = |name| read::boolean(&op, name).unwrap_or(false);
     let rank = shape.len();
     let (lhs, rhs) = (&operands[0], &operands[1]);
@@ -35,7 +35,7 @@ pub fn multiply<'c: 'a, 'a>(
     [(lhs, lhs_dims), (rhs, rhs_dims)]: [(&Lowered<'c, 'a>, &[usize]); 2],
     shape: &[i64],
     element: Element<'c>,
-) -> Held<'c, 'a> {
+) -> Contents<'c, 'a> {
     let k = shape.len();
     let depth = lhs_dims.iter().position(|dim| *dim == k).map_or(1, |at| lhs.shape[at]);
     let mut extents = shape.to_vec();
@@ -65,8 +65,9 @@ pub fn multiply<'c: 'a, 'a>(
         let term: Value = scope.with(mul, &[a, b], compute.storage, &contract);
         scope.with(add, &[x[2], term], compute.storage, &contract)
     });
-    let wide = Lowered { shape: shape.to_vec(), element: compute, held: Held::Tensor(product) };
-    convert(emitter, &wide, compute, element, |scope, x| narrow(scope, x, element)).held
+    let wide =
+        Lowered { shape: shape.to_vec(), element: compute, contents: Contents::Tensor(product) };
+    convert(emitter, &wide, compute, element, |scope, x| narrow(scope, x, element)).contents
 }
 
 /// Allows a product and its sum to become one fused multiply-add.

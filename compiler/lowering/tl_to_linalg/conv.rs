@@ -4,7 +4,7 @@
 //! the filters at one position (im2col), which for filters of one element is the operand itself; and a
 //! matmul per image and group.
 use super::{
-    Held, Lowered, contraction,
+    Contents, Lowered, contraction,
     generic::{Access, Emitter, Loops, Sums},
     moves, squeezed, wide_dims,
 };
@@ -20,7 +20,7 @@ pub fn lower<'c: 'a, 'a>(
     operands: &[Lowered<'c, 'a>],
     shape: &[i64],
     element: Element<'c>,
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     let Op::Conv(conv) = tl::op_of(op)? else { return Err("expected a convolution".into()) };
     let (x, w) = (padded(emitter, &operands[0], &conv), &operands[1]);
     let (batch, groups) = (x.shape[0], conv.groups);
@@ -29,7 +29,7 @@ pub fn lower<'c: 'a, 'a>(
     let matrix = |value: &Lowered<'c, 'a>, shape: &[i64]| Lowered {
         shape: shape.to_vec(),
         element,
-        held: moves::reshape(emitter, value, shape),
+        contents: moves::reshape(emitter, value, shape),
     };
     let windows = if is_pointwise(&conv, &w.shape) {
         x
@@ -42,8 +42,8 @@ pub fn lower<'c: 'a, 'a>(
     // Loops: image, group, filter, position, then the depth.
     let sides: [(&Lowered, &[usize]); 2] = [(&filter, &[1, 2, 4]), (&windows, &[0, 1, 4, 3])];
     let result = [batch, groups, filters, places];
-    let held = contraction::multiply(emitter, sides, &result, element);
-    let product = Lowered { shape: result.to_vec(), element, held };
+    let contents = contraction::multiply(emitter, sides, &result, element);
+    let product = Lowered { shape: result.to_vec(), element, contents };
     Ok(moves::reshape(emitter, &product, shape))
 }
 
@@ -67,9 +67,10 @@ fn padded<'c: 'a, 'a>(
         shape[2 + axis] += before + after;
         offsets[2 + axis] = *before;
     }
-    let zeros = Lowered { shape: shape.clone(), element: x.element, held: Held::Splat(0.0) };
-    let held = moves::put(emitter, &zeros, x, &offsets);
-    Lowered { shape, element: x.element, held }
+    let zeros =
+        Lowered { shape: shape.clone(), element: x.element, contents: Contents::Splat(0.0) };
+    let contents = moves::put(emitter, &zeros, x, &offsets);
+    Lowered { shape, element: x.element, contents }
 }
 
 /// The part of the operand that the filters cover.
@@ -88,8 +89,8 @@ fn seen<'c: 'a, 'a>(
     if shape == x.shape {
         return x.clone();
     }
-    let held = moves::cut(emitter, x, &vec![0; shape.len()], &shape);
-    Lowered { shape, element: x.element, held }
+    let contents = moves::cut(emitter, x, &vec![0; shape.len()], &shape);
+    Lowered { shape, element: x.element, contents }
 }
 
 /// `[images, channels, taps..., positions...]`: the element under each tap at each position.
@@ -119,5 +120,5 @@ fn windows<'c: 'a, 'a>(
     };
     let space = Loops::parallel(loops.len());
     let copied = emitter.generic_of_sums(&[input], output, &space, |_, x| irc_mlir::rebind(x[0]));
-    Lowered { shape, element: x.element, held: Held::Tensor(copied) }
+    Lowered { shape, element: x.element, contents: Contents::Tensor(copied) }
 }

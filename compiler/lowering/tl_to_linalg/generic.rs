@@ -1,5 +1,5 @@
 //! Emits `linalg.generic` and the tensor ops around it.
-use super::{Held, Lowered, squeezed, wide_dims};
+use super::{Contents, Lowered, squeezed, wide_dims};
 use crate::kernel::{
     element::Element,
     emit::first_result,
@@ -156,9 +156,9 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
 
     /// The tensor of a value, filled if it is a splat.
     pub fn materialise(&self, value: &Lowered<'c, 'a>) -> Value<'c, 'a> {
-        match value.held {
-            Held::Tensor(tensor) => tensor,
-            Held::Splat(number) => self.fill(&squeezed(&value.shape), value.element, number),
+        match value.contents {
+            Contents::Tensor(tensor) => tensor,
+            Contents::Splat(number) => self.fill(&squeezed(&value.shape), value.element, number),
         }
     }
 

@@ -61,11 +61,11 @@ pub(crate) struct Lowered<'c, 'a> {
     /// The shape at the tensor level, including dimensions of extent 1.
     shape: Vec<i64>,
     element: Element<'c>,
-    held: Held<'c, 'a>,
+    contents: Contents<'c, 'a>,
 }
 
 #[derive(Clone)]
-pub(crate) enum Held<'c, 'a> {
+pub(crate) enum Contents<'c, 'a> {
     /// A tensor without the dimensions of extent 1.
     Tensor(Value<'c, 'a>),
     /// The same number everywhere.
@@ -135,8 +135,8 @@ fn lower_body<'c: 'a, 'a>(
             return Err(PassError::at(&kernel, format!("cannot lower elements of type {ty}")));
         };
         let emitter = emitter.at(kernel.location());
-        let held = Held::Tensor(emitter.squeeze(new.into(), &shape, element));
-        values.insert(key(old.into()), Lowered { shape, element, held });
+        let contents = Contents::Tensor(emitter.squeeze(new.into(), &shape, element));
+        values.insert(key(old.into()), Lowered { shape, element, contents });
     }
     for op in read::body_ops(kernel) {
         let emitter = emitter.at(op.location());
@@ -187,10 +187,10 @@ fn lower_op<'c: 'a, 'a>(
     let (shape, ty) = read::tensor_of(result.r#type()).ok_or("expects a ranked tensor result")?;
     let element = Element::of(emitter.context, ty)
         .ok_or_else(|| format!("cannot lower elements of type {ty}"))?;
-    let done = |held| Lowered { shape: shape.clone(), element, held };
+    let done = |contents| Lowered { shape: shape.clone(), element, contents };
     let name = read::op_name(&op);
-    let held = match name.as_str() {
-        "tl.fill" => Held::Splat(read::float(&op, "value").ok_or("lacks its value")?),
+    let contents = match name.as_str() {
+        "tl.fill" => Contents::Splat(read::float(&op, "value").ok_or("lacks its value")?),
         "tl.conv" => conv::lower(op, emitter, operands, &shape, element)?,
         "tl.matmul" => contraction::lower(op, emitter, operands, &shape, element)?,
         "tl.reduce_sum" | "tl.reduce_product" | "tl.reduce_max" | "tl.reduce_min"
@@ -198,10 +198,10 @@ fn lower_op<'c: 'a, 'a>(
         "tl.sequential_sum" => sequential::lower(op, emitter, &operands[0], element)?,
         "tl.transpose" => moves::transpose(op, emitter, &operands[0], &shape)?,
         "tl.slice" => moves::slice(op, emitter, &operands[0], &shape)?,
-        "tl.bitcast" if operands[0].element == element => operands[0].held.clone(),
+        "tl.bitcast" if operands[0].element == element => operands[0].contents.clone(),
         // A splat is another number in a type of the other signedness.
         "tl.bitcast" if operands[0].element.storage == element.storage => {
-            Held::Tensor(emitter.materialise(&operands[0]))
+            Contents::Tensor(emitter.materialise(&operands[0]))
         }
         "tl.reshape" => moves::reshape(emitter, &operands[0], &shape),
         "tl.update" => moves::update(op, emitter, &operands[0], &operands[1])?,
@@ -209,7 +209,7 @@ fn lower_op<'c: 'a, 'a>(
         "tl.rope" => moves::rope(emitter, &operands[0], &operands[1], &shape)?,
         _ => pointwise::lower(op, emitter, operands, &shape, element)?,
     };
-    Ok(done(held))
+    Ok(done(contents))
 }
 
 /// The identity of a value while the kernel is being rewritten.

@@ -1,6 +1,6 @@
 //! Ops that move elements: transpose, slice, reshape, update, gather, and rope's pairing.
 use super::{
-    Held, Lowered,
+    Contents, Lowered,
     generic::{Access, Emitter, Loops},
     pointwise::map,
     squeezed, wide_dims,
@@ -19,7 +19,7 @@ pub fn transpose<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,
     shape: &[i64],
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     let permutation = read::integers(&op, "permutation").ok_or("lacks its permutation")?;
     let loops = wide_dims(shape);
     let along = wide_dims(&operand.shape).into_iter().filter_map(|dim| {
@@ -32,7 +32,7 @@ pub fn transpose<'c: 'a, 'a>(
         loops: (0..loops.len()).collect(),
     };
     let space = Loops::parallel(loops.len());
-    Ok(Held::Tensor(emitter.generic(&[input], output, &space, |_, x| irc_mlir::rebind(x[0]))))
+    Ok(Contents::Tensor(emitter.generic(&[input], output, &space, |_, x| irc_mlir::rebind(x[0]))))
 }
 
 /// `tl.slice`.
@@ -41,7 +41,7 @@ pub fn slice<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,
     shape: &[i64],
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     let offsets = read::integers(&op, "offsets").ok_or("lacks its offsets")?;
     Ok(cut(emitter, operand, &offsets, shape))
 }
@@ -52,12 +52,12 @@ pub fn cut<'c: 'a, 'a>(
     operand: &Lowered<'c, 'a>,
     offsets: &[i64],
     shape: &[i64],
-) -> Held<'c, 'a> {
-    let Held::Tensor(tensor) = operand.held else { return operand.held.clone() };
+) -> Contents<'c, 'a> {
+    let Contents::Tensor(tensor) = operand.contents else { return operand.contents.clone() };
     let wide = wide_dims(&operand.shape);
     let pick = |from: &[i64]| wide.iter().map(|dim| from[*dim]).collect::<Vec<_>>();
     let result = ty::tensor(&squeezed(shape), operand.element.storage);
-    Held::Tensor(
+    Contents::Tensor(
         emitter.value(
             emitter
                 .spec(tensor::EXTRACT_SLICE)
@@ -79,11 +79,11 @@ pub fn reshape<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,
     shape: &[i64],
-) -> Held<'c, 'a> {
-    let Held::Tensor(mut tensor) = operand.held else { return operand.held.clone() };
+) -> Contents<'c, 'a> {
+    let Contents::Tensor(mut tensor) = operand.contents else { return operand.contents.clone() };
     let (from, to) = (squeezed(&operand.shape), squeezed(shape));
     if from == to {
-        return Held::Tensor(tensor);
+        return Contents::Tensor(tensor);
     }
     let all = |rank: usize| {
         let dims: Vec<String> = (0..rank).map(|dim| dim.to_string()).collect();
@@ -100,7 +100,7 @@ pub fn reshape<'c: 'a, 'a>(
         let spec = spec.attr("static_output_shape", attr::i64s(emitter.context, &to));
         tensor = emitter.value(spec.attr("reassociation", all(to.len())));
     }
-    Held::Tensor(tensor)
+    Contents::Tensor(tensor)
 }
 
 /// `tl.update`: elements inside the box come from the source, others from dest.
@@ -109,7 +109,7 @@ pub fn update<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     dest: &Lowered<'c, 'a>,
     source: &Lowered<'c, 'a>,
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     let offsets = read::integers(&op, "offsets").ok_or("lacks its offsets")?;
     Ok(put(emitter, dest, source, &offsets))
 }
@@ -120,7 +120,7 @@ pub fn put<'c: 'a, 'a>(
     dest: &Lowered<'c, 'a>,
     source: &Lowered<'c, 'a>,
     offsets: &[i64],
-) -> Held<'c, 'a> {
+) -> Contents<'c, 'a> {
     let source_tensor = emitter.materialise(source);
     let wide = wide_dims(&dest.shape);
     let element = dest.element;
@@ -187,7 +187,7 @@ pub fn gather<'c: 'a, 'a>(
     index: &Lowered<'c, 'a>,
     table: &Lowered<'c, 'a>,
     shape: &[i64],
-) -> Held<'c, 'a> {
+) -> Contents<'c, 'a> {
     let table_tensor = emitter.materialise(table);
     let (rows, columns) = (table.shape[0], table.shape[1]);
     // The index broadcasts along the last dimension of the result.
@@ -222,7 +222,7 @@ pub fn rope<'c: 'a, 'a>(
     x: &Lowered<'c, 'a>,
     table: &Lowered<'c, 'a>,
     shape: &[i64],
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     if shape.last().is_none_or(|width| width % 2 != 0) || x.shape.as_slice() != shape {
         return Err("expects an even last dimension and operands of the result's shape".to_owned());
     }

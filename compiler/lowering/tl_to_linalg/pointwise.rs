@@ -1,6 +1,6 @@
 //! Elementwise ops: one generic, one scalar expression.
 use super::{
-    Held, Lowered,
+    Contents, Lowered,
     generic::{Access, Emitter, Loops},
     squeezed, wide_dims,
 };
@@ -18,7 +18,7 @@ pub fn lower<'c: 'a, 'a>(
     operands: &[Lowered<'c, 'a>],
     shape: &[i64],
     element: Element<'c>,
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     let own = tl::op_of(op)?;
     if !own.is_elementwise() {
         return Err("has no lowering to linalg".to_owned());
@@ -35,11 +35,11 @@ pub fn map<'c: 'a, 'a>(
     shape: &[i64],
     element: Element<'c>,
     body: impl FnOnce(&Scope<'c, '_>, &[Value<'c, '_>]) -> Value<'c, 'a>,
-) -> Held<'c, 'a> {
+) -> Contents<'c, 'a> {
     let loops = wide_dims(shape);
     let mut inputs = Vec::new();
     for operand in operands {
-        if let Held::Tensor(tensor) = operand.held {
+        if let Contents::Tensor(tensor) = operand.contents {
             let shift = shape.len() - operand.shape.len();
             let along = wide_dims(&operand.shape)
                 .into_iter()
@@ -53,14 +53,14 @@ pub fn map<'c: 'a, 'a>(
         let mut given = given.iter();
         let scalars: Vec<Value> = operands
             .iter()
-            .filter_map(|operand| match operand.held {
-                Held::Tensor(_) => given.next().copied(),
-                Held::Splat(number) => Some(scope.constant(operand.element, number)),
+            .filter_map(|operand| match operand.contents {
+                Contents::Tensor(_) => given.next().copied(),
+                Contents::Splat(number) => Some(scope.constant(operand.element, number)),
             })
             .collect();
         body(scope, &scalars)
     });
-    Held::Tensor(result)
+    Contents::Tensor(result)
 }
 
 fn scalar<'c: 'b, 'b>(

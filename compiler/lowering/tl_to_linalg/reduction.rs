@@ -1,6 +1,6 @@
 //! Reductions: widen, reduce in the compute type, finish, narrow.
 use super::{
-    Held, Lowered,
+    Contents, Lowered,
     generic::{Access, Emitter, Loops},
     pointwise::map,
     wide_dims,
@@ -17,7 +17,7 @@ pub fn lower<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,
     element: Element<'c>,
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     let name = read::op_name(&op);
     let axes = read::integers(&op, "axes").ok_or("lacks its axes")?;
     let mean = name == "tl.reduce_mean";
@@ -28,7 +28,7 @@ pub fn lower<'c: 'a, 'a>(
     let reduced = reduce(emitter, &input, &axes, &name, compute);
     let extent: i64 = axes.iter().filter_map(|axis| operand.shape.get(*axis as usize)).product();
     if !mean && compute == element {
-        return Ok(reduced.held);
+        return Ok(reduced.contents);
     }
     let finished =
         map(emitter, std::slice::from_ref(&reduced), &reduced.shape, element, |scope, x| {
@@ -62,10 +62,10 @@ pub fn convert<'c: 'a, 'a>(
     if from == to {
         return operand.clone();
     }
-    let held = map(emitter, std::slice::from_ref(operand), &operand.shape, to, |scope, x| {
+    let contents = map(emitter, std::slice::from_ref(operand), &operand.shape, to, |scope, x| {
         body(scope, x[0])
     });
-    Lowered { shape: operand.shape.clone(), element: to, held }
+    Lowered { shape: operand.shape.clone(), element: to, contents }
 }
 
 fn reduce<'c: 'a, 'a>(
@@ -83,7 +83,7 @@ fn reduce<'c: 'a, 'a>(
     let kept_shape: Vec<i64> = kept.iter().map(|index| operand.shape[loops[*index]]).collect();
     let tensor = emitter.materialise(operand);
     if reductions.is_empty() {
-        return Lowered { shape: kept_shape, element, held: Held::Tensor(tensor) };
+        return Lowered { shape: kept_shape, element, contents: Contents::Tensor(tensor) };
     }
     let (combiner, identity) = combiner(name, element);
     let init = emitter.fill(&kept_shape, element, identity);
@@ -93,7 +93,7 @@ fn reduce<'c: 'a, 'a>(
     let result = emitter.generic(&[input], output, &loops, |scope, x| {
         scope.op(combiner, &[x[1], x[0]], element.storage)
     });
-    Lowered { shape: kept_shape, element, held: Held::Tensor(result) }
+    Lowered { shape: kept_shape, element, contents: Contents::Tensor(result) }
 }
 
 fn combiner(name: &str, element: Element<'_>) -> (&'static str, f64) {

@@ -1,6 +1,6 @@
 //! `tl.sequential_sum`: a reduction with a fixed order and fixed roundings.
 use super::{
-    Held, Lowered,
+    Contents, Lowered,
     generic::{Access, Emitter, Loops},
     wide_dims,
 };
@@ -16,12 +16,12 @@ pub fn lower<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,
     element: Element<'c>,
-) -> Result<Held<'c, 'a>, String> {
+) -> Result<Contents<'c, 'a>, String> {
     let axis = read::integer(&op, "axis").ok_or("lacks its axis")?;
     let loops = wide_dims(&operand.shape);
     let tensor = emitter.materialise(operand);
     let Some(reduced) = loops.iter().position(|dim| *dim as i64 == axis) else {
-        return Ok(Held::Tensor(tensor));
+        return Ok(Contents::Tensor(tensor));
     };
     let kept: Vec<usize> = (0..loops.len()).filter(|at| *at != reduced).collect();
     let shape: Vec<i64> = kept.iter().map(|at| operand.shape[loops[*at]]).collect();
@@ -37,5 +37,5 @@ pub fn lower<'c: 'a, 'a>(
     if let Some(generic) = read::defining_op(result) {
         ORDERED.write(generic, ());
     }
-    Ok(Held::Tensor(result))
+    Ok(Contents::Tensor(result))
 }

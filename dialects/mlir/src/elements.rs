@@ -137,7 +137,7 @@ pub fn floats<'c>(context: &'c Context, values: &[f32]) -> Attribute<'c> {
 /// The elements of `array<f32: ...>`.
 pub fn floats_of(attribute: Attribute<'_>) -> Option<Vec<f32>> {
     let raw = attribute.to_raw();
-    // Safety: the attribute is live, its kind is asked first, and indices are below its length.
+    // Safety: the attribute is live, its kind is checked first, and indices are below its length.
     unsafe {
         if !mlir_sys::mlirAttributeIsADenseF32Array(raw) {
             return None;

@@ -75,7 +75,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     pub fn host(&self) -> Value<'c, 'a> {
         match self.host {
             Some(host) => host,
-            None => unreachable!("what asks the host is in a program that has one"),
+            None => unreachable!("what calls the host is in a program that has one"),
         }
     }
 

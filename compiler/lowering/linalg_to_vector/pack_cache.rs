@@ -13,7 +13,7 @@ const HEADER: i64 = 64;
 
 /// The memory that a kernel keeps.
 #[derive(Debug, Clone)]
-pub struct Kept<'c, 'a> {
+pub struct PackCache<'c, 'a> {
     memref: Value<'c, 'a>,
     /// Whether it must be filled.
     is_empty: Value<'c, 'a>,
@@ -21,7 +21,7 @@ pub struct Kept<'c, 'a> {
     pub contents: Keeps,
 }
 
-impl<'c: 'a, 'a> Kept<'c, 'a> {
+impl<'c: 'a, 'a> PackCache<'c, 'a> {
     /// Emits, at the end of the block of `e`, the check whether the memory is filled.
     pub fn new(e: Emit<'c, 'a>, memref: Value<'c, 'a>) -> Self {
         let header = e.workspace_view(memref, 0, 1, e.int(64));
