@@ -1,7 +1,10 @@
 //! Control flow over sizes that depend on symbols, compiled and run, against evaluation.
-use crate::support::graphs::{agree, compile, compile_for, f32s, i64s, run, truth};
+use crate::support::graphs::{agree, compile, compile_for, f32s, i64s, run, same, truth};
+use crate::support::levels::levels;
 use irc::{Target, codegen::Backend};
-use irc_tl::{Algorithm, Binary, Builder, Comparison, Compute, DType, Dim, Graph, NodeKind};
+use irc_tl::{
+    Algorithm, Binary, Builder, Combine, Comparison, Compute, DType, Dim, Graph, NodeKind,
+};
 use irc_tl::{Reduction, Relation, Scalar, SymbolSource, TensorType, Type, Unary, ValueId};
 use std::sync::Arc;
 
@@ -497,4 +500,29 @@ fn a_size_that_overflows_is_an_error() {
     agree(&graph, &[("x", f32s([3, 0], 1)), ("y", f32s([2, 0], 1))]);
     let found = rejected(&graph, &[("x", f32s([1 << 32, 0], 1)), ("y", f32s([1 << 32, 0], 1))]);
     assert!(found.starts_with("the size M*N cannot be computed"), "{found}");
+}
+
+/// LLVM 22 computes it for the first element of a vector only, if a condition guards it there.
+#[test]
+fn a_quotient_that_does_not_depend_on_the_innermost_loop_is_that_of_each_element() {
+    let (c, w) = (Dim::symbol("C"), Dim::symbol("W"));
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [c.clone(), w.clone()]));
+    let taps = b.input("taps", TensorType::new(DType::F32, [3]).into());
+    let (channel, column, tap) = (Scalar::Loop(0), Scalar::Loop(1), Scalar::Loop(2));
+    let at = column.binary(Binary::Add, tap.clone()).binary(Binary::Sub, Scalar::index(1));
+    let inside = at.clone().ge(Scalar::index(0)).and(at.clone().lt(Scalar::Size(w.clone())));
+    let group = channel.binary(Binary::Div, Scalar::Size(c.clone()));
+    let product = Scalar::load(0, [group, at]).binary(Binary::Mul, Scalar::load(1, [tap]));
+    let body = inside.select(product, Scalar::float(0.0, DType::F32));
+    let sum = Compute::reduce([c, w], Combine::Sum, [3.into()], body);
+    let y = b.compute(sum, &[x, taps]).unwrap();
+    b.output("y", y);
+    let graph = b.finish();
+    for width in [1, 8, 70] {
+        let given = [("x", f32s([2, width], 1)), ("taps", f32s([3], 2))];
+        for target in levels() {
+            same(&graph, &given, &run(&compile_for(&graph, target), &given).unwrap());
+        }
+    }
 }

@@ -16,6 +16,9 @@ use std::convert::Infallible;
 /// A value and its element type.
 pub(super) type Typed<'c, 'a> = (Value<'c, 'a>, DType);
 
+/// Values already emitted. Used only for look-ups, so hash order is harmless.
+pub(super) type Known<'c, 'a> = HashMap<Scalar, Typed<'c, 'a>>;
+
 /// The inputs of an expression.
 pub(super) struct Body<'n, 'c, 'a> {
     pub(super) operands: &'n [(&'n Type, Buffer<'c, 'a>)],
@@ -24,8 +27,8 @@ pub(super) struct Body<'n, 'c, 'a> {
     pub(super) loops: Vec<Value<'c, 'a>>,
     /// The value of a load of [`RESULT`].
     pub(super) reduced: Option<Typed<'c, 'a>>,
-    /// The values already emitted, outermost region first. Used only for look-ups, so hash order is harmless.
-    pub(super) known: Vec<HashMap<Scalar, Typed<'c, 'a>>>,
+    /// The values already emitted, outermost region first.
+    pub(super) known: Vec<Known<'c, 'a>>,
 }
 
 /// The operand that stands for the reduced value in an expression of it.

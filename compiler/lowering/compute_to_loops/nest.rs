@@ -1,7 +1,7 @@
 //! Loops around an expression.
 use super::{
     element,
-    expression::{Body, RESULT, Typed, accumulator, scope, to_memory},
+    expression::{Body, Known, RESULT, Typed, accumulator, scope, to_memory},
     sizes::Sizes,
 };
 use crate::kernel::{
@@ -13,7 +13,6 @@ use irc_mlir::ops::{arith, memref};
 use irc_mlir::{Value, attr};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Reduce, Rounding, Scalar, Type};
 use melior::ir::r#type::MemRefType;
-use std::collections::HashMap;
 use std::convert::Infallible;
 
 /// Loops, the expression in them, and the use of each result.
@@ -84,7 +83,7 @@ pub(super) fn emit<'c: 'a, 'a>(
     if runs_in_columns(&nest.compute) {
         writer.columns = Some(Columns::new(e, writer.elements(e).1));
     }
-    writer.outer(e, &mut vec![]);
+    writer.outer(e, &mut vec![], &Known::new());
 }
 
 /// Accumulators of adjacent elements of the result.
@@ -137,18 +136,19 @@ struct Writer<'n, 'c, 'a> {
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// The remaining loops over the result, then one element.
-    fn outer(&self, e: Emit<'c, 'a>, at: &mut Vec<Value<'c, 'a>>) {
+    fn outer(&self, e: Emit<'c, 'a>, at: &mut Vec<Value<'c, 'a>>, known: &Known<'c, 'a>) {
         if let (Some(columns), Some(reduction)) = (self.columns, &self.nest.compute.reduction)
             && at.len() + 1 == self.nest.compute.dims.len()
         {
             return self.row(e, reduction, at, columns);
         }
         let Some(dim) = self.nest.compute.dims.get(at.len()) else {
-            return self.element(e, at);
+            return self.element(e, at, known);
         };
+        let quotients = self.quotients(e, at, at.len());
         let Ok(_) = self.each(e, dim, &[], |e, index, _| {
             at.push(index);
-            self.outer(e, at);
+            self.outer(e, at, &quotients);
             at.pop();
             vec![]
         });
@@ -166,12 +166,12 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         e.for_each(bounds, carried, |e, index, carried| Ok(body(e, index, carried)))
     }
 
-    fn element(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>]) {
+    fn element(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>], known: &Known<'c, 'a>) {
         let value = match &self.nest.compute.reduction {
-            None => self.body(e, at).emit(e, &self.nest.compute.body),
+            None => self.body(e, at, known).emit(e, &self.nest.compute.body),
             Some(reduction) => {
                 let start = self.neutral(e, reduction);
-                let total = self.inner(e, reduction, &mut at.to_vec(), start);
+                let total = self.inner(e, reduction, &mut at.to_vec(), start, known);
                 self.finished(e, at, total)
             }
         };
@@ -219,7 +219,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let (narrow, wide) = self.elements(e);
         let total = arithmetic::cast(&scope(e), total, wide, narrow, Rounding::TowardZero);
         let Some(epilogue) = &self.nest.epilogue else { return (total, self.dtype()) };
-        let mut body = self.body(e, at);
+        let mut body = self.body(e, at, &Known::new());
         body.reduced = Some((total, self.dtype()));
         body.emit(e, epilogue)
     }
@@ -277,9 +277,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let start = self.neutral(e, reduction);
         each(e, &|e, column, _| e.store(start, totals, column, Lanes::Scalar, None));
         self.around(e, &reduction.dims, &mut vec![], &|e, reduced| {
+            let known = self.quotients(e, &[at, &[first], reduced].concat(), at.len());
             each(e, &|e, column, at| {
                 let at = [at, reduced].concat();
-                let total = self.joined(e, reduction, &at, e.load(totals, column));
+                let total = self.joined(e, reduction, &at, e.load(totals, column), &known);
                 e.store(total, totals, column, Lanes::Scalar, None);
             });
         });
@@ -313,9 +314,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         reduction: &Reduce,
         at: &[Value<'c, 'a>],
         total: Value<'c, 'a>,
+        known: &Known<'c, 'a>,
     ) -> Value<'c, 'a> {
         let (narrow, wide) = self.elements(e);
-        let (value, _) = self.body(e, at).emit(e, &self.nest.compute.body);
+        let (value, _) = self.body(e, at, known).emit(e, &self.nest.compute.body);
         let value = arithmetic::cast(&scope(e), value, narrow, wide, Rounding::TowardZero);
         combine(e, reduction.combine, total, value, wide)
     }
@@ -327,28 +329,61 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         reduction: &Reduce,
         at: &mut Vec<Value<'c, 'a>>,
         total: Value<'c, 'a>,
+        known: &Known<'c, 'a>,
     ) -> Value<'c, 'a> {
         let Some(dim) = reduction.dims.get(at.len() - self.nest.compute.dims.len()) else {
-            return self.joined(e, reduction, at, total);
+            return self.joined(e, reduction, at, total, known);
         };
+        let quotients = self.quotients(e, at, at.len());
         let Ok(totals) = self.each(e, dim, &[total], |e, index, carried| {
             at.push(index);
-            let total = self.inner(e, reduction, at, carried[0]);
+            let total = self.inner(e, reduction, at, carried[0], &quotients);
             at.pop();
             vec![total]
         });
         totals[0]
     }
 
-    /// The inputs of the expression at an iteration, given as indices, without known values.
-    fn body(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>]) -> Body<'_, 'c, 'a> {
+    /// The quotients and remainders of the expression that do not depend on the innermost loop, computed
+    /// before it; empty if another loop is inside of `innermost`. `at` has the index of every other loop.
+    ///
+    /// Inside of it, where a condition guards them, LLVM 22 vectorizes wrongly (`docs/kernels.md`).
+    fn quotients(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>], innermost: usize) -> Known<'c, 'a> {
+        let compute = &self.nest.compute;
+        if at.len() + 1 < compute.loops() {
+            return Known::new();
+        }
+        let mut found = vec![];
+        compute.body.walk(&mut |part| {
+            if matches!(part, Scalar::Binary(Binary::Div | Binary::Rem | Binary::Mod, ..)) {
+                let mut varies = false;
+                part.walk(&mut |part| {
+                    varies |= matches!(part, Scalar::Load(..)) || *part == Scalar::Loop(innermost);
+                });
+                found.extend((!varies).then_some(part.clone()));
+            }
+        });
+        let mut body = self.body(e, at, &Known::new());
+        found.iter().for_each(|quotient| {
+            body.emit(e, quotient);
+        });
+        body.known.swap_remove(0)
+    }
+
+    /// The inputs of the expression at an iteration, given as indices, with values known outside of it.
+    fn body(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &[Value<'c, 'a>],
+        known: &Known<'c, 'a>,
+    ) -> Body<'_, 'c, 'a> {
         let number = |index: &Value<'c, 'a>| e.op(arith::INDEX_CAST, &[*index], e.int(64));
         Body {
             operands: self.operands,
             sizes: self.sizes,
             loops: at.iter().map(number).collect(),
             reduced: None,
-            known: vec![HashMap::new()],
+            known: vec![known.clone()],
         }
     }
 }

@@ -86,7 +86,8 @@ pub fn agree(graph: &Graph, inputs: Inputs<'_>) {
     }
 }
 
-fn same(graph: &Graph, inputs: Inputs<'_>, found: &BTreeMap<String, Tensor>) {
+/// Compares outputs of a run with their evaluation.
+pub fn same(graph: &Graph, inputs: Inputs<'_>, found: &BTreeMap<String, Tensor>) {
     let expected = graph.eval(&named(inputs)).unwrap();
     for ((name, _), expected) in graph.outputs.iter().zip(&expected) {
         let found = &found[name];
