@@ -142,3 +142,25 @@ fn sizes_that_broadcast_repeatedly_stay_small() {
         assert!(longest <= Some(40), "{longest:?} characters at {count} layers");
     }
 }
+
+#[test]
+fn sizes_without_a_name_are_unrelated() {
+    for name in ["?", "None", "-1"] {
+        let graph = Graph {
+            inputs: vec![floats("x", &[name, "2"]), floats("z", &[name, "2"])],
+            outputs: vec![Value::untyped("y")],
+            nodes: vec![Node {
+                attributes: vec![irc_common_format::model::Attribute::new(
+                    "axis",
+                    irc_common_format::model::AttributeValue::Int(0),
+                )],
+                ..Node::new("Concat", ["x", "z"], ["y"])
+            }],
+            ..Graph::default()
+        };
+        let tensor = |rows: i64| Tensor::from_values([rows, 2], &vec![1.0_f32; 2 * rows as usize]);
+        let given = [("x", tensor(1).expect("x")), ("z", tensor(3).expect("z"))];
+        let found = run(&imported(&onnx(21, graph)), &given);
+        assert_eq!(found, Ok(vec![vec![1.0; 8]]), "{name}");
+    }
+}

@@ -26,7 +26,9 @@ impl Symbols {
             let Some(given) = shapes.get(input.name()) else { continue };
             let dims = stated(input).map_or(&[][..], |shape| &shape.dims);
             for (dim, size) in dims.iter().zip(given) {
-                if let model::Dim::Variable(name) = dim {
+                if let model::Dim::Variable(name) = dim
+                    && super::is_name(name)
+                {
                     self.known.entry(name.clone()).or_insert(*size);
                 }
             }

@@ -183,9 +183,9 @@ impl Importer<'_> {
     }
 }
 
-/// Whether a dimension has a name: exporters write `?` for unrelated sizes.
+/// Whether a dimension has a name: exporters write `?`, `None` and `-1` for unrelated sizes.
 pub(crate) fn is_name(name: &str) -> bool {
-    name.contains(|c: char| c.is_alphanumeric())
+    name.contains(|c: char| c.is_alphanumeric()) && !matches!(name, "None" | "-1")
 }
 
 /// A name that is valid in expressions of sizes.
