@@ -1,12 +1,12 @@
 //! Reads a compiled model's interface from its tensor-level function.
-use crate::attributes::{NAME, PRESERVED, WEIGHT, dictionaries};
+use crate::attributes::{NAME, PRESERVED, STRINGS, WEIGHT, dictionaries};
 use irc_dialects::tl::{tensor_type_of, type_of};
 use irc_mlir::{OperationRef, Type, melior::ir::attribute::DictionaryAttribute, read};
 pub use irc_runtime::{Interface, Port};
 
 /// Reads the interface of a tensor-level function. Arguments and results are named by the attribute
 /// `tl.name`, or else `input_<n>` and `output_<n>`. Arguments with `tl.preserved` are preserved; those
-/// with `tl.weight` are constants of the program.
+/// with `tl.weight` are constants of the program. The strings are those of `tl.strings`.
 ///
 /// # Errors
 /// A type that is not a ranked tensor.
@@ -15,6 +15,7 @@ pub fn interface_of<'c: 'a, 'a>(function: &OperationRef<'c, 'a>) -> Result<Inter
     Ok(Interface {
         inputs: ports(&inputs, &dictionaries(function, "arg_attrs"), "input")?,
         outputs: ports(&outputs, &dictionaries(function, "res_attrs"), "output")?,
+        strings: STRINGS.read(function).unwrap_or_default(),
         ..Interface::default()
     })
 }

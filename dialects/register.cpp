@@ -96,7 +96,7 @@ static LogicalResult verifyAttribute(Operation *op, NamedAttribute attribute, He
 
 LogicalResult irc::tl::TlDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   return verifyAttribute(op, attribute, getKernelAttrHelper(), getBlocksAttrHelper(),
-                         getStridesAttrHelper(), getOverwritesAttrHelper(), getGraphAttrHelper(),
+                         getStridesAttrHelper(), getOverwritesAttrHelper(), getGraphAttrHelper(), getStringsAttrHelper(),
                          getProgramAttrHelper(), getNameAttrHelper(), getPreservedAttrHelper(),
                          getWeightAttrHelper(), getValueAttrHelper(), getOrderedAttrHelper());
 }

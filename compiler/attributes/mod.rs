@@ -29,6 +29,8 @@ pub const OVERWRITES: Key<()> = Key::new("tl.overwrites");
 pub const GRAPH: Key<()> = Key::new("tl.graph");
 /// On a program.
 pub const PROGRAM: Key<ProgramInfo> = Key::new("tl.program");
+/// On a program: its strings by handle, each as [`irc_tensor::escape`] writes it.
+pub const STRINGS: Key<Vec<String>> = Key::new("tl.strings");
 /// The name of an argument or result.
 pub const NAME: Key<String> = Key::new("tl.name");
 /// Marks an argument that the caller preserves from one call to the next.

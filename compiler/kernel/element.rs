@@ -44,6 +44,8 @@ impl<'c> Element<'c> {
             "f64" => made(&text, 64, Kind::Float),
             "i1" => made("i1", 1, Kind::Unsigned),
             "i8" | "i16" | "i32" | "i64" => made(&text, text[1..].parse().ok()?, Kind::Signed),
+            // The handle of a string.
+            "si64" => made("i64", 64, Kind::Signed),
             "ui8" | "ui16" | "ui32" | "ui64" => {
                 made(&text[1..], text[2..].parse().ok()?, Kind::Unsigned)
             }
@@ -118,7 +120,7 @@ pub fn signless_tensor<'c>(context: &'c Context, tensor: Type<'c>) -> Option<Typ
         DType::U8 => DType::I8,
         DType::U16 => DType::I16,
         DType::U32 => DType::I32,
-        DType::U64 => DType::I64,
+        DType::U64 | DType::String => DType::I64,
         other => other,
     };
     Some(tl::type_to_mlir(context, &ty))

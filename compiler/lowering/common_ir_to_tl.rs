@@ -185,7 +185,7 @@ fn with_value<'c>(
     let Ok(dictionary) = DictionaryAttribute::try_from(argument) else { return argument };
     let number = WEIGHT.of(dictionary);
     let weight = number.and_then(|number| table.get(usize::try_from(number).ok()?));
-    let Some(Constant { ty, bytes }) = weight else { return argument };
+    let Some(Constant { ty, bytes, .. }) = weight else { return argument };
     let ty = irc_dialects::tl::tensor_type_to_mlir(context, ty);
     let value = elements::resource(ty, "weight", bytes.clone());
     let mut entries: Vec<_> =

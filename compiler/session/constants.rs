@@ -137,7 +137,7 @@ fn pack<'c: 'a, 'a>(
 fn packed_constant(constant: &Constant, packing: &Packing) -> Option<Constant> {
     let dtype = constant.ty.dtype;
     let bytes = packing.pack(&constant.bytes, dtype.size())?;
-    Some(Constant { ty: TensorType::new(dtype, [packing.elements()]), bytes: bytes.into() })
+    Some(Constant::new(TensorType::new(dtype, [packing.elements()]), bytes))
 }
 
 /// The offsets of consecutive, aligned constants: for each argument of a program its offset, or -1.

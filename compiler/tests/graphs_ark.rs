@@ -458,7 +458,7 @@ fn constant_indices_are_narrowed() {
     let wide: Vec<i64> = (0..60).map(|index| index * 7 % 70).collect();
     let ty = TensorType::new(DType::I64, [60]);
     let bytes: Vec<u8> = wide.iter().flat_map(|index| index.to_le_bytes()).collect();
-    let index = b.constant(Constant { ty, bytes: bytes.into() });
+    let index = b.constant(Constant::new(ty, bytes));
     let dims = [60, 3].map(Dim::Known);
     let rows = b.compute(Compute::map(dims, "%0[%1[i0], i1]".parse().unwrap()), &[x, index]);
     b.output("rows", rows.unwrap());

@@ -17,6 +17,7 @@ mod graphs_dynamic;
 mod graphs_gemini;
 mod graphs_random;
 mod graphs_read_back;
+mod graphs_strings;
 mod half_types;
 mod incremental;
 mod integers;

@@ -13,7 +13,9 @@ def Tl_Dialect : Dialect {
     are builtin ranked tensors. Binary ops are on one element type and broadcast as NumPy does: shapes
     are right-aligned and a dimension of 1 stretches. `f16` and `bf16` arithmetic is done in `f32` and rounded once to the
     result type; `matmul` and the reductions accumulate in `f32`. Integers wrap; `i32` is signed and
-    `ui32` unsigned.
+    `ui32` unsigned. `si64` is a string: its handle in a table of distinct strings, so that equal strings have
+    equal handles. `tl.strings` of the program lists the strings of its constants; those of inputs get further
+    handles when the program runs.
 
     `sequential_sum`, `stepped_matmul` and `round_tf32` say the accumulation of other machines (see
     `ark-to-tl{accumulate=ark}`). They are ops of their own, so that no rule about sums and products
@@ -31,6 +33,7 @@ def Tl_Dialect : Dialect {
     | `tl.overwrites` | a result of a kernel | a unit: its memory may hold values that the kernel reads |
     | `tl.graph` | a function at the tensor level | a unit: a program, or a function that one calls |
     | `tl.program` | a program | `#tl.program` |
+    | `tl.strings` | a program | its strings by handle; bytes that are not UTF-8 are `\\xHH`, and a backslash is doubled |
     | `tl.name` | an argument or result of a program | its name |
     | `tl.preserved` | an argument of a program | a unit: the caller preserves it from one call to the next |
     | `tl.weight` | an argument | the number of the constant that it stands for |
@@ -45,6 +48,7 @@ def Tl_Dialect : Dialect {
     "::mlir::UnitAttr":$overwrites,
     "::mlir::UnitAttr":$graph,
     "::irc::tl::ProgramAttr":$program,
+    "::mlir::ArrayAttr":$strings,
     "::mlir::StringAttr":$name,
     "::mlir::UnitAttr":$preserved,
     "::mlir::IntegerAttr":$weight,

@@ -16,12 +16,17 @@ pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
     Ok(TensorType::new(dtype_of(element)?, shape))
 }
 
-/// The element type of an MLIR type: `i32` is signed, `ui32` unsigned, `i1` a bool.
+/// The element type of an MLIR type: `i32` is signed, `ui32` unsigned, `i1` a bool, `si64` a string.
 ///
 /// # Errors
 /// If there is no such element type.
 pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
     let integer = IntegerType::try_from(element).ok();
+    if integer.is_some_and(|integer| integer.is_signed()) {
+        // Only strings have a signed type: numbers with a sign are signless.
+        let is_string = element.to_string() == mlir_name(DType::String);
+        return is_string.then_some(DType::String).ok_or_else(|| unexpected(element));
+    }
     let found = match integer.map(|integer| (integer.is_unsigned(), integer.width())) {
         Some((false, 1)) => Some(DType::Bool),
         Some((false, 2)) => Some(DType::I2),
@@ -43,12 +48,14 @@ pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
         None => small_float(&element.to_string()),
         _ => None,
     };
-    found.ok_or_else(|| {
-        format!(
-            "expected f16, bf16, f32, f64, a float of 8 bits or fewer, i1, i2 to i64 or ui2 to ui64, \
-             found {element}"
-        )
-    })
+    found.ok_or_else(|| unexpected(element))
+}
+
+fn unexpected(element: Type<'_>) -> String {
+    format!(
+        "expected f16, bf16, f32, f64, a float of 8 bits or fewer, i1, i2 to i64, ui2 to ui64, or si64 \
+         for strings, found {element}"
+    )
 }
 
 /// The MLIR type of an element type; see [`dtype_of`].
@@ -68,6 +75,7 @@ const fn mlir_name(dtype: DType) -> &'static str {
         DType::U4 => "ui4",
         DType::U2 => "ui2",
         DType::Bool => "i1",
+        DType::String => "si64",
         DType::F8E4M3Fn => "f8E4M3FN",
         DType::F8E4M3Fnuz => "f8E4M3FNUZ",
         DType::F8E5M2 => "f8E5M2",

@@ -1,7 +1,7 @@
 //! The interface of a compiled model: named buffers with types, and a workspace.
 use irc_diag::Sink;
 use irc_json::{At, Format, Node, Object, Reader};
-use irc_tensor::{DType, TensorType};
+use irc_tensor::{DType, Strings, TensorType, unescape};
 use serde::Serialize;
 
 /// The inputs, outputs and workspace of a compiled model, in the order of its entry's arguments.
@@ -22,6 +22,10 @@ pub struct Interface {
     /// The messages of checks that may end a run, by number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
+    /// The strings whose handles the model's constants hold, by handle, each as [`irc_tensor::escape`]
+    /// writes it. Other strings have other handles, which the caller assigns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strings: Vec<String>,
 }
 
 /// A named buffer.
@@ -90,6 +94,22 @@ impl Interface {
         self.convention == Self::SIZED
     }
 
+    /// The table of the strings of the model's constants.
+    ///
+    /// # Errors
+    /// A string that is not escaped correctly, or occurs twice.
+    pub fn string_table(&self) -> Result<Strings, String> {
+        let mut strings = Strings::default();
+        for (handle, text) in self.strings.iter().enumerate() {
+            let bytes = unescape(text)
+                .ok_or_else(|| format!("string {handle} is not escaped: '{text}'"))?;
+            if strings.intern(&bytes) != handle as i64 {
+                return Err(format!("string {handle} occurs twice: '{text}'"));
+            }
+        }
+        Ok(strings)
+    }
+
     /// The interface as one line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -129,6 +149,7 @@ fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {
         requires: texts(r, &object, "requires")?,
         convention: number(r, &object, "convention")?.unwrap_or_default(),
         checks: texts(r, &object, "checks")?,
+        strings: texts(r, &object, "strings")?,
     })
 }
 
@@ -189,6 +210,7 @@ mod tests {
             requires: vec!["avx2".into()],
             convention: 1,
             checks: vec!["sizes differ".into()],
+            strings: vec!["a".into(), "\\xff".into()],
         };
         for interface in [interface, Interface::default()] {
             assert_eq!(Interface::from_json(&interface.to_json()), Ok(interface));

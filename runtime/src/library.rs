@@ -7,7 +7,7 @@
 //! Every pointer is aligned to 64 bytes. In a library with several models, these names have a suffix
 //! for each model.
 use crate::{Host, Interface, Port, loader, missing_features};
-use irc_tensor::{Tensor, TensorType};
+use irc_tensor::{DType, Strings, Tensor, TensorType};
 use libloading::os::unix;
 use std::{
     collections::BTreeMap,
@@ -31,6 +31,7 @@ pub struct Library {
     // Dropped last: it contains the code of the entry point.
     entry: Entry,
     interface: Interface,
+    strings: Strings,
     _code: Arc<unix::Library>,
 }
 
@@ -164,7 +165,8 @@ impl Library {
             }
         };
         let entry = entry.map_err(missing)?;
-        Ok(Library { entry, interface, _code: code.clone() })
+        let strings = interface.string_table().map_err(not_a_model)?;
+        Ok(Library { entry, interface, strings, _code: code.clone() })
     }
 
     /// Runs a model with static sizes.
@@ -203,6 +205,17 @@ impl Library {
     /// The model's inputs and outputs.
     pub fn interface(&self) -> &Interface {
         &self.interface
+    }
+
+    /// The strings of the model's constants.
+    pub(crate) fn strings(&self) -> &Strings {
+        &self.strings
+    }
+
+    /// Whether an input or output consists of strings.
+    pub(crate) fn has_strings(&self) -> bool {
+        let mut ports = self.interface.inputs.iter().chain(&self.interface.outputs);
+        ports.any(|port| port.element_type() == Some(DType::String))
     }
 
     /// Scratch memory for a run.

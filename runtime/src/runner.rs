@@ -1,7 +1,7 @@
 //! Runs a model repeatedly, with constants bound once and memory reused.
 use crate::{Host, Interface, Library, Port, RunError, constants::HostConstant, library::bind};
 use bytes::Bytes;
-use irc_tensor::Tensor;
+use irc_tensor::{DType, Strings, Tensor};
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
 /// A loaded model with its constants and its memory.
@@ -15,6 +15,10 @@ pub struct Runner {
     extents: Vec<i64>,
     workspace: Tensor,
     host: Box<Host>,
+    /// The strings of the model, and during a run those of its inputs.
+    strings: Strings,
+    /// The number of strings of the model.
+    known: usize,
     _weights: Vec<HostConstant>,
 }
 
@@ -61,7 +65,19 @@ impl Runner {
             weights.push(constant);
         }
         let (workspace, host) = (library.workspace()?, Host::new(interface));
-        Ok(Runner { library, given, pointers, extents, workspace, host, _weights: weights })
+        let strings = library.strings().clone();
+        let known = strings.texts().len();
+        Ok(Runner {
+            library,
+            given,
+            pointers,
+            extents,
+            workspace,
+            host,
+            strings,
+            known,
+            _weights: weights,
+        })
     }
 
     /// The model's inputs and outputs.
@@ -101,8 +117,8 @@ impl Runner {
     }
 
     /// Runs on inputs in the order of [`Runner::inputs`], into outputs in the interface's order. A
-    /// model of static sizes allocates nothing; others reuse outputs that have the right type, and
-    /// allocate new ones otherwise.
+    /// model of static sizes without strings allocates nothing; others reuse outputs that have the right
+    /// type, and allocate new ones otherwise.
     ///
     /// # Errors
     /// If a check fails, or the model itself fails.
@@ -114,6 +130,31 @@ impl Runner {
         inputs: &[&Tensor],
         outputs: &mut Vec<Tensor>,
     ) -> Result<(), RunError> {
+        let interned: Vec<Tensor> = inputs
+            .iter()
+            .filter(|tensor| tensor.dtype() == DType::String)
+            .map(|tensor| (*tensor).clone().interned(&mut self.strings))
+            .collect();
+        if interned.is_empty() && !self.library.has_strings() {
+            return self.run_on(inputs, outputs);
+        }
+        let mut next = interned.iter();
+        let handles: Vec<&Tensor> = inputs
+            .iter()
+            .map(|tensor| match tensor.dtype() {
+                DType::String => next.next().unwrap_or(tensor),
+                _ => *tensor,
+            })
+            .collect();
+        let result = self.run_on(&handles, outputs);
+        let resolved = outputs.drain(..).map(|output| output.resolved(&self.strings));
+        *outputs = resolved.collect();
+        self.strings.truncate(self.known);
+        result
+    }
+
+    /// As [`Runner::run_with`], on handles of strings.
+    fn run_on(&mut self, inputs: &[&Tensor], outputs: &mut Vec<Tensor>) -> Result<(), RunError> {
         let interface = self.library.interface();
         assert_eq!(inputs.len(), self.given.len(), "inputs must match the interface");
         for (index, tensor) in self.given.iter().zip(inputs) {

@@ -127,15 +127,25 @@ pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Error
     Ok(())
 }
 
-/// One line per buffer: name, type, minimum, mean and maximum.
+/// One line per buffer: name, type, minimum, mean and maximum; of strings, how many are distinct, the length of
+/// the longest, and the first.
 pub fn summary(buffers: &Buffers) -> String {
     let width = buffers.keys().map(String::len).max().unwrap_or(0);
     buffers.iter().map(|(name, tensor)| line(name, width, tensor)).collect()
 }
 
 fn line(name: &str, width: usize, tensor: &Tensor) -> String {
-    let values = tensor.to_f64();
     let ty = tensor.ty().to_string();
+    if let Some(texts) = tensor.to_strings().filter(|texts| !texts.is_empty()) {
+        let distinct: BTreeSet<_> = texts.iter().collect();
+        let longest = distinct.iter().map(|text| text.len()).max().unwrap_or(0);
+        let (first, count) = (String::from_utf8_lossy(&texts[0]), distinct.len());
+        let first: String = first.chars().take(40).collect();
+        return format!(
+            "{name:width$}  {ty}  {count} distinct  longest {longest} bytes  first {first:?}\n"
+        );
+    }
+    let values = tensor.to_f64();
     if values.is_empty() {
         return format!("{name:width$}  {ty}  empty\n");
     }

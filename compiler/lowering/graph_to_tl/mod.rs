@@ -4,7 +4,7 @@
 //! arguments. Calls of equal graphs by one name are calls of one function. Each node is an op, located
 //! by the name of its origin. A constant is `tl.fill` if all elements are equal, `tl.constant` if it is
 //! small, and otherwise an argument after the graph's inputs, with the attribute `tl.weight`: its number
-//! in [`weights`]. Inputs of [`Graph::preserved`] have the attribute `tl.preserved`. Symbols that are
+//! in [`weights`]. The main function has the graph's strings in `tl.strings`. Inputs of [`Graph::preserved`] have the attribute `tl.preserved`. Symbols that are
 //! elements of values are `tl.size` ops, and checks are `tl.check` ops; they come after the values they
 //! need.
 
@@ -12,13 +12,14 @@ mod weights;
 
 pub use weights::weights;
 
-use crate::attributes::{GRAPH, NAME, PRESERVED, WEIGHT};
+use crate::attributes::{GRAPH, NAME, PRESERVED, STRINGS, WEIGHT};
 use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{
     Attribute, Block, BlockLike, BlockRef, Context, Location, Module, OpSpec, OperationLike,
     OperationRef, Type, Value, attr, function, melior::ir::Identifier, rebind,
 };
+use irc_tensor::escape;
 use irc_tl::{
     Check, Constant, Dim, Factor, Graph, Node, NodeKind, Op, Relation, SizeFunction, SymbolSource,
     ValueId,
@@ -110,7 +111,9 @@ impl<'c: 'a, 'a> Writer<'c, 'a, '_> {
             .attr("arg_attrs", attr::array(self.context, &given))
             .attr("res_attrs", attr::array(self.context, &results))
             .with(GRAPH, ());
+        let strings: Vec<String> = graph.strings.iter().map(|text| escape(text)).collect();
         let private = (!main).then(|| attr::string(self.context, "private"));
+        let spec = if strings.is_empty() { spec } else { spec.with(STRINGS, &strings) };
         let written = spec.maybe_attr("sym_visibility", private).append(&self.body);
         let block = irc_mlir::RegionLike::first_block(
             &OperationLike::region(&written, 0).map_err(|error| error.to_string())?,

@@ -93,10 +93,8 @@ pub fn splat(constant: &Constant) -> Option<f64> {
     if !rest.chunks_exact(width).all(|element| element == first) {
         return None;
     }
-    let one = Constant {
-        ty: TensorType::new(constant.ty.dtype, []),
-        bytes: constant.bytes.slice(..width),
-    };
+    let one = TensorType::new(constant.ty.dtype, []);
+    let one = Constant::new(one, constant.bytes.slice(..width));
     let tensor = one.tensor().ok()?;
     let value = tensor.get_f64(0);
     // Another bit pattern (a NaN with a payload) or a number beyond 53 bits is not a splat.

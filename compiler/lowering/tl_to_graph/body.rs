@@ -427,7 +427,7 @@ fn constant(op: OperationRef<'_, '_>) -> Result<Constant, String> {
     let result = op.result(0).map_err(|error| error.to_string())?;
     let ty = tl::tensor_type_of(result.r#type())?;
     let bytes = read::bytes(&op, "bytes").ok_or("bytes: expected array<i8: ...>")?;
-    Ok(Constant { ty, bytes: bytes.into() })
+    Ok(Constant::new(ty, bytes))
 }
 
 /// The op of a node. Ops that move values and have symbolic sizes are represented by loops around an

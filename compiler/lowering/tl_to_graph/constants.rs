@@ -91,5 +91,5 @@ fn elements_of(
         let found = bytes.len();
         return Err(format!("tl.value: expected {expected} bytes for {ty}, found {found}"));
     }
-    Ok(Constant { ty, bytes: bytes.into() })
+    Ok(Constant::new(ty, bytes))
 }

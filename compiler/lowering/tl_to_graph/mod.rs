@@ -15,6 +15,7 @@
 mod body;
 mod constants;
 
+use crate::attributes::STRINGS;
 use body::Body;
 use constants::Constants;
 use irc_dialects::tl;
@@ -23,6 +24,7 @@ use irc_mlir::{
     Attribute, BlockLike, BlockRef, OperationLike, OperationRef, PassError, RegionLike,
     melior::ir::attribute::DictionaryAttribute, read, string_value,
 };
+use irc_tensor::unescape;
 use irc_tl::{Constant, Graph, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -58,10 +60,23 @@ pub fn tl_to_graph(module: OperationRef<'_, '_>, weights: &[Constant]) -> Result
     };
     let bindings = reader.constants.of_main(main);
     let graph = reader.function(main, &bindings);
+    let strings = strings_of(main);
     match reader.failed {
         Some(failed) => Err(failed),
-        None => graph,
+        None => Ok(Graph { strings: strings?, ..graph? }),
     }
+}
+
+/// The strings of a program.
+fn strings_of(main: OperationRef<'_, '_>) -> Result<Vec<Arc<[u8]>>, PassError> {
+    let mut strings = vec![];
+    for text in STRINGS.read(&main).unwrap_or_default() {
+        let message =
+            || format!("tl.strings: expected \\\\ or \\xHH after a backslash in '{text}'");
+        let bytes = unescape(&text).ok_or_else(|| PassError::at(&main, message()))?;
+        strings.push(bytes.into());
+    }
+    Ok(strings)
 }
 
 /// The functions of a module by name.

@@ -66,10 +66,11 @@ impl DataType {
     }
 
     /// The type for an element type of host tensors; `None` for types that TVM's clients lack, small
-    /// floats and integers below eight bits.
+    /// floats and integers below eight bits, and strings.
     pub fn of(ty: DType) -> Option<Self> {
         let code = match ty {
             DType::Bool => return Some(Self::scalar(Code::Uint, 1)),
+            DType::String => return None,
             _ if ty.is_small() => return None,
             DType::BF16 => Code::Bfloat,
             _ if ty.is_float() => Code::Float,
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn element_types_read_back() {
-        for ty in DType::ALL.into_iter().filter(|ty| !ty.is_small()) {
+        for ty in DType::NUMBERS.iter().copied().filter(|ty| !ty.is_small()) {
             assert_eq!(DataType::of(ty).and_then(DataType::element), Some(ty));
         }
     }

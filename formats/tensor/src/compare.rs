@@ -31,7 +31,7 @@ impl Tolerance {
     /// | `f32` | 1e-4 | 1e-8 |
     /// | `f16` | 1e-2 | 1e-6 |
     /// | `bf16` | 4e-2 | 1e-6 |
-    /// | integers, bool, floats of 8 bits and fewer | 0 | 0 |
+    /// | integers, bool, strings, floats of 8 bits and fewer | 0 | 0 |
     ///
     /// An infinity on one side only counts as the largest finite number of its type.
     pub const fn of(dtype: DType) -> Self {
@@ -82,10 +82,10 @@ pub struct Comparison {
 pub struct Mismatch {
     /// Its index along each dimension.
     pub index: Vec<i64>,
-    /// The expected value.
-    pub expected: f64,
+    /// The expected value: a number, or a string in quotes.
+    pub expected: String,
     /// The actual value.
-    pub actual: f64,
+    pub actual: String,
 }
 
 impl Comparison {
@@ -117,12 +117,21 @@ pub fn compare(
     if expected.ty() != actual.ty() {
         return Err(format!("types differ: expected {}, found {}", expected.ty(), actual.ty()));
     }
+    if let (Some(left), Some(right)) = (expected.to_strings(), actual.to_strings()) {
+        return Ok(tally(expected, left.iter().zip(&right), |(a, b)| Pair {
+            expected: quoted(a),
+            actual: quoted(b),
+            size: 0.0,
+            distance: f64::from(u8::from(a != b)),
+            admitted: a == b,
+        }));
+    }
     if let (Some(left), Some(right)) = (expected.to_i128(), actual.to_i128())
         && tolerance == Tolerance::EXACT
     {
         return Ok(tally(expected, left.iter().zip(&right), |(a, b)| {
             let distance = a.abs_diff(*b) as f64;
-            Pair { expected: *a as f64, actual: *b as f64, distance, admitted: a == b }
+            Pair { expected: *a, actual: *b, size: *a as f64, distance, admitted: a == b }
         }));
     }
     let (left, right) = (expected.to_f64(), actual.to_f64());
@@ -131,7 +140,7 @@ pub fn compare(
     Ok(tally(expected, left.iter().zip(&right), |(&a, &b)| {
         let (near, found) = at_limit(a, b, largest);
         let admitted = tolerance.admits(near, found);
-        Pair { expected: a, actual: b, distance: distance(near, found), admitted }
+        Pair { expected: a, actual: b, size: a, distance: distance(near, found), admitted }
     }))
 }
 
@@ -148,26 +157,43 @@ fn at_limit(expected: f64, actual: f64, largest: Option<f64>) -> (f64, f64) {
     (finite(expected), finite(actual))
 }
 
-struct Pair {
-    expected: f64,
-    actual: f64,
+struct Pair<T> {
+    expected: T,
+    actual: T,
+    /// The expected number, to which a difference is relative; 0 if there is none.
+    size: f64,
     distance: f64,
     admitted: bool,
 }
 
-fn tally<I: Iterator>(tensor: &Tensor, items: I, judge: impl Fn(I::Item) -> Pair) -> Comparison {
+/// A string as text, of bounded length.
+fn quoted(text: &[u8]) -> String {
+    const MAX_SHOWN: usize = 80;
+    let shown = String::from_utf8_lossy(&text[..text.len().min(MAX_SHOWN)]);
+    let more = if text.len() > MAX_SHOWN { "..." } else { "" };
+    format!("{shown:?}{more}")
+}
+
+fn tally<I: Iterator, T: ToString>(
+    tensor: &Tensor,
+    items: I,
+    judge: impl Fn(I::Item) -> Pair<T>,
+) -> Comparison {
     let elements = tensor.elements();
     let mut found = Comparison { max_abs: 0.0, max_rel: 0.0, mismatches: 0, elements, first: None };
     for (linear, item) in items.enumerate() {
-        let Pair { expected, actual, distance, admitted } = judge(item);
+        let Pair { expected, actual, size, distance, admitted } = judge(item);
         found.max_abs = found.max_abs.max(distance);
-        if expected != 0.0 && distance > 0.0 {
-            found.max_rel = found.max_rel.max(relative(distance, expected));
+        if size != 0.0 && distance > 0.0 {
+            found.max_rel = found.max_rel.max(relative(distance, size));
         }
         if !admitted {
             found.mismatches += 1;
-            let index = || unravel(linear, tensor.shape());
-            found.first.get_or_insert_with(|| Mismatch { index: index(), expected, actual });
+            found.first.get_or_insert_with(|| Mismatch {
+                index: unravel(linear, tensor.shape()),
+                expected: expected.to_string(),
+                actual: actual.to_string(),
+            });
         }
     }
     found

@@ -55,11 +55,13 @@ pub enum DType {
     I2,
     /// 2-bit unsigned integer.
     U2,
+    /// A string, as its handle: see [`Strings`](crate::Strings). `.npz` files hold the characters.
+    String,
 }
 
 impl DType {
     /// Every element type, in declaration order.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::F64,
         Self::F32,
         Self::F16,
@@ -83,12 +85,16 @@ impl DType {
         Self::U4,
         Self::I2,
         Self::U2,
+        Self::String,
     ];
+
+    /// The types of numbers, bool included: all except strings.
+    pub const NUMBERS: &[Self] = Self::ALL.split_at(Self::ALL.len() - 1).0;
 
     /// Bytes per element.
     pub const fn size(self) -> usize {
         match self {
-            Self::F64 | Self::I64 | Self::U64 => 8,
+            Self::F64 | Self::I64 | Self::U64 | Self::String => 8,
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 2,
             _ => 1,
@@ -158,11 +164,12 @@ impl DType {
             Self::U4 => "u4",
             Self::I2 => "i2",
             Self::U2 => "u2",
+            Self::String => "string",
         }
     }
 
     /// The `descr` of this type in a `.npy` header; `bf16` is stored as `<u2`, small types as
-    /// `|u1` and `|i1`.
+    /// `|u1` and `|i1`, and strings as `<U` with the length of the longest.
     pub const fn npy_descr(self) -> &'static str {
         match self {
             Self::F64 => "<f8",
@@ -176,13 +183,15 @@ impl DType {
             Self::U64 => "<u8",
             Self::U32 => "<u4",
             Self::Bool => "|b1",
+            Self::String => "<U",
             _ => "|u1",
         }
     }
 
-    /// The type of a `.npy` `descr`. Never `bf16` or a small type, which a file cannot express.
+    /// The type of a `.npy` `descr` of numbers. Never `bf16` or a small type, which a file cannot express.
     pub fn from_npy_descr(descr: &str) -> Option<Self> {
-        let stored = |ty: &Self| *ty != Self::BF16 && !ty.is_small() && ty.npy_descr() == descr;
+        let other = |ty: &Self| matches!(ty, Self::BF16 | Self::String) || ty.is_small();
+        let stored = |ty: &Self| !other(ty) && ty.npy_descr() == descr;
         Self::ALL.into_iter().find(stored)
     }
 
@@ -203,9 +212,9 @@ impl DType {
         )
     }
 
-    /// Whether this is a signed or unsigned integer type; `bool` is not.
+    /// Whether this is a signed or unsigned integer type; `bool` and `string` are not.
     pub const fn is_integer(self) -> bool {
-        !self.is_float() && !matches!(self, Self::Bool)
+        !self.is_float() && !matches!(self, Self::Bool | Self::String)
     }
 
     /// Whether this is a signed integer type.
@@ -237,7 +246,9 @@ mod tests {
 
     #[test]
     fn names_and_descrs_read_back() {
-        for ty in DType::ALL {
+        assert_eq!("string".parse(), Ok(DType::String));
+        assert!(!DType::NUMBERS.contains(&DType::String));
+        for ty in DType::NUMBERS.iter().copied() {
             assert_eq!(ty.name().parse(), Ok(ty));
             let stored = match ty {
                 DType::BF16 => DType::U16,

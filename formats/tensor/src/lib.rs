@@ -9,9 +9,11 @@ mod dtype;
 mod element;
 mod error;
 mod npy;
+mod npy_strings;
 mod npz;
 mod random;
 mod small;
+mod strings;
 mod tensor;
 mod tensor_type;
 
@@ -25,5 +27,6 @@ pub use random::seed_for;
 pub use small::{
     F4E2M1, F8E4M3Fn, F8E4M3Fnuz, F8E5M2, F8E5M2Fnuz, F8E8M0, I2, I4, SmallFloat, Special, U2, U4,
 };
+pub use strings::{Strings, escape, unescape};
 pub use tensor::{ALIGNMENT, Tensor, append_aligned};
 pub use tensor_type::TensorType;

@@ -1,6 +1,9 @@
 //! The `.npy` format: one array (NEP 1, `numpy.lib.format`).
 
-use crate::{DType, Tensor, TensorType};
+use crate::{
+    DType, Tensor, TensorType,
+    npy_strings::{self, Text},
+};
 use py_literal::Value;
 use std::cmp::Ordering;
 use std::io::{self, Read, Write};
@@ -20,8 +23,8 @@ const MAX_NESTING: usize = 2;
 pub(crate) fn read_type(source: &mut impl Read, size: u64) -> Result<TensorType, String> {
     let mut counted = Counted { source, bytes: 0 };
     let header = Header::parse(&read_header(&mut counted)?)?;
-    let ty = TensorType::new(header.dtype, header.shape);
-    let expected = ty.byte_size().map_err(|error| error.to_string())? as u64;
+    let expected = header.byte_size()?;
+    let ty = TensorType::new(header.stored.dtype(), header.shape);
     expect_size(&ty, expected, size.saturating_sub(counted.bytes))?;
     Ok(ty)
 }
@@ -58,22 +61,37 @@ impl<R: Read> Read for Counted<'_, R> {
 /// The message, without the name of the array.
 pub(crate) fn read(source: &mut impl Read) -> Result<Tensor, String> {
     let header = Header::parse(&read_header(source)?)?;
-    let ty = TensorType::new(header.dtype, header.shape);
-    let size = ty.byte_size().map_err(|error| error.to_string())? as u64;
+    let size = header.byte_size()?;
+    let ty = TensorType::new(header.stored.dtype(), header.shape);
     let mut bytes = Vec::new();
-    source.take(size + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    source
+        .take(size.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
     expect_size(&ty, size, bytes.len() as u64)?;
+    if let Stored::Strings(text) = header.stored {
+        let handles = text.read(&ty, &bytes)?;
+        return Ok(match header.fortran_order {
+            true => {
+                let columns = handles.bytes().to_vec();
+                to_row_major(handles, &columns)
+            }
+            false => handles,
+        });
+    }
     let tensor = Tensor::from_bytes(ty, &bytes).map_err(|error| error.to_string())?;
     Ok(if header.fortran_order { to_row_major(tensor, &bytes) } else { tensor })
 }
 
 /// Writes one array, version 1.0, in C order, as `numpy.save` does.
 pub(crate) fn write(sink: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
+    let strings = npy_strings::Written::of(tensor)?;
+    let descr =
+        strings.as_ref().map_or_else(|| tensor.dtype().npy_descr().to_owned(), |it| it.descr());
     let dims: Vec<_> = tensor.shape().iter().map(i64::to_string).collect();
     let comma = if dims.len() == 1 { "," } else { "" };
     let dict = format!(
-        "{{'descr': '{}', 'fortran_order': False, 'shape': ({}{comma}), }}",
-        tensor.dtype().npy_descr(),
+        "{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma}), }}",
         dims.join(", ")
     );
     // The data starts at a multiple of 64 bytes; the header ends in a newline.
@@ -83,11 +101,31 @@ pub(crate) fn write(sink: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
     sink.write_all(&[1, 0])?;
     sink.write_all(&length.to_le_bytes())?;
     writeln!(sink, "{dict:<width$}", width = padded - 1)?;
-    sink.write_all(tensor.bytes())
+    match strings {
+        Some(strings) => strings.write(sink),
+        None => sink.write_all(tensor.bytes()),
+    }
+}
+
+/// How a file stores elements.
+enum Stored {
+    /// As in memory.
+    Numbers(DType),
+    /// As characters.
+    Strings(Text),
+}
+
+impl Stored {
+    const fn dtype(&self) -> DType {
+        match self {
+            Self::Numbers(dtype) => *dtype,
+            Self::Strings(_) => DType::String,
+        }
+    }
 }
 
 struct Header {
-    dtype: DType,
+    stored: Stored,
     fortran_order: bool,
     shape: Vec<i64>,
 }
@@ -103,17 +141,34 @@ impl Header {
         };
         let fortran = find("fortran_order")?.as_boolean();
         Ok(Self {
-            dtype: parse_descr(find("descr")?)?,
+            stored: parse_descr(find("descr")?)?,
             fortran_order: fortran.ok_or("`fortran_order` is not a bool")?,
             shape: parse_shape(find("shape")?)?,
         })
     }
+
+    /// Number of bytes of the data in the file.
+    fn byte_size(&self) -> Result<u64, String> {
+        let ty = TensorType::new(self.stored.dtype(), self.shape.clone());
+        let size = ty.byte_size().map_err(|error| error.to_string())?;
+        let Stored::Strings(text) = &self.stored else { return Ok(size as u64) };
+        let count = (size / DType::String.size()) as u64;
+        let bytes = count.checked_mul(text.width() as u64);
+        bytes.ok_or_else(|| format!("the size of {ty} in bytes overflows"))
+    }
 }
 
-fn parse_descr(value: &Value) -> Result<DType, String> {
+fn parse_descr(value: &Value) -> Result<Stored, String> {
     let known = || DType::ALL.map(DType::npy_descr).join(" ");
     let descr = value.as_string().ok_or("structured arrays are not supported")?;
-    DType::from_npy_descr(descr)
+    if descr == "|O" {
+        return Err(
+            "arrays of Python objects are not supported: convert it, as in x.astype(str)".into()
+        );
+    }
+    let numbers = DType::from_npy_descr(descr).map(Stored::Numbers);
+    numbers
+        .or_else(|| Text::of(descr).map(Stored::Strings))
         .ok_or_else(|| format!("unsupported element type `{descr}`: expected one of {}", known()))
 }
 
@@ -165,7 +220,7 @@ fn read_header(source: &mut impl Read) -> Result<String, String> {
     String::from_utf8(text).map_err(|_| "the header is not utf-8".into())
 }
 
-/// Reorders a tensor whose elements are in Fortran order.
+/// Reorders a tensor whose elements, or handles, are in Fortran order.
 fn to_row_major(mut tensor: Tensor, columns: &[u8]) -> Tensor {
     let (size, shape) = (tensor.dtype().size(), tensor.shape().to_vec());
     let mut index = vec![0i64; shape.len()];
@@ -206,6 +261,38 @@ mod tests {
         let header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n";
         let tensor = read(&mut &npy(header, &[1, 4, 2, 5, 3, 6])[..]).expect("a valid file");
         assert_eq!(tensor.bytes(), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn strings_are_read_as_numpy_writes_them() {
+        let read = |bytes: Vec<u8>| read(&mut &bytes[..]).expect("a valid file");
+        let texts =
+            |texts: &[&[u8]], shape: &[i64]| Tensor::from_strings(shape, texts).expect("strings");
+        let wide =
+            |text: &str| text.chars().flat_map(|c| (c as u32).to_le_bytes()).collect::<Vec<_>>();
+        let header = "{'descr': '<U2', 'fortran_order': True, 'shape': (2, 2), }\n";
+        let data = wide("a\0\u{e9}\u{1f600}cd\0\0");
+        let expected = texts(&[b"a", b"cd", "\u{e9}\u{1f600}".as_bytes(), b""], &[2, 2]);
+        assert_eq!(read(npy(header, &data)), expected);
+        let header = "{'descr': '|S2', 'fortran_order': False, 'shape': (2,), }\n";
+        let expected = texts(&[b"\xff", b"ab"], &[2]);
+        assert_eq!(read(npy(header, b"\xff\0ab")), expected);
+        let header = "{'descr': '<U0', 'fortran_order': False, 'shape': (2,), }\n";
+        assert_eq!(read(npy(header, b"")), texts(&[b"", b""], &[2]));
+        for tensor in [expected, texts(&["\u{e9}b".as_bytes(), b""], &[1, 2])] {
+            let mut bytes = Vec::new();
+            write(&mut bytes, &tensor).expect("room");
+            assert_eq!(read(bytes), tensor);
+        }
+        let header = "{'descr': '<U1', 'fortran_order': False, 'shape': (1,), }\n";
+        assert!(failure(&npy(header, &[0, 0xd8, 0, 0])).contains("U+D800"));
+        assert!(failure(&npy(header, b"ab")).contains("found only 2"));
+        let objects = "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n";
+        assert!(failure(&npy(objects, b"")).contains("Python objects"));
+        let huge = "{'descr': '<U4611686018427387904', 'fortran_order': False, 'shape': (4,)}";
+        assert!(failure(&npy(huge, &[])).contains("unsupported element type"));
+        let many = "{'descr': '<U100000000', 'fortran_order': False, 'shape': (1000000000,)}";
+        assert!(failure(&npy(many, &[])).contains("found only 0"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Reproducible random tensors.
 
+use crate::strings::tensor_of;
 use crate::{DType, Tensor, TensorError, TensorType};
 
 impl Tensor {
@@ -11,11 +12,15 @@ impl Tensor {
     ///
     /// * floats: approximately N(0, 1): the twelve 16-bit pieces of the three outputs, added,
     ///   less 393210, over 65536 (Irwin-Hall; within 6 of zero, exact in `f32`);
-    /// * signed integers: the first output modulo 16, less 8; unsigned: modulo 8; bool: modulo 2.
+    /// * signed integers: the first output modulo 16, less 8; unsigned: modulo 8; bool: modulo 2;
+    /// * strings: the first output modulo 8 in decimal digits.
     ///
     /// # Errors
     /// As [`Tensor::zeros`].
     pub fn random(ty: TensorType, seed: u64) -> Result<Self, TensorError> {
+        if ty.dtype == DType::String {
+            return tensor_of(&ty, |index| (output(seed, 3 * index) % 8).to_string());
+        }
         let element = match ty.dtype {
             dtype if dtype.is_float() => normal,
             DType::Bool => |seed, index| (output(seed, 3 * index) % 2) as f64,

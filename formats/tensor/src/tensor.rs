@@ -1,8 +1,9 @@
 //! Owned tensor values.
 
-use crate::{DType, Element, TensorError, TensorType};
+use crate::{DType, Element, Strings, TensorError, TensorType};
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
+use std::sync::Arc;
 
 /// Alignment of a tensor's bytes: one cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
@@ -25,9 +26,12 @@ pub struct Tensor {
     ty: TensorType,
     size: usize,
     lines: Vec<Line>,
+    /// For elements that are strings: the table of their handles, if it is known.
+    strings: Option<Arc<Strings>>,
 }
 
-/// Runs `$body` with `$elem` naming the Rust type of the element type `$dtype`; bool is a `u8`.
+/// Runs `$body` with `$elem` naming the Rust type of the element type `$dtype`; bool is a `u8`,
+/// and the handle of a string an `i64`.
 macro_rules! with_element {
     ($dtype:expr, $elem:ident => $body:expr) => {
         match $dtype {
@@ -47,7 +51,7 @@ macro_rules! with_element {
                 type $elem = bf16;
                 $body
             }
-            DType::I64 => {
+            DType::I64 | DType::String => {
                 type $elem = i64;
                 $body
             }
@@ -136,7 +140,7 @@ impl Tensor {
             return Err(TensorError::OutOfMemory { ty, bytes: size });
         }
         lines.resize(count, Line::zeroed());
-        Ok(Self { ty, size, lines })
+        Ok(Self { ty, size, lines, strings: None })
     }
 
     /// A tensor holding a copy of `bytes`: elements in row-major order, native byte order.
@@ -261,7 +265,8 @@ impl Tensor {
         })
     }
 
-    /// Every element of an integer or bool tensor, exact, in row-major order; `None` for floats.
+    /// Every element of an integer or bool tensor, or every handle of a string tensor, exact, in row-major
+    /// order; `None` for floats.
     pub fn to_i128(&self) -> Option<Vec<i128>> {
         macro_rules! widen {
             ($ty:ty) => {
@@ -269,7 +274,7 @@ impl Tensor {
             };
         }
         Some(match self.ty.dtype {
-            DType::I64 => widen!(i64),
+            DType::I64 | DType::String => widen!(i64),
             DType::I32 => widen!(i32),
             DType::I16 => widen!(i16),
             DType::I8 => widen!(i8),
@@ -315,7 +320,31 @@ impl Tensor {
         if dtype == DType::Bool {
             return Self::from_bytes(ty, self.bytes());
         }
-        Ok(Self { ty, ..self })
+        Ok(Self { ty, strings: None, ..self })
+    }
+
+    /// The table of the handles of a tensor of strings, if it is known.
+    pub fn strings(&self) -> Option<&Arc<Strings>> {
+        self.strings.as_ref()
+    }
+
+    pub(crate) fn with_table(self, strings: Arc<Strings>) -> Self {
+        Self { strings: Some(strings), ..self }
+    }
+
+    pub(crate) fn without_strings(self) -> Self {
+        Self { strings: None, ..self }
+    }
+
+    /// The handles of a tensor of strings.
+    pub(crate) fn handles(&self) -> &[i64] {
+        debug_assert_eq!(self.dtype(), DType::String);
+        self.raw()
+    }
+
+    pub(crate) fn handles_mut(&mut self) -> &mut [i64] {
+        debug_assert_eq!(self.dtype(), DType::String);
+        self.raw_mut()
     }
 
     fn raw<T: Pod>(&self) -> &[T] {
@@ -327,10 +356,17 @@ impl Tensor {
     }
 }
 
-/// Equal type and bits: NaN equals itself, and `-0.0` differs from `0.0`.
+/// Equal type and bits: NaN equals itself, and `-0.0` differs from `0.0`. Strings are equal whatever their
+/// handles.
 impl PartialEq for Tensor {
     fn eq(&self, other: &Self) -> bool {
-        self.ty == other.ty && self.bytes() == other.bytes()
+        if self.ty != other.ty {
+            return false;
+        }
+        match self.strings.is_some() || other.strings.is_some() {
+            true => self.to_strings() == other.to_strings(),
+            false => self.bytes() == other.bytes(),
+        }
     }
 }
 

@@ -113,7 +113,7 @@ impl ArkModel {
         let constants = self.buffers.iter().filter_map(|buffer| {
             let elements = buffer.elements.as_ref()?;
             let flat = TensorType::new(elements.ty.dtype, [elements.ty.elements().ok()? as i64]);
-            let flat = Constant { ty: flat, bytes: elements.bytes.clone() };
+            let flat = Constant::new(flat, elements.bytes.clone());
             Some((format!("buffer_{}", buffer.id), flat))
         });
         constants.map(|(key, constant)| Ok((key, constant.tensor()?))).collect()

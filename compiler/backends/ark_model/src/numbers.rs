@@ -25,7 +25,7 @@ pub fn splat(constant: &Constant) -> Option<f64> {
         return None;
     }
     let ty = TensorType::new(constant.ty.dtype, []);
-    let one = Constant { ty, bytes: constant.bytes.slice(..width) }.tensor().ok()?;
+    let one = Constant::new(ty, constant.bytes.slice(..width)).tensor().ok()?;
     let number = one.get_f64(0);
     let mut back = one.clone();
     back.set_f64(0, number);

@@ -2,6 +2,7 @@
 
 use crate::context::{Context, LowerError};
 use crate::data::tensor_of;
+use bytes::Bytes;
 use irc_common_format::model::{AttributeValue, Graph};
 use irc_tl::Constant;
 
@@ -69,6 +70,31 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// A string as bytes, which need not be UTF-8.
+    ///
+    /// # Errors
+    /// As [`Context::int`].
+    pub fn bytes(&self, name: &str) -> Optional<Bytes> {
+        match self.attribute(name) {
+            None => Ok(None),
+            Some(AttributeValue::String(value)) => Ok(Some(value.clone())),
+            Some(_) => Err(self.kind(name, "a string")),
+        }
+    }
+
+    /// A list of strings as bytes, which need not be UTF-8.
+    ///
+    /// # Errors
+    /// As [`Context::int`].
+    pub fn texts(&self, name: &str) -> Optional<Vec<Bytes>> {
+        match self.attribute(name) {
+            None => Ok(None),
+            Some(AttributeValue::Strings(values)) => Ok(Some(values.clone())),
+            Some(AttributeValue::Nothing) => Ok(Some(vec![])),
+            Some(_) => Err(self.kind(name, "strings")),
+        }
+    }
+
     /// A string, or the default.
     ///
     /// # Errors
@@ -111,7 +137,7 @@ impl<'a> Context<'a> {
         match self.attribute(name) {
             None => Ok(None),
             Some(AttributeValue::Strings(values)) => {
-                let text = |value: &bytes::Bytes| String::from_utf8_lossy(value).into_owned();
+                let text = |value: &Bytes| String::from_utf8_lossy(value).into_owned();
                 Ok(Some(values.iter().map(text).collect()))
             }
             Some(AttributeValue::Nothing) => Ok(Some(vec![])),

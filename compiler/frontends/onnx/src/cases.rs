@@ -256,7 +256,7 @@ fn compare(name: &str, expected: &Constant, found: &Tensor) -> Result<(), String
         return Err(format!("{name}: expected {wanted}, found {got}"));
     }
     if !wanted.dtype.is_float() {
-        let equal = expected.bytes() == found.bytes();
+        let equal = expected == *found;
         let say = || format!("{name}: expected {:?}, found {:?}", head(&expected), head(found));
         return if equal { Ok(()) } else { Err(say()) };
     }
@@ -271,6 +271,11 @@ fn compare(name: &str, expected: &Constant, found: &Tensor) -> Result<(), String
     Ok(())
 }
 
-fn head(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_f64().into_iter().take(8).collect()
+fn head(tensor: &Tensor) -> Vec<String> {
+    const SHOWN: usize = 8;
+    if let Some(texts) = tensor.to_strings() {
+        let text = |text: &std::sync::Arc<[u8]>| String::from_utf8_lossy(text).into_owned();
+        return texts.iter().take(SHOWN).map(text).collect();
+    }
+    tensor.to_f64().iter().take(SHOWN).map(f64::to_string).collect()
 }

@@ -30,6 +30,7 @@ pub const fn dtype_of(element: ElementType) -> Option<DType> {
         ElementType::Uint4 => DType::U4,
         ElementType::Int2 => DType::I2,
         ElementType::Uint2 => DType::U2,
+        ElementType::String => DType::String,
         _ => return None,
     })
 }
@@ -60,6 +61,7 @@ pub const fn element_of(dtype: DType) -> ElementType {
         DType::U4 => ElementType::Uint4,
         DType::I2 => ElementType::Int2,
         DType::U2 => ElementType::Uint2,
+        DType::String => ElementType::String,
     }
 }
 
@@ -71,6 +73,11 @@ pub const fn element_of(dtype: DType) -> ElementType {
 pub fn tensor_of(tensor: &Tensor) -> Result<Constant, String> {
     let dtype = dtype_of(tensor.element)
         .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
+    if dtype == DType::String {
+        let strings = tensor.strings().map_err(|error| error.to_string())?;
+        let strings = irc_tl::Tensor::from_strings(tensor.dims.clone(), strings);
+        return Ok(Constant::of(&strings.map_err(|error| error.to_string())?));
+    }
     let ty = TensorType::new(dtype, tensor.dims.clone());
     let size = ty.byte_size().map_err(|error| error.to_string())?;
     let bytes = tensor.elements().map_err(|error| error.to_string())?;
@@ -78,7 +85,7 @@ pub fn tensor_of(tensor: &Tensor) -> Result<Constant, String> {
     if bytes.len() != size {
         return Err(format!("expected {size} bytes of {ty}, found {}", bytes.len()));
     }
-    Ok(Constant { ty, bytes })
+    Ok(Constant::new(ty, bytes))
 }
 
 fn unpacked(bytes: &[u8], dtype: DType, count: usize) -> Bytes {
@@ -102,6 +109,9 @@ fn unpacked(bytes: &[u8], dtype: DType, count: usize) -> Bytes {
 pub fn dense_of(sparse: &SparseTensor) -> Result<Constant, String> {
     let missing = |what: &str| format!("expected {what} of a sparse tensor, found none");
     let values = tensor_of(sparse.values.as_ref().ok_or_else(|| missing("values"))?)?;
+    if values.ty.dtype == DType::String {
+        return Err("sparse tensors of strings are not supported".to_owned());
+    }
     let places = tensor_of(sparse.indices.as_ref().ok_or_else(|| missing("indices"))?)?;
     let places_of = |constant: &Constant| constant.tensor().ok()?.to_i128();
     let indices = places_of(&places).ok_or("expected integer indices of a sparse tensor")?;
@@ -119,7 +129,7 @@ pub fn dense_of(sparse: &SparseTensor) -> Result<Constant, String> {
         let place = place.ok_or_else(|| format!("index {index:?} is outside of {ty}"))?;
         bytes[place * width..][..width].copy_from_slice(&values.bytes[value * width..][..width]);
     }
-    Ok(Constant { ty, bytes: bytes.into() })
+    Ok(Constant::new(ty, bytes))
 }
 
 /// The position of an element, given one linear index or one index per dimension.

@@ -506,18 +506,3 @@ fn attributes_of_functions_have_defaults() {
     assert_eq!(found, [vec![-1.0, 2.0], vec![-0.5, 2.0]]);
 }
 
-#[test]
-fn strings_are_reported_as_unsupported() {
-    let module = onnx(
-        13,
-        Graph {
-            inputs: vec![Value::tensor("s", ElementType::String, ["N"])],
-            outputs: vec![Value::untyped("y")],
-            nodes: vec![Node::new("Identity", ["s"], ["y"])],
-            ..Graph::default()
-        },
-    );
-    let diagnostics = import(&module, &ImportOptions::default()).expect_err("strings");
-    assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
-    assert_eq!(diagnostics[0].to_string(), "graph.input[0]: input 's': strings are not supported");
-}

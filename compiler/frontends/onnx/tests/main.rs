@@ -14,4 +14,5 @@ mod reductions;
 mod signals;
 mod sizes;
 mod spatial;
+mod strings;
 mod versions;

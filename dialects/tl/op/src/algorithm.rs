@@ -62,7 +62,8 @@ impl Algorithm {
         };
         match self {
             Self::TopK { axis, k, .. } => {
-                if *axis >= x.rank() || x.dtype == DType::Bool {
+                let has_order = !matches!(x.dtype, DType::Bool | DType::String);
+                if *axis >= x.rank() || !has_order {
                     return Err(wrong(format!("expected numbers of rank above {axis}, found {x}")));
                 }
                 if let (Some(k), Some(extent)) = (k.known(), x.dims[*axis].known())

@@ -79,7 +79,7 @@ impl Combine {
     /// The neutral element; for integers modulo 2^bits of the type.
     pub fn neutral(self, dtype: DType) -> Number {
         let bits = dtype.bits();
-        let signed = dtype.is_signed_integer();
+        let signed = is_signed(dtype);
         let (lowest, highest) = match (signed, dtype) {
             (_, DType::Bool) => (0, 1),
             (true, _) => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
@@ -103,8 +103,13 @@ impl Combine {
 pub enum Number {
     /// A value of a float type.
     Float(f64),
-    /// A value of an integer type or `bool`.
+    /// A value of an integer type or `bool`, or the handle of a string.
     Int(i128),
+}
+
+/// Whether the bits of a value that is not a float have a sign; a handle of a string is an `i64`.
+const fn is_signed(dtype: DType) -> bool {
+    dtype.is_signed_integer() || matches!(dtype, DType::String)
 }
 
 impl Number {
@@ -116,7 +121,7 @@ impl Number {
             (Self::Int(value), _) => {
                 let bits = dtype.bits();
                 let low = value & ((1i128 << bits) - 1);
-                let negative = dtype.is_signed_integer() && low >> (bits - 1) == 1;
+                let negative = is_signed(dtype) && low >> (bits - 1) == 1;
                 Self::Int(if negative { low - (1i128 << bits) } else { low })
             }
         }
@@ -126,7 +131,7 @@ impl Number {
     pub fn cast(self, to: DType, rounding: Rounding) -> Self {
         match (self, to) {
             (Self::Float(value), DType::Bool) => Self::Int(i128::from(value != 0.0)),
-            (Self::Float(value), _) if to.is_integer() => {
+            (Self::Float(value), _) if !to.is_float() => {
                 let whole = match rounding {
                     Rounding::TowardZero => value.trunc(),
                     Rounding::NearestEven => value.round_ties_even(),

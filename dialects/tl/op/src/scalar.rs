@@ -142,7 +142,8 @@ impl Scalar {
                 })
             }
             Self::Compare(comparison, x, y) => {
-                same(comparison.name(), dtype(x)?, dtype(y)?).map(|_| DType::Bool)
+                let found = same(comparison.name(), dtype(x)?, dtype(y)?)?;
+                comparison.expect(found).map(|()| DType::Bool)
             }
             Self::Select(parts) => {
                 let [condition, yes, no] = &**parts;

@@ -219,9 +219,6 @@ impl Importer<'_> {
             Some(other) => return Err(format!("expected a tensor, found {other}").into()),
             None => return self.untyped(name),
         };
-        if tensor.element == model::ElementType::String {
-            return Err("strings are not supported".to_owned().into());
-        }
         let dtype = dtype_of(tensor.element)
             .ok_or_else(|| format!("elements of type {} are not supported", tensor.element))?;
         if let Some(given) = given {

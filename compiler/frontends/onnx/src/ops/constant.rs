@@ -14,13 +14,13 @@ pub(super) const OPERATORS: &[Operator] = &[
 fn constant(cx: &mut Context<'_>) -> Lowered {
     let constant = match cx.tensor("value")? {
         Some(constant) => constant,
-        None => number(cx)?.ok_or_else(|| cx.missing("value"))?,
+        None => listed(cx)?.ok_or_else(|| cx.missing("value"))?,
     };
     Ok(vec![cx.b.constant(constant)])
 }
 
-/// The variants of the attribute that hold numbers directly.
-fn number(cx: &Context<'_>) -> Result<Option<Constant>, LowerError> {
+/// The variants of the attribute that hold elements directly.
+fn listed(cx: &Context<'_>) -> Result<Option<Constant>, LowerError> {
     let tensor = if let Some(value) = cx.int("value_int")? {
         Tensor::from_values([], &[value])
     } else if let Some(values) = cx.ints("value_ints")? {
@@ -29,8 +29,10 @@ fn number(cx: &Context<'_>) -> Result<Option<Constant>, LowerError> {
         Tensor::from_values([], &[value])
     } else if let Some(values) = cx.floats("value_floats")? {
         Tensor::from_values([values.len() as i64], &values)
-    } else if cx.attribute("value_string").or(cx.attribute("value_strings")).is_some() {
-        return Err(LowerError::unsupported("strings are not supported"));
+    } else if let Some(text) = cx.bytes("value_string")? {
+        Tensor::from_strings([], &[text])
+    } else if let Some(texts) = cx.texts("value_strings")? {
+        Tensor::from_strings([texts.len() as i64], &texts)
     } else if cx.attribute("sparse_value").is_some() {
         return sparse(cx).map(Some);
     } else {

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "not every test uses everything")]
 
 use irc_common_format::model::{
-    Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, Value,
+    Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, TensorData,
+    Value,
 };
 use irc_onnx_ops::{ImportOptions, element_of, import};
 use irc_tensor::Element;
@@ -37,6 +38,30 @@ impl Case {
         let tensor = Tensor::from_values(shape, values).expect("as many values");
         self.node.inputs.push(name.clone());
         self.inputs.push((name, tensor));
+        self
+    }
+
+    /// An input of strings.
+    pub fn texts(mut self, shape: &[i64], values: &[&str]) -> Self {
+        let name = format!("x{}", self.node.inputs.len());
+        let tensor = Tensor::from_strings(shape, values).expect("as many values");
+        self.node.inputs.push(name.clone());
+        self.inputs.push((name, tensor));
+        self
+    }
+
+    /// A constant input of strings.
+    pub fn constant_texts(mut self, shape: &[i64], values: &[&str]) -> Self {
+        let name = format!("x{}", self.node.inputs.len());
+        let texts = values.iter().map(|value| (*value).to_owned().into()).collect();
+        self.constants.push(FileTensor {
+            name: Some(name.clone()),
+            element: element_of(DType::String),
+            dims: shape.to_vec(),
+            data: TensorData::Strings(texts),
+            ..FileTensor::default()
+        });
+        self.node.inputs.push(name);
         self
     }
 
@@ -107,6 +132,13 @@ impl Case {
     /// The elements of the only output.
     pub fn values(&self) -> Vec<f64> {
         self.run().expect("a valid node")[0].to_f64()
+    }
+
+    /// The strings of the only output, if they are UTF-8.
+    pub fn result_texts(&self) -> Vec<String> {
+        let result = &self.run().expect("a valid node")[0];
+        let texts = result.to_strings().expect("strings").into_iter();
+        texts.map(|text| String::from_utf8_lossy(&text).into_owned()).collect()
     }
 
     /// The error with which the node is rejected.

@@ -3,6 +3,7 @@
 use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
 use crate::values::expect_memory;
 use crate::{Compute, DType, Dim, EvalError, InferError, Op, Tensor, TensorError, TensorType};
+use irc_tensor::Strings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
@@ -63,15 +64,18 @@ impl Graph {
     /// If an input is missing or of another type, a check fails, or [`Op::eval`] fails.
     pub fn eval(&self, inputs: &BTreeMap<String, Tensor>) -> Result<Vec<Tensor>, GraphError> {
         let mut given = vec![];
+        let mut strings = Strings::of(&self.strings);
         for (name, value) in &self.inputs {
             let tensor = inputs.get(name).cloned().ok_or_else(|| GraphError::Input {
                 name: name.clone(),
                 expected: self.ty(*value).to_string(),
                 found: "nothing".into(),
             })?;
-            given.push(tensor);
+            given.push(tensor.interned(&mut strings));
         }
-        self.eval_in(given, &BTreeMap::new())
+        let results = self.eval_in(given, &BTreeMap::new())?;
+        let strings = Arc::new(strings);
+        Ok(results.into_iter().map(|result| result.with_strings(&strings)).collect())
     }
 
     /// The values of the outputs, with symbols of the enclosing graphs.

@@ -19,8 +19,9 @@ pub use builder::{BuildError, Builder, Built};
 pub use dependencies::Dependencies;
 pub use eval::GraphError;
 
-use crate::{Algorithm, Dim, Op, Scalar, Tensor, TensorError, TensorType, Type};
+use crate::{Algorithm, DType, Dim, Op, Scalar, Tensor, TensorError, TensorType, Type};
 use bytes::Bytes;
+use irc_tensor::Strings;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -47,6 +48,9 @@ pub struct Graph {
     /// exist so that elements that are not written are preserved. Such an input is zero if it is not
     /// given.
     pub preserved: BTreeSet<ValueId>,
+    /// The strings of the constants, by handle: see [`Strings`]. Empty in nested graphs, which share
+    /// those of the program.
+    pub strings: Vec<Arc<[u8]>>,
 }
 
 /// One step of a [`Graph`].
@@ -111,16 +115,34 @@ pub struct Constant {
     pub ty: TensorType,
     /// Its elements.
     pub bytes: Bytes,
+    /// The table of the handles of strings; `None` in a graph, whose handles are those of
+    /// [`Graph::strings`].
+    pub strings: Option<Arc<Strings>>,
 }
 
 impl Constant {
+    /// A constant of numbers, or of handles of a graph's strings.
+    pub fn new(ty: TensorType, bytes: impl Into<Bytes>) -> Self {
+        Self { ty, bytes: bytes.into(), strings: None }
+    }
+
     /// A constant with the elements of a tensor.
     pub fn of(tensor: &Tensor) -> Self {
+        let mut strings = tensor.strings().cloned();
+        if tensor.dtype() == DType::String {
+            // Without a table all elements are empty.
+            strings = strings.or_else(|| Some(Strings::of([""]).into()));
+        }
+        Self { strings, ..Self::of_numbers(tensor) }
+    }
+
+    /// As [`Constant::of`], for handles of a graph's strings.
+    pub(crate) fn of_numbers(tensor: &Tensor) -> Self {
         let mut bytes = tensor.bytes().to_vec();
         if cfg!(target_endian = "big") {
             bytes.chunks_exact_mut(tensor.dtype().size()).for_each(<[u8]>::reverse);
         }
-        Self { ty: tensor.ty().clone(), bytes: bytes.into() }
+        Self::new(tensor.ty().clone(), bytes)
     }
 
     /// The tensor, as a copy.
@@ -131,9 +153,16 @@ impl Constant {
         if cfg!(target_endian = "big") {
             let mut bytes = self.bytes.to_vec();
             bytes.chunks_exact_mut(self.ty.dtype.size()).for_each(<[u8]>::reverse);
-            return Tensor::from_bytes(self.ty.clone(), &bytes);
+            return Ok(self.with_strings(Tensor::from_bytes(self.ty.clone(), &bytes)?));
         }
-        Tensor::from_bytes(self.ty.clone(), &self.bytes)
+        Ok(self.with_strings(Tensor::from_bytes(self.ty.clone(), &self.bytes)?))
+    }
+
+    fn with_strings(&self, tensor: Tensor) -> Tensor {
+        match &self.strings {
+            Some(strings) => tensor.with_strings(strings),
+            None => tensor,
+        }
     }
 }
 

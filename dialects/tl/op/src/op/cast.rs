@@ -69,6 +69,10 @@ pub(super) fn infer(
     to: &DType,
     _: &Rounding,
 ) -> Result<TensorType, String> {
+    let from = operands[0].dtype;
+    if (from == DType::String) != (*to == DType::String) {
+        return Err(format!("expected a cast between numbers, found {from} to {to}"));
+    }
     Ok(TensorType::new(*to, operands[0].shape.clone()))
 }
 

@@ -50,11 +50,22 @@ impl Comparison {
     pub fn holds<T: PartialOrd>(self, x: T, y: T) -> bool {
         (self.function().float)(x.partial_cmp(&y))
     }
+
+    /// Fails for a type without this comparison: strings are equal or differ, but have no order.
+    pub(crate) fn expect(self, dtype: DType) -> Result<(), String> {
+        if dtype != DType::String || matches!(self, Self::Eq | Self::Ne) {
+            return Ok(());
+        }
+        Err(format!("{}: expected numbers, found {dtype}", self.name()))
+    }
 }
 
-pub(super) fn infer(operands: &[TensorType], _: &Comparison) -> Result<TensorType, String> {
+pub(super) fn infer(
+    operands: &[TensorType],
+    comparison: &Comparison,
+) -> Result<TensorType, String> {
     let [lhs, rhs] = [&operands[0], &operands[1]];
-    common(lhs, rhs)?;
+    comparison.expect(common(lhs, rhs)?)?;
     Ok(TensorType::new(DType::Bool, joined(lhs, rhs)?))
 }
 

@@ -44,7 +44,7 @@ impl Takes {
             Self::F32 => matches!(dtype, DType::F32),
             Self::Numbers => dtype.is_float() || dtype.is_integer(),
             Self::Integers => dtype.is_integer(),
-            Self::IntegersAndBool => !dtype.is_float(),
+            Self::IntegersAndBool => dtype.is_integer() || matches!(dtype, DType::Bool),
         }
     }
 }

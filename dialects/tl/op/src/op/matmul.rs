@@ -39,7 +39,7 @@ pub(super) fn infer(
 ) -> Result<TensorType, String> {
     let [lhs, rhs] = [&operands[0], &operands[1]];
     let transposed = [*transpose_lhs, *transpose_rhs];
-    if lhs.dtype != rhs.dtype || lhs.dtype == DType::Bool {
+    if lhs.dtype != rhs.dtype || matches!(lhs.dtype, DType::Bool | DType::String) {
         return Err(format!(
             "expected float or integer operands of one element type, found {lhs} and {rhs}"
         ));

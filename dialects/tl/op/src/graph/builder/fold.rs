@@ -36,7 +36,7 @@ impl Builder {
             Op::Slice { offsets, sizes } => rows(&constant, offsets, sizes)?,
             _ => return None,
         };
-        Some(self.constant(Constant { ty: ty.known()?, bytes }))
+        Some(self.constant(Constant::new(ty.known()?, bytes)))
     }
 
     /// The elements of a small integer result.
@@ -47,7 +47,8 @@ impl Builder {
         types: &[Type],
         ty: &Type,
     ) -> Option<Vec<Dim>> {
-        if ty.dtype.is_float() || ty.dtype.size() < 4 && ty.dtype != DType::Bool {
+        let is_small = ty.dtype.size() < 4 && ty.dtype != DType::Bool;
+        if ty.dtype.is_float() || ty.dtype == DType::String || is_small {
             return None;
         }
         let known = operands
@@ -88,7 +89,8 @@ pub(super) fn has_symbols(op: &Op) -> bool {
 /// The elements of a small constant of integers, as sizes.
 pub(super) fn elements_of(constant: &Constant) -> Option<Vec<Dim>> {
     let count = constant.ty.elements().ok()?;
-    if constant.ty.dtype.is_float() || count > sizes::FOLLOWED as usize {
+    let is_number = !constant.ty.dtype.is_float() && constant.ty.dtype != DType::String;
+    if !is_number || count > sizes::FOLLOWED as usize {
         return None;
     }
     let values = constant.tensor().ok()?.to_i128()?;

@@ -13,7 +13,10 @@ use crate::{
 };
 use bytes::Bytes;
 use fold::{elements_of, is_small};
+use irc_tensor::Strings;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -74,6 +77,9 @@ pub struct Builder {
     required: BTreeSet<(Dim, Relation, Dim)>,
     /// The inputs of the graph.
     inputs: BTreeSet<ValueId>,
+    /// The strings of the program, which nested graphs share.
+    strings: Rc<RefCell<Strings>>,
+    is_nested: bool,
 }
 
 /// What is known about a value.
@@ -90,7 +96,7 @@ impl Builder {
 
     /// A nested graph, whose new symbols begin with `prefix`.
     pub fn nested(prefix: impl Into<String>) -> Self {
-        Self { prefix: prefix.into(), ..Self::default() }
+        Self { prefix: prefix.into(), is_nested: true, ..Self::default() }
     }
 
     /// A builder of a graph nested in this one.
@@ -108,7 +114,8 @@ impl Builder {
             around.insert(symbol.name.clone(), extent);
         }
         let nested = Self::nested(format!("{}{label}_", self.prefix));
-        Self { around, origin: self.origin.clone(), ..nested }
+        let strings = self.strings.clone();
+        Self { around, origin: self.origin.clone(), strings, ..nested }
     }
 
     /// The origin of the nodes that are being built.
@@ -162,7 +169,11 @@ impl Builder {
 
     /// The graph.
     pub fn finish(self) -> Graph {
-        self.graph
+        let mut graph = self.graph;
+        if !self.is_nested {
+            graph.strings = self.strings.borrow().texts().to_vec();
+        }
+        graph
     }
 
     /// The type of a value.
@@ -185,7 +196,7 @@ impl Builder {
         self.ty(value).dtype
     }
 
-    /// The elements of a value, if it is constant.
+    /// The elements of a value, if it is constant; for strings, their handles.
     ///
     /// # Errors
     /// If the constant does not match its type.
@@ -199,8 +210,32 @@ impl Builder {
         self.facts[value.0].constant.is_some()
     }
 
-    /// A constant.
+    /// The strings of a value, if it is a constant of strings.
+    ///
+    /// # Errors
+    /// If the constant does not match its type.
+    pub fn strings_of(&self, value: ValueId) -> Built<Option<Vec<Arc<[u8]>>>> {
+        let Some(tensor) = self.constant_of(value)? else { return Ok(None) };
+        Ok(tensor.with_strings(&Arc::new(self.strings.borrow().clone())).to_strings())
+    }
+
+    /// The handle of a string in constants of this program.
+    pub fn handle(&self, text: impl AsRef<[u8]>) -> i64 {
+        self.strings.borrow_mut().intern(text.as_ref())
+    }
+
+    /// A one-dimensional constant of strings.
+    ///
+    /// # Errors
+    /// If memory is exhausted.
+    pub fn strings<T: AsRef<[u8]>>(&mut self, texts: &[T]) -> Built {
+        let tensor = Tensor::from_strings([texts.len() as i64], texts)?;
+        Ok(self.tensor(&tensor))
+    }
+
+    /// A constant. Strings become handles of the program's strings.
     pub fn constant(&mut self, constant: Constant) -> ValueId {
+        let constant = self.interned(constant);
         let elements = elements_of(&constant);
         let facts = Facts { constant: Some(constant.clone()), elements };
         let value = self.value(constant.ty.clone().into(), facts);
@@ -210,7 +245,19 @@ impl Builder {
 
     /// A constant tensor.
     pub fn tensor(&mut self, tensor: &Tensor) -> ValueId {
-        self.constant(Constant::of(tensor))
+        self.constant(match tensor.strings() {
+            Some(_) => Constant::of(tensor),
+            None => Constant::of_numbers(tensor),
+        })
+    }
+
+    fn interned(&self, constant: Constant) -> Constant {
+        match (&constant.strings, constant.tensor()) {
+            (Some(_), Ok(tensor)) => {
+                Constant::of_numbers(&tensor.interned(&mut self.strings.borrow_mut()))
+            }
+            _ => constant,
+        }
     }
 
     /// An op.
