@@ -98,7 +98,8 @@ LogicalResult irc::tl::TlDialect::verifyOperationAttribute(Operation *op, NamedA
   return verifyAttribute(op, attribute, getKernelAttrHelper(), getBlocksAttrHelper(),
                          getStridesAttrHelper(), getOverwritesAttrHelper(), getGraphAttrHelper(), getStringsAttrHelper(),
                          getProgramAttrHelper(), getNameAttrHelper(), getPreservedAttrHelper(),
-                         getWeightAttrHelper(), getValueAttrHelper(), getOrderedAttrHelper());
+                         getWeightAttrHelper(), getValueAttrHelper(), getOriginAttrHelper(),
+                         getOrderedAttrHelper());
 }
 
 LogicalResult irc::tl::TlDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,

@@ -44,6 +44,9 @@ pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a launch: the values of its kernel's symbols.
 pub const SIZES: Key<Vec<String>> = Key::new("sizes");
 
+/// On a launch or call: the node that it computes, for programs without locations.
+pub const ORIGIN: Key<String> = Key::new("tl.origin");
+
 /// The linkage of a function once it is in the `llvm` dialect, which defines this attribute.
 pub const LINKAGE: &str = "llvm.linkage";
 

@@ -1,5 +1,5 @@
 //! Links objects with the system's linker.
-use super::{CodegenError, data_object, restrict_metadata};
+use super::{CodegenError, UsedFeatures, data_object, restrict_metadata};
 use irc_mlir::{Module, OperationLike, RegionLike, attr, ops::llvm, read};
 use object::{
     Endianness,
@@ -14,29 +14,38 @@ const SHARED: [&str; 6] = ["-shared", "-z", "noexecstack", "-z", "now", "--build
 
 const LINKERS: [&str; 5] = ["ld.lld-22", "ld.lld", "ld.gold", "ld.bfd", "ld"];
 
+/// A linked file.
+#[derive(Clone, Debug)]
+pub struct Linked {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The processor features that its code uses.
+    pub features: UsedFeatures,
+}
+
 /// Links objects, given by name and bytes, to a shared library that exports the symbols of models and
-/// plans. The metadata of models then require the features that the code uses. Returns the library's bytes.
+/// plans. The metadata of models then require the features that the code uses.
 ///
 /// # Errors
 /// No linker on the machine, the linker's message, or no space for its files.
 pub fn link_library<'a>(
     objects: impl IntoIterator<Item = (String, &'a [u8])>,
-) -> Result<Vec<u8>, CodegenError> {
+) -> Result<Linked, CodegenError> {
     let exports = EXPORTS.map(|name| format!("{name}*; ")).concat();
     let exports = format!("{{ global: {exports}local: *; }};\n");
     link(objects, SHARED.map(str::to_owned).to_vec(), Some(&exports))
 }
 
-/// Links one object to a shared library that exports all symbols that are not hidden. Returns its bytes.
+/// Links one object to a shared library that exports all symbols that are not hidden.
 ///
 /// # Errors
 /// See [`link_library`].
-pub fn link_shared(object: &[u8]) -> Result<Vec<u8>, CodegenError> {
+pub fn link_shared(object: &[u8]) -> Result<Linked, CodegenError> {
     let flags = SHARED.map(str::to_owned).to_vec();
     link([("object".to_owned(), object)], flags, None)
 }
 
-/// Joins objects, given by name and bytes, to one.
+/// Joins objects, given by name and bytes, to one. Returns its bytes.
 ///
 /// # Errors
 /// See [`link_library`].
@@ -44,14 +53,15 @@ pub fn join_objects<'a>(
     objects: impl IntoIterator<Item = (String, &'a [u8])>,
 ) -> Result<Vec<u8>, CodegenError> {
     // Without the names of constants that code generators create.
-    link(objects, vec!["-r".to_owned(), "--discard-locals".to_owned()], None)
+    let joined = link(objects, vec!["-r".to_owned(), "--discard-locals".to_owned()], None)?;
+    Ok(joined.bytes)
 }
 
 fn link<'a>(
     objects: impl IntoIterator<Item = (String, &'a [u8])>,
     mut arguments: Vec<String>,
     exports: Option<&str>,
-) -> Result<Vec<u8>, CodegenError> {
+) -> Result<Linked, CodegenError> {
     let folder = Folder::new()?;
     let (mut outside, mut bytes) = (Outside::default(), 0);
     for (name, object) in objects {
@@ -74,9 +84,9 @@ fn link<'a>(
         return Err(error);
     }
     let file = fs::read(&linked);
-    let mut file = file.map_err(|error| folder.failed("read what was linked in", &error))?;
-    restrict_metadata(&mut file)?;
-    Ok(file)
+    let mut bytes = file.map_err(|error| folder.failed("read what was linked in", &error))?;
+    let features = restrict_metadata(&mut bytes)?;
+    Ok(Linked { bytes, features })
 }
 
 /// A folder for the files of a link, removed when dropped. If there is no space, that is an error of the

@@ -20,8 +20,8 @@ use irc_mlir::{Module, OperationRef, PassError, read};
 
 pub use backend::{Backend, Row};
 pub use data::data_object;
-pub use link::{hide_inner, join_objects, link_library, link_shared};
-pub use requirements::{restrict_metadata, used_features};
+pub use link::{Linked, hide_inner, join_objects, link_library, link_shared};
+pub use requirements::{UsedFeatures, restrict_metadata};
 pub use target::Target;
 
 /// Why code could not be generated.

@@ -15,43 +15,48 @@ use std::{
 /// Prefix of the symbols of model metadata.
 const METADATA: &str = "irc_metadata";
 
-/// The features among `possible`, those of the target, that the code of an object or library uses.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn used_features(file: &[u8], possible: Vec<String>) -> Result<Vec<String>, CodegenError> {
-    let used = decode(&File::parse(file)?)?;
-    Ok(restrict(possible, used.as_ref()))
+/// The features that the code of an object or library uses, by plain name; `None` for an architecture other
+/// than x86-64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedFeatures(Option<BTreeSet<String>>);
+
+impl UsedFeatures {
+    /// Those among `possible`, the features of the target.
+    pub fn among(&self, possible: Vec<String>) -> Vec<String> {
+        let is_used =
+            |name: &String| self.0.as_ref().is_none_or(|used| used.contains(&plain(name)));
+        possible.into_iter().filter(is_used).collect()
+    }
 }
 
 /// Restricts the features that the metadata in an object or library require, which are those of the target, to
-/// those that its code uses.
+/// those that its code uses. Returns these.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn restrict_metadata(file: &mut [u8]) -> Result<(), CodegenError> {
-    for (place, text) in restricted_metadata(file)? {
+pub fn restrict_metadata(file: &mut [u8]) -> Result<UsedFeatures, CodegenError> {
+    let used = UsedFeatures(decode(&File::parse(&*file)?)?);
+    for (place, text) in restricted_metadata(file, &used)? {
         let (start, rest) = file[place].split_at_mut(text.len());
         start.copy_from_slice(text.as_bytes());
         rest.fill(0);
     }
-    Ok(())
+    Ok(used)
 }
 
 /// The ranges of metadata in a file, and their new text, which is never longer than its range.
-fn restricted_metadata(file: &[u8]) -> Result<Vec<(Range<usize>, String)>, CodegenError> {
+fn restricted_metadata(
+    file: &[u8],
+    used: &UsedFeatures,
+) -> Result<Vec<(Range<usize>, String)>, CodegenError> {
     let object = File::parse(file)?;
-    let offsets: Vec<usize> = object.symbols().filter_map(|it| offset(&object, &it)).collect();
-    if offsets.is_empty() {
-        return Ok(vec![]);
-    }
-    let used = decode(&object)?;
+    let offsets = object.symbols().filter_map(|symbol| offset(&object, &symbol));
     let mut found = vec![];
     for start in offsets {
         let text = file[start..].split(|byte| *byte == 0).next().unwrap_or_default();
         let wrong = |error| CodegenError::new(format!("metadata of a model: {error}"));
         let mut interface = Interface::from_json(&String::from_utf8_lossy(text)).map_err(wrong)?;
-        interface.requires = restrict(interface.requires, used.as_ref());
+        interface.requires = used.among(interface.requires);
         found.push((start..start + text.len(), interface.to_json()));
     }
     Ok(found)
@@ -111,11 +116,6 @@ fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
 }
 
-fn restrict(possible: Vec<String>, used: Option<&BTreeSet<String>>) -> Vec<String> {
-    let is_used = |name: &String| used.is_none_or(|used| used.contains(&plain(name)));
-    possible.into_iter().filter(is_used).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,8 +155,8 @@ mod tests {
     fn used(functions: &[&'static [u8]]) -> Vec<String> {
         let function = |code: &&'static [u8]| ("f", StandardSection::Text, *code);
         let functions: Vec<_> = functions.iter().map(function).collect();
-        used_features(&object(&functions), ["avx", "avx2", "fma"].map(str::to_owned).into())
-            .expect("features")
+        let used = restrict_metadata(&mut object(&functions)).expect("features");
+        used.among(["avx", "avx2", "fma"].map(str::to_owned).into())
     }
 
     #[test]
@@ -192,7 +192,8 @@ mod tests {
         ];
         let before = object(&pieces);
         let mut after = before.clone();
-        restrict_metadata(&mut after).expect("metadata");
+        let used = restrict_metadata(&mut after).expect("metadata");
+        assert_eq!(used.among(vec!["avx2".to_owned(), "avx".to_owned()]), ["avx"]);
         interface.requires = vec!["avx".to_owned()];
         let expected = format!("{:\0<width$}", interface.to_json(), width = text.len());
         let at = before.windows(text.len()).position(|part| part == text.as_bytes());

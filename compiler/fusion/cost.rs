@@ -16,7 +16,7 @@ use super::{
     form::{Form, Kind, is_statistic},
     segment::{Segment, SegmentNode, Source},
 };
-use irc_tl::{Family, Op, TensorType};
+use irc_tl::{Family, TensorType};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -90,13 +90,12 @@ pub fn kernel(priced: &Priced<'_>) -> Cost {
 }
 
 fn bytes_read(node: &SegmentNode, operand: usize, ty: &TensorType) -> u64 {
-    match &node.op {
-        op if op.row().samples == Some(operand) => bytes(&node.ty),
-        Op::Transpose { permutation } if permutation.last() != Some(&(ty.rank().max(1) - 1)) => {
-            bytes(ty).saturating_mul(2)
-        }
-        _ => bytes(ty),
+    if node.op.row().samples == Some(operand) {
+        return bytes(&node.ty);
     }
+    let last = ty.rank().max(1) - 1;
+    let is_strided = node.op.permutation().is_some_and(|order| order.last() != Some(&last));
+    bytes(ty).saturating_mul(if is_strided { 2 } else { 1 })
 }
 
 /// The number of evaluations of a node in a kernel.

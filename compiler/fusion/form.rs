@@ -2,7 +2,7 @@
 //!
 //! This is the only place that decides what can share a kernel; rules, extraction and explanations all call
 //! [`combine`].
-use irc_tl::{Conv, Family, Op, TensorType};
+use irc_tl::{Family, Op, TensorType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -149,24 +149,16 @@ pub fn combine(apply: Application<'_>, operands: &[Option<&Form>]) -> Result<For
 
 /// Whether an op reduces only the last axis.
 fn reduces_rows(op: &Op, rank: usize) -> bool {
-    matches!(op, Op::Reduce { axes, .. } if axes.len() == 1 && axes[0] + 1 == rank)
+    op.reduced_axes().is_some_and(|axes| axes.len() == 1 && axes[0] + 1 == rank)
 }
 
 /// Whether no vector schedule supports an op, so that it becomes a kernel of loops. This is the only place
 /// that decides it.
 fn needs_loops(apply: Application<'_>) -> bool {
     let scalar = |ty: &TensorType| ty.shape.contains(&0) || ty.dtype.is_small();
-    apply.op.family() == Family::Loops
-        || matches!(apply.op, Op::Conv(conv) if !is_product(conv, apply))
+    !apply.op.has_schedule(apply.operands)
         || scalar(apply.result)
         || apply.operands.iter().any(|ty| scalar(ty))
-}
-
-/// Whether a convolution has enough filters per group to be computed as a matrix product.
-fn is_product(conv: &Conv, apply: Application<'_>) -> bool {
-    const FEWEST: i64 = 4;
-    let [_, filters] = apply.operands else { return false };
-    conv.pads.iter().flatten().all(|zeros| *zeros >= 0) && filters.shape[0] / conv.groups >= FEWEST
 }
 
 fn only_elementwise(operand: Option<&Form>) -> Result<(), String> {

@@ -305,9 +305,9 @@ fn cost_of(segment: &Segment, masks: &[u32], kernels: &[Kernel]) -> Cost {
 fn repeated_matmuls(segment: &Segment, kernels: &[Kernel]) -> u64 {
     let mut times = vec![0_u64; segment.nodes.len()];
     let computed = kernels.iter().flat_map(|kernel| &kernel.body);
-    for node in computed.filter(|node| {
-        matches!(segment.nodes[**node].op, irc_tl::Op::Matmul { .. } | irc_tl::Op::Conv(_))
-    }) {
+    for node in
+        computed.filter(|node| segment.nodes[**node].op.family() == irc_tl::Family::Contraction)
+    {
         times[*node] += 1;
     }
     times.into_iter().map(|times| times.saturating_sub(1)).sum()

@@ -188,7 +188,7 @@ fn reached_through_memory(
 }
 
 fn is_constant(graph: &Graph, node: NodeId) -> bool {
-    matches!(graph.nodes[node].op, Some(Op::Fill { .. }))
+    graph.nodes[node].op.as_ref().is_some_and(|op| op.row().arity() == Some(0))
 }
 
 fn local_cuts(graph: &Graph, node: NodeId) -> Vec<Option<String>> {

@@ -10,7 +10,7 @@
 //! read from the folder that the option `external-data` names.
 use super::graph_to_tl::{graph_to_tl, weights};
 use crate::attributes::{VALUE, WEIGHT};
-use irc_common_format::{FileSystem, find_external, model::TensorData};
+use irc_common_format::{Files, find_external, model::TensorData};
 use irc_diag::Sink;
 use irc_dialects::common_ir::{Exported, export, module_op};
 use irc_mlir::{
@@ -23,10 +23,10 @@ use irc_onnx_ops::{Calls, ImportOptions, Imported, NodeDiagnostic, import, unsup
 use irc_tl::Constant;
 use std::path::Path;
 
-/// The pass `common-ir-to-tl`.
-pub struct CommonIrToTl;
+/// The pass `common-ir-to-tl`, which reads external data through these files.
+pub struct CommonIrToTl<F>(pub F);
 
-impl Pass for CommonIrToTl {
+impl<F: Files + 'static> Pass for CommonIrToTl<F> {
     fn name(&self) -> &'static str {
         "common-ir-to-tl"
     }
@@ -70,7 +70,7 @@ impl Pass for CommonIrToTl {
         let root = module_op(module)?;
         let mut exported = export(root)?;
         let folder = Some(options.text("external-data")).filter(|folder| !folder.is_empty());
-        read_external(&mut exported, folder.map(Path::new))?;
+        read_external(&mut exported, folder.map(Path::new), &self.0)?;
         let calls = match options.text("functions") {
             "inline" => Calls::Inlined,
             "outline" => Calls::Outlined,
@@ -90,12 +90,16 @@ impl Pass for CommonIrToTl {
 }
 
 /// Reads external data.
-fn read_external(exported: &mut Exported<'_, '_>, folder: Option<&Path>) -> PassResult {
+fn read_external(
+    exported: &mut Exported<'_, '_>,
+    folder: Option<&Path>,
+    files: &dyn Files,
+) -> PassResult {
     let mut wrong = vec![];
     match folder {
         Some(folder) => {
             let mut sink = Sink::new();
-            find_external(&mut exported.module, folder, &FileSystem, &mut sink);
+            find_external(&mut exported.module, folder, files, &mut sink);
             let found =
                 sink.into_diagnostics().into_iter().filter(|diagnostic| diagnostic.is_error());
             wrong.extend(

@@ -11,7 +11,7 @@ use irc_mlir::{
     Block, BlockLike, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
     RegionLike, Type as MlirType, Value, ValueLike, attr, function, read, walk_collect,
 };
-use irc_tl::{Conv, Dim, Op, Type};
+use irc_tl::{Split, Type};
 
 /// The pass `split-blocks`.
 pub struct SplitBlocks;
@@ -37,18 +37,6 @@ impl Pass for SplitBlocks {
     }
 }
 
-/// How a kernel is split into items.
-struct Split {
-    op: Op,
-    count: Dim,
-    /// Items in a block, largest first.
-    sizes: Vec<i64>,
-    /// The operands of a block with the given number of items.
-    block: fn(&[Type], i64) -> Vec<Type>,
-    /// Per operand: whether each item has its own part.
-    own: [bool; 2],
-}
-
 /// The split of a kernel that is one op on its arguments.
 fn split_of<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Option<(OperationRef<'c, 'a>, Split)> {
     let ops = read::body_ops(kernel);
@@ -65,87 +53,7 @@ fn split_of<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Option<(OperationRef<'c
     if !whole || types.iter().all(|ty| ty.known().is_some()) {
         return None;
     }
-    let split = match tl::op_of(op).ok()? {
-        Op::Conv(conv) => images(conv, &types),
-        Op::Matmul { transpose_lhs, transpose_rhs } => {
-            let op = Op::Matmul { transpose_lhs, transpose_rhs };
-            rows(&op, transpose_lhs, &types).or_else(|| matrices(&op, &types))
-        }
-        _ => None,
-    };
-    Some((op, split?))
-}
-
-fn is_known(dims: &[Dim]) -> bool {
-    dims.iter().all(|dim| dim.known().is_some_and(|extent| extent > 0))
-}
-
-/// One image at a time.
-fn images(conv: Conv, types: &[Type]) -> Option<Split> {
-    let [x, w] = types else { return None };
-    let sizes = is_known(&x.dims[1..]) && is_known(&w.dims);
-    let padded = conv.pads.iter().flatten().all(|zeros| *zeros >= 0);
-    let filters = w.dims[0].known()? / conv.groups;
-    // As fusion decides for known sizes.
-    if !sizes || !padded || filters < 4 {
-        return None;
-    }
-    Some(Split {
-        op: Op::Conv(conv),
-        count: x.dims[0].clone(),
-        sizes: vec![1],
-        block: |types, items| {
-            let mut block = types.to_vec();
-            block[0].dims[0] = items.into();
-            block
-        },
-        own: [true, false],
-    })
-}
-
-/// Rows of many matrices against one.
-fn rows(op: &Op, transposed: bool, types: &[Type]) -> Option<Split> {
-    let [lhs, rhs] = types else { return None };
-    let last = lhs.dims.last()?;
-    if transposed || rhs.rank() != 2 || !is_known(&rhs.dims) || last.known().is_none() {
-        return None;
-    }
-    let count = Dim::product(&lhs.dims[..lhs.rank() - 1]);
-    let mut sizes = vec![];
-    for size in [64, 8, 1] {
-        sizes.push(size);
-        if count.modulo(&size.into()).is(0) {
-            break;
-        }
-    }
-    Some(Split {
-        op: op.clone(),
-        count,
-        sizes,
-        block: |types, items| {
-            let depth = types[0].dims[types[0].rank() - 1].clone();
-            vec![Type::new(types[0].dtype, [items.into(), depth]), types[1].clone()]
-        },
-        own: [true, false],
-    })
-}
-
-/// Matrices against the same number of matrices.
-fn matrices(op: &Op, types: &[Type]) -> Option<Split> {
-    let [lhs, rhs] = types else { return None };
-    let fits = lhs.rank() == rhs.rank() && lhs.rank() > 2 && lhs.dims[0] == rhs.dims[0];
-    if !fits || !is_known(&lhs.dims[1..]) || !is_known(&rhs.dims[1..]) {
-        return None;
-    }
-    Some(Split {
-        op: op.clone(),
-        count: lhs.dims[0].clone(),
-        sizes: vec![1],
-        block: |types, _| {
-            types.iter().map(|ty| Type::new(ty.dtype, ty.dims[1..].to_vec())).collect()
-        },
-        own: [true, true],
-    })
+    Some((op, tl::op_of(op).ok()?.split(&types)?))
 }
 
 /// Adds the kernels of blocks, and `tl.blocks` to the kernel.

@@ -4,7 +4,7 @@
 //! A compile error affects only its own program.
 use super::Model;
 use crate::{
-    codegen::{CodegenError, Output, link_library, used_features},
+    codegen::{CodegenError, Output, link_library},
     interface::Interface,
     lowering::graph_to_tl::weights,
     session::{
@@ -166,11 +166,11 @@ impl Session {
         let named = objects.iter().enumerate();
         let named = named.map(|(number, object)| (format!("part_{number}"), object.as_slice()));
         let library = link_library(named)?;
-        let requires = used_features(&library, target.required_features())?;
+        let requires = library.features.among(target.required_features());
         for entry in results.values_mut().flatten() {
             entry.interface.requires.clone_from(&requires);
         }
-        Ok((library, results.into_values().collect()))
+        Ok((library.bytes, results.into_values().collect()))
     }
 
     fn part(

@@ -9,6 +9,7 @@ use crate::{
         tl_to_linalg::TlToLinalg,
     },
 };
+use irc_common_format::FileSystem;
 use irc_mlir::register_pass;
 
 mod check_stage;
@@ -18,7 +19,7 @@ mod npu_verify;
 /// Registers all passes, once per process; later calls do nothing.
 pub fn register_all() {
     register_pass(ArkToTl);
-    register_pass(CommonIrToTl);
+    register_pass(CommonIrToTl(FileSystem));
     register_pass(PlanArk);
     register_pass(gemini_check::GeminiCheck);
     register_pass(GeminiToNpu);

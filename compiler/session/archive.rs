@@ -15,7 +15,7 @@ use crate::{
         plan,
     },
     attributes::{GRAPH, KernelInfo, PROGRAM, ProgramInfo},
-    codegen::{Backend, Output, Target, compile, join_objects, link_shared, used_features},
+    codegen::{Backend, Output, Target, compile, join_objects, link_shared},
     interface::interface_of,
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
     machine::{in_context, run_stages},
@@ -192,14 +192,14 @@ impl Session {
         let code = objects.values();
         let code = code.map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
         let object = join_objects(first.chain(steps).chain(code))?;
-        let bytes = link_shared(&object)?;
-        let requires = used_features(&bytes, target.required_features())?;
+        let shared = link_shared(&object)?;
+        let requires = shared.features.among(target.required_features());
         let path = format!("lib/{}_lib0.o", archive.model);
         Ok(ProgramArtefacts {
             workspaces: workspaces(&planned, callees),
             planned,
             code: (path, object.into()),
-            shared: Some(Shared { bytes: bytes.into(), requires }),
+            shared: Some(Shared { bytes: shared.bytes.into(), requires }),
         })
     }
 }

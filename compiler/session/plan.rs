@@ -7,7 +7,7 @@ use super::{
     queries,
 };
 use crate::{
-    codegen::{Target, link_library, used_features},
+    codegen::{Target, link_library},
     machine::in_context,
     tasks::{self, Segment, TaskStep},
 };
@@ -178,8 +178,8 @@ pub fn plan_library<'db>(
     let parts = objects.values().map(|object| (object.symbol.clone(), object.object.as_slice()));
     let parts = parts.chain(nothing.as_deref().map(|object| ("nothing".to_owned(), object)));
     let library = link_library(parts)?;
-    code.requires = used_features(&library, target.required_features())?;
-    Ok(Arc::new(CompiledPlan { library, code }))
+    code.requires = library.features.among(target.required_features());
+    Ok(Arc::new(CompiledPlan { library: library.bytes, code }))
 }
 
 /// The error of a kernel that does not compile.

@@ -9,8 +9,8 @@ use super::{
     whole,
 };
 use crate::{
-    attributes::{KERNEL, PROGRAM, ProgramInfo},
-    codegen::{Cause, Output, Target, compile, join_objects, link_library, used_features},
+    attributes::{KERNEL, ORIGIN, PROGRAM, ProgramInfo},
+    codegen::{Cause, Output, Target, compile, join_objects, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
     import::{Imported, Parsed, Position, positions},
     lowering::{
@@ -21,8 +21,12 @@ use crate::{
     pipeline::{HOST_CPU, Settings},
 };
 use irc_diag::Source;
-use irc_mlir::{Context, Location, Module, OperationRef, attr, read};
+use irc_dialects::tl;
+use irc_mlir::{Context, Location, Module, OperationLike, OperationRef, ValueLike, attr, read};
 use std::{collections::BTreeMap, sync::Arc};
+
+/// Values of at least this many bytes are reported with their nodes if they cannot be allocated.
+const LARGE_VALUE: usize = 1 << 24;
 
 /// Options of compilation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -209,8 +213,28 @@ fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused 
             irc_mlir::set_attribute(launch, "callee", attr::symbol(context, symbol));
         }
     }
+    program.iter().for_each(|function| keep_origins(*function));
     let text = |op: &OperationRef<'_, '_>| irc_mlir::to_text(op, false) + "\n";
     Fused { program: program.iter().map(text).collect(), kernels }
+}
+
+/// Keeps the origins of results that may not fit in memory, since the text of a program has no locations.
+fn keep_origins(function: OperationRef<'_, '_>) {
+    for op in read::body_ops(function) {
+        let is_large = |ty: irc_tl::Type| {
+            let bytes = ty.known().and_then(|ty| ty.byte_size().ok());
+            bytes.is_none_or(|bytes| bytes >= LARGE_VALUE)
+        };
+        let mut types = op.results().filter_map(|result| tl::type_of(result.r#type()).ok());
+        let needs_memory = match read::op_name(&op).as_str() {
+            tl::LAUNCH => types.any(is_large),
+            tl::CALL | tl::IF | tl::LOOP => true,
+            _ => false,
+        };
+        if needs_memory && let Some(origin) = irc_mlir::origin(op.location()) {
+            ORIGIN.write(op, &origin);
+        }
+    }
 }
 
 /// The text of a kernel under a fixed name, so that equal kernels have equal texts. The module must not
@@ -311,12 +335,12 @@ pub fn library<'db>(
     let objects = objects(db, input, config, place)?;
     let library = link_library(objects.all())?;
     let mut interface = objects.glue.interface.clone();
-    interface.requires = used_features(&library, interface.requires)?;
+    interface.requires = library.features.among(interface.requires);
     let constants = match place {
         Place::Given => objects.constants,
         Place::Linked => vec![],
     };
-    Ok(Arc::new(Compiled { library, interface, constants }))
+    Ok(Arc::new(Compiled { library: library.bytes, interface, constants }))
 }
 
 /// The stage whose output an input's module is, if it no longer has a graph.

@@ -6,10 +6,7 @@ use super::{
     kernel::{self, KernelObject, lower, plan_memory},
 };
 use crate::{
-    codegen::{
-        CodegenError, Output, Target, compile, hide_inner, link_library, restrict_metadata,
-        used_features,
-    },
+    codegen::{CodegenError, Output, Target, compile, hide_inner, link_library, restrict_metadata},
     diagnostics::in_text,
     import::Parsed,
     interface::Interface,
@@ -95,8 +92,8 @@ pub fn library(parsed: &Parsed, stage: &str, target: &Target) -> Result<Compiled
         return Err(QueryError::at("mlir-constants", message));
     }
     let library = link_library([("irc_program".to_owned(), object.as_slice())])?;
-    interface.requires = used_features(&library, interface.requires)?;
-    Ok(Compiled { library, interface, constants: vec![] })
+    interface.requires = library.features.among(interface.requires);
+    Ok(Compiled { library: library.bytes, interface, constants: vec![] })
 }
 
 /// Code of a module that is the output of a stage after the tensor level.

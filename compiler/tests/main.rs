@@ -23,6 +23,7 @@ mod incremental;
 mod integers;
 mod kernels;
 mod memory_files;
+mod op_homes;
 mod packed_constants;
 mod plan_ark;
 mod plan_fused;

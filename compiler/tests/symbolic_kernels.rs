@@ -76,7 +76,7 @@ impl Kernel {
         let (workspace, symbols) = (usize::try_from(info.scratch()).unwrap(), info.symbols);
         lower(&mut module, "memory", "llvm");
         let object = compile(&module, &target, Output::Object).unwrap();
-        let bytes = link_library([("kernel".to_owned(), &object[..])]).unwrap();
+        let bytes = link_library([("kernel".to_owned(), &object[..])]).unwrap().bytes;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kernel.so");
         std::fs::write(&path, bytes).unwrap();

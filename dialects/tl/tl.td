@@ -38,6 +38,7 @@ def Tl_Dialect : Dialect {
     | `tl.preserved` | an argument of a program | a unit: the caller preserves it from one call to the next |
     | `tl.weight` | an argument | the number of the constant that it stands for |
     | `tl.value` | an argument | the elements of that constant |
+    | `tl.origin` | a launch or call | the node that it computes, as text, where locations are omitted |
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -53,6 +54,7 @@ def Tl_Dialect : Dialect {
     "::mlir::UnitAttr":$preserved,
     "::mlir::IntegerAttr":$weight,
     "::mlir::ElementsAttr":$value,
+    "::mlir::StringAttr":$origin,
     "::mlir::UnitAttr":$ordered
   );
   let hasOperationAttrVerify = 1;

@@ -32,6 +32,8 @@ enum HostError {
     Check(i64, i64, i64),
     /// There is not enough memory for intermediate values of this many bytes.
     Memory(i64),
+    /// As before: the number of the message, the bytes of a value, and those of all values.
+    Value(i64, i64, i64),
     /// There cannot be a tensor with an output's extents.
     Output(usize, TensorError),
 }
@@ -68,9 +70,10 @@ impl Host {
         Err(match self.state.failure.take() {
             None => RunError::Failed(status),
             Some(HostError::Check(check, left, right)) => {
-                let message = usize::try_from(check).ok().and_then(|it| interface.checks.get(it));
-                let message = message.cloned().unwrap_or_else(|| "a check failed".to_owned());
-                RunError::Check { message, left, right }
+                RunError::Check { message: message(interface, check), left, right }
+            }
+            Some(HostError::Value(check, bytes, total)) => {
+                RunError::Memory { message: message(interface, check), bytes, total }
             }
             Some(HostError::Memory(bytes)) => RunError::Allocate {
                 name: "intermediate values".to_owned(),
@@ -84,6 +87,12 @@ impl Host {
     }
 }
 
+/// A message of the interface, by its number.
+fn message(interface: &Interface, number: i64) -> String {
+    let message = usize::try_from(number).ok().and_then(|it| interface.checks.get(it));
+    message.cloned().unwrap_or_else(|| "a check failed".to_owned())
+}
+
 impl State {
     fn put(&mut self, block: Tensor) {
         let size = block.shape()[0];
@@ -93,13 +102,22 @@ impl State {
         }
     }
 
+    /// A new block; free blocks are released if there is not enough memory otherwise.
+    fn new_block(&mut self, size: i64) -> Option<Tensor> {
+        let block = || Tensor::zeros(TensorType::new(DType::U8, [size])).ok();
+        block().or_else(|| {
+            self.free.clear();
+            block()
+        })
+    }
+
     fn take(&mut self, bytes: i64) -> Option<*mut c_void> {
         let size = size_class(bytes)?;
         let free = self.free.iter_mut().find(|(of, _)| *of == size);
         let free = free.and_then(|(_, free)| free.pop());
         let block = match free {
             Some(block) => block,
-            None => Tensor::zeros(TensorType::new(DType::U8, [size])).ok()?,
+            None => self.new_block(size)?,
         };
         let mut block = block;
         let address = block.bytes_mut().as_mut_ptr();
@@ -159,7 +177,12 @@ unsafe extern "C" fn output(host: *mut Host, number: i64, extents: *const i64) -
 unsafe extern "C" fn fail(host: *mut Host, check: i64, left: i64, right: i64) {
     // Safety: as above.
     let state = unsafe { &mut (*host).state };
-    state.failure.get_or_insert(HostError::Check(check, left, right));
+    // A model reports which value could not be allocated right after the allocation.
+    match state.failure {
+        Some(HostError::Memory(_)) => state.failure = Some(HostError::Value(check, left, right)),
+        Some(_) => {}
+        None => state.failure = Some(HostError::Check(check, left, right)),
+    }
 }
 
 #[cfg(test)]
@@ -187,7 +210,8 @@ mod tests {
     fn outputs_that_cannot_be_are_named_with_their_type() {
         let port =
             Port { name: "y".into(), dtype: "f32".into(), shape: vec![-1], ..Port::default() };
-        let interface = Interface { outputs: vec![port], ..Interface::default() };
+        let checks = vec!["$.Nodes[0]: expected memory for the bytes of f32[N]".to_owned()];
+        let interface = Interface { outputs: vec![port], checks, ..Interface::default() };
         let mut host = Host::new(&interface);
         let mut message = |run: &dyn Fn(*mut Host)| {
             host.begin([].into_iter());
@@ -207,5 +231,14 @@ mod tests {
             found,
             format!("cannot allocate intermediate values: {bytes} bytes could not be allocated")
         );
+        // Safety: as above.
+        let found = message(&|host| unsafe {
+            assert!(allocate(host, bytes).is_null());
+            fail(host, 0, 5, bytes);
+            fail(host, 1, 0, 0);
+        });
+        let expected = "$.Nodes[0]: expected memory for the bytes of f32[N]: 5 bytes, \
+                        9223372036854775807 with other values, could not be allocated";
+        assert_eq!(found, expected);
     }
 }

@@ -26,6 +26,9 @@ pub struct Interface {
     /// writes it. Other strings have other handles, which the caller assigns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub strings: Vec<String>,
+    /// The error message if a large workspace cannot be allocated, which names its largest part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace_message: Option<String>,
 }
 
 /// A named buffer.
@@ -150,6 +153,10 @@ fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {
         convention: number(r, &object, "convention")?.unwrap_or_default(),
         checks: texts(r, &object, "checks")?,
         strings: texts(r, &object, "strings")?,
+        workspace_message: match object.get("workspace_message") {
+            Some(text) => Some(r.string(text, &object.at.key("workspace_message"))?.to_owned()),
+            None => None,
+        },
     })
 }
 
@@ -211,6 +218,7 @@ mod tests {
             convention: 1,
             checks: vec!["sizes differ".into()],
             strings: vec!["a".into(), "\\xff".into()],
+            workspace_message: Some("the largest value".into()),
         };
         for interface in [interface, Interface::default()] {
             assert_eq!(Interface::from_json(&interface.to_json()), Ok(interface));

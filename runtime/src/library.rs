@@ -111,6 +111,16 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
+    /// Memory for intermediate values could not be allocated.
+    #[error("{message}: {} could not be allocated", allocation(*bytes, *total))]
+    Memory {
+        /// The node, and the value.
+        message: String,
+        /// The bytes of the value.
+        bytes: i64,
+        /// The bytes of all values that were to be allocated together.
+        total: i64,
+    },
     /// The model returned an error code.
     #[error("the model failed with code {0}")]
     Failed(i32),
@@ -221,10 +231,14 @@ impl Library {
     /// Scratch memory for a run.
     ///
     /// # Errors
-    /// [`RunError::Allocate`].
+    /// [`RunError::Allocate`], or [`RunError::Memory`] if the interface describes the workspace.
     pub(crate) fn workspace(&self) -> Result<Tensor, RunError> {
         let bytes = i64::try_from(self.interface.workspace_bytes).unwrap_or(i64::MAX);
-        zeros("the workspace", TensorType::new(irc_tensor::DType::U8, [bytes]))
+        let workspace = zeros("the workspace", TensorType::new(irc_tensor::DType::U8, [bytes]));
+        workspace.map_err(|error| match &self.interface.workspace_message {
+            Some(message) => RunError::Memory { message: message.clone(), bytes, total: bytes },
+            None => error,
+        })
     }
 
     pub(crate) fn check_names(&self, inputs: &BTreeMap<String, Tensor>) -> Result<(), RunError> {
@@ -239,6 +253,14 @@ impl Library {
             None => Ok(()),
             Some(name) => Err(RunError::UnknownInput { name: name.clone(), known: known() }),
         }
+    }
+}
+
+/// The size of a value among others, in words.
+fn allocation(bytes: i64, total: i64) -> String {
+    match bytes < total {
+        true => format!("{bytes} bytes, {total} with other values,"),
+        false => format!("{bytes} bytes"),
     }
 }
 

@@ -12,7 +12,7 @@ use irc::{
 };
 use irc_cli::{Explain, Functions, Graphs};
 use irc_common_format::{
-    Format,
+    FileSystem, Format,
     library::Fetch,
     model::{self, Dim},
 };
@@ -158,7 +158,8 @@ pub fn data_set(
     let graph = graph.ok_or_else(|| Error::problem("the file is a library: it has no graph"))?;
     let wrong = |message: &str| Error::problem(format!("{}: {message}", folder.display()));
     let values = |kind: &str, ports: &[irc_common_format::model::Value]| {
-        let values = Values::read(folder, kind, ports).map_err(|message| wrong(&message))?;
+        let values =
+            Values::read(&FileSystem, folder, kind, ports).map_err(|message| wrong(&message))?;
         if values.tensors.is_empty() && !ports.is_empty() {
             let message = match folder.is_dir() {
                 true => format!("expected {kind}_0.pb and so on, found none"),
@@ -209,4 +210,52 @@ fn mismatch(port: &model::Value, found: &TensorType) -> Option<String> {
     }
     let dims: Vec<_> = dims.iter().map(ToString::to_string).collect();
     Some(format!("{dtype}[{}]", dims.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::kind;
+    use irc::import::InputFile;
+    use irc_cli::{Command, parse_irc, rejection};
+
+    /// Flags that set an option of the import, each with a value.
+    const FLAGS: [&[&str]; 7] = [
+        &["--library-path", "libraries"],
+        &["--allow-fetch", "cache"],
+        &["--shape", "x=1"],
+        &["--implicit-std"],
+        &["--functions", "outline"],
+        &["--ignore-control-inputs"],
+        &["--ark-accumulate"],
+    ];
+
+    /// The table of options of the library and the table of flags reject the same.
+    #[test]
+    fn an_option_applies_to_the_formats_that_its_flag_applies_to() {
+        let formats = [
+            (Content::Model, r#"{"Rank": 0, "WorldSize": 1, "Nodes": []}"#),
+            (Content::Graph, r#"ir_version: 8 opset_import { version: 17 } graph { name: "g" }"#),
+            (Content::Mlir, "func.func @main() { return }"),
+            (Content::Frontend, "[]"),
+        ];
+        for flag in FLAGS {
+            for (content, text) in formats {
+                let arguments =
+                    ["irc", "compile", "model"].iter().chain(flag).chain(&["-o", "m.so"]);
+                let arguments: Vec<String> = arguments.map(|&text| text.to_owned()).collect();
+                let (command, _) = parse_irc(&arguments).expect("a command line");
+                let Command::Compile(compile) = command.command else {
+                    unreachable!("it compiles")
+                };
+                let options = program_options(&compile.graphs, &compile.compile, Results::Outputs);
+                let options = options.expect("options");
+                let file = InputFile::new("model", text.into(), &options);
+                let parsed = FrontEnd::of(content).expect("a front end").read(&file);
+                let is_rejected = parsed.diagnostics.iter().any(|own| own.code == "import-option");
+                let reason = rejection("compile", flag[0], kind(content).as_slice(), Some(".so"));
+                assert_eq!(is_rejected, reason.is_some(), "{flag:?} of {content:?}: {reason:?}");
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@ use irc_mlir::{
     BlockLike, Location, OperationLike, OperationRef, PassError, RegionLike, Value as MlirValue,
     ValueLike, read,
 };
-use irc_tl::{Algorithm, Compute, DType, Dim, Op, Reduction, Scalar, Type};
+use irc_tl::{Algorithm, Compute, DType, Dim, Op, Scalar, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -266,8 +266,7 @@ impl<'c> Reader<'c> {
 }
 
 fn nest_of(op: &Op, operands: &[Type], result: &Type) -> Result<Nest, String> {
-    if let Op::Reduce { kind: Reduction::Mean, axes, keep_dims } = op {
-        let sum = Op::Reduce { kind: Reduction::Sum, axes: axes.clone(), keep_dims: *keep_dims };
+    if let Some(sum) = op.dividend() {
         let compute = sum.as_compute(operands).ok_or("has axes beyond its operand")?;
         return Ok(Nest::mean(compute, result.dtype));
     }

@@ -2,7 +2,7 @@
 use super::Program;
 use super::emit::{Emit, Memory, results_of};
 use super::function::{Writer, define, planned_name};
-use super::homes::{Convention, Home};
+use super::homes::{Convention, Home, Purpose};
 use super::program::{Function, Value as Id};
 use super::sizes::Environment;
 use super::symbols::extents;
@@ -118,7 +118,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let inner = &callee.types[callee.results[result]];
         let sizes: Vec<_> = inner.dims.iter().map(|dim| self.emit.extent(dim, around)).collect();
         let bytes = self.emit.bytes_of(&sizes, self.width(value));
-        let block = self.allocate(bytes);
+        let block = self.allocate(bytes, &[(Purpose::Value(value), bytes)]);
         self.set_own(value, block);
     }
 

@@ -219,7 +219,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 self.own.insert(value, memory);
             }
             Home::Own => {
-                let block = self.allocate(self.bytes(value));
+                let bytes = self.bytes(value);
+                let block = self.allocate(bytes, &[(Purpose::Value(value), bytes)]);
                 self.own.insert(value, whole(block));
                 self.keep(value, block);
             }
@@ -444,7 +445,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                     self.emit.opaque(self.memory(*value))
                 } else {
                     let bytes = self.emit.bytes_of(&self.extents(*value), self.width(*value));
-                    let block = self.allocate(bytes);
+                    let block = self.allocate(bytes, &[(Purpose::Value(*value), bytes)]);
                     self.emit.copy(self.memory(*value), whole(block), bytes);
                     block
                 };

@@ -92,6 +92,8 @@ pub struct Homes {
     pub workspace: u64,
     /// The slots.
     pub slots: Vec<Slot>,
+    /// The largest part of the workspace, with its size in bytes.
+    pub largest: Option<(Purpose, u64)>,
     /// Slots by the step after which their size is known.
     pub slots_known: BTreeMap<Option<usize>, Vec<usize>>,
     /// The constants.
@@ -300,6 +302,8 @@ impl Planner<'_, '_, '_> {
         fixed.sort_by_key(|(purpose, block)| {
             (matches!(purpose, Purpose::Scratch(_)), block.first, *purpose)
         });
+        let largest = fixed.iter().max_by_key(|(_, block)| block.bytes);
+        let largest = largest.map(|(purpose, block)| (*purpose, block.bytes));
         let (purposes, blocks): (Vec<Purpose>, Vec<Block>) = fixed.into_iter().unzip();
         let arena = memory::arena(&blocks, ALIGNMENT);
         let offsets = arena.offsets.into_iter().map(Place::Offset);
@@ -316,7 +320,17 @@ impl Planner<'_, '_, '_> {
         }
         let Self { convention, constants, roots, .. } = self;
         let workspace = arena.bytes;
-        Homes { convention, homes, roots, workspace, slots, slots_known, constants, places }
+        Homes {
+            convention,
+            homes,
+            roots,
+            workspace,
+            slots,
+            largest,
+            slots_known,
+            constants,
+            places,
+        }
     }
 }
 

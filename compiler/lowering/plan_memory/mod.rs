@@ -21,6 +21,7 @@ mod control;
 mod emit;
 mod function;
 mod homes;
+mod messages;
 pub(crate) mod program;
 mod repeat;
 mod sizes;
@@ -39,9 +40,13 @@ use irc_mlir::{
     PassResult, Type, attr, read, ty, walk_collect,
 };
 use irc_runtime::Interface;
+use messages::{Messages, workspace_message};
 use program::{Function, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use symbols::{Schedule, Scope, schedule};
+
+/// Workspaces of at least this many bytes are described in the interface, in case they cannot be allocated.
+const LARGE_WORKSPACE: u64 = 1 << 28;
 
 /// The pass `plan-memory`.
 pub struct PlanMemory;
@@ -120,8 +125,7 @@ pub struct Program<'c, 'a> {
     scope: Scope,
     returned: BTreeMap<String, Vec<bool>>,
     signatures: BTreeMap<String, (Vec<Type<'c>>, Vec<Type<'c>>)>,
-    /// The messages of the interface, by number.
-    checks: BTreeMap<String, usize>,
+    messages: Messages,
     interface: Interface,
     main: String,
     /// The functions by name.
@@ -138,14 +142,6 @@ impl<'c, 'a> Program<'c, 'a> {
 
     fn is_returned(&self, function: &str, result: usize) -> bool {
         self.returned.get(function).is_some_and(|returned| returned[result])
-    }
-
-    /// The number of a message.
-    fn check(&self, message: &str) -> usize {
-        match self.checks.get(message) {
-            Some(number) => *number,
-            None => unreachable!("every message is collected before"),
-        }
     }
 
     /// The name of the global that holds a constant.
@@ -199,9 +195,17 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
         homes.push(planned);
     }
     interface.workspace_bytes = if dynamic { 0 } else { scratch[&name] };
-    interface.checks = if dynamic { messages(&functions, &interface) } else { vec![] };
+    let messages = match dynamic {
+        true => Messages::new(&functions, (&schedules, &homes), &interface),
+        false => Messages::default(),
+    };
+    interface.checks = messages.texts.clone();
+    if interface.workspace_bytes >= LARGE_WORKSPACE {
+        let last = functions.len() - 1;
+        interface.workspace_message =
+            workspace_message(&functions[last], &schedules[last], &homes[last]);
+    }
     interface.convention = if dynamic { Interface::SIZED } else { 0 };
-    let checks = interface.checks.iter().cloned().zip(0..).collect();
     let names = functions.iter().map(|function| function.name.clone());
     let numbers = names.zip(0..).collect();
     let kernels = kernels.clone();
@@ -214,7 +218,7 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
         scope,
         returned,
         signatures,
-        checks,
+        messages,
         interface,
         main: name,
         numbers,
@@ -276,36 +280,4 @@ fn constant<'c>(
         .attr("initial_value", attr::parse(context, &value))
         .attr("constant", attr::unit(context))
         .attr("alignment", attr::i64(context, 64))
-}
-
-/// Every message with which a program may end.
-fn messages(functions: &[Function<'_, '_>], interface: &Interface) -> Vec<String> {
-    let (mut found, mut known) = (vec![], BTreeSet::new());
-    let mut add = |message: String| {
-        if known.insert(message.clone()) {
-            found.push(message);
-        }
-    };
-    for message in [host::OUT_OF_MEMORY, host::ITERATIONS, host::ELEMENTS] {
-        add(message.to_owned());
-    }
-    let main = &functions[functions.len() - 1];
-    for (input, ty) in main.types[..main.inputs].iter().enumerate() {
-        for (axis, dim) in ty.dims.iter().enumerate() {
-            add(function::extent_message(&interface.inputs[input].name, dim, axis));
-        }
-    }
-    for (port, value) in interface.outputs.iter().zip(&main.results) {
-        add(function::output_message(&port.name, &main.types[*value]));
-    }
-    let dims = functions.iter().flat_map(|function| &function.types).flat_map(|ty| &ty.dims);
-    for dim in dims.filter(|dim| sizes::may_overflow(dim)) {
-        add(function::overflow_message(dim));
-    }
-    for (step, _) in functions.iter().flat_map(|function| &function.steps) {
-        if let Step::Check { message, .. } = step {
-            add(message.clone());
-        }
-    }
-    found
 }

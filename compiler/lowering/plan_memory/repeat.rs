@@ -218,8 +218,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let (mut state, mut enough) = (state.to_vec(), self.emit.flag(true));
         let mut at = 3;
         for result_state in &this.results {
-            if let ResultState::Growing { bytes: Some(bytes), .. } = result_state {
-                let (block, size, done) = self.grow([state[at], state[at + 1]], state[0], *bytes);
+            if let ResultState::Growing { result, bytes: Some(bytes), .. } = result_state {
+                let sequence = [state[at], state[at + 1]];
+                let (block, size, done) = self.grow(*result, sequence, state[0], *bytes);
                 (state[at], state[at + 1]) = (block, size);
                 enough = self.emit.binary(arith::ANDI, enough, done);
             }
@@ -231,6 +232,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// Reserves memory for one more than `count` elements; twice as much as needed if it must grow.
     fn grow(
         &mut self,
+        result: Id,
         [block, size]: [Value<'c, 'a>; 2],
         count: Value<'c, 'a>,
         bytes: Value<'c, 'a>,
@@ -254,6 +256,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.release(block);
         self.emit.give(&[]);
         self.emit.enter(copying, 1);
+        self.emit.give(&[]);
+        self.emit.block = inside;
+        let reporting = self.emit.choose(got, &[]);
+        self.emit.enter(reporting, 0);
+        self.emit.give(&[]);
+        self.emit.enter(reporting, 1);
+        self.report_unallocated(twice, &[(Purpose::Value(result), twice)]);
         self.emit.give(&[]);
         self.emit.block = inside;
         self.emit.give(&[larger, twice]);
@@ -385,7 +394,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let types = [state[at], state[at + 1], state[2]].map(|value| value.r#type());
         let choice = self.emit.choose(holds, &types);
         let outside = self.emit.enter(choice, 0);
-        let (block, size, done) = self.grow([state[at], state[at + 1]], state[0], bytes);
+        let (block, size, done) = self.grow(result, [state[at], state[at + 1]], state[0], bytes);
         let status = self.emit.select(done, self.emit.i32(0), self.emit.i32(1));
         let copying = self.emit.choose(done, &[]);
         let inside = self.emit.enter(copying, 0);
@@ -400,7 +409,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.emit.give(&[block, size, status]);
         self.emit.enter(choice, 1);
         // A failure of the body was reported before; the host records the first.
-        let check = self.program.check(host::ELEMENTS);
+        let check = self.program.messages.number(host::ELEMENTS);
         let check = self.emit.index(check as i64);
         self.emit.call(host::FAIL, &[self.host(), check, differing[0], differing[1]], &[]);
         self.emit.give(&[state[at], state[at + 1], self.emit.i32(1)]);
@@ -477,8 +486,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     fn take_block(&mut self, value: Id, block: Value<'c, 'a>, bytes: Value<'c, 'a>) {
-        let got = self.emit.compare(Predicate::Ne, self.address(block), self.emit.index(0));
-        self.require(got, host::OUT_OF_MEMORY, [bytes, bytes]);
+        self.require_allocated(block, bytes, &[(Purpose::Value(value), bytes)]);
         self.set_own(value, block);
     }
 }

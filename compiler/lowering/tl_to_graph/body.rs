@@ -3,8 +3,7 @@ use super::{Binding, Callee, Reader, entry, port_attributes, port_name, type_of}
 use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{
-    BlockLike, BlockRef, Frame, OperationLike, OperationRef, PassError, Value, ValueLike, frames,
-    read,
+    BlockLike, BlockRef, OperationLike, OperationRef, PassError, Value, ValueLike, origin, read,
 };
 use irc_tl::{
     Check, Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Relation, Scalar, Symbol,
@@ -247,7 +246,12 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
             self.values.insert(read::identity(result.into()), Bound::Value(value));
             results.push(value);
         }
-        self.graph.nodes.push(Node { kind, operands, results, origin: origin(op) });
+        self.graph.nodes.push(Node {
+            kind,
+            operands,
+            results,
+            origin: origin(op.location()).map(Into::into),
+        });
         Ok(())
     }
 
@@ -389,22 +393,6 @@ impl Callees {
 fn plain_symbol(dim: &Dim) -> Option<Arc<str>> {
     let names = dim.symbols();
     names.first().filter(|name| *dim == Dim::symbol(name)).cloned()
-}
-
-/// The origin of an op: the first name in its location, or a position in a file.
-fn origin(op: OperationRef<'_, '_>) -> Option<Arc<str>> {
-    let frames = frames(op.location());
-    let name = frames.iter().find_map(|frame| match frame {
-        Frame::Name(name) => Some(name.as_str().into()),
-        Frame::File { .. } => None,
-    });
-    let position = || {
-        frames.iter().find_map(|frame| match frame {
-            Frame::File { name, line, column } => Some(format!("{name}:{line}:{column}").into()),
-            Frame::Name(_) => None,
-        })
-    };
-    name.or_else(position)
 }
 
 fn check(op: OperationRef<'_, '_>) -> Result<Check, String> {

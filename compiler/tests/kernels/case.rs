@@ -97,7 +97,7 @@ pub(super) fn run_module(
     let lowered = irc_mlir::run_pipeline(context, module, &passes);
     assert!(lowered.is_ok(), "{:?}", capture.take());
     let object = compile(module, &target, Output::Object).unwrap();
-    let library = link_library([("kernels".to_owned(), &object[..])]).unwrap();
+    let library = link_library([("kernels".to_owned(), &object[..])]).unwrap().bytes;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernels.so");
     std::fs::write(&path, library).unwrap();

@@ -413,7 +413,7 @@ impl Functions {
         if backend == Backend::C {
             super::cc::library(&code, &path, &["-O1"]);
         } else {
-            let library = link_library([("test".to_owned(), code.as_slice())]).unwrap();
+            let library = link_library([("test".to_owned(), code.as_slice())]).unwrap().bytes;
             std::fs::write(&path, library).unwrap();
         }
         Self::load(folder)

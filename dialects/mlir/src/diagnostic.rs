@@ -103,6 +103,22 @@ pub fn frames(location: Location<'_>) -> Vec<Frame> {
     found
 }
 
+/// The first name in a location, otherwise its first position in a file.
+pub fn origin(location: Location<'_>) -> Option<String> {
+    let frames = frames(location);
+    let name = frames.iter().find_map(|frame| match frame {
+        Frame::Name(name) => Some(name.clone()),
+        Frame::File { .. } => None,
+    });
+    let position = || {
+        frames.iter().find_map(|frame| match frame {
+            Frame::File { name, line, column } => Some(format!("{name}:{line}:{column}")),
+            Frame::Name(_) => None,
+        })
+    };
+    name.or_else(position)
+}
+
 fn collect(location: Location<'_>, found: &mut Vec<Frame>) {
     let text = |identifier: melior::ir::Identifier<'_>| {
         identifier.as_string_ref().as_str().unwrap_or("").to_owned()

@@ -22,7 +22,7 @@ mod verify;
 
 pub use build::{OpSpec, block_with, function, region_of, ty};
 pub use context::{DialectHook, context_of, new_context, new_registry};
-pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames};
+pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames, origin};
 pub use ir::{
     Erase, emit_remark, emit_warning, has_one_use, location_of, move_before_terminator,
     parse_bytecode, parse_module, rebind, remove_attribute, replace_all_uses, set_attribute,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
@@ -31,6 +31,14 @@ pub trait Files: Debug + Send + Sync {
     /// # Errors
     /// A path that leads out of the folder, or a file that cannot be read.
     fn read_within(&self, folder: &Path, relative: &Path) -> Result<(PathBuf, Bytes), Error>;
+
+    /// Keeps a file that was fetched, for later reads; nobody sees a part of it.
+    ///
+    /// # Errors
+    /// The file cannot be written, as by default.
+    fn keep(&self, _path: &Path, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// The file system. Files are memory-mapped: what is not looked at is not read.
@@ -65,6 +73,15 @@ impl Files for FileSystem {
         let (path, file) = contain::open(folder, relative)?;
         let bytes = map_file(&file).map_err(Error::Unreadable)?;
         Ok((path, bytes))
+    }
+
+    fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let part = path.with_extension(format!("{}.part", std::process::id()));
+        let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
+        written.inspect_err(|_| drop(fs::remove_file(&part)))
     }
 }
 
@@ -138,6 +155,16 @@ mod tests {
         assert!(matches!(read("../b.bin"), Err(Error::Outside)));
         assert!(matches!(read("/models/b.bin"), Err(Error::Outside)));
         assert!(read("other.bin").is_err_and(|error| error.is_missing()));
+    }
+
+    #[test]
+    fn a_kept_file_is_read_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cache/a.lib");
+        FileSystem.keep(&path, b"abc").expect("written");
+        assert_eq!(FileSystem.read(&path).expect("kept"), "abc");
+        let names = fs::read_dir(folder.path().join("cache")).expect("a folder");
+        assert_eq!(names.count(), 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod compare;
 mod dtype;
 mod element;
 mod error;
+pub mod memory;
 mod npy;
 mod npy_strings;
 mod npz;

@@ -1,6 +1,6 @@
 //! Owned tensor values.
 
-use crate::{DType, Element, Strings, TensorError, TensorType};
+use crate::{DType, Element, Strings, TensorError, TensorType, memory};
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl Tensor {
         let size = ty.byte_size()?;
         let mut lines = Vec::new();
         let count = size.div_ceil(ALIGNMENT);
-        if lines.try_reserve_exact(count).is_err() {
+        if !memory::is_available(size) || lines.try_reserve_exact(count).is_err() {
             return Err(TensorError::OutOfMemory { ty, bytes: size });
         }
         lines.resize(count, Line::zeroed());

@@ -67,7 +67,7 @@ fn code_of(error: &ModelError) -> irc_code {
             RunError::Load { .. } => irc_code::IRC_LOAD,
             RunError::NotAModel { .. } | RunError::MissingConstants => irc_code::IRC_UNSUPPORTED,
             RunError::Processor { .. } => irc_code::IRC_PROCESSOR,
-            RunError::Allocate { .. } => irc_code::IRC_MEMORY,
+            RunError::Allocate { .. } | RunError::Memory { .. } => irc_code::IRC_MEMORY,
             RunError::InputType { .. } | RunError::UnknownInput { .. } | RunError::Input { .. } => {
                 irc_code::IRC_ARGUMENT
             }

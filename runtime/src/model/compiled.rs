@@ -34,7 +34,7 @@ impl FixedContext {
         };
         let mut sizes = sizes.ok_or_else(too_large)?;
         sizes.push(workspace.ok_or_else(too_large)?);
-        let arena = arena(&sizes, options)?;
+        let arena = arena(&sizes, options).map_err(|error| described(error, interface))?;
         let own: Vec<*mut c_void> =
             (0..sizes.len() - 1).map(|block| arena.block(block).cast()).collect();
         let workspace = arena.block(sizes.len() - 1).cast();
@@ -61,6 +61,16 @@ impl FixedContext {
     /// Number of bytes of the context's memory.
     pub fn bytes(&self) -> usize {
         self.arena.bytes()
+    }
+}
+
+/// Adds the largest part of a large workspace to an error.
+fn described(error: ModelError, interface: &Interface) -> ModelError {
+    match (error, &interface.workspace_message) {
+        (ModelError::Memory { needed, reason }, Some(message)) => {
+            ModelError::Memory { needed, reason: format!("{reason}; {message}") }
+        }
+        (error, _) => error,
     }
 }
 

@@ -84,8 +84,8 @@ fn library(target: &Target, lanes: usize) -> Result<Vec<u8>, Error> {
     let module = irc_mlir::parse_module(&context, &kernel(lanes))
         .ok_or_else(|| failed("its kernel does not parse".into()))?;
     let object = compile(&module, target, Output::Object).map_err(|e| failed(e.to_string()))?;
-    link_library([("roofline".to_owned(), object.as_slice())])
-        .map_err(|error| failed(error.to_string()))
+    let linked = link_library([("roofline".to_owned(), object.as_slice())]);
+    Ok(linked.map_err(|error| failed(error.to_string()))?.bytes)
 }
 
 /// The multiply-adds in the `llvm` dialect; the sums are outputs, so that they are not optimised away.

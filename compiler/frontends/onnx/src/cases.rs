@@ -4,11 +4,12 @@
 use crate::{
     ImportOptions, Imported, NodeDiagnostic, NodeDiagnosticKind, Structure, import, tensor_of,
 };
-use irc_common_format::{Options, model, open, read_data};
+use irc_common_format::{FileSystem, Files, Options, model, open, read_data};
 use irc_diag::Sink;
 use irc_tensor::{Tensor, TensorType};
 use irc_tl::Constant;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The official runner's relative tolerance.
@@ -61,8 +62,8 @@ impl Case {
         let folders = (0..).map(|set| folder.join(format!("test_data_set_{set}")));
         let mut sets = vec![];
         for set in folders.take_while(|set| set.is_dir()) {
-            let inputs = Values::read(&set, "input", &graph.inputs)?;
-            sets.push((inputs, Values::read(&set, "output", &graph.outputs)?));
+            let read = |kind, ports| Values::read(&FileSystem, &set, kind, ports);
+            sets.push((read("input", &graph.inputs)?, read("output", &graph.outputs)?));
         }
         Ok(Self { module: document.module, sets })
     }
@@ -81,15 +82,24 @@ impl Values {
     /// Reads the files `{kind}_{number}.pb` of a folder; absent files are skipped.
     ///
     /// # Errors
-    /// A file that does not hold a value of its port's type.
-    pub fn read(folder: &Path, kind: &str, ports: &[model::Value]) -> Result<Self, String> {
+    /// A file that cannot be read, or does not hold a value of its port's type.
+    pub fn read(
+        files: &dyn Files,
+        folder: &Path,
+        kind: &str,
+        ports: &[model::Value],
+    ) -> Result<Self, String> {
         let mut values = Self::default();
         for (index, port) in ports.iter().enumerate() {
             let path = folder.join(format!("{kind}_{index}.pb"));
-            let Ok(bytes) = std::fs::read(&path) else { continue };
+            let bytes = match files.read(&path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(format!("{kind} {index} cannot be read: {error}")),
+            };
             let ty = port.ty.clone().ok_or("an untyped value")?;
             let mut sink = Sink::new();
-            let data = read_data(bytes.into(), &ty, &mut sink);
+            let data = read_data(bytes, &ty, &mut sink);
             let data = data.ok_or_else(|| format!("{kind} {index} cannot be read"))?;
             let structure = take(port.name(), &data, &mut values.tensors)?;
             if !matches!(structure, Structure::Tensor(_)) {

@@ -4,11 +4,14 @@ use crate::lowering::{
     emit_entry::host,
     plan_memory::{
         emit::{Memory, Offset, Predicate},
-        homes::Convention,
+        homes::{Convention, Purpose},
     },
 };
 use irc_mlir::ops::{arith, func, memref};
 use irc_mlir::{Type, Value};
+
+/// What memory is for, and the bytes that it takes.
+pub type Part<'c, 'a> = (Purpose, Value<'c, 'a>);
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// Requests from the host the memory whose size is known after a step.
@@ -24,17 +27,25 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
         let mut end = self.emit.index(own.next_multiple_of(64).cast_signed());
         let mut offsets = vec![];
+        let mut parts = vec![];
+        if let Some((purpose, bytes)) = self.homes.largest.filter(|_| own > 0) {
+            parts.push((purpose, self.emit.index(bytes.cast_signed())));
+        }
         for slot in &slots {
             offsets.push(end);
-            let sizes = self.homes.slots[*slot].bytes.values().map(|value| self.bytes(*value));
+            let values = self.homes.slots[*slot].bytes.values();
+            let sizes: Vec<_> =
+                values.map(|value| (Purpose::Value(*value), self.bytes(*value))).collect();
             let zero = self.emit.index(0);
-            let largest = sizes.fold(zero, |a, b| self.emit.binary(arith::MAXSI, a, b));
+            let largest =
+                sizes.iter().fold(zero, |a, (_, b)| self.emit.binary(arith::MAXSI, a, *b));
+            parts.extend(sizes);
             let padded = self.emit.binary(arith::ADDI, largest, self.emit.index(63));
             let mask = self.emit.index(-64);
             let bytes = self.emit.binary(arith::ANDI, padded, mask);
             end = self.emit.sum_of_bytes(end, bytes);
         }
-        let block = self.allocate(end);
+        let block = self.allocate(end, &parts);
         self.blocks.push(block);
         if own > 0 {
             self.workspace = Some(whole(block));
@@ -45,13 +56,43 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// Allocates memory from the host; the program ends on failure.
-    pub fn allocate(&mut self, bytes: Value<'c, 'a>) -> Value<'c, 'a> {
+    /// Allocates memory from the host for some purposes, each with its size; the program ends on failure.
+    pub fn allocate(&mut self, bytes: Value<'c, 'a>, parts: &[Part<'c, 'a>]) -> Value<'c, 'a> {
         let block = self.try_allocate(bytes);
-        let address = self.address(block);
-        let holds = self.emit.compare(Predicate::Ne, address, self.emit.index(0));
-        self.require(holds, host::OUT_OF_MEMORY, [bytes, bytes]);
+        self.require_allocated(block, bytes, parts);
         block
+    }
+
+    /// Continues only if memory was allocated; otherwise reports the largest part to the host.
+    pub fn require_allocated(
+        &mut self,
+        block: Value<'c, 'a>,
+        bytes: Value<'c, 'a>,
+        parts: &[Part<'c, 'a>],
+    ) {
+        let holds = self.emit.compare(Predicate::Ne, self.address(block), self.emit.index(0));
+        let failed = self.emit.branch(holds);
+        let next = std::mem::replace(&mut self.emit.block, failed);
+        self.report_unallocated(bytes, parts);
+        self.fail();
+        self.emit.block = next;
+    }
+
+    /// Reports the largest part of memory that cannot be allocated to the host.
+    pub fn report_unallocated(&self, bytes: Value<'c, 'a>, parts: &[Part<'c, 'a>]) {
+        let messages = &self.program.messages;
+        let number = |purpose| messages.memory(&self.function.name, purpose) as i64;
+        let mut parts =
+            parts.iter().map(|(purpose, size)| (self.emit.index(number(*purpose)), *size));
+        let first = parts.next().unwrap_or_else(|| {
+            (self.emit.index(messages.number(host::OUT_OF_MEMORY) as i64), bytes)
+        });
+        let (check, largest) = parts.fold(first, |(check, largest), (other, size)| {
+            let is_larger = self.emit.compare(Predicate::Gt, size, largest);
+            let select = |yes, no| self.emit.select(is_larger, yes, no);
+            (select(other, check), select(size, largest))
+        });
+        self.emit.call(host::FAIL, &[self.host(), check, largest, bytes], &[]);
     }
 
     /// Allocates memory from the host; returns null on failure.
@@ -83,7 +124,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     pub fn require(&mut self, holds: Value<'c, 'a>, message: &str, sizes: [Value<'c, 'a>; 2]) {
         let failed = self.emit.branch(holds);
         let next = std::mem::replace(&mut self.emit.block, failed);
-        let check = self.emit.index(self.program.check(message) as i64);
+        let check = self.emit.index(self.program.messages.number(message) as i64);
         self.emit.call(host::FAIL, &[self.host(), check, sizes[0], sizes[1]], &[]);
         self.fail();
         self.emit.block = next;

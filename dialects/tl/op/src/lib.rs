@@ -46,7 +46,7 @@ pub use graph::{
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
 pub use op::{
     Attribute, AttributeKind, Attributes, Binary, Comparison, Conv, Family, Law, Op, Operands,
-    Presence, Reduction, Rounding, Row, STEP, Unary, Value, broadcast_shapes, ods,
+    Presence, Reduction, Rounding, Row, STEP, Split, Unary, Value, broadcast_shapes, ods,
 };
 pub use results::Results;
 pub use scalar::Scalar;

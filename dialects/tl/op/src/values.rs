@@ -1,7 +1,7 @@
 //! Elements in the width used for computation.
 
 use crate::compute::Number;
-use irc_tensor::{Tensor, TensorError, TensorType};
+use irc_tensor::{Tensor, TensorError, TensorType, memory};
 
 /// The elements of a tensor, widened: arithmetic is done on these, rounding and wrapping in
 /// [`Values::into_tensor`].
@@ -42,9 +42,10 @@ pub(crate) fn expect_memory(
         let each = wide(ty) + 2 * ty.dtype.size();
         bytes = bytes.saturating_add(elements(ty)?.saturating_mul(each));
     }
-    let memory = Vec::<u8>::new().try_reserve_exact(bytes);
-    match (memory, results.first().or(operands.first().map(|operand| operand.ty()))) {
-        (Err(_), Some(ty)) => Err(TensorError::OutOfMemory { ty: ty.clone(), bytes }),
+    let is_available =
+        memory::is_available(bytes) && Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
+    match (is_available, results.first().or(operands.first().map(|operand| operand.ty()))) {
+        (false, Some(ty)) => Err(TensorError::OutOfMemory { ty: ty.clone(), bytes }),
         _ => Ok(()),
     }
 }

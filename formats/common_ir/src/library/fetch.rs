@@ -1,10 +1,11 @@
 //! Fetches documents from servers, with a cache in a folder.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Files;
 use bytes::Bytes;
 use ureq::tls::{RootCerts, TlsConfig};
 
@@ -29,14 +30,19 @@ impl Fetch {
     }
 
     /// The document of a URL, of at most so many bytes.
-    pub(super) fn get(&self, url: &str, max_bytes: u64) -> Result<Bytes, String> {
+    pub(super) fn get(
+        &self,
+        url: &str,
+        max_bytes: u64,
+        files: &dyn Files,
+    ) -> Result<Bytes, String> {
         let path = self.cache.join(format!("{}.lib", blake3::hash(url.as_bytes()).to_hex()));
-        if let Ok(bytes) = std::fs::read(&path) {
-            return Ok(bytes.into());
+        if let Ok(bytes) = files.read(&path) {
+            return Ok(bytes);
         }
         let bytes = self.fetch(url, max_bytes)?;
         // A failure to write the cache is ignored.
-        let _ = self.keep(&path, &bytes);
+        let _ = files.keep(&path, &bytes);
         Ok(bytes.into())
     }
 
@@ -61,13 +67,19 @@ impl Fetch {
         }
         Ok(bytes)
     }
+}
 
-    /// Writes the file atomically, so that readers never see a part of it.
-    fn keep(&self, path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
-        std::fs::create_dir_all(&self.cache)?;
-        let part = path.with_extension(format!("{}.part", std::process::id()));
-        let mut file = std::fs::File::create(&part)?;
-        file.write_all(bytes)?;
-        std::fs::rename(part, path)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryFiles;
+
+    #[test]
+    fn the_cache_may_be_in_memory() {
+        let url = "https://example.invalid/a.onnx";
+        let name = format!("cache/{}.lib", blake3::hash(url.as_bytes()).to_hex());
+        let files = MemoryFiles::new().with(name, "abc");
+        let found = Fetch::into_folder("cache").get(url, 10, &files).expect("a cached document");
+        assert_eq!(found, "abc");
     }
 }

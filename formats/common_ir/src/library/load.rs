@@ -318,7 +318,7 @@ impl Loader<'_> {
         let Some(fetch) = &self.options.fetch else {
             return reject(Rule::R67, "is a remote document, and downloads are not allowed");
         };
-        match fetch.get(url, self.options.max_bytes) {
+        match fetch.get(url, self.options.max_bytes, &*self.options.files) {
             Ok(bytes) => {
                 Ok(FoundDocument { place: url.to_owned(), bytes, base: Base::Url(url.to_owned()) })
             }

@@ -155,8 +155,12 @@ impl Repeated<'_> {
             }
             results.push(ty);
         }
-        let count = self.count(cx.b, &region.b, outputs[0])?;
-        for output in &outputs[1 + types.len()..] {
+        let collected = &outputs[1 + types.len()..];
+        let count = match collected.is_empty() {
+            true => None,
+            false => self.count(cx.b, &region.b, outputs[0])?,
+        };
+        for output in collected {
             let element = region.b.ty(*output).clone();
             let mut dims = vec![count.clone().unwrap_or_else(|| cx.b.fresh_symbol())];
             for dim in element.dims {
@@ -178,14 +182,14 @@ impl Repeated<'_> {
     /// The number of iterations, if only the trip count ends the loop.
     fn count(
         &self,
-        b: &Builder,
+        b: &mut Builder,
         inside: &Builder,
         go_on: ValueId,
     ) -> Result<Option<Dim>, LowerError> {
         if known(b, self.start)? != Some(true) || known(inside, go_on)? != Some(true) {
             return Ok(None);
         }
-        let trips = b.elements(self.trips).and_then(|elements| elements.first()).cloned();
+        let trips = b.elements_or_symbols(self.trips)?.first().cloned();
         let trips = trips.filter(|trips| !trips.is(i64::MAX));
         Ok(trips.map(|trips| if b.is_size(&trips) { trips } else { trips.maximum(&0.into()) }))
     }

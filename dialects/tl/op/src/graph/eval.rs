@@ -3,8 +3,8 @@
 use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
 use crate::values::expect_memory;
 use crate::{Compute, DType, Dim, EvalError, InferError, Op, Tensor, TensorError, TensorType};
-use irc_tensor::Strings;
-use std::collections::BTreeMap;
+use irc_tensor::{Strings, memory};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -88,12 +88,12 @@ impl Graph {
             graph: self,
             values: vec![None; self.types.len()],
             symbols: around.clone(),
-            checked: vec![false; self.checks.len()],
+            pending: Pending::of(self, around),
         };
         for ((_, value), tensor) in self.inputs.iter().zip(inputs) {
             state.values[value.0] = Some(tensor);
         }
-        state.define_symbols()?;
+        state.define_symbols(self.inputs.iter().map(|(_, value)| *value))?;
         for (name, value) in &self.inputs {
             state.check_input(name, *value)?;
         }
@@ -102,7 +102,7 @@ impl Graph {
             for (value, tensor) in node.results.iter().zip(results) {
                 state.values[value.0] = Some(tensor);
             }
-            state.define_symbols()?;
+            state.define_symbols(node.results.iter().copied())?;
         }
         self.outputs.iter().map(|(_, value)| Ok(state.value(*value).clone())).collect()
     }
@@ -112,7 +112,54 @@ struct State<'g> {
     graph: &'g Graph,
     values: Vec<Option<Tensor>>,
     symbols: BTreeMap<Arc<str>, i64>,
-    checked: Vec<bool>,
+    pending: Pending,
+}
+
+/// The symbols and checks that are not known yet.
+struct Pending {
+    /// The symbols that each value defines.
+    symbols: BTreeMap<usize, Vec<usize>>,
+    /// The checks that need each symbol.
+    checks: BTreeMap<Arc<str>, Vec<usize>>,
+    /// Per check: how many symbols it needs.
+    missing: Vec<usize>,
+    /// The checks that need no more symbols.
+    ready: BTreeSet<usize>,
+}
+
+impl Pending {
+    fn of(graph: &Graph, known: &BTreeMap<Arc<str>, i64>) -> Self {
+        let mut symbols: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (number, symbol) in graph.symbols.iter().enumerate() {
+            let (SymbolSource::Extent(from, _) | SymbolSource::Element(from, _)) = symbol.source;
+            symbols.entry(from.0).or_default().push(number);
+        }
+        let mut this =
+            Self { symbols, checks: BTreeMap::new(), missing: vec![], ready: BTreeSet::new() };
+        for (number, check) in graph.checks.iter().enumerate() {
+            let mut needed: BTreeSet<Arc<str>> = check.left.symbols().into_iter().collect();
+            needed.extend(check.right.symbols());
+            needed.retain(|name| !known.contains_key(name));
+            this.missing.push(needed.len());
+            if needed.is_empty() {
+                this.ready.insert(number);
+            }
+            for name in needed {
+                this.checks.entry(name).or_default().push(number);
+            }
+        }
+        this
+    }
+
+    /// Marks the checks that need no more symbols once one is known.
+    fn define(&mut self, name: &str) {
+        for check in self.checks.remove(name).unwrap_or_default() {
+            self.missing[check] -= 1;
+            if self.missing[check] == 0 {
+                self.ready.insert(check);
+            }
+        }
+    }
 }
 
 impl State<'_> {
@@ -124,32 +171,26 @@ impl State<'_> {
         |name| self.symbols.get(name).copied()
     }
 
-    /// Defines symbols as soon as they can be computed, and evaluates the checks that can be evaluated.
-    fn define_symbols(&mut self) -> Result<(), GraphError> {
-        for symbol in &self.graph.symbols {
-            let (SymbolSource::Extent(from, _) | SymbolSource::Element(from, _)) = symbol.source;
+    /// Defines the symbols that depend on new values, and evaluates the checks that can be evaluated then.
+    fn define_symbols(&mut self, values: impl Iterator<Item = ValueId>) -> Result<(), GraphError> {
+        for from in values {
             let Some(tensor) = &self.values[from.0] else { continue };
-            let value = match symbol.source {
-                SymbolSource::Extent(_, axis) => tensor.shape().get(axis).copied(),
-                SymbolSource::Element(_, index) => element(tensor, index),
-            };
-            if let Some(value) = value {
-                self.symbols.entry(symbol.name.clone()).or_insert(value);
+            for number in self.pending.symbols.remove(&from.0).unwrap_or_default() {
+                let symbol = &self.graph.symbols[number];
+                let value = match symbol.source {
+                    SymbolSource::Extent(_, axis) => tensor.shape().get(axis).copied(),
+                    SymbolSource::Element(_, index) => element(tensor, index),
+                };
+                if let Some(value) = value {
+                    self.symbols.entry(symbol.name.clone()).or_insert(value);
+                    self.pending.define(&symbol.name);
+                }
             }
         }
-        for (check, done) in self.graph.checks.iter().zip(&mut self.checked) {
-            let lookup = |name: &str| self.symbols.get(name).copied();
-            if *done {
-                continue;
-            }
-            let sizes = [&check.left, &check.right].map(|size| size.eval(&lookup));
-            let is_known =
-                |size: &Dim| size.symbols().iter().all(|name| self.symbols.contains_key(name));
+        for number in std::mem::take(&mut self.pending.ready) {
+            let check = &self.graph.checks[number];
+            let sizes = [&check.left, &check.right].map(|size| size.eval(&self.lookup()));
             let exact = sizes.iter().all(Option::is_some);
-            if !(exact || is_known(&check.left) && is_known(&check.right)) {
-                continue;
-            }
-            *done = true;
             // A size that overflows fails every relation, and is reported as `i64::MAX`.
             let [left, right] = sizes.map(|size| size.unwrap_or(i64::MAX));
             if !exact || !check.relation.holds(left, right) {
@@ -194,7 +235,14 @@ impl State<'_> {
             NodeKind::Call { body, .. } => {
                 body.eval_in(operands.into_iter().cloned().collect(), &self.symbols)
             }
-            NodeKind::Loop { body, carried } => self.run_loop(body, *carried, &operands),
+            NodeKind::Loop { body, carried } => {
+                self.expect_sequences(&node.results[*carried..])
+                    .map_err(|error| at(error.into()))?;
+                self.run_loop(body, *carried, &operands).map_err(|error| match error {
+                    GraphError::Node { at: None, error } => at(error),
+                    error => error,
+                })
+            }
         }
     }
 
@@ -205,6 +253,12 @@ impl State<'_> {
             Some(dim) => Err(GraphError::Size(dim.to_string())),
             None => Ok(bound),
         }
+    }
+
+    /// Fails if the sequences of a loop do not fit in memory, as far as their lengths are known before.
+    fn expect_sequences(&self, sequences: &[ValueId]) -> Result<(), TensorError> {
+        let types = sequences.iter().map(|value| self.graph.ty(*value).eval(&self.lookup()));
+        expect_memory(&[], &types.flatten().collect::<Vec<_>>())
     }
 
     fn run_loop(
@@ -220,6 +274,7 @@ impl State<'_> {
         let mut state = own(&operands[2..2 + carried]);
         let captures = own(&operands[2 + carried..]);
         let mut sequences: Vec<Vec<Tensor>> = vec![vec![]; body.outputs.len() - 1 - carried];
+        let mut memory = SequenceMemory::default();
         let mut go_on = truth(operands[1]);
         let mut iteration = 0;
         while go_on && iteration < trips {
@@ -229,7 +284,10 @@ impl State<'_> {
             let mut outputs = body.eval_in(inputs, &self.symbols)?.into_iter();
             go_on = outputs.next().is_some_and(|tensor| truth(&tensor));
             state = outputs.by_ref().take(carried).collect();
-            sequences.iter_mut().zip(outputs).for_each(|(sequence, tensor)| sequence.push(tensor));
+            for (sequence, tensor) in sequences.iter_mut().zip(outputs) {
+                memory.add(&tensor, sequence.len())?;
+                sequence.push(tensor);
+            }
             iteration += 1;
         }
         let elements = body.outputs[1 + carried..].iter().map(|(_, value)| body.ty(*value));
@@ -238,6 +296,32 @@ impl State<'_> {
             state.push(stack(sequence, ty)?);
         }
         Ok(state)
+    }
+}
+
+/// The memory of the sequences of a loop.
+#[derive(Default)]
+struct SequenceMemory {
+    bytes: usize,
+    /// The bytes up to which there was memory.
+    available: usize,
+}
+
+impl SequenceMemory {
+    /// Fails if there is no memory to stack the sequences with one more element.
+    fn add(&mut self, element: &Tensor, count: usize) -> Result<(), TensorError> {
+        self.bytes += element.bytes().len().max(irc_tensor::ALIGNMENT) + size_of::<Tensor>();
+        if self.bytes <= self.available {
+            return Ok(());
+        }
+        self.available = 2 * self.bytes;
+        if memory::is_available(self.available) {
+            return Ok(());
+        }
+        let mut shape = vec![count as i64 + 1];
+        shape.extend(element.shape());
+        let ty = TensorType::new(element.dtype(), shape);
+        Err(TensorError::OutOfMemory { ty, bytes: self.available })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Correlation with filters ("convolution"), with any number of spatial dimensions.
 
-use super::{Attribute, AttributeKind, Family, Op, Operands, Row, Value, count};
+use super::split::is_known;
+use super::{Attribute, AttributeKind, Family, Op, Operands, Row, Split, Value, count};
 use crate::{
     Combine, Compute, DType, Dim, EvalError, InferError, Scalar, Tensor, TensorType, Type,
 };
@@ -16,6 +17,14 @@ pub(super) static ROW: Row = Row {
         Attribute::new("groups", AttributeKind::I64),
     ],
     family: Family::Contraction,
+    has_schedule: |op, operands| match (op, operands) {
+        (Op::Conv(conv), [_, filters]) => conv.is_product(filters.shape[0]),
+        _ => false,
+    },
+    split: |op, operands| match (op, operands) {
+        (Op::Conv(conv), [x, w]) => images(conv, x, w),
+        _ => None,
+    },
     read: |attributes| {
         let pads = attributes.i64s("pads")?;
         let (pads, []) = pads.as_chunks::<2>() else {
@@ -65,7 +74,35 @@ pub struct Conv {
     pub groups: i64,
 }
 
+/// The minimum number of filters in a group for which a matrix product is faster than loops.
+const MIN_FILTERS: i64 = 4;
+
+/// One image at a time.
+fn images(conv: &Conv, x: &Type, w: &Type) -> Option<Split> {
+    let is_static = is_known(&x.dims[1..]) && is_known(&w.dims);
+    if !is_static || !conv.is_product(w.dims[0].known()?) {
+        return None;
+    }
+    Some(Split {
+        op: Op::Conv(conv.clone()),
+        count: x.dims[0].clone(),
+        sizes: vec![1],
+        block: |types, items| {
+            let mut block = types.to_vec();
+            block[0].dims[0] = items.into();
+            block
+        },
+        own: [true, false],
+    })
+}
+
 impl Conv {
+    /// Whether it is computed as a matrix product, given the number of filters.
+    fn is_product(&self, filters: i64) -> bool {
+        let is_padded = self.pads.iter().flatten().all(|zeros| *zeros >= 0);
+        is_padded && filters / self.groups >= MIN_FILTERS
+    }
+
     /// The loops of the op.
     pub(crate) fn compute(&self, operands: &[Type]) -> Result<Compute, String> {
         let [x, w] = operands else { return Err("expected 2 operands".into()) };

@@ -24,6 +24,7 @@ mod row;
 mod select;
 mod sequential_sum;
 mod slice;
+mod split;
 mod stepped_matmul;
 mod transpose;
 mod unary;
@@ -38,6 +39,7 @@ pub use conv::Conv;
 pub use ods::ods;
 pub use reduce::Reduction;
 pub use row::{Family, Law, Operands, Row};
+pub use split::Split;
 pub use stepped_matmul::STEP;
 pub use unary::Unary;
 
@@ -275,6 +277,16 @@ impl Op {
     /// Its role in fusion.
     pub fn family(&self) -> Family {
         self.row().family
+    }
+
+    /// Whether a kernel of the op has a schedule in vectors; otherwise it is computed by loops.
+    pub fn has_schedule(&self, operands: &[&TensorType]) -> bool {
+        self.family() != Family::Loops && (self.row().has_schedule)(self, operands)
+    }
+
+    /// How a kernel of the op whose number of items is unknown is computed in blocks of known sizes.
+    pub fn split(&self, operands: &[Type]) -> Option<Split> {
+        (self.row().split)(self, operands)
     }
 
     /// Whether each element of the result depends on at most one element of each operand, at the

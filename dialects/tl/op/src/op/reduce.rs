@@ -94,6 +94,28 @@ impl Reduction {
     }
 }
 
+impl Op {
+    /// The axes of a reduction.
+    pub fn reduced_axes(&self) -> Option<&[usize]> {
+        match self {
+            Self::Reduce { axes, .. } => Some(axes),
+            _ => None,
+        }
+    }
+
+    /// For a mean: the sum that is divided.
+    pub fn dividend(&self) -> Option<Self> {
+        match self {
+            Self::Reduce { kind: Reduction::Mean, axes, keep_dims } => Some(Self::Reduce {
+                kind: Reduction::Sum,
+                axes: axes.clone(),
+                keep_dims: *keep_dims,
+            }),
+            _ => None,
+        }
+    }
+}
+
 pub(super) fn infer(
     operands: &[TensorType],
     kind: &Reduction,

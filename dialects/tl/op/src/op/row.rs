@@ -1,7 +1,7 @@
 //! The definition of an op as data.
 
-use super::{Attribute, Attributes, Op, Value};
-use crate::TensorType;
+use super::{Attribute, Attributes, Op, Split, Value};
+use crate::{TensorType, Type};
 
 /// The single definition of an op: its ODS, its conversion to and from MLIR, its page in the
 /// manual, its name in the e-graphs, its role in fusion and its cost are derived from it.
@@ -31,6 +31,10 @@ pub struct Row {
     pub samples: Option<usize>,
     /// The law for applying it twice, if any.
     pub law: Option<Law>,
+    /// See [`Op::has_schedule`].
+    pub(crate) has_schedule: fn(&Op, &[&TensorType]) -> bool,
+    /// See [`Op::split`].
+    pub(crate) split: fn(&Op, &[Type]) -> Option<Split>,
     /// See [`Row::read`].
     pub(crate) read: fn(&Attributes<'_>) -> Result<Op, String>,
     /// The attributes of an op of the row, without those that have their default.
@@ -96,6 +100,8 @@ impl Row {
             work: 1,
             samples: None,
             law: None,
+            has_schedule: |_, _| true,
+            split: |_, _| None,
             read: |_| Err("the row cannot be read".into()),
             write: |_| vec![],
             example: || unreachable!("the row has no example"),

@@ -20,6 +20,16 @@ pub(super) static ROW: Row = Row {
     ..Row::new("transpose", "dimension i of the result is permutation[i] of the operand")
 };
 
+impl Op {
+    /// The dimensions of its operand in the order of its result, if it only reorders them.
+    pub fn permutation(&self) -> Option<&[usize]> {
+        match self {
+            Self::Transpose { permutation } => Some(permutation),
+            _ => None,
+        }
+    }
+}
+
 pub(super) fn infer(operands: &[TensorType], permutation: &[usize]) -> Result<TensorType, String> {
     let operand = &operands[0];
     let mut sorted = permutation.to_vec();
