@@ -2,9 +2,7 @@
 use crate::support::graphs::{agree, compile, compile_for, run, truth};
 use irc::{Target, codegen::Backend};
 use irc_tensor::Tensor;
-use irc_tl::{
-    Builder, Comparison, Compute, DType, Dim, Graph, NodeKind, Scalar, Type, ValueId,
-};
+use irc_tl::{Builder, Comparison, Compute, DType, Dim, Graph, NodeKind, Scalar, Type, ValueId};
 
 fn words(words: &[&str]) -> Tensor {
     Tensor::from_strings([words.len() as i64], words).unwrap()

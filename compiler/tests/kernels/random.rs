@@ -92,7 +92,8 @@ impl Grammar {
 /// A random op around a random expression, and its operands.
 fn random_compute(seed: u64) -> Case {
     let mut grammar = Grammar { state: seed, dtype: DType::F32, shapes: vec![], loops: 0 };
-    let numeric: Vec<_> = DType::NUMBERS.iter().copied().filter(|dtype| *dtype != DType::Bool).collect();
+    let numeric: Vec<_> =
+        DType::NUMBERS.iter().copied().filter(|dtype| *dtype != DType::Bool).collect();
     (0..8).for_each(|_| _ = grammar.below(2));
     grammar.dtype = numeric[grammar.below(numeric.len())];
     for _ in 0..=grammar.below(3) {

@@ -505,4 +505,3 @@ fn attributes_of_functions_have_defaults() {
     let found = run(&imported(&module), &[("x", row(&[-2.0, 2.0]))]).expect("any size");
     assert_eq!(found, [vec![-1.0, 2.0], vec![-0.5, 2.0]]);
 }
-

@@ -44,6 +44,9 @@ fn constants_of_strings_are_listed_in_attributes() {
 fn strings_have_no_order_and_no_sum() {
     let of = |op: &str| Case::new(op, 13).texts(&[2], &["a", "b"]).texts(&[2], &["b", "b"]);
     assert_eq!(of("Less").error(), "lt: expected numbers, found string");
-    assert_eq!(of("Add").error(), "add: expected a float or integer, found string[2] and string[2]");
+    assert_eq!(
+        of("Add").error(),
+        "add: expected a float or integer, found string[2] and string[2]"
+    );
     assert!(of("MatMul").run().is_err());
 }

@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "not every test uses everything")]
 
 use irc_common_format::model::{
-    Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, TensorData,
-    Value,
+    Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor,
+    TensorData, Value,
 };
 use irc_onnx_ops::{ImportOptions, element_of, import};
 use irc_tensor::Element;
