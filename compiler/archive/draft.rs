@@ -10,7 +10,7 @@ use crate::{
 };
 use bytes::Bytes;
 use irc_mlf::{Code, DataType, Type};
-use irc_tensor::{ALIGNMENT, TensorType, append_aligned};
+use irc_tensor::{ALIGNMENT, DType, TensorType, append_aligned};
 use irc_tl::{Constant, Dim};
 use std::collections::BTreeMap;
 
@@ -72,6 +72,7 @@ pub fn draft(
     if function.is_dynamic() {
         return Err(dynamic_sizes(interface));
     }
+    no_strings(interface)?;
     let roots = (0..function.types.len()).collect();
     let mut reader =
         Reader { function, kernels, draft: Draft::default(), places: BTreeMap::new(), roots };
@@ -81,6 +82,22 @@ pub fn draft(
     }
     reader.outputs()?;
     Ok(reader.draft)
+}
+
+/// Fails for inputs and outputs that are strings, which clients of archives do not have.
+fn no_strings(interface: &Interface) -> Result<(), ArchiveError> {
+    let given = interface.inputs.iter().filter(|port| port.weight.is_none());
+    let strings = given.chain(&interface.outputs);
+    let strings = strings.filter(|port| port.element_type() == Some(DType::String));
+    let strings: Vec<String> =
+        strings.map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
+    if strings.is_empty() {
+        return Ok(());
+    }
+    Err(ArchiveError {
+        message: format!("clients of archives have no strings: {}", strings.join(", ")),
+        help: Some("compile to a shared library (-o model.so) instead"),
+    })
 }
 
 /// The error of a program with symbolic sizes.
@@ -189,7 +206,7 @@ impl Reader<'_, '_, '_> {
                 self.draft.steps.push(Step { position });
                 Callee::Step(self.draft.steps.len() - 1)
             }
-            ProgramStep::Size { .. } | ProgramStep::Check { .. } => {
+            ProgramStep::Size { .. } | ProgramStep::Check { .. } | ProgramStep::Text { .. } => {
                 unreachable!("such a function is dynamic")
             }
         };

@@ -1,8 +1,11 @@
 //! Strings in compiled programs, against evaluation.
 use crate::support::graphs::{agree, compile, compile_for, run, truth};
-use irc::{Target, codegen::Backend};
+use irc::{ArchiveOptions, Session, Target, codegen::Backend};
 use irc_tensor::Tensor;
-use irc_tl::{Builder, Comparison, Compute, DType, Dim, Graph, NodeKind, Scalar, Type, ValueId};
+use irc_tl::{
+    Builder, Comparison, Compute, DType, Dim, Function, Graph, NodeKind, Scalar, Separator, Type,
+    ValueId,
+};
 
 fn words(words: &[&str]) -> Tensor {
     Tensor::from_strings([words.len() as i64], words).unwrap()
@@ -96,4 +99,80 @@ fn branches_choose_strings() {
     }
     let found = run(&compile(&graph), &[("condition", truth(false)), ("x", x())]).unwrap();
     assert_eq!(found["chosen"], words(&["otherwise", "other"]));
+}
+
+#[test]
+fn hosts_apply_functions_of_strings() {
+    for dim in [Dim::Known(3), Dim::symbol("N")] {
+        let mut b = Builder::new();
+        let x = b.input("x", row(dim.clone()));
+        let comma = b.strings(&[","]).unwrap();
+        let joined = b.text(Function::Concat, &[x, comma]).unwrap();
+        let joined = b.text(Function::Concat, &[joined, x]).unwrap();
+        b.output("joined", joined);
+        let separator = Separator { delimiter: b",".to_vec(), max_parts: None };
+        let count = b.text(Function::CountParts(separator.clone()), &[joined]).unwrap();
+        b.output("count", count);
+        let second = b.scalar(1.0, DType::I64).unwrap();
+        let part = b.text(Function::Part(separator), &[joined, second]).unwrap();
+        b.output("part", part);
+        let same = b.compare(Comparison::Eq, part, x).unwrap();
+        b.output("same", same);
+        let upper = b.text(Function::Upper, &[part]).unwrap();
+        b.output("upper", upper);
+        let matches = b.text(Function::matches("[a-z]+").unwrap(), &[x]).unwrap();
+        b.output("matches", matches);
+        let graph = b.finish();
+        agree(&graph, &[("x", words(&["a", "", "long one"]))]);
+        let compiled = compile(&graph);
+        assert_eq!((compiled.interface.convention, compiled.interface.texts.len()), (2, 5));
+    }
+}
+
+#[test]
+fn a_string_that_is_no_number_ends_the_run() {
+    let mut b = Builder::new();
+    let x = b.input("x", row(2));
+    let number = b.text(Function::Parse(DType::F32), &[x]).unwrap();
+    let text = b.text(Function::Format(DType::F32), &[number]).unwrap();
+    b.output("text", text);
+    let graph = b.finish();
+    agree(&graph, &[("x", words(&["0.10", "1e3 "]))]);
+    let mut runner = compile(&graph).runner().unwrap();
+    let mut run = |texts: &[&str]| runner.run([("x".to_owned(), words(texts))].into());
+    let message = run(&["1", "one"]).unwrap_err().to_string();
+    assert_eq!(message, "the string \"one\" is not a number of type f32");
+    assert_eq!(run(&["1", "2.50"]).unwrap()["text"], words(&["1", "2.5"]));
+}
+
+/// The strings of a loop are those of the program.
+#[test]
+fn loops_make_strings() {
+    let mut b = Builder::new();
+    let (trips, x) = (b.input("trips", Type::new(DType::I64, [])), b.input("x", row(1)));
+    let mut body = b.inside();
+    body.input("i", Type::new(DType::I64, []));
+    let own = body.input("own", row(1));
+    let twice = body.text(Function::Concat, &[own, own]).unwrap();
+    let more = body.fill(1.0, &[], DType::Bool).unwrap();
+    body.output("more", more);
+    body.output("twice", twice);
+    let start = b.fill(1.0, &[], DType::Bool).unwrap();
+    let kind = NodeKind::Loop { body: Box::new(body.finish()), carried: 1 };
+    let last = b.region(kind, &[trips, start, x], [row(1)]).unwrap();
+    b.output("last", last[0]);
+    let graph = b.finish();
+    let trips = |count: i64| Tensor::from_values([], &[count]).unwrap();
+    agree(&graph, &[("trips", trips(3)), ("x", words(&["ab"]))]);
+    let found = run(&compile(&graph), &[("trips", trips(60)), ("x", words(&["ab"]))]);
+    assert!(found.unwrap_err().to_string().contains("more than 536870912 bytes"));
+}
+
+#[test]
+fn archives_have_no_strings() {
+    let session = Session::new();
+    let graph = graph(&Dim::Known(2));
+    let archive = session.import_graph(&graph).archive(Target::host(), &ArchiveOptions::default());
+    let message = archive.map(drop).unwrap_err().to_string();
+    assert!(message.contains("clients of archives have no strings: 'x': string[2]"), "{message}");
 }

@@ -36,6 +36,9 @@ pub const CHECK: &str = "tl.check";
 /// A value that is available after others have been computed.
 pub const AFTER: &str = "tl.after";
 
+/// Applies a function of strings to each element.
+pub const TEXT: &str = "tl.text";
+
 /// Calls one of two functions.
 pub const IF: &str = "tl.if";
 
@@ -46,4 +49,16 @@ pub const CALL: &str = "tl.call";
 pub const LOOP: &str = "tl.loop";
 
 /// Ops that control how a program runs rather than what it computes: they stay outside kernels.
-pub const PROGRAM: [&str; 6] = [SIZE, CHECK, AFTER, IF, CALL, LOOP];
+pub const PROGRAM: [&str; 7] = [SIZE, CHECK, AFTER, TEXT, IF, CALL, LOOP];
+
+/// The function of a [`TEXT`] op.
+///
+/// # Errors
+/// If there is no such function.
+pub fn function_of(op: irc_mlir::OperationRef<'_, '_>) -> Result<irc_tl::Function, String> {
+    let name = irc_mlir::read::string(&op, "function").ok_or("function: expected a string")?;
+    let arguments = irc_mlir::read::elements(&op, "arguments").unwrap_or_default();
+    let arguments: Option<Vec<String>> =
+        arguments.into_iter().map(irc_mlir::string_value).collect();
+    irc_tl::Function::read(&name, &arguments.ok_or("arguments: expected strings")?)
+}

@@ -279,6 +279,24 @@ def Tl_AfterOp : Tl_Op<"after"> {
   let assemblyFormat = "$operand `of` ` ` `(` $others `)` attr-dict `:` functional-type(operands, results)";
 }
 
+def Tl_TextOp : Tl_Pure<"text"> {
+  let summary = "a function of the characters of strings";
+  let description = [{
+    Operands are of one shape, and the function is applied to each element. It is named by `function`, and
+    `arguments` are what it needs besides: the delimiter of a string to split, a regular expression, or a
+    type of numbers. The crate `irc-text` defines the functions; compiled programs call them through their
+    host.
+
+    ```mlir
+    %y = tl.text "matches" (%x) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
+    ```
+  }];
+  let arguments = (ins StrAttr:$function, Variadic<AnyRankedTensor>:$inputs,
+                       OptionalAttr<StrArrayAttr>:$arguments);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$function `` ` ` `(` $inputs `)` attr-dict `:` functional-type($inputs, $result)";
+}
+
 def Tl_IfOp : Tl_Op<"if"> {
   let summary = "one of two functions, by a condition";
   let description = [{

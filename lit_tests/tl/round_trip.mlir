@@ -67,3 +67,17 @@ func.func @general(%x: tensor<3xf32>, %n: tensor<?x4xf32, #tl.dims<"N", "4">>) -
   %h = tl.reshape %n : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?xf32, #tl.dims<"4*N">>
   return %a : tensor<5xf32>
 }
+
+// Strings are `si64`, and those of constants are listed.
+// CHECK-LABEL: func.func @strings
+// CHECK-SAME: tl.strings = ["a", "\\\\xff"]
+func.func @strings(%x: tensor<4xsi64>) -> (tensor<4xi1>, tensor<4xi1>) attributes {tl.strings = ["a", "\\xff"]} {
+  %a = tl.constant {bytes = array<i8: 0, 0, 0, 0, 0, 0, 0, 0>} : tensor<1xsi64>
+  // CHECK: tl.eq %{{.*}}, %{{.*}} : (tensor<4xsi64>, tensor<1xsi64>) -> tensor<4xi1>
+  %b = tl.eq %x, %a : (tensor<4xsi64>, tensor<1xsi64>) -> tensor<4xi1>
+  // CHECK: tl.text "upper" (%{{.*}}) : (tensor<4xsi64>) -> tensor<4xsi64>
+  %c = tl.text "upper" (%x) : (tensor<4xsi64>) -> tensor<4xsi64>
+  // CHECK: tl.text "matches" (%{{.*}}) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
+  %d = tl.text "matches" (%c) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
+  return %b, %d : tensor<4xi1>, tensor<4xi1>
+}

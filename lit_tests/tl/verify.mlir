@@ -98,3 +98,35 @@ func.func @too_many(%x: tensor<3xf32>) -> (tensor<4xf32>, tensor<4xi64>) {
   %y, %z = tl.top_k %x {axis = 0 : i64, largest = true} : (tensor<3xf32>) -> (tensor<4xf32>, tensor<4xi64>)
   return %y, %z : tensor<4xf32>, tensor<4xi64>
 }
+
+// -----
+
+func.func @order(%x: tensor<4xsi64>) -> tensor<4xi1> {
+  // expected-error @below {{expected numbers, found string}}
+  %y = tl.lt %x, %x : (tensor<4xsi64>, tensor<4xsi64>) -> tensor<4xi1>
+  return %y : tensor<4xi1>
+}
+
+// -----
+
+func.func @text(%x: tensor<4xsi64>) -> tensor<4xi1> {
+  // expected-error @below {{invalid regular expression}}
+  %y = tl.text "matches" (%x) {arguments = ["(a"]} : (tensor<4xsi64>) -> tensor<4xi1>
+  return %y : tensor<4xi1>
+}
+
+// -----
+
+func.func @text_type(%x: tensor<4xsi64>) -> tensor<4xi64> {
+  // expected-error @below {{result: expected string[4], found i64[4]}}
+  %y = tl.text "lower" (%x) : (tensor<4xsi64>) -> tensor<4xi64>
+  return %y : tensor<4xi64>
+}
+
+// -----
+
+func.func @text_operands(%x: tensor<4xsi64>, %z: tensor<1xsi64>) -> tensor<4xsi64> {
+  // expected-error @below {{expected operands of one shape, found string[4] and string[1]}}
+  %y = tl.text "concat" (%x, %z) : (tensor<4xsi64>, tensor<1xsi64>) -> tensor<4xsi64>
+  return %y : tensor<4xsi64>
+}

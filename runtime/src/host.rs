@@ -1,7 +1,8 @@
 //! The host of a model whose sizes depend on its inputs: it allocates memory for intermediate values
 //! and outputs. The layout and the functions are those of the documentation page on entry points.
 use crate::{Interface, Port, RunError};
-use irc_tensor::{DType, Tensor, TensorError, TensorType};
+use irc_tensor::{DType, Strings, Tensor, TensorError, TensorType};
+use irc_text::{Function, TextError, Texts};
 use std::ffi::c_void;
 
 /// Memory and outputs of one model, reused between runs.
@@ -11,6 +12,14 @@ pub struct Host {
     release: unsafe extern "C" fn(*mut Host, *mut c_void),
     output: unsafe extern "C" fn(*mut Host, i64, *const i64) -> *mut c_void,
     fail: unsafe extern "C" fn(*mut Host, i64, i64, i64),
+    text: unsafe extern "C" fn(
+        *mut Host,
+        i64,
+        i64,
+        *const c_void,
+        *const c_void,
+        *mut c_void,
+    ) -> *mut c_void,
     state: State,
 }
 
@@ -24,6 +33,13 @@ struct State {
     ports: Vec<(DType, usize)>,
     outputs: Vec<Option<Tensor>>,
     failure: Option<HostError>,
+    /// The functions of strings of the model.
+    functions: Vec<Function>,
+    texts: Texts,
+    /// The strings of the model, and during a run those of its inputs and new ones.
+    strings: Strings,
+    /// The number of strings of the model.
+    known: usize,
 }
 
 /// The first error of a run.
@@ -36,6 +52,8 @@ enum HostError {
     Value(i64, i64, i64),
     /// There cannot be a tensor with an output's extents.
     Output(usize, TensorError),
+    /// A function of strings has no result.
+    Text(TextError),
 }
 
 impl Host {
@@ -43,8 +61,12 @@ impl Host {
     pub fn new(interface: &Interface) -> Box<Self> {
         let port = |port: &Port| Some((port.element_type()?, port.shape.len()));
         let ports = interface.outputs.iter().filter_map(port).collect();
-        let state = State { ports, ..State::default() };
-        Box::new(Host { allocate, release, output, fail, state })
+        // A loaded library has been checked; a model that is loaded otherwise has no strings.
+        let strings = interface.string_table().unwrap_or_default();
+        let functions = interface.text_functions().unwrap_or_default();
+        let known = strings.texts().len();
+        let state = State { ports, functions, strings, known, ..State::default() };
+        Box::new(Host { allocate, release, output, fail, text, state })
     }
 
     /// Begins a run: outputs of the previous run are reused if they have the right type.
@@ -53,6 +75,18 @@ impl Host {
         self.state.outputs.extend(outputs.map(Some));
         self.state.outputs.resize_with(self.state.ports.len(), || None);
         self.state.failure = None;
+    }
+
+    /// The strings of the model, and those that are interned for a run.
+    pub fn strings(&mut self) -> &mut Strings {
+        &mut self.state.strings
+    }
+
+    /// Forgets the strings of a run.
+    pub fn forget_strings(&mut self) {
+        self.state.strings.truncate(self.state.known);
+        // What was split last may be another string next time.
+        self.state.texts = Texts::default();
     }
 
     /// Ends a run and returns its outputs.
@@ -75,6 +109,7 @@ impl Host {
             Some(HostError::Value(check, bytes, total)) => {
                 RunError::Memory { message: message(interface, check), bytes, total }
             }
+            Some(HostError::Text(error)) => RunError::Text(error),
             Some(HostError::Memory(bytes)) => RunError::Allocate {
                 name: "intermediate values".to_owned(),
                 reason: format!("{bytes} bytes could not be allocated"),
@@ -182,6 +217,50 @@ unsafe extern "C" fn fail(host: *mut Host, check: i64, left: i64, right: i64) {
         Some(HostError::Memory(_)) => state.failure = Some(HostError::Value(check, left, right)),
         Some(_) => {}
         None => state.failure = Some(HostError::Check(check, left, right)),
+    }
+}
+
+unsafe extern "C" fn text(
+    host: *mut Host,
+    function: i64,
+    count: i64,
+    first: *const c_void,
+    second: *const c_void,
+    result: *mut c_void,
+) -> *mut c_void {
+    // Safety: as above.
+    let state = unsafe { &mut (*host).state };
+    let number = usize::try_from(function).ok();
+    let Some(function) = number.and_then(|number| state.functions.get(number)) else {
+        return std::ptr::null_mut();
+    };
+    let operand = |(dtype, memory): (DType, *const c_void)| {
+        let ty = TensorType::new(dtype, [count]);
+        let bytes = ty.byte_size()?;
+        // Safety: the model passes operands with as many elements as it says.
+        let bytes = match bytes {
+            0 => &[],
+            _ => unsafe { std::slice::from_raw_parts(memory.cast(), bytes) },
+        };
+        Tensor::from_bytes(ty, bytes)
+    };
+    let operands = function.operands().into_iter().zip([first, second]).map(operand);
+    let operands: Result<Vec<Tensor>, TensorError> = operands.collect();
+    let found = operands.map_err(TextError::from).and_then(|operands| {
+        let operands: Vec<&Tensor> = operands.iter().collect();
+        state.texts.apply(function, &mut state.strings, &operands)
+    });
+    match found {
+        Ok(found) => {
+            let bytes = found.bytes();
+            // Safety: the model passes memory for as many results as it says.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), result.cast(), bytes.len()) };
+            host.cast()
+        }
+        Err(error) => {
+            state.failure.get_or_insert(HostError::Text(error));
+            std::ptr::null_mut()
+        }
     }
 }
 

@@ -16,7 +16,8 @@ pub struct Interface {
     /// Processor features that the code uses, by LLVM's names.
     pub requires: Vec<String>,
     /// The calling convention: 0 is `irc_run`; [`Interface::SIZED`] is `irc_run_sized`, for models
-    /// whose sizes depend on their inputs.
+    /// whose sizes depend on their inputs; [`Interface::TEXT`] is the same with a host that applies
+    /// functions of strings.
     #[serde(skip_serializing_if = "is_zero")]
     pub convention: u32,
     /// The messages of checks that may end a run, by number.
@@ -29,6 +30,19 @@ pub struct Interface {
     /// The error message if a large workspace cannot be allocated, which names its largest part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_message: Option<String>,
+    /// The functions of strings that the model applies through its host, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<TextFunction>,
+}
+
+/// A function of strings: see [`irc_text::Function`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct TextFunction {
+    /// Its name.
+    pub name: String,
+    /// Its arguments beside strings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
 }
 
 /// A named buffer.
@@ -92,9 +106,22 @@ impl Interface {
     /// The calling convention of models whose sizes depend on their inputs.
     pub const SIZED: u32 = 1;
 
-    /// Whether sizes depend on the inputs.
+    /// The calling convention of models that apply functions of strings.
+    pub const TEXT: u32 = 2;
+
+    /// Whether the model allocates its outputs through a host: sizes depend on the inputs, or functions of
+    /// strings are applied.
     pub fn is_sized(&self) -> bool {
-        self.convention == Self::SIZED
+        self.convention == Self::SIZED || self.convention == Self::TEXT
+    }
+
+    /// The functions of strings, by number.
+    ///
+    /// # Errors
+    /// An unknown function.
+    pub fn text_functions(&self) -> Result<Vec<irc_text::Function>, String> {
+        let functions = self.texts.iter();
+        functions.map(|one| irc_text::Function::read(&one.name, &one.arguments)).collect()
     }
 
     /// The table of the strings of the model's constants.
@@ -157,7 +184,18 @@ fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {
             Some(text) => Some(r.string(text, &object.at.key("workspace_message"))?.to_owned()),
             None => None,
         },
+        texts: match object.get("texts") {
+            Some(value) => r.list(value, &object.at.key("texts"), text_function)?,
+            None => vec![],
+        },
     })
+}
+
+fn text_function(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<TextFunction> {
+    let object = r.object(value, at)?;
+    let name = r.required(&object, "name")?;
+    let name = r.string(name, &at.key("name"))?.to_owned();
+    Some(TextFunction { name, arguments: texts(r, &object, "arguments")? })
 }
 
 fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {
@@ -219,6 +257,10 @@ mod tests {
             checks: vec!["sizes differ".into()],
             strings: vec!["a".into(), "\\xff".into()],
             workspace_message: Some("the largest value".into()),
+            texts: vec![
+                TextFunction { name: "part".into(), arguments: vec![",".into(), "2".into()] },
+                TextFunction { name: "concat".into(), arguments: vec![] },
+            ],
         };
         for interface in [interface, Interface::default()] {
             assert_eq!(Interface::from_json(&interface.to_json()), Ok(interface));

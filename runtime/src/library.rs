@@ -7,7 +7,7 @@
 //! Every pointer is aligned to 64 bytes. In a library with several models, these names have a suffix
 //! for each model.
 use crate::{Host, Interface, Port, loader, missing_features};
-use irc_tensor::{DType, Strings, Tensor, TensorType};
+use irc_tensor::{DType, Tensor, TensorType};
 use libloading::os::unix;
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,6 @@ pub struct Library {
     // Dropped last: it contains the code of the entry point.
     entry: Entry,
     interface: Interface,
-    strings: Strings,
     _code: Arc<unix::Library>,
 }
 
@@ -103,6 +102,9 @@ pub enum RunError {
         /// What the caller provided.
         found: String,
     },
+    /// A function of strings has no result.
+    #[error(transparent)]
+    Text(#[from] irc_text::TextError),
     /// A buffer could not be allocated.
     #[error("cannot allocate {name}: {reason}")]
     Allocate {
@@ -159,10 +161,10 @@ impl Library {
             let missing = lacking.join(", ");
             return Err(RunError::Processor { path: path.to_owned(), missing });
         }
-        if interface.convention > Interface::SIZED {
+        if interface.convention > Interface::TEXT {
             let found = interface.convention;
             return Err(not_a_model(format!(
-                "expected a calling convention up to 1, found {found}"
+                "expected a calling convention up to 2, found {found}"
             )));
         }
         // Safety: the types are those that the compiler exports, according to the interface.
@@ -175,8 +177,9 @@ impl Library {
             }
         };
         let entry = entry.map_err(missing)?;
-        let strings = interface.string_table().map_err(not_a_model)?;
-        Ok(Library { entry, interface, strings, _code: code.clone() })
+        interface.string_table().map_err(not_a_model)?;
+        interface.text_functions().map_err(not_a_model)?;
+        Ok(Library { entry, interface, _code: code.clone() })
     }
 
     /// Runs a model with static sizes.
@@ -215,11 +218,6 @@ impl Library {
     /// The model's inputs and outputs.
     pub fn interface(&self) -> &Interface {
         &self.interface
-    }
-
-    /// The strings of the model's constants.
-    pub(crate) fn strings(&self) -> &Strings {
-        &self.strings
     }
 
     /// Whether an input or output consists of strings.

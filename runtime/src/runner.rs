@@ -1,7 +1,7 @@
 //! Runs a model repeatedly, with constants bound once and memory reused.
 use crate::{Host, Interface, Library, Port, RunError, constants::HostConstant, library::bind};
 use bytes::Bytes;
-use irc_tensor::{DType, Strings, Tensor};
+use irc_tensor::{DType, Tensor};
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
 /// A loaded model with its constants and its memory.
@@ -15,10 +15,6 @@ pub struct Runner {
     extents: Vec<i64>,
     workspace: Tensor,
     host: Box<Host>,
-    /// The strings of the model, and during a run those of its inputs.
-    strings: Strings,
-    /// The number of strings of the model.
-    known: usize,
     _weights: Vec<HostConstant>,
 }
 
@@ -65,19 +61,7 @@ impl Runner {
             weights.push(constant);
         }
         let (workspace, host) = (library.workspace()?, Host::new(interface));
-        let strings = library.strings().clone();
-        let known = strings.texts().len();
-        Ok(Runner {
-            library,
-            given,
-            pointers,
-            extents,
-            workspace,
-            host,
-            strings,
-            known,
-            _weights: weights,
-        })
+        Ok(Runner { library, given, pointers, extents, workspace, host, _weights: weights })
     }
 
     /// The model's inputs and outputs.
@@ -133,7 +117,7 @@ impl Runner {
         let interned: Vec<Tensor> = inputs
             .iter()
             .filter(|tensor| tensor.dtype() == DType::String)
-            .map(|tensor| (*tensor).clone().interned(&mut self.strings))
+            .map(|tensor| (*tensor).clone().interned(self.host.strings()))
             .collect();
         if interned.is_empty() && !self.library.has_strings() {
             return self.run_on(inputs, outputs);
@@ -147,9 +131,9 @@ impl Runner {
             })
             .collect();
         let result = self.run_on(&handles, outputs);
-        let resolved = outputs.drain(..).map(|output| output.resolved(&self.strings));
+        let resolved = outputs.drain(..).map(|output| output.resolved(self.host.strings()));
         *outputs = resolved.collect();
-        self.strings.truncate(self.known);
+        self.host.forget_strings();
         result
     }
 

@@ -1,6 +1,7 @@
 //! The interface between a program whose sizes depend on symbols and its host.
 //!
-//! A host is a struct that begins with four pointers to functions, in the order of the names here.
+//! A host is a struct that begins with five pointers to functions, in the order of the names here. Only
+//! programs whose convention is 2 call the last.
 //! The first argument of each is the host:
 //!
 //! ```c
@@ -8,9 +9,11 @@
 //! void release(void *host, void *block);
 //! void *output(void *host, int64_t number, const int64_t *extents);
 //! void fail(void *host, int64_t check, int64_t left, int64_t right);
+//! void *text(void *host, int64_t function, int64_t count, const void *first, const void *second, void *result);
 //! ```
 //!
-//! `check` numbers the messages of the interface. Only the first failure counts.
+//! `text` applies a function of the interface's `texts` to `count` elements of one or two operands, and returns
+//! null on failure. `check` numbers the messages of the interface. Only the first failure counts.
 use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, Operation, OperationLike, OperationRef, PassError, PassResult,
@@ -26,8 +29,13 @@ pub const OUTPUT: &str = "irc_host_output";
 /// Reports which check failed.
 pub const FAIL: &str = "irc_host_fail";
 
+/// Applies a function of strings.
+pub const TEXT: &str = "irc_host_text";
+
 /// An allocation failed.
 pub const OUT_OF_MEMORY: &str = "out of memory: expected room for a number of bytes";
+/// The host could not apply a function of strings.
+pub const STRINGS: &str = "strings: expected a result for each of a number of elements";
 /// A loop ended early.
 pub const ITERATIONS: &str = "loop: expected as many iterations as its sequences are long";
 /// The elements of a sequence differ.
@@ -43,7 +51,7 @@ struct HostFunction {
     gives: bool,
 }
 
-const FUNCTIONS: [HostFunction; 4] = [
+const FUNCTIONS: [HostFunction; 5] = [
     HostFunction { name: ALLOCATE, before: &["index"], after: &["i64"], gives: true },
     HostFunction { name: RELEASE, before: &["memref<1xi8>"], after: &["!llvm.ptr"], gives: false },
     HostFunction { name: OUTPUT, before: &["index", "index"], after: &["i64", "i64"], gives: true },
@@ -53,25 +61,27 @@ const FUNCTIONS: [HostFunction; 4] = [
         after: &["i64", "i64", "i64"],
         gives: false,
     },
+    HostFunction { name: TEXT, before: &["index"; 5], after: &["i64"; 5], gives: true },
 ];
 
-/// Declares the functions in the module of a function, once.
+/// Declares the functions in the module of a function, once; [`TEXT`] only if it is called.
 ///
 /// # Errors
 /// If the function is not in a module.
-pub fn declare(function: OperationRef<'_, '_>) -> PassResult {
+pub fn declare(function: OperationRef<'_, '_>, has_texts: bool) -> PassResult {
     let context = irc_mlir::context_of(&function);
     let Some(module) = function.block() else {
         return Err(PassError::at(&function, "is not in a module"));
     };
-    let mut next = module.first_operation();
+    let (mut next, mut known) = (module.first_operation(), vec![]);
     while let Some(op) = next {
-        if read::string(&op, "sym_name").as_deref() == Some(ALLOCATE) {
-            return Ok(());
-        }
+        known.extend(read::string(&op, "sym_name"));
         next = op.next_in_block();
     }
     for HostFunction { name, before, gives, .. } in FUNCTIONS {
+        if name == TEXT && !has_texts || known.iter().any(|known| known == name) {
+            continue;
+        }
         let result = if gives { "memref<1xi8>" } else { "()" };
         let signature = format!("(memref<1xi8>, {}) -> {result}", before.join(", "));
         OpSpec::new(context, func::FUNC, function.location())

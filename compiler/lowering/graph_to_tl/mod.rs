@@ -294,6 +294,16 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
                 let built = self.block.append_operation(built);
                 self.define(node, built)
             }
+            NodeKind::Text(function) => {
+                let arguments: Vec<_> =
+                    function.arguments().iter().map(|text| attr::string(context, text)).collect();
+                let arguments = (!arguments.is_empty()).then(|| attr::array(context, &arguments));
+                let spec = OpSpec::new(context, tl::TEXT, location)
+                    .operands(&operands)
+                    .attr("function", attr::string(context, function.name()))
+                    .maybe_attr("arguments", arguments);
+                self.append(node, spec)
+            }
             NodeKind::If { then, otherwise } => {
                 self.branch(node, [then, otherwise], operands, location)
             }

@@ -189,6 +189,10 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 self.launch(position, (callee, sizes), values, op)
             }
             Step::View { .. } | Step::Constant { .. } => Ok(()),
+            Step::Text { function, operands, to } => {
+                self.text(function, operands, *to);
+                Ok(())
+            }
             Step::Size { from, index, symbol } => {
                 let size = self.element(*from, *index);
                 self.symbols.insert(symbol.clone(), size);

@@ -32,6 +32,9 @@ impl Messages {
         for message in [host::OUT_OF_MEMORY, host::ITERATIONS, host::ELEMENTS] {
             this.add(message.to_owned());
         }
+        if !interface.texts.is_empty() {
+            this.add(host::STRINGS.to_owned());
+        }
         let main = &functions[functions.len() - 1];
         for (input, ty) in main.types[..main.inputs].iter().enumerate() {
             for (axis, dim) in ty.dims.iter().enumerate() {

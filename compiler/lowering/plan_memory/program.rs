@@ -5,6 +5,7 @@ use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike, read,
 };
+use irc_runtime::TextFunction;
 use irc_tl::{DType, Dim, Relation, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -78,6 +79,15 @@ pub enum Step {
         /// The message if the check fails.
         message: String,
     },
+    /// Applies a function of strings to each element.
+    Text {
+        /// The function.
+        function: TextFunction,
+        /// The operands.
+        operands: Vec<Value>,
+        /// The result.
+        to: Value,
+    },
     /// A call of a function, or of one of two.
     Call {
         /// The condition that selects one of two.
@@ -106,7 +116,9 @@ impl Step {
     /// The values it reads.
     pub fn operands(&self) -> Vec<Value> {
         match self {
-            Self::Launch { operands, .. } | Self::Loop { operands, .. } => operands.clone(),
+            Self::Launch { operands, .. }
+            | Self::Loop { operands, .. }
+            | Self::Text { operands, .. } => operands.clone(),
             Self::Call { condition, operands, .. } => {
                 condition.iter().chain(operands).copied().collect()
             }
@@ -121,13 +133,18 @@ impl Step {
         matches!(self, Self::Size { .. } | Self::Check { .. })
     }
 
+    /// Whether it needs the characters of strings.
+    pub const fn is_text(&self) -> bool {
+        matches!(self, Self::Text { .. })
+    }
+
     /// The values it defines.
     pub fn results(&self) -> Vec<Value> {
         match self {
             Self::Launch { results, .. }
             | Self::Call { results, .. }
             | Self::Loop { results, .. } => results.clone(),
-            Self::View { to, .. } | Self::Constant { to, .. } => vec![*to],
+            Self::View { to, .. } | Self::Constant { to, .. } | Self::Text { to, .. } => vec![*to],
             Self::Size { .. } | Self::Check { .. } => vec![],
         }
     }
@@ -172,10 +189,10 @@ impl<'c: 'a, 'a> Function<'c, 'a> {
         found
     }
 
-    /// Whether something is known only at run time: a size, or whether a check holds.
+    /// Whether something is known only at run time: a size, whether a check holds, or characters.
     pub fn is_dynamic(&self) -> bool {
         self.types.iter().any(|ty| ty.known().is_none())
-            || self.steps.iter().any(|(step, _)| step.is_check())
+            || self.steps.iter().any(|(step, _)| step.is_check() || step.is_text())
     }
 }
 
@@ -226,6 +243,11 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
                 right: size("right")?,
                 message: text("message")?,
             },
+            tl::TEXT => {
+                let function = tl::function_of(op)?;
+                let (name, arguments) = (function.name().to_owned(), function.arguments());
+                Step::Text { function: TextFunction { name, arguments }, operands, to: results[0] }
+            }
             tl::IF => Step::Call {
                 condition: operands.first().copied(),
                 callees: vec![symbol("then")?, symbol("otherwise")?],

@@ -36,6 +36,10 @@ impl Scope {
                 let passed = |symbol: &String| Sizes::outside(&Dim::symbol(symbol), sizes);
                 found.extend(symbols.flat_map(|symbol| passed(symbol).symbols()));
             }
+            Step::Text { operands, to, .. } => {
+                types(operands);
+                types(&[*to]);
+            }
             Step::Check { left, right, .. } => {
                 found.extend(left.symbols());
                 found.extend(right.symbols());

@@ -71,7 +71,9 @@ fn code_of(error: &ModelError) -> irc_code {
             RunError::InputType { .. } | RunError::UnknownInput { .. } | RunError::Input { .. } => {
                 irc_code::IRC_ARGUMENT
             }
-            RunError::Check { .. } | RunError::Failed(_) => irc_code::IRC_FAILED,
+            RunError::Check { .. } | RunError::Text(_) | RunError::Failed(_) => {
+                irc_code::IRC_FAILED
+            }
         },
     }
 }

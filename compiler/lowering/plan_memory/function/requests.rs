@@ -1,5 +1,5 @@
 //! The calls of the host by a planned function: memory requests and error reports.
-use super::{Writer, whole};
+use super::{Id, Writer, whole};
 use crate::lowering::{
     emit_entry::host,
     plan_memory::{
@@ -9,6 +9,7 @@ use crate::lowering::{
 };
 use irc_mlir::ops::{arith, func, memref};
 use irc_mlir::{Type, Value};
+use irc_runtime::TextFunction;
 
 /// What memory is for, and the bytes that it takes.
 pub type Part<'c, 'a> = (Purpose, Value<'c, 'a>);
@@ -104,6 +105,25 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// Releases memory to the host.
     pub fn release(&self, block: Value<'c, 'a>) {
         self.emit.call(host::RELEASE, &[self.host(), block], &[]);
+    }
+
+    /// Lets the host apply a function of strings; the program ends on failure.
+    pub(super) fn text(&mut self, function: &TextFunction, operands: &[Id], to: Id) {
+        self.ready(to);
+        let count = self.extents(to).into_iter().reduce(|a, b| self.emit.binary(arith::MULI, a, b));
+        let count = count.unwrap_or_else(|| self.emit.index(1));
+        let number = self.emit.index(self.program.text(function) as i64);
+        let first = self.address(self.emit.opaque(self.memory(operands[0])));
+        let second = match operands.get(1) {
+            Some(second) => self.address(self.emit.opaque(self.memory(*second))),
+            None => self.emit.index(0),
+        };
+        let result = self.address(self.emit.opaque(self.memory(to)));
+        let operands = [self.host(), number, count, first, second, result];
+        let done = self.emit.call(host::TEXT, &operands, &[self.emit.bytes(1)])[0];
+        let done = self.address(done);
+        let holds = self.emit.compare(Predicate::Ne, done, self.emit.index(0));
+        self.require(holds, host::STRINGS, [count, count]);
     }
 
     /// The address of a buffer.

@@ -44,6 +44,7 @@ pub use graph::{
     Relation, Symbol, SymbolSource, ValueId,
 };
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
+pub use irc_text::{Function, Separator, lower};
 pub use op::{
     Attribute, AttributeKind, Attributes, Binary, Comparison, Conv, Family, Law, Op, Operands,
     Presence, Reduction, Rounding, Row, STEP, Split, Unary, Value, broadcast_shapes, ods,

@@ -143,7 +143,8 @@ impl Scalar {
             }
             Self::Compare(comparison, x, y) => {
                 let found = same(comparison.name(), dtype(x)?, dtype(y)?)?;
-                comparison.expect(found).map(|()| DType::Bool)
+                let valid = comparison.expect(found).map(|()| DType::Bool);
+                valid.map_err(|message| format!("{}: {message}", comparison.name()))
             }
             Self::Select(parts) => {
                 let [condition, yes, no] = &**parts;

@@ -5,7 +5,7 @@ use crate::context::{Context, LowerError, Lowered, one};
 use crate::data::dtype_of;
 use crate::operator::Operator;
 use irc_common_format::model::{AttributeValue, ElementType};
-use irc_tl::{Binary, Builder, Built, Comparison, DType, Op, Unary, ValueId};
+use irc_tl::{Binary, Builder, Built, Comparison, DType, Function, Op, Unary, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("BitCast", &[26], bit_cast),
@@ -47,7 +47,8 @@ fn bit_cast(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let to = element_type(cx, "to")?.ok_or_else(|| cx.missing("to"))?;
     let (from, ty) = (cx.dtype(x), cx.ty(x));
-    if from.size() != to.size() {
+    let has_strings = from == DType::String || to == DType::String;
+    if from.size() != to.size() || has_strings {
         let message = format!("expected types of the same width, found {from} and {to}");
         return Err(LowerError::invalid(message));
     }
@@ -57,6 +58,13 @@ fn bit_cast(cx: &mut Context<'_>) -> Lowered {
 
 fn convert(cx: &mut Context<'_>, to: DType) -> Lowered {
     let x = cx.input(0)?;
+    let from = cx.dtype(x);
+    match (from == DType::String, to == DType::String) {
+        (true, true) => return Ok(vec![x]),
+        (true, false) => return one(cx.b.text(Function::Parse(to), &[x])),
+        (false, true) => return one(cx.b.text(Function::Format(from), &[x])),
+        (false, false) => {}
+    }
     let saturate = cx.int_or("saturate", 1)? != 0;
     if to != DType::F8E8M0 {
         return one(converted(cx.b, x, to, saturate));

@@ -35,6 +35,7 @@ mod shape;
 mod signal;
 mod softmax;
 mod spatial;
+mod strings;
 mod text;
 mod training;
 mod withdrawn;
@@ -95,6 +96,7 @@ const FAMILIES: &[&[Operator]] = &[
     spatial::resize::OPERATORS,
     spatial::roi::OPERATORS,
     spatial::unpool::OPERATORS,
+    strings::OPERATORS,
     text::OPERATORS,
     training::OPERATORS,
     withdrawn::OPERATORS,

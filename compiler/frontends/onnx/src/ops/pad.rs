@@ -3,7 +3,7 @@
 use super::indexing::{all, loops, modulo, size};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use irc_tl::{Comparison, Compute, Dim, Relation, Scalar, ValueId};
+use irc_tl::{Comparison, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("CenterCropPad", &[18], center_crop_pad),
@@ -57,7 +57,7 @@ fn pad(cx: &mut Context<'_>) -> Lowered {
     one(padded(cx, x, &around, mode, value))
 }
 
-/// `value` has one element; 0 if it is omitted.
+/// `value` has one element; 0, or an empty string, if it is omitted.
 fn padded(
     cx: &mut Context<'_>,
     x: ValueId,
@@ -100,9 +100,15 @@ fn padded(
             let value = cx.b.reshape(value, &[])?;
             (Scalar::load(1, []), vec![x, value])
         }
-        None => (Scalar::number(0, ty.dtype), vec![x]),
+        None => (blank(cx, ty.dtype), vec![x]),
     };
     cx.b.compute(Compute::map(dims, all(guards).select(load, other)), &operands)
+}
+
+/// The default of padding: 0, or an empty string.
+fn blank(cx: &Context<'_>, dtype: DType) -> Scalar {
+    let value = if dtype == DType::String { cx.b.handle("") } else { 0 };
+    Scalar::number(value, dtype)
 }
 
 /// Reflection without repeating the elements at both ends: its period is twice the extent less 2.
@@ -141,7 +147,7 @@ fn center_crop_pad(cx: &mut Context<'_>) -> Lowered {
     let load = Scalar::load(0, at);
     let body = match guards.is_empty() {
         true => load,
-        false => all(guards).select(load, Scalar::number(0, ty.dtype)),
+        false => all(guards).select(load, blank(cx, ty.dtype)),
     };
     one(cx.b.compute(Compute::map(dims, body), &[x]))
 }

@@ -7,30 +7,43 @@ use irc_tl::{Combine, Comparison, Compute, DType, Dim, Scalar, Tensor, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("TfIdfVectorizer", &[9], vectorize)];
 
-/// How often n-grams of a pool occur in rows of numbers, as columns.
+/// Limit of the columns of the result.
+const MAX_COLUMNS: i64 = 1 << 24;
+
+/// Limit of the columns times the n-grams that share one.
+const MAX_SHARED: usize = 1 << 27;
+
+/// How often n-grams of a pool occur in rows of numbers, or of strings by their handles, as columns.
 ///
 /// An n-gram occurs at a position with a distance: its numbers are `distance` apart, from 1
 /// to `max_skip_count + 1`. Single numbers have no distance.
 fn vectorize(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
-    if cx.attribute("pool_strings").is_some() {
-        return Err(LowerError::unsupported("strings are not supported"));
-    }
     let ints = |name: &str| cx.ints(name)?.ok_or_else(|| cx.missing(name));
     let int = |name: &str| cx.int(name)?.ok_or_else(|| cx.missing(name));
-    let (pool, starts, columns) =
-        (ints("pool_int64s")?, ints("ngram_counts")?, ints("ngram_indexes")?);
+    let pool = match cx.texts("pool_strings")? {
+        Some(pool) => pool.iter().map(|text| cx.b.handle(text)).collect(),
+        None => ints("pool_int64s")?,
+    };
+    let is_text = cx.attribute("pool_strings").is_some();
+    let (starts, columns) = (ints("ngram_counts")?, ints("ngram_indexes")?);
     let (least, most) = (int("min_gram_length")?.max(1), int("max_gram_length")?);
     let skips = int("max_skip_count")?;
     let ty = cx.ty(x);
     let single = ty.rank() == 1;
-    if !(1..=2).contains(&ty.rank()) || !ty.dtype.is_integer() {
-        return Err(LowerError::invalid(format!("expected rows of integers, found {ty}")));
+    let is_row = if is_text { ty.dtype == DType::String } else { ty.dtype.is_integer() };
+    if !(1..=2).contains(&ty.rank()) || !is_row {
+        let expected = if is_text { "strings" } else { "integers" };
+        return Err(LowerError::invalid(format!("expected rows of {expected}, found {ty}")));
     }
     let length = ty.dims[ty.rank() - 1].clone();
     let rows = if single { Dim::Known(1) } else { ty.dims[0].clone() };
     let x = cx.b.reshape(x, &[rows.clone(), length.clone()])?;
     let x = cx.b.cast(x, DType::I64)?;
+    if columns.iter().any(|column| !(0..MAX_COLUMNS).contains(column)) {
+        let message = format!("expected columns from 0 to {MAX_COLUMNS} (exclusive)");
+        return Err(LowerError::invalid(message));
+    }
     let width = columns.iter().max().map_or(0, |last| last + 1);
     let mut counts: Option<ValueId> = None;
     let mut first = 0;
@@ -50,9 +63,9 @@ fn vectorize(cx: &mut Context<'_>) -> Lowered {
         if own == 0 || !(least..=most).contains(&size) {
             continue;
         }
-        let reach = if size == 1 { 1 } else { skips + 1 };
+        let reach = if size == 1 { 1 } else { skips.max(0).saturating_add(1) };
         let grams = Grams { size, grams, places, reach };
-        let more = grams.count(cx, x, &[rows.clone(), width.into()])?;
+        let more = grams.count(cx, x, width)?;
         counts = Some(match counts {
             Some(counts) => cx.b.binary(irc_tl::Binary::Add, counts, more)?,
             None => more,
@@ -75,13 +88,53 @@ struct Grams<'p> {
 }
 
 impl Grams<'_> {
-    fn count(&self, cx: &mut Context<'_>, x: ValueId, dims: &[Dim]) -> Result<ValueId, LowerError> {
-        let length = cx.b.dims(x)[1].clone();
+    /// The counts by row and column, of `width` columns.
+    fn count(&self, cx: &mut Context<'_>, x: ValueId, width: i64) -> Result<ValueId, LowerError> {
+        let counts = self.count_grams(cx, x)?;
+        let mut sum: Option<ValueId> = None;
+        for numbers in self.numbers(width)? {
+            let numbers = cx.b.integers(&numbers)?;
+            let number = || Scalar::load(1, [Scalar::Loop(1)]);
+            let place = number().max(Scalar::index(0));
+            let count = Scalar::load(0, [Scalar::Loop(0), place]);
+            let none = Scalar::float(0.0, DType::F32);
+            let body = number().lt(Scalar::index(0)).select(none, count);
+            let dims = [cx.b.dims(x)[0].clone(), width.into()];
+            let own = cx.b.compute(Compute::map(dims, body), &[counts, numbers])?;
+            sum = Some(match sum {
+                Some(sum) => cx.b.binary(irc_tl::Binary::Add, sum, own)?,
+                None => own,
+            });
+        }
+        sum.ok_or_else(|| LowerError::invalid("expected a column for every n-gram"))
+    }
+
+    /// For each column the number of its n-gram, or -1; several lists if n-grams share columns.
+    fn numbers(&self, width: i64) -> Result<Vec<Vec<i64>>, LowerError> {
+        let mut lists: Vec<Vec<i64>> = vec![];
+        let mut used = vec![0; width.max(0) as usize];
+        for (number, column) in self.places.iter().enumerate() {
+            let column = *column as usize;
+            if used[column] == lists.len() {
+                if (lists.len() + 1) * used.len() > MAX_SHARED {
+                    let message = "too many n-grams share one of many columns";
+                    return Err(LowerError::unsupported(message));
+                }
+                lists.push(vec![-1; used.len()]);
+            }
+            lists[used[column]][column] = number as i64;
+            used[column] += 1;
+        }
+        Ok(lists)
+    }
+
+    /// The counts by row and n-gram.
+    fn count_grams(&self, cx: &mut Context<'_>, x: ValueId) -> Result<ValueId, LowerError> {
+        let (rows, length) = (cx.b.dims(x)[0].clone(), cx.b.dims(x)[1].clone());
         let grams = cx.b.integers(self.grams)?;
-        let places = cx.b.integers(self.places)?;
-        // Loops: row, column; n-gram, position, distance less 1.
-        let [gram, position] = [Scalar::Loop(2), Scalar::Loop(3)];
-        let distance = || Scalar::Loop(4) + Scalar::index(1);
+        // Loops: row, n-gram; position, distance less 1.
+        let [gram, position] = [Scalar::Loop(1), Scalar::Loop(2)];
+        let distance = || Scalar::Loop(3) + Scalar::index(1);
         let at = |number: i64| position.clone() + distance() * Scalar::index(number);
         let fits = at(self.size - 1).lt(Scalar::Size(length.clone()));
         let equal = (0..self.size).map(|number| {
@@ -89,12 +142,13 @@ impl Grams<'_> {
             let found = Scalar::load(0, [Scalar::Loop(0), at(number)]);
             found.equals(Scalar::load(1, [wanted]))
         });
-        let never = Scalar::Int(0, DType::Bool);
-        let column = Scalar::load(2, [gram.clone()]).equals(Scalar::Loop(1));
-        let met = column.select(fits.select(all(equal), never.clone()), never);
-        let over = [Dim::Known(self.places.len() as i64), length, Dim::Known(self.reach)];
+        let met = fits.select(all(equal), Scalar::Int(0, DType::Bool));
+        // No distance is longer than a row.
+        let reach = Dim::Known(self.reach).minimum(&length);
+        let over = [length, reach];
+        let dims = [rows, Dim::Known(self.places.len() as i64)];
         let count = Compute::reduce(dims, Combine::Sum, over, met.cast(DType::F32));
-        Ok(cx.b.compute(count, &[x, grams, places])?)
+        Ok(cx.b.compute(count, &[x, grams])?)
     }
 }
 

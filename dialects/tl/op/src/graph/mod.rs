@@ -19,7 +19,7 @@ pub use builder::{BuildError, Builder, Built};
 pub use dependencies::Dependencies;
 pub use eval::GraphError;
 
-use crate::{Algorithm, DType, Dim, Op, Scalar, Tensor, TensorError, TensorType, Type};
+use crate::{Algorithm, DType, Dim, Function, Op, Scalar, Tensor, TensorError, TensorType, Type};
 use bytes::Bytes;
 use irc_tensor::Strings;
 use std::collections::BTreeSet;
@@ -75,6 +75,8 @@ pub enum NodeKind {
     Op(Op),
     /// An algorithm that is not loops around an expression, with its results.
     Algorithm(Algorithm),
+    /// Operands: tensors of equal extents. One result: a function of each element.
+    Text(Function),
     /// Operands: a `bool` scalar, then the captures of the graphs. Both graphs take the captures in
     /// that order, and have outputs of the types of the results.
     If {
@@ -245,6 +247,7 @@ impl Graph {
                 NodeKind::Constant(_)
                 | NodeKind::Op(_)
                 | NodeKind::Algorithm(_)
+                | NodeKind::Text(_)
                 | NodeKind::After => {}
             }
         }
@@ -287,7 +290,7 @@ impl Graph {
                 }
                 NodeKind::Loop { body, .. } => body.substitute(symbol),
                 NodeKind::Call { body, .. } => Arc::make_mut(body).substitute(symbol),
-                NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::After => {}
+                NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::Text(_) | NodeKind::After => {}
             }
         }
     }

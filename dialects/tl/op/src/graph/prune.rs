@@ -20,6 +20,7 @@ impl Graph {
                 NodeKind::Constant(_)
                 | NodeKind::Op(_)
                 | NodeKind::Algorithm(_)
+                | NodeKind::Text(_)
                 | NodeKind::After => {}
             }
         }
@@ -105,7 +106,11 @@ fn sizes_of(node: &Node, sizes: &mut Vec<Dim>) {
         }
         NodeKind::Loop { body, .. } => inside(body, sizes),
         NodeKind::Call { body, .. } => inside(body, sizes),
-        NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::Algorithm(_) | NodeKind::After => {}
+        NodeKind::Constant(_)
+        | NodeKind::Op(_)
+        | NodeKind::Algorithm(_)
+        | NodeKind::Text(_)
+        | NodeKind::After => {}
     }
 }
 

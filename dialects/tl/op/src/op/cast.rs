@@ -70,7 +70,12 @@ pub(super) fn infer(
     _: &Rounding,
 ) -> Result<TensorType, String> {
     let from = operands[0].dtype;
-    if (from == DType::String) != (*to == DType::String) {
+    // The handle of a string is a number; a number is not a string.
+    let is_valid = match from {
+        DType::String => matches!(to, DType::String | DType::I64),
+        _ => *to != DType::String,
+    };
+    if !is_valid {
         return Err(format!("expected a cast between numbers, found {from} to {to}"));
     }
     Ok(TensorType::new(*to, operands[0].shape.clone()))

@@ -56,7 +56,7 @@ impl Comparison {
         if dtype != DType::String || matches!(self, Self::Eq | Self::Ne) {
             return Ok(());
         }
-        Err(format!("{}: expected numbers, found {dtype}", self.name()))
+        Err(format!("expected numbers, found {dtype}"))
     }
 }
 

@@ -8,8 +8,8 @@ use super::dependencies::{self, Dependencies};
 use super::sizes::{self, Known};
 use super::{Check, Constant, Graph, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId};
 use crate::{
-    Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Factor, InferError, Op,
-    Reduction, Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
+    Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Factor, Function,
+    InferError, Op, Reduction, Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
 };
 use bytes::Bytes;
 use fold::{elements_of, is_small};
@@ -331,6 +331,25 @@ impl Builder {
             results.into_iter().map(|ty| self.value(ty, Facts::default())).collect();
         self.push(NodeKind::Algorithm(algorithm), operands.to_vec(), results.clone());
         Ok(results)
+    }
+
+    /// A function of strings for each element of operands, which broadcast.
+    ///
+    /// # Errors
+    /// Operands of the wrong types, or whose extents differ.
+    pub fn text(&mut self, function: Function, operands: &[ValueId]) -> Built {
+        let types: Vec<Type> = operands.iter().map(|value| self.ty(*value).clone()).collect();
+        let dtypes: Vec<DType> = types.iter().map(|ty| ty.dtype).collect();
+        function.expect(&dtypes).map_err(EvalError::from)?;
+        let dims = join(&types).ok_or("expected sizes that broadcast together")?;
+        let operands: Vec<ValueId> =
+            operands.iter().map(|value| self.broadcast(*value, &dims)).collect::<Built<_>>()?;
+        let ty = Type::new(function.result(), dims);
+        ty.expect_size()?;
+        self.require_size(&ty)?;
+        let value = self.value(ty, Facts::default());
+        self.push(NodeKind::Text(function), operands, vec![value]);
+        Ok(value)
     }
 
     /// A node with nested graphs, whose results have the given types. A dimension that is a new symbol

@@ -1,0 +1,158 @@
+//! Operators on the characters of strings.
+//!
+//! Each is built from functions of single elements (`irc_text`): what depends on how many parts a string
+//! has is first counted, and then each part is computed by its index.
+
+use super::indexing::{counted, loops};
+use crate::context::{Context, LowerError, Lowered, one};
+use crate::operator::Operator;
+use irc_tl::{
+    Algorithm, Binary, Combine, Compute, DType, Dim, Function, Relation, Scalar, Separator, Tensor,
+    ValueId,
+};
+
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::new("RegexFullMatch", &[20], |cx| {
+        let x = cx.input(0)?;
+        let pattern = cx.string("pattern")?.ok_or_else(|| cx.missing("pattern"))?;
+        let function = Function::matches(&pattern);
+        one(cx.b.text(function.map_err(LowerError::unsupported)?, &[x]))
+    }),
+    Operator::new("StringConcat", &[20], |cx| {
+        let operands = [cx.input(0)?, cx.input(1)?];
+        one(cx.b.text(Function::Concat, &operands))
+    }),
+    Operator::new("StringNormalizer", &[10], normalize),
+    Operator::new("StringSplit", &[20], split),
+];
+
+/// The parts of each string, filled up with empty strings, and their numbers.
+fn split(cx: &mut Context<'_>) -> Lowered {
+    let x = cx.input(0)?;
+    let delimiter = cx.bytes("delimiter")?.unwrap_or_default().to_vec();
+    // The attribute is the number of places at which a string is split.
+    let most = cx.int("maxsplit")?.and_then(|most| u64::try_from(most).ok());
+    let max_parts = most.map(|most| most.saturating_add(1));
+    let separator = Separator { delimiter, max_parts };
+    let counts = cx.b.text(Function::CountParts(separator.clone()), &[x])?;
+    let parts = parts(cx, x, counts, Function::Part(separator))?;
+    Ok(vec![parts, counts])
+}
+
+/// For each string, its parts along a new last dimension, as long as the largest number of parts.
+fn parts(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    counts: ValueId,
+    part: Function,
+) -> Result<ValueId, LowerError> {
+    let mut dims = cx.b.dims(x);
+    let count = Scalar::load(0, loops(0..dims.len()));
+    let most = Compute::reduce([], Combine::Max, dims.clone(), count);
+    let most = cx.b.compute(most, &[counts])?;
+    // Without strings there is no largest number.
+    let none = cx.b.scalar(0.0, DType::I64)?;
+    let most = cx.b.binary(Binary::Max, most, none)?;
+    let most = counted(cx.b, most)?;
+    dims.push(Dim::Known(1));
+    let strings = cx.b.reshape(x, &dims)?;
+    let indices = cx.b.compute(Compute::map([most], Scalar::Loop(0)), &[])?;
+    Ok(cx.b.text(part, &[strings, indices])?)
+}
+
+/// Strings without stop words, in upper or lower case.
+fn normalize(cx: &mut Context<'_>) -> Lowered {
+    let x = cx.input(0)?;
+    let case = match cx.string_or("case_change_action", "NONE")?.as_str() {
+        "NONE" => None,
+        "LOWER" => Some(Function::Lower),
+        "UPPER" => Some(Function::Upper),
+        other => {
+            let message =
+                format!("expected `case_change_action` NONE, LOWER or UPPER, found {other}");
+            return Err(LowerError::invalid(message));
+        }
+    };
+    let dims = cx.b.dims(x);
+    let is_row = match &dims[..] {
+        [_] => true,
+        [one, _] => one.known().is_none_or(|one| one == 1),
+        _ => false,
+    };
+    if !is_row {
+        let message = format!("expected strings of shape [C] or [1,C], found {}", cx.ty(x));
+        return Err(LowerError::invalid(message));
+    }
+    if dims.len() == 2 {
+        let message = "string_normalizer: expected strings of shape [C] or [1,C]";
+        cx.b.require(&dims[0], Relation::Equal, &1.into(), message)?;
+    }
+    let message = "string_normalizer: expected at least one string";
+    cx.b.require(&1.into(), Relation::AtMost, &dims[dims.len() - 1], message)?;
+    let stop_words = cx.texts("stopwords")?.unwrap_or_default();
+    let mut strings = x;
+    if !stop_words.is_empty() {
+        let sensitive = cx.int_or("is_case_sensitive", 0)? != 0;
+        let row = cx.b.reshape(x, &dims[dims.len() - 1..])?;
+        let stop_words: Vec<Vec<u8>> = stop_words
+            .iter()
+            .map(|word| if sensitive { word.to_vec() } else { irc_tl::lower(word) })
+            .collect();
+        let compared = match sensitive {
+            true => row,
+            false => cx.b.text(Function::Lower, &[row])?,
+        };
+        let row = without(cx, row, compared, &stop_words)?;
+        let mut kept = dims;
+        let last = kept.len() - 1;
+        kept[last] = cx.b.dims(row)[0].clone();
+        strings = cx.b.reshape(row, &kept)?;
+    }
+    match case {
+        Some(case) => one(cx.b.text(case, &[strings])),
+        None => Ok(vec![strings]),
+    }
+}
+
+/// The strings of a row for which `compared` is not one of the words; one empty string if all are.
+fn without(
+    cx: &mut Context<'_>,
+    row: ValueId,
+    compared: ValueId,
+    words: &[Vec<u8>],
+) -> Result<ValueId, LowerError> {
+    let kept = is_not_in(cx, compared, words)?;
+    let found = cx.b.algorithm(Algorithm::NonZero, &[kept])?;
+    let one = cx.b.scalar(1.0, DType::I64)?;
+    let count = cx.b.binary(Binary::Max, found[1], one)?;
+    let count = counted(cx.b, count)?;
+    let empty = cx.b.strings(&[""])?;
+    // The indices after the last string that is kept are zero, and none may be kept.
+    let first = [Scalar::index(0), Scalar::Loop(0)];
+    let any = Scalar::index(0).lt(Scalar::load(2, []));
+    let body =
+        any.select(Scalar::load(0, [Scalar::load(1, first)]), Scalar::load(3, [Scalar::index(0)]));
+    let picked = Compute::map([count], body);
+    Ok(cx.b.compute(picked, &[row, found[0], found[1], empty])?)
+}
+
+/// Whether each string is none of the words: a look-up by its handle.
+fn is_not_in(cx: &mut Context<'_>, x: ValueId, words: &[Vec<u8>]) -> Result<ValueId, LowerError> {
+    let handles: Vec<i64> = words.iter().map(|word| cx.b.handle(word)).collect();
+    let first = handles.iter().copied().min().unwrap_or(0);
+    let last = handles.iter().copied().max().unwrap_or(0);
+    let mut table = vec![1u8; usize::try_from(last - first + 1).unwrap_or(1)];
+    for handle in handles {
+        table[(handle - first) as usize] = 0;
+    }
+    let table = Tensor::from_values([table.len() as i64], &table);
+    let table = cx.b.tensor(&table.map_err(|error| LowerError::invalid(error.to_string()))?);
+    let handle = || Scalar::load(0, [Scalar::Loop(0)]).cast(DType::I64);
+    let place = (handle() - Scalar::index(first)).binary(Binary::Max, Scalar::index(0));
+    let place = place.binary(Binary::Min, Scalar::index(last - first));
+    let inside = Scalar::index(first - 1).lt(handle()).and(handle().lt(Scalar::index(last + 1)));
+    let outside = Scalar::Int(1, DType::U8);
+    let body = inside.select(Scalar::load(1, [place]), outside);
+    let body = body.equals(Scalar::Int(1, DType::U8));
+    Ok(cx.b.compute(Compute::map(cx.b.dims(x), body), &[x, table])?)
+}

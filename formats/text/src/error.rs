@@ -1,0 +1,33 @@
+//! Errors of functions of strings.
+
+use irc_tensor::{DType, TensorError};
+use thiserror::Error;
+
+/// Why a function of strings has no result.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TextError {
+    /// A string that is not a number.
+    #[error("the string {text} is not a number of type {to}")]
+    NotANumber {
+        /// The string, shortened.
+        text: String,
+        /// The type of the number.
+        to: DType,
+    },
+    /// The strings of one run take too much memory.
+    #[error("the strings of the program take more than {0} bytes")]
+    TooLong(usize),
+    /// The operands are not those of the function.
+    #[error("{function}: expected {expected}, found {found}")]
+    Operands {
+        /// The function.
+        function: &'static str,
+        /// The types of its operands.
+        expected: String,
+        /// The given types.
+        found: String,
+    },
+    /// A result cannot be allocated.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}

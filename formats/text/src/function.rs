@@ -1,0 +1,146 @@
+//! The functions and their signatures.
+
+use crate::{Separator, TextError, pattern::Pattern};
+use irc_tensor::{DType, escape, unescape};
+
+/// A function that is applied to each element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Function {
+    /// One string after another.
+    Concat,
+    /// The number of parts of a string, an `i64`.
+    CountParts(Separator),
+    /// The part of a string with an index, an `i64`; empty if there is none.
+    Part(Separator),
+    /// Lower case.
+    Lower,
+    /// Upper case.
+    Upper,
+    /// Whether a whole string matches a regular expression.
+    Matches(Box<Pattern>),
+    /// A number of this type as a string.
+    Format(DType),
+    /// The number of this type that a string begins with.
+    Parse(DType),
+}
+
+impl Function {
+    /// The name in the IR and in the metadata of compiled programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Concat => "concat",
+            Self::CountParts(_) => "count_parts",
+            Self::Part(_) => "part",
+            Self::Lower => "lower",
+            Self::Upper => "upper",
+            Self::Matches(_) => "matches",
+            Self::Format(_) => "format",
+            Self::Parse(_) => "parse",
+        }
+    }
+
+    /// The arguments beside the name: texts, strings among them as [`escape`] writes them.
+    pub fn arguments(&self) -> Vec<String> {
+        match self {
+            Self::Concat | Self::Lower | Self::Upper => vec![],
+            Self::CountParts(separator) | Self::Part(separator) => {
+                let delimiter = escape(&separator.delimiter);
+                [delimiter]
+                    .into_iter()
+                    .chain(separator.max_parts.map(|it| it.to_string()))
+                    .collect()
+            }
+            Self::Matches(pattern) => vec![pattern.text().to_owned()],
+            Self::Format(dtype) | Self::Parse(dtype) => vec![dtype.name().to_owned()],
+        }
+    }
+
+    /// A function that matches an expression.
+    ///
+    /// # Errors
+    /// An expression that is invalid, too large or not supported.
+    pub fn matches(pattern: &str) -> Result<Self, String> {
+        Pattern::new(pattern).map(|pattern| Self::Matches(Box::new(pattern)))
+    }
+
+    /// The function with a name and arguments.
+    ///
+    /// # Errors
+    /// An unknown name; arguments that are not those of the function.
+    pub fn read(name: &str, arguments: &[String]) -> Result<Self, String> {
+        match (name, arguments) {
+            ("concat", []) => Ok(Self::Concat),
+            ("lower", []) => Ok(Self::Lower),
+            ("upper", []) => Ok(Self::Upper),
+            ("count_parts", arguments) => separator(arguments).map(Self::CountParts),
+            ("part", arguments) => separator(arguments).map(Self::Part),
+            ("matches", [pattern]) => Self::matches(pattern),
+            ("format", [dtype]) => number(dtype).map(Self::Format),
+            ("parse", [dtype]) => number(dtype).map(Self::Parse),
+            _ => Err(format!("expected a function of strings, found '{name}' with {arguments:?}")),
+        }
+    }
+
+    /// The element types of the operands.
+    pub fn operands(&self) -> Vec<DType> {
+        match self {
+            Self::Concat => vec![DType::String; 2],
+            Self::Part(_) => vec![DType::String, DType::I64],
+            Self::Format(dtype) => vec![*dtype],
+            Self::CountParts(_) | Self::Lower | Self::Upper | Self::Matches(_) | Self::Parse(_) => {
+                vec![DType::String]
+            }
+        }
+    }
+
+    /// The element type of the result.
+    pub const fn result(&self) -> DType {
+        match self {
+            Self::Concat | Self::Part(_) | Self::Lower | Self::Upper | Self::Format(_) => {
+                DType::String
+            }
+            Self::CountParts(_) => DType::I64,
+            Self::Matches(_) => DType::Bool,
+            Self::Parse(dtype) => *dtype,
+        }
+    }
+
+    /// Checks the element types of operands.
+    ///
+    /// # Errors
+    /// [`TextError::Operands`].
+    pub fn expect(&self, found: &[DType]) -> Result<(), TextError> {
+        let expected = self.operands();
+        if expected == found {
+            return Ok(());
+        }
+        let names =
+            |types: &[DType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
+        let (expected, found) = (names(&expected), names(found));
+        Err(TextError::Operands { function: self.name(), expected, found })
+    }
+}
+
+fn separator(arguments: &[String]) -> Result<Separator, String> {
+    let (delimiter, most) = match arguments {
+        [delimiter] => (delimiter, None),
+        [delimiter, most] => (delimiter, Some(most)),
+        _ => {
+            return Err(format!("expected a delimiter and a number of parts, found {arguments:?}"));
+        }
+    };
+    let delimiter =
+        unescape(delimiter).ok_or_else(|| format!("'{delimiter}' is not an escaped string"))?;
+    let count = |text: &String| {
+        text.parse().map_err(|_| format!("expected a number of parts, found '{text}'"))
+    };
+    Ok(Separator { delimiter, max_parts: most.map(count).transpose()? })
+}
+
+fn number(name: &str) -> Result<DType, String> {
+    let dtype: DType = name.parse()?;
+    if dtype == DType::String {
+        return Err("expected a type of numbers, found string".to_owned());
+    }
+    Ok(dtype)
+}

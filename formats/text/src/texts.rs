@@ -1,0 +1,212 @@
+//! The functions of a program, applied to tensors.
+
+use crate::{Function, Separator, TextError, case, number};
+use irc_tensor::{DType, Strings, Tensor, TensorType};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Maximum number of bytes of the strings of one run.
+const MAX_BYTES: usize = 1 << 29;
+
+/// Applies functions to tensors whose strings are handles of one table.
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// The parts of the string that was split last: usually, the next part is of the same string.
+    split: Option<(Separator, i64, Vec<Range<usize>>)>,
+}
+
+impl Texts {
+    /// The results of a function for each element of operands of equal size; strings are handles in
+    /// `strings`, to which new ones are added.
+    ///
+    /// # Errors
+    /// Operands of the wrong types; a string that is not a number; strings of more than half a gigabyte.
+    pub fn apply(
+        &mut self,
+        function: &Function,
+        strings: &mut Strings,
+        operands: &[&Tensor],
+    ) -> Result<Tensor, TextError> {
+        let types: Vec<DType> = operands.iter().map(|operand| operand.dtype()).collect();
+        function.expect(&types)?;
+        let shape = operands[0].shape().to_vec();
+        let handles: Vec<Vec<i64>> = operands.iter().map(|operand| integers(operand)).collect();
+        let result = TensorType::new(function.result(), shape);
+        match function {
+            Function::Concat => {
+                let pairs = handles[0].iter().zip(&handles[1]);
+                new_strings(result, strings, pairs, |strings, (left, right)| {
+                    [&*text(strings, *left), &*text(strings, *right)].concat()
+                })
+            }
+            Function::Lower => {
+                new_strings(result, strings, handles[0].iter(), |strings, handle| {
+                    case::lower(&text(strings, *handle))
+                })
+            }
+            Function::Upper => {
+                new_strings(result, strings, handles[0].iter(), |strings, handle| {
+                    case::upper(&text(strings, *handle))
+                })
+            }
+            Function::Part(separator) => {
+                let pairs = handles[0].iter().zip(&handles[1]);
+                new_strings(result, strings, pairs, |strings, (handle, index)| {
+                    let string = text(strings, *handle);
+                    let parts = self.parts(separator, *handle, &string);
+                    let part = usize::try_from(*index).ok().and_then(|index| parts.get(index));
+                    part.map_or(vec![], |part| string[part.clone()].to_vec())
+                })
+            }
+            Function::CountParts(separator) => {
+                let count = |handle: &i64| separator.parts(&text(strings, *handle)).len() as i64;
+                let counts: Vec<i64> = handles[0].iter().map(count).collect();
+                Ok(Tensor::from_values(result.shape, &counts)?)
+            }
+            Function::Matches(pattern) => {
+                let matches = |handle: &i64| u8::from(pattern.matches(&text(strings, *handle)));
+                let bytes: Vec<u8> = handles[0].iter().map(matches).collect();
+                Ok(Tensor::from_bytes(result, &bytes)?)
+            }
+            Function::Format(_) => {
+                let texts = number::written(operands[0]);
+                new_strings(result, strings, texts.into_iter(), |_, text| text.into_bytes())
+            }
+            Function::Parse(_) => parsed(result, strings, &handles[0]),
+        }
+    }
+
+    fn parts(&mut self, separator: &Separator, handle: i64, text: &[u8]) -> &[Range<usize>] {
+        let known = self.split.take();
+        let known = known.filter(|(own, of, _)| own == separator && *of == handle);
+        let split = known.unwrap_or_else(|| (separator.clone(), handle, separator.parts(text)));
+        &self.split.insert(split).2
+    }
+}
+
+/// The handles of strings, or integers; empty for floats.
+fn integers(tensor: &Tensor) -> Vec<i64> {
+    let values = tensor.to_i128().unwrap_or_default();
+    values.into_iter().map(|value| value as i64).collect()
+}
+
+fn text(strings: &Strings, handle: i64) -> Arc<[u8]> {
+    strings.get(handle).cloned().unwrap_or_else(|| Arc::from(&b""[..]))
+}
+
+fn new_strings<I: Iterator>(
+    ty: TensorType,
+    strings: &mut Strings,
+    items: I,
+    mut text: impl FnMut(&Strings, I::Item) -> Vec<u8>,
+) -> Result<Tensor, TextError> {
+    let mut handles = Vec::with_capacity(items.size_hint().0);
+    for item in items {
+        let text = text(strings, item);
+        handles.push(strings.intern(&text));
+        if strings.bytes() > MAX_BYTES {
+            return Err(TextError::TooLong(MAX_BYTES));
+        }
+    }
+    Ok(Tensor::from_values(ty.shape, &handles)?.reinterpret(DType::String)?)
+}
+
+fn parsed(ty: TensorType, strings: &Strings, handles: &[i64]) -> Result<Tensor, TextError> {
+    let (mut floats, mut integers) = (vec![], vec![]);
+    for handle in handles {
+        match number::read(&text(strings, *handle), ty.dtype)? {
+            number::Number::Float(value) => floats.push(value),
+            number::Number::Integer(value) => integers.push(value as i64),
+        }
+    }
+    if ty.dtype.is_float() {
+        return Ok(Tensor::from_f64(ty, &floats)?);
+    }
+    // The low bytes of an integer are its value modulo the size of its type.
+    let width = ty.dtype.size();
+    let bits = ty.dtype.bits();
+    let mut bytes = Vec::with_capacity(width * integers.len());
+    for value in integers {
+        let low = match (bits, ty.dtype.is_signed_integer()) {
+            (bits @ 2..8, true) => value << (64 - bits) >> (64 - bits),
+            (bits @ 2..8, false) => value & ((1 << bits) - 1),
+            _ => value,
+        };
+        match width {
+            1 => bytes.extend_from_slice(&(low as u8).to_ne_bytes()),
+            2 => bytes.extend_from_slice(&(low as u16).to_ne_bytes()),
+            4 => bytes.extend_from_slice(&(low as u32).to_ne_bytes()),
+            _ => bytes.extend_from_slice(&low.to_ne_bytes()),
+        }
+    }
+    Ok(Tensor::from_bytes(ty, &bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(function: &Function, texts: &[&str], more: &[Tensor]) -> Result<Tensor, TextError> {
+        let (name, arguments) = (function.name(), function.arguments());
+        assert_eq!(Function::read(name, &arguments).as_ref(), Ok(function));
+        let mut strings = Strings::default();
+        let first = Tensor::from_strings([texts.len() as i64], texts).expect("strings");
+        let mut operands = vec![first.interned(&mut strings)];
+        operands.extend(more.iter().map(|tensor| tensor.clone().interned(&mut strings)));
+        let operands: Vec<&Tensor> = operands.iter().collect();
+        Ok(Texts::default().apply(function, &mut strings, &operands)?.resolved(&strings))
+    }
+
+    fn texts(texts: &[&str]) -> Tensor {
+        Tensor::from_strings([texts.len() as i64], texts).expect("strings")
+    }
+
+    #[test]
+    fn every_function_has_its_result() {
+        let joined = run(&Function::Concat, &["a", "b"], &[texts(&["c", ""])]);
+        assert_eq!(joined, Ok(texts(&["ac", "b"])));
+        let separator = Separator { delimiter: b",\xff"[..1].to_vec(), max_parts: Some(2) };
+        let counts = run(&Function::CountParts(separator.clone()), &["a,b,c", ""], &[]);
+        assert_eq!(counts.expect("counts").to_f64(), [2.0, 0.0]);
+        let index = Tensor::from_values([3], &[1i64, 0, 7]).expect("a tensor");
+        let parts = run(&Function::Part(separator), &["a,b,c", "a,b,c", "x"], &[index]);
+        assert_eq!(parts, Ok(texts(&["b,c", "a", ""])));
+        assert_eq!(run(&Function::Upper, &["a\u{e9}"], &[]), Ok(texts(&["A\u{c9}"])));
+        assert_eq!(run(&Function::Lower, &["A"], &[]), Ok(texts(&["a"])));
+        let matches = Function::matches("a+").expect("valid");
+        assert_eq!(run(&matches, &["aa", "ab"], &[]).expect("bools").to_f64(), [1.0, 0.0]);
+        let parsed = run(&Function::Parse(DType::U8), &["300", "-1"], &[]);
+        assert_eq!(parsed.expect("numbers").to_f64(), [44.0, 255.0]);
+        let parsed = run(&Function::Parse(DType::I4), &["7", "8"], &[]);
+        assert_eq!(parsed.expect("numbers").to_f64(), [7.0, -8.0]);
+        let parsed = run(&Function::Parse(DType::F16), &["0.1"], &[]);
+        assert_eq!(parsed.expect("numbers").to_f64(), [0.0999755859375]);
+        assert!(run(&Function::Parse(DType::F32), &["x"], &[]).is_err());
+        let error = run(&Function::Concat, &["a"], &[]).expect_err("one operand").to_string();
+        assert_eq!(error, "concat: expected string, string, found string");
+    }
+
+    #[test]
+    fn numbers_become_strings() {
+        let mut strings = Strings::default();
+        let x = Tensor::from_values([2], &[1.5f32, -0.0]).expect("a tensor");
+        let format = Function::Format(DType::F32);
+        let found = Texts::default().apply(&format, &mut strings, &[&x]).expect("strings");
+        assert_eq!(found.resolved(&strings), texts(&["1.5", "-0"]));
+    }
+
+    #[test]
+    fn strings_that_double_in_a_loop_end_with_an_error() {
+        let mut strings = Strings::default();
+        let long = "x".repeat(1 << 20);
+        let mut word = Tensor::from_strings([1], &[long]).expect("a string").interned(&mut strings);
+        let mut function = Texts::default();
+        let error = loop {
+            match function.apply(&Function::Concat, &mut strings, &[&word, &word]) {
+                Ok(next) => word = next,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, TextError::TooLong(MAX_BYTES));
+    }
+}
