@@ -309,12 +309,32 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let spec = self.spec(scf::FOR).operands(&operands).results(&types).region(region);
         let op = spec.append(&self.block);
         let inner = Self { block: body_of(op, 0), ..*self };
-        let arguments: Vec<Value<'c, 'a>> = (0..=carried.len())
-            .map(|index| inner.block.argument(index).map(Into::into))
-            .collect::<Result<_, _>>()
-            .unwrap_or_else(|error| panic!("scf.for was just built with these arguments: {error}"));
+        let arguments = arguments_of(inner.block);
         let next = body(inner, arguments[0], &arguments[1..])?;
         inner.spec(scf::YIELD).operands(&next).append(&inner.block);
+        Ok(op.results().map(Into::into).collect())
+    }
+
+    /// `scf.while`: `step` gets the carried values and returns whether to continue, and their next values.
+    pub fn repeat_while<E>(
+        &self,
+        carried: &[Value<'c, 'a>],
+        step: impl FnOnce(Self, &[Value<'c, 'a>]) -> Result<(Value<'c, 'a>, Vec<Value<'c, 'a>>), E>,
+    ) -> Result<Vec<Value<'c, 'a>>, E> {
+        let types: Vec<_> = carried.iter().map(|value| value.r#type()).collect();
+        let arguments: Vec<_> = types.iter().map(|ty| (*ty, self.location)).collect();
+        let region = || {
+            let region = Region::new();
+            region.append_block(Block::new(&arguments));
+            region
+        };
+        let spec = self.spec(scf::WHILE).operands(carried).results(&types);
+        let op = spec.region(region()).region(region()).append(&self.block);
+        let [before, after] = [0, 1].map(|index| Self { block: body_of(op, index), ..*self });
+        let (more, next) = step(before, &arguments_of(before.block))?;
+        let operands: Vec<_> = [more].into_iter().chain(next).collect();
+        before.spec(scf::CONDITION).operands(&operands).append(&before.block);
+        after.spec(scf::YIELD).operands(&arguments_of(after.block)).append(&after.block);
         Ok(op.results().map(Into::into).collect())
     }
 
@@ -372,6 +392,12 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 fn body_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 'a> {
     let region = op.region(region).unwrap_or_else(|error| panic!("op was built with it: {error}"));
     region.first_block().unwrap_or_else(|| panic!("the region was built with a block"))
+}
+
+fn arguments_of<'c: 'a, 'a>(block: BlockRef<'c, 'a>) -> Vec<Value<'c, 'a>> {
+    let arguments = (0..block.argument_count()).map(|index| block.argument(index).map(Into::into));
+    let arguments: Result<_, _> = arguments.collect();
+    arguments.unwrap_or_else(|error| panic!("the block was built with these arguments: {error}"))
 }
 
 /// The first result of an op.

@@ -4,7 +4,10 @@ use irc_mlir::{
     Attribute, Context, Location, OpSpec, Operation, OperationLike, OperationRef, Type, Value,
     ValueLike, attr, read, string_value, ty,
 };
-use irc_tl::{Algorithm, AttributeKind, Attributes, Family, Op, Presence, Row, TensorType};
+use irc_tl::{
+    Algorithm, AttributeKind, Attributes, Combine, Comparison, Family, Op, Presence, Row,
+    TensorType,
+};
 
 /// The op that a `tl` operation represents. Its operands are in the order of [`Op`]. An operation with
 /// several results is an [`Algorithm`]: see [`algorithm_of`].
@@ -88,6 +91,20 @@ pub fn algorithm_of(op: OperationRef<'_, '_>) -> Result<Option<Algorithm>, Strin
         "tl.non_max_suppression" => {
             Some(Algorithm::NonMaxSuppression { by_center: flag(op, "by_center")? })
         }
+        "tl.tree_ensemble" => {
+            let scores = type_of(result_of(op)?)?;
+            let [_, targets] = &scores.dims[..] else {
+                return Err(format!("expected scores of rank 2, found {scores}"));
+            };
+            let word = |name: &str| read::string(&op, name).unwrap_or_default();
+            let combine = Combine::named(&word("combine"));
+            let comparison = Comparison::named(&word("comparison"));
+            Some(Algorithm::TreeEnsemble {
+                targets: targets.clone(),
+                combine: combine.ok_or_else(|| unexpected(op, "combine", "sum, min or max"))?,
+                comparison: comparison.ok_or_else(|| unexpected(op, "comparison", "gt or le"))?,
+            })
+        }
         _ => None,
     })
 }
@@ -130,6 +147,9 @@ pub fn build_algorithm<'c>(
         Algorithm::NonMaxSuppression { by_center } => {
             spec.attr("by_center", attr::bool(context, *by_center))
         }
+        Algorithm::TreeEnsemble { combine, comparison, .. } => spec
+            .attr("combine", attr::string(context, combine.name()))
+            .attr("comparison", attr::string(context, comparison.name())),
         Algorithm::TopK { axis, largest, .. } => spec
             .attr("axis", attr::i64(context, *axis as i64))
             .attr("largest", attr::bool(context, *largest)),

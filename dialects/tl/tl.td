@@ -193,6 +193,26 @@ def Tl_NonMaxSuppressionOp : Tl_Pure<"non_max_suppression"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
+def Tl_TreeEnsembleOp : Tl_Pure<"tree_ensemble"> {
+  let summary = "scores of rows of features by an ensemble of decision trees";
+  let description = [{
+    A node is consecutive elements of `nodes`: the bits of its threshold (low half first if `x` is `f64`), a
+    feature, and the positions in `nodes` of its first and second child. From each of the `roots`, a row moves
+    to the second child where its feature and the threshold satisfy `comparison` (`gt` or `le`, which do
+    not hold for NaN), otherwise to the first. A node that is its own first child is a leaf: its threshold is
+    NaN, and its second number is the number of the leaf.
+
+    The weights of leaves are combined by `combine` (`sum`, `min` or `max`) in the order of `roots`. Without
+    `starts`, every leaf has one weight per target; otherwise leaf i has those from `starts[i]` to
+    `starts[i + 1]`, each of a target in `targets`.
+  }];
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$nodes, AnyRankedTensor:$roots,
+                       AnyRankedTensor:$starts, AnyRankedTensor:$targets, AnyRankedTensor:$weights,
+                       StrAttr:$combine, StrAttr:$comparison);
+  let results = (outs AnyRankedTensor:$scores);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
 def Tl_GroupOp : Tl_Op<"group", [IsolatedFromAbove, RecursiveMemoryEffects,
                                  SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "a fused group: one region, one kernel";

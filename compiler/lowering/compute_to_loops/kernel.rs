@@ -103,6 +103,9 @@ impl<'c> Kernel<'c> {
             match &step.work {
                 Work::Nest(nest) => nest.sizes(&mut dims),
                 Work::Algorithm(Algorithm::TopK { k, .. }) => dims.push(k.clone()),
+                Work::Algorithm(Algorithm::TreeEnsemble { targets, .. }) => {
+                    dims.push(targets.clone());
+                }
                 Work::Algorithm(Algorithm::NonZero | Algorithm::NonMaxSuppression { .. }) => {}
             }
         }

@@ -12,6 +12,13 @@ pub enum Item {
     Sequence(Vec<Item>),
     /// An optional value.
     Optional(Option<Box<Item>>),
+    /// A map, or a sequence of maps with the same keys.
+    Map {
+        /// Its keys: `[key]`.
+        keys: ValueId,
+        /// Its values, `[key]`, or those of each map of a sequence: `[map, key]`.
+        values: ValueId,
+    },
 }
 
 impl Item {
@@ -19,7 +26,7 @@ impl Item {
     pub fn tensor(&self) -> Option<ValueId> {
         match self {
             Self::Tensor(value) => Some(*value),
-            Self::Sequence(_) | Self::Optional(_) => None,
+            Self::Sequence(_) | Self::Optional(_) | Self::Map { .. } => None,
         }
     }
 
@@ -29,6 +36,7 @@ impl Item {
             Self::Tensor(_) => "a tensor",
             Self::Sequence(_) => "a sequence",
             Self::Optional(_) => "an optional",
+            Self::Map { .. } => "a map",
         }
     }
 
@@ -38,6 +46,7 @@ impl Item {
             Self::Tensor(value) => vec![*value],
             Self::Sequence(items) => items.iter().flat_map(Self::tensors).collect(),
             Self::Optional(item) => item.iter().flat_map(|item| item.tensors()).collect(),
+            Self::Map { keys, values } => vec![*keys, *values],
         }
     }
 
@@ -54,13 +63,14 @@ impl Item {
             }
             Self::Optional(None) => Self::Optional(None),
             Self::Optional(Some(item)) => Self::Optional(Some(Box::new(item.map(map)?))),
+            Self::Map { keys, values } => Self::Map { keys: map(*keys)?, values: map(*values)? },
         })
     }
 
     /// Whether the structures are equal, disregarding the tensors.
     pub fn same_structure(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Tensor(_), Self::Tensor(_)) => true,
+            (Self::Tensor(_), Self::Tensor(_)) | (Self::Map { .. }, Self::Map { .. }) => true,
             (Self::Sequence(items), Self::Sequence(others)) => {
                 items.len() == others.len()
                     && items.iter().zip(others).all(|(item, other)| item.same_structure(other))
@@ -81,6 +91,10 @@ impl Item {
             Self::Optional(item) => {
                 Structure::Optional(item.as_ref().map(|item| Box::new(item.structure(builder))))
             }
+            Self::Map { keys, values } => Structure::Map {
+                keys: builder.ty(*keys).clone(),
+                values: builder.ty(*values).clone(),
+            },
         }
     }
 }
@@ -88,7 +102,7 @@ impl Item {
 /// How an input or output of a model is composed of tensors of its graph.
 ///
 /// The tensors of a sequence `x` are named `x[0]`, `x[1]` and so on; that of an optional has the
-/// name of the optional.
+/// name of the optional; those of a map `x` are named `x.keys` and `x.values`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Structure {
     /// One tensor.
@@ -97,6 +111,13 @@ pub enum Structure {
     Sequence(Vec<Structure>),
     /// An optional value.
     Optional(Option<Box<Structure>>),
+    /// A map, or a sequence of maps with the same keys.
+    Map {
+        /// The type of its keys: `[key]`.
+        keys: Type,
+        /// The type of its values: `[key]`, or `[map, key]` for a sequence.
+        values: Type,
+    },
 }
 
 impl Structure {
@@ -109,6 +130,10 @@ impl Structure {
                 items.flat_map(|(index, item)| item.flatten(&format!("{name}[{index}]"))).collect()
             }
             Self::Optional(item) => item.iter().flat_map(|item| item.flatten(name)).collect(),
+            Self::Map { keys, values } => vec![
+                (format!("{name}.keys"), keys.clone()),
+                (format!("{name}.values"), values.clone()),
+            ],
         }
     }
 
@@ -122,6 +147,7 @@ impl Structure {
             Self::Optional(item) => {
                 Item::Optional(item.as_ref().map(|item| Box::new(item.build(next))))
             }
+            Self::Map { .. } => Item::Map { keys: next(), values: next() },
         }
     }
 }

@@ -6,6 +6,7 @@ mod docs;
 mod elementwise;
 mod import;
 mod libraries;
+mod ml;
 mod models;
 mod products;
 mod quantised;

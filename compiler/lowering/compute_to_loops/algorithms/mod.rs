@@ -2,6 +2,7 @@
 
 mod boxes;
 mod heap;
+mod trees;
 
 use super::{
     element,
@@ -18,6 +19,7 @@ use irc_mlir::ops::arith;
 use irc_mlir::{Type as MlirType, Value};
 use irc_tl::{Algorithm, Comparison, Dim, Type};
 use std::convert::Infallible;
+use trees::Ensemble;
 
 /// Emits an algorithm that writes its results.
 pub(super) fn emit<'c: 'a, 'a>(
@@ -31,6 +33,10 @@ pub(super) fn emit<'c: 'a, 'a>(
         Algorithm::NonZero => non_zero(e, operands[0], results, sizes),
         Algorithm::NonMaxSuppression { by_center } => {
             Boxes::new(e, *by_center, operands, results, sizes).emit(e);
+        }
+        Algorithm::TreeEnsemble { targets, combine, comparison } => {
+            let how = (targets, *combine, *comparison);
+            Ensemble::new(e, how, operands, results[0], sizes).emit(e);
         }
         Algorithm::TopK { axis, k, largest } => {
             let (ty, x) = operands[0];

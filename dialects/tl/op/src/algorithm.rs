@@ -1,9 +1,10 @@
 //! Ops that cannot be written as loops around an expression: sorting, and results whose size depends on data.
 
 mod boxes;
+mod trees;
 
 use crate::values::{Values, expect_memory};
-use crate::{DType, Dim, EvalError, InferError, Tensor, TensorType, Type};
+use crate::{Combine, Comparison, DType, Dim, EvalError, InferError, Tensor, TensorType, Type};
 
 /// An algorithm with one or more results.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +37,35 @@ pub enum Algorithm {
         /// corners.
         by_center: bool,
     },
+    /// Operands `x[row, feature]` (`f32` or `f64`); `nodes`, `roots`, `starts` and `targets` (`i32`, rank 1);
+    /// `weights` (as `x`, rank 1). Result: `scores[row, target]`, of the type of `x`.
+    ///
+    /// A node is [`tree_node_words`](crate::tree_node_words) consecutive elements of `nodes`: the bits of its
+    /// threshold, the low half first if they are 64; a feature; and the positions in `nodes` of its first and
+    /// second child. From each root, a row moves to the second child where `x[row, feature]` and the threshold
+    /// satisfy the comparison, otherwise to the first. A node that is its own first child is a leaf: its
+    /// threshold is NaN, and its second number is the number of the leaf.
+    ///
+    /// The weights of the leaves that a row ends at are combined in the order of `roots`, each step rounded
+    /// to the type of `x`. Without `starts`, every leaf has one weight per target. Otherwise leaf `i` has those
+    /// from `starts[i]` to `starts[i + 1]`, each of a target in `targets`. Every position must be in range, and
+    /// every path end at a leaf.
+    TreeEnsemble {
+        /// Number of targets.
+        targets: Dim,
+        /// Whether weights are added, or the smallest or largest is selected.
+        combine: Combine,
+        /// The condition of the second child: [`Comparison::Gt`] or [`Comparison::Le`], which do not hold for NaN.
+        comparison: Comparison,
+    },
+}
+
+/// Number of elements of a node of [`Algorithm::TreeEnsemble`] for features of this type.
+pub const fn tree_node_words(dtype: DType) -> usize {
+    match dtype {
+        DType::F64 => 5,
+        _ => 4,
+    }
 }
 
 impl Algorithm {
@@ -45,6 +75,7 @@ impl Algorithm {
             Self::TopK { .. } => "top_k",
             Self::NonZero => "non_zero",
             Self::NonMaxSuppression { .. } => "non_max_suppression",
+            Self::TreeEnsemble { .. } => "tree_ensemble",
         }
     }
 
@@ -56,6 +87,9 @@ impl Algorithm {
         let wrong = |message: String| InferError { op: self.name(), message };
         if let Self::NonMaxSuppression { .. } = self {
             return boxes::infer(operands).map_err(wrong);
+        }
+        if let Self::TreeEnsemble { targets, combine, comparison } = self {
+            return trees::infer(targets, *combine, *comparison, operands).map_err(wrong);
         }
         let [x] = operands else {
             return Err(wrong(format!("expected 1 operand, found {}", operands.len())));
@@ -79,7 +113,9 @@ impl Algorithm {
                 let dims = [Dim::Known(x.rank() as i64), x.elements()];
                 Ok(vec![Type::new(DType::I64, dims), Type::new(DType::I64, [])])
             }
-            Self::NonMaxSuppression { .. } => unreachable!("its operands are looked at above"),
+            Self::NonMaxSuppression { .. } | Self::TreeEnsemble { .. } => {
+                unreachable!("their operands are looked at above")
+            }
         }
     }
 
@@ -98,6 +134,9 @@ impl Algorithm {
             Self::TopK { axis, largest, .. } => top_k(*axis, *largest, operands[0], &known),
             Self::NonZero => non_zero(operands[0], &known),
             Self::NonMaxSuppression { by_center } => boxes::eval(*by_center, operands, &known),
+            Self::TreeEnsemble { combine, comparison, .. } => {
+                trees::eval(*combine, *comparison, operands, &known[0])
+            }
         }
     }
 
@@ -107,6 +146,11 @@ impl Algorithm {
             Self::TopK { axis, k, largest } => {
                 Self::TopK { axis: *axis, k: k.substitute(symbol), largest: *largest }
             }
+            Self::TreeEnsemble { targets, combine, comparison } => Self::TreeEnsemble {
+                targets: targets.substitute(symbol),
+                combine: *combine,
+                comparison: *comparison,
+            },
             Self::NonZero | Self::NonMaxSuppression { .. } => self.clone(),
         }
     }

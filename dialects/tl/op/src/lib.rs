@@ -34,7 +34,7 @@ mod text;
 mod ty;
 mod values;
 
-pub use algorithm::Algorithm;
+pub use algorithm::{Algorithm, tree_node_words};
 pub use compute::{Combine, Compute, Number, Reduce};
 pub use dim::{Dim, Factor, Polynomial, SizeFunction};
 pub use error::{EvalError, InferError};

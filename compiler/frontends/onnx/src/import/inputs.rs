@@ -4,6 +4,7 @@ use super::Importer;
 use super::scope::Scope;
 use crate::data::{dense_of, dtype_of, tensor_of};
 use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
+use crate::item::Structure;
 use irc_common_format::model::{self, Path};
 use irc_tl::{
     Binary, Combine, Comparison, Compute, Constant, DType, Dim, Relation, Scalar, TensorType, Type,
@@ -153,8 +154,11 @@ impl Importer<'_> {
     ) -> Result<(), String> {
         let name = input.name();
         let ty = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
-        let Some(structure) = self.options.structures.get(name) else {
-            return Err(format!("{ty}: its number of values and their types must be given"));
+        let structure = match self.options.structures.get(name) {
+            Some(structure) => structure.clone(),
+            None => self.map(input)?.ok_or_else(|| {
+                format!("{ty}: its number of values and their types must be given")
+            })?,
         };
         let mut values = vec![];
         for (name, ty) in structure.flatten(name) {
@@ -163,8 +167,23 @@ impl Importer<'_> {
         let mut values = values.into_iter();
         let mut next = || values.next().expect("one value per tensor");
         scope.define_item(name, structure.build(&mut next));
-        self.structures.insert(name.to_owned(), structure.clone());
+        self.structures.insert(name.to_owned(), structure);
         Ok(())
+    }
+
+    /// The structure of an input that is a map of any size.
+    fn map(&mut self, input: &model::Value) -> Result<Option<Structure>, String> {
+        let Some(model::Type::Map { key, value }) = &input.ty else { return Ok(None) };
+        let Some(model::Type::Tensor(value)) = value.as_deref() else { return Ok(None) };
+        let count = self.symbols.of(&format!("{}_keys", input.name()));
+        let of = |element| match dtype_of(element) {
+            Some(dtype) => Ok(Type::new(dtype, [count.clone()])),
+            None if element == model::ElementType::String => {
+                Err("strings are not supported".to_owned())
+            }
+            None => Err(format!("elements of type {element} are not supported")),
+        };
+        Ok(Some(Structure::Map { keys: of(*key)?, values: of(value.element)? }))
     }
 
     fn define_tensor(&mut self, name: &str, mut ty: Type) -> Result<ValueId, String> {

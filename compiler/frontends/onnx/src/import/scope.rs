@@ -420,7 +420,9 @@ fn outward(diagnostic: NodeDiagnostic, region: &Region, around: &Builder) -> Nod
 /// How the stated type of a value other than a tensor contradicts the computed one.
 fn contradicts(ty: &FileType, item: &Item) -> Option<String> {
     match (ty, item) {
-        (FileType::Sequence(_), Item::Sequence(_)) | (FileType::Optional(_), _) => None,
+        (FileType::Sequence(_), Item::Sequence(_) | Item::Map { .. })
+        | (FileType::Map { .. }, Item::Map { .. })
+        | (FileType::Optional(_), _) => None,
         _ => Some(format!("expected {ty}, found {}", item.kind())),
     }
 }

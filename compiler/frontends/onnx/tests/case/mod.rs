@@ -121,6 +121,12 @@ impl Case {
         self
     }
 
+    /// The node without an attribute.
+    pub fn without(mut self, name: &str) -> Self {
+        self.node.attributes.retain(|attribute| attribute.name.as_deref() != Some(name));
+        self
+    }
+
     /// The outputs. Runs the program twice, specialised for the sizes and with symbolic sizes: both agree.
     pub fn run(&self) -> Result<Vec<Tensor>, String> {
         let known = self.run_with(false)?;

@@ -1,19 +1,18 @@
-//! Scaling, imputation, lookup and weighting of features.
+//! Scaling, imputation and concatenation of features.
 
-use super::super::indexing::loops;
+use super::super::indexing::{along, concat, loops};
 use super::operator;
+use super::rows::rows_of;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use irc_tl::{
-    Binary, Combine, Comparison, Compute, Constant, DType, Dim, Reduction, Relation, Scalar,
-    Tensor, Unary, ValueId,
+    Binary, Comparison, Compute, DType, Dim, Reduction, Relation, Scalar, Tensor, Unary, ValueId,
 };
 
 pub(in super::super) const OPERATORS: &[Operator] = &[
     operator("Binarizer", &[1], binarizer),
+    operator("FeatureVectorizer", &[1], feature_vectorizer),
     operator("Imputer", &[1], imputer),
-    operator("LabelEncoder", &[2, 4], label_encoder),
-    operator("LinearRegressor", &[1], linear_regressor),
     operator("Normalizer", &[1], normalizer),
     operator("Scaler", &[1], scaler),
 ];
@@ -122,87 +121,29 @@ fn normalizer(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.select(empty, x, scaled))
 }
 
-fn linear_regressor(cx: &mut Context<'_>) -> Lowered {
-    let x = cx.input(0)?;
-    let x = cx.b.cast(x, DType::F32)?;
-    let ty = cx.ty(x);
-    if ty.rank() != 2 {
-        return Err(LowerError::invalid(format!("expected rows of features, found {ty}")));
-    }
-    if cx.string_or("post_transform", "NONE")? != "NONE" {
-        return Err(LowerError::unsupported("`post_transform` is not supported"));
-    }
-    let weights = cx.floats("coefficients")?.ok_or_else(|| cx.missing("coefficients"))?;
-    let targets = cx.int_or("targets", 1)?.max(1);
-    let weights = row(cx, &weights, None)?;
-    let count = cx.b.dims(weights)[0].clone();
-    let features = ty.dims[1].clone();
-    let expected = features.clone() * targets.into();
-    let message = "expected a coefficient per target and feature";
-    cx.b.require(&count, Relation::Equal, &expected, message)?;
-    let matrix = cx.b.reshape(weights, &[targets.into(), features])?;
-    let by_feature = cx.b.transpose(matrix, &[1, 0])?;
-    let product = cx.b.matmul(x, by_feature)?;
-    let Some(offsets) = cx.floats("intercepts")?.filter(|list| !list.is_empty()) else {
-        return Ok(vec![product]);
-    };
-    let offsets = row(cx, &offsets, Some(&targets.into()))?;
-    one(cx.b.binary(Binary::Add, product, offsets))
-}
-
-/// Looks numbers up among keys.
-fn label_encoder(cx: &mut Context<'_>) -> Lowered {
-    let x = cx.input(0)?;
-    let ty = cx.ty(x);
-    let keys = table(cx, "keys")?;
-    let values = table(cx, "values")?;
-    if keys.ty.elements() != values.ty.elements() {
-        let message = format!("expected a value per key, found {} and {}", keys.ty, values.ty);
+/// Concatenates rows of features: of each input as many as `inputdimensions` states, the first ones, or followed
+/// by zeros.
+fn feature_vectorizer(cx: &mut Context<'_>) -> Lowered {
+    let widths = cx.ints("inputdimensions")?.ok_or_else(|| cx.missing("inputdimensions"))?;
+    if widths.len() != cx.input_count() || widths.iter().any(|width| *width < 0) {
+        let (expected, found) = (cx.input_count(), widths.len());
+        let message = format!("expected {expected} sizes in `inputdimensions`, found {found}");
         return Err(LowerError::invalid(message));
     }
-    let default = default_value(cx, values.ty.dtype)?;
-    let (keys, values) = (cx.b.constant(keys), cx.b.constant(values));
-    let default = cx.b.reshape(default, &[])?;
-    let count = cx.b.dims(keys);
-    let value = Scalar::load(0, loops(0..ty.rank()));
-    let key = Scalar::load(1, [Scalar::Loop(ty.rank())]).cast(ty.dtype);
-    let mut equal = value.clone().equals(key.clone());
-    if cx.version >= 4 {
-        // A NaN among the keys matches every NaN.
-        let nan = |scalar: Scalar| scalar.clone().compare(Comparison::Ne, scalar);
-        equal = equal.binary(Binary::Or, nan(key).and(nan(value)));
+    let mut parts = vec![];
+    for (input, width) in widths.into_iter().enumerate() {
+        let x = rows_of(cx, input)?;
+        let x = cx.b.cast(x, DType::F32)?;
+        let (dims, width) = (cx.b.dims(x), Dim::Known(width));
+        if dims[1] == width {
+            parts.push(x);
+        } else if dims[1].known().is_some_and(|found| width.known().is_some_and(|w| w < found)) {
+            parts.push(along(cx.b, x, 1, 0, width)?);
+        } else {
+            let is_own = Scalar::Loop(1).lt(Scalar::Size(dims[1].clone()));
+            let body = is_own.select(Scalar::load(0, loops(0..2)), Scalar::float(0.0, DType::F32));
+            parts.push(cx.b.compute(Compute::map([dims[0].clone(), width], body), &[x])?);
+        }
     }
-    let found = equal.select(Scalar::Loop(ty.rank()), Scalar::index(-1));
-    let found = Compute::reduce(ty.dims.clone(), Combine::Max, count, found);
-    let found = cx.b.compute(found, &[x, keys])?;
-    let place = Scalar::load(0, loops(0..ty.rank()));
-    let known = place.clone().ge(Scalar::index(0));
-    let body = known.select(Scalar::load(1, [place]), Scalar::load(2, []));
-    one(cx.b.compute(Compute::map(ty.dims, body), &[found, values, default]))
-}
-
-fn table(cx: &Context<'_>, name: &str) -> Result<Constant, LowerError> {
-    if let Some(constant) = cx.tensor(&format!("{name}_tensor"))? {
-        return Ok(constant);
-    }
-    let tensor = if let Some(values) = cx.ints(&format!("{name}_int64s"))? {
-        Tensor::from_values([values.len() as i64], &values)
-    } else if let Some(values) = cx.floats(&format!("{name}_floats"))? {
-        Tensor::from_values([values.len() as i64], &values)
-    } else {
-        return Err(LowerError::unsupported(format!("{name} that are strings are not supported")));
-    };
-    Ok(Constant::of(&tensor.map_err(|error| LowerError::invalid(error.to_string()))?))
-}
-
-fn default_value(cx: &mut Context<'_>, dtype: DType) -> Result<ValueId, LowerError> {
-    if let Some(constant) = cx.tensor("default_tensor")? {
-        let value = cx.b.constant(constant);
-        return Ok(cx.b.cast(value, dtype)?);
-    }
-    let value = match dtype {
-        DType::I64 => cx.int_or("default_int64", -1)? as f64,
-        _ => f64::from(cx.float_or("default_float", -0.0)?),
-    };
-    Ok(cx.b.scalar(value, dtype)?)
+    Ok(vec![concat(cx.b, &parts, 1)?])
 }

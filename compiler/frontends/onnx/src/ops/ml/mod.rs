@@ -1,11 +1,22 @@
-//! Classical machine learning on numbers (`ai.onnx.ml`).
+//! Classical machine learning (`ai.onnx.ml`).
 
+mod encoders;
 mod features;
+mod labels;
+mod linear;
+mod maps;
+mod rows;
+mod scores;
+mod svm;
 mod trees;
 
 use crate::operator::Operator;
 
+pub(super) use encoders::OPERATORS as ENCODERS;
 pub(super) use features::OPERATORS as FEATURES;
+pub(super) use linear::OPERATORS as LINEAR;
+pub(super) use maps::OPERATORS as MAPS;
+pub(super) use svm::OPERATORS as SVM;
 pub(super) use trees::OPERATORS as TREES;
 
 const DOMAIN: &str = "ai.onnx.ml";
