@@ -9,7 +9,7 @@ use irc_mlir::{OperationLike, read, walk_collect};
 use irc_tensor::{DType, Tensor, TensorType, Tolerance, compare};
 use irc_tl::{
     Algorithm, Binary, Combine, Comparison, Compute, Conv, Dim, Op, Reduction, Rounding, Scalar,
-    Unary,
+    Unary, tree_node_words,
 };
 use random::Random;
 
@@ -234,6 +234,62 @@ fn boxes_that_overlap_are_dropped() {
             }
             let all = Tensor::from_values([], &[u64::MAX]).unwrap();
             cases.push(suppression(dtype, all, by_center));
+        }
+    }
+    check(&cases);
+}
+
+/// Complete trees of random decisions on 3 features, with one weight per leaf and target, or one per leaf.
+fn trees(dtype: DType, rows: i64, count: i32, is_sparse: bool, combine: Combine) -> Case {
+    const DEPTH: u32 = 4;
+    let (inner, all) = ((1i32 << DEPTH) - 1, (1i32 << (DEPTH + 1)) - 1);
+    let words = tree_node_words(dtype) as i32;
+    let mut random = Random(rows.cast_unsigned() + 7);
+    let (mut nodes, mut leaves) = (vec![], 0);
+    for node in 0..count * all {
+        let (first, within) = (node - node % all, node % all);
+        let is_leaf = within >= inner;
+        let number = (random.below(9) - 4) as f64 / 2.0;
+        let threshold = if is_leaf { f64::NAN } else { number };
+        if dtype == DType::F64 {
+            let bits = threshold.to_bits();
+            nodes.extend([bits as u32, (bits >> 32) as u32].map(u32::cast_signed));
+        } else {
+            nodes.push((threshold as f32).to_bits().cast_signed());
+        }
+        nodes.push(if is_leaf { 0 } else { random.below(3) as i32 });
+        let child = |step: i32| (first + 2 * within + step) * words;
+        nodes.extend(if is_leaf { [node * words, leaves] } else { [child(1), child(2)] });
+        leaves += i32::from(is_leaf);
+    }
+    let list = |values: &[i32]| Tensor::from_values([values.len() as i64], values).unwrap();
+    let roots: Vec<i32> = (0..count).map(|tree| tree * all * words).collect();
+    let targets = 2;
+    let starts: Vec<i32> = if is_sparse { (0..=leaves).collect() } else { vec![] };
+    let of_weight: Vec<i32> = (0..starts.len() as i32).map(|leaf| leaf % targets).collect();
+    let count = if is_sparse { leaves } else { leaves * targets };
+    let mut draw = |shape: &[i64]| {
+        let elements: i64 = shape.iter().product();
+        let values: Vec<f64> = (0..elements).map(|_| (random.below(17) - 8) as f64 / 4.0).collect();
+        Tensor::from_f64(TensorType::new(dtype, shape), &values).unwrap()
+    };
+    let (x, weights) = (draw(&[rows, 3]), draw(&[i64::from(count)]));
+    let operands = vec![x, list(&nodes), list(&roots), list(&starts), list(&of_weight), weights];
+    let (targets, comparison) = (i64::from(targets).into(), Comparison::Le);
+    let work = Work::Algorithm(Algorithm::TreeEnsemble { targets, combine, comparison });
+    Case { work, operands, ulp: 0.0 }
+}
+
+#[test]
+fn trees_are_descended_in_groups_of_rows_and_of_trees() {
+    let mut cases = vec![];
+    for dtype in [DType::F32, DType::F64] {
+        for combine in [Combine::Sum, Combine::Min, Combine::Max] {
+            // Single rows, groups, and more than a block.
+            for (rows, count) in [(1, 1), (1, 19), (8, 3), (147, 9)] {
+                cases.push(trees(dtype, rows, count, false, combine));
+                cases.push(trees(dtype, rows, count, true, combine));
+            }
         }
     }
     check(&cases);

@@ -178,9 +178,6 @@ impl Importer<'_> {
         let count = self.symbols.of(&format!("{}_keys", input.name()));
         let of = |element| match dtype_of(element) {
             Some(dtype) => Ok(Type::new(dtype, [count.clone()])),
-            None if element == model::ElementType::String => {
-                Err("strings are not supported".to_owned())
-            }
             None => Err(format!("elements of type {element} are not supported")),
         };
         Ok(Some(Structure::Map { keys: of(*key)?, values: of(value.element)? }))

@@ -17,16 +17,18 @@ lines = []
 
 
 def number(value):
-    return repr(value) if isinstance(value, float) else str(value)
+    """The shortest text; attributes are of 32 bits."""
+    return str(np.float32(value)) if isinstance(value, float) else str(value)
 
 
 def numbers(values):
-    return " ".join(number(value) for value in np.asarray(values).ravel().tolist())
+    return " ".join(str(value) for value in values.ravel())
 
 
 def tensor(kind, array):
     shape = ",".join(str(size) for size in array.shape)
-    return f"{kind} {TYPES[str(array.dtype)]} [{shape}] {numbers(array)}".rstrip()
+    ty = "str" if array.dtype.kind in "OU" else TYPES[str(array.dtype)]
+    return f"{kind} {ty} [{shape}] {numbers(array)}".rstrip()
 
 
 def attribute(name, value):
@@ -46,8 +48,11 @@ def case(operator, version, inputs, outputs=1, **attributes):
     for name, value in attributes.items():
         value = numpy_helper.from_array(value, name) if isinstance(value, np.ndarray) else value
         node.attribute.append(helper.make_attribute(name, value))
+    element = lambda value: (
+        TensorProto.STRING if value.dtype.kind == "U" else helper.np_dtype_to_tensor_dtype(value.dtype)
+    )
     infos = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        helper.make_tensor_value_info(name, element(value), value.shape)
         for name, value in given.items()
     ]
     graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(n) for n in names])
@@ -64,8 +69,9 @@ def case(operator, version, inputs, outputs=1, **attributes):
     lines.extend(tensor("input", value) for value in given.values())
     for result in results:
         if isinstance(result, list):
-            keys = np.array(list(result[0]), np.int64)
+            keys = list(result[0])
             values = np.array([[row[key] for key in keys] for row in result], np.float32)
+            keys = np.array(keys)
             lines.extend([tensor("output", keys), tensor("output", values)])
         else:
             lines.append(tensor("output", result))
@@ -78,7 +84,8 @@ MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 def trees(count, depth, features, modes, kind, targets, tracks=(0,), scale=1.0, sparse=False):
     """Complete trees with splits at multiples of one half."""
     node = dict(treeids=[], nodeids=[], featureids=[], values=[], modes=[], truenodeids=[], falsenodeids=[])
-    node["missing_value_tracks_true"] = []
+    if tracks != (0,):
+        node["missing_value_tracks_true"] = []
     leaf = dict(treeids=[], nodeids=[], ids=[], weights=[])
     for tree in range(count):
         inner = 2**depth - 1
@@ -91,7 +98,8 @@ def trees(count, depth, features, modes, kind, targets, tracks=(0,), scale=1.0, 
             node["modes"].append("LEAF" if is_leaf else str(rng.choice(modes)))
             node["truenodeids"].append(0 if is_leaf else 2 * index + 1)
             node["falsenodeids"].append(0 if is_leaf else 2 * index + 2)
-            node["missing_value_tracks_true"].append(int(rng.choice(tracks)))
+            if tracks != (0,):
+                node["missing_value_tracks_true"].append(int(rng.choice(tracks)))
             if not is_leaf:
                 continue
             chosen = [targets[tree % len(targets)]] if sparse else targets
@@ -99,7 +107,7 @@ def trees(count, depth, features, modes, kind, targets, tracks=(0,), scale=1.0, 
                 leaf["treeids"].append(tree)
                 leaf["nodeids"].append(index)
                 leaf["ids"].append(target)
-                leaf["weights"].append(float(np.float32(scale * rng.uniform(0.02, 1 / count))))
+                leaf["weights"].append(float(np.float32(round(scale * rng.uniform(0.02, 1 / count), 3))))
     attributes = {f"nodes_{name}": value for name, value in node.items()}
     attributes.update({f"{kind}_{name}": value for name, value in leaf.items()})
     return attributes
@@ -142,13 +150,14 @@ for classes, transform, count, sign in itertools.product(
     (labels, ids) = classes
     # ONNX Runtime leaves a score undefined.
     undefined = transform == "PROBIT" and labels == 2 and (ids == [0] and count < 2)
-    if undefined or count == 2 and labels == 1:
+    if undefined or count == 2 and labels == 1 or sign < 0 and transform not in TRANSFORMS[:2]:
         continue
     forest = trees(2, 1, 2, MODES[:1], "class", ids, scale=sign)
-    case("TreeEnsembleClassifier", 3, [rows(4, 2)], 2, classlabels_int64s=list(range(10, 10 + labels)),
+    case("TreeEnsembleClassifier", 3, [rows(3, 2)], 2, classlabels_int64s=list(range(10, 10 + labels)),
          post_transform=transform, base_values=[0.1, 0.2, 0.3][:count] or None, **forest)
 
-for how, transform in itertools.product(range(4), range(5)):
+# ONNX Runtime exchanges the numbers 1 and 2, softmax and logistic, of the specification.
+for how, transform in itertools.product(range(4), [0, 3, 4]):
     case(
         "TreeEnsemble", 5, [rows(9, 2)], n_targets=2, aggregate_function=how, post_transform=transform,
         nodes_modes=np.array([0, 1, 2], np.uint8), nodes_splits=np.array([0.5, -0.5, 1.0], np.float32),
@@ -224,6 +233,22 @@ case("LabelEncoder", 2, [np.array([1, 3, 5])], keys_int64s=[1, 3], values_floats
 case("LabelEncoder", 2, [x], keys_floats=[0.0, 3.0], values_int64s=[4, 5], default_int64=-7)
 case("LabelEncoder", 2, [np.array([1, 3, 5])], keys_int64s=[1, 3], values_int64s=[3, 1])
 case("ZipMap", 1, [x], classlabels_int64s=[4, 2, 9])
+
+letters = np.array(["b", "a", "x"])
+case("LabelEncoder", 1, [letters], classes_strings=["a", "b"])
+case("LabelEncoder", 1, [np.array([0, 1, 2])], classes_strings=["a", "b"], default_string="none")
+case("LabelEncoder", 2, [letters], keys_strings=["a", "b"], values_int64s=[4, 5])
+case("LabelEncoder", 2, [letters], keys_strings=["a", "b"], values_strings=["c", "d"])
+case("LabelEncoder", 2, [np.array([1, 3, 5])], keys_int64s=[1, 3], values_strings=["c", "d"], default_string="e")
+case("LabelEncoder", 2, [letters], keys_strings=["a", "b"], values_floats=[0.5, 2.5], default_float=1.0)
+case("CategoryMapper", 1, [letters], cats_strings=["a", "b"], cats_int64s=[7, 8])
+case("CategoryMapper", 1, [np.array([8, 7, 1])], cats_strings=["a", "b"], cats_int64s=[7, 8])
+case("OneHotEncoder", 1, [letters], cats_strings=["a", "b"])
+case("ZipMap", 1, [x], classlabels_strings=["u", "w", "v"])
+case("TreeEnsembleClassifier", 3, [rows(4, 2)], 2, classlabels_strings=["no", "yes"],
+     **trees(2, 1, 2, MODES[:1], "class", [0]))
+case("LinearClassifier", 1, [x], 2, classlabels_strings=["u", "w", "v"], intercepts=[0.5, 0.25, 0.0],
+     coefficients=[0.5, 0.25, 0.125, 0.0, 1.0, -1.0, 0.25, -0.5, 0.75])
 
 path = pathlib.Path(__file__).with_name("ml.txt")
 path.write_text("\n".join(lines) + "\n")

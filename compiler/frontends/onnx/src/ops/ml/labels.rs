@@ -2,18 +2,19 @@
 
 use super::super::indexing::inside;
 use crate::context::{Context, LowerError};
-use irc_tl::{Compute, Dim, Scalar, Tensor, ValueId};
+use bytes::Bytes;
+use irc_tl::{Compute, Dim, Scalar, ValueId};
 
 /// The labels of classes.
 pub(super) enum Labels {
     Ints(Vec<i64>),
-    Strings(Vec<String>),
+    Strings(Vec<Bytes>),
 }
 
 impl Labels {
     /// Labels from the attribute of integers, or from `classlabels_strings`.
     pub(super) fn read(cx: &Context<'_>, ints: &str) -> Result<Self, LowerError> {
-        if let Some(strings) = cx.strings("classlabels_strings")?.filter(|list| !list.is_empty()) {
+        if let Some(strings) = cx.texts("classlabels_strings")?.filter(|list| !list.is_empty()) {
             return Ok(Self::Strings(strings));
         }
         let ints_of_classes = cx.ints(ints)?.filter(|list| !list.is_empty());
@@ -29,9 +30,6 @@ impl Labels {
     }
 
     /// The labels of classes given by position.
-    ///
-    /// # Errors
-    /// If they are strings.
     pub(super) fn of(&self, cx: &mut Context<'_>, classes: ValueId) -> Result<ValueId, LowerError> {
         let table = self.table(cx)?;
         let class = Scalar::load(0, [Scalar::Loop(0)]);
@@ -42,11 +40,10 @@ impl Labels {
 
     /// The labels as a constant.
     pub(super) fn table(&self, cx: &mut Context<'_>) -> Result<ValueId, LowerError> {
-        let Self::Ints(labels) = self else {
-            return Err(LowerError::unsupported("labels that are strings are not supported yet"));
-        };
-        let table = Tensor::from_values([labels.len() as i64], labels);
-        Ok(cx.b.tensor(&table.map_err(|error| LowerError::invalid(error.to_string()))?))
+        Ok(match self {
+            Self::Ints(labels) => cx.b.integers(labels)?,
+            Self::Strings(labels) => cx.b.strings(labels)?,
+        })
     }
 
     /// # Errors
@@ -54,7 +51,9 @@ impl Labels {
     pub(super) fn expect_distinct(&self) -> Result<(), LowerError> {
         let mut labels: Vec<String> = match self {
             Self::Ints(labels) => labels.iter().map(i64::to_string).collect(),
-            Self::Strings(labels) => labels.clone(),
+            Self::Strings(labels) => {
+                labels.iter().map(|label| String::from_utf8_lossy(label).into_owned()).collect()
+            }
         };
         labels.sort_unstable();
         match labels.windows(2).find(|pair| pair[0] == pair[1]) {

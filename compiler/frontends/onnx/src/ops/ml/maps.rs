@@ -45,16 +45,20 @@ fn map(cx: &Context<'_>) -> Result<(ValueId, ValueId), LowerError> {
 /// The values of the keys in a vocabulary, in its order; 0 for absent keys.
 fn dict_vectorizer(cx: &mut Context<'_>) -> Lowered {
     let (keys, values) = map(cx)?;
-    if cx.strings("string_vocabulary")?.is_some_and(|list| !list.is_empty()) {
-        return Err(LowerError::unsupported("a vocabulary of strings is not supported"));
-    }
-    let vocabulary = cx.ints("int64_vocabulary")?.ok_or_else(|| cx.missing("int64_vocabulary"))?;
-    let vocabulary = cx.b.integers(&vocabulary)?;
-    if cx.dtype(keys) != DType::I64 {
-        return Err(LowerError::invalid("expected keys of the type of the vocabulary"));
-    }
+    let strings = cx.texts("string_vocabulary")?.filter(|texts| !texts.is_empty());
+    let vocabulary = match strings {
+        Some(strings) => cx.b.strings(&strings)?,
+        None => {
+            let name = "int64_vocabulary";
+            let numbers = cx.ints(name)?.ok_or_else(|| cx.missing(name))?;
+            cx.b.integers(&numbers)?
+        }
+    };
     let found = places(cx, vocabulary, keys, false)?;
     let dtype = cx.dtype(values);
+    if dtype == DType::String {
+        return Err(LowerError::unsupported("values that are strings are not supported"));
+    }
     let place = Scalar::load(0, [Scalar::Loop(1)]);
     let known = place.clone().ge(Scalar::index(0));
     let body = known.select(Scalar::load(1, [place]), Scalar::number(0, dtype));
@@ -68,9 +72,14 @@ fn cast_map(cx: &mut Context<'_>) -> Lowered {
     let dtype = match cx.string_or("cast_to", "TO_FLOAT")?.as_str() {
         "TO_FLOAT" => DType::F32,
         "TO_INT64" => DType::I64,
-        "TO_STRING" => return Err(LowerError::unsupported("strings are not supported")),
+        "TO_STRING" => {
+            return Err(LowerError::unsupported("`cast_to` TO_STRING is not supported"));
+        }
         other => return Err(LowerError::invalid(format!("unknown `cast_to` '{other}'"))),
     };
+    if cx.dtype(values) == DType::String {
+        return Err(LowerError::unsupported("values that are strings are not supported"));
+    }
     let values = cx.b.cast(values, dtype)?;
     let count = cx.b.dims(keys)[0].clone();
     let (places, width) = match cx.string_or("map_form", "DENSE")?.as_str() {
