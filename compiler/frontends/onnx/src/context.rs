@@ -5,6 +5,7 @@ use crate::item::Item;
 use crate::region::Region;
 use irc_common_format::model::{Graph, Node, Path};
 use irc_tl::{BuildError, Builder, DType, Dim, Tensor, Type, ValueId};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The values of a node's outputs, in order; trailing outputs may be omitted.
@@ -53,6 +54,12 @@ pub fn one(result: Result<ValueId, BuildError>) -> Lowered {
     Ok(vec![result?])
 }
 
+/// The node that computes a value, and the values of its inputs.
+pub(crate) struct Producer {
+    pub node: Arc<Node>,
+    pub inputs: Vec<Option<ValueId>>,
+}
+
 /// A node to lower.
 pub struct Context<'a> {
     /// The graph to write to.
@@ -71,6 +78,9 @@ pub struct Context<'a> {
 pub(crate) trait Enclosing {
     /// The type that the model declares for a name.
     fn declared(&self, name: &str) -> Option<Type>;
+
+    /// See [`Context::named_producer`].
+    fn producer(&self, name: &str) -> Option<Producer>;
 
     /// See [`Context::inline`]; `path` is the path of the graph.
     fn inline(
@@ -235,6 +245,39 @@ impl<'a> Context<'a> {
     /// The type that the model declares for an output, if any.
     pub fn declared(&self, output: usize) -> Option<Type> {
         self.scope.declared(self.node.outputs.get(output)?)
+    }
+
+    /// The node that computes an input, if it is one that quantisation looks for.
+    pub(crate) fn producer(&self, input: usize) -> Option<Producer> {
+        self.named_producer(self.node.inputs.get(input)?)
+    }
+
+    /// The node of the same graph that computes the value of a name, if it is one that quantisation looks for.
+    pub(crate) fn named_producer(&self, name: &str) -> Option<Producer> {
+        self.scope.producer(name)
+    }
+
+    /// The result of a function for another node, with these inputs.
+    pub(crate) fn with_node<T>(
+        &mut self,
+        node: &Node,
+        inputs: &[Option<ValueId>],
+        function: impl FnOnce(&mut Context<'_>) -> T,
+    ) -> T {
+        let Self { version, scope, path, .. } = *self;
+        let (items, results) = (&[][..], vec![]);
+        let b = &mut *self.b;
+        function(&mut Context { b, version, node, inputs, items, results, scope, path })
+    }
+
+    /// The result of a function for the node with other inputs, all of them tensors.
+    pub(crate) fn with_inputs<T>(
+        &mut self,
+        inputs: &[Option<ValueId>],
+        function: impl FnOnce(&mut Context<'_>) -> T,
+    ) -> T {
+        let node = self.node;
+        self.with_node(node, inputs, function)
     }
 
     /// Inlines a graph attribute and returns its outputs. The graph may use values

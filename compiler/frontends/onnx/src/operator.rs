@@ -5,6 +5,9 @@ use crate::context::{Context, Lowered};
 /// The domain of ONNX's own operators; files may also leave it empty.
 pub const ONNX: &str = "ai.onnx";
 
+/// The domain of operators of ONNX Runtime.
+pub const MICROSOFT: &str = "com.microsoft";
+
 /// The domain of operators of Common IR's own list; in files they have the domain of any library.
 pub const ERA: &str = "common_ir";
 

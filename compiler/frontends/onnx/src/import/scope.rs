@@ -4,15 +4,17 @@ mod calls;
 
 use super::functions::Functions;
 use super::meaning::{inputs_of, operator_of};
-use crate::context::{Context, Enclosing, LowerError};
+use crate::context::{Context, Enclosing, LowerError, Producer};
 use crate::data::{dtype_of, tensor_of};
 use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
 use crate::item::Item;
+use crate::operator::{MICROSOFT, ONNX, canonical};
 use crate::region::Region;
 use irc_common_format::model::{Graph, Node, Path, Type as FileType, Value};
 use irc_common_format::{free_names, topological_order};
 use irc_tl::{BuildError, Builder, Built, Dependencies, Dim, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Maximum depth of nested calls: the functions of a file may be recursive.
 const MAX_DEPTH: usize = 64;
@@ -31,6 +33,8 @@ pub(crate) struct Scope<'m> {
     failed: BTreeSet<String>,
     /// The results of named nodes.
     made: BTreeMap<String, Vec<String>>,
+    /// Nodes that quantisation looks for, by the names of their results.
+    producers: BTreeMap<String, Arc<Node>>,
     depth: usize,
 }
 
@@ -49,6 +53,7 @@ impl<'m> Scope<'m> {
             declared: BTreeMap::new(),
             failed: BTreeSet::new(),
             made: BTreeMap::new(),
+            producers: BTreeMap::new(),
             depth: 0,
         };
         scope.declare(graph);
@@ -66,6 +71,7 @@ impl<'m> Scope<'m> {
             declared: BTreeMap::new(),
             failed: BTreeSet::new(),
             made: BTreeMap::new(),
+            producers: BTreeMap::new(),
             depth: self.depth + 1,
         }
     }
@@ -177,6 +183,11 @@ impl<'m> Scope<'m> {
                 self.failed.extend(node.outputs.iter().cloned());
             }
             self.values.extend(unordered);
+            if let [output] = &node.outputs[..]
+                && is_quantised(node)
+            {
+                self.producers.insert(output.clone(), Arc::new(node.clone()));
+            }
             if let Some(name) = node.name.as_ref().filter(|_| self.functions.control) {
                 self.made.insert(name.clone(), node.outputs.clone());
             }
@@ -362,6 +373,13 @@ impl Enclosing for Scope<'_> {
         self.nearest(|scope| scope.declared.get(name)).cloned()
     }
 
+    fn producer(&self, name: &str) -> Option<Producer> {
+        let node = self.producers.get(name)?.clone();
+        let tensor = |name: &String| self.item(name).and_then(Item::tensor);
+        let inputs = node.inputs.iter().map(tensor).collect();
+        Some(Producer { node, inputs })
+    }
+
     fn inline(
         &self,
         builder: &mut Builder,
@@ -397,6 +415,13 @@ impl Enclosing for Scope<'_> {
             error => error,
         })
     }
+}
+
+/// Whether a node may be a part of a group that is computed on quantised integers.
+fn is_quantised(node: &Node) -> bool {
+    let domain = canonical(node.domain.as_deref().unwrap_or_default());
+    matches!(domain, ONNX | MICROSOFT)
+        && (node.op == "DequantizeLinear" || crate::ops::on_integers(&node.op))
 }
 
 fn join(needs: &mut Dependencies, more: Dependencies) {

@@ -101,7 +101,7 @@ fn below_zero(b: &mut Builder, x: ValueId, other: ValueId) -> Built {
 }
 
 /// `x / (1 + e^(-alpha x))`.
-fn swish(b: &mut Builder, x: ValueId, alpha: f64) -> Built {
+pub(super) fn swish(b: &mut Builder, x: ValueId, alpha: f64) -> Built {
     let scaled = b.times(x, alpha)?;
     let gate = b.unary(Unary::Sigmoid, scaled)?;
     b.mul(x, gate)
@@ -182,19 +182,22 @@ fn shrink(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(result, dtype))
 }
 
+/// `x / 2 (1 + erf(x / sqrt 2))`.
+pub(super) fn exact_gelu(b: &mut Builder, x: ValueId) -> Built {
+    let scaled = b.times(x, std::f64::consts::FRAC_1_SQRT_2)?;
+    let erf = b.unary(Unary::Erf, scaled)?;
+    let above = b.plus(erf, 1.0)?;
+    let half = b.times(x, 0.5)?;
+    b.mul(half, above)
+}
+
 fn gelu(cx: &mut Context<'_>) -> Lowered {
     match cx.string_or("approximate", "none")?.as_str() {
         "tanh" => {
             let x = cx.input(0)?;
             one(cx.b.unary(Unary::Gelu, x))
         }
-        "none" => map(cx, |b, x| {
-            let scaled = b.times(x, std::f64::consts::FRAC_1_SQRT_2)?;
-            let erf = b.unary(Unary::Erf, scaled)?;
-            let above = b.plus(erf, 1.0)?;
-            let half = b.times(x, 0.5)?;
-            b.mul(half, above)
-        }),
+        "none" => map(cx, exact_gelu),
         other => {
             Err(LowerError::invalid(format!("expected `approximate` none or tanh, found {other}")))
         }

@@ -40,6 +40,9 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Acosh", &[9, 22], |cx| unary(cx, Unary::Acosh)),
     Operator::new("Atanh", &[9, 22], |cx| unary(cx, Unary::Atanh)),
     Operator::new("Clip", &[1, 6, 11, 12, 13], clip),
+    // Copies between devices, in graphs that ONNX Runtime saves.
+    Operator::new("MemcpyFromHost", &[1], |cx| cx.pass_on(0)),
+    Operator::new("MemcpyToHost", &[1], |cx| cx.pass_on(0)),
     Operator::new("Identity", &[1, 13, 14, 16, 19, 21, 23, 24, 25], |cx| cx.pass_on(0)),
 ];
 

@@ -1,8 +1,8 @@
 //! Operators of Common IR's own list that differ from ONNX's.
 
-use super::find;
 use crate::context::{Context, LowerError, Lowered, one};
-use crate::operator::{ERA, ONNX, Operator};
+use crate::operator::{ERA, Operator};
+use crate::ops::like::like;
 use irc_tl::{Binary, Comparison, Dim, Unary};
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -34,15 +34,6 @@ pub(super) const OPERATORS: &[Operator] = &[
 
 const fn word(name: &'static str, lower: fn(&mut Context<'_>) -> Lowered) -> Operator {
     Operator::new(name, &[1], lower).in_domain(ERA)
-}
-
-/// Lowers as an ONNX operator of some version.
-fn like(cx: &mut Context<'_>, name: &str, version: i64) -> Lowered {
-    let operator = find(ONNX, name);
-    let operator =
-        operator.ok_or_else(|| LowerError::unsupported(format!("no operator {name}")))?;
-    cx.version = version;
-    (operator.lower)(cx)
 }
 
 /// Contracts the last dimensions of the first operand, `reduction_rank` many, with the first of the second.

@@ -12,6 +12,7 @@ mod formula;
 mod gather;
 mod generate;
 mod indexing;
+mod like;
 mod logic;
 mod loss;
 mod microsoft;
@@ -22,6 +23,7 @@ mod pad;
 mod parts;
 mod pieces;
 mod product;
+mod qdq;
 mod quantise;
 mod random;
 mod recurrent;
@@ -60,8 +62,24 @@ const FAMILIES: &[&[Operator]] = &[
     generate::OPERATORS,
     logic::OPERATORS,
     loss::OPERATORS,
+    microsoft::activation::OPERATORS,
+    microsoft::attention::decoder::OPERATORS,
+    microsoft::attention::grouped::OPERATORS,
+    microsoft::attention::multi_head::OPERATORS,
+    microsoft::attention::projected::OPERATORS,
+    microsoft::attention::rotary::OPERATORS,
+    microsoft::blocks::OPERATORS,
+    microsoft::channels_last::OPERATORS,
+    microsoft::embedding::OPERATORS,
     microsoft::fused::OPERATORS,
+    microsoft::greedy::OPERATORS,
+    microsoft::images::OPERATORS,
+    microsoft::lstm::OPERATORS,
+    microsoft::normalise::OPERATORS,
     microsoft::quantized::OPERATORS,
+    microsoft::quantized_products::OPERATORS,
+    microsoft::renamed::OPERATORS,
+    microsoft::tokens::OPERATORS,
     ml::ENCODERS,
     ml::FEATURES,
     ml::LINEAR,
@@ -118,6 +136,11 @@ pub fn find(domain: &str, name: &str) -> Option<&'static Operator> {
     let wanted = (canonical(domain), name);
     let found = TABLE.binary_search_by(|operator| (operator.domain, operator.name).cmp(&wanted));
     found.ok().map(|index| &TABLE[index])
+}
+
+/// Whether an operator of ONNX is computed on integers between a dequantisation and a quantisation.
+pub(crate) fn on_integers(name: &str) -> bool {
+    qdq::has(name)
 }
 
 /// All operators, by domain and name.

@@ -9,7 +9,9 @@ use irc_tl::{
 };
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("LayerNormalization", &[17], layer),
+    // ONNX Runtime has it, and a simplified form, in every version of ONNX's operator set.
+    Operator::new("LayerNormalization", &[1, 17], layer),
+    Operator::new("SimplifiedLayerNormalization", &[1], root_mean_square),
     Operator::new("RMSNormalization", &[23], root_mean_square),
     Operator::new("InstanceNormalization", &[1, 6, 22], instance),
     Operator::new("GroupNormalization", &[18, 21], group),
@@ -60,16 +62,52 @@ fn layer(cx: &mut Context<'_>) -> Lowered {
     let (x, scale, bias) = (cx.input(0)?, cx.input(1)?, cx.optional(2));
     let (axes, epsilon, dtype) = (last_axes(cx, x)?, epsilon(cx)?, cx.dtype(x));
     let (wide, stash) = stashed(cx, x)?;
-    let moments = moments(cx.b, wide, &axes)?;
-    let inverse = cx.b.inverse_root(moments.variance, epsilon)?;
-    let normal = cx.b.mul(moments.centred, inverse)?;
-    let mut result = scaled(cx.b, normal, scale)?;
-    if let Some(bias) = bias {
-        let bias = cx.b.cast(bias, cx.dtype(result))?;
-        result = cx.b.add(result, bias)?;
+    let normal = layer_over(cx.b, wide, [Some(scale), bias], &axes, epsilon)?;
+    let result = cx.b.cast(normal.result, dtype)?;
+    Ok(vec![result, cx.b.cast(normal.mean, stash)?, cx.b.cast(normal.inverse, stash)?])
+}
+
+/// A normalised value, the mean, and the reciprocal of the standard deviation.
+pub(super) struct Normal {
+    pub result: ValueId,
+    pub mean: ValueId,
+    pub inverse: ValueId,
+}
+
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias` over axes, in the type of `x`.
+pub(super) fn layer_over(
+    b: &mut Builder,
+    x: ValueId,
+    [scale, bias]: [Option<ValueId>; 2],
+    axes: &[usize],
+    epsilon: f64,
+) -> Built<Normal> {
+    let moments = moments(b, x, axes)?;
+    let inverse = b.inverse_root(moments.variance, epsilon)?;
+    let mut result = b.mul(moments.centred, inverse)?;
+    if let Some(scale) = scale {
+        result = scaled(b, result, scale)?;
     }
-    let result = cx.b.cast(result, dtype)?;
-    Ok(vec![result, cx.b.cast(moments.mean, stash)?, cx.b.cast(inverse, stash)?])
+    if let Some(bias) = bias {
+        let bias = b.cast(bias, b.dtype(result))?;
+        result = b.add(result, bias)?;
+    }
+    Ok(Normal { result, mean: moments.mean, inverse })
+}
+
+/// `x / sqrt(mean(x^2) + epsilon) * scale` over axes, in the type of `x`; and the factor before the scale.
+pub(super) fn root_mean_square_over(
+    b: &mut Builder,
+    x: ValueId,
+    scale: ValueId,
+    axes: &[usize],
+    epsilon: f64,
+) -> Built<[ValueId; 2]> {
+    let squares = b.mul(x, x)?;
+    let mean = b.mean_over(squares, axes)?;
+    let inverse = b.inverse_root(mean, epsilon)?;
+    let normal = b.mul(x, inverse)?;
+    Ok([scaled(b, normal, scale)?, inverse])
 }
 
 /// The normalised value times its scale, in the type of the statistics: rounded once, at the end.
@@ -81,13 +119,9 @@ fn scaled(b: &mut Builder, normal: ValueId, scale: ValueId) -> Built {
 fn root_mean_square(cx: &mut Context<'_>) -> Lowered {
     let (x, scale) = (cx.input(0)?, cx.input(1)?);
     let (axes, epsilon) = (last_axes(cx, x)?, epsilon(cx)?);
-    let (wide, _) = stashed(cx, x)?;
-    let squares = cx.b.mul(wide, wide)?;
-    let mean = cx.b.mean_over(squares, &axes)?;
-    let inverse = cx.b.inverse_root(mean, epsilon)?;
-    let normal = cx.b.mul(wide, inverse)?;
-    let result = scaled(cx.b, normal, scale)?;
-    one(cx.b.cast(result, cx.dtype(scale)))
+    let (wide, stash) = stashed(cx, x)?;
+    let [result, inverse] = root_mean_square_over(cx.b, wide, scale, &axes, epsilon)?;
+    Ok(vec![cx.b.cast(result, cx.dtype(scale))?, cx.b.cast(inverse, stash)?])
 }
 
 /// `x * scale + bias` with one element per channel, which is axis 1.
@@ -126,6 +160,19 @@ fn group(cx: &mut Context<'_>) -> Lowered {
     if groups < 1 {
         return Err(LowerError::invalid(format!("expected at least one group, found {groups}")));
     }
+    let per_group = cx.version < 21;
+    Ok(vec![grouped(cx, x, [scale, bias], groups, epsilon, per_group)?])
+}
+
+/// The normalisation of groups of channels, which are axis 1, with a scale and a bias per channel or per group.
+pub(super) fn grouped(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    [scale, bias]: [ValueId; 2],
+    groups: i64,
+    epsilon: f64,
+    per_group: bool,
+) -> Result<ValueId, LowerError> {
     let (dims, groups, dtype) = (cx.b.dims(x), Dim::Known(groups), cx.dtype(x));
     let rest = dims[1].modulo(&groups);
     let message = format!("expected channels in {groups} groups of one size");
@@ -136,14 +183,14 @@ fn group(cx: &mut Context<'_>) -> Lowered {
     let wide = cx.b.reshape(wide, &grouped)?;
     let axes: Vec<usize> = (2..grouped.len()).collect();
     let mut normal = standardised(cx.b, wide, &axes, epsilon)?;
-    if cx.version < 21 {
+    if per_group {
         normal = per_channel(cx.b, normal, scale, bias)?;
     }
     let mut result = cx.b.reshape(normal, &dims)?;
-    if cx.version >= 21 {
+    if !per_group {
         result = per_channel(cx.b, result, scale, bias)?;
     }
-    one(cx.b.cast(result, dtype))
+    Ok(cx.b.cast(result, dtype)?)
 }
 
 /// The first version has two flags instead of axes.

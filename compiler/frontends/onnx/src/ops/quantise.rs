@@ -2,6 +2,7 @@
 
 use super::cast::{converted, element_type};
 use super::formula::{Formula, widened};
+use super::qdq::on_integers;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use irc_tl::{
@@ -11,7 +12,10 @@ use irc_tl::{
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], quantise),
     Operator::new("DequantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], dequantise),
-    Operator::new("DynamicQuantizeLinear", &[11], dynamic),
+    Operator::new("DynamicQuantizeLinear", &[11], |cx| {
+        let x = cx.input(0)?;
+        Ok(dynamically_quantised(cx.b, x)?.to_vec())
+    }),
 ];
 
 /// A scale or zero point, shaped to broadcast with the operand: one element, one per index of an axis, or one
@@ -51,6 +55,9 @@ fn blocks(b: &mut Builder, parameter: ValueId, dims: &[Dim], axis: usize, size: 
 
 /// `saturate(round(x / scale) + zero point)`, ties to even.
 fn quantise(cx: &mut Context<'_>) -> Lowered {
+    if let Some(results) = on_integers(cx)? {
+        return Ok(results);
+    }
     let (x, scale, zero) = (cx.input(0)?, cx.input(1)?, cx.optional(2));
     let to = match zero {
         Some(zero) => cx.dtype(zero),
@@ -105,10 +112,9 @@ fn dequantise(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.cast(result, to))
 }
 
-/// Quantises to `u8`, with a scale and a zero point that cover the operand's range and 0.
-fn dynamic(cx: &mut Context<'_>) -> Lowered {
-    let x = cx.input(0)?;
-    let b = &mut *cx.b;
+/// Quantises to `u8`, with a scale and a zero point that cover the operand's range and 0, which are the other
+/// results.
+pub(super) fn dynamically_quantised(b: &mut Builder, x: ValueId) -> Built<[ValueId; 3]> {
     let axes: Vec<usize> = (0..b.rank(x)).collect();
     let nothing = b.number(0.0, x)?;
     let (most, least) =
@@ -126,5 +132,5 @@ fn dynamic(cx: &mut Context<'_>) -> Lowered {
     let bounded = b.min(bounded, steps)?;
     let zero = saturated(b, bounded, None, DType::U8)?;
     let ratio = b.div(x, scale)?;
-    Ok(vec![saturated(b, ratio, Some(zero), DType::U8)?, scale, zero])
+    Ok([saturated(b, ratio, Some(zero), DType::U8)?, scale, zero])
 }

@@ -14,7 +14,12 @@ pub(super) const OPERATORS: &[Operator] = &[
         Ok(vec![non_zero(cx, x)?])
     }),
     Operator::new("TopK", &[1, 10, 11, 24], top_k),
-    Operator::new("Unique", &[11], unique),
+    Operator::new("Unique", &[11], |cx| {
+        let x = cx.input(0)?;
+        let axis = cx.int("axis")?.map(|axis| cx.axis(axis, cx.b.rank(x))).transpose()?;
+        let sorted = cx.int_or("sorted", 1)? != 0;
+        Ok(unique(cx, axis, sorted)?.to_vec())
+    }),
 ];
 
 fn top_k(cx: &mut Context<'_>) -> Lowered {
@@ -67,10 +72,13 @@ fn compress(cx: &mut Context<'_>) -> Lowered {
 }
 
 /// Unique slices along an axis, or unique elements. All pairs are compared: intended for few.
-fn unique(cx: &mut Context<'_>) -> Lowered {
+/// The results are those of ONNX's operator: values, first indices, places among the values, and counts.
+pub(super) fn unique(
+    cx: &mut Context<'_>,
+    axis: Option<usize>,
+    sorted: bool,
+) -> Result<[ValueId; 4], LowerError> {
     let x = cx.input(0)?;
-    let sorted = cx.int_or("sorted", 1)? != 0;
-    let axis = cx.int("axis")?.map(|axis| cx.axis(axis, cx.b.rank(x))).transpose()?;
     // The slices as rows.
     let dims = cx.b.dims(x);
     let (front, sizes) = match axis {
@@ -116,7 +124,7 @@ fn unique(cx: &mut Context<'_>) -> Lowered {
     let same = Scalar::load(0, [Scalar::Loop(1)]).equals(Scalar::Loop(0));
     let counts = Compute::reduce([number], Combine::Sum, [count], same.cast(DType::I64));
     let counts = cx.b.compute(counts, &[places])?;
-    Ok(vec![picked, index, places, counts])
+    Ok([picked, index, places, counts])
 }
 
 /// For each row the first that is equal to it.

@@ -10,6 +10,22 @@ use irc_tensor::Element;
 use irc_tl::{Constant, DType, Tensor, TensorType};
 use std::collections::BTreeMap;
 
+/// A node of `com.microsoft`.
+pub fn microsoft(op: &str) -> Case {
+    Case::new(op, 1).domain("com.microsoft")
+}
+
+/// Numbers from -1.5 to 1.5.
+pub fn sequence(count: i64, seed: i64) -> Vec<f32> {
+    (0..count).map(|index| ((index * 7 + seed * 5) % 13 - 6) as f32 / 4.0).collect()
+}
+
+/// Integers from 0 to below a limit.
+pub fn integers<T: TryFrom<i64>>(count: i64, seed: i64, limit: i64) -> Vec<T> {
+    let number = |index: i64| (index * 11 + seed * 5) % limit;
+    (0..count).filter_map(|index| number(index).try_into().ok()).collect()
+}
+
 /// A node, the version of its operator set, and its inputs.
 pub struct Case {
     node: Node,
@@ -145,6 +161,20 @@ impl Case {
         let result = &self.run().expect("a valid node")[0];
         let texts = result.to_strings().expect("strings").into_iter();
         texts.map(|text| String::from_utf8_lossy(&text).into_owned()).collect()
+    }
+
+    /// Checks the elements of every output, given with five digits.
+    pub fn close(&self, expected: &[&[f64]]) {
+        let found = self.run().expect("a valid node");
+        assert_eq!(found.len(), expected.len());
+        for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+            let found = found.to_f64();
+            let close = |(found, expected): (&f64, &f64)| {
+                found == expected || (found - expected).abs() <= 1e-4 * (1.0 + expected.abs())
+            };
+            let same = found.len() == expected.len() && found.iter().zip(*expected).all(close);
+            assert!(same, "output {index}: expected {expected:?}, found {found:?}");
+        }
     }
 
     /// The error with which the node is rejected.

@@ -122,6 +122,7 @@ impl<'m> Scope<'m> {
             declared: BTreeMap::new(),
             failed: BTreeSet::new(),
             made: BTreeMap::new(),
+            producers: BTreeMap::new(),
             depth: self.depth + 1,
         }
     }

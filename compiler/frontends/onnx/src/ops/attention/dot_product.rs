@@ -31,7 +31,7 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
     let weights = if masked == capped {
         wide_softmax(cx.b, weights)?
     } else {
-        masked_softmax(cx.b, weights)?
+        masked_softmax(cx.b, weights, None)?
     };
     let weights = cx.b.cast(weights, dtype)?;
     let shown = match cx.int_or("qk_matmul_output_mode", 0)? {
@@ -47,10 +47,7 @@ fn attention(cx: &mut Context<'_>) -> Lowered {
     let of_weights = cx.b.cast(value, dtype)?;
     let mut y = weighted(cx.b, weights, of_weights)?;
     if packed {
-        y = cx.b.transpose(y, &[0, 2, 1, 3])?;
-        let dims = cx.b.dims(y);
-        let hidden = dims[2].clone() * dims[3].clone();
-        y = cx.b.reshape(y, &[dims[0].clone(), dims[1].clone(), hidden])?;
+        y = joined_heads(cx.b, y)?;
     }
     Ok(vec![y, key, value, shown])
 }
@@ -68,13 +65,28 @@ fn heads(cx: &mut Context<'_>, x: ValueId, attribute: &str) -> Result<ValueId, L
     }
     let count = cx.int(attribute)?.filter(|count| *count > 0);
     let count = count.ok_or_else(|| cx.missing(attribute))?;
-    let each = dims[2].floor_div(&count.into());
-    let split = [dims[0].clone(), dims[1].clone(), count.into(), each];
-    let split = cx.b.reshape(x, &split)?;
-    Ok(cx.b.transpose(split, &[0, 2, 1, 3])?)
+    Ok(split_heads(cx.b, x, count)?)
 }
 
-fn after_past(b: &mut Builder, past: Option<ValueId>, x: ValueId) -> Built {
+/// `[batch, heads, sequence, size]` of `[batch, sequence, heads * size]`.
+pub(in crate::ops) fn split_heads(b: &mut Builder, x: ValueId, count: i64) -> Built {
+    let dims = b.dims(x);
+    let each = dims[2].floor_div(&count.into());
+    let split = [dims[0].clone(), dims[1].clone(), count.into(), each];
+    let split = b.reshape(x, &split)?;
+    b.transpose(split, &[0, 2, 1, 3])
+}
+
+/// `[batch, sequence, heads * size]` of `[batch, heads, sequence, size]`.
+pub(in crate::ops) fn joined_heads(b: &mut Builder, x: ValueId) -> Built {
+    let x = b.transpose(x, &[0, 2, 1, 3])?;
+    let dims = b.dims(x);
+    let hidden = dims[2].clone() * dims[3].clone();
+    b.reshape(x, &[dims[0].clone(), dims[1].clone(), hidden])
+}
+
+/// The states before and of this call, along the sequence.
+pub(in crate::ops) fn after_past(b: &mut Builder, past: Option<ValueId>, x: ValueId) -> Built {
     match past {
         Some(past) => concat(b, &[past, x], 2),
         None => Ok(x),
@@ -97,15 +109,16 @@ pub(super) fn precision(cx: &Context<'_>) -> Result<Option<DType>, LowerError> {
 }
 
 /// Softmax in at least single precision.
-pub(super) fn wide_softmax(b: &mut Builder, x: ValueId) -> Built {
+pub(in crate::ops) fn wide_softmax(b: &mut Builder, x: ValueId) -> Built {
     let dtype = b.dtype(x);
     let x = b.cast(x, wide(dtype))?;
     let weights = softmax(b, x)?;
     b.cast(weights, dtype)
 }
 
-/// Softmax of scores that may all be masked: the weights are then zero.
-fn masked_softmax(b: &mut Builder, x: ValueId) -> Built {
+/// Softmax of scores that may all be masked: the weights are then zero. A sink is one more score in each row,
+/// whose weight is not part of the result; it broadcasts to the rows.
+pub(in crate::ops) fn masked_softmax(b: &mut Builder, x: ValueId, sink: Option<ValueId>) -> Built {
     let to = b.dtype(x);
     let x = b.cast(x, wide(to))?;
     let dtype = b.dtype(x);
@@ -113,19 +126,29 @@ fn masked_softmax(b: &mut Builder, x: ValueId) -> Built {
     let lowest = if dtype == DType::F64 { f64::MIN } else { f64::from(f32::MIN) };
     let lowest = b.scalar(lowest, dtype)?;
     let highest = b.reduce(Reduction::Max, x, &last, true)?;
-    let highest = b.binary(Binary::Max, highest, lowest)?;
+    let sink = sink.map(|sink| b.cast(sink, dtype)).transpose()?;
+    let highest = b.binary(Binary::Max, highest, sink.unwrap_or(lowest))?;
     let below = b.binary(Binary::Sub, x, highest)?;
     let powers = b.unary(Unary::Exp, below)?;
     let sum = b.reduce(Reduction::Sum, powers, &last, true)?;
-    // A sum that is not zero is at least one.
-    let half = b.scalar(0.5, dtype)?;
-    let sum = b.binary(Binary::Max, sum, half)?;
+    let sum = match sink {
+        Some(sink) => {
+            let below = b.binary(Binary::Sub, sink, highest)?;
+            let power = b.unary(Unary::Exp, below)?;
+            b.binary(Binary::Add, sum, power)?
+        }
+        None => {
+            // A sum that is not zero is at least one.
+            let half = b.scalar(0.5, dtype)?;
+            b.binary(Binary::Max, sum, half)?
+        }
+    };
     let weights = b.binary(Binary::Div, powers, sum)?;
     b.cast(weights, to)
 }
 
 /// The scaled products of every query with every key: `[batch, heads, queries, keys]`.
-pub(super) fn scores(b: &mut Builder, q: ValueId, k: ValueId, by: Option<f32>) -> Built {
+pub(in crate::ops) fn scores(b: &mut Builder, q: ValueId, k: ValueId, by: Option<f32>) -> Built {
     let dtype = b.dtype(q);
     let by = match by {
         Some(by) => b.scalar(f64::from(by), DType::F32)?,
@@ -148,7 +171,7 @@ pub(super) fn scores(b: &mut Builder, q: ValueId, k: ValueId, by: Option<f32>) -
 }
 
 /// The weighted sums of values: `[batch, heads, queries, size]`.
-pub(super) fn weighted(b: &mut Builder, weights: ValueId, values: ValueId) -> Built {
+pub(in crate::ops) fn weighted(b: &mut Builder, weights: ValueId, values: ValueId) -> Built {
     grouped(b, weights, values, false)
 }
 
@@ -169,7 +192,8 @@ fn grouped(b: &mut Builder, x: ValueId, y: ValueId, transpose_rhs: bool) -> Buil
     b.reshape(product, &[own[0].clone(), own[1].clone(), own[2].clone(), columns])
 }
 
-fn soft_cap(b: &mut Builder, x: ValueId, cap: f64) -> Built {
+/// `cap * tanh(x / cap)`.
+pub(in crate::ops) fn soft_cap(b: &mut Builder, x: ValueId, cap: f64) -> Built {
     let x = scale(b, x, 1.0 / cap)?;
     let x = b.unary(Unary::Tanh, x)?;
     scale(b, x, cap)

@@ -2,23 +2,32 @@
 
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
+use crate::ops::indexing::inside;
 use crate::ops::pieces::{loops, size, wide};
-use irc_tl::{Binary, Compute, DType, Dim, Relation, Scalar, ValueId};
+use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("RotaryEmbedding", &[23], rotary)];
 
-/// The layout of a rotation.
-struct Rotation {
+/// The layout of a rotation of a value of rank 4 whose last dimension is that of one head.
+pub(in crate::ops) struct Rotation {
     /// Number of elements of each head that are rotated.
-    turned: Dim,
+    pub turned: Dim,
     /// Whether the elements of a pair are adjacent.
-    interleaved: bool,
+    pub interleaved: bool,
     /// The loop over the sequence.
-    sequence: usize,
-    dtype: DType,
-    /// Whether rows of the tables are selected by position ids.
-    by_position: bool,
+    pub sequence: usize,
+    /// The row of the tables of angles.
+    pub angles: Angles,
+}
+
+/// The row of the tables of angles that a token uses.
+pub(in crate::ops) enum Angles {
+    /// Tables have a row for each token: `[batch, sequence, pairs]`.
+    OfToken,
+    /// Tables `[positions, pairs]` have a row for each position. The position of a token is an expression of
+    /// the loops over the batch and the sequence, and of operands from 3 on.
+    At(Scalar),
 }
 
 fn rotary(cx: &mut Context<'_>) -> Lowered {
@@ -40,15 +49,14 @@ fn rotary(cx: &mut Context<'_>) -> Lowered {
         let message = "expected half as many angles as rotated elements";
         cx.b.require(&found.dims[rank - 1], Relation::Equal, &half, message)?;
     }
-    let dtype = cx.dtype(x);
     let interleaved = cx.int_or("interleaved", 0)? != 0;
-    let by_position = cx.optional(3).is_some();
-    let rotation = Rotation { turned, interleaved, sequence, dtype: wide(dtype), by_position };
-    let mut operands = vec![split, cos, sin];
-    operands.extend(cx.optional(3));
-    let dims = cx.b.dims(split);
-    let body = rotation.body(&dims[3]).cast(dtype);
-    let turned = cx.b.compute(Compute::map(dims, body), &operands)?;
+    let positions = cx.optional(3);
+    let angles = match positions {
+        Some(_) => Angles::At(Scalar::load(3, [Scalar::Loop(0), Scalar::Loop(sequence)])),
+        None => Angles::OfToken,
+    };
+    let rotation = Rotation { turned, interleaved, sequence, angles };
+    let turned = rotation.apply(cx.b, split, [cos, sin], positions.as_slice())?;
     one(cx.b.reshape(turned, &own))
 }
 
@@ -73,13 +81,28 @@ fn split(cx: &mut Context<'_>, x: ValueId) -> Result<(ValueId, usize), LowerErro
 }
 
 impl Rotation {
-    fn body(&self, head: &Dim) -> Scalar {
+    /// The rotated value. `others` are the operands from 3 on, for positions.
+    pub fn apply(
+        &self,
+        b: &mut Builder,
+        x: ValueId,
+        tables: [ValueId; 2],
+        others: &[ValueId],
+    ) -> Built {
+        let (dtype, dims) = (b.dtype(x), b.dims(x));
+        let rows = b.dims(tables[0])[0].clone();
+        let operands = [&[x], &tables[..], others].concat();
+        let body = self.body(&dims[3], &rows, wide(dtype)).cast(dtype);
+        b.compute(Compute::map(dims, body), &operands)
+    }
+
+    fn body(&self, head: &Dim, rows: &Dim, dtype: DType) -> Scalar {
         let index = || Scalar::Loop(3);
         let half = self.turned.floor_div(&2.into());
         let x = |at: Scalar| {
             let mut from = loops(0..3);
             from.push(at);
-            Scalar::load(0, from).cast(self.dtype)
+            Scalar::load(0, from).cast(dtype)
         };
         let two = || Scalar::index(2);
         let (pair, first, step) = if self.interleaved {
@@ -89,7 +112,8 @@ impl Rotation {
             let pair = index().binary(Binary::Rem, size(&half));
             (pair, index().lt(size(&half)), size(&half))
         };
-        let (cos, sin) = (self.angle(1, pair.clone()), self.angle(2, pair));
+        let (cos, sin) =
+            (self.angle(1, pair.clone(), rows, dtype), self.angle(2, pair, rows, dtype));
         let one = x(index()) * cos.clone() - x(index() + step.clone()) * sin.clone();
         let other = x(index() - step) * sin + x(index()) * cos;
         let turned = first.select(one, other);
@@ -100,14 +124,13 @@ impl Rotation {
     }
 
     /// An element of a table of angles.
-    fn angle(&self, table: usize, pair: Scalar) -> Scalar {
-        let token = [Scalar::Loop(0), Scalar::Loop(self.sequence)];
-        let at = if self.by_position {
-            vec![Scalar::load(3, token).cast(DType::I64), pair]
-        } else {
-            let [batch, step] = token;
-            vec![batch, step, pair]
+    fn angle(&self, table: usize, pair: Scalar, rows: &Dim, dtype: DType) -> Scalar {
+        let at = match &self.angles {
+            Angles::OfToken => vec![Scalar::Loop(0), Scalar::Loop(self.sequence), pair],
+            Angles::At(position) => {
+                vec![inside(position.clone().cast(DType::I64), rows), pair]
+            }
         };
-        Scalar::load(table, at).cast(self.dtype)
+        Scalar::load(table, at).cast(dtype)
     }
 }

@@ -1,7 +1,26 @@
 //! Operators of the domain `com.microsoft`, written by tools of ONNX Runtime.
+//!
+//! They are composed of the functions that lower ONNX's own operators.
 
+pub(super) mod activation;
+pub(super) mod attention;
+pub(super) mod blocks;
+pub(super) mod channels_last;
+pub(super) mod embedding;
 pub(super) mod fused;
+pub(super) mod greedy;
+pub(super) mod images;
+pub(super) mod lstm;
+pub(super) mod normalise;
 pub(super) mod quantized;
+pub(super) mod quantized_products;
+pub(super) mod renamed;
+pub(super) mod tokens;
 
-/// The domain.
-pub(super) const DOMAIN: &str = "com.microsoft";
+use crate::context::{Context, Lowered};
+use crate::operator::{MICROSOFT, Operator};
+
+/// An operator of the domain, which has one version.
+const fn operator(name: &'static str, lower: fn(&mut Context<'_>) -> Lowered) -> Operator {
+    Operator::new(name, &[1], lower).in_domain(MICROSOFT)
+}

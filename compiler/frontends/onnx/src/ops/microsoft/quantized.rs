@@ -1,23 +1,28 @@
 //! Functions of quantised integers with a scale and a zero point.
 
-use super::DOMAIN;
+use super::channels_last::{from_channels_last, to_channels_last};
+use super::operator;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
+use crate::ops::like::{like, like_with};
 use crate::ops::pieces::{concat, softmax};
 use crate::ops::product::quantized::{centred, quantize};
 use crate::ops::spatial::pool::averages;
 use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Reduction, Unary, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("QGemm", &[1], gemm).in_domain(DOMAIN),
-    Operator::new("QLinearAdd", &[1], add).in_domain(DOMAIN),
-    Operator::new("QLinearAveragePool", &[1], average_pool).in_domain(DOMAIN),
-    Operator::new("QLinearConcat", &[1], concatenate).in_domain(DOMAIN),
-    Operator::new("QLinearGlobalAveragePool", &[1], global_average_pool).in_domain(DOMAIN),
-    Operator::new("QLinearLeakyRelu", &[1], leaky_relu).in_domain(DOMAIN),
-    Operator::new("QLinearMul", &[1], mul).in_domain(DOMAIN),
-    Operator::new("QLinearSigmoid", &[1], sigmoid).in_domain(DOMAIN),
-    Operator::new("QLinearSoftmax", &[1], soft_max).in_domain(DOMAIN),
+    operator("QGemm", gemm),
+    operator("QLinearAdd", add),
+    operator("QLinearAveragePool", average_pool),
+    operator("QLinearConcat", concatenate),
+    operator("QLinearConv", conv),
+    operator("QLinearGlobalAveragePool", global_average_pool),
+    operator("QLinearLeakyRelu", leaky_relu),
+    operator("QLinearMul", mul),
+    operator("QLinearReduceMean", reduce_mean),
+    operator("QLinearSigmoid", sigmoid),
+    operator("QLinearSoftmax", soft_max),
+    operator("QLinearWhere", choose),
 ];
 
 /// Dequantises an input: inputs `first`, its scale, and its zero point.
@@ -44,21 +49,35 @@ fn write(cx: &mut Context<'_>, x: ValueId, first: usize, to: DType) -> Lowered {
     one(quantize(cx.b, scaled, zero))
 }
 
-/// The sum of two inputs, each first scaled to the result's scale, as in the reference: where
-/// results are halfway between two integers the order matters.
+/// The sum of two inputs, each times its scale divided by the result's, and of a constant for all zero points:
+/// with the order and the roundings of ONNX Runtime, on which results halfway between two integers depend.
 fn add(cx: &mut Context<'_>) -> Lowered {
-    let scale = cx.input(6)?;
-    let mut scaled = vec![];
+    let (scale, dtype) = (cx.input(6)?, cx.dtype(cx.input(0)?));
+    let zero = zero_point(cx, 7, dtype)?;
+    let mut constant = cx.b.cast(zero, DType::F32)?;
+    let mut factors = vec![];
+    let mut zeros = vec![];
     for first in [0, 3] {
-        let (x, own, zero) = (cx.input(first)?, cx.input(first + 1)?, cx.optional(first + 2));
-        let number = centred(cx.b, x, zero)?;
-        let number = cx.b.cast(number, DType::F32)?;
-        let by = cx.b.binary(Binary::Div, own, scale)?;
-        scaled.push(cx.b.binary(Binary::Mul, number, by)?);
+        let own = cx.input(first + 1)?;
+        factors.push(cx.b.binary(Binary::Div, own, scale)?);
+        let zero = zero_point(cx, first + 2, dtype)?;
+        zeros.push(cx.b.cast(zero, DType::F32)?);
     }
-    let sum = cx.b.binary(Binary::Add, scaled[0], scaled[1])?;
-    let zero = zero_point(cx, 7, cx.dtype(cx.input(0)?))?;
-    one(quantize(cx.b, sum, zero))
+    let right = cx.b.binary(Binary::Mul, factors[1], zeros[1])?;
+    let both = multiply_add(cx.b, factors[0], zeros[0], right)?;
+    constant = cx.b.binary(Binary::Sub, constant, both)?;
+    let right = multiply_add(cx.b, cx.input(3)?, factors[1], constant)?;
+    let sum = multiply_add(cx.b, cx.input(0)?, factors[0], right)?;
+    let sum = cx.b.unary(Unary::Round, sum)?;
+    one(cx.b.cast(sum, dtype))
+}
+
+/// `x * y + z` in `f32`, rounded once: the product of two `f32` is exact in `f64`.
+fn multiply_add(b: &mut Builder, x: ValueId, y: ValueId, z: ValueId) -> Built {
+    let wide = [b.cast(x, DType::F64)?, b.cast(y, DType::F64)?, b.cast(z, DType::F64)?];
+    let product = b.binary(Binary::Mul, wide[0], wide[1])?;
+    let sum = b.binary(Binary::Add, product, wide[2])?;
+    b.cast(sum, DType::F32)
 }
 
 fn mul(cx: &mut Context<'_>) -> Lowered {
@@ -111,16 +130,6 @@ fn soft_max(cx: &mut Context<'_>) -> Lowered {
     })
 }
 
-/// The permutations that move channels from the last position to the second, and back.
-fn channels_second(rank: usize) -> (Vec<usize>, Vec<usize>) {
-    let mut there: Vec<usize> = vec![0, rank - 1];
-    there.extend(1..rank - 1);
-    let mut back = vec![0];
-    back.extend(2..rank);
-    back.push(1);
-    (there, back)
-}
-
 /// A function of `[batch, channels, ...]`, for an input that may be channels-last.
 fn spatial(
     cx: &mut Context<'_>,
@@ -133,10 +142,9 @@ fn spatial(
         let result = function(cx, x)?;
         return write(cx, result, 3, dtype);
     }
-    let (there, back) = channels_second(rank);
-    let x = cx.b.transpose(x, &there)?;
+    let x = from_channels_last(cx.b, x)?;
     let result = function(cx, x)?;
-    let result = cx.b.transpose(result, &back)?;
+    let result = to_channels_last(cx.b, result)?;
     write(cx, result, 3, dtype)
 }
 
@@ -150,6 +158,36 @@ fn global_average_pool(cx: &mut Context<'_>) -> Lowered {
         let axes: Vec<usize> = (2..cx.b.rank(x)).collect();
         Ok(cx.b.reduce(Reduction::Mean, x, &axes, true)?)
     })
+}
+
+/// ONNX's operator, for an operand that may be channels-last.
+fn conv(cx: &mut Context<'_>) -> Lowered {
+    let x = cx.input(0)?;
+    if cx.int_or("channels_last", 0)? == 0 || cx.b.rank(x) < 3 {
+        return like(cx, "QLinearConv", 10);
+    }
+    let mut inputs: Vec<_> = (0..cx.input_count()).map(|index| cx.optional(index)).collect();
+    inputs[0] = Some(from_channels_last(cx.b, x)?);
+    let mut results = like_with(cx, "QLinearConv", 10, &inputs)?;
+    for result in &mut results {
+        *result = to_channels_last(cx.b, *result)?;
+    }
+    Ok(results)
+}
+
+fn reduce_mean(cx: &mut Context<'_>) -> Lowered {
+    let axes = cx.ints("axes")?.ok_or_else(|| cx.missing("axes"))?;
+    let axes = cx.axes(&axes, cx.b.rank(cx.input(0)?))?;
+    let kept = cx.int_or("keepdims", 1)? != 0;
+    unary(cx, |b, x| b.reduce(Reduction::Mean, x, &axes, kept))
+}
+
+fn choose(cx: &mut Context<'_>) -> Lowered {
+    let condition = cx.input(0)?;
+    let (x, y) = (read(cx, 1)?, read(cx, 4)?);
+    let result = cx.b.select(condition, x, y)?;
+    let dtype = cx.dtype(cx.input(1)?);
+    write(cx, result, 7, dtype)
 }
 
 fn concatenate(cx: &mut Context<'_>) -> Lowered {

@@ -50,7 +50,7 @@ fn eliminate(b: &mut Builder, x: ValueId, first: ValueId, order: &Dim) -> Built 
 }
 
 /// By matrix, the first row, from the step's on, with the largest element in the step's column.
-fn pivot_row(b: &mut Builder, matrix: ValueId, step: ValueId, order: &Dim) -> Built {
+pub(super) fn pivot_row(b: &mut Builder, matrix: ValueId, step: ValueId, order: &Dim) -> Built {
     let dtype = b.dtype(matrix);
     let count = b.dims(matrix)[0].clone();
     let step_now = || Scalar::load(1, []);
@@ -68,7 +68,7 @@ fn pivot_row(b: &mut Builder, matrix: ValueId, step: ValueId, order: &Dim) -> Bu
 }
 
 /// An element of the pivot's row.
-fn pivot(column: Scalar) -> Scalar {
+pub(super) fn pivot(column: Scalar) -> Scalar {
     Scalar::load(0, [Scalar::Loop(0), Scalar::load(1, [Scalar::Loop(0)]), column])
 }
 

@@ -2,5 +2,6 @@
 
 pub(super) mod determinant;
 pub(super) mod einsum;
+pub(super) mod inverse;
 pub(super) mod matmul;
 pub(super) mod quantized;

@@ -16,7 +16,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 ];
 
 /// The product of two matrices of small integers after subtracting their zero points, in `i32`.
-fn integers(
+pub(in crate::ops) fn integers(
     b: &mut Builder,
     values: [ValueId; 2],
     zeros: [Option<ValueId>; 2],

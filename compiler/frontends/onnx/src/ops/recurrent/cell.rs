@@ -1,7 +1,7 @@
 //! The cells of recurrent networks: one step.
 
-use super::Network;
 use super::activation::Activation;
+use super::{Network, requantised};
 use crate::ops::pieces::slice;
 use irc_tl::{Binary, Builder, Built, Dim, Op, Scalar, ValueId};
 
@@ -164,6 +164,7 @@ impl Step<'_> {
 
     /// `gates + state * weights^T`.
     fn recur(&self, b: &mut Builder, gates: ValueId, state: ValueId, r: ValueId) -> Built {
+        let state = if self.network.quantised { requantised(b, state)? } else { state };
         let recurrent = times(b, state, r)?;
         b.binary(Binary::Add, gates, recurrent)
     }

@@ -7,10 +7,12 @@ mod direction;
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
 use crate::ops::pieces::{concat, loops, size, slice, squeeze, unsqueeze, wide};
+use crate::ops::product::quantized::centred;
+use crate::ops::quantise::dynamically_quantised;
 use activation::Activation;
 use cell::Cell;
 use direction::Direction;
-use irc_tl::{Builder, Built, Compute, DType, Dim, Relation, Scalar, ValueId};
+use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("RNN", &[1, 7, 14, 22], |cx| recurrent(cx, Cell::Rnn)),
@@ -42,29 +44,52 @@ struct Network {
     activations: Vec<Activation>,
     /// Whether each direction runs backward.
     backward: Vec<bool>,
+    /// Whether states are quantised before they are multiplied by the weights.
+    quantised: bool,
 }
 
 fn recurrent(cx: &mut Context<'_>, cell: Cell) -> Lowered {
     let network = Network::of(cx, cell)?;
-    let mut sequences = vec![];
-    let mut last = vec![vec![]; cell.states()];
-    for index in 0..network.backward.len() {
-        let direction = network.direction(cx, index)?;
-        let (sequence, states) = direction.run(cx.b, &network)?;
-        sequences.push(sequence);
-        last.iter_mut().zip(states).for_each(|(all, state)| all.push(state));
-    }
-    let mut results = vec![network.sequence(cx.b, &sequences)?];
-    for states in last {
-        results.push(network.state(cx.b, &states)?);
-    }
-    for result in &mut results {
-        *result = cx.b.cast(*result, network.dtype)?;
-    }
-    Ok(results)
+    network.lower(cx)
+}
+
+/// An LSTM whose input and state are quantised before they are multiplied by the weights.
+pub(super) fn quantised_lstm(cx: &mut Context<'_>) -> Lowered {
+    let input_forget = cx.int_or("input_forget", 0)? != 0;
+    let mut network = Network::of(cx, Cell::Lstm { input_forget })?;
+    network.x = requantised(cx.b, network.x)?;
+    network.quantised = true;
+    network.lower(cx)
+}
+
+/// The nearest numbers that a quantisation of the whole value has.
+fn requantised(b: &mut Builder, x: ValueId) -> Built {
+    let [quantised, scale, zero] = dynamically_quantised(b, x)?;
+    let number = centred(b, quantised, Some(zero))?;
+    let number = b.cast(number, b.dtype(x))?;
+    b.binary(Binary::Mul, number, scale)
 }
 
 impl Network {
+    fn lower(&self, cx: &mut Context<'_>) -> Lowered {
+        let mut sequences = vec![];
+        let mut last = vec![vec![]; self.cell.states()];
+        for index in 0..self.backward.len() {
+            let direction = self.direction(cx, index)?;
+            let (sequence, states) = direction.run(cx.b, self)?;
+            sequences.push(sequence);
+            last.iter_mut().zip(states).for_each(|(all, state)| all.push(state));
+        }
+        let mut results = vec![self.sequence(cx.b, &sequences)?];
+        for states in last {
+            results.push(self.state(cx.b, &states)?);
+        }
+        for result in &mut results {
+            *result = cx.b.cast(*result, self.dtype)?;
+        }
+        Ok(results)
+    }
+
     fn of(cx: &mut Context<'_>, cell: Cell) -> Result<Self, LowerError> {
         let backward = match cx.string_or("direction", "forward")?.to_lowercase().as_str() {
             "forward" => vec![false],
@@ -104,6 +129,7 @@ impl Network {
             clip: cx.float("clip")?.filter(|clip| *clip > 0.0).map(f64::from),
             activations: activation::all(cx, cell.activations(), backward.len())?,
             backward,
+            quantised: false,
         })
     }
 

@@ -58,7 +58,39 @@ fn correlate_integers(
         None => None,
     };
     let w = centred(cx.b, values[1], zero)?;
-    correlate(cx, x, w)
+    if !is_exact(cx, values[1], zeros[1])? {
+        return correlate(cx, x, w);
+    }
+    let (x, w) = (cx.b.cast(x, DType::F32)?, cx.b.cast(w, DType::F32)?);
+    let sums = correlate(cx, x, w)?;
+    Ok(cx.b.cast(sums, DType::I32)?)
+}
+
+/// Whether all sums with constant filters of small integers, in any order, are exact in `f32`, in which they are
+/// computed faster.
+fn is_exact(cx: &Context<'_>, w: ValueId, zero: Option<ValueId>) -> Result<bool, LowerError> {
+    // The difference of two integers of 8 bits, and the integers that `f32` has.
+    const LARGEST: f64 = 255.0;
+    const EXACT: f64 = (1 << 24) as f64;
+    let (Some(filters), narrow) = (cx.b.constant_of(w)?, cx.dtype(w).size() == 1) else {
+        return Ok(false);
+    };
+    let zeros = match zero {
+        None => vec![0.0],
+        Some(zero) => match cx.b.constant_of(zero)? {
+            Some(zeros) => zeros.to_f64(),
+            None => return Ok(false),
+        },
+    };
+    let elements = filters.to_f64();
+    let count = filters.shape().first().map_or(1, |count| *count as usize).max(1);
+    let each = (elements.len() / count).max(1);
+    let fits = |(index, filter): (usize, &[f64])| {
+        let zero = zeros.get(index).or(zeros.first()).copied().unwrap_or(0.0);
+        let total: f64 = filter.iter().map(|element| (element - zero).abs()).sum();
+        total * LARGEST < EXACT
+    };
+    Ok(narrow && elements.chunks(each).enumerate().all(fits))
 }
 
 /// Convolution according to the node's attributes.

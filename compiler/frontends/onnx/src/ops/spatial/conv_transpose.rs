@@ -2,7 +2,7 @@
 
 use super::columns::overlap;
 use super::conv::per_channel;
-use super::window::{Window, given_pads, groups, halves, spatial_rank, steps};
+use super::window::{Window, given_pads, groups, halves, pairs, spatial_rank, steps};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::pieces::wide;
@@ -14,6 +14,16 @@ pub(in crate::ops) const OPERATORS: &[Operator] =
 /// Multiplies every element by the filters, as a matrix product; then sums overlapping
 /// results.
 fn conv_transpose(cx: &mut Context<'_>) -> Lowered {
+    transposed(cx, None, cx.optional(2))
+}
+
+/// The operator with pads as input 2, and the bias as input 3.
+pub(in crate::ops) fn dynamic_pads(cx: &mut Context<'_>) -> Lowered {
+    let pads = if cx.optional(2).is_some() { Some(cx.sizes(2)?) } else { None };
+    transposed(cx, pads, cx.optional(3))
+}
+
+fn transposed(cx: &mut Context<'_>, pads: Option<Vec<Dim>>, bias: Option<ValueId>) -> Lowered {
     let (x, w) = (cx.input(0)?, cx.input(1)?);
     let rank = spatial_rank(cx, x)?;
     let (dims, filters) = (cx.b.dims(x), cx.b.dims(w));
@@ -29,7 +39,7 @@ fn conv_transpose(cx: &mut Context<'_>) -> Lowered {
         dilations: steps(cx, "dilations", rank)?,
         pads: vec![],
     };
-    let extents = result_extents(cx, &mut window, &dims[2..])?;
+    let extents = result_extents(cx, &mut window, &dims[2..], pads)?;
     let dtype = cx.dtype(x);
     let (x, w) = (cx.b.cast(x, wide(dtype))?, cx.b.cast(w, wide(dtype))?);
     let columns = products(cx.b, x, w, groups)?;
@@ -37,7 +47,7 @@ fn conv_transpose(cx: &mut Context<'_>) -> Lowered {
     to.extend(extents);
     let result = overlap(cx.b, columns, &window, &dims[2..], to)?;
     let result = cx.b.cast(result, dtype)?;
-    let Some(bias) = cx.optional(2) else { return Ok(vec![result]) };
+    let Some(bias) = bias else { return Ok(vec![result]) };
     let bias = per_channel(cx, bias, result)?;
     one(cx.b.binary(Binary::Add, result, bias))
 }
@@ -60,6 +70,7 @@ fn result_extents(
     cx: &mut Context<'_>,
     window: &mut Window,
     extents: &[Dim],
+    pads: Option<Vec<Dim>>,
 ) -> Result<Vec<Dim>, LowerError> {
     let rank = extents.len();
     let added = cx.ints("output_padding")?.unwrap_or_else(|| vec![0; rank]);
@@ -82,8 +93,11 @@ fn result_extents(
         window.pads = whole.iter().zip(&wanted).map(pad).collect();
         return Ok(wanted);
     }
-    window.pads =
-        if mode == "VALID" { vec![[0.into(), 0.into()]; rank] } else { given_pads(cx, rank)? };
+    window.pads = match pads {
+        Some(pads) => pairs(&pads, rank)?,
+        None if mode == "VALID" => vec![[0.into(), 0.into()]; rank],
+        None => given_pads(cx, rank)?,
+    };
     let rest = |(whole, pads): (&Dim, &[Dim; 2])| {
         (whole.clone() - pads[0].clone() - pads[1].clone()).maximum(&0.into())
     };

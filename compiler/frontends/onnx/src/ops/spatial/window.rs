@@ -173,8 +173,14 @@ pub(in crate::ops) fn given_pads(
     rank: usize,
 ) -> Result<Vec<[Dim; 2]>, LowerError> {
     let pads = cx.ints("pads")?.unwrap_or_else(|| vec![0; 2 * rank]);
-    expect_length("pads", &pads, 2 * rank)?;
-    Ok((0..rank).map(|axis| [pads[axis].into(), pads[rank + axis].into()]).collect())
+    let pads: Vec<Dim> = pads.into_iter().map(Dim::Known).collect();
+    pairs(&pads, rank)
+}
+
+/// The pads before and after each dimension, of a list of first those before, then those after.
+pub(in crate::ops) fn pairs(pads: &[Dim], rank: usize) -> Result<Vec<[Dim; 2]>, LowerError> {
+    expect_length("pads", pads, 2 * rank)?;
+    Ok((0..rank).map(|axis| [pads[axis].clone(), pads[rank + axis].clone()]).collect())
 }
 
 /// The number of spatial dimensions of `[batch, channels, ...]`.
@@ -186,7 +192,11 @@ pub(in crate::ops) fn spatial_rank(cx: &Context<'_>, x: ValueId) -> Result<usize
         .ok_or_else(|| LowerError::invalid(format!("expected a batch of channels, found {found}")))
 }
 
-fn expect_length(name: &str, values: &[i64], expected: usize) -> Result<(), LowerError> {
+fn expect_length<T: std::fmt::Debug>(
+    name: &str,
+    values: &[T],
+    expected: usize,
+) -> Result<(), LowerError> {
     if values.len() == expected {
         return Ok(());
     }

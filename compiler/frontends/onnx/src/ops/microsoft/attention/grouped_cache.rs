@@ -1,0 +1,106 @@
+//! The cache of keys and values of grouped attention.
+
+use super::expect_rank;
+use crate::context::{Context, LowerError};
+use crate::ops::pieces::{loops, size};
+use irc_tl::{Compute, DType, Dim, Relation, Scalar, ValueId};
+
+/// How many tokens a cache has before and after a call.
+pub(super) struct Cache {
+    /// By sequence, the index of its last token: `i32[batch]`.
+    pub lengths: ValueId,
+    /// The number of tokens of the longest sequence, with the new ones.
+    pub total: Dim,
+    /// The number of new tokens.
+    new: Dim,
+    /// The capacity of the cache after the call.
+    capacity: Dim,
+}
+
+impl Cache {
+    /// The cache of a node whose queries are `[batch, heads, sequence, size]`.
+    pub fn of(cx: &mut Context<'_>, queries: ValueId) -> Result<Self, LowerError> {
+        let dims = cx.b.dims(queries);
+        let lengths = cx.input(5)?;
+        let lengths = cx.b.reshape(lengths, &dims[..1])?;
+        let totals = cx.sizes(6)?;
+        let [total] = &totals[..] else {
+            let found = totals.len();
+            return Err(LowerError::invalid(format!("expected one total length, found {found}")));
+        };
+        let new = dims[2].clone();
+        let past = match (cx.optional(3), cx.optional(4)) {
+            (Some(keys), Some(values)) => {
+                expect_rank(cx, keys, 4)?;
+                expect_rank(cx, values, 4)?;
+                cx.b.dims(keys)[2].clone()
+            }
+            (None, None) => 0.into(),
+            _ => return Err(LowerError::invalid("expected past keys and values, or neither")),
+        };
+        let message = "expected a total length of the past and the new tokens";
+        cx.b.require(&new, Relation::AtMost, total, message)?;
+        let all = past.clone() + new.clone();
+        cx.b.require(total, Relation::AtMost, &all, message)?;
+        let capacity = if past.is(0) { total.clone() } else { past.maximum(total) };
+        Ok(Self { lengths, total: total.clone(), new, capacity })
+    }
+
+    /// `prompt` if there are no tokens before the call, else `later`.
+    pub fn if_prompt(&self, prompt: Scalar, later: Scalar) -> Scalar {
+        if self.new == self.total {
+            return prompt;
+        }
+        match (self.new.known(), self.total.known()) {
+            (Some(_), Some(_)) => later,
+            _ => size(&self.new).equals(size(&self.total)).select(prompt, later),
+        }
+    }
+
+    /// The index of the last token of the sequence that loop 0 counts; `lengths` is that operand.
+    pub fn last(&self, lengths: usize) -> Scalar {
+        Scalar::load(lengths, [Scalar::Loop(0)]).cast(DType::I64)
+    }
+
+    /// The number of tokens of the sequence before the call.
+    pub fn past(&self, lengths: usize) -> Scalar {
+        let before = self.last(lengths) + Scalar::index(1) - size(&self.new);
+        self.if_prompt(Scalar::index(0), before.max(Scalar::index(0)))
+    }
+
+    /// The cache in input `input` with the new tokens behind the old ones, and zeros behind those.
+    pub fn extended(
+        &self,
+        cx: &mut Context<'_>,
+        input: usize,
+        new: ValueId,
+    ) -> Result<ValueId, LowerError> {
+        let mut dims = cx.b.dims(new);
+        dims[2] = self.capacity.clone();
+        let token = || Scalar::Loop(2);
+        let past = self.past(1);
+        let mut at = loops(0..4);
+        at[2] = token() - past.clone();
+        let dtype = cx.dtype(new);
+        let zero = || Scalar::number(0, dtype);
+        let added = token().lt(past.clone() + size(&self.new));
+        let mut body = added.select(Scalar::load(0, at), zero());
+        let mut operands = vec![new, self.lengths];
+        if let Some(old) = cx.optional(input) {
+            let found = cx.ty(old);
+            if found.dtype != dtype {
+                let message = format!("a cache of {} is not supported", found.dtype);
+                return Err(LowerError::unsupported(message));
+            }
+            for axis in [0, 1, 3] {
+                let message = "expected a cache of the sequences and heads of the new keys";
+                cx.b.require(&found.dims[axis], Relation::Equal, &dims[axis], message)?;
+            }
+            let inside = token().lt(size(&found.dims[2]));
+            let kept = inside.select(Scalar::load(2, loops(0..4)), zero());
+            body = token().lt(past).select(kept, body);
+            operands.push(old);
+        }
+        Ok(cx.b.compute(Compute::map(dims, body), &operands)?)
+    }
+}
