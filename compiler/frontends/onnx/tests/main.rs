@@ -9,6 +9,7 @@ mod libraries;
 mod ml;
 mod microsoft;
 mod microsoft_attention;
+mod microsoft_errors;
 mod microsoft_quantised;
 mod models;
 mod products;

@@ -7,6 +7,7 @@ use crate::context::{Context, LowerError, Lowered};
 use crate::data::dtype_of;
 use crate::item::Item;
 use crate::operator::Operator;
+use crate::ops::indexing::counted;
 use crate::ops::pieces::{loops, size};
 use irc_common_format::model::{Dim as FileDim, Graph, Type as FileType};
 use irc_tl::{
@@ -81,20 +82,17 @@ impl<'g> Search<'g> {
             );
             return Err(LowerError::unsupported(message));
         }
-        let lengths = cx.sizes(1)?;
-        let [max_length] = &lengths[..] else {
-            let found = lengths.len();
-            return Err(LowerError::invalid(format!("expected one max_length, found {found}")));
-        };
+        let max_length = cx.input(1)?;
+        let max_length = counted(cx.b, max_length)?;
         let next = length.clone() + 1.into();
         let message = "expected a max_length above the length of the prompt";
-        cx.b.require(&next, Relation::AtMost, max_length, message)?;
+        cx.b.require(&next, Relation::AtMost, &max_length, message)?;
         let message = format!("expected a max_length of at most {MAX_LENGTH}");
-        cx.b.require(max_length, Relation::AtMost, &MAX_LENGTH.into(), &message)?;
+        cx.b.require(&max_length, Relation::AtMost, &MAX_LENGTH.into(), &message)?;
         let token = |name: &str| cx.int(name)?.ok_or_else(|| cx.missing(name));
         let (end, pad) = (token("eos_token_id")?, token("pad_token_id")?);
-        let (batch, max_length) = (batch.clone(), max_length.clone());
-        Ok(Self { decoder, batch, max_length, scores: Scores::of(cx, end)?, end, pad })
+        let (scores, batch) = (Scores::of(cx, end)?, batch.clone());
+        Ok(Self { decoder, batch, max_length, scores, end, pad })
     }
 
     /// The state before the first step.

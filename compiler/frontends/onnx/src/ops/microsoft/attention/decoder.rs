@@ -7,6 +7,7 @@ use super::multi_head::operands;
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
 use crate::ops::attention::dot_product::after_past;
+use crate::ops::indexing::counted;
 use crate::ops::pieces::{loops, size, slice};
 use irc_tl::{Compute, Dim, Relation, Scalar, ValueId};
 
@@ -37,16 +38,13 @@ fn decoder(cx: &mut Context<'_>) -> Lowered {
 
 /// The number of tokens in a buffer for more, input 7.
 fn position(cx: &mut Context<'_>, buffer: ValueId) -> Result<Dim, LowerError> {
-    let sizes = cx.sizes(7)?;
-    let [past] = &sizes[..] else {
-        let found = sizes.len();
-        return Err(LowerError::invalid(format!("expected one past length, found {found}")));
-    };
+    let past = cx.input(7)?;
+    let past = counted(cx.b, past)?;
     let next = past.clone() + 1.into();
     let capacity = cx.b.dims(buffer)[2].clone();
-    cx.b.require(&0.into(), Relation::AtMost, past, "expected a past length")?;
+    cx.b.require(&0.into(), Relation::AtMost, &past, "expected a past length")?;
     cx.b.require(&next, Relation::AtMost, &capacity, "expected a buffer with room for a token")?;
-    Ok(past.clone())
+    Ok(past)
 }
 
 /// The first tokens of a buffer after one is added, and the whole buffer.

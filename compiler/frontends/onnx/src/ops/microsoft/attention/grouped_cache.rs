@@ -2,6 +2,7 @@
 
 use super::expect_rank;
 use crate::context::{Context, LowerError};
+use crate::ops::indexing::counted;
 use crate::ops::pieces::{loops, size};
 use irc_tl::{Compute, DType, Dim, Relation, Scalar, ValueId};
 
@@ -23,11 +24,8 @@ impl Cache {
         let dims = cx.b.dims(queries);
         let lengths = cx.input(5)?;
         let lengths = cx.b.reshape(lengths, &dims[..1])?;
-        let totals = cx.sizes(6)?;
-        let [total] = &totals[..] else {
-            let found = totals.len();
-            return Err(LowerError::invalid(format!("expected one total length, found {found}")));
-        };
+        let total = cx.input(6)?;
+        let total = counted(cx.b, total)?;
         let new = dims[2].clone();
         let past = match (cx.optional(3), cx.optional(4)) {
             (Some(keys), Some(values)) => {
@@ -39,11 +37,11 @@ impl Cache {
             _ => return Err(LowerError::invalid("expected past keys and values, or neither")),
         };
         let message = "expected a total length of the past and the new tokens";
-        cx.b.require(&new, Relation::AtMost, total, message)?;
+        cx.b.require(&new, Relation::AtMost, &total, message)?;
         let all = past.clone() + new.clone();
-        cx.b.require(total, Relation::AtMost, &all, message)?;
-        let capacity = if past.is(0) { total.clone() } else { past.maximum(total) };
-        Ok(Self { lengths, total: total.clone(), new, capacity })
+        cx.b.require(&total, Relation::AtMost, &all, message)?;
+        let capacity = if past.is(0) { total.clone() } else { past.maximum(&total) };
+        Ok(Self { lengths, total, new, capacity })
     }
 
     /// `prompt` if there are no tokens before the call, else `later`.
