@@ -14,6 +14,7 @@ mod microsoft_quantised;
 mod models;
 mod products;
 mod quantised;
+mod quantised_groups;
 mod recurrent;
 mod reductions;
 mod signals;

@@ -21,9 +21,9 @@ pub(crate) fn operator_of(
     let version = imported.unwrap_or(i64::MAX);
     let exact =
         find(domain, &node.op).and_then(|operator| Some((operator, operator.version_in(version)?)));
-    let missing = || match imported {
-        Some(version) => format!("no operator {} of {domain} {version}", node.op),
-        None => format!("no operator {} of {domain}", node.op),
+    let missing = || {
+        let version = imported.map(|version| format!(" {version}")).unwrap_or_default();
+        format!("no operator {} of {domain}{version}{}", node.op, about(domain))
     };
     match (exact, schema) {
         (Some(found), _) => Ok(found),
@@ -37,6 +37,17 @@ pub(crate) fn operator_of(
             });
             found.ok_or_else(missing)
         }
+    }
+}
+
+/// What is special about a domain without operators, for messages.
+fn about(domain: &str) -> &'static str {
+    match domain {
+        "ai.onnx.contrib" => ", the domain of ONNX Runtime's extensions",
+        "com.microsoft.nchwc" => {
+            ", whose layout depends on the machine that saved the model: save it at the level ORT_ENABLE_EXTENDED"
+        }
+        _ => "",
     }
 }
 
@@ -80,6 +91,22 @@ mod tests {
         assert_eq!((operator.domain, operator.name), (ERA, "Plus"));
         let error = operator_of(&node, Schema::Onnx, &none).map(|_| ()).expect_err("not in ONNX");
         assert_eq!(error, "no operator Plus of com.example.nn");
+    }
+
+    #[test]
+    fn domains_without_operators_are_explained() {
+        let message = |op: &str, domain: &str| {
+            let mut node = Node::new(op, ["x"], ["y"]);
+            node.domain = Some(domain.into());
+            let opsets = BTreeMap::from([(domain.to_owned(), 1)]);
+            operator_of(&node, Schema::Onnx, &opsets).map(|_| ()).expect_err("no operator")
+        };
+        let contrib = message("BertTokenizer", "ai.onnx.contrib");
+        assert!(contrib.ends_with("of ai.onnx.contrib 1, the domain of ONNX Runtime's extensions"));
+        assert!(
+            message("Conv", "com.microsoft.nchwc").ends_with("at the level ORT_ENABLE_EXTENDED")
+        );
+        assert_eq!(message("Conv", "com.example"), "no operator Conv of com.example 1");
     }
 
     #[test]

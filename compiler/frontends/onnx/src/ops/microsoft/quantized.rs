@@ -226,11 +226,13 @@ fn gemm(cx: &mut Context<'_>) -> Lowered {
     let by = cx.b.binary(Binary::Mul, a_scale, b_scale)?;
     let by = crate::ops::pieces::scale(cx.b, by, f64::from(alpha))?;
     let sum = cx.b.cast(sum, DType::F32)?;
+    let Some(scale) = cx.optional(7) else {
+        return one(cx.b.binary(Binary::Mul, sum, by));
+    };
+    let by = cx.b.binary(Binary::Div, by, scale)?;
     let value = cx.b.binary(Binary::Mul, sum, by)?;
-    if cx.optional(7).is_none() {
-        return Ok(vec![value]);
-    }
-    write(cx, value, 7, dtype)
+    let zero = zero_point(cx, 8, dtype)?;
+    one(quantize(cx.b, value, zero))
 }
 
 /// A vector with one element per column, shaped as the matrix is stored.

@@ -1,0 +1,99 @@
+//! Ops between dequantisations and a quantisation are computed on integers.
+
+use crate::case::{Case, integers};
+use irc_common_format::model::{
+    Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, Value,
+};
+use irc_onnx_ops::{ImportOptions, element_of, import};
+use irc_tensor::{Element, Tensor};
+use irc_tl::{Binary, Constant, DType, NodeKind, Op};
+use std::collections::BTreeMap;
+
+fn constant<T: Element>(name: &str, shape: &[i64], values: &[T]) -> FileTensor {
+    let tensor = Tensor::from_values(shape, values).expect("as many values");
+    FileTensor::raw(name, element_of(T::DTYPE), shape, Constant::of(&tensor).bytes)
+}
+
+/// The scales of the operands, the bias and the result.
+const SCALES: [f32; 4] = [0.0371, 0.00513, 0.0371 * 0.00513, 0.0917];
+
+/// A convolution of dequantised operands with a bias, whose scale is given, and its quantised result.
+fn group(scale: f32) -> Module {
+    let dequantise =
+        |inputs: [&str; 3], output: &str| Node::new("DequantizeLinear", inputs, [output]);
+    let nodes = vec![
+        dequantise(["x", "x_scale", "x_zero"], "x_float"),
+        dequantise(["w", "w_scale", "w_zero"], "w_float"),
+        dequantise(["b", "b_scale", "b_zero"], "b_float"),
+        Node::new("Conv", ["x_float", "w_float", "b_float"], ["sum"]),
+        Node::new("QuantizeLinear", ["sum", "y_scale", "y_zero"], ["y"]),
+    ];
+    let initializers = vec![
+        constant("x_scale", &[], &SCALES[..1]),
+        constant("x_zero", &[], &[117u8]),
+        constant("w", &[4, 3, 3, 3], &weights()),
+        constant("w_scale", &[], &SCALES[1..2]),
+        constant("w_zero", &[], &[0i8]),
+        constant("b", &[4], &[100i32, -200, 300, 7]),
+        constant("b_scale", &[], &[scale]),
+        constant("b_zero", &[], &[0i32]),
+        constant("y_scale", &[], &SCALES[3..]),
+        constant("y_zero", &[], &[123u8]),
+    ];
+    let graph = Graph {
+        inputs: vec![Value::tensor("x", element_of(DType::U8), [1, 3, 6, 6].map(Dim::Size))],
+        outputs: vec![Value::untyped("y")],
+        initializers,
+        nodes,
+        ..Graph::default()
+    };
+    let opsets = vec![Opset { domain: None, version: 17 }];
+    Module { schema: Schema::Onnx, opsets, graph: Some(graph), ..Module::default() }
+}
+
+fn weights() -> Vec<i8> {
+    integers::<i64>(108, 3, 251).into_iter().map(|weight| (weight - 125) as i8).collect()
+}
+
+fn graph(module: &Module) -> irc_tl::Graph {
+    import(module, &ImportOptions::default()).expect("a valid module").graph
+}
+
+/// Whether a convolution of the graph has operands that are multiplied by scales first.
+fn scales_first(graph: &irc_tl::Graph) -> bool {
+    let first = |is: fn(&Op) -> bool| {
+        let found = |kind: &NodeKind| matches!(kind, NodeKind::Op(op) if is(op));
+        graph.nodes.iter().position(|node| found(&node.kind)).expect("such an op")
+    };
+    let conv = first(|op| matches!(op, Op::Conv(_)));
+    first(|op| matches!(op, Op::Binary(Binary::Mul))) < conv
+}
+
+#[test]
+fn a_group_equals_the_operator_on_integers() {
+    let x = integers::<u8>(108, 0, 250);
+    let input = Tensor::from_values([1, 3, 6, 6], &x).expect("as many values");
+    let inputs = BTreeMap::from([("x".to_owned(), input)]);
+    let found = graph(&group(SCALES[2])).eval(&inputs).expect("a valid program");
+    let case = Case::new("QLinearConv", 10).input(&[1, 3, 6, 6], &x);
+    let case = case.constant(&[], &SCALES[..1]).constant(&[], &[117u8]);
+    let case = case.constant(&[4, 3, 3, 3], &weights()).constant(&[], &SCALES[1..2]);
+    let case = case.constant(&[], &[0i8]).constant(&[], &SCALES[3..]).constant(&[], &[123u8]);
+    let case = case.constant(&[4], &[100i32, -200, 300, 7]);
+    assert_eq!(found[0].to_f64(), case.values());
+}
+
+#[test]
+fn a_bias_of_another_scale_is_added_to_floats() {
+    assert!(!scales_first(&graph(&group(SCALES[2]))));
+    assert!(scales_first(&graph(&group(0.5))));
+}
+
+#[test]
+fn nodes_of_other_types_are_computed_on_floats() {
+    let mut module = group(SCALES[2]);
+    if let Some(graph) = &mut module.graph {
+        graph.initializers[9] = constant("y_zero", &[], &[-5i8]);
+    }
+    assert!(scales_first(&graph(&module)));
+}
