@@ -68,7 +68,7 @@ def compare(name, expected, actual, coarsest=None, slack=(0.0, 0.0)):
     line = f"{name}: {expected.dtype}{list(expected.shape)} largest difference {largest:.3e}"
     if close.all():
         return f"{line}, {used.max(initial=0.0):.2f} of the tolerance", True
-    first = tuple(int(axis[0]) for axis in np.nonzero(~close))
+    first = tuple(int(axis) for axis in np.argwhere(~close)[0])
     count = int((~close).sum())
     pair = f"expected {left[first]:g}, found {right[first]:g}"
     return f"{line}, {count} of {close.size} differ, first at {list(first)}: {pair}", False

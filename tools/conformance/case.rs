@@ -6,9 +6,11 @@ use irc::{Backend, CompileOptions, Session, Target};
 use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::Imported;
 use irc_onnx_ops::cases::{Case, Values, import_for};
-use irc_tensor::Tensor;
+use irc_tensor::{Tensor, write_npz};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
 
 /// A data set of a case, imported.
 struct Unit {
@@ -18,10 +20,34 @@ struct Unit {
     expected: Values,
 }
 
+/// What becomes of the results of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// They are compared with the expected outputs.
+    Compare,
+    /// They are written to the folder of the case.
+    Outputs,
+}
+
+impl Check {
+    /// Its name in the arguments of a worker.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compare => "compare",
+            Self::Outputs => "outputs",
+        }
+    }
+
+    /// The check of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Compare, Self::Outputs].into_iter().find(|check| check.name() == name)
+    }
+}
+
 type Results = Vec<Result<BTreeMap<String, Tensor>, String>>;
 
 /// Runs cases. Returns an outcome for each.
-pub fn run(engine: Engine, folders: &[PathBuf]) -> Vec<Outcome> {
+pub fn run(engine: Engine, check: Check, folders: &[PathBuf]) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = vec![Ok(()); folders.len()];
     let mut units = vec![];
     for (case, folder) in folders.iter().enumerate() {
@@ -35,8 +61,10 @@ pub fn run(engine: Engine, folders: &[PathBuf]) -> Vec<Outcome> {
         Engine::Code(backend) => compile_and_run(&units, backend),
     };
     for (unit, result) in units.iter().zip(results) {
-        let same = |found| unit.expected.compare(&found, &unit.imported.structures);
-        let outcome = result.and_then(same);
+        let outcome = result.and_then(|found| match check {
+            Check::Compare => unit.expected.compare(&found, &unit.imported.structures),
+            Check::Outputs => write(&folders[unit.case], engine, &found),
+        });
         if let (Ok(()), Err(message)) = (&outcomes[unit.case], outcome) {
             outcomes[unit.case] = Err(message);
         }
@@ -44,7 +72,7 @@ pub fn run(engine: Engine, folders: &[PathBuf]) -> Vec<Outcome> {
     outcomes
 }
 
-fn read(case: usize, folder: &std::path::Path) -> Result<Vec<Unit>, String> {
+fn read(case: usize, folder: &Path) -> Result<Vec<Unit>, String> {
     let read = Case::read(folder).map_err(|message| format!("reading: {message}"))?;
     if read.sets.is_empty() {
         return Err("reading: no test data".into());
@@ -58,6 +86,13 @@ fn read(case: usize, folder: &std::path::Path) -> Result<Vec<Unit>, String> {
         Ok(Unit { case, imported, inputs, expected })
     };
     read.sets.into_iter().map(unit).collect()
+}
+
+/// Writes the outputs of a case.
+fn write(folder: &Path, engine: Engine, found: &BTreeMap<String, Tensor>) -> Result<(), String> {
+    let file = File::create(folder.join(format!("{engine}.npz")));
+    let file = file.map_err(|error| format!("writing: {error}"))?;
+    write_npz(BufWriter::new(file), found).map_err(|error| format!("writing: {error}"))
 }
 
 fn evaluate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {

@@ -9,20 +9,26 @@ mod engine;
 mod report;
 mod worker;
 
+use case::Check;
 use engine::Engine;
 use report::{Outcome, Report};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
+use worker::Workers;
 
 const USAGE: &str = "irc-conformance DATA [--backend NAME]... [--part K/N] [--only TEXT] \
-    [--write PAGE.md] [--least N]
+    [--write PAGE.md] [--least N] [--outputs] [--limit SECONDS]
 
-  DATA      a folder with the suites node, simple, pytorch-converted, pytorch-operator
+  DATA      a folder with the suites node, simple, pytorch-converted, pytorch-operator, or with cases
   --backend a code generator of irc (llvm by default) or reference; several are compared
   --part    the K-th of every N cases, from 1
   --only    cases whose path holds the text
   --write   a page with every case
-  --least   exit code 1 when fewer pass with the first backend";
+  --least   exit code 1 when fewer pass with the first backend
+  --outputs writes the outputs of each case and backend to BACKEND.npz in the folder of the case, or the
+            error to BACKEND.txt, and compares nothing; a case has one set of inputs
+  --limit   a case that takes longer fails; by default, there is no limit";
 
 struct Arguments {
     data: PathBuf,
@@ -31,14 +37,16 @@ struct Arguments {
     only: String,
     write: Option<PathBuf>,
     least: usize,
+    outputs: bool,
+    limit: Option<Duration>,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, engine] = &arguments[..]
+    if let [flag, engine, check] = &arguments[..]
         && flag == "--worker"
     {
-        return worker::serve(engine);
+        return worker::serve(engine, check);
     }
     match parse(arguments).and_then(|arguments| run(&arguments)) {
         Ok(true) => ExitCode::SUCCESS,
@@ -58,6 +66,8 @@ fn parse(arguments: Vec<String>) -> Result<Arguments, String> {
         only: String::new(),
         write: None,
         least: 0,
+        outputs: false,
+        limit: None,
     };
     let mut rest = arguments.into_iter();
     while let Some(argument) = rest.next() {
@@ -70,6 +80,11 @@ fn parse(arguments: Vec<String>) -> Result<Arguments, String> {
             "--write" => parsed.write = Some(value()?.into()),
             "--least" => {
                 parsed.least = value()?.parse().map_err(|_| "--least: expected a number")?;
+            }
+            "--outputs" => parsed.outputs = true,
+            "--limit" => {
+                let seconds = value()?.parse().map_err(|_| "--limit: expected a number")?;
+                parsed.limit = Some(Duration::from_secs(seconds));
             }
             flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}\n{USAGE}")),
             data => parsed.data = data.into(),
@@ -93,10 +108,12 @@ fn part(text: &str) -> Result<(usize, usize), String> {
 /// Runs the cases. Returns whether enough of them pass and all backends agree.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let cases = cases(arguments)?;
+    let check = if arguments.outputs { Check::Outputs } else { Check::Compare };
     let mut report = Report::new(&cases);
     for engine in &arguments.engines {
         let start = std::time::Instant::now();
-        let outcomes = worker::run(*engine, &cases)?;
+        let workers = Workers { engine: *engine, check, limit: arguments.limit };
+        let outcomes = workers.run(&cases)?;
         report.add(*engine, outcomes, start.elapsed());
     }
     print!("{}", report.summary());
@@ -111,8 +128,13 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
 
 fn cases(arguments: &Arguments) -> Result<Vec<PathBuf>, String> {
     let suites = ["node", "simple", "pytorch-converted", "pytorch-operator"];
-    let found = suites.iter().map(|suite| arguments.data.join(suite));
-    let found: Vec<PathBuf> = found.flat_map(|suite| irc_onnx_ops::cases::find(&suite)).collect();
+    let mut suites = suites.map(|suite| arguments.data.join(suite)).to_vec();
+    suites.retain(|suite| suite.is_dir());
+    if suites.is_empty() {
+        suites.push(arguments.data.clone());
+    }
+    let found: Vec<PathBuf> =
+        suites.iter().flat_map(|suite| irc_onnx_ops::cases::find(suite)).collect();
     if found.is_empty() {
         return Err(format!("{} has no test cases", arguments.data.display()));
     }

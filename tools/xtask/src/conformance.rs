@@ -1,6 +1,7 @@
 //! Runs ONNX's test cases through the code generators.
 
 use crate::metadata::{self, text};
+use crate::process::{built, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -36,15 +37,6 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     succeed(command.args(arguments))
 }
 
-/// Builds the runner.
-fn built(root: &Path) -> Result<PathBuf, String> {
-    let cargo = env::var("CARGO").unwrap_or("cargo".into());
-    let build = ["build", "--locked", "--package", "irc-tools", "--bin", "irc-conformance"];
-    succeed(Command::new(cargo).current_dir(root).args(build))?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    Ok(target.join("debug/irc-conformance"))
-}
-
 /// The cases, downloaded once.
 fn fetched(root: &Path) -> Result<PathBuf, String> {
     let folder = root.join("target/onnx-cases");
@@ -53,8 +45,7 @@ fn fetched(root: &Path) -> Result<PathBuf, String> {
         return Ok(data);
     }
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let pip = root.join("target/venv/bin/python");
-    let python = if pip.is_file() { pip } else { PathBuf::from("python3") };
+    let python = crate::process::python(root);
     // The package of any platform will do: only its data are used.
     let download = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"];
     let platform = ["--python-version=3.11", "--platform=manylinux_2_28_x86_64", PACKAGE];
@@ -66,10 +57,4 @@ fn fetched(root: &Path) -> Result<PathBuf, String> {
     );
     succeed(Command::new(&python).current_dir(&folder).args(["-c", &unpack]))?;
     Ok(data)
-}
-
-fn succeed(command: &mut Command) -> Result<(), String> {
-    let status = command.status();
-    let status = status.map_err(|error| format!("cannot run {command:?}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
 }

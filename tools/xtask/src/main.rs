@@ -4,10 +4,12 @@ mod bless;
 mod command_lines;
 mod conformance;
 mod cycles;
+mod differential;
 mod docs;
 mod layers;
 mod licences;
 mod metadata;
+mod process;
 #[cfg(test)]
 mod test_programs;
 mod tidy;
@@ -23,6 +25,7 @@ tasks:
   completions      writes docs/completions/ from the definitions of the command lines
   conformance      runs ONNX's test cases and writes docs/conformance.md; with arguments, those of
                    irc-conformance, and no page
+  differential N   compares irc with ONNX Runtime on N random models; --seed S starts at another one
   docs             writes what docs/ copies from the code: dialects, stages, operators
   layers           checks that dependencies between crates, and modules in them, point one way, and what
                    docs/ARCHITECTURE.md promises of them
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Some("bless") => bless::run(&arguments[1..]),
         Some("completions") => command_lines::completions(),
         Some("conformance") => conformance::run(&arguments[1..]),
+        Some("differential") => differential::run(&arguments[1..]),
         Some("docs") => docs::run(),
         Some("layers") => layers::run(),
         Some("licences") => licences::run(),

@@ -27,13 +27,14 @@ fn spread(cx: &mut Context<'_>, parameter: ValueId, x: ValueId) -> Result<ValueI
         return Ok(cx.b.reshape(parameter, &[])?);
     }
     let axis = cx.axis(cx.int_or("axis", 1)?, dims.len())?;
-    if own.len() == 1 {
+    let block = cx.int_or("block_size", 0)?;
+    let in_blocks = block >= 1 && own.len() == dims.len();
+    if own.len() == 1 && !in_blocks {
         let message = "expected one scale for each index of the axis";
         cx.b.require(&own[0], Relation::EqualOrOne, &dims[axis], message)?;
         return Ok(cx.b.along(parameter, axis, dims.len())?);
     }
-    let block = cx.int_or("block_size", 0)?;
-    if own.len() != dims.len() || block < 1 {
+    if !in_blocks {
         let (x, found) = (cx.ty(x), cx.ty(parameter));
         return Err(LowerError::invalid(format!(
             "expected a scale for {x}, one per index of axis {axis} or with `block_size` one per block, found {found}"
