@@ -9,7 +9,7 @@ use irc_common_format::{
 use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_dialects::common_ir::{self, Origins};
 use irc_mlir::{Context, Module as Mlir, OperationLike};
-use irc_onnx_ops::{NodeDiagnostic, NodeDiagnosticKind, cases::import_for, unsupported};
+use irc_onnx_ops::{NodeDiagnostic, NodeDiagnosticKind, cases::import_for, refusals, unsupported};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -75,6 +75,9 @@ impl Document for CommonIr {
                 Ok(imported) => imported.warnings,
                 Err(nodes) => nodes,
             };
+        }
+        if found.is_empty() && self.is_sound {
+            nodes.extend(refusals(module));
         }
         let is_open = |node: &&NodeDiagnostic| {
             matches!(
@@ -189,12 +192,15 @@ fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
         NodeDiagnosticKind::Unsupported => "onnx-unsupported",
         NodeDiagnosticKind::Invalid => "onnx-node",
         NodeDiagnosticKind::StatedShape => "onnx-shape",
+        NodeDiagnosticKind::Refused => "onnx-runtime",
         NodeDiagnosticKind::NeedsValue(_) => "onnx-needs-value",
         NodeDiagnosticKind::NeedsShape(_) => "onnx-needs-shape",
     };
     let message = format!("{}: {}", node.node, node.message);
     let diagnostic = match node.kind {
-        NodeDiagnosticKind::StatedShape => Diagnostic::warning(code, message),
+        NodeDiagnosticKind::StatedShape | NodeDiagnosticKind::Refused => {
+            Diagnostic::warning(code, message)
+        }
         _ => Diagnostic::error(code, message),
     };
     let diagnostic = diagnostic.path(node.path.clone());
@@ -205,6 +211,9 @@ fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
             let names: Vec<String> = inputs.iter().map(|name| format!("'{name}'")).collect();
             let names = names.join(", ");
             diagnostic.help(format!("the program is specialised to the value of {names}: give it with --inputs, or ImportOptions::inputs"))
+        }
+        NodeDiagnosticKind::Refused => {
+            diagnostic.help("irc runs the model; ONNX Runtime refuses to load it")
         }
         NodeDiagnosticKind::UnknownOperator => {
             diagnostic.help("docs/operators.md lists the operators")

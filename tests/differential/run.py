@@ -19,6 +19,8 @@ import time
 import tomllib
 import warnings
 
+import onnx
+
 import closeness
 import generate
 import irc
@@ -160,10 +162,18 @@ def known(proto, verdict, judged):
     """The reason of a listed difference."""
     names = set(generate.used(proto.graph)) - {"Constant", "Identity"}
     for entry in KNOWN:
+        if "types" in entry and not set(entry["types"]) & types_of(proto):
+            continue
         if set(entry["operators"]) & names and len(names) <= entry.get("most", 2) and all(
                 entry["text"] in text + judged for _, text in verdict.values()):
             return f"{'/'.join(entry['operators'])}: {entry['reason']}"
     return None
+
+
+def types_of(proto):
+    """The element types of the outputs, by ONNX's names."""
+    elements = {port.type.tensor_type.elem_type for port in proto.graph.output}
+    return {onnx.TensorProto.DataType.Name(element) for element in elements}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 mod case;
 mod engine;
+mod random;
 mod report;
 mod worker;
 

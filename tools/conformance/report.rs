@@ -6,8 +6,36 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Whether a case passed, or its error.
-pub type Outcome = Result<(), String>;
+/// How a case passed, or its error.
+pub type Outcome = Result<Pass, String>;
+
+/// How the results of a case are right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pass {
+    /// They are those expected, within the tolerance of the official runner.
+    Official,
+    /// They are those expected, within the tolerances of their types.
+    Tolerance,
+    /// They are random, and plausible.
+    Distribution,
+}
+
+impl Pass {
+    /// How it is described on the page.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Official => "within the official tolerance",
+            Self::Tolerance => "within the tolerance of its types",
+            Self::Distribution => "by distribution",
+        }
+    }
+
+    /// The pass of a description.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Official, Self::Tolerance, Self::Distribution];
+        all.into_iter().find(|pass| pass.name() == name)
+    }
+}
 
 /// The outcomes of all cases, by backend.
 pub struct Report {
@@ -113,6 +141,13 @@ impl Report {
                 page += &format!("| `{case}` | {} |\n", why.join("<br>"));
             }
         }
+        page += OTHERWISE;
+        for (index, case) in self.cases.iter().enumerate() {
+            let passes = self.columns.iter().filter_map(|(_, all, _)| all[index].as_ref().ok());
+            if let Some(pass) = passes.max().filter(|pass| **pass != Pass::Official) {
+                page += &format!("| `{case}` | {} |\n", pass.name());
+            }
+        }
         page += "\n## Cases that pass\n\n";
         let passes =
             |index: &usize| self.columns.iter().all(|(_, outcomes, _)| outcomes[*index].is_ok());
@@ -132,6 +167,18 @@ fn shown(message: &str) -> String {
         None => line,
     }
 }
+
+const OTHERWISE: &str = "
+## Cases compared in another way
+
+Where the expected values are one draw of a random generator, types, shapes and the values that may occur are
+those expected, and the number of ones, or of kept elements, is within five standard deviations of its mean. Where
+elements that are 0 but for rounding, or 16-bit floats, differ by more than the official runner admits, they are within the
+[tolerances](tolerances.md) of their types.
+
+| case | how it is compared |
+|---|---|
+";
 
 const HEAD: &str = "<!-- Written by `cargo xtask conformance`. -->
 # Conformance

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::case::{self, Check};
 use crate::engine::Engine;
+use crate::report::Pass;
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -21,8 +22,11 @@ pub fn serve(engine: &str, check: &str) -> ExitCode {
     let folders: Vec<PathBuf> = lines.into_iter().map(PathBuf::from).collect();
     let mut out = std::io::stdout().lock();
     for outcome in case::run(engine, check, &folders) {
-        let message = outcome.err().map_or(Value::Null, |message| json!(message));
-        if writeln!(out, "{message}").is_err() {
+        let line = match outcome {
+            Ok(pass) => json!([pass.name()]),
+            Err(message) => json!(message),
+        };
+        if writeln!(out, "{line}").is_err() {
             return ExitCode::from(1);
         }
     }
@@ -128,7 +132,7 @@ fn wait(child: &mut Child, limit: Duration) -> Result<bool, String> {
 
 fn outcome(line: &str) -> Option<Outcome> {
     match serde_json::from_str(line).ok()? {
-        Value::Null => Some(Ok(())),
+        Value::Array(pass) => Some(Ok(Pass::named(pass.first()?.as_str()?)?)),
         Value::String(message) => Some(Err(message)),
         _ => None,
     }

@@ -51,6 +51,17 @@ fn examples_agree_with_numpy() {
     check_models(&root().join("examples"), &[]);
 }
 
+/// What ONNX Runtime runs, irc runs with the same outputs; `irc check` warns of what ONNX Runtime refuses.
+#[test]
+fn odd_files_are_read_as_onnx_runtime_reads_them() {
+    run("check_files.py", &["--irc", env!("CARGO_BIN_EXE_irc")]);
+}
+
+#[test]
+fn the_table_of_operators_is_that_of_onnx() {
+    run("onnx_schemas.py", &["--check"]);
+}
+
 #[test]
 fn small_models_agree_with_numpy() {
     check_models(&root().join("tests/models"), &[]);

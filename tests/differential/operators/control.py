@@ -12,7 +12,8 @@ DEEPEST = 2
 
 
 def check_depth(g):
-    if g.depth >= DEEPEST:
+    # ONNX's reference implementation, which runs what ONNX Runtime does not, has no complete Loop and Scan.
+    if g.depth >= DEEPEST or g.root.by_reference:
         raise Rejected
 
 
@@ -34,10 +35,10 @@ def body_of(inner, inputs, outputs, known):
 
 def own(inner, value, taken):
     """A value as a result of a node of the graph that is no output yet: ONNX Runtime takes no others."""
-    if value.name not in taken and any(value.name in node.output for node in inner.nodes):
-        taken.add(value.name)
-        return value
-    return inner.node("Identity", [value], exact=True)
+    if value.name in taken or not any(value.name in node.output for node in inner.nodes):
+        value = inner.node("Identity", [value], exact=True)
+    taken.add(value.name)
+    return value
 
 
 @operator("If", 13, weight=3)

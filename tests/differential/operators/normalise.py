@@ -71,11 +71,16 @@ def lrn(g):
     g.node("LRN", [x], size=g.choice((1, 3, 5)), alpha=g.choice((None, 0.1)), bias=1.0)
 
 
+def finite(value):
+    """Whether there are elements, and all are finite."""
+    return value.array.size > 0 and bool(np.isfinite(value.array).all())
+
+
 def register_losses():
     for name in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"):
         def loss(g, name=name):
             classes = g.int(2, 5)
-            x = g.pick((T.FLOAT, T.DOUBLE), shape=(None, classes, None)[:g.int(2, 3)], where=lambda v: v.array.size > 0)
+            x = g.pick((T.FLOAT, T.DOUBLE), shape=(None, classes, None)[:g.int(2, 3)], where=finite)
             target = g.given(g.rng.integers(0, classes, (x.shape[0], *x.shape[2:])))
             weight = [g.pick(x.element, shape=(classes,), low=0.5, high=2)] if g.chance(0.5) else []
             g.node(name, [x, target, *weight], reduction=g.choice((None, "none", "sum", "mean")),

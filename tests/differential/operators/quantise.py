@@ -58,9 +58,14 @@ def quantize_small_floats(g):
     g.node("QuantizeLinear", [x, scale(g), g.constant(np.zeros(()), element)], saturate=g.choice((None, 1)))
 
 
+def filled(value):
+    """Whether there are elements, and all are finite."""
+    return value.array.size > 0 and bool(np.isfinite(value.array).all())
+
+
 @operator("DynamicQuantizeLinear", 11)
 def dynamic_quantize_linear(g):
-    g.node("DynamicQuantizeLinear", [g.pick(T.FLOAT, range(1, 4), exact=True, where=lambda v: v.array.size > 0)], 3)
+    g.node("DynamicQuantizeLinear", [g.pick(T.FLOAT, range(1, 4), exact=True, where=filled)], 3)
 
 
 @operator("QLinearMatMul", 10)

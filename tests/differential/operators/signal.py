@@ -16,6 +16,11 @@ def register_windows():
 register_windows()
 
 
+def finite(value):
+    """Whether no product with 0 is NaN."""
+    return bool(np.isfinite(value.array).all())
+
+
 @operator("MelWeightMatrix", 17, weight=0.5)
 def mel_weight_matrix(g):
     number = lambda value: g.constant(np.float32(value))
@@ -25,7 +30,7 @@ def mel_weight_matrix(g):
 @operator("DFT", 17)
 def dft(g):
     inverse = g.chance(0.3)
-    x = g.pick((T.FLOAT, T.DOUBLE), shape=(g.int(1, 2), g.int(1, 9), 2 if inverse or g.chance(0.5) else 1))
+    x = g.pick((T.FLOAT, T.DOUBLE), shape=(g.int(1, 2), g.int(1, 9), 2 if inverse or g.chance(0.5) else 1), where=finite)
     onesided = 1 if x.shape[2] == 1 and g.chance(0.4) else None
     if g.opset >= 20:
         g.node("DFT", [x, None, g.ints(1)], inverse=int(inverse) or None, onesided=onesided)
@@ -36,6 +41,6 @@ def dft(g):
 @operator("STFT", 17)
 def stft(g):
     length = g.int(2, 6)
-    signal = g.pick(T.FLOAT, shape=(g.int(1, 2), length + g.int(0, 12), 1))
-    window = g.pick(T.FLOAT, shape=(length,))
+    signal = g.pick(T.FLOAT, shape=(g.int(1, 2), length + g.int(0, 12), 1), where=finite)
+    window = g.pick(T.FLOAT, shape=(length,), where=finite)
     g.node("STFT", [signal, g.ints(g.int(1, 3)), window, g.ints(length)], onesided=g.choice((None, 0, 1)))

@@ -4,6 +4,7 @@ use crate::diagnostic::NodeDiagnostic;
 use crate::item::Item;
 use crate::region::Region;
 use irc_common_format::model::{Graph, Node, Path};
+use irc_diag::{clip, nearest};
 use irc_tl::{BuildError, Builder, DType, Dim, Tensor, Type, ValueId};
 use std::sync::Arc;
 use thiserror::Error;
@@ -38,6 +39,19 @@ impl LowerError {
     /// The node violates the definition of its operator.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid(message.into())
+    }
+
+    /// An attribute is none of the words that it may be.
+    pub fn word(attribute: &str, words: &[&str], found: &str) -> Self {
+        let (last, others) = words.split_last().unwrap_or((&"", &[]));
+        let expected = if others.is_empty() {
+            (*last).to_owned()
+        } else {
+            format!("{} or {last}", others.join(", "))
+        };
+        let near = nearest(found, words.iter().copied());
+        let near = near.map(|near| format!(": did you mean {near}?")).unwrap_or_default();
+        Self::Invalid(format!("expected `{attribute}` {expected}, found {}{near}", clip(found)))
     }
 
     /// The node is not supported.

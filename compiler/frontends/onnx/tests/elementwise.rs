@@ -83,6 +83,12 @@ fn a_gate_scales_the_other_operand() {
 }
 
 #[test]
+fn softplus_keeps_its_digits_below_zero() {
+    let found = Case::new("Softplus", 22).input(&[1], &[-11.75f32]).values()[0];
+    assert!((found / (-11.75f64).exp().ln_1p() - 1.0).abs() < 1e-6, "{found}");
+}
+
+#[test]
 fn softplus_does_not_overflow() {
     let case = Case::new("Softplus", 22).input(&[3], &[1000.0f32, -1000.0, 0.0]);
     assert_eq!(case.run().expect("floats")[0].to_f32(), [1000.0, 0.0, std::f32::consts::LN_2]);

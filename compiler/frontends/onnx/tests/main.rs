@@ -17,6 +17,7 @@ mod quantised;
 mod quantised_groups;
 mod recurrent;
 mod reductions;
+mod refusals;
 mod signals;
 mod sizes;
 mod spatial;

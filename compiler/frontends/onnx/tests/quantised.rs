@@ -31,6 +31,9 @@ fn scales_follow_blocks() {
     let case = Case::new("DequantizeLinear", 21).input(&[1, 5], &[1i8, 2, 3, 4, 5]);
     let case = case.input(&[1, 3], &[1.0f32, 10.0, 100.0]).int("block_size", 2);
     assert_eq!(case.values(), [1.0, 2.0, 30.0, 40.0, 500.0]);
+    let flat = Case::new("DequantizeLinear", 21).input(&[5], &[1i8, 2, 3, 4, 5]).int("axis", 0);
+    let flat = flat.input(&[3], &[1.0f32, 10.0, 100.0]).int("block_size", 2);
+    assert_eq!(flat.values(), [1.0, 2.0, 30.0, 40.0, 500.0]);
     let none = Case::new("DequantizeLinear", 21).input(&[1, 5], &[1i8; 5]);
     let none = none.input(&[1, 3], &[1.0f32; 3]);
     assert!(none.error().contains("with `block_size` one per block, found f32[1,3]"));

@@ -69,7 +69,7 @@ fn the_reset_gate_comes_before_or_after_the_product() {
 fn what_is_wrong_is_said() {
     assert_eq!(
         sum("sideways").error(),
-        "expected direction forward, reverse or bidirectional, found sideways"
+        "expected `direction` forward, reverse or bidirectional, found sideways"
     );
     let names = |names: &[&str]| {
         let case = Case::new("RNN", 14).input(&[1, 1, 1], &[1.0f32]);

@@ -20,7 +20,7 @@ fn pads_may_follow_from_the_size() {
     let wrong = Case::new("Conv", 11).input(&[1, 1, 4], &ramp(4)).constant(&[1, 1, 2], &ramp(2));
     assert_eq!(
         wrong.string("auto_pad", "SAME").error(),
-        "expected auto_pad NOTSET, VALID, SAME_UPPER or SAME_LOWER, found SAME"
+        "expected `auto_pad` NOTSET, VALID, SAME_UPPER or SAME_LOWER, found SAME"
     );
 }
 
@@ -129,7 +129,7 @@ fn interpolation_is_known_only_when_it_runs() {
     let inside = of("linear").int("antialias", 1).int("exclude_outside", 1).run();
     assert_eq!(inside.expect("a factor")[0].to_f32(), [20.0 / 7.0, 64.0 / 7.0]);
     assert_eq!(of("cubic").values(), [1.625, 10.375]);
-    assert_eq!(of("other").error(), "expected mode nearest, linear or cubic, found other");
+    assert_eq!(of("other").error(), "expected `mode` nearest, linear or cubic, found other");
 }
 
 #[test]

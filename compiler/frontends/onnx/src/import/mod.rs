@@ -3,10 +3,12 @@
 mod functions;
 mod inputs;
 mod meaning;
+mod refusals;
 mod scope;
 mod support;
 
 pub use functions::Calls;
+pub use refusals::refusals;
 pub use support::unsupported;
 
 use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};

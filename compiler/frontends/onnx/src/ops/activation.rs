@@ -127,8 +127,7 @@ pub(super) fn softplus(b: &mut Builder, x: ValueId) -> Built {
     let size = b.unary(Unary::Abs, x)?;
     let negative = b.unary(Unary::Neg, size)?;
     let power = b.unary(Unary::Exp, negative)?;
-    let above = b.plus(power, 1.0)?;
-    let log = b.unary(Unary::Log, above)?;
+    let log = b.unary(Unary::Log1p, power)?;
     let ramp = b.unary(Unary::Relu, x)?;
     b.add(ramp, log)
 }
@@ -198,8 +197,6 @@ fn gelu(cx: &mut Context<'_>) -> Lowered {
             one(cx.b.unary(Unary::Gelu, x))
         }
         "none" => map(cx, exact_gelu),
-        other => {
-            Err(LowerError::invalid(format!("expected `approximate` none or tanh, found {other}")))
-        }
+        other => Err(LowerError::word("approximate", &["none", "tanh"], other)),
     }
 }

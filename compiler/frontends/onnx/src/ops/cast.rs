@@ -73,10 +73,7 @@ fn convert(cx: &mut Context<'_>, to: DType) -> Lowered {
         "up" => Toward::Up,
         "down" => Toward::Down,
         "nearest" => Toward::Nearest,
-        other => {
-            let message = format!("expected `round_mode` up, down or nearest, found {other}");
-            return Err(LowerError::invalid(message));
-        }
+        other => return Err(LowerError::word("round_mode", &["up", "down", "nearest"], other)),
     };
     one(scale_of(cx.b, x, toward, saturate))
 }

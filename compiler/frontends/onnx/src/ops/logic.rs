@@ -62,10 +62,7 @@ fn shift(cx: &mut Context<'_>) -> Lowered {
     let function = match direction.as_str() {
         "LEFT" => Binary::Shl,
         "RIGHT" => Binary::Shr,
-        _ => {
-            let message = format!("expected `direction` LEFT or RIGHT, found {direction}");
-            return Err(LowerError::invalid(message));
-        }
+        other => return Err(LowerError::word("direction", &["LEFT", "RIGHT"], other)),
     };
     let (x, y) = (cx.input(0)?, cx.input(1)?);
     // A negative count is read as the width: all bits are shifted out, and replaced by the sign.

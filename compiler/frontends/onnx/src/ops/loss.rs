@@ -56,10 +56,7 @@ fn likelihood(cx: &mut Context<'_>, x: ValueId) -> Result<ValueId, LowerError> {
             let count = cx.b.reduce(Reduction::Sum, weights, &axes, false)?;
             cx.b.div(sum, count)?
         }
-        other => {
-            let message = format!("expected `reduction` none, sum or mean, found {other}");
-            return Err(LowerError::invalid(message));
-        }
+        other => return Err(LowerError::word("reduction", &["none", "sum", "mean"], other)),
     };
     Ok(cx.b.cast(loss, dtype)?)
 }

@@ -27,7 +27,11 @@ fn pad(cx: &mut Context<'_>) -> Lowered {
         "edge" => Mode::Edge,
         "reflect" => Mode::Reflect,
         "wrap" if cx.version >= 19 => Mode::Wrap,
-        other => return Err(LowerError::invalid(format!("unknown mode '{other}'"))),
+        other => {
+            let words = ["constant", "edge", "reflect", "wrap"];
+            let known = if cx.version >= 19 { &words[..] } else { &words[..3] };
+            return Err(LowerError::word("mode", known, other));
+        }
     };
     let listed = |cx: &Context<'_>, name: &str| -> Result<Vec<Dim>, LowerError> {
         let pads = cx.ints(name)?.ok_or_else(|| cx.missing(name))?;

@@ -24,7 +24,10 @@ fn reduction(cx: &Context<'_>) -> Result<Option<Combine>, LowerError> {
         "mul" => Combine::Product,
         "max" => Combine::Max,
         "min" => Combine::Min,
-        other => return Err(LowerError::invalid(format!("unknown reduction '{other}'"))),
+        other => {
+            let words = ["none", "add", "mul", "max", "min"];
+            return Err(LowerError::word("reduction", &words, other));
+        }
     }))
 }
 
@@ -186,7 +189,7 @@ fn tensor_scatter(cx: &mut Context<'_>) -> Lowered {
     let circular = match cx.string_or("mode", "linear")?.as_str() {
         "linear" => false,
         "circular" => true,
-        other => return Err(LowerError::invalid(format!("unknown mode '{other}'"))),
+        other => return Err(LowerError::word("mode", &["linear", "circular"], other)),
     };
     for (other, (left, right)) in new.dims.iter().zip(&own.dims).enumerate() {
         let relation = if other == axis { Relation::AtMost } else { Relation::Equal };

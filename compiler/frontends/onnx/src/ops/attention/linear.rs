@@ -63,8 +63,8 @@ impl Recurrence {
             "delta" => (false, true),
             "gated_delta" => (true, true),
             other => {
-                let expected = "expected update_rule linear, gated, delta or gated_delta";
-                return Err(LowerError::invalid(format!("{expected}, found {other}")));
+                let words = ["linear", "gated", "delta", "gated_delta"];
+                return Err(LowerError::word("update_rule", &words, other));
             }
         };
         let count = |name: &str| -> Result<i64, LowerError> {

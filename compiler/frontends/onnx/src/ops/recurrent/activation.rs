@@ -111,7 +111,7 @@ impl Activation {
             // `log(1 + e^x)`, without overflow.
             Function::Softplus => {
                 let small = (number(0.0) - x.clone().unary(Unary::Abs)).unary(Unary::Exp);
-                x.binary(Binary::Max, zero()) + (number(1.0) + small).unary(Unary::Log)
+                x.binary(Binary::Max, zero()) + small.unary(Unary::Log1p)
             }
         }
     }

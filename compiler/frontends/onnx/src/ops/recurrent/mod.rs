@@ -96,8 +96,8 @@ impl Network {
             "reverse" => vec![true],
             "bidirectional" => vec![false, true],
             other => {
-                let expected = "expected direction forward, reverse or bidirectional";
-                return Err(LowerError::invalid(format!("{expected}, found {other}")));
+                let words = ["forward", "reverse", "bidirectional"];
+                return Err(LowerError::word("direction", &words, other));
             }
         };
         let batch_first = cx.int_or("layout", 0)? != 0;

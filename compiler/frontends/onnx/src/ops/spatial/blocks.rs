@@ -34,10 +34,7 @@ fn depth_to_space(cx: &mut Context<'_>) -> Lowered {
     let (split, permutation) = match cx.string_or("mode", "DCR")?.as_str() {
         "DCR" => ([n.clone(), s.clone(), s, d, h.clone(), w.clone()], [0, 3, 4, 1, 5, 2]),
         "CRD" => ([n.clone(), d, s.clone(), s, h.clone(), w.clone()], [0, 1, 4, 2, 5, 3]),
-        other => {
-            let message = format!("expected mode DCR or CRD, found {other}");
-            return Err(LowerError::invalid(message));
-        }
+        other => return Err(LowerError::word("mode", &["DCR", "CRD"], other)),
     };
     let x = cx.b.reshape(x, &split)?;
     let x = cx.b.transpose(x, &permutation)?;
@@ -58,10 +55,7 @@ fn space_to_depth(cx: &mut Context<'_>) -> Lowered {
     let permutation = match mode.as_str() {
         "DCR" => [0, 3, 5, 1, 2, 4],
         "CRD" => [0, 1, 3, 5, 2, 4],
-        other => {
-            let message = format!("expected mode DCR or CRD, found {other}");
-            return Err(LowerError::invalid(message));
-        }
+        other => return Err(LowerError::word("mode", &["DCR", "CRD"], other)),
     };
     let x = cx.b.reshape(x, &split)?;
     let x = cx.b.transpose(x, &permutation)?;

@@ -43,10 +43,7 @@ fn causal_conv(cx: &mut Context<'_>) -> Lowered {
             let gate = cx.b.unary(Unary::Sigmoid, y)?;
             cx.b.binary(Binary::Mul, y, gate)?
         }
-        other => {
-            let message = format!("expected activation none, silu or swish, found {other}");
-            return Err(LowerError::invalid(message));
-        }
+        other => return Err(LowerError::word("activation", &["none", "silu", "swish"], other)),
     };
     let y = cx.b.cast(y, dtype)?;
     // The last elements of the state and the operand concatenated.

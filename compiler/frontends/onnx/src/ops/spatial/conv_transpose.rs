@@ -2,7 +2,7 @@
 
 use super::columns::overlap;
 use super::conv::per_channel;
-use super::window::{Window, given_pads, groups, halves, pairs, spatial_rank, steps};
+use super::window::{AUTO_PADS, Window, given_pads, groups, halves, pairs, spatial_rank, steps};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::pieces::wide;
@@ -122,8 +122,6 @@ fn wanted(
     match mode {
         "NOTSET" | "" | "VALID" => Ok(None),
         "SAME_UPPER" | "SAME_LOWER" => Ok(Some(same().collect())),
-        other => Err(LowerError::invalid(format!(
-            "expected auto_pad NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {other}"
-        ))),
+        other => Err(LowerError::word("auto_pad", &AUTO_PADS, other)),
     }
 }

@@ -73,9 +73,7 @@ fn mode(cx: &Context<'_>) -> Result<Mode, LowerError> {
         "nearest" => Ok(Mode::Nearest),
         "bilinear" | "linear" => Ok(Mode::Linear),
         "bicubic" | "cubic" => Ok(Mode::Cubic),
-        other => Err(LowerError::invalid(format!(
-            "expected mode nearest, linear or cubic, found {other}"
-        ))),
+        other => Err(LowerError::word("mode", &["nearest", "linear", "cubic"], other)),
     }
 }
 
@@ -84,9 +82,7 @@ fn padding(cx: &Context<'_>) -> Result<Padding, LowerError> {
         "zeros" => Ok(Padding::Zeros),
         "border" => Ok(Padding::Border),
         "reflection" => Ok(Padding::Reflection),
-        other => Err(LowerError::invalid(format!(
-            "expected padding_mode zeros, border or reflection, found {other}"
-        ))),
+        other => Err(LowerError::word("padding_mode", &["zeros", "border", "reflection"], other)),
     }
 }
 

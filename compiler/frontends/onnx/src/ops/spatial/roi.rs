@@ -87,21 +87,25 @@ fn roi_align(cx: &mut Context<'_>) -> Lowered {
     let (x, own) = operand(cx)?;
     let (regions, batches) = (cx.input(1)?, cx.input(2)?);
     let dtype = cx.dtype(x);
-    let mode = cx.string_or("coordinate_transformation_mode", "half_pixel")?;
+    let half_pixel = match cx.string_or("coordinate_transformation_mode", "half_pixel")?.as_str() {
+        "half_pixel" => cx.version >= 16,
+        "output_half_pixel" => false,
+        other => {
+            let words = ["half_pixel", "output_half_pixel"];
+            return Err(LowerError::word("coordinate_transformation_mode", &words, other));
+        }
+    };
     let align = Align {
         bins: [cx.int_or("output_height", 1)?, cx.int_or("output_width", 1)?],
         ratio: cx.int_or("sampling_ratio", 0)?,
         scale: f64::from(cx.float_or("spatial_scale", 1.0)?),
-        half_pixel: cx.version >= 16 && mode == "half_pixel",
+        half_pixel,
         dtype: wide(dtype),
     };
     let largest = match cx.string_or("mode", "avg")?.as_str() {
         "avg" => false,
         "max" => true,
-        other => {
-            let message = format!("expected mode avg or max, found {other}");
-            return Err(LowerError::invalid(message));
-        }
+        other => return Err(LowerError::word("mode", &["avg", "max"], other)),
     };
     let count = cx.b.dims(regions)[0].clone();
     let points = align.points(cx, regions, &count)?;

@@ -16,6 +16,9 @@ pub(in crate::ops) struct Window {
     pub pads: Vec<[Dim; 2]>,
 }
 
+/// The words of `auto_pad`.
+pub(super) const AUTO_PADS: [&str; 4] = ["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"];
+
 impl Window {
     /// The window of a node's attributes, over spatial dimensions of these extents.
     pub fn of(cx: &Context<'_>, kernel: Vec<Dim>, extents: &[Dim]) -> Result<Self, LowerError> {
@@ -28,10 +31,7 @@ impl Window {
             "VALID" => vec![[0.into(), 0.into()]; rank],
             "SAME_UPPER" => window.same(extents, false),
             "SAME_LOWER" => window.same(extents, true),
-            other => {
-                let expected = "expected auto_pad NOTSET, VALID, SAME_UPPER or SAME_LOWER";
-                return Err(LowerError::invalid(format!("{expected}, found {other}")));
-            }
+            other => return Err(LowerError::word("auto_pad", &AUTO_PADS, other)),
         };
         Ok(window)
     }

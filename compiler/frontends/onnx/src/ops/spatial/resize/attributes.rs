@@ -81,10 +81,7 @@ fn mode(cx: &Context<'_>) -> Result<Mode, LowerError> {
         "nearest" => Ok(Mode::Nearest),
         "linear" | "bilinear" => Ok(Mode::Linear),
         "cubic" => Ok(Mode::Cubic),
-        other => {
-            let expected = "expected mode nearest, linear or cubic";
-            Err(LowerError::invalid(format!("{expected}, found {other}")))
-        }
+        other => Err(LowerError::word("mode", &["nearest", "linear", "cubic"], other)),
     }
 }
 
@@ -98,8 +95,16 @@ fn coordinates(cx: &Context<'_>) -> Result<Coordinates, LowerError> {
         "tf_half_pixel_for_nn" => Coordinates::HalfPixelForNearest,
         "tf_crop_and_resize" => Coordinates::Crop,
         other => {
-            let message = format!("expected a coordinate_transformation_mode, found {other}");
-            return Err(LowerError::invalid(message));
+            let words = [
+                "half_pixel",
+                "half_pixel_symmetric",
+                "pytorch_half_pixel",
+                "align_corners",
+                "asymmetric",
+                "tf_half_pixel_for_nn",
+                "tf_crop_and_resize",
+            ];
+            return Err(LowerError::word("coordinate_transformation_mode", &words, other));
         }
     })
 }
@@ -111,7 +116,8 @@ fn rounding(cx: &Context<'_>) -> Result<Rounding, LowerError> {
         "floor" => Rounding::Floor,
         "ceil" => Rounding::Ceil,
         other => {
-            return Err(LowerError::invalid(format!("expected a nearest_mode, found {other}")));
+            let words = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"];
+            return Err(LowerError::word("nearest_mode", &words, other));
         }
     })
 }

@@ -111,8 +111,8 @@ impl Resized {
             "not_larger" => Reduction::Min,
             "not_smaller" => Reduction::Max,
             other => {
-                let message = format!("expected a keep_aspect_ratio_policy, found {other}");
-                return Err(LowerError::invalid(message));
+                let words = ["stretch", "not_larger", "not_smaller"];
+                return Err(LowerError::word("keep_aspect_ratio_policy", &words, other));
             }
         };
         let factor = cx.b.reduce(policy, factors, &[0], true)?;
