@@ -307,6 +307,8 @@ impl Planner<'_, '_, '_> {
         let largest = largest.map(|(purpose, block)| (*purpose, block.bytes));
         let (purposes, blocks): (Vec<Purpose>, Vec<Block>) = fixed.into_iter().unzip();
         let arena = memory::arena(&blocks, ALIGNMENT);
+        // Values of no bytes are in the workspace too, so that there must be one.
+        let workspace = arena.bytes.max(u64::from(!blocks.is_empty()));
         let offsets = arena.offsets.into_iter().map(Place::Offset);
         places.extend(purposes.into_iter().zip(offsets));
         let home = |value: Value| {
@@ -320,7 +322,6 @@ impl Planner<'_, '_, '_> {
             slots_known.entry(slot.known).or_default().push(index);
         }
         let Self { convention, constants, roots, .. } = self;
-        let workspace = arena.bytes;
         Homes {
             convention,
             homes,

@@ -3,6 +3,7 @@ import numpy as np
 from onnx import TensorProto as T
 
 from operators import operator
+from values import is_float
 
 REALS = (T.FLOAT, T.FLOAT, T.DOUBLE, T.FLOAT16)
 
@@ -10,11 +11,14 @@ REALS = (T.FLOAT, T.FLOAT, T.DOUBLE, T.FLOAT16)
 def image(g, types=REALS, least=1, channels=None, dims=None):
     """Batch, channels and one to three dimensions of a size."""
     dims = dims or g.choice((1, 2, 2, 2, 3))
-    fits = lambda value: value.array.size > 0 and min(value.shape[2:]) >= least
+    fits = lambda value: (value.array.size > 0 and min(value.shape[2:]) >= least
+                          and bool(np.isfinite(value.array).all()))
     if g.chance(0.6):
         return g.pick(types, shape=(None, channels) + (None,) * dims, where=fits)
     sizes = [g.int(least, least + 5) for _ in range(dims)]
-    return g.fresh(g.choice(types), (g.int(1, 3), channels or g.choice((1, 2, 3, 4, 6)), *sizes))
+    element = g.choice(types)
+    ends = (-3, 3) if is_float(element) else (None, None)
+    return g.fresh(element, (g.int(1, 3), channels or g.choice((1, 2, 3, 4, 6)), *sizes), *ends)
 
 
 def window(g, x, dilated=True, padded=True, kernel=None):
@@ -31,6 +35,8 @@ def window(g, x, dilated=True, padded=True, kernel=None):
         attributes["auto_pad"] = g.choice(("SAME_UPPER", "SAME_LOWER", "VALID"))
         if attributes["auto_pad"] != "VALID":
             attributes.pop("dilations", None)
+            # Steps longer than the window make pads negative, which evaluators understand differently.
+            attributes["strides"] = [g.int(1, min(2, extent)) for extent in kernel]
     elif padded and g.chance(0.6):
         attributes["pads"] = [g.int(0, extent - 1) for extent in kernel * 2]
     return attributes
