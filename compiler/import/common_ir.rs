@@ -9,7 +9,9 @@ use irc_common_format::{
 use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_dialects::common_ir::{self, Origins};
 use irc_mlir::{Context, Module as Mlir, OperationLike};
-use irc_onnx_ops::{NodeDiagnostic, NodeDiagnosticKind, cases::import_for, refusals, unsupported};
+use irc_onnx_ops::{
+    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, rejections, unsupported,
+};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -77,7 +79,7 @@ impl Document for CommonIr {
             };
         }
         if found.is_empty() && self.is_sound {
-            nodes.extend(refusals(module));
+            nodes.extend(rejections(module));
         }
         let is_open = |node: &&NodeDiagnostic| {
             matches!(
@@ -192,13 +194,13 @@ fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
         NodeDiagnosticKind::Unsupported => "onnx-unsupported",
         NodeDiagnosticKind::Invalid => "onnx-node",
         NodeDiagnosticKind::StatedShape => "onnx-shape",
-        NodeDiagnosticKind::Refused => "onnx-runtime",
+        NodeDiagnosticKind::Rejected => "onnx-runtime",
         NodeDiagnosticKind::NeedsValue(_) => "onnx-needs-value",
         NodeDiagnosticKind::NeedsShape(_) => "onnx-needs-shape",
     };
     let message = format!("{}: {}", node.node, node.message);
     let diagnostic = match node.kind {
-        NodeDiagnosticKind::StatedShape | NodeDiagnosticKind::Refused => {
+        NodeDiagnosticKind::StatedShape | NodeDiagnosticKind::Rejected => {
             Diagnostic::warning(code, message)
         }
         _ => Diagnostic::error(code, message),
@@ -212,8 +214,8 @@ fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
             let names = names.join(", ");
             diagnostic.help(format!("the program is specialised to the value of {names}: give it with --inputs, or ImportOptions::inputs"))
         }
-        NodeDiagnosticKind::Refused => {
-            diagnostic.help("irc runs the model; ONNX Runtime refuses to load it")
+        NodeDiagnosticKind::Rejected => {
+            diagnostic.help("irc runs the model; ONNX Runtime does not")
         }
         NodeDiagnosticKind::UnknownOperator => {
             diagnostic.help("docs/operators.md lists the operators")

@@ -1,5 +1,4 @@
 """Draws a model from a seed: the same seed gives the same model."""
-import collections
 import dataclasses
 
 import numpy as np
@@ -10,7 +9,7 @@ import oracles
 from graph import Graph, Rejected, free_names
 
 OPSETS = (13, 13, 15, 16, 17, 18, 18, 19, 20, 21, 21, 22, 23, 24, 26)
-MOST_OUTPUTS = 6
+MAX_OUTPUTS = 6
 OPERATORS = operators.load()
 
 
@@ -38,7 +37,6 @@ def grow(graph, count, varies):
     fits = [row for row in OPERATORS if row.since <= graph.opset <= row.until and (varies or not row.varies)]
     weights = np.array([row.weight for row in fits])
     weights /= weights.sum()
-    graph.varies = varies
     attempts = 0
     while count > 0 and attempts < 40:
         attempts += 1
@@ -61,7 +59,7 @@ def finish(graph):
     taken = {name for node in graph.nodes for name in needs(node)}
     ends = [value for value in results if value.name not in taken]
     ends += [value for value in results if value.name in taken and graph.chance(0.15)]
-    ends = [value for value in ends if not (value.is_sequence and not value.array)][:MOST_OUTPUTS]
+    ends = [value for value in ends if not (value.is_sequence and not value.array)][:MAX_OUTPUTS]
     if not ends:
         return None
     ports = [(value.name, stated(graph, value)) for value in ends]
@@ -126,16 +124,3 @@ def used(graph):
         names += [name for item in node.attribute if item.HasField("g") for name in used(item.g)]
     return names
 
-
-if __name__ == "__main__":
-    import sys
-    import time
-    counts, start = collections.Counter(), time.time()
-    for seed in range(int(sys.argv[1]), int(sys.argv[2])):
-        model = draw(seed)
-        if model:
-            counts.update(model.used)
-    names = {row.name for row in OPERATORS}
-    print(len(names), "rows", len(counts), "drawn", time.time() - start, "s")
-    print(sorted(names - counts.keys()))
-    print(counts.most_common())

@@ -10,7 +10,7 @@ import oracles
 from values import OPAQUE, PLAIN, as_double, draw_array, draw_type, dtype_of, is_float
 
 # Elements a tensor may have, and the largest magnitude of a float, by element type.
-MOST_ELEMENTS = 4096
+MAX_ELEMENTS = 4096
 LARGEST = {T.FLOAT16: 1e3, T.BFLOAT16: 1e3}
 
 
@@ -74,7 +74,7 @@ class Graph:
     def new_shape(self, rank=None):
         rank = self.choice((0, 1, 1, 2, 2, 2, 3, 3, 4)) if rank is None else rank
         shape = tuple(self.size() for _ in range(rank))
-        return shape if math.prod(shape) <= MOST_ELEMENTS // 8 else tuple(min(size, 4) for size in shape)
+        return shape if math.prod(shape) <= MAX_ELEMENTS // 8 else tuple(min(size, 4) for size in shape)
 
     def name(self, stem):
         self.root.count += 1
@@ -163,11 +163,13 @@ class Graph:
     def node(self, op, inputs, outputs=1, exact=False, domain="", bounded=True, **attributes):
         """Adds a node; an input is a value or None. Returns its results, or the only one.
 
-        `exact` says that the node does not round: its results are as exact as its operands.
+        `outputs` is their number, or which of them have a name. `exact` says that the node does not round: its
+        results are as exact as its operands. `bounded` says that it is rejected if its results are very large.
         """
         names = [value.name if value else "" for value in inputs]
         attributes = {name: value for name, value in attributes.items() if value is not None}
-        results = [self.name("v") if wanted else "" for wanted in ([1] * outputs if isinstance(outputs, int) else outputs)]
+        wanted = [True] * outputs if isinstance(outputs, int) else outputs
+        results = [self.name("v") if one else "" for one in wanted]
         node = helper.make_node(op, names, results, domain=domain, name=self.name("n"), **attributes)
         given = [value for value in inputs if value] + captured(self, node)
         arrays = self.evaluate(node, given)
@@ -187,7 +189,7 @@ class Graph:
             element = helper.np_dtype_to_tensor_dtype(array[0].dtype) if array else T.FLOAT
             return Value(name, element, array, exact)
         element = helper.np_dtype_to_tensor_dtype(array.dtype)
-        if array.size > MOST_ELEMENTS:
+        if array.size > MAX_ELEMENTS:
             raise Rejected
         if is_float(element) and bounded and array.size and not self.root.special:
             largest = np.abs(as_double(array)).max()
@@ -203,12 +205,12 @@ class Graph:
             if any(value.element in OPAQUE for value in inputs) or makes_opaque(node):
                 oracles.infer_types(model)
             return oracles.runtime(model, feeds)
-        except oracles.Refused as error:
+        except oracles.Unsupported as error:
             if not self.root.by_reference:
                 raise Rejected(str(error)) from None
         try:
             return [np.asarray(result) for result in oracles.reference(model, feeds)]
-        except oracles.Refused as error:
+        except oracles.Unsupported as error:
             raise Rejected(str(error)) from None
 
     def inner(self):

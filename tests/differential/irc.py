@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from values import OPAQUE, dtype_of
 

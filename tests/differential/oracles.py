@@ -12,7 +12,7 @@ from values import OPAQUE, SMALL_INTS, dtype_of
 IR_VERSION = 13
 
 
-class Refused(Exception):
+class Unsupported(Exception):
     """The evaluator does not run the model."""
 
 
@@ -44,7 +44,7 @@ def infer_types(model):
     try:
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
     except Exception as error:
-        raise Refused(str(error).splitlines()[0]) from None
+        raise Unsupported(str(error).splitlines()[0]) from None
     for port, known in zip(model.graph.output, inferred.graph.output):
         port.type.CopyFrom(known.type)
 
@@ -59,10 +59,10 @@ def runtime(model, feeds):
     try:
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        asked = {port.name for port in session.get_inputs()}
-        results = session.run(None, {name: feeds[name] for name in asked})
+        required = {port.name for port in session.get_inputs()}
+        results = session.run(None, {name: feeds[name] for name in required})
     except Exception as error:
-        raise Refused(str(error).strip().splitlines()[0]) from None
+        raise Unsupported(str(error).strip().splitlines()[0]) from None
     return [result if cast is None else result.astype(cast) for result, cast in zip(results, casts)]
 
 
@@ -94,4 +94,4 @@ def reference(model, feeds):
         with np.errstate(all="ignore"):
             return ReferenceEvaluator(model).run(None, feeds)
     except Exception as error:
-        raise Refused(f"{type(error).__name__}: {error}".splitlines()[0]) from None
+        raise Unsupported(f"{type(error).__name__}: {error}".splitlines()[0]) from None

@@ -8,7 +8,7 @@ LLVM, compiled by Cranelift, and by the reference evaluator. Where they differ, 
 reference implementation says who is right. Differences that are ONNX Runtime's stand in deviations.toml, with
 the reason. Prints what was drawn, and every other difference with its smallest model.
 
-Exit codes: 0 no difference, 3 some, 1 irc-conformance does not run.
+Exit codes: 0 no difference, 3 some, 1 irc-conformance does not run, or too few operators are drawn.
 """
 import argparse
 import collections
@@ -28,6 +28,8 @@ import oracles
 import shrink
 
 BATCH = 100
+# What many models have at least: fewer operators say that the generator draws too little.
+MANY, LEAST = 200, 120
 KNOWN = tomllib.loads((pathlib.Path(__file__).parent / "deviations.toml").read_text()).get("deviation", [])
 
 
@@ -47,6 +49,8 @@ def main():
         print(f"{report.models} models, {report.seconds():.0f} s, {len(report.found)} differences", file=sys.stderr,
               flush=True)
     print(report.text())
+    if report.models >= MANY and len(report.used) < LEAST:
+        sys.exit(f"expected {LEAST} operators or more")
     sys.exit(3 if report.found else 0)
 
 
@@ -57,15 +61,20 @@ class Report:
         self.start = time.time()
         self.models, self.by_reference = 0, 0
         self.used, self.known = collections.Counter(), collections.Counter()
-        self.elements = collections.Counter()
         self.found = []
+
+    def add(self, model, by_runtime):
+        self.models += 1
+        self.by_reference += not by_runtime
+        self.used.update(model.used)
 
     def seconds(self):
         return time.time() - self.start
 
     def text(self):
         rare = ", ".join(sorted({row.name for row in generate.OPERATORS} - self.used.keys()))
-        lines = [f"{len(self.used)} operators in {sum(self.used.values())} nodes" + (f"; none of {rare}" if rare else "")]
+        lines = [f"{len(self.used)} operators in {sum(self.used.values())} nodes"]
+        lines += [f"none of {rare}"] if rare else []
         lines += [f"{count} times: {reason}" for reason, count in self.known.most_common()]
         lines.append(f"{self.models} models ({self.by_reference} by ONNX's reference implementation alone), "
                      f"{len(self.found)} differences, {self.seconds():.0f} s")
@@ -82,8 +91,15 @@ class Checker:
         """The outputs, and whether they are ONNX Runtime's."""
         try:
             return oracles.runtime(proto, feeds), True
-        except oracles.Refused:
+        except oracles.Unsupported:
             return oracles.reference(proto, feeds), False
+
+    def is_run(self, model):
+        """Whether ONNX Runtime runs a model, or only the reference implementation; None if neither does."""
+        try:
+            return self.expected(model.proto, model.feeds)[1]
+        except oracles.Unsupported:
+            return None
 
     def verdicts(self, models, engines=irc.ENGINES):
         """What is wrong with each model, by engine: pairs of kind and text."""
@@ -91,7 +107,7 @@ class Checker:
         for (proto, feeds), found in zip(models, irc.run(self.program, self.folder / "cases", models, engines)):
             try:
                 expected, _ = self.expected(proto, feeds)
-            except oracles.Refused:
+            except oracles.Unsupported:
                 wrong.append({})
                 continue
             wrong.append({engine: verdict for engine, result in found.items()
@@ -106,11 +122,12 @@ class Checker:
 
 
 def check(seeds, checker, report):
-    drawn = [(seed, model) for seed in seeds if (model := generate.draw(seed))]
-    for _, model in drawn:
-        report.used.update(model.used)
-        report.models += 1
-        report.by_reference += not checker.expected(model.proto, model.feeds)[1]
+    drawn = []
+    for seed in seeds:
+        model = generate.draw(seed)
+        if model and (by_runtime := checker.is_run(model)) is not None:
+            drawn.append((seed, model))
+            report.add(model, by_runtime)
     verdicts = checker.verdicts([(model.proto, model.feeds) for _, model in drawn])
     for (seed, model), wrong in zip(drawn, verdicts):
         if wrong:
@@ -137,9 +154,10 @@ def explain(seed, model, wrong, checker, report):
     path = checker.folder / "found" / str(seed)
     shutil.rmtree(path, ignore_errors=True)
     irc.write_case(path, smallest, feeds)
-    lines = [f"{engine}: {text}" for engine, (_, text) in verdict.items()]
     report.found.append(seed)
-    print(f"seed {seed}: {', '.join(generate.used(smallest.graph))}: {path}{judged}\n  " + "\n  ".join(lines), flush=True)
+    print(f"seed {seed}: {', '.join(generate.used(smallest.graph))}: {path}{judged}")
+    for engine, (_, text) in verdict.items():
+        print(f"  {engine}: {text}", flush=True)
 
 
 def judge(proto, feeds, values, checker):
@@ -152,14 +170,14 @@ def judge(proto, feeds, values, checker):
             return "; ONNX Runtime has the results of irc when it runs the nodes one by one"
     try:
         expected = oracles.reference(proto, feeds)
-    except oracles.Refused as error:
+    except oracles.Unsupported as error:
         return f"; ONNX's reference implementation does not run it: {error}"
     agrees = []
     try:
         runtime = dict(zip([port.name for port in proto.graph.output], oracles.runtime(proto, feeds)))
         if not closeness.differences(proto, expected, runtime):
             agrees.append("ONNX Runtime")
-    except oracles.Refused:
+    except oracles.Unsupported:
         pass
     if not isinstance(found, str) and not closeness.differences(proto, expected, found):
         agrees.append("irc")

@@ -3,7 +3,7 @@
 
     check_files.py --irc target/debug/irc
 
-What ONNX Runtime runs, irc runs with the same outputs. Of what ONNX Runtime refuses, `irc check` prints an error or
+What ONNX Runtime runs, irc runs with the same outputs. Of what ONNX Runtime rejects, `irc check` prints an error or
 a warning. onnx_files.py has the models, and those on which they differ on purpose.
 Exit codes: 0 all is so, 3 something is not.
 """
@@ -81,7 +81,8 @@ def inputs(model):
     feeds = {}
     for port in model.graph.input:
         kind = port.type.tensor_type
-        shape = [dim.dim_value if dim.dim_value >= 0 else 2 for dim in kind.shape.dim] if kind.HasField("shape") else [2]
+        sizes = [dim.dim_value for dim in kind.shape.dim] if kind.HasField("shape") else [2]
+        shape = [size if size >= 0 else 2 for size in sizes]
         numbers = np.arange(np.prod(shape, dtype=int)).reshape(shape) - 1.5
         if port.name not in defaults:
             feeds[port.name] = np.asarray(numbers).astype(helper.tensor_dtype_to_np_dtype(kind.elem_type))

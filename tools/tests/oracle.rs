@@ -51,7 +51,7 @@ fn examples_agree_with_numpy() {
     check_models(&root().join("examples"), &[]);
 }
 
-/// What ONNX Runtime runs, irc runs with the same outputs; `irc check` warns of what ONNX Runtime refuses.
+/// What ONNX Runtime runs, irc runs with the same outputs; `irc check` warns of what ONNX Runtime rejects.
 #[test]
 fn odd_files_are_read_as_onnx_runtime_reads_them() {
     run("check_files.py", &["--irc", env!("CARGO_BIN_EXE_irc")]);

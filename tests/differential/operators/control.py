@@ -4,7 +4,7 @@ from onnx import TensorProto as T
 from onnx import helper
 
 import oracles
-from graph import Rejected
+from graph import Rejected, Value
 from operators import operator
 from values import FLOATS, PLAIN
 
@@ -79,7 +79,8 @@ def formals(g, actuals, exact):
     """Formal inputs of a body, with the elements of the first iteration."""
     result = []
     for actual in actuals:
-        value = type(actual)(g.name("f"), actual.element, actual.array, exact and actual.exact or actual.element not in FLOATS)
+        is_exact = exact and actual.exact or actual.element not in FLOATS
+        value = Value(g.name("f"), actual.element, actual.array, is_exact)
         g.values.append(value)
         result.append(value)
     return result
@@ -109,7 +110,9 @@ def loop(g):
     grow(inner, g.int(1, 5), False)
     taken = set()
     results = [next_of(inner, formal, carried, taken) for formal in carried]
-    scanned = [own(inner, value, taken) for value in inner.values[-g.int(1, 2):] if not value.is_sequence] if g.chance(0.6) else []
+    scanned = []
+    if g.chance(0.6):
+        scanned = [own(inner, value, taken) for value in inner.values[-g.int(1, 2):] if not value.is_sequence]
     if g.chance(0.3):
         limit = inner.constant(np.int64(g.int(0, 4)))
         proceed = inner.node("Less", [iteration, limit])
@@ -131,7 +134,7 @@ def scan(g):
     count = g.int(1, 2)
     axes = [g.int(0, 1) if g.chance(0.3) else 0 for _ in range(count)]
     scanned = [g.pick(PLAIN, shape=(None, length) if axis else (length,) + g.new_shape(g.int(0, 2))) for axis in axes]
-    slices = [type(value)(value.name, value.element, value.array.take(0, axis), value.exact)
+    slices = [Value(value.name, value.element, value.array.take(0, axis), value.exact)
               for value, axis in zip(scanned, axes)]
     inner = g.inner()
     carried = formals(inner, initial, False)

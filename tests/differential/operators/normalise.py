@@ -57,7 +57,8 @@ def group_normalization(g):
 
 @operator("MeanVarianceNormalization", 13)
 def mean_variance_normalization(g):
-    g.node("MeanVarianceNormalization", [g.pick(T.FLOAT, shape=(None,) * 4, where=spread)], axes=g.choice((None, [0, 2, 3])))
+    x = g.pick(T.FLOAT, shape=(None,) * 4, where=spread)
+    g.node("MeanVarianceNormalization", [x], axes=g.choice((None, [0, 2, 3])))
 
 
 def spread(value):

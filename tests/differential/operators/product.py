@@ -4,8 +4,8 @@ from onnx import TensorProto as T
 from operators import operator
 from values import FLOATS
 
-EQUATIONS = ("ij,jk->ik", "bij,bjk->bik", "ij->ji", "ii->i", "i,j->ij", "bhid,bhjd->bhij", "ij,j->i", "...ij,...jk->...ik",
-             "ij->", "ij,kj")
+EQUATIONS = ("ij,jk->ik", "bij,bjk->bik", "ij->ji", "ii->i", "i,j->ij", "bhid,bhjd->bhij", "ij,j->i",
+             "...ij,...jk->...ik", "ij->", "ij,kj")
 
 
 @operator("MatMul", 9, weight=3)

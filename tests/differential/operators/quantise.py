@@ -85,5 +85,6 @@ def qlinear_conv(g):
     weight = g.pick(BYTES, shape=(filters, x.shape[1], *attributes["kernel_shape"]))
     bias = [g.pick(T.INT32, shape=(filters,))] if g.chance(0.5) else []
     shape = (filters,) if g.chance(0.4) else ()
-    g.node("QLinearConv", [x, scale(g), zero(g, x.element), weight, scale(g, shape),
-                           g.constant(np.zeros(shape), weight.element), scale(g), zero(g, T.UINT8), *bias], **attributes)
+    none = g.constant(np.zeros(shape), weight.element)
+    inputs = [x, scale(g), zero(g, x.element), weight, scale(g, shape), none, scale(g), zero(g, T.UINT8), *bias]
+    g.node("QLinearConv", inputs, **attributes)

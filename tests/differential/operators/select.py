@@ -3,7 +3,7 @@ import numpy as np
 from onnx import TensorProto as T
 
 from operators import operator, some_axis
-from values import FLOATS, NUMBERS, PLAIN
+from values import FLOATS, PLAIN
 
 
 def filled(value):

@@ -68,7 +68,8 @@ def split_to_sequence(g):
 def concat_from_sequence(g):
     if g.chance(0.5):
         x = g.pick((T.FLOAT, T.INT64), range(1, 4))
-        items = g.node("SequenceConstruct", [x] + [g.pick(x.element, shape=x.shape) for _ in range(g.int(0, 2))], exact=True)
+        others = [g.pick(x.element, shape=x.shape) for _ in range(g.int(0, 2))]
+        items = g.node("SequenceConstruct", [x, *others], exact=True)
     else:
         items = sequence(g, 1)
     rank = items.array[0].ndim

@@ -30,7 +30,8 @@ def mel_weight_matrix(g):
 @operator("DFT", 17)
 def dft(g):
     inverse = g.chance(0.3)
-    x = g.pick((T.FLOAT, T.DOUBLE), shape=(g.int(1, 2), g.int(1, 9), 2 if inverse or g.chance(0.5) else 1), where=finite)
+    parts = 2 if inverse or g.chance(0.5) else 1
+    x = g.pick((T.FLOAT, T.DOUBLE), shape=(g.int(1, 2), g.int(1, 9), parts), where=finite)
     onesided = 1 if x.shape[2] == 1 and g.chance(0.4) else None
     if g.opset >= 20:
         g.node("DFT", [x, None, g.ints(1)], inverse=int(inverse) or None, onesided=onesided)

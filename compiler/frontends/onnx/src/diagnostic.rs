@@ -37,8 +37,8 @@ pub enum NodeDiagnosticKind {
     /// The computed shape of an output differs from the one that the model states. Exporters often leave
     /// shapes of an earlier state of the graph behind.
     StatedShape,
-    /// ONNX Runtime refuses the model for this; here, it is harmless.
-    Refused,
+    /// ONNX Runtime rejects the model for this; here, it is harmless.
+    Rejected,
 }
 
 impl NodeDiagnostic {

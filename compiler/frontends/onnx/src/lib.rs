@@ -3,7 +3,7 @@
 //! Plain Rust, no MLIR. An [`Operator`] defines an operator in one place: its domain and name, its
 //! versions, and its lowering to ops of the tensor level. Type inference, shape
 //! inference, evaluation and compilation all follow from the lowering. [`import`] makes an
-//! [`irc_tl::Graph`] of a module; [`unsupported`] lists every node without an operator, [`refusals`] what ONNX Runtime refuses.
+//! [`irc_tl::Graph`] of a module; [`unsupported`] lists every node without an operator, [`rejections`] what ONNX Runtime rejects.
 //!
 //! # Defining an operator
 //!
@@ -37,7 +37,7 @@ mod schema;
 pub use context::{Context, LowerError, Lowered, one};
 pub use data::{dense_of, dtype_of, element_of, tensor_of};
 pub use diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
-pub use import::{Calls, ImportOptions, Imported, import, refusals, unsupported};
+pub use import::{Calls, ImportOptions, Imported, import, rejections, unsupported};
 pub use item::{Item, Structure};
 pub use operator::{ERA, ONNX, Operator};
 pub use ops::{find, operators};

@@ -17,7 +17,7 @@ mod quantised;
 mod quantised_groups;
 mod recurrent;
 mod reductions;
-mod refusals;
+mod rejections;
 mod signals;
 mod sizes;
 mod spatial;

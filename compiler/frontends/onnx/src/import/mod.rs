@@ -3,12 +3,12 @@
 mod functions;
 mod inputs;
 mod meaning;
-mod refusals;
+mod rejections;
 mod scope;
 mod support;
 
 pub use functions::Calls;
-pub use refusals::refusals;
+pub use rejections::rejections;
 pub use support::unsupported;
 
 use crate::diagnostic::{NodeDiagnostic, NodeDiagnosticKind};

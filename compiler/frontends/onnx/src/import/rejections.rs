@@ -1,4 +1,4 @@
-//! Finds what ONNX Runtime refuses to load, though it can be imported here.
+//! Finds what ONNX Runtime rejects, though it can be imported here.
 
 use super::functions::Functions;
 use super::scope::describe;
@@ -13,10 +13,10 @@ use irc_common_format::model::{
 use irc_diag::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything in an ONNX model that ONNX Runtime refuses, though it can be imported here: attributes and numbers of
+/// Everything in an ONNX model that ONNX Runtime rejects, though it can be imported here: attributes and numbers of
 /// operands that an operator does not have, operator sets that are missing or newer than the newest, functions
 /// without one, and names in graph attributes.
-pub fn refusals(module: &Module) -> Vec<NodeDiagnostic> {
+pub fn rejections(module: &Module) -> Vec<NodeDiagnostic> {
     if module.schema != Format::Onnx {
         return vec![];
     }
@@ -42,7 +42,7 @@ struct Check<'m> {
 
 impl Check<'_> {
     fn add(&mut self, path: &Path<'_>, what: impl Into<String>, message: impl Into<String>) {
-        let kind = NodeDiagnosticKind::Refused;
+        let kind = NodeDiagnosticKind::Rejected;
         self.found.push(NodeDiagnostic::new(path.to_string(), what, kind, message));
     }
 

@@ -1,9 +1,9 @@
-//! Warnings of what ONNX Runtime refuses.
+//! Warnings of what ONNX Runtime rejects.
 
 use irc_common_format::model::{
     Attribute, AttributeValue, Function, Graph, Module, Node, Opset, Schema, Value,
 };
-use irc_onnx_ops::refusals;
+use irc_onnx_ops::rejections;
 
 fn opset(domain: &str, version: i64) -> Opset {
     Opset { domain: Some(domain.to_owned()), version }
@@ -24,7 +24,7 @@ fn with(mut node: Node, name: &str, value: AttributeValue) -> Node {
 }
 
 fn messages(module: &Module) -> Vec<String> {
-    refusals(module).iter().map(ToString::to_string).collect()
+    rejections(module).iter().map(ToString::to_string).collect()
 }
 
 #[test]
