@@ -120,12 +120,21 @@ fn declare<'c: 'a, 'a>(
         info.symbols = kernel.symbols.iter().map(ToString::to_string).collect();
         info.workspace_bytes = Some(kernel.workspace.cast_unsigned());
     });
-    let spec = spec.attr("arg_attrs", attr::parse(context, &format!("[{}]", noalias.join(", "))));
+    let mut spec =
+        spec.attr("arg_attrs", attr::parse(context, &format!("[{}]", noalias.join(", "))));
+    if kernel.steps.iter().any(|step| is_ensemble(&step.work)) {
+        // LLVM would merge the paths of a tree ensemble into gathers, which are slower than scalar loads.
+        spec = spec.attr("passthrough", attr::parse(context, "[\"noimplicitfloat\"]"));
+    }
     let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
     let lowered = spec.before(&parent, func);
     let block = lowered.region(0).ok().and_then(|region| region.first_block());
     let block = block.ok_or_else(|| PassError::at(&func, "has no body"))?;
     Ok((lowered, block))
+}
+
+fn is_ensemble(work: &Work) -> bool {
+    matches!(work, Work::Algorithm(irc_tl::Algorithm::TreeEnsemble { .. }))
 }
 
 /// Writes the body.
