@@ -63,7 +63,7 @@ pub(super) fn on_integers(cx: &mut Context<'_>) -> Result<Option<Vec<ValueId>>, 
     let mut scales = vec![];
     for index in 0..form.operands {
         let Some(operand) = quantised(cx, &op, index)? else { return Ok(None) };
-        let weights = form.biased && index == 1 || form.op == "MatMul" && index == 1;
+        let weights = index == 1 && (form.biased || form.op == "MatMul");
         if !weights && cx.dtype(operand.integers) != cx.dtype(zero) {
             return Ok(None);
         }
