@@ -70,7 +70,7 @@ func.func @general(%x: tensor<3xf32>, %n: tensor<?x4xf32, #tl.dims<"N", "4">>) -
 
 // Strings are `si64`, and those of constants are listed.
 // CHECK-LABEL: func.func @strings
-// CHECK-SAME: tl.strings = ["a", "\\\\xff"]
+// CHECK-SAME: tl.strings = ["a", "\\xff"]
 func.func @strings(%x: tensor<4xsi64>) -> (tensor<4xi1>, tensor<4xi1>) attributes {tl.strings = ["a", "\\xff"]} {
   %a = tl.constant {bytes = array<i8: 0, 0, 0, 0, 0, 0, 0, 0>} : tensor<1xsi64>
   // CHECK: tl.eq %{{.*}}, %{{.*}} : (tensor<4xsi64>, tensor<1xsi64>) -> tensor<4xi1>

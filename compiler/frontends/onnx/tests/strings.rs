@@ -46,7 +46,7 @@ fn strings_have_no_order_and_no_sum() {
     assert_eq!(of("Less").error(), "lt: expected numbers, found string");
     assert_eq!(
         of("Add").error(),
-        "add: expected a float or integer, found string[2] and string[2]"
+        "add: expected float or integer operands, found string[2] and string[2]"
     );
     assert!(of("MatMul").run().is_err());
 }
