@@ -4,6 +4,7 @@ mod attention;
 mod case;
 mod docs;
 mod elementwise;
+mod growth;
 mod import;
 mod libraries;
 mod microsoft;

@@ -200,6 +200,32 @@ impl Dim {
         }
     }
 
+    /// Whether the expression has more than a number of parts: integers, symbols and functions, each as often
+    /// as it is written. The time is linear in that number.
+    pub fn is_longer_than(&self, parts: usize) -> bool {
+        let mut rest = parts;
+        !self.fits(&mut rest)
+    }
+
+    /// Subtracts the number of parts; returns false if there are more.
+    fn fits(&self, rest: &mut usize) -> bool {
+        let one = |rest: &mut usize| {
+            let fits = *rest > 0;
+            *rest = rest.saturating_sub(1);
+            fits
+        };
+        let Self::Symbolic(polynomial) = self else { return one(rest) };
+        polynomial.0.keys().all(|factors| {
+            one(rest)
+                && factors.iter().all(|factor| match factor {
+                    Factor::Symbol(_) => one(rest),
+                    Factor::Call(_, parts) => parts.iter().all(|part| part.fits(rest)),
+                    Factor::IfEqual(parts) => parts.iter().all(|part| part.fits(rest)),
+                    Factor::Broadcast(parts) => parts.iter().all(|part| part.fits(rest)),
+                })
+        })
+    }
+
     /// The names of all symbols in the expression.
     pub fn symbols(&self) -> BTreeSet<Arc<str>> {
         let mut found = BTreeSet::new();
@@ -526,6 +552,17 @@ mod tests {
         assert_eq!(clamped.maximum(&1.into()).to_string(), "max(1, max(0, -3 + N))");
         // A symbol may be an element of a value, which may be negative.
         assert_eq!(n().maximum(&0.into()).to_string(), "max(0, N)");
+    }
+
+    #[test]
+    fn parts_are_counted_as_written() {
+        assert!(n().is_longer_than(1));
+        assert!(!n().is_longer_than(2));
+        let mut deep = n();
+        for _ in 0..100 {
+            deep = Dim::if_equal(&deep, &7.into(), &deep.clone(), &(deep.clone() + 1.into()));
+        }
+        assert!(deep.is_longer_than(1000));
     }
 
     #[test]

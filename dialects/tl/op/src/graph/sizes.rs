@@ -11,6 +11,9 @@ use crate::{DType, Dim};
 /// Values with at most this many elements are tracked.
 pub(super) const FOLLOWED: i64 = 256;
 
+/// Maximum number of evaluations of the expression of one op.
+const MAX_STEPS: i64 = 4096;
+
 /// What is known about the elements of a value.
 pub(super) struct Known<'k> {
     /// The elements, row-major; `None` if unknown.
@@ -28,7 +31,8 @@ pub(super) fn evaluate(compute: &Compute, operands: &[Known<'_>]) -> Option<Vec<
     let over: Option<Vec<i64>> = over.iter().map(Dim::known).collect();
     let over = over?;
     let iterations = over.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
-    if !(0..=FOLLOWED).contains(&count) || !(0..=FOLLOWED).contains(&iterations) {
+    let is_followed = |count: i64| (0..=FOLLOWED).contains(&count);
+    if !is_followed(count) || !is_followed(iterations) || count * iterations > MAX_STEPS {
         return None;
     }
     let element = |index: i64| {

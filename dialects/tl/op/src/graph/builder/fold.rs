@@ -86,11 +86,11 @@ pub(super) fn has_symbols(op: &Op) -> bool {
     found
 }
 
-/// The elements of a small constant of integers, as sizes.
-pub(super) fn elements_of(constant: &Constant) -> Option<Vec<Dim>> {
+/// The elements of a constant of at most so many integers, as sizes.
+pub(super) fn elements_of(constant: &Constant, most: i64) -> Option<Vec<Dim>> {
     let count = constant.ty.elements().ok()?;
     let is_number = !constant.ty.dtype.is_float() && constant.ty.dtype != DType::String;
-    if !is_number || count > sizes::FOLLOWED as usize {
+    if !is_number || i64::try_from(count).ok()? > most {
         return None;
     }
     let values = constant.tensor().ok()?.to_i128()?;

@@ -23,6 +23,10 @@ use thiserror::Error;
 /// Results with at most this many elements are folded if their operands are constant.
 const FOLDED: i64 = 1 << 16;
 
+/// Maximum number of parts of a size; a longer one has a symbol (see [`Builder::op`]). Sizes that follow from
+/// each other, each of which is written several times in the next, would double at each op.
+const MAX_PARTS: usize = 100;
+
 /// Why a node cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BuildError {
@@ -80,6 +84,10 @@ pub struct Builder {
     /// The strings of the program, which nested graphs share.
     strings: Rc<RefCell<Strings>>,
     is_nested: bool,
+    /// The symbols of sizes that are longer than [`MAX_PARTS`].
+    short: BTreeMap<Dim, Dim>,
+    /// Those symbols that are not negative.
+    short_extents: BTreeSet<Arc<str>>,
 }
 
 /// What is known about a value.
@@ -110,7 +118,7 @@ impl Builder {
     pub fn within(&self, label: &str) -> Self {
         let mut around = self.around.clone();
         for symbol in &self.graph.symbols {
-            let extent = matches!(symbol.source, SymbolSource::Extent(..));
+            let extent = self.symbol_is_extent(&symbol.name) == Some(true);
             around.insert(symbol.name.clone(), extent);
         }
         let nested = Self::nested(format!("{}{label}_", self.prefix));
@@ -236,7 +244,7 @@ impl Builder {
     /// A constant. Strings become handles of the program's strings.
     pub fn constant(&mut self, constant: Constant) -> ValueId {
         let constant = self.interned(constant);
-        let elements = elements_of(&constant);
+        let elements = elements_of(&constant, sizes::FOLLOWED);
         let facts = Facts { constant: Some(constant.clone()), elements };
         let value = self.value(constant.ty.clone().into(), facts);
         self.push(NodeKind::Constant(constant), vec![], vec![value]);
@@ -260,7 +268,7 @@ impl Builder {
         }
     }
 
-    /// An op.
+    /// An op. A size of more than [`MAX_PARTS`] parts has a symbol, whose value the program computes first.
     ///
     /// # Errors
     /// If the op does not accept the operands, or a constant result cannot be computed.
@@ -291,9 +299,7 @@ impl Builder {
             op => op,
         };
         let op = match op {
-            Op::Compute(compute) => {
-                Op::compute(Arc::unwrap_or_clone(compute).map_sizes(&|dim| self.simplified(dim)))
-            }
+            Op::Compute(compute) => Op::compute(self.shortened(Arc::unwrap_or_clone(compute))),
             op => op,
         };
         let ty = op.infer_symbolic(&types)?;
@@ -302,10 +308,10 @@ impl Builder {
             return Ok(folded);
         }
         let elements = self.follow(&op, operands, &types, &ty);
-        let short = |elements: Vec<Dim>| elements.iter().map(|dim| self.simplified(dim)).collect();
-        let elements = elements.map(short);
         self.require_size(&ty)?;
-        let value = self.value(ty, Facts { constant: None, elements });
+        let value = self.value(ty, Facts::default());
+        let elements = elements.map(|elements| self.shortened_elements(value, &elements));
+        self.facts[value.0].elements = elements;
         self.push(NodeKind::Op(op), operands.to_vec(), vec![value]);
         Ok(value)
     }

@@ -1,6 +1,7 @@
 //! Sizes: symbols, what is known about them, and what must hold.
 
 use super::*;
+use std::cell::RefCell;
 
 impl Builder {
     /// Whether every symbol of a size is known in this graph or an enclosing one.
@@ -25,15 +26,73 @@ impl Builder {
         }
     }
 
-    /// Whether the result of an op has sizes that can be simplified.
+    /// Whether the result of an op has sizes that can be simplified, or are long.
     pub(super) fn is_wordy(&self, op: &Op, types: &[Type]) -> Built<bool> {
         let dims = op.infer_symbolic(types)?.dims;
-        Ok(dims.iter().any(|dim| self.simplified(dim) != *dim))
+        let is_wordy = |dim: &Dim| dim.is_longer_than(MAX_PARTS) || self.simplified(dim) != *dim;
+        Ok(dims.iter().any(is_wordy))
+    }
+
+    /// The sizes of an op with a symbol for each that is long, so that sizes stay short however deep the graph
+    /// is. Equal sizes have one symbol.
+    pub(super) fn shortened(&mut self, compute: Compute) -> Compute {
+        let long = RefCell::new(BTreeSet::new());
+        let compute = compute.map_sizes(&|dim| {
+            let dim = self.simplified(dim);
+            if dim.is_longer_than(MAX_PARTS) {
+                long.borrow_mut().insert(dim.clone());
+            }
+            dim
+        });
+        let long = long.into_inner();
+        long.iter().for_each(|dim| self.shorten(dim));
+        if long.is_empty() {
+            return compute;
+        }
+        compute.map_sizes(&|dim| self.short.get(dim).unwrap_or(dim).clone())
+    }
+
+    /// Names a size: the element of a value that the program computes from it.
+    fn shorten(&mut self, dim: &Dim) {
+        if self.short.contains_key(dim) {
+            return;
+        }
+        let scalar = Compute::map(vec![], Scalar::Size(dim.clone()));
+        let value = self.value(Type::new(DType::I64, Vec::<Dim>::new()), Facts::default());
+        self.push(NodeKind::Op(Op::compute(scalar)), vec![], vec![value]);
+        self.name_long(dim, SymbolSource::Element(value, 0));
+    }
+
+    fn name_long(&mut self, dim: &Dim, source: SymbolSource) -> Dim {
+        let is_extent = dim.is_extent(&|name| self.symbol_is_extent(name) == Some(true));
+        let name = self.fresh_name();
+        if is_extent {
+            self.short_extents.insert(name.clone());
+        }
+        let short = Dim::symbol(&name);
+        self.push_symbol(name, source);
+        self.short.insert(dim.clone(), short.clone());
+        short
+    }
+
+    /// The elements of a value with a symbol for each that is long.
+    pub(super) fn shortened_elements(&mut self, value: ValueId, elements: &[Dim]) -> Vec<Dim> {
+        let short = |(index, dim): (usize, &Dim)| {
+            let dim = self.simplified(dim);
+            if !dim.is_longer_than(MAX_PARTS) {
+                return dim;
+            }
+            let known = self.short.get(&dim).cloned();
+            known.unwrap_or_else(|| self.name_long(&dim, SymbolSource::Element(value, index)))
+        };
+        elements.iter().enumerate().map(short).collect()
     }
 
     pub(super) fn symbol_is_extent(&self, name: &str) -> Option<bool> {
         let own = self.own_symbol(name);
-        let own = own.map(|symbol| matches!(symbol.source, SymbolSource::Extent(..)));
+        let own = own.map(|symbol| {
+            matches!(symbol.source, SymbolSource::Extent(..)) || self.short_extents.contains(name)
+        });
         own.or_else(|| self.around.get(name).copied())
     }
 
@@ -101,6 +160,10 @@ impl Builder {
         if let Some(elements) = self.elements(value) {
             return Ok(elements.to_vec());
         }
+        let constant = self.facts[value.0].constant.as_ref();
+        if let Some(elements) = constant.and_then(|constant| elements_of(constant, FOLDED)) {
+            return Ok(elements);
+        }
         let ty = self.ty(value).clone();
         let count = ty.elements().known().filter(|count| (0..=sizes::FOLLOWED).contains(count));
         let (Some(count), true) = (count, ty.dtype.is_integer()) else {
@@ -167,6 +230,7 @@ impl Builder {
         for elements in self.facts.iter_mut().filter_map(|facts| facts.elements.as_mut()) {
             elements.iter_mut().for_each(|element| *element = element.substitute(known));
         }
+        self.short.values_mut().for_each(|short| *short = short.substitute(known));
     }
 
     /// A new symbol.
