@@ -24,6 +24,20 @@ pub enum LowerError {
     /// The structure of the program depends on an input of the node, whose value must be known.
     #[error("input {0} must be known when the model is compiled")]
     NeedsConstant(usize),
+    /// The structure of the program depends on the node's first input, as an output of its branches has one
+    /// type or another.
+    #[error(
+        "its condition must be known when the model is compiled: output {output} is {then} in one branch, \
+         {otherwise} in the other"
+    )]
+    NeedsCondition {
+        /// The number of the output.
+        output: usize,
+        /// Its type if the condition holds.
+        then: Type,
+        /// Its type otherwise.
+        otherwise: Type,
+    },
     /// The structure of the program depends on a size, which must be known.
     #[error("the size {0} must be known when the model is compiled")]
     NeedsSize(Dim),

@@ -29,7 +29,8 @@ pub enum NodeDiagnosticKind {
     /// The node violates the definition of its operator.
     Invalid,
     /// The structure of the program depends on these inputs of the model, which have no value in
-    /// [`crate::ImportOptions::values`]. Empty if it depends on a value computed from no input.
+    /// [`crate::ImportOptions::values`]. Empty if it depends on a value that is computed from no input, or
+    /// changes from one iteration to the next.
     NeedsValue(Vec<String>),
     /// The structure of the program depends on the sizes of these inputs of the model, which have no
     /// shape in [`crate::ImportOptions::shapes`].

@@ -190,6 +190,51 @@ fn branches_may_differ_in_size() {
     assert_eq!(run(0), [-2.0, -4.0]);
 }
 
+/// A loop whose body chooses between two ranks, by a condition that changes in each iteration.
+#[test]
+fn branches_of_two_ranks_in_a_loop_name_both_types() {
+    let branch = |name: &str, nodes: Vec<Node>| {
+        let outputs = vec![Value::untyped(name)];
+        AttributeValue::Graph(Box::new(Graph { outputs, nodes, ..Graph::default() }))
+    };
+    let choice = Node::new("If", ["odd"], ["r"]);
+    let choice = with(choice, "then_branch", branch("a", vec![Node::new("Neg", ["x"], ["a"])]));
+    let sum = with(Node::new("ReduceSum", ["x"], ["b"]), "keepdims", AttributeValue::Int(0));
+    let choice = with(choice, "else_branch", branch("b", vec![sum]));
+    let body = Graph {
+        inputs: ["i", "go"].map(Value::untyped).to_vec(),
+        outputs: ["on", "s"].map(Value::untyped).to_vec(),
+        nodes: vec![
+            with(Node::new("Cast", ["i"], ["odd"]), "to", AttributeValue::Int(9)),
+            choice,
+            Node::new("Identity", ["go"], ["on"]),
+            with(Node::new("ReduceSum", ["r"], ["s"]), "keepdims", AttributeValue::Int(0)),
+        ],
+        ..Graph::default()
+    };
+    let node = Node::new("Loop", ["n", "c"], ["sums"]);
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![
+                ints("n", &[]),
+                Value::tensor("c", ElementType::Bool, [0i64; 0]),
+                floats("x", &["N"]),
+            ],
+            outputs: vec![Value::untyped("sums")],
+            nodes: vec![with(node, "body", AttributeValue::Graph(Box::new(body)))],
+            ..Graph::default()
+        },
+    );
+    let found = import(&module, &ImportOptions::default()).expect_err("two ranks");
+    assert_eq!(found.len(), 1, "{found:?}");
+    let message = "its condition must be known when the model is compiled: output 0 is f32[N] in one \
+                   branch, f32[] in the other";
+    assert_eq!(found[0].message, message);
+    // The condition is another one in each iteration: no input of the model helps.
+    assert_eq!(found[0].kind, NodeDiagnosticKind::NeedsValue(vec![]));
+}
+
 #[test]
 fn inputs_that_are_given_are_checked_when_the_program_runs() {
     let truth = |value: u8| {

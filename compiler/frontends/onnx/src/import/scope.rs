@@ -308,7 +308,8 @@ impl<'m> Scope<'m> {
         let kind = match error {
             LowerError::Invalid(_) | LowerError::Build(_) => NodeDiagnosticKind::Invalid,
             LowerError::Unsupported(_) => NodeDiagnosticKind::Unsupported,
-            LowerError::NeedsConstant(index) => {
+            LowerError::NeedsConstant(_) | LowerError::NeedsCondition { .. } => {
+                let index = if let LowerError::NeedsConstant(index) = error { index } else { 0 };
                 let mut needs = Dependencies::default();
                 let tensors = inputs.get(index).into_iter().flatten().flat_map(Item::tensors);
                 tensors.for_each(|value| join(&mut needs, builder.dependencies(value)));
@@ -430,11 +431,16 @@ fn join(needs: &mut Dependencies, more: Dependencies) {
     needs.around.extend(more.around);
 }
 
-/// A diagnostic in a graph attribute, with its dependencies as seen from the enclosing graph.
+/// A diagnostic in a graph attribute, with its dependencies as seen from the enclosing graph. What depends on
+/// an input of the attribute's own graph, which is different in each iteration, has none: no value of an input
+/// of the model helps.
 fn outward(diagnostic: NodeDiagnostic, region: &Region, around: &Builder) -> NodeDiagnostic {
     let Some(needs) = &diagnostic.needs else { return diagnostic };
     let mut seen = Dependencies::default();
-    for value in needs.values.iter().filter_map(|name| region.captured_as(name)) {
+    for name in &needs.values {
+        let Some(value) = region.captured_as(name) else {
+            return diagnostic.needing(Dependencies::default());
+        };
         join(&mut seen, around.dependencies(value));
     }
     let symbols: Vec<Dim> = needs.around.iter().map(|name| Dim::symbol(name)).collect();

@@ -34,9 +34,13 @@ fn branch(cx: &mut Context<'_>) -> Lowered {
     let tensors = |items: &[Item]| items.iter().flat_map(Item::tensors).collect::<Vec<_>>();
     let (yes_values, no_values) = (tensors(&yes_items), tensors(&no_items));
     let mut types = vec![];
-    for (yes_value, no_value) in yes_values.iter().zip(&no_values) {
-        let (left, right) = (yes.b.ty(*yes_value), no.b.ty(*no_value));
-        types.push(unified(cx.b, left, right).ok_or(LowerError::NeedsConstant(0))?);
+    for (output, (yes_value, no_value)) in yes_values.iter().zip(&no_values).enumerate() {
+        let (then, otherwise) = (yes.b.ty(*yes_value), no.b.ty(*no_value));
+        types.push(unified(cx.b, then, otherwise).ok_or_else(|| LowerError::NeedsCondition {
+            output,
+            then: then.clone(),
+            otherwise: otherwise.clone(),
+        })?);
     }
     for value in no.captured.clone() {
         yes.capture(cx.b, value);
