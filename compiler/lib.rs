@@ -143,6 +143,6 @@ pub use irc_tensor::{DType, Tensor, TensorType};
 pub use irc_tl::Results;
 pub use model::{Batch, Entry, Model, ModelId, Program};
 pub use session::{
-    ArchiveOptions, CancelToken, CompileOptions, Compiled, CompiledPlan, Error, Place, PlanFile,
-    Session, Target,
+    ArchiveOptions, CancelToken, CompileOptions, Compiled, CompiledPlan, Error, KernelProgress,
+    Place, PlanFile, Session, Target,
 };

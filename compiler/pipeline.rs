@@ -113,7 +113,7 @@ pub const HOST_CPU: Pipeline = Pipeline {
 
 /// Upstream lowerings from vectors and loops to the `llvm` dialect. Functions of `math` are lowered before
 /// vectors: calling libm for each lane splits vectors.
-pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,\
+pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,cut-blocks,\
     expand-strided-metadata,lower-affine,arith-expand{include-bf16=true},\
     convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{enable-x86vector=true},\
     finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\

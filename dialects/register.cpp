@@ -4,6 +4,7 @@
 #include "RustVerified.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Registration.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -131,6 +132,23 @@ void irc::plan::PlanDialect::initialize() {
 #define GET_OP_LIST
 #include "PlanOps.cpp.inc"
       >();
+}
+
+// The sizes of `#tl.dims`, for Rust. The count is -1 for another attribute.
+extern "C" intptr_t ircDimsCount(MlirAttribute attribute) {
+  auto dims = dyn_cast<irc::tl::DimsAttr>(unwrap(attribute));
+  return dims ? static_cast<intptr_t>(dims.getSizes().size()) : -1;
+}
+
+extern "C" MlirStringRef ircDimsAt(MlirAttribute attribute, intptr_t index) {
+  return wrap(cast<irc::tl::DimsAttr>(unwrap(attribute)).getSizes()[index].getValue());
+}
+
+extern "C" MlirAttribute ircDimsGet(MlirContext context, const MlirStringRef *sizes, intptr_t count) {
+  SmallVector<StringAttr> texts;
+  for (intptr_t index = 0; index < count; ++index)
+    texts.push_back(StringAttr::get(unwrap(context), unwrap(sizes[index])));
+  return wrap(irc::tl::DimsAttr::get(unwrap(context), texts));
 }
 
 extern "C" void ircRegisterDialects(MlirDialectRegistry registry) {

@@ -5,7 +5,8 @@ use super::{
 };
 use inkwell::{
     OptimizationLevel,
-    attributes::AttributeLoc,
+    attributes::{Attribute, AttributeLoc},
+    basic_block::BasicBlock,
     context::Context as LlvmContext,
     memory_buffer::MemoryBuffer,
     module::Module as LlvmModule,
@@ -69,7 +70,7 @@ fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, Co
     // Safety: both were created by `translate` and are owned here; the module is dropped first.
     let (context, module) =
         unsafe { (LlvmContext::new(owned.context), LlvmModule::new(owned.module)) };
-    let machine = machine(target)?;
+    let machine = machine(target, effort(&module))?;
     module.set_triple(&TargetTriple::create(&target.triple));
     module.set_data_layout(&machine.get_target_data().get_data_layout());
     if !target.has(&["f16c", "avx512bf16"]) {
@@ -126,7 +127,22 @@ fn emit(
     Ok(bytes.strip_suffix(&[0]).filter(|_| kind == FileType::Assembly).unwrap_or(bytes).to_vec())
 }
 
-fn machine(target: &Target) -> Result<TargetMachine, CodegenError> {
+/// How much code generation optimises: nothing if most of a module is excluded from optimisation, as registers
+/// are otherwise allocated in more than linear time.
+fn effort(module: &LlvmModule<'_>) -> OptimizationLevel {
+    let excluded = Attribute::get_named_enum_kind_id("optnone");
+    let (mut all, mut long) = (0, 0);
+    for function in module.get_functions() {
+        let length = |block: BasicBlock<'_>| block.get_instructions().count();
+        let length: usize = function.get_basic_block_iter().map(length).sum();
+        let is_long = function.get_enum_attribute(AttributeLoc::Function, excluded).is_some();
+        all += length;
+        long += if is_long { length } else { 0 };
+    }
+    if long > all / 4 * 3 { OptimizationLevel::None } else { OptimizationLevel::Aggressive }
+}
+
+fn machine(target: &Target, effort: OptimizationLevel) -> Result<TargetMachine, CodegenError> {
     static X86: Once = Once::new();
     X86.call_once(|| inkwell::targets::Target::initialize_x86(&InitializationConfig::default()));
     let triple = TargetTriple::create(&target.triple);
@@ -137,7 +153,7 @@ fn machine(target: &Target) -> Result<TargetMachine, CodegenError> {
             &triple,
             &target.cpu,
             &target.features,
-            OptimizationLevel::Aggressive,
+            effort,
             RelocMode::PIC,
             CodeModel::Default,
         )

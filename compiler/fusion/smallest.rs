@@ -4,10 +4,9 @@
 //! classes that its cheapest known term uses.
 use super::algebra::{Expr, Types};
 use egg::{EGraph, Id, Language};
-use std::collections::BTreeMap;
 
 /// The chosen term of every class.
-pub struct Smallest(BTreeMap<Id, Choice>);
+pub struct Smallest(Vec<Option<Choice>>);
 
 struct Choice {
     /// Sum over `uses`.
@@ -24,13 +23,30 @@ impl Smallest {
     pub fn of(egraph: &EGraph<Expr, Types>, cost: impl Fn(&Expr) -> u64) -> Self {
         let mut classes: Vec<_> = egraph.classes().collect();
         classes.sort_by_key(|class| class.id);
-        let words = classes.last().map_or(0, |class| usize::from(class.id) / 64 + 1);
-        let mut chosen = Self(BTreeMap::new());
+        let count = classes.last().map_or(0, |class| usize::from(class.id) + 1);
+        let mut chosen = Self((0..count).map(|_| None).collect());
+        // The classes whose terms may have become cheaper, as one of their children did.
+        let mut pending = vec![true; count];
+        let mut parents: Vec<Vec<Id>> = vec![vec![]; count];
+        for class in &classes {
+            for child in class.nodes.iter().flat_map(Language::children) {
+                parents[usize::from(egraph.find(*child))].push(class.id);
+            }
+        }
         loop {
             let mut changed = false;
             for class in &classes {
+                if !std::mem::take(&mut pending[usize::from(class.id)]) {
+                    continue;
+                }
+                let mut cheaper = false;
                 for term in &class.nodes {
-                    changed |= chosen.offer(egraph, class.id, term, cost(term), words);
+                    cheaper |= chosen.offer(egraph, class.id, term, cost(term));
+                }
+                if cheaper {
+                    let parents = &parents[usize::from(class.id)];
+                    parents.iter().for_each(|parent| pending[usize::from(*parent)] = true);
+                    changed = true;
                 }
             }
             if !changed {
@@ -41,41 +57,48 @@ impl Smallest {
 
     /// The chosen term of a class.
     pub fn term(&self, class: Id) -> &Expr {
-        &self.0[&class].term
+        let choice = self.0[usize::from(class)].as_ref();
+        &choice.expect("every class has a term whose children have terms").term
     }
 
     /// Assigns a term to a class if it is cheaper than the current one.
-    fn offer(
-        &mut self,
-        egraph: &EGraph<Expr, Types>,
-        class: Id,
-        term: &Expr,
-        own: u64,
-        words: usize,
-    ) -> bool {
-        let mut uses = vec![0_u64; words];
+    fn offer(&mut self, egraph: &EGraph<Expr, Types>, class: Id, term: &Expr, own: u64) -> bool {
+        let mut children = Vec::with_capacity(term.children().len());
         for child in term.children() {
-            let Some(choice) = self.0.get(&egraph.find(*child)) else { return false };
-            uses.iter_mut().zip(&choice.uses).for_each(|(mine, theirs)| *mine |= theirs);
+            let Some(choice) = &self.0[usize::from(egraph.find(*child))] else { return false };
+            children.push(choice);
+        }
+        // The child that uses most first, so that few classes are added to what it uses.
+        children.sort_by_key(|child| std::cmp::Reverse(child.cost));
+        let (mut cost, mut uses) = match children.first() {
+            Some(first) => (own + first.cost, first.uses.clone()),
+            None => (own, vec![]),
+        };
+        for child in children.iter().skip(1) {
+            for added in add(&mut uses, &child.uses) {
+                cost += self.0[added].as_ref().map_or(0, |choice| choice.own);
+            }
         }
         let at = usize::from(class);
-        if uses[at / 64] >> (at % 64) & 1 == 1 {
-            return false;
-        }
-        let cost = own + bits(&uses).map(|id| self.0[&Id::from(id)].own).sum::<u64>();
-        if self.0.get(&class).is_some_and(|known| known.cost <= cost) {
+        uses.resize(uses.len().max(at / 64 + 1), 0);
+        let is_cyclic = uses[at / 64] >> (at % 64) & 1 == 1;
+        if is_cyclic || self.0[at].as_ref().is_some_and(|known| known.cost <= cost) {
             return false;
         }
         uses[at / 64] |= 1 << (at % 64);
-        self.0.insert(class, Choice { cost, own, term: term.clone(), uses });
+        self.0[at] = Some(Choice { cost, own, term: term.clone(), uses });
         true
     }
 }
 
-fn bits(set: &[u64]) -> impl Iterator<Item = usize> + '_ {
-    let ones = |(index, word): (usize, &u64)| {
-        let word = *word;
-        (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| index * 64 + bit)
-    };
-    set.iter().enumerate().filter(|(_, word)| **word != 0).flat_map(ones)
+/// Adds a set to another; returns what was not in it.
+fn add(set: &mut Vec<u64>, more: &[u64]) -> Vec<usize> {
+    set.resize(set.len().max(more.len()), 0);
+    let mut added = vec![];
+    for (index, (own, more)) in set.iter_mut().zip(more).enumerate() {
+        let new = more & !*own;
+        *own |= new;
+        added.extend((0..64).filter(|bit| new >> bit & 1 == 1).map(|bit| index * 64 + bit));
+    }
+    added
 }

@@ -5,6 +5,7 @@ pub mod ark_to_tl;
 pub mod bf16_as_bits;
 pub mod common_ir_to_tl;
 pub mod compute_to_loops;
+pub mod cut_blocks;
 pub mod emit_entry;
 pub mod gemini_to_npu;
 pub mod graph_to_tl;

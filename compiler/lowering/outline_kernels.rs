@@ -4,9 +4,10 @@
 //! `@<prefix>kernel_<n>` with the attribute `tl.kernel`, numbered in walk order. Kernels keep the
 //! group's location. Their signatures are signless, like generated code: `tl.bitcast`s at the call and
 //! inside the kernel restore the sign. Sizes that depend on symbols are symbols of the kernel, and
-//! `sizes` of the launch gives the value of each.
+//! `sizes` of the launch gives the value of each. So are the offsets of a value's slices, if it has many.
 
 mod sizes;
+mod slices;
 
 pub(crate) use sizes::Sizes;
 
@@ -47,9 +48,10 @@ impl Pass for OutlineKernels {
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
         let groups = irc_mlir::walk_collect(module, |op| read::op_name(&op) == "tl.group");
-        for (index, group) in groups.into_iter().enumerate() {
+        let shared = slices::frequent(&groups);
+        for (index, (group, is_shared)) in groups.into_iter().zip(shared).enumerate() {
             let name = format!("{}kernel_{index}", options.text("prefix"));
-            outline(module, group, &name)?;
+            outline(module, group, &name, is_shared)?;
         }
         Ok(())
     }
@@ -59,12 +61,13 @@ fn outline<'c: 'a, 'a>(
     module: OperationRef<'c, 'a>,
     group: OperationRef<'c, 'a>,
     name: &str,
+    is_shared_slice: bool,
 ) -> PassResult {
     let context = irc_mlir::context_of(&group);
     let (Some(module_body), Some(block)) = (first_block(&module), group.block()) else {
         return Err(PassError::at(&group, "is not in a module"));
     };
-    let kind = read::string(&group, "kind").unwrap_or_default();
+    let mut kind = read::string(&group, "kind").unwrap_or_default();
     let inputs: Vec<Value> = group
         .operands()
         .map(|input| {
@@ -74,7 +77,12 @@ fn outline<'c: 'a, 'a>(
         .collect();
     let result_types: Vec<Type> =
         group.results().map(|result| signless(context, result.r#type())).collect();
-    let sizes = rename_sizes(context, &group, &kind)?;
+    let sizes = if is_shared_slice {
+        kind = LOOPS.to_owned();
+        slices::with_symbols(group).map_err(|message| PassError::at(&group, message))?
+    } else {
+        rename_sizes(context, &group, &kind)?
+    };
     let (input_types, output_types) = own_types(context, &group);
 
     let body = Block::new(&[]);

@@ -8,7 +8,7 @@ mod batch;
 mod program;
 
 use crate::{
-    ArchiveOptions, CompileOptions, Compiled, Session,
+    ArchiveOptions, CompileOptions, Compiled, KernelProgress, Session,
     codegen::Output,
     fusion::FusionReport,
     import::{Content, FrontEnd, ImportOptions, Imported, InputFile, path_of},
@@ -218,6 +218,11 @@ impl<'s> Model<'s> {
             found.extend(document.check());
         }
         found
+    }
+
+    /// See [`Session::observe`].
+    pub fn observe(&self, observer: impl Fn(KernelProgress<'_>) + Send + Sync + 'static) {
+        self.session.observe(observer);
     }
 
     /// The same model in another session, without cached results.

@@ -1,6 +1,7 @@
 //! Checks which dialects remain after a stage of the stage table.
 //!
-//! Reports the first op of each dialect that the stage should have lowered; does not change the module.
+//! Verifies the module, and reports the first op of each dialect that the stage should have lowered; does not
+//! change the module.
 use crate::pipeline::Pipeline;
 use irc_mlir::{
     OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, read, walk_collect,
@@ -28,6 +29,7 @@ impl Pass for CheckStage {
         &OPTIONS
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        irc_mlir::verified(&module)?;
         let Some(pipeline) = Pipeline::named(options.text("pipeline")) else {
             let message = format!("knows no pipeline '{}'", options.text("pipeline"));
             return Err(PassError::at(&module, message));

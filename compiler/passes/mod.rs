@@ -3,8 +3,8 @@ use crate::{
     fusion::{Fuse, SimplifyTl},
     lowering::{
         ark_to_plan::PlanArk, ark_to_tl::ArkToTl, bf16_as_bits::Bf16AsBits,
-        common_ir_to_tl::CommonIrToTl, compute_to_loops::ComputeToLoops, emit_entry::EmitEntry,
-        gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
+        common_ir_to_tl::CommonIrToTl, compute_to_loops::ComputeToLoops, cut_blocks::CutBlocks,
+        emit_entry::EmitEntry, gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
         outline_kernels::OutlineKernels, plan_memory::PlanMemory, split_blocks::SplitBlocks,
         tl_to_linalg::TlToLinalg,
     },
@@ -32,6 +32,7 @@ pub fn register_all() {
     register_pass(ComputeToLoops);
     register_pass(LinalgToVector);
     register_pass(PlanMemory);
+    register_pass(CutBlocks);
     register_pass(Bf16AsBits);
     register_pass(EmitEntry);
     register_pass(check_stage::CheckStage);

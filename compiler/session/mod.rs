@@ -29,7 +29,7 @@ use irc_runtime::{RunError, Runner};
 use irc_tl::Constant;
 use queries::{Config, KernelKey};
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -106,6 +106,21 @@ pub struct Session {
     pub(crate) database: Database,
     pub(crate) files: Arc<dyn Files>,
     cancel: CancelToken,
+    observer: Mutex<Option<Observer>>,
+}
+
+/// Called before each kernel is compiled, on the thread that compiles it.
+type Observer = Arc<dyn Fn(KernelProgress<'_>) + Send + Sync>;
+
+/// A kernel that is compiled next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelProgress<'k> {
+    /// Its symbol.
+    pub name: &'k str,
+    /// Its number among the kernels of its program, from 0.
+    pub number: usize,
+    /// The number of kernels of its program.
+    pub count: usize,
 }
 
 impl Default for Session {
@@ -124,8 +139,8 @@ impl Session {
     /// that they import.
     pub fn with_files(files: impl Files + 'static) -> Self {
         crate::passes::register_all();
-        let (database, cancel) = Default::default();
-        Self { database, files: Arc::new(files), cancel }
+        let (database, cancel, observer) = Default::default();
+        Self { database, files: Arc::new(files), cancel, observer }
     }
 
     /// Adds a file.
@@ -219,8 +234,15 @@ impl Session {
             return Ok(());
         }
         let fused = queries::fused(&self.database, input, self.config(options))?;
-        let texts: Vec<Arc<str>> = fused.kernels.values().cloned().collect();
-        self.share(texts, |database, text| {
+        let kernels: Vec<(usize, (&String, &Arc<str>))> =
+            fused.kernels.iter().enumerate().collect();
+        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let count = kernels.len();
+        self.share(kernels, |database, (number, (name, text))| {
+            if let Some(observer) = &observer {
+                observer(KernelProgress { name, number, count });
+            }
+            let text = text.clone();
             let key = KernelKey::new(database, text, options.target.clone());
             // An error is reported by the query that needs the object.
             let _ = queries::kernel_object(database, key);
@@ -250,6 +272,12 @@ impl Session {
             }
         });
         if self.cancel.is_cancelled() { Err(QueryError::cancelled()) } else { Ok(()) }
+    }
+
+    /// Calls `observer` before each kernel is compiled, on the thread that compiles it.
+    pub fn observe(&self, observer: impl Fn(KernelProgress<'_>) + Send + Sync + 'static) {
+        let mut current = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(Arc::new(observer));
     }
 
     /// Stops this session's compilations from another thread.

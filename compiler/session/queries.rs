@@ -214,7 +214,7 @@ fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused 
         }
     }
     program.iter().for_each(|function| keep_origins(*function));
-    let text = |op: &OperationRef<'_, '_>| irc_mlir::to_text(op, false) + "\n";
+    let text = |op: &OperationRef<'_, '_>| irc_mlir::to_text_of_valid(op) + "\n";
     Fused { program: program.iter().map(text).collect(), kernels }
 }
 
@@ -237,15 +237,14 @@ fn keep_origins(function: OperationRef<'_, '_>) {
     }
 }
 
-/// The text of a kernel under a fixed name, so that equal kernels have equal texts. The module must not
-/// contain that name twice, or MLIR prints the whole module in generic form.
+/// The text of a kernel under a fixed name, so that equal kernels have equal texts.
 fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<str> {
     let rename = |name: &str| {
         irc_mlir::set_attribute(op, "sym_name", attr::string(context, name));
     };
     irc_mlir::set_attribute(op, "sym_visibility", attr::string(context, "public"));
     rename(kernel::NAME);
-    let text = irc_mlir::to_text(&op, false).into();
+    let text = irc_mlir::to_text_of_valid(&op).into();
     rename(name);
     text
 }

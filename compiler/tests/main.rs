@@ -18,6 +18,7 @@ mod graphs_gemini;
 mod graphs_random;
 mod graphs_read_back;
 mod graphs_strings;
+mod growth;
 mod half_types;
 mod incremental;
 mod integers;

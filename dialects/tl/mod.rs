@@ -1,6 +1,7 @@
 //! The `tl` dialect: the tensor level.
 
 mod convert;
+mod dims;
 mod types;
 mod verify;
 

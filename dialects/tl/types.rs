@@ -1,7 +1,9 @@
 //! Conversion between MLIR's tensor types and those of `irc_tl`.
-use irc_mlir::{Attribute, Context, Type, TypeLike, attr, read, string_value, ty};
+use super::dims::{self, sizes_of};
+use irc_mlir::{Context, Type, TypeLike, read, ty};
 use irc_tl::{DType, Dim, TensorType};
 use melior::ir::r#type::{IntegerType, RankedTensorType};
+use std::{cell::RefCell, collections::BTreeMap};
 
 /// The type of a ranked tensor.
 ///
@@ -60,7 +62,24 @@ fn unexpected(element: Type<'_>) -> String {
 
 /// The MLIR type of an element type; see [`dtype_of`].
 pub fn dtype_to_mlir(context: &Context, dtype: DType) -> Type<'_> {
-    ty::parse(context, mlir_name(dtype))
+    let integer = |bits| IntegerType::new(context, bits).into();
+    let unsigned = |bits| IntegerType::unsigned(context, bits).into();
+    match dtype {
+        DType::F64 => Type::float64(context),
+        DType::F32 => Type::float32(context),
+        DType::F16 => Type::float16(context),
+        DType::BF16 => Type::bfloat16(context),
+        DType::I64 => integer(64),
+        DType::I32 => integer(32),
+        DType::I16 => integer(16),
+        DType::I8 => integer(8),
+        DType::Bool => integer(1),
+        DType::U64 => unsigned(64),
+        DType::U32 => unsigned(32),
+        DType::U16 => unsigned(16),
+        DType::U8 => unsigned(8),
+        _ => ty::parse(context, mlir_name(dtype)),
+    }
 }
 
 /// The name of an element type in MLIR's text.
@@ -105,13 +124,13 @@ pub fn type_of(ty: Type<'_>) -> Result<irc_tl::Type, String> {
         read::tensor_of(ty).ok_or_else(|| format!("expected a ranked tensor, found {ty}"))?;
     let dtype = dtype_of(element)?;
     let Some(sizes) = read::encoding(ty) else { return tensor_type_of(ty).map(irc_tl::Type::from) };
-    let sizes = sizes_of(sizes).ok_or_else(|| format!("expected #tl.dims<...>, found {sizes}"))?;
+    let sizes = sizes_of(&sizes).ok_or_else(|| format!("expected #tl.dims<...>, found {sizes}"))?;
     if sizes.len() != shape.len() {
         let (expected, found) = (shape.len(), sizes.len());
         return Err(format!("expected {expected} sizes in #tl.dims, found {found} in {ty}"));
     }
     let dims = sizes.iter().zip(&shape).map(|(text, extent)| {
-        let dim: Dim = text.parse().map_err(|error| format!("size '{text}': {error}"))?;
+        let dim = dim_of(text)?;
         match dim.known() {
             Some(known) if known == *extent => Ok(dim),
             None if *extent < 0 => Ok(dim),
@@ -128,17 +147,29 @@ pub fn type_to_mlir<'c>(context: &'c Context, tensor: &irc_tl::Type) -> Type<'c>
     }
     let extent = |dim: &Dim| dim.known().map_or(i64::MIN as u64, |known| known as u64);
     let shape: Vec<u64> = tensor.dims.iter().map(extent).collect();
-    let sizes: Vec<_> =
-        tensor.dims.iter().map(|dim| attr::string(context, &dim.to_string())).collect();
-    let sizes: Vec<_> = sizes.iter().map(Attribute::to_string).collect();
-    let encoding = attr::parse(context, &format!("#tl.dims<{}>", sizes.join(", ")));
+    let sizes: Vec<String> = tensor.dims.iter().map(Dim::to_string).collect();
+    let encoding = dims::encoding(context, &sizes);
     RankedTensorType::new(&shape, dtype_to_mlir(context, tensor.dtype), Some(encoding)).into()
 }
 
-/// The strings in `#tl.dims<"N", "4">`.
-fn sizes_of(encoding: Attribute<'_>) -> Option<Vec<String>> {
-    let text = encoding.to_string();
-    let list = text.strip_prefix("#tl.dims<")?.strip_suffix('>')?;
-    let list = read::parse_like(encoding, &format!("[{list}]"))?;
-    read::array_elements(list)?.into_iter().map(string_value).collect()
+thread_local! {
+    /// Sizes that have been parsed, by their text: a program has few, and each is in many types.
+    static PARSED: RefCell<BTreeMap<String, Dim>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Maximum number of sizes in [`PARSED`].
+const MAX_PARSED: usize = 1 << 14;
+
+fn dim_of(text: &str) -> Result<Dim, String> {
+    PARSED.with_borrow_mut(|parsed| {
+        if let Some(dim) = parsed.get(text) {
+            return Ok(dim.clone());
+        }
+        let dim: Dim = text.parse().map_err(|error| format!("size '{text}': {error}"))?;
+        if parsed.len() == MAX_PARSED {
+            parsed.clear();
+        }
+        parsed.insert(text.to_owned(), dim.clone());
+        Ok(dim)
+    })
 }

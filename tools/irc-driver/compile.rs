@@ -94,6 +94,7 @@ fn write_model(
         return archive::write(console, arguments, &model, &options);
     }
     let step = console.step("compiling");
+    model.observe(step.kernels());
     let (bytes, content) = match kind {
         Kind::So => (model.library(&options)?.library.clone(), output::Content::Executable),
         Kind::O => (model.emit(Output::Object, &options)?, output::Content::Binary),

@@ -1,4 +1,5 @@
 //! Output to standard error: diagnostics, problems, notes, progress.
+use irc::KernelProgress;
 use irc_cli::{Color, Diagnostics, Progress};
 use irc_diag::{Diagnostic, Severity, Source};
 use serde_json::json;
@@ -113,6 +114,18 @@ impl Console {
 
 /// A step of work, shown until it is dropped.
 pub struct Step(Option<indicatif::ProgressBar>);
+
+impl Step {
+    /// Shows which kernel is being compiled.
+    pub fn kernels(&self) -> impl Fn(KernelProgress<'_>) + Send + Sync + 'static {
+        let bar = self.0.clone();
+        move |kernel| {
+            let Some(bar) = &bar else { return };
+            let KernelProgress { name, number, count } = kernel;
+            bar.set_message(format!("compiling kernel {} of {count}: {name}", number + 1));
+        }
+    }
+}
 
 impl Drop for Step {
     fn drop(&mut self) {

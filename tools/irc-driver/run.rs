@@ -204,6 +204,7 @@ fn evaluate(
         return Ok(model.evaluate(given)?);
     }
     let step = console.step("compiling");
+    model.observe(step.kernels());
     let program = model.compile(options)?;
     drop(step);
     let inputs: Vec<Port> = program.inputs().cloned().collect();

@@ -17,6 +17,8 @@
 //! A `shared` program is a part of others: its entry point may be merged with another of the same name,
 //! is hidden, and has no metadata.
 //!
+//! A long function that is not a kernel is excluded from optimisation.
+//!
 //! The `suffix` is appended to the names of a main function's entry point and metadata.
 
 pub mod host;
@@ -48,6 +50,9 @@ impl Pass for EmitEntry {
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         for function in walk_collect(module, |op| read::op_name(&op) == llvm::FUNC) {
+            if !KERNEL.is_on(&function) {
+                limit_effort(function);
+            }
             let program = ProgramInfo::of(&function);
             if let Some(text) = &program.metadata {
                 emit_program(function, &program, text)?;
@@ -62,6 +67,34 @@ impl Pass for EmitEntry {
     }
 }
 
+/// Maximum number of ops of a function that only calls kernels for LLVM to optimise it: register allocation and
+/// scheduling take more than linear time, and calls gain nothing.
+const MAX_OPTIMISED: usize = 1024;
+
+/// Excludes a function that is too long from optimisation.
+fn limit_effort(function: OperationRef<'_, '_>) {
+    let mut ops = 0;
+    let mut block = function.region(0).ok().and_then(|region| region.first_block());
+    while let Some(current) = block {
+        ops += ops_of(current);
+        block = current.next_in_region();
+    }
+    if ops > MAX_OPTIMISED {
+        let unit = attr::unit(irc_mlir::context_of(&function));
+        irc_mlir::set_attribute(function, "no_inline", unit);
+        irc_mlir::set_attribute(function, "optimize_none", unit);
+    }
+}
+
+fn ops_of(block: BlockRef<'_, '_>) -> usize {
+    let (mut ops, mut next) = (0, block.first_operation());
+    while let Some(op) = next {
+        ops += 1;
+        next = op.next_in_block();
+    }
+    ops
+}
+
 /// Adds the entry point of a program, and its interface.
 fn emit_program(
     function: OperationRef<'_, '_>,
@@ -74,6 +107,7 @@ fn emit_program(
     let name = if sized { "irc_run_sized" } else { "irc_run" };
     let name = format!("{name}{}", program.suffix);
     let entry = emit(function, &name, sized, &program.weight_offsets)?;
+    limit_effort(entry);
     if program.shared {
         set_linkage(function, "internal");
         share(entry);

@@ -81,6 +81,15 @@ pub fn move_before_terminator<'c: 'a, 'a>(
     }
 }
 
+/// Moves `op` to the end of `block`.
+pub fn move_to_end<'c: 'a, 'a>(op: OperationRef<'c, 'a>, block: &impl BlockLike<'c, 'a>) {
+    // Safety: the op is live and in a block, and the block takes it over.
+    unsafe {
+        mlir_sys::mlirOperationRemoveFromParent(op.to_raw());
+        mlir_sys::mlirBlockAppendOwnedOperation(block.to_raw(), op.to_raw());
+    }
+}
+
 /// Reports an optimisation remark at an op.
 pub fn emit_remark<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, message: &str) {
     // Safety: the op is live and the string outlives the call.
@@ -119,6 +128,15 @@ pub fn to_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, locations: bool) -> 
     // Safety: the op is live.
     let parent = unsafe { mlir_sys::mlirOperationGetParentOperation(op.to_raw()) };
     let flags = if parent.ptr.is_null() { flags } else { flags.use_local_scope() };
+    op.to_string_with_flags(flags).unwrap_or_default()
+}
+
+/// As [`to_text`] without locations, of an op that is known to be valid: verification, which selects custom or
+/// generic syntax, takes longer than printing.
+pub fn to_text_of_valid<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
+    let flags = OperationPrintingFlags::new().use_local_scope();
+    // Safety: the flags are live.
+    unsafe { mlir_sys::mlirOpPrintingFlagsAssumeVerified(flags.to_raw()) };
     op.to_string_with_flags(flags).unwrap_or_default()
 }
 

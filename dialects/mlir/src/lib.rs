@@ -25,9 +25,9 @@ pub use context::{DialectHook, context_of, new_context, new_registry};
 pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames, origin};
 pub use ir::{
     Erase, emit_remark, emit_warning, has_one_use, location_of, move_before_terminator,
-    parse_bytecode, parse_module, rebind, remove_attribute, replace_all_uses, set_attribute,
-    set_operand, set_operands, set_type, string_value, to_bytecode, to_generic_text, to_text, uses,
-    walk_collect,
+    move_to_end, parse_bytecode, parse_module, rebind, remove_attribute, replace_all_uses,
+    set_attribute, set_operand, set_operands, set_type, string_value, to_bytecode, to_generic_text,
+    to_text, to_text_of_valid, uses, walk_collect,
 };
 pub use key::{AttributeValue, Key};
 pub use mains::{lsp_server_main, opt_main};
@@ -42,6 +42,6 @@ pub use melior::{
 };
 pub use pass::{
     OptionKind, Options, Pass, PassError, PassOption, PassResult, register_pass, register_pipeline,
-    registered_passes, run_pipeline,
+    registered_passes, run_pipeline, run_unverified, verified,
 };
 pub use verify::{Verifier, register_verifier};

@@ -99,6 +99,7 @@ ops! {
 
     /// Branches.
     cf {
+        BR      "cf.br"      * -> 0;
         COND_BR "cf.cond_br" * -> 0;
     }
 

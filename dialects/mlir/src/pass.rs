@@ -77,6 +77,14 @@ impl PassError {
 /// The result of a pass.
 pub type PassResult = Result<(), PassError>;
 
+/// Verifies an op and its nested ops, with an error at each invalid op.
+///
+/// # Errors
+/// If one is invalid.
+pub fn verified(op: &OperationRef<'_, '_>) -> PassResult {
+    if op.verify() { Ok(()) } else { Err(PassError(())) }
+}
+
 /// A transformation or check of an op and its nested ops.
 ///
 /// MLIR may run one pass on several ops at once from its thread pool, hence `Send + Sync`; a pass
@@ -204,8 +212,30 @@ pub fn register_pipeline(name: &str, description: &str, pipeline: &str) {
 /// The parse error's text, or a generic message if a pass failed: the reason is then in the
 /// diagnostics of the context (see [`crate::Capture`]).
 pub fn run_pipeline(context: &Context, module: &mut Module, pipeline: &str) -> Result<(), String> {
+    run(context, module, pipeline, true)
+}
+
+/// As [`run_pipeline`], without verification after each pass: for pipelines whose passes call [`verified`]
+/// where they have to.
+///
+/// # Errors
+/// See [`run_pipeline`].
+pub fn run_unverified(
+    context: &Context,
+    module: &mut Module,
+    pipeline: &str,
+) -> Result<(), String> {
+    run(context, module, pipeline, false)
+}
+
+fn run(
+    context: &Context,
+    module: &mut Module,
+    pipeline: &str,
+    verifies: bool,
+) -> Result<(), String> {
     let manager = PassManager::new(context);
-    manager.enable_verifier(true);
+    manager.enable_verifier(verifies);
     parse_pass_pipeline(manager.as_operation_pass_manager(), pipeline)
         .map_err(|error| error.to_string())?;
     manager.run(module).map_err(|_| "a pass failed".to_owned())

@@ -6,20 +6,18 @@ use melior::ir::{
         IntegerAttribute, TypeAttribute,
     },
     operation::OperationLike,
-    r#type::{DimSize, FunctionType, RankedTensorType},
+    r#type::{FunctionType, RankedTensorType},
 };
 
 /// Shape and element type of a ranked tensor; `None` for other types. A dynamic dimension is
 /// `i64::MIN`, as in MLIR.
 pub fn tensor_of<'c>(ty: Type<'c>) -> Option<(Vec<i64>, Type<'c>)> {
     let tensor = RankedTensorType::try_from(ty).ok()?;
-    let shape = (0..tensor.rank()).map(|dim| {
-        Some(match tensor.dim_size(dim).ok()? {
-            DimSize::Static(size) => i64::try_from(size).ok()?,
-            DimSize::Dynamic => i64::MIN,
-        })
-    });
-    Some((shape.collect::<Option<_>>()?, tensor.element()))
+    // Safety: the type is a live ranked tensor, and the dimensions are below its rank.
+    let size = |dim: usize| unsafe {
+        mlir_sys::mlirShapedTypeGetDimSize(tensor.to_raw(), dim.cast_signed())
+    };
+    Some(((0..tensor.rank()).map(size).collect(), tensor.element()))
 }
 
 /// The encoding of a ranked tensor type; `None` for other types, and if there is none.

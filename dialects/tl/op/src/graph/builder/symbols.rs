@@ -1,7 +1,6 @@
 //! Sizes: symbols, what is known about them, and what must hold.
 
 use super::*;
-use std::cell::RefCell;
 
 impl Builder {
     /// Whether every symbol of a size is known in this graph or an enclosing one.
