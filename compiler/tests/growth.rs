@@ -63,9 +63,12 @@ fn characters(graph: &Graph, stage: &str) -> usize {
     Session::new().import_graph(graph).stage(stage, Target::host()).unwrap().len()
 }
 
+/// A graph of a size.
+type OfSize = fn(usize) -> Graph;
+
 #[test]
 fn text_grows_linearly_at_every_stage() {
-    let graphs: [(&str, fn(usize) -> Graph); 4] =
+    let graphs: [(&str, OfSize); 4] =
         [("chain", chain), ("residual", residual), ("split", split), ("open", open)];
     for (name, graph) in graphs {
         let [small, large] = [graph(40), graph(400)];

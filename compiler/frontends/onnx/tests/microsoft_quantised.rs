@@ -131,7 +131,7 @@ fn a_product_quantises_its_left_side() {
     let case = microsoft("DynamicQuantizeMatMul")
         .input(&[2, 3], &sequence(6, 0))
         .input(&[3, 2], &integers::<i8>(6, 1, 120))
-        .input(&[], &[0.012500000186264515f32])
+        .input(&[], &[0.012_5_f32])
         .input(&[], &[3i8])
         .input(&[2], &sequence(2, 2));
     case.close(&[&[0.31618, -1.5284, 1.1447, -0.32011]]);
@@ -142,7 +142,7 @@ fn scales_of_a_product_are_per_column() {
     let case = microsoft("MatMulIntegerToFloat")
         .input(&[2, 3], &integers::<u8>(6, 0, 250))
         .input(&[3, 2], &integers::<i8>(6, 1, 120))
-        .input(&[], &[0.012500000186264515f32])
+        .input(&[], &[0.012_5_f32])
         .input(&[2], &[0.25f32, 0.5])
         .input(&[], &[100u8])
         .input(&[2], &[1i8, 2])
@@ -209,7 +209,7 @@ fn quantised_channels_may_be_last() {
 fn numbers_are_quantised_to_16_bits() {
     let case = microsoft("QuantizeLinear")
         .input(&[3], &sequence(3, 0))
-        .input(&[], &[4.999999873689376e-05f32])
+        .input(&[], &[5e-5_f32])
         .input(&[], &[500i16]);
     case.close(&[&[-29500.0, 5500.0, -24500.0]]);
 }
@@ -234,7 +234,7 @@ fn a_recurrent_network_quantises_its_state() {
         .nothing()
         .nothing()
         .nothing()
-        .constant(&[2], &[0.012500000186264515f32, 0.012500000186264515])
+        .constant(&[2], &[0.012_5_f32, 0.012_5])
         .constant(&[2], &[0i8, 0])
         .constant(&[2, 8], &sequence(16, 4))
         .constant(&[2, 8], &[0i8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
@@ -259,11 +259,11 @@ fn embeddings_may_be_quantised() {
         .constant(&[4], &integers::<u8>(4, 3, 250))
         .constant(&[4], &integers::<u8>(4, 4, 250))
         .input(&[1, 2], &[1i32, 1])
-        .constant(&[], &[0.012500000186264515f32])
-        .constant(&[], &[0.012500000186264515f32])
-        .constant(&[], &[0.012500000186264515f32])
-        .constant(&[], &[0.012500000186264515f32])
-        .constant(&[], &[0.012500000186264515f32])
+        .constant(&[], &[0.012_5_f32])
+        .constant(&[], &[0.012_5_f32])
+        .constant(&[], &[0.012_5_f32])
+        .constant(&[], &[0.012_5_f32])
+        .constant(&[], &[0.012_5_f32])
         .constant(&[], &[120u8])
         .constant(&[], &[120u8])
         .constant(&[], &[120u8])

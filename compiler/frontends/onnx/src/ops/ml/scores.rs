@@ -95,6 +95,7 @@ fn softmax_zero(b: &mut Builder, scores: ValueId) -> Built {
 
 /// ONNX Runtime's approximation of the inverse of the normal distribution: `sqrt(2) erfinv(2 p - 1)`, by the
 /// formula of S. Winitzki with the constant 0.147.
+#[expect(clippy::approx_constant, reason = "the digits of pi that ONNX Runtime uses")]
 fn probit(b: &mut Builder, scores: ValueId) -> Built {
     let dtype = b.dtype(scores);
     let (dims, rank) = (b.dims(scores), b.rank(scores));
