@@ -1,9 +1,7 @@
 //! Regular expressions, matched in time linear in the string.
 
+#[cfg(feature = "regex")]
 use regex_lite::{Regex, RegexBuilder};
-
-/// Maximum size in bytes of a compiled expression.
-const MAX_BYTES: usize = 1 << 20;
 
 /// A regular expression that a whole string must match. `\d`, `\w`, `\s` and `\b` are of ASCII, as in RE2.
 #[derive(Debug, Clone)]
@@ -12,17 +10,39 @@ pub struct Pattern {
     regex: Regex,
 }
 
+/// What stands for an expression in a build without them: none can be made.
+#[cfg(not(feature = "regex"))]
+#[derive(Debug, Clone)]
+enum Regex {}
+
+#[cfg(not(feature = "regex"))]
+impl Regex {
+    fn is_match(&self, _: &str) -> bool {
+        match *self {}
+    }
+}
+
+/// Compiles an expression.
+#[cfg(feature = "regex")]
+fn compile(text: &str) -> Result<Regex, String> {
+    /// Maximum size in bytes of a compiled expression.
+    const MAX_BYTES: usize = 1 << 20;
+    let built = RegexBuilder::new(text).size_limit(MAX_BYTES).build();
+    built.map_err(|error| format!("invalid regular expression: {error}"))
+}
+
+#[cfg(not(feature = "regex"))]
+fn compile(_: &str) -> Result<Regex, String> {
+    Err("this build of the runtime has no regular expressions (cargo feature `regex`)".to_owned())
+}
+
 impl Pattern {
     /// Compiles an expression.
     ///
     /// # Errors
     /// An invalid expression, one of more than a megabyte when compiled, or one that needs tables of
-    /// characters outside of ASCII.
+    /// characters outside of ASCII; any expression without the cargo feature `regex`.
     pub fn new(text: &str) -> Result<Self, String> {
-        let compile = |text: &str| {
-            let built = RegexBuilder::new(text).size_limit(MAX_BYTES).build();
-            built.map_err(|error| format!("invalid regular expression: {error}"))
-        };
         // Alone first: only a whole expression is one in a group.
         compile(text)?;
         if !text.is_ascii() && ignores_case(text) {
@@ -59,7 +79,7 @@ fn ignores_case(text: &str) -> bool {
     flags.flatten().any(|flags| flags.contains('i'))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "regex"))]
 mod tests {
     use super::*;
 
