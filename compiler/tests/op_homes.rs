@@ -17,7 +17,7 @@ const HOMES: [&str; 4] = [
 ];
 
 /// Ops that the IR itself is made of, with the files that create or take apart such an op.
-const STRUCTURAL: [(&str, &str); 9] = [
+const STRUCTURAL: [(&str, &str); 10] = [
     // Loops around an expression are joined, and their sizes are renamed.
     ("compute", "compiler/fusion/inline.rs"),
     ("compute", "compiler/lowering/outline_kernels/sizes.rs"),
@@ -26,6 +26,8 @@ const STRUCTURAL: [(&str, &str); 9] = [
     // Views around kernels.
     ("reshape", "compiler/fusion/inline.rs"),
     ("bitcast", "compiler/lowering/outline_kernels.rs"),
+    // Many slices of one value share a kernel, which is given where they start.
+    ("slice", "compiler/lowering/outline_kernels/slices.rs"),
     // Its loops are a schedule of their own.
     ("stepped_matmul", "compiler/lowering/linalg_to_vector/stepped_matmul.rs"),
     // They may have symbolic sizes, which graphs represent as loops.
