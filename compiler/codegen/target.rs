@@ -74,7 +74,7 @@ impl Target {
     }
 
     /// The features that code for this target may use and that a loader can detect on a processor;
-    /// [`used_features`](super::used_features) are those that it does use.
+    /// [`UsedFeatures`](super::UsedFeatures) are those that it does use.
     pub fn required_features(&self) -> Vec<String> {
         (self.backend.features)(self).into_iter().map(str::to_owned).collect()
     }

@@ -1,7 +1,7 @@
 //! Cuts long blocks of functions into a chain of blocks.
 //!
 //! Before: functions with branches. After: the same functions, in which no block has many more than
-//! [`MAX_OPS`] ops. MLIR's conversions compare positions of ops in a block, and number the whole block again
+//! `MAX_OPS` ops. MLIR's conversions compare positions of ops in a block, and number the whole block again
 //! after each insertion: without the cuts, their time is quadratic in the length of a block. Canonicalisation
 //! joins the blocks again.
 use irc_mlir::ops::{cf, func};
