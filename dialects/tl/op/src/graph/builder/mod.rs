@@ -268,7 +268,7 @@ impl Builder {
         }
     }
 
-    /// An op. A size of more than [`MAX_PARTS`] parts has a symbol, whose value the program computes first.
+    /// An op. A size of more than `MAX_PARTS` parts has a symbol, whose value the program computes first.
     ///
     /// # Errors
     /// If the op does not accept the operands, or a constant result cannot be computed.
