@@ -12,6 +12,18 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Det", &[11, 2
 
 /// Gaussian elimination with partial pivoting: one step of a loop per column.
 fn determinant(cx: &mut Context<'_>) -> Lowered {
+    let (ty, x, order) = square_matrices(cx)?;
+    let (outer, computed) = (ty.rank() - 2, cx.b.dtype(x));
+    let count = Dim::product(&ty.dims[..outer]);
+    let first = cx.b.fill(1.0, &[count], computed)?;
+    let result = eliminate(cx.b, x, first, &order)?;
+    let result = cx.b.cast(result, ty.dtype)?;
+    one(cx.b.reshape(result, &ty.dims[..outer]))
+}
+
+/// The type of the operand, its square matrices one after another in the type of the arithmetic, and their
+/// order.
+pub(super) fn square_matrices(cx: &mut Context<'_>) -> Result<(Type, ValueId, Dim), LowerError> {
     let x = cx.input(0)?;
     let ty = cx.ty(x);
     let Some(outer) = ty.rank().checked_sub(2) else {
@@ -20,14 +32,9 @@ fn determinant(cx: &mut Context<'_>) -> Lowered {
     let order = ty.dims[outer].clone();
     let message = "expected square matrices";
     cx.b.require(&order, Relation::Equal, &ty.dims[outer + 1], message)?;
-    let computed = wide(ty.dtype);
-    let count = Dim::product(&ty.dims[..outer]);
-    let x = cx.b.cast(x, computed)?;
-    let x = cx.b.reshape(x, &[count.clone(), order.clone(), order.clone()])?;
-    let first = cx.b.fill(1.0, &[count], computed)?;
-    let result = eliminate(cx.b, x, first, &order)?;
-    let result = cx.b.cast(result, ty.dtype)?;
-    one(cx.b.reshape(result, &ty.dims[..outer]))
+    let x = cx.b.cast(x, wide(ty.dtype))?;
+    let x = cx.b.reshape(x, &[Dim::product(&ty.dims[..outer]), order.clone(), order.clone()])?;
+    Ok((ty, x, order))
 }
 
 fn eliminate(b: &mut Builder, x: ValueId, first: ValueId, order: &Dim) -> Built {

@@ -1,24 +1,14 @@
 //! Inverses of matrices.
 
-use super::determinant::{pivot, pivot_row};
-use crate::context::{Context, LowerError, Lowered, one};
-use crate::ops::pieces::{size, slice, wide};
-use irc_tl::{Builder, Built, Compute, DType, Dim, NodeKind, Relation, Scalar, Type, ValueId};
+use super::determinant::{pivot, pivot_row, square_matrices};
+use crate::context::{Context, Lowered, one};
+use crate::ops::pieces::{size, slice};
+use irc_tl::{Builder, Built, Compute, DType, Dim, NodeKind, Scalar, Type, ValueId};
 
 /// Gauss-Jordan elimination with partial pivoting, of the matrices next to identities: one step of a loop per
 /// column.
 pub(in crate::ops) fn inverse(cx: &mut Context<'_>) -> Lowered {
-    let x = cx.input(0)?;
-    let ty = cx.ty(x);
-    let Some(outer) = ty.rank().checked_sub(2) else {
-        return Err(LowerError::invalid(format!("expected matrices, found {ty}")));
-    };
-    let order = ty.dims[outer].clone();
-    let message = "expected square matrices";
-    cx.b.require(&order, Relation::Equal, &ty.dims[outer + 1], message)?;
-    let count = Dim::product(&ty.dims[..outer]);
-    let x = cx.b.cast(x, wide(ty.dtype))?;
-    let x = cx.b.reshape(x, &[count, order.clone(), order.clone()])?;
+    let (ty, x, order) = square_matrices(cx)?;
     let both = with_identity(cx.b, x, &order)?;
     let both = eliminate(cx.b, both, &order)?;
     let result = slice(cx.b, both, 2, &order, &order)?;
