@@ -87,10 +87,10 @@ pub(super) fn has_symbols(op: &Op) -> bool {
 }
 
 /// The elements of a constant of at most so many integers, as sizes.
-pub(super) fn elements_of(constant: &Constant, most: i64) -> Option<Vec<Dim>> {
+pub(super) fn elements_of(constant: &Constant, limit: i64) -> Option<Vec<Dim>> {
     let count = constant.ty.elements().ok()?;
     let is_number = !constant.ty.dtype.is_float() && constant.ty.dtype != DType::String;
-    if !is_number || i64::try_from(count).ok()? > most {
+    if !is_number || i64::try_from(count).ok()? > limit {
         return None;
     }
     let values = constant.tensor().ok()?.to_i128()?;
