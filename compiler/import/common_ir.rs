@@ -100,6 +100,7 @@ fn of_operators(options: &ImportOptions) -> irc_onnx_ops::ImportOptions {
     irc_onnx_ops::ImportOptions {
         calls: options.calls,
         ignore_control_inputs: options.ignore_control_inputs,
+        assume_stated_shapes: options.assume_stated_shapes,
         shapes: options.shapes.clone(),
         results: options.results.clone(),
         ..irc_onnx_ops::ImportOptions::default()

@@ -41,6 +41,9 @@ pub struct ImportOptions {
     pub calls: Calls,
     /// Allows nodes to run before their control inputs.
     pub ignore_control_inputs: bool,
+    /// Takes sizes that are computed at run time to be those that the model states, even where the program
+    /// does not depend on them.
+    pub assume_stated_shapes: bool,
     /// Shapes of inputs with symbolic dimensions in the model, in elements.
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// Values of inputs. The program is specialised for those that its structure depends on.
@@ -199,13 +202,14 @@ pub static FRONT_ENDS: [FrontEnd; 4] = [
 type OptionRow = (&'static str, &'static [Content], fn(&ImportOptions) -> bool);
 
 /// Every option that does not apply to all formats.
-static OPTIONS: [OptionRow; 8] = [
+static OPTIONS: [OptionRow; 9] = [
     ("a search path of libraries", &[Content::Graph], |own| !own.library_paths.is_empty()),
     ("fetching libraries", &[Content::Graph], |own| own.fetch.is_some()),
     ("a shape of an input", &[Content::Graph], |own| !own.shapes.is_empty()),
     ("the implicit standard library", &[Content::Graph], |own| own.implicit_std),
     ("outlining of functions", &[Content::Graph], |own| own.calls != Calls::default()),
     ("ignoring control inputs", &[Content::Graph], |own| own.ignore_control_inputs),
+    ("assuming stated shapes", &[Content::Graph], |own| own.assume_stated_shapes),
     ("a value of an input", &[Content::Graph], |own| !own.inputs.tensors.is_empty()),
     ("accumulation as in ARK's kernels", &[Content::Model], |own| {
         own.accumulate != Accumulate::default()

@@ -55,6 +55,7 @@ plain\:"One line per step"))' \
 '--strict[Treat unknown keys as errors \[applies to\: ARK models, Gemini schedules\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]' \
+'--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]' \
 '--bundle[Copy imported libraries into the module, so that it has no imports \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]' \
 '--common-ir-fields[Write features that only Common IR has to additional fields of the ONNX model \[applies to\: --emit-onnx\]]' \
 '--inline[Write external data into the ONNX model \[applies to\: --emit-onnx\]]' \

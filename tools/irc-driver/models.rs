@@ -43,6 +43,7 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
             Functions::Outline => Calls::Outlined,
         },
         ignore_control_inputs: flags.ignore_control_inputs,
+        assume_stated_shapes: flags.assume_stated_shapes,
         shapes: flags.shape.iter().map(|flag| shape(flag)).collect::<Result<_, _>>()?,
         ..ImportOptions::default()
     })
@@ -220,13 +221,14 @@ mod tests {
     use irc_cli::{Command, parse_irc, rejection};
 
     /// Flags that set an option of the import, each with a value.
-    const FLAGS: [&[&str]; 7] = [
+    const FLAGS: [&[&str]; 8] = [
         &["--library-path", "libraries"],
         &["--allow-fetch", "cache"],
         &["--shape", "x=1"],
         &["--implicit-std"],
         &["--functions", "outline"],
         &["--ignore-control-inputs"],
+        &["--assume-stated-shapes"],
         &["--ark-accumulate"],
     ];
 

@@ -165,4 +165,7 @@ pub struct Graphs {
     /// Ignore control inputs, so that they do not order nodes
     #[arg(long)]
     pub ignore_control_inputs: bool,
+    /// Take sizes computed at run time to be those that the model states; checked at run time
+    #[arg(long)]
+    pub assume_stated_shapes: bool,
 }

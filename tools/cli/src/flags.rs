@@ -127,9 +127,7 @@ pub static FLAGS: &[FlagRow] = &[
         .to(&["--emit-plan"]),
     flags(&[TRANSLATE], &["--frontend"]).of(&[Schedule]),
     flags(&[TRANSLATE], &["--strict"]).of(&[ArkModel, Schedule]),
-    flags(&[TRANSLATE], &["--shape", "--implicit-std", "--functions", "--ignore-control-inputs"])
-        .of(&[CommonIr])
-        .to(&["--emit-ark", "--emit-plan"]),
+    flags(&[TRANSLATE], IMPORTING).of(&[CommonIr]).to(&["--emit-ark", "--emit-plan"]),
     flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle"]).of(&[CommonIr]),
     flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle", "--encoding"])
         .to(&["--emit-common-ir", "--emit-onnx"]),
@@ -144,6 +142,16 @@ const READING: &[&str] = &[
     "--implicit-std",
     "--functions",
     "--ignore-control-inputs",
+    "--assume-stated-shapes",
+];
+
+/// How their graphs are imported.
+const IMPORTING: &[&str] = &[
+    "--shape",
+    "--implicit-std",
+    "--functions",
+    "--ignore-control-inputs",
+    "--assume-stated-shapes",
 ];
 
 const fn flags(commands: &'static [&'static str], flags: &'static [&'static str]) -> FlagRow {

@@ -52,6 +52,39 @@ pub(crate) fn imported(module: &Module) -> Imported {
     import(module, &ImportOptions::default()).unwrap_or_else(|found| panic!("{found:#?}"))
 }
 
+/// ONNX Runtime ignores sizes that a model states for values between its nodes.
+#[test]
+fn wrong_stated_sizes_are_used_only_where_the_program_needs_them() {
+    let nodes = |last: Node| {
+        vec![Node::new("NonZero", ["x"], ["places"]), Node::new("Neg", ["places"], ["at"]), last]
+    };
+    let module = |last| {
+        let graph = Graph {
+            inputs: vec![floats("x", &["4"])],
+            values: vec![ints("places", &[1, 3])],
+            outputs: vec![Value::untyped("y")],
+            nodes: nodes(last),
+            ..Graph::default()
+        };
+        onnx(12, graph)
+    };
+    let free = module(Node::new("Neg", ["at"], ["y"]));
+    let values = |imported: &Imported, x: &[f32]| run(imported, &[("x", row(x))]);
+    let free_graph = imported(&free);
+    assert_eq!(values(&free_graph, &[1.0, 0.0, 2.0, 0.0]), Ok(vec![vec![0.0, 2.0]]));
+    let options = ImportOptions { assume_stated_shapes: true, ..ImportOptions::default() };
+    let assumed = import(&free, &options).expect("a graph");
+    assert_eq!(values(&assumed, &[1.0, 0.0, 2.0, 3.0]), Ok(vec![vec![0.0, 2.0, 3.0]]));
+    let wrong = values(&assumed, &[1.0, 0.0, 2.0, 0.0]).expect_err("another size");
+    let message = "the model states that dimension 1 of 'places' is 3";
+    assert!(wrong.contains(message), "{wrong}");
+    // Which axes of an open size are dropped is known only of a number.
+    let dependent = imported(&module(Node::new("Squeeze", ["at"], ["y"])));
+    assert_eq!(dependent.graph.ty(dependent.graph.outputs[0].1).rank(), 1);
+    let wrong = values(&dependent, &[1.0, 0.0, 2.0, 0.0]).expect_err("another size");
+    assert!(wrong.contains(message), "{wrong}");
+}
+
 /// No kernel has thousands of operands.
 #[test]
 fn what_joins_many_values_joins_few_at_a_time() {

@@ -35,6 +35,10 @@ pub struct ImportOptions {
     pub calls: Calls,
     /// Whether control inputs are ignored. No value depends on them.
     pub ignore_control_inputs: bool,
+    /// Whether sizes that are computed at run time are those that the model states for values in its graph,
+    /// which is then checked at run time. Without it, stated sizes are used only if the program cannot be
+    /// imported otherwise: models in use state wrong ones, and ONNX Runtime ignores them.
+    pub assume_stated_shapes: bool,
     /// Which values the program returns. `All` are the graph's outputs, followed by all results of its nodes,
     /// in order.
     pub results: Results,
@@ -62,6 +66,28 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
     let Some(graph) = &module.graph else {
         return Err(vec![whole("the file is a library: it has no graph")]);
     };
+    let first = import_graph(module, graph, options, options.assume_stated_shapes);
+    let needs_sizes = |diagnostics: &Vec<NodeDiagnostic>| {
+        let needs = |one: &NodeDiagnostic| {
+            matches!(
+                one.kind,
+                NodeDiagnosticKind::NeedsValue(_) | NodeDiagnosticKind::NeedsShape(_)
+            )
+        };
+        !options.assume_stated_shapes && diagnostics.iter().any(needs)
+    };
+    match first {
+        Err(diagnostics) if needs_sizes(&diagnostics) => import_graph(module, graph, options, true),
+        imported => imported,
+    }
+}
+
+fn import_graph(
+    module: &Module,
+    graph: &model::Graph,
+    options: &ImportOptions,
+    assumes_stated_shapes: bool,
+) -> Result<Imported, Vec<NodeDiagnostic>> {
     let functions = Functions::of(module, options.calls, !options.ignore_control_inputs);
     let mut importer = Importer {
         options,
@@ -71,7 +97,7 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
         structures: BTreeMap::new(),
         symbols: Symbols::default(),
     };
-    let mut scope = Scope::of_graph(&functions, graph, opsets(module));
+    let mut scope = Scope::of_graph(&functions, graph, opsets(module), assumes_stated_shapes);
     let defaults = importer.define_initializers(graph, &mut scope);
     importer.define_inputs(graph, &mut scope, &defaults);
     let path = Path::GRAPH;

@@ -36,6 +36,8 @@ pub(crate) struct Scope<'m> {
     /// Nodes that quantisation looks for, by the names of their results.
     producers: BTreeMap<String, Arc<Node>>,
     depth: usize,
+    /// Whether sizes computed at run time are taken to be those that the model states.
+    assumes_stated_shapes: bool,
 }
 
 impl<'m> Scope<'m> {
@@ -43,6 +45,7 @@ impl<'m> Scope<'m> {
         functions: &'m Functions<'m>,
         graph: &Graph,
         opsets: BTreeMap<String, i64>,
+        assumes_stated_shapes: bool,
     ) -> Self {
         let mut scope = Self {
             functions,
@@ -55,6 +58,7 @@ impl<'m> Scope<'m> {
             made: BTreeMap::new(),
             producers: BTreeMap::new(),
             depth: 0,
+            assumes_stated_shapes,
         };
         scope.declare(graph);
         scope
@@ -73,6 +77,7 @@ impl<'m> Scope<'m> {
             made: BTreeMap::new(),
             producers: BTreeMap::new(),
             depth: self.depth + 1,
+            assumes_stated_shapes: self.assumes_stated_shapes,
         }
     }
 
@@ -273,9 +278,10 @@ impl<'m> Scope<'m> {
         Ok(())
     }
 
-    /// Asserts that sizes computed at run time are those that the model states.
+    /// Asserts that sizes computed at run time are those that the model states, if they are assumed.
     fn refine(&self, builder: &mut Builder, name: &str, mut value: ValueId) -> Built {
-        let Some(stated) = self.declared(name) else { return Ok(value) };
+        let stated = self.declared(name).filter(|_| self.assumes_stated_shapes);
+        let Some(stated) = stated else { return Ok(value) };
         let dims = builder.dims(value);
         if stated.rank() != dims.len() {
             return Ok(value);

@@ -124,6 +124,7 @@ impl<'m> Scope<'m> {
             made: BTreeMap::new(),
             producers: BTreeMap::new(),
             depth: self.depth + 1,
+            assumes_stated_shapes: self.assumes_stated_shapes,
         }
     }
 
