@@ -6,6 +6,7 @@
 //! program are [`ProgramInfo`].
 mod kernel;
 mod packing;
+mod winograd;
 
 use irc_executor::code::Keeps;
 use irc_mlir::{
@@ -15,7 +16,8 @@ use irc_mlir::{
 };
 
 pub use kernel::{Blocks, KernelInfo, LOOPS, is_loops};
-pub use packing::Packing;
+pub use packing::{Packing, Panels};
+pub use winograd::{POINTS, Winograd};
 
 /// On a kernel: a function that launches call.
 pub const KERNEL: Key<KernelInfo> = Key::new("tl.kernel");
@@ -41,6 +43,9 @@ pub const WEIGHT: Key<i64> = Key::new("tl.weight");
 pub const VALUE: &str = "tl.value";
 /// Marks a `linalg.generic` whose reduction must not be reordered.
 pub const ORDERED: Key<()> = Key::new("tl.ordered");
+/// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements
+/// are zero.
+pub const PADS: Key<Vec<i64>> = Key::new("tl.pads");
 /// On a launch: the values of its kernel's symbols.
 pub const SIZES: Key<Vec<String>> = Key::new("sizes");
 
@@ -168,18 +173,34 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
         .text()
 }
 
-/// The text of `#tl.packing`.
+/// The text of `#tl.packing` or `#tl.winograd`.
 fn packing_text(packing: &Packing) -> String {
-    let Packing { argument, offset, along, across, rows, columns, depth, panel, lanes } = packing;
-    format!(
-        "#tl.packing<argument = {argument}, offset = {offset}, along = {along}, across = {across}, \
-         rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}>"
-    )
+    match packing {
+        Packing::Panels(panels) => {
+            let Panels { argument, offset, along, across, rows, columns, depth, panel, lanes } =
+                panels;
+            format!(
+                "#tl.packing<argument = {argument}, offset = {offset}, along = {along}, across = {across}, \
+                 rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}>"
+            )
+        }
+        Packing::Winograd(Winograd { argument, filters, channels, panel }) => format!(
+            "#tl.winograd<argument = {argument}, filters = {filters}, channels = {channels}, panel = {panel}>"
+        ),
+    }
 }
 
 fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
+    if let Some(fields) = Fields::of(attribute, "winograd") {
+        return Some(Packing::Winograd(Winograd {
+            argument: usize::try_from(fields.number("argument")?).ok()?,
+            filters: fields.number("filters")?,
+            channels: fields.number("channels")?,
+            panel: fields.number("panel")?,
+        }));
+    }
     let fields = Fields::of(attribute, "packing")?;
-    Some(Packing {
+    Some(Packing::Panels(Panels {
         argument: usize::try_from(fields.number("argument")?).ok()?,
         offset: fields.number("offset")?,
         along: fields.number("along")?,
@@ -189,7 +210,7 @@ fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
         depth: fields.number("depth")?,
         panel: fields.number("panel")?,
         lanes: fields.number("lanes")?,
-    })
+    }))
 }
 
 /// Writes an attribute of fields, `#tl.NAME<FIELD = VALUE, ...>`.
@@ -320,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_kernels_and_programs_comes_back() {
-        let packing = Packing {
+        let panels = Panels {
             argument: 1,
             offset: 2,
             along: 3,
@@ -342,7 +363,11 @@ mod tests {
                 parameters: vec![],
                 symbols: vec!["a \"size\"".to_owned(), "\u{e9}".to_owned()],
                 workspace_bytes: Some(0),
-                packed: vec![packing, Packing { offset: -2, ..packing }],
+                packed: vec![
+                    Packing::Panels(panels),
+                    Packing::Panels(Panels { offset: -2, ..panels }),
+                    Packing::Winograd(Winograd { argument: 2, filters: 3, channels: 4, panel: 5 }),
+                ],
                 kept: Some(Keeps { bytes: 64, operands: vec![1] }),
             },
         );

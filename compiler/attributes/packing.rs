@@ -1,11 +1,49 @@
 //! Constants in the order in which a kernel reads them.
 
+use super::Winograd;
+
+/// How a kernel takes a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// A matrix in panels.
+    Panels(Panels),
+    /// Transformed filters.
+    Winograd(Winograd),
+}
+
+impl Packing {
+    /// The number of the argument.
+    pub fn argument(&self) -> usize {
+        match self {
+            Self::Panels(panels) => panels.argument,
+            Self::Winograd(winograd) => winograd.argument,
+        }
+    }
+
+    /// The number of elements of the packed constant.
+    pub fn elements(&self) -> i64 {
+        match self {
+            Self::Panels(panels) => panels.elements(),
+            Self::Winograd(winograd) => winograd.elements(),
+        }
+    }
+
+    /// The packed elements of a constant whose elements have `width` bytes. `None` if the constant is too
+    /// small, or its elements cannot be packed so.
+    pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
+        match self {
+            Self::Panels(panels) => panels.pack(bytes, width),
+            Self::Winograd(winograd) => winograd.pack(bytes, width),
+        }
+    }
+}
+
 /// The packing of a matrix: blocks of depth, each of panels of columns, each of rows without gaps.
 ///
 /// The element in row `k` and column `n` of the matrix has the index `offset + k * along + n * across`
 /// in the constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packing {
+pub struct Panels {
     /// The number of the argument.
     pub argument: usize,
     /// The number of elements before the matrix.
@@ -31,7 +69,7 @@ fn up(size: i64, unit: i64) -> i64 {
     (size + unit - 1) / unit * unit
 }
 
-impl Packing {
+impl Panels {
     /// The number of elements of the packed matrix.
     pub fn elements(&self) -> i64 {
         let blocks = (self.rows + self.depth - 1) / self.depth;
@@ -76,7 +114,7 @@ mod tests {
     fn panels_are_rows_without_gaps_and_the_last_is_as_narrow_as_vectors_allow() {
         // Three rows of five columns, transposed: column n starts 3 n elements from the first.
         let matrix: Vec<u8> = (1..=15).collect();
-        let packing = Packing {
+        let packing = Panels {
             argument: 0,
             offset: 0,
             along: 1,

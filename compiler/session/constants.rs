@@ -119,7 +119,7 @@ fn pack<'c: 'a, 'a>(
     for (index, use_) in arguments(main, interface) {
         let Some((callee, operand)) = use_ else { continue };
         let packed = &kernels.get(&callee)?.info.packed;
-        let Some(packing) = packed.iter().find(|packing| packing.argument == operand) else {
+        let Some(packing) = packed.iter().find(|packing| packing.argument() == operand) else {
             continue;
         };
         let number = usize::try_from(interface.inputs[index].weight?).ok()?;

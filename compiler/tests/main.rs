@@ -33,3 +33,4 @@ mod quick_tier;
 mod small_types;
 mod support;
 mod symbolic_kernels;
+mod winograd;

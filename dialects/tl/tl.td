@@ -40,6 +40,7 @@ def Tl_Dialect : Dialect {
     | `tl.value` | an argument | the elements of that constant |
     | `tl.origin` | a launch or call | the node that it computes, as text, where locations are omitted |
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
+    | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are zero |
   }];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
@@ -55,7 +56,8 @@ def Tl_Dialect : Dialect {
     "::mlir::IntegerAttr":$weight,
     "::mlir::ElementsAttr":$value,
     "::mlir::StringAttr":$origin,
-    "::mlir::UnitAttr":$ordered
+    "::mlir::UnitAttr":$ordered,
+    "::mlir::DenseI64ArrayAttr":$pads
   );
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
@@ -86,7 +88,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
     memory for what it keeps between calls; `entry` is the symbol of the entry point that it gets.
 
     A kernel on memory also has `symbols`, the sizes that it takes in the order of its parameters of type
-    `index`; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing`;
+    `index`; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing` and `#tl.winograd`;
     and the bytes of what it keeps, with the arguments that this follows from.
 
     ```mlir
@@ -118,6 +120,18 @@ def Tl_Packing : AttrDef<Tl_Dialect, "Packing"> {
   let parameters = (ins "int64_t":$argument, "int64_t":$offset, "int64_t":$along, "int64_t":$across,
                         "int64_t":$rows, "int64_t":$columns, "int64_t":$depth, "int64_t":$panel,
                         "int64_t":$lanes);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Tl_Winograd : AttrDef<Tl_Dialect, "Winograd"> {
+  let mnemonic = "winograd";
+  let summary = "filters of 3 by 3 as a kernel multiplies them with transformed tiles, in one of its arguments";
+  let description = [{
+    Filters `[filters, channels, 3, 3]`, transformed by Winograd's F(4x4, 3x3) to 6 by 6 elements: panels of `panel`
+    filters, each of the 36 elements, each of `channels` rows of a panel's filters. The last panel is padded
+    with zeros.
+  }];
+  let parameters = (ins "int64_t":$argument, "int64_t":$filters, "int64_t":$channels, "int64_t":$panel);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

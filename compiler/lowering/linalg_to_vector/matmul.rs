@@ -15,7 +15,7 @@ use super::{
     kernel::{Output, TensorId},
     packed, packing,
 };
-use crate::attributes::Packing;
+use crate::attributes::{Packing, Panels};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::arith;
 use irc_mlir::{OperationLike, Type, Value};
@@ -128,7 +128,12 @@ pub fn emit_matmul<'c: 'a, 'a>(
     emitter.emit_batch(cg, e, &batch, &mut rows)
 }
 
-fn place_outputs<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: &Matmul<'c, 'a>) {
+/// Allocates memory for the outputs that stages outside of the matmul and its epilogue read.
+pub fn place_outputs<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    matmul: &Matmul<'c, 'a>,
+) {
     let mut group = vec![matmul.product.stage];
     group.extend(&matmul.epilogue);
     for s in &group {
@@ -222,8 +227,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
         if is_same_for_all_batches {
             let packing = self.packing();
+            let numbered = |argument| Packing::Panels(Panels { argument, ..packing });
             if Contraction::is_plain(&product.b)
-                && let Some(buffer) = packed::take(cg, e, operand, packing)
+                && let Some(buffer) = packed::take(cg, e, operand, numbered)
             {
                 return PackedB { buffer, room: Room::Filled };
             }
@@ -238,10 +244,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     }
 
     /// The packing of all blocks of `B`.
-    fn packing(&self) -> Packing {
+    fn packing(&self) -> Panels {
         let product = &self.matmul.product;
         let access = &product.b.operand.access;
-        Packing {
+        Panels {
             argument: 0,
             offset: access.offset,
             along: access.coefs[product.k],

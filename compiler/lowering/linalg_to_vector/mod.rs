@@ -32,6 +32,7 @@ mod matmul;
 mod pack_cache;
 mod packed;
 mod packing;
+mod padding;
 mod pass;
 mod reduce;
 mod rows;
@@ -40,6 +41,7 @@ mod signature;
 mod stepped_matmul;
 #[cfg(test)]
 mod tests;
+mod winograd;
 
 use crate::{
     attributes::{KERNEL, KernelInfo, is_loops},

@@ -11,24 +11,26 @@ use super::{
 use crate::attributes::Packing;
 use crate::kernel::emit::{Buffer, Emit};
 
-/// The packed elements of an operand, if the kernel may choose its order; `packing.argument` is
-/// ignored.
+/// The number of the argument that an operand is, if the kernel may choose its order.
+pub fn argument_of(cg: &Codegen<'_, '_>, operand: &Operand) -> Option<usize> {
+    let Origin::Argument(argument) = cg.kernel.tensors[operand.tensor].origin else { return None };
+    let is_free = cg.constants.iter().any(|(index, _)| *index == argument);
+    (is_free && readers(cg, operand.tensor) == 1).then_some(argument)
+}
+
+/// The packed elements of an operand, if the kernel may choose its order; `packing` gets the number of the
+/// argument.
 pub fn take<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
     operand: &Operand,
-    packing: Packing,
+    packing: impl FnOnce(usize) -> Packing,
 ) -> Option<Buffer<'c, 'a>> {
-    let tensor = operand.tensor;
-    let Origin::Argument(argument) = cg.kernel.tensors[tensor].origin else { return None };
-    let memref =
-        *cg.constants.iter().find(|(index, _)| *index == argument).map(|(_, value)| value)?;
-    if readers(cg, tensor) != 1 {
-        return None;
-    }
-    let packing = Packing { argument, ..packing };
+    let argument = argument_of(cg, operand)?;
+    let (_, memref) = *cg.constants.iter().find(|(index, _)| *index == argument)?;
+    let packing = packing(argument);
     cg.packed.push(packing);
-    let element = cg.kernel.tensors[tensor].element;
+    let element = cg.kernel.tensors[operand.tensor].element;
     Some(super::flat_view(e, memref, packing.elements(), element))
 }
 

@@ -5,8 +5,10 @@ use super::{
     error::Result,
     kernel::{Origin, TensorId},
     matmul::{Matmul, emit_matmul},
+    padding::Padding,
     pass::{Pass, runs_in_vectors},
     rows::{emit_nest, plan_nests},
+    winograd::{self, Winograd},
 };
 use crate::kernel::emit::Emit;
 
@@ -16,59 +18,89 @@ use crate::kernel::emit::Emit;
 /// At an op that has no schedule.
 pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
     let plan = plan(cg);
-    for (rows, matmul) in plan {
+    for padding in plan.paddings {
+        padding.emit(cg, e)?;
+    }
+    for Step { rows, matmul, winograd } in plan.steps {
         for nest in plan_nests(cg, &rows) {
             emit_nest(cg, e, &nest)?;
         }
-        if let Some(matmul) = matmul {
-            emit_matmul(cg, e, &matmul)?;
+        match (matmul, winograd) {
+            (Some(matmul), Some(winograd)) => winograd::emit(cg, e, &matmul, &winograd)?,
+            (Some(matmul), None) => emit_matmul(cg, e, &matmul)?,
+            (None, _) => {}
         }
     }
     Ok(())
 }
 
+/// The order of the stages.
+struct Plan<'c, 'a> {
+    /// Arguments that are copied with zeros around them, before everything else.
+    paddings: Vec<Padding<'c, 'a>>,
+    steps: Vec<Step<'c, 'a>>,
+}
+
 /// The stages before a matmul, and the matmul, which the last step lacks.
-type Step<'c, 'a> = (Vec<usize>, Option<Matmul<'c, 'a>>);
+#[derive(Default)]
+struct Step<'c, 'a> {
+    rows: Vec<usize>,
+    matmul: Option<Matmul<'c, 'a>>,
+    /// How the matmul, which is that of a convolution, is computed by Winograd's algorithm, if it is.
+    winograd: Option<Winograd>,
+}
 
 /// Schedules each stage as early as its operands allow: even slots contain rows, odd slots one matmul.
-fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Vec<Step<'c, 'a>> {
+fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
     let mut slots: Vec<usize> = vec![];
-    let mut steps: Vec<Step> = vec![(vec![], None)];
+    let mut paddings = vec![];
+    let mut steps = vec![Step::default()];
     for s in 0..cg.kernel.stages.len() {
+        if let Some(padding) = Padding::of(cg, s) {
+            paddings.push(padding);
+            slots.push(0);
+            continue;
+        }
         let ready =
             reads(cg, s).filter_map(|tensor| slot_of(cg, tensor, &slots)).max().unwrap_or(0);
         if ready % 2 == 1
-            && let Some(matmul) = &steps[ready / 2].1
+            && let Some(matmul) = &steps[ready / 2].matmul
         {
             join_loops(cg, s, matmul.product.stage);
         }
         let slot = if let Some(product) = contraction(cg, s) {
             let mut step = ready.div_ceil(2);
-            while steps.get(step).is_some_and(|(_, matmul)| matmul.is_some()) {
+            while steps.get(step).is_some_and(|step| step.matmul.is_some()) {
                 step += 1;
             }
             grow(&mut steps, step + 1);
-            steps[step].1 = Some(Matmul { product, epilogue: vec![] });
+            let winograd = Winograd::of(cg, &product);
+            if let Some(winograd) = &winograd {
+                // The windows of the convolution are not needed.
+                steps.iter_mut().for_each(|step| step.rows.retain(|row| *row != winograd.windows));
+            }
+            steps[step].winograd = winograd;
+            steps[step].matmul = Some(Matmul { product, epilogue: vec![] });
             2 * step + 1
-        } else if ready % 2 == 1 && joins_epilogue(cg, s, steps[ready / 2].1.as_ref()) {
-            if let Some(matmul) = steps[ready / 2].1.as_mut() {
+        } else if ready % 2 == 1 && joins_epilogue(cg, s, steps[ready / 2].matmul.as_ref()) {
+            if let Some(matmul) = steps[ready / 2].matmul.as_mut() {
                 matmul.epilogue.push(s);
             }
             ready
         } else {
             let step = ready.div_ceil(2);
             grow(&mut steps, step);
-            steps[step].0.push(s);
+            steps[step].rows.push(s);
             2 * step
         };
         slots.push(slot);
     }
-    steps
+    Plan { paddings, steps }
 }
 
 fn grow(steps: &mut Vec<Step<'_, '_>>, last: usize) {
     while steps.len() <= last {
-        steps.push((vec![], None));
+        steps.push(Step::default());
     }
 }
 

@@ -78,7 +78,7 @@ pub fn record_memory<'c: 'a, 'a>(
         |index: usize| MemRefType::try_from(types[index]).map_or(byte, |memref| memref.element());
     let packed = info.packed.iter();
     let packed: Vec<_> = packed
-        .map(|packing| (packing.argument, packing.elements(), element(packing.argument)))
+        .map(|packing| (packing.argument(), packing.elements(), element(packing.argument())))
         .collect();
     let workspace = (last, info.scratch().cast_signed(), byte);
     for (index, size, element) in kept.chain([workspace]).chain(packed) {

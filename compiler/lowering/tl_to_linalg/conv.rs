@@ -3,6 +3,8 @@
 //! Three stages: the operand with its padding, if any; a matrix whose columns hold the elements under
 //! the filters at one position (im2col), which for filters of one element is the operand itself; and a
 //! matmul per image and group.
+//!
+//! Where Winograd's algorithm may apply, the padding is large enough for whole tiles.
 use super::{
     Contents, Lowered, contraction,
     generic::{Access, Emitter, Loops, Sums},
@@ -22,7 +24,9 @@ pub fn lower<'c: 'a, 'a>(
     element: Element<'c>,
 ) -> Result<Contents<'c, 'a>, String> {
     let Op::Conv(conv) = tl::op_of(op)? else { return Err("expected a convolution".into()) };
-    let (x, w) = (padded(emitter, &operands[0], &conv), &operands[1]);
+    let w = &operands[1];
+    let pads = pads_of(&conv, &w.shape, shape, &operands[0]);
+    let x = padded(emitter, &operands[0], &pads);
     let (batch, groups) = (x.shape[0], conv.groups);
     let (filters, depth) = (w.shape[0] / groups, w.shape[1..].iter().product());
     let places: i64 = shape[2..].iter().product();
@@ -52,24 +56,44 @@ fn is_pointwise(conv: &Conv, filters: &[i64]) -> bool {
     filters[2..].iter().all(|taps| *taps == 1) && conv.strides.iter().all(|step| *step == 1)
 }
 
+/// Rows and columns of the result of a tile of Winograd's algorithm.
+const TILE: i64 = 4;
+
+/// The number of elements before and after the operand along each axis: those that the convolution states, and
+/// as many more after it as whole tiles read.
+fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) -> Vec<[i64; 2]> {
+    let mut pads = conv.pads.clone();
+    let in_tiles = filters[2..] == [3, 3]
+        && conv.groups == 1
+        && conv.strides.iter().chain(&conv.dilations).all(|step| *step == 1)
+        && filters[..2].iter().all(|count| *count >= 8)
+        && result[2..].iter().product::<i64>() >= 100;
+    if in_tiles {
+        for (axis, pad) in pads.iter_mut().enumerate() {
+            let tiles = (result[2 + axis] + TILE - 1) / TILE;
+            let missing = TILE * tiles + 2 - (x.shape[2 + axis] + pad[0] + pad[1]);
+            pad[1] += missing.max(0);
+        }
+    }
+    pads
+}
+
 /// The operand with its padding.
 fn padded<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     x: &Lowered<'c, 'a>,
-    conv: &Conv,
+    pads: &[[i64; 2]],
 ) -> Lowered<'c, 'a> {
-    if conv.pads.iter().all(|pads| *pads == [0, 0]) {
+    if pads.iter().all(|pads| *pads == [0, 0]) {
         return x.clone();
     }
     let mut shape = x.shape.clone();
     let mut offsets = vec![0; shape.len()];
-    for (axis, [before, after]) in conv.pads.iter().enumerate() {
+    for (axis, [before, after]) in pads.iter().enumerate() {
         shape[2 + axis] += before + after;
         offsets[2 + axis] = *before;
     }
-    let zeros =
-        Lowered { shape: shape.clone(), element: x.element, contents: Contents::Splat(0.0) };
-    let contents = moves::put(emitter, &zeros, x, &offsets);
+    let contents = moves::pad(emitter, x, &shape, &offsets);
     Lowered { shape, element: x.element, contents }
 }
 

@@ -5,6 +5,7 @@ use super::{
     pointwise::map,
     squeezed, wide_dims,
 };
+use crate::attributes::PADS;
 use crate::kernel::arithmetic::{narrow, widen};
 use crate::kernel::{
     element::{Element, Kind},
@@ -139,6 +140,26 @@ pub fn put<'c: 'a, 'a>(
         let from_source: Value = extract(scope, source_tensor, &at, element);
         scope.op(arith::SELECT, &[inside, from_source, x[0]], element.storage)
     })
+}
+
+/// A source of these offsets in zeros of a shape.
+pub fn pad<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    source: &Lowered<'c, 'a>,
+    shape: &[i64],
+    offsets: &[i64],
+) -> Contents<'c, 'a> {
+    let zeros = Contents::Splat(0.0);
+    let zeros = Lowered { shape: shape.to_vec(), element: source.element, contents: zeros };
+    let padded = put(emitter, &zeros, source, offsets);
+    if let Contents::Tensor(tensor) = padded
+        && let Some(generic) = read::defining_op(tensor)
+        && wide_dims(&source.shape) == wide_dims(shape)
+    {
+        let offsets: Vec<i64> = wide_dims(shape).into_iter().map(|dim| offsets[dim]).collect();
+        PADS.write(generic, &offsets);
+    }
+    padded
 }
 
 /// A loop's index relative to a box along one dimension, clamped to it, and whether it was inside.

@@ -1,0 +1,138 @@
+//! Filters transformed for Winograd's minimal filtering F(4x4, 3x3): one tile of 4 by 4 elements of the result
+//! takes 36 products instead of 144 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks").
+
+/// The number of elements of a transformed filter or tile.
+pub const POINTS: i64 = 36;
+
+/// The transform of a filter of 3 elements to 6, along one axis.
+const FILTER: [[f64; 3]; 6] = [
+    [1.0 / 4.0, 0.0, 0.0],
+    [-1.0 / 6.0, -1.0 / 6.0, -1.0 / 6.0],
+    [-1.0 / 6.0, 1.0 / 6.0, -1.0 / 6.0],
+    [1.0 / 24.0, 1.0 / 12.0, 1.0 / 6.0],
+    [1.0 / 24.0, -1.0 / 12.0, 1.0 / 6.0],
+    [0.0, 0.0, 1.0],
+];
+
+/// Filters `[filters, channels, 3, 3]` of `f32`, transformed, in panels of filters.
+///
+/// The panels hold the 36 elements, each as rows of the panel's filters, one row per channel. The last panel is
+/// padded with zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Winograd {
+    /// The number of the argument.
+    pub argument: usize,
+    /// The number of filters.
+    pub filters: i64,
+    /// The number of channels.
+    pub channels: i64,
+    /// The number of filters of a panel.
+    pub panel: i64,
+}
+
+impl Winograd {
+    /// The number of panels.
+    pub fn panels(&self) -> i64 {
+        (self.filters + self.panel - 1) / self.panel
+    }
+
+    /// The number of elements of the transformed filters.
+    pub fn elements(&self) -> i64 {
+        self.panels() * POINTS * self.channels * self.panel
+    }
+
+    /// The transformed filters, rounded once from `f64`. `None` if the constant is too small, or its elements
+    /// are not of 4 bytes.
+    pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
+        if width != 4 {
+            return None;
+        }
+        let filters = usize::try_from(self.filters).ok()?;
+        let (channels, panel) = (self.channels as usize, self.panel as usize);
+        let mut packed = vec![0; usize::try_from(self.elements()).ok()?.checked_mul(4)?];
+        for number in 0..filters * channels {
+            let (filter, channel) = (number / channels, number % channels);
+            let from = bytes.get(number * 36..number * 36 + 36)?;
+            let points = transform(from);
+            for (point, value) in points.into_iter().enumerate() {
+                let first = (filter / panel * POINTS as usize + point) * channels + channel;
+                let to = 4 * (first * panel + filter % panel);
+                packed.get_mut(to..to + 4)?.copy_from_slice(&value.to_le_bytes());
+            }
+        }
+        Some(packed)
+    }
+}
+
+/// The 6 by 6 elements of one filter of 3 by 3, given as bytes.
+fn transform(bytes: &[u8]) -> [f32; POINTS as usize] {
+    let mut filter = [[0.0; 3]; 3];
+    for (place, chunk) in bytes.chunks_exact(4).enumerate() {
+        let value = f32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
+        filter[place / 3][place % 3] = f64::from(value);
+    }
+    let dot = |taps: &[f64; 3], [a, b, c]: [f64; 3]| taps[0] * a + taps[1] * b + taps[2] * c;
+    let rows = filter.map(|row| FILTER.map(|taps| dot(&taps, row)));
+    let mut points = [0.0; POINTS as usize];
+    for (place, point) in points.iter_mut().enumerate() {
+        let (down, across) = (place / 6, place % 6);
+        *point = dot(&FILTER[down], [rows[0][across], rows[1][across], rows[2][across]]) as f32;
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The transforms of tiles and of sums of products, along one axis.
+    const TILE: [[f64; 6]; 6] = [
+        [4.0, 0.0, -5.0, 0.0, 1.0, 0.0],
+        [0.0, -4.0, -4.0, 1.0, 1.0, 0.0],
+        [0.0, 4.0, -4.0, -1.0, 1.0, 0.0],
+        [0.0, -2.0, -1.0, 2.0, 1.0, 0.0],
+        [0.0, 2.0, -1.0, -2.0, 1.0, 0.0],
+        [0.0, 4.0, 0.0, -5.0, 0.0, 1.0],
+    ];
+    const RESULT: [[f64; 6]; 4] = [
+        [1.0, 1.0, 1.0, 1.0, 1.0, 0.0],
+        [0.0, 1.0, -1.0, 2.0, -2.0, 0.0],
+        [0.0, 1.0, 1.0, 4.0, 4.0, 0.0],
+        [0.0, 1.0, -1.0, 8.0, -8.0, 1.0],
+    ];
+
+    #[test]
+    fn products_of_transforms_are_a_convolution() {
+        for (tap, place) in (0..3).flat_map(|tap| (0..6).map(move |place| (tap, place))) {
+            let points: Vec<f64> =
+                (0..6).map(|point| FILTER[point][tap] * TILE[point][place]).collect();
+            for (at, row) in RESULT.iter().enumerate() {
+                let found: f64 = row.iter().zip(&points).map(|(a, b)| a * b).sum();
+                let expected = f64::from(u8::from(place == at + tap));
+                assert!((found - expected).abs() < 1e-12, "{tap} {place} {at}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn filters_are_in_panels() {
+        // Three filters of two channels, of one element each, in the middle: 1 to 6.
+        let filters: Vec<f32> =
+            (0..54).map(|at| if at % 9 == 4 { (at / 9 + 1) as f32 } else { 0.0 }).collect();
+        let bytes: Vec<u8> = filters.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let winograd = Winograd { argument: 0, filters: 3, channels: 2, panel: 2 };
+        assert_eq!(winograd.elements(), 2 * 36 * 2 * 2);
+        let packed = winograd.pack(&bytes, 4).expect("floats");
+        let packed: Vec<f32> = packed
+            .chunks_exact(4)
+            .map(|chunk| f32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]))
+            .collect();
+        // Point (3, 3) of a filter with one element in the middle is that element, divided by 144.
+        let at = |panel: usize| &packed[(panel * 36 + 21) * 4..][..4];
+        let scaled = |values: [f32; 4]| values.map(|value| (f64::from(value) / 144.0) as f32);
+        assert_eq!(at(0), scaled([1.0, 3.0, 2.0, 4.0]));
+        assert_eq!(at(1), scaled([5.0, 0.0, 6.0, 0.0]));
+        assert_eq!(winograd.pack(&bytes, 2), None);
+        assert_eq!(winograd.pack(&bytes[1..], 4), None);
+    }
+}

@@ -1,0 +1,470 @@
+//! A convolution with filters of 3 by 3 by Winograd's F(4x4, 3x3): a tile of 4 by 4 elements of the result takes
+//! 36 products per channel and filter instead of 144.
+//!
+//! A vector holds one element of as many tiles as it has lanes. The tiles are in *chunks*, runs of tiles of one row
+//! of tiles whose 4 columns fill a vector, so that four loads and a transposition read the columns of four
+//! chunks. Blocks of tiles are processed one after the other:
+//!
+//! 1. each tile of 6 by 6 elements of each channel is transformed to 36 *points*;
+//! 2. for a panel of filters and each point, the filters are multiplied with the tiles of all channels;
+//! 3. the 36 sums of each filter are transformed to 4 by 4 elements, which pass through the epilogue.
+//!
+//! The filters, which are constants, are transformed when the kernel's caller is compiled.
+
+mod transform;
+
+use super::{
+    codegen::Codegen,
+    contraction::Contraction,
+    error::{LowerError, Result},
+    kernel::{Origin, Stage, argument},
+    layout::row_major,
+    matmul::{Matmul, place_outputs},
+    packed,
+    pass::{Pass, emit_epilogue},
+};
+use crate::attributes::{self, POINTS, Packing};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
+use irc_mlir::ops::{arith, math, vector};
+use irc_mlir::{BlockLike, OperationLike, Value, ValueLike};
+use transform::{read_tiles, tile_to_points, write_tiles};
+
+/// Rows and columns of the result of a tile.
+const TILE: i64 = 4;
+
+/// The minimum factor by which the multiplications must become fewer.
+const MIN_GAIN: f64 = 1.5;
+
+/// The convolution, as the product of a stage computes it.
+#[derive(Debug, Clone)]
+pub struct Winograd {
+    /// The stage that copies the elements under the filters, which is not needed.
+    pub windows: usize,
+    /// The operand of that stage, which has zeros around it for whole tiles: the first element, and the strides
+    /// between images, channels and rows.
+    source: usize,
+    first: i64,
+    image: i64,
+    channel: i64,
+    row: i64,
+    /// The numbers of channels and filters.
+    channels: i64,
+    filters: i64,
+    /// Rows and columns of the result.
+    height: i64,
+    width: i64,
+    blocks: Blocks,
+}
+
+/// How tiles and filters are divided.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    /// Elements of a vector.
+    lanes: i64,
+    /// Vectors in a block of tiles.
+    vectors: i64,
+    /// Filters in a panel.
+    panel: i64,
+    /// Chunks in a row of tiles, and in all.
+    across: i64,
+    chunks: i64,
+}
+
+impl Blocks {
+    fn of(lanes: i64, height: i64, width: i64) -> Self {
+        let tiles = |size: i64| (size + TILE - 1) / TILE;
+        let across = (tiles(width) + lanes / TILE - 1) / (lanes / TILE);
+        let chunks = tiles(height) * across;
+        let vectors = if chunks > TILE { 2 } else { 1 };
+        // The sums of a panel fill half of 32 registers, or three quarters of 16.
+        let sums = if lanes >= 16 { 16 } else { 12 };
+        Self { lanes, vectors, panel: sums / vectors, across, chunks }
+    }
+
+    /// The number of blocks of tiles.
+    fn count(&self) -> i64 {
+        let each = self.vectors * TILE;
+        (self.chunks + each - 1) / each
+    }
+
+    /// Elements of a row of the transformed tiles.
+    fn row(&self) -> i64 {
+        self.vectors * self.lanes
+    }
+}
+
+impl Winograd {
+    /// The convolution that a product computes, if the algorithm applies and pays.
+    pub fn of(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<Self> {
+        let stage = &cg.kernel.stages[product.stage];
+        let m = product.m?;
+        let Origin::Stage(windows) = cg.kernel.tensors[product.b.operand.tensor].origin else {
+            return None;
+        };
+        let copy = &cg.kernel.stages[windows];
+        let [images @ .., channels, 3, 3, height, width] = &copy.sizes[..] else { return None };
+        let (channels, height, width) = (*channels, *height, *width);
+        let ([input], [output]) = (&copy.inputs[..], &copy.outputs[..]) else { return None };
+        let (k, n) = (channels * 9, height * width);
+        let source = input.tensor;
+        let in_f32 = [product.a.operand.tensor, source, stage.outputs[0].tensor]
+            .iter()
+            .all(|tensor| irc_mlir::TypeLike::is_f32(&cg.kernel.tensors[*tensor].element));
+        let starts_at_zero =
+            cg.splat_of(stage.outputs[0].init.tensor).is_some_and(is_zero) || !in_f32;
+        let plain = Contraction::is_plain(&product.a) && Contraction::is_plain(&product.b);
+        let is_copy = is_copy(copy)
+            && output.access.offset == 0
+            && output.access.coefs == row_major(&copy.sizes)
+            && !cg.is_result(output.tensor)
+            && !cg.read_by_other(output.tensor, &[product.stage]);
+        if !in_f32 || !starts_at_zero || !plain || !is_copy || images.len() > 1 {
+            return None;
+        }
+        let at = images.len();
+        let coefs = &input.access.coefs;
+        let (channel, row) = (coefs[at], coefs[at + 3]);
+        if coefs[at + 1..] != [row, 1, row, 1] {
+            return None;
+        }
+        // The product's loops: an image, the filters, the positions; then the depth.
+        let (a, b) = (&product.a.operand.access, &product.b.operand.access);
+        let filters = stage.sizes[m];
+        let loops = [images, &[filters, n, k][..]].concat();
+        let mut of_filters = vec![0; at + 3];
+        (of_filters[at], of_filters[at + 2]) = (k, 1);
+        let mut of_windows = vec![k * n; at + 3];
+        (of_windows[at], of_windows[at + 1], of_windows[at + 2]) = (0, 1, n);
+        let agrees = stage.sizes == loops
+            && (a.offset, &a.coefs) == (0, &of_filters)
+            && (b.offset, &b.coefs) == (0, &of_windows);
+        let is_padded = matches!(cg.kernel.tensors[source].origin, Origin::Stage(_));
+        if !agrees || !is_padded || packed::argument_of(cg, &product.a.operand).is_none() {
+            return None;
+        }
+        let lanes = cg.target.lanes();
+        let blocks = Blocks::of(lanes, height, width);
+        let found = Self {
+            windows,
+            source,
+            first: input.access.offset,
+            image: images.first().map_or(0, |_| coefs[0]),
+            channel,
+            row,
+            channels,
+            filters,
+            height,
+            width,
+            blocks,
+        };
+        (lanes >= 8 && found.has_whole_tiles(cg) && found.gain() >= MIN_GAIN).then_some(found)
+    }
+
+    /// Whether the operand has the rows and columns that the last tiles read.
+    fn has_whole_tiles(&self, cg: &Codegen<'_, '_>) -> bool {
+        let reach = |size: i64| (size + TILE - 1) / TILE * TILE + 2;
+        let total: i64 = cg.kernel.tensors[self.source].shape.iter().product();
+        let rows = self.channel.min(total) / self.row;
+        self.row >= reach(self.width) && rows >= reach(self.height) && self.first == 0
+    }
+
+    /// By what factor multiplications become fewer.
+    fn gain(&self) -> f64 {
+        let direct = 9 * self.height * self.width;
+        let vectors = self.blocks.count() * self.blocks.vectors;
+        direct as f64 / (POINTS * vectors * self.blocks.lanes) as f64
+    }
+}
+
+fn is_zero(scalar: irc_mlir::Attribute<'_>) -> bool {
+    let float = melior::ir::attribute::FloatAttribute::try_from(scalar);
+    float.is_ok_and(|float| float.value() == 0.0)
+}
+
+/// Whether a stage yields its operand.
+fn is_copy(stage: &Stage<'_, '_>) -> bool {
+    let yielded = stage.body.terminator().and_then(|last| last.operand(0).ok());
+    let Ok(argument) = argument(stage.op, stage.body, 0) else { return false };
+    !stage.reduces() && stage.gathered.is_empty() && yielded == Some(argument)
+}
+
+/// The loops being written.
+struct Emitter<'p, 'c, 'a> {
+    winograd: &'p Winograd,
+    matmul: &'p Matmul<'c, 'a>,
+    source: Buffer<'c, 'a>,
+    /// The transformed filters.
+    filters: Buffer<'c, 'a>,
+    /// The transformed tiles of a block: `[point, channel, tile]`.
+    points: Buffer<'c, 'a>,
+    /// The sums of a panel of filters: `[point, filter, tile]`.
+    sums: Buffer<'c, 'a>,
+    /// Four rows of four chunks of the result.
+    result: Buffer<'c, 'a>,
+    lanes: Lanes,
+}
+
+/// Emits the convolution at the end of the block of `e`.
+///
+/// # Errors
+/// At an op of the epilogue without a vector form.
+pub fn emit<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    matmul: &Matmul<'c, 'a>,
+    winograd: &Winograd,
+) -> Result<()> {
+    let stage = cg.kernel.stages[matmul.product.stage].clone();
+    let e = e.at(stage.op.location());
+    place_outputs(cg, e, matmul);
+    let (Winograd { filters, channels, .. }, blocks) = (winograd, winograd.blocks);
+    let packing = |argument| {
+        let (filters, channels, panel) = (*filters, *channels, blocks.panel);
+        Packing::Winograd(attributes::Winograd { argument, filters, channels, panel })
+    };
+    let operand = matmul.product.a.operand.clone();
+    let missing = || LowerError::at(stage.op, "expected operands of a convolution in memory");
+    let output = stage.outputs[0].tensor;
+    let row = blocks.row();
+    let emitter = Emitter {
+        winograd,
+        matmul,
+        source: cg.places[winograd.source].buffer().ok_or_else(missing)?,
+        filters: packed::take(cg, e, &operand, packing).ok_or_else(missing)?,
+        points: cg.scratch(e, POINTS * channels * row, output),
+        sums: cg.scratch(e, POINTS * blocks.panel * row, output),
+        result: cg.scratch(e, TILE * TILE * blocks.lanes, output),
+        lanes: Lanes::Vector(blocks.lanes),
+    };
+    let images = if stage.parallel == 3 { stage.sizes[0] } else { 1 };
+    e.loop_over(images, |e, image| {
+        let outer = if stage.parallel == 3 { vec![image] } else { vec![] };
+        let first = e.scale(image, winograd.image);
+        e.loop_over(blocks.count(), |e, block| {
+            let start = e.scale(block, blocks.vectors);
+            emitter.transform_tiles(e, first, start)?;
+            emitter.multiply(cg, e, &outer, start)
+        })
+    })
+}
+
+/// A chunk of tiles: where its first tile starts in the result.
+struct Chunk<'c, 'a> {
+    row: Value<'c, 'a>,
+    column: Value<'c, 'a>,
+}
+
+impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
+    /// A chunk by number; numbers after the last are the last.
+    fn chunk(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Chunk<'c, 'a> {
+        let Blocks { lanes, across, chunks, .. } = self.winograd.blocks;
+        let number = e.min(number, e.index(chunks - 1));
+        let across = e.index(across);
+        let row = e.scale(e.binary(arith::DIVUI, number, across), TILE);
+        let column = e.scale(e.binary(arith::REMUI, number, across), lanes);
+        Chunk { row, column }
+    }
+
+    /// Transforms the tiles of a block, whose first vector is given, in all channels.
+    fn transform_tiles(
+        &self,
+        e: Emit<'c, 'a>,
+        image: Value<'c, 'a>,
+        start: Value<'c, 'a>,
+    ) -> Result<()> {
+        let Winograd { channels, channel, row, blocks, .. } = *self.winograd;
+        e.loop_over(blocks.vectors, |e, vector| {
+            let number = e.scale(e.add(start, vector), TILE);
+            let chunks: Vec<Value> = (0..TILE)
+                .map(|at| {
+                    let chunk = self.chunk(e, e.offset(number, at));
+                    e.add(image, e.linear(chunk.column, &[chunk.row], &[row]))
+                })
+                .collect();
+            e.loop_over(channels, |e, c| {
+                let starts: Vec<Value> =
+                    chunks.iter().map(|at| e.add(*at, e.scale(c, channel))).collect();
+                let rows = (0..6)
+                    .map(|down| {
+                        let at = |start: &Value<'c, 'a>| e.offset(*start, down * row);
+                        let starts: Vec<Value> = starts.iter().map(at).collect();
+                        tile_to_points(
+                            e,
+                            self.lanes,
+                            read_tiles(e, self.source, self.lanes, &starts),
+                        )
+                    })
+                    .collect::<Vec<_>>();
+                let to = e.linear(e.index(0), &[c, vector], &[blocks.row(), blocks.lanes]);
+                for across in 0..6 {
+                    let column = std::array::from_fn(|down| rows[down][across]);
+                    let points = tile_to_points(e, self.lanes, column);
+                    for (down, point) in points.into_iter().enumerate() {
+                        let number = (6 * down + across) as i64;
+                        let at = e.offset(to, number * channels * blocks.row());
+                        e.store(point, self.points, at, self.lanes, None);
+                    }
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Multiplies the tiles of a block with each panel of filters, and writes the results.
+    fn multiply(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        start: Value<'c, 'a>,
+    ) -> Result<()> {
+        let Winograd { filters, channels, blocks, .. } = *self.winograd;
+        let panels = (filters + blocks.panel - 1) / blocks.panel;
+        e.loop_over(panels, |e, panel| {
+            e.loop_over(POINTS, |e, point| self.sum(e, panel, point, channels))?;
+            let first = e.scale(panel, blocks.panel);
+            let rest = e.binary(arith::SUBI, e.index(filters), first);
+            let count = e.min(rest, e.index(blocks.panel));
+            e.for_each((e.index(0), count, 1), &[], |e, filter, _| {
+                e.loop_over(blocks.vectors, |e, vector| {
+                    self.results_of(e, filter, vector);
+                    let rows = [outer, &[e.add(first, filter)]].concat();
+                    self.finish(cg, e, &rows, e.scale(e.add(start, vector), TILE))
+                })?;
+                Ok(vec![])
+            })?;
+            Ok(())
+        })
+    }
+
+    /// The sums over all channels of one point: panel of filters times tiles.
+    fn sum(
+        &self,
+        e: Emit<'c, 'a>,
+        panel: Value<'c, 'a>,
+        point: Value<'c, 'a>,
+        channels: i64,
+    ) -> Result<()> {
+        let Blocks { vectors, panel: filters, lanes, .. } = self.winograd.blocks;
+        let row = vectors * lanes;
+        let zero = e.zero(self.points.element, self.lanes);
+        let starts = vec![zero; (filters * vectors) as usize];
+        let of_filters = e.linear(
+            e.index(0),
+            &[panel, point],
+            &[POINTS * channels * filters, channels * filters],
+        );
+        let of_tiles = e.scale(point, channels * row);
+        let bounds = (e.index(0), e.index(channels), 1);
+        let sums = e.for_each::<LowerError>(bounds, &starts, |e, channel, sums| {
+            let at = e.add(of_tiles, e.scale(channel, row));
+            let tile =
+                |vector| e.load_lanes(self.points, e.offset(at, vector * lanes), self.lanes, None);
+            let tiles: Vec<Value> = (0..vectors).map(tile).collect();
+            let at = e.add(of_filters, e.scale(channel, filters));
+            let mut next = vec![];
+            for filter in 0..filters {
+                let factor = e.splat(e.load(self.filters, e.offset(at, filter)), self.lanes);
+                for (vector, tile) in tiles.iter().enumerate() {
+                    let sum = sums[(filter * vectors) as usize + vector];
+                    next.push(e.op(math::FMA, &[factor, *tile, sum], sum.r#type()));
+                }
+            }
+            Ok(next)
+        })?;
+        let to = e.scale(point, filters * row);
+        for (place, sum) in sums.into_iter().enumerate() {
+            e.store(sum, self.sums, e.offset(to, place as i64 * lanes), self.lanes, None);
+        }
+        Ok(())
+    }
+
+    /// Transforms the sums of a filter to the elements of its tiles.
+    fn results_of(&self, e: Emit<'c, 'a>, filter: Value<'c, 'a>, vector: Value<'c, 'a>) {
+        let Blocks { panel, lanes, .. } = self.winograd.blocks;
+        let row = self.winograd.blocks.row();
+        let from = e.linear(e.index(0), &[filter, vector], &[row, lanes]);
+        let columns: Vec<[Value; 4]> = (0..6)
+            .map(|across| {
+                let sum = |down: usize| {
+                    let point = (6 * down + across) as i64;
+                    e.load_lanes(self.sums, e.offset(from, point * panel * row), self.lanes, None)
+                };
+                transform::points_to_tile(e, self.lanes, std::array::from_fn(sum))
+            })
+            .collect();
+        for down in 0..TILE as usize {
+            let row = std::array::from_fn(|across| columns[across][down]);
+            let chunks = write_tiles(e, self.lanes, transform::points_to_tile(e, self.lanes, row));
+            for (chunk, value) in chunks.into_iter().enumerate() {
+                let at = e.index((chunk as i64 * TILE + down as i64) * lanes);
+                e.store(value, self.result, at, self.lanes, None);
+            }
+        }
+    }
+
+    /// Stores four chunks of the result, through the epilogue if there is one.
+    fn finish(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        first: Value<'c, 'a>,
+    ) -> Result<()> {
+        let Winograd { height, width, blocks, .. } = *self.winograd;
+        e.loop_over(TILE, |e, number| {
+            let exists = e.compare(2, e.add(first, number), e.index(blocks.chunks));
+            e.if_else(
+                exists,
+                &[],
+                |e| {
+                    let chunk = self.chunk(e, e.add(first, number));
+                    let rest = e.binary(arith::SUBI, e.index(height), chunk.row);
+                    let lines = e.min(rest, e.index(TILE));
+                    let live = e.binary(arith::SUBI, e.index(width), chunk.column);
+                    let mask = e.op(vector::CREATE_MASK, &[live], self.lanes.of(e.int(1)));
+                    let mask = (width % blocks.lanes != 0).then_some(mask);
+                    e.for_each((e.index(0), lines, 1), &[], |e, line, _| {
+                        let at = e.linear(e.index(0), &[number, line], &[TILE, 1]);
+                        let at = e.scale(at, blocks.lanes);
+                        let value = e.load_lanes(self.result, at, self.lanes, None);
+                        let down = e.add(chunk.row, line);
+                        let column = e.linear(chunk.column, &[down], &[width]);
+                        self.store(cg, e, rows, column, mask, value).map(|()| vec![])
+                    })
+                },
+                |_| Ok(vec![]),
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Stores contiguous elements of the result.
+    fn store(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        column: Value<'c, 'a>,
+        mask: Option<Value<'c, 'a>>,
+        value: Value<'c, 'a>,
+    ) -> Result<()> {
+        let output = &cg.kernel.stages[self.matmul.product.stage].outputs[0];
+        let (tensor, access) = (output.tensor, output.access.clone());
+        if let Some(buffer) = cg.places[tensor].buffer() {
+            let index = e.linear(e.index(access.offset), rows, &access.coefs[..rows.len()]);
+            e.store(value, buffer, e.add(index, column), self.lanes, mask);
+        }
+        if self.matmul.epilogue.is_empty() {
+            return Ok(());
+        }
+        let pass = Pass {
+            stages: self.matmul.epilogue.clone(),
+            outer: rows.len(),
+            sizes: vec![self.winograd.height * self.winograd.width],
+            partial: false,
+            prefetch: vec![],
+        };
+        emit_epilogue(cg, e, &pass, rows, column, mask, (tensor, value))
+    }
+}

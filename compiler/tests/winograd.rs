@@ -1,0 +1,136 @@
+//! Convolutions by Winograd's algorithm, against the evaluator in `f64`.
+
+use crate::support::{graphs::f32s, levels::levels};
+use irc::{Place, Session, Target, codegen::Backend};
+use irc_tensor::Tensor;
+use irc_tl::{Binary, Builder, Constant, Conv, Graph, Op, Type, Unary};
+use std::collections::BTreeMap;
+
+/// The bound that docs/kernels.md states, relative to the largest element of the result before what follows.
+const BOUND: f64 = 2e-5;
+
+struct Case {
+    images: i64,
+    channels: i64,
+    filters: i64,
+    size: [i64; 2],
+    pads: [[i64; 2]; 2],
+}
+
+impl Case {
+    fn op(&self) -> Op {
+        let (strides, dilations, pads) = (vec![1, 1], vec![1, 1], self.pads.to_vec());
+        Op::Conv(Conv { strides, dilations, pads, groups: 1 })
+    }
+
+    fn x(&self) -> Tensor {
+        f32s([self.images, self.channels, self.size[0], self.size[1]], 1)
+    }
+
+    fn w(&self) -> Tensor {
+        f32s([self.filters, self.channels, 3, 3], 2)
+    }
+
+    /// The convolution alone, or with a bias, a second operand and a function after it.
+    fn graph(&self, is_followed: bool) -> Graph {
+        let mut b = Builder::new();
+        let x = b.input("x", Type::from(self.x().ty().clone()));
+        let w = b.constant(Constant::of(&self.w()));
+        let mut y = b.op(self.op(), &[x, w]).unwrap();
+        if is_followed {
+            let bias = b.constant(Constant::of(&f32s([self.filters, 1, 1], 3)));
+            let z = b.input("z", Type::from(self.z().ty().clone()));
+            y = b.binary(Binary::Add, y, bias).unwrap();
+            y = b.binary(Binary::Add, y, z).unwrap();
+            y = b.op(Op::Unary(Unary::Relu), &[y]).unwrap();
+        }
+        b.output("y", y);
+        b.finish()
+    }
+
+    /// The second operand.
+    fn z(&self) -> Tensor {
+        let [height, width] =
+            [0, 1].map(|axis| self.size[axis] + self.pads[axis][0] + self.pads[axis][1] - 2);
+        f32s([self.images, self.filters, height, width], 4)
+    }
+
+    /// The result in `f64`, and the largest element of the convolution.
+    fn expected(&self, is_followed: bool) -> (Vec<f64>, f64) {
+        let wide = |tensor: &Tensor| {
+            Tensor::from_values(tensor.ty().shape.clone(), &tensor.to_f64()).unwrap()
+        };
+        let product = self.op().eval(&[&wide(&self.x()), &wide(&self.w())]).unwrap();
+        let largest =
+            product.to_f64().into_iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+        if !is_followed {
+            return (product.to_f64(), largest);
+        }
+        let bias = wide(&f32s([self.filters, 1, 1], 3));
+        let add = Op::Binary(Binary::Add);
+        let sum = add.eval(&[&add.eval(&[&product, &bias]).unwrap(), &wide(&self.z())]).unwrap();
+        (sum.to_f64().into_iter().map(|value| value.max(0.0)).collect(), largest)
+    }
+
+    /// The number of transformed filters, after the results were compared.
+    fn transformed(&self, target: Target, is_followed: bool) -> usize {
+        let graph = self.graph(is_followed);
+        let mut inputs = BTreeMap::from([("x".to_owned(), self.x())]);
+        if is_followed {
+            inputs.insert("z".to_owned(), self.z());
+        }
+        let compiled =
+            Session::new().import_graph(&graph).library_with(target, Place::Given).unwrap();
+        let found = compiled.runner().unwrap().run(inputs).unwrap();
+        let (expected, largest) = self.expected(is_followed);
+        for (place, (found, expected)) in found["y"].to_f64().into_iter().zip(expected).enumerate()
+        {
+            let error = (found - expected).abs() / largest;
+            assert!(error <= BOUND, "element {place} of {:?}: {found}, not {expected}", self.size);
+        }
+        let filters = (9 * self.filters * self.channels) as usize;
+        let is_transformed = |weight: &&Constant| weight.ty.elements().unwrap() > filters;
+        compiled.constants.iter().filter(is_transformed).count()
+    }
+}
+
+const SAME: [[i64; 2]; 2] = [[1, 1], [1, 1]];
+
+#[test]
+fn of_every_size_and_on_every_processor() {
+    let case = |channels, filters, size| Case { images: 1, channels, filters, size, pads: SAME };
+    let cases = [
+        // Whole tiles and chunks; neither; several blocks of tiles; panels of filters that are not full.
+        case(8, 16, [16, 16]),
+        case(9, 21, [13, 17]),
+        case(16, 40, [23, 70]),
+        case(64, 8, [14, 14]),
+        Case { images: 3, pads: [[0, 0], [0, 0]], ..case(12, 9, [15, 22]) },
+        Case { images: 2, pads: [[2, 0], [1, 3]], ..case(8, 8, [19, 12]) },
+    ];
+    for (number, case) in cases.iter().enumerate() {
+        let is_followed = number % 2 == 0;
+        for target in levels() {
+            let width = target.vector_bytes();
+            if width >= 32 {
+                assert_eq!(case.transformed(target, is_followed), 1, "{:?}, {width}", case.size);
+            }
+        }
+    }
+    // Vectors of 16 bytes hold too few tiles.
+    for target in [levels()[0].clone(), Target::host().with_backend(Backend::QUICK)] {
+        assert_eq!(cases[1].transformed(target, true), 0);
+    }
+}
+
+#[test]
+fn not_where_it_does_not_pay() {
+    let case = Case { images: 1, channels: 32, filters: 32, size: [7, 7], pads: SAME };
+    assert_eq!(case.transformed(Target::host(), false), 0);
+}
+
+#[test]
+fn deep_sums_stay_within_the_bound() {
+    let case = Case { images: 1, channels: 512, filters: 16, size: [16, 16], pads: SAME };
+    case.transformed(Target::host(), false);
+}

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Times compiled ONNX models against ONNX Runtime and OpenVINO, interleaved in one process.
+
+    models.py --irc target/debug/irc --runtime target/runtime/libirc_runtime.so MODEL.onnx ...
+              [--base OTHER_IRC] [--threads N] [--rounds N] [--seconds S] [--json OUT.jsonl]
+
+A MODEL.json beside a model names its inputs and their ranges, as make_models.py writes it; without one, floats
+are normal, integers are 0 or 1, and open sizes are 1. Each round runs every program in turn; printed are the medians
+over the rounds, the ratio of the fastest peer to irc, the largest difference from ONNX Runtime relative to the largest
+value, and the processor time of `irc compile`. With --base, a library compiled by another build of irc is one more peer.
+Pin it to as many cores as there are threads: taskset -c 1 for one. Exit codes: 0, or 3 where a result differs by
+more than 1e-4 (or what --tolerance says).
+"""
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnxruntime
+
+try:
+    import openvino
+except ImportError:
+    openvino = None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    parser.add_argument("--irc", required=True)
+    parser.add_argument("--base", help="another build of irc to compare with")
+    parser.add_argument("--runtime", required=True, help="libirc_runtime.so")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of each program in each round")
+    parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--json", type=pathlib.Path, help="append one object per model to this file")
+    args = parser.parse_args()
+    runtime = Runtime(args.runtime)
+    rows = [measure(path, args, runtime) for path in args.models]
+    sys.exit(3 if any(row["error"] > args.tolerance for row in rows) else 0)
+
+
+def measure(path, args, runtime):
+    session = onnx_runtime_session(path, args.threads)
+    inputs = inputs_of(path, session)
+    expected = session.run(None, inputs)
+    with tempfile.TemporaryDirectory() as folder:
+        seconds, megabytes = compiled(args.irc, path, f"{folder}/irc.so")
+        programs = {"irc": runtime.program(f"{folder}/irc.so", inputs, args.threads)}
+        if args.base:
+            base, _ = compiled(args.base, path, f"{folder}/base.so")
+            programs["base"] = runtime.program(f"{folder}/base.so", inputs, args.threads)
+        programs["onnxruntime"] = bound(session, inputs, expected)
+        if openvino:
+            programs["openvino"] = openvino_program(path, inputs, args.threads)
+        found = [program.outputs() for name, program in programs.items() if name == "irc"][0]
+        error = max(difference(left, right) for left, right in zip(found, expected))
+        times = interleaved(programs, args)
+    peers = {name: value for name, value in times.items() if name not in ("irc", "base")}
+    best = min(peers, key=peers.get)
+    row = {
+        "model": path.stem, "threads": args.threads, "milliseconds": {k: 1e3 * v for k, v in times.items()},
+        "best": best, "ratio": peers[best] / times["irc"], "error": error, "compile": seconds, "megabytes": megabytes,
+    }
+    text = "  ".join(f"{name} {1e3 * value:.4g} ms" for name, value in times.items())
+    line = f"{path.stem:22} {row['ratio']:5.2f} of {best:11}  {text}  error {error:.1e}  compiled in {seconds:.2f} s"
+    if args.base:
+        row["compile_base"] = base
+        line += f" (base {base:.2f})"
+    print(line, flush=True)
+    if args.json:
+        with args.json.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    return row
+
+
+def compiled(irc, path, library):
+    """Compiles a model; the processor seconds it took and the megabytes of the library."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([irc, "compile", path, "-o", library], check=True, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, os.path.getsize(library) / 1e6
+
+
+def difference(found, expected):
+    found, expected = np.float64(found), np.float64(expected)
+    largest = np.abs(expected).max(initial=0)
+    return float(np.abs(found - expected).max(initial=0) / (largest or 1))
+
+
+def interleaved(programs, args):
+    """Median over the rounds of the median seconds of a run."""
+    for program in programs.values():
+        program()
+    # On one thread, time of the processor: it leaves out what others do on the machine.
+    clock = time.process_time if args.threads == 1 else time.perf_counter
+    times = {name: [] for name in programs}
+    for _ in range(args.rounds):
+        for name, program in programs.items():
+            program()
+            samples, end = [], clock() + args.seconds
+            while len(samples) < 3 or clock() < end:
+                start = clock()
+                program()
+                samples.append(clock() - start)
+            times[name].append(statistics.median(samples))
+    return {name: statistics.median(samples) for name, samples in times.items()}
+
+
+TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_,
+         "tensor(uint8)": np.uint8, "tensor(int8)": np.int8, "tensor(float16)": np.float16,
+         "tensor(double)": np.float64}
+
+
+def inputs_of(path, session):
+    described = path.with_suffix(".json")
+    known = {}
+    if described.exists():
+        known = {spec["name"]: spec for spec in json.loads(described.read_text())["inputs"]}
+    random = np.random.default_rng(7)
+    inputs = {}
+    for port in session.get_inputs():
+        spec = known.get(port.name, {})
+        shape = spec.get("shape") or [size if isinstance(size, int) else 1 for size in port.shape]
+        dtype = TYPES[port.type]
+        if np.issubdtype(dtype, np.floating):
+            values = random.standard_normal(shape)
+        else:
+            values = random.integers(0, spec.get("hi") or 2, shape)
+        inputs[port.name] = aligned(values.astype(dtype))
+    return inputs
+
+
+def aligned(values):
+    """A copy whose memory begins at a multiple of 64 bytes."""
+    storage = np.zeros(values.nbytes + 64, np.uint8)
+    start = -storage.ctypes.data % 64
+    copy = storage[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
+
+
+def onnx_runtime_session(path, threads):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def bound(session, inputs, expected):
+    binding = session.io_binding()
+    for name, values in inputs.items():
+        binding.bind_cpu_input(name, values)
+    results = [aligned(values) for values in expected]
+    for port, result in zip(session.get_outputs(), results):
+        binding.bind_output(port.name, "cpu", 0, result.dtype, list(result.shape), result.ctypes.data)
+    binding.results = results
+    return lambda: session.run_with_iobinding(binding)
+
+
+def openvino_program(path, inputs, threads):
+    core = openvino.Core()
+    hints = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1,
+             "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
+    request = core.compile_model(core.read_model(path), "CPU", hints).create_infer_request()
+    for name, values in inputs.items():
+        request.set_tensor(name, openvino.Tensor(values, shared_memory=True))
+    return request.infer
+
+
+class Port(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("rank", ctypes.c_uint32),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("bytes", ctypes.c_uint64)]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("pool", ctypes.c_void_p), ("threads", ctypes.c_uint32),
+                ("guard", ctypes.c_uint32), ("workspace_bytes", ctypes.c_uint64), ("memory_limit", ctypes.c_uint64)]
+
+
+class Runtime:
+    """The C interface of the runtime library, and models opened with it."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(str(path))
+        self.library.irc_error_message.restype = ctypes.c_char_p
+
+    def call(self, name, *arguments):
+        function = getattr(self.library, name)
+        function.restype = ctypes.c_void_p
+        error = function(*arguments)
+        if error:
+            sys.exit(f"{name}: {self.library.irc_error_message(ctypes.c_void_p(error)).decode()}")
+
+    def program(self, path, inputs, threads):
+        model, context = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("irc_model_open", str(path).encode(), None, ctypes.byref(model))
+        options = Options(size=ctypes.sizeof(Options), threads=threads)
+        self.call("irc_context_new", model, ctypes.byref(options), ctypes.byref(context))
+        for name, values in inputs.items():
+            index = ctypes.c_size_t()
+            self.call("irc_model_find_input", model, name.encode(), ctypes.byref(index))
+            shape = (ctypes.c_int64 * max(values.ndim, 1))(*values.shape)
+            data = ctypes.c_void_p(values.ctypes.data)
+            self.call("irc_context_bind_input_shaped", context, index, shape, ctypes.c_size_t(values.ndim), data,
+                      ctypes.c_size_t(values.nbytes))
+        return Program(self, model, context)
+
+
+class Program:
+    """A model with its inputs bound; a call runs it."""
+
+    def __init__(self, runtime, model, context):
+        self.runtime, self.model, self.context = runtime, model, context
+        self.run = runtime.library.irc_context_run
+        self.run.restype = ctypes.c_void_p
+
+    def __call__(self):
+        if self.run(self.context):
+            self.runtime.call("irc_context_run", self.context)
+
+    def outputs(self):
+        self()
+        self.runtime.library.irc_model_output_count.restype = ctypes.c_size_t
+        count = self.runtime.library.irc_model_output_count(self.model)
+        return [self.output(ctypes.c_size_t(index)) for index in range(count)]
+
+    def output(self, index):
+        port, data, size = Port(), ctypes.c_void_p(), ctypes.c_size_t()
+        shape, rank = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_size_t()
+        self.runtime.call("irc_model_output", self.model, index, ctypes.byref(port))
+        self.runtime.call("irc_context_output", self.context, index, ctypes.byref(data), ctypes.byref(size))
+        self.runtime.call("irc_context_output_shape", self.context, index, ctypes.byref(shape), ctypes.byref(rank))
+        dtype = np.dtype({"f32": "f4", "f64": "f8", "f16": "f2", "i64": "i8", "i32": "i4", "i8": "i1", "u8": "u1",
+                          "bool": "?"}[port.dtype.decode()])
+        raw = ctypes.string_at(data, size.value)
+        return np.frombuffer(raw, dtype).reshape([shape[axis] for axis in range(rank.value)])
+
+
+if __name__ == "__main__":
+    main()
