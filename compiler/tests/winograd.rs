@@ -118,9 +118,8 @@ fn of_every_size_and_on_every_processor() {
         }
     }
     // Vectors of 16 bytes hold too few tiles.
-    for target in [levels()[0].clone(), Target::host().with_backend(Backend::QUICK)] {
-        assert_eq!(cases[1].transformed(target, true), 0);
-    }
+    let quick = Target::host().with_backend(Backend::QUICK);
+    assert_eq!(cases[1].transformed(quick, true), 0);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{Output, TensorId},
     packed, packing,
+    windows::Windows,
 };
 use crate::attributes::{Packing, Panels};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
@@ -25,6 +26,8 @@ use irc_mlir::{OperationLike, Type, Value};
 pub struct Matmul<'c, 'a> {
     /// The product.
     pub product: Contraction<'c, 'a>,
+    /// The windows that are its right operand, if it is a convolution whose windows are not stored.
+    pub windows: Option<Windows>,
     /// Stages over the same rows and columns, in program order.
     pub epilogue: Vec<usize>,
 }
@@ -189,8 +192,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let missing = |operand: TensorId| {
             cg.places[operand].buffer().is_none() && cg.splat_of(operand).is_none()
         };
-        for side in [&product.a, &product.b] {
-            if missing(side.operand.tensor) || cg.splat_of(side.operand.tensor).is_some() {
+        let right = matmul.windows.as_ref().map_or(product.b.operand.tensor, |from| from.source);
+        for operand in [product.a.operand.tensor, right] {
+            if missing(operand) || cg.splat_of(operand).is_some() {
                 return Err(LowerError::at(stage.op, "expected operands of a matmul in memory"));
             }
         }
@@ -225,7 +229,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let (product, tensor) = (&self.matmul.product, self.output.tensor);
         let operand = &product.b.operand;
         let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
-        if is_same_for_all_batches {
+        if is_same_for_all_batches && self.matmul.windows.is_none() {
             let packing = self.packing();
             let numbered = |argument| Packing::Panels(Panels { argument, ..packing });
             if Contraction::is_plain(&product.b)
@@ -294,7 +298,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let Blocks { mc, nc, kc, .. } = self.blocks;
         let product = &self.matmul.product;
         let a = self.source(cg, e, &product.a, rows, product.m);
-        let b = self.source(cg, e, &product.b, rows, Some(product.n));
+        let b = match &self.matmul.windows {
+            Some(windows) => self.window_source(cg, e, windows, rows),
+            None => self.source(cg, e, &product.b, rows, Some(product.n)),
+        };
         blocked(e, self.n, nc, |e, jc, width| {
             blocked(e, self.k, kc, |e, from, size| {
                 let depth = Depth { from, size };
@@ -335,6 +342,23 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             across: across.map_or(0, |dim| access.coefs[dim]),
             along: access.coefs[self.matmul.product.k],
         }
+    }
+
+    /// The image that windows are packed from.
+    fn window_source(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        rows: &[Value<'c, 'a>],
+    ) -> Source<'c, 'a> {
+        let m = self.matmul.product.m;
+        let outer = rows.iter().enumerate().filter(|(dim, _)| Some(*dim) != m);
+        let images: Vec<Value> = outer.map(|(_, row)| *row).collect();
+        let buffer = cg.places[windows.source].buffer();
+        let buffer = buffer.unwrap_or_else(|| unreachable!("checked when the emitter was made"));
+        let base = e.linear(e.index(windows.first), &images, &windows.strides[..windows.images]);
+        Source { buffer, base, across: 0, along: 0 }
     }
 
     /// The number of rows reserved for `k` in a packed panel.

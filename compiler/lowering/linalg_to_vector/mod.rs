@@ -41,6 +41,7 @@ mod signature;
 mod stepped_matmul;
 #[cfg(test)]
 mod tests;
+mod windows;
 mod winograd;
 
 use crate::{

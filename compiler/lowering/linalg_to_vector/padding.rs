@@ -7,12 +7,14 @@ use super::{
 };
 use crate::attributes::PADS;
 use crate::kernel::emit::{Buffer, Emit};
-use irc_mlir::ops::tensor;
+use irc_mlir::ops::{arith, tensor};
 use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, read};
 use std::convert::Infallible;
 
 /// A stage that only places an argument of the kernel in zeros.
 pub struct Padding<'c, 'a> {
+    /// Whether rows of the result have their even elements before their odd ones.
+    is_split: bool,
     /// The argument.
     source: TensorId,
     /// The first element read, and the strides between elements.
@@ -21,7 +23,7 @@ pub struct Padding<'c, 'a> {
     /// Its extents.
     shape: Vec<i64>,
     /// The tensor written, its extents, and where the argument starts in it.
-    result: TensorId,
+    pub result: TensorId,
     sizes: Vec<i64>,
     offsets: Vec<i64>,
     location: OperationRef<'c, 'a>,
@@ -45,6 +47,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             return None;
         }
         Some(Self {
+            is_split: false,
             source,
             first,
             strides: strides.to_vec(),
@@ -54,6 +57,16 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             offsets,
             location: stage.op,
         })
+    }
+
+    /// The length of rows of the result, if it is even.
+    pub fn even_length(&self) -> Option<i64> {
+        self.sizes.last().copied().filter(|length| length % 2 == 0)
+    }
+
+    /// Stores the even elements of rows of the result, whose length is even, before their odd ones.
+    pub fn split_rows(&mut self) {
+        self.is_split = true;
     }
 
     /// Emits the copy at the end of the block of `e`.
@@ -75,7 +88,9 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             e.store(zero, to, at, cg.full_lanes(), mask);
         });
         let coefs = row_major(&self.sizes);
-        let start: i64 = self.offsets.iter().zip(&coefs).map(|(offset, coef)| offset * coef).sum();
+        let lines = coefs.len() - usize::from(self.is_split);
+        let offsets = self.offsets.iter().zip(&coefs).take(lines);
+        let start: i64 = offsets.map(|(offset, coef)| offset * coef).sum();
         let starts = [e.index(self.first), e.index(start)];
         self.copy(cg, e, (from, to), starts, (0, &coefs));
         Ok(())
@@ -90,6 +105,9 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         starts: [Value<'c, 'a>; 2],
         (dim, coefs): (usize, &[i64]),
     ) {
+        if dim + 1 == self.shape.len() && self.is_split {
+            return self.split_row(cg, e, (from, to), starts);
+        }
         if dim + 1 == self.shape.len() {
             self.each_vector(cg, e, self.shape[dim], |e, at, mask| {
                 let [source, result] = starts.map(|start| e.add(start, at));
@@ -104,6 +122,54 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             self.copy(cg, e, (from, to), [source, result], (dim + 1, coefs));
             Ok(())
         });
+    }
+
+    /// Copies a row: every second element to one half of the row of the result, the others to the other.
+    fn split_row(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        (from, to): (Buffer<'c, 'a>, Buffer<'c, 'a>),
+        [source, result]: [Value<'c, 'a>; 2],
+    ) {
+        let last = self.shape.len() - 1;
+        let (count, half, offset) = (self.shape[last], self.sizes[last] / 2, self.offsets[last]);
+        let (lanes, width) = (cg.full_lanes(), cg.target.lanes());
+        // Where the first two elements go.
+        let places = [offset, offset + 1].map(|place| place % 2 * half + place / 2);
+        let pair = |e: Emit<'c, 'a>, at: Value<'c, 'a>, live: i64| {
+            let load = |first: i64| match live - first {
+                live if live <= 0 => e.zero(to.element, lanes),
+                live => {
+                    let at = e.offset(e.add(source, at), first);
+                    e.load_lanes(from, at, lanes, e.tail_mask(live, lanes))
+                }
+            };
+            let (low, high) = (load(0), load(width));
+            let to_half = e.binary(arith::DIVUI, at, e.index(2));
+            for (odd, place) in places.into_iter().enumerate() {
+                let odd = odd as i64;
+                let picks: Vec<i64> = (0..width).map(|lane| 2 * lane + odd).collect();
+                let stored = (live - odd + 1) / 2;
+                if stored > 0 {
+                    let mask = e.tail_mask(stored, lanes);
+                    let at = e.offset(e.add(result, to_half), place);
+                    e.store(e.shuffle(low, high, &picks), to, at, lanes, mask);
+                }
+            }
+        };
+        let whole = count / (2 * width) * (2 * width);
+        if whole > 0 {
+            let bounds = (e.index(0), e.index(whole), 2 * width);
+            let looped = e.for_each::<Infallible>(bounds, &[], |e, at, _| {
+                pair(e, at, 2 * width);
+                Ok(vec![])
+            });
+            let Ok(_) = looped;
+        }
+        if whole < count {
+            pair(e, e.index(whole), count - whole);
+        }
     }
 
     /// A loop over the vectors of a row; the last may be masked.

@@ -8,6 +8,7 @@ use super::{
     padding::Padding,
     pass::{Pass, runs_in_vectors},
     rows::{emit_nest, plan_nests},
+    windows::Windows,
     winograd::{self, Winograd},
 };
 use crate::kernel::emit::Emit;
@@ -74,13 +75,18 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
                 step += 1;
             }
             grow(&mut steps, step + 1);
-            let winograd = Winograd::of(cg, &product);
-            if let Some(winograd) = &winograd {
-                // The windows of the convolution are not needed.
-                steps.iter_mut().for_each(|step| step.rows.retain(|row| *row != winograd.windows));
+            let windows = Windows::of(cg, &product);
+            let winograd = windows.as_ref().and_then(|found| Winograd::of(cg, &product, found));
+            let windows = match winograd {
+                Some(_) => windows,
+                None => windows.and_then(|found| packed(cg, &product, found, &mut paddings)),
+            };
+            if let Some(windows) = &windows {
+                // They are not copied.
+                steps.iter_mut().for_each(|step| step.rows.retain(|row| *row != windows.stage));
             }
             steps[step].winograd = winograd;
-            steps[step].matmul = Some(Matmul { product, epilogue: vec![] });
+            steps[step].matmul = Some(Matmul { product, windows, epilogue: vec![] });
             2 * step + 1
         } else if ready % 2 == 1 && joins_epilogue(cg, s, steps[ready / 2].matmul.as_ref()) {
             if let Some(matmul) = steps[ready / 2].matmul.as_mut() {
@@ -96,6 +102,27 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
         slots.push(slot);
     }
     Plan { paddings, steps }
+}
+
+/// The windows, if panels are packed from the operand. If they are every second element of a padded argument that
+/// nothing else reads, the even elements of its rows are placed before the odd ones.
+fn packed(
+    cg: &Codegen<'_, '_>,
+    product: &Contraction<'_, '_>,
+    windows: Windows,
+    paddings: &mut [Padding<'_, '_>],
+) -> Option<Windows> {
+    let source = windows.source;
+    if !windows.skips_every_second() {
+        return windows.are_packed(cg, product).then_some(windows);
+    }
+    let padding = paddings.iter_mut().find(|padding| padding.result == source)?;
+    let windows = windows.of_split_rows(padding.even_length()?);
+    if cg.read_by_other(source, &[windows.stage]) || !windows.are_packed(cg, product) {
+        return None;
+    }
+    padding.split_rows();
+    Some(windows)
 }
 
 fn grow(steps: &mut Vec<Step<'_, '_>>, last: usize) {

@@ -17,16 +17,17 @@ use super::{
     codegen::Codegen,
     contraction::Contraction,
     error::{LowerError, Result},
-    kernel::{Origin, Stage, argument},
-    layout::row_major,
+    kernel::{Origin, TensorId},
     matmul::{Matmul, place_outputs},
     packed,
     pass::{Pass, emit_epilogue},
+    windows::Windows,
 };
 use crate::attributes::{self, POINTS, Packing};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, math, vector};
-use irc_mlir::{BlockLike, OperationLike, Value, ValueLike};
+use irc_mlir::{Attribute, OperationLike, TypeLike, Value, ValueLike};
+use melior::ir::attribute::FloatAttribute;
 use transform::{read_tiles, tile_to_points, write_tiles};
 
 /// Rows and columns of the result of a tile.
@@ -38,12 +39,9 @@ const MIN_GAIN: f64 = 1.5;
 /// The convolution, as the product of a stage computes it.
 #[derive(Debug, Clone)]
 pub struct Winograd {
-    /// The stage that copies the elements under the filters, which is not needed.
-    pub windows: usize,
-    /// The operand of that stage, which has zeros around it for whole tiles: the first element, and the strides
-    /// between images, channels and rows.
-    source: usize,
-    first: i64,
+    /// The operand, which has zeros around it for whole tiles: the tensor, and the strides between images,
+    /// channels and rows.
+    source: TensorId,
     image: i64,
     channel: i64,
     row: i64,
@@ -94,70 +92,45 @@ impl Blocks {
 }
 
 impl Winograd {
-    /// The convolution that a product computes, if the algorithm applies and pays.
-    pub fn of(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<Self> {
+    /// The convolution that a product of windows computes, if the algorithm applies and pays.
+    pub fn of(
+        cg: &Codegen<'_, '_>,
+        product: &Contraction<'_, '_>,
+        windows: &Windows,
+    ) -> Option<Self> {
         let stage = &cg.kernel.stages[product.stage];
-        let m = product.m?;
-        let Origin::Stage(windows) = cg.kernel.tensors[product.b.operand.tensor].origin else {
-            return None;
-        };
-        let copy = &cg.kernel.stages[windows];
-        let [images @ .., channels, 3, 3, height, width] = &copy.sizes[..] else { return None };
-        let (channels, height, width) = (*channels, *height, *width);
-        let ([input], [output]) = (&copy.inputs[..], &copy.outputs[..]) else { return None };
-        let (k, n) = (channels * 9, height * width);
-        let source = input.tensor;
-        let in_f32 = [product.a.operand.tensor, source, stage.outputs[0].tensor]
-            .iter()
-            .all(|tensor| irc_mlir::TypeLike::is_f32(&cg.kernel.tensors[*tensor].element));
-        let starts_at_zero =
-            cg.splat_of(stage.outputs[0].init.tensor).is_some_and(is_zero) || !in_f32;
-        let plain = Contraction::is_plain(&product.a) && Contraction::is_plain(&product.b);
-        let is_copy = is_copy(copy)
-            && output.access.offset == 0
-            && output.access.coefs == row_major(&copy.sizes)
-            && !cg.is_result(output.tensor)
-            && !cg.read_by_other(output.tensor, &[product.stage]);
-        if !in_f32 || !starts_at_zero || !plain || !is_copy || images.len() > 1 {
-            return None;
-        }
-        let at = images.len();
-        let coefs = &input.access.coefs;
-        let (channel, row) = (coefs[at], coefs[at + 3]);
-        if coefs[at + 1..] != [row, 1, row, 1] {
-            return None;
-        }
-        // The product's loops: an image, the filters, the positions; then the depth.
-        let (a, b) = (&product.a.operand.access, &product.b.operand.access);
+        let (m, at) = (product.m?, windows.images);
+        let [channels, 3, 3, height, width] = windows.sizes[at..] else { return None };
+        let [channel, row, 1, down, 1] = windows.strides[at..] else { return None };
+        let (a, output) = (&product.a.operand, &stage.outputs[0]);
         let filters = stage.sizes[m];
-        let loops = [images, &[filters, n, k][..]].concat();
-        let mut of_filters = vec![0; at + 3];
-        (of_filters[at], of_filters[at + 2]) = (k, 1);
-        let mut of_windows = vec![k * n; at + 3];
-        (of_windows[at], of_windows[at + 1], of_windows[at + 2]) = (0, 1, n);
-        let agrees = stage.sizes == loops
-            && (a.offset, &a.coefs) == (0, &of_filters)
-            && (b.offset, &b.coefs) == (0, &of_windows);
-        let is_padded = matches!(cg.kernel.tensors[source].origin, Origin::Stage(_));
-        if !agrees || !is_padded || packed::argument_of(cg, &product.a.operand).is_none() {
+        let is_f32 = |tensor: TensorId| cg.kernel.tensors[tensor].element.is_f32();
+        let computes_sums = [a.tensor, windows.source, output.tensor].into_iter().all(is_f32)
+            && cg.splat_of(output.init.tensor).is_some_and(is_zero);
+        let mut of_filters = vec![0; stage.sizes.len()];
+        (of_filters[m], of_filters[product.k]) = (channels * 9, 1);
+        let are_constant = a.access.offset == 0
+            && a.access.coefs == of_filters
+            && packed::argument_of(cg, a).is_some();
+        // What is read after the last row must be memory of the kernel, which a copy with zeros is followed by.
+        let is_padded = matches!(cg.kernel.tensors[windows.source].origin, Origin::Stage(_));
+        if !computes_sums || !are_constant || !is_padded || at > 1 || (down, m) != (row, at) {
             return None;
         }
         let lanes = cg.target.lanes();
-        let blocks = Blocks::of(lanes, height, width);
         let found = Self {
-            windows,
-            source,
-            first: input.access.offset,
-            image: images.first().map_or(0, |_| coefs[0]),
+            source: windows.source,
+            image: if at == 0 { 0 } else { windows.strides[0] },
             channel,
             row,
             channels,
             filters,
             height,
             width,
-            blocks,
+            blocks: Blocks::of(lanes, height, width),
         };
-        (lanes >= 8 && found.has_whole_tiles(cg) && found.gain() >= MIN_GAIN).then_some(found)
+        let applies = windows.first == 0 && found.has_whole_tiles(cg);
+        (lanes >= 8 && applies && found.gain() >= MIN_GAIN).then_some(found)
     }
 
     /// Whether the operand has the rows and columns that the last tiles read.
@@ -165,7 +138,7 @@ impl Winograd {
         let reach = |size: i64| (size + TILE - 1) / TILE * TILE + 2;
         let total: i64 = cg.kernel.tensors[self.source].shape.iter().product();
         let rows = self.channel.min(total) / self.row;
-        self.row >= reach(self.width) && rows >= reach(self.height) && self.first == 0
+        self.row >= reach(self.width) && rows >= reach(self.height)
     }
 
     /// By what factor multiplications become fewer.
@@ -176,16 +149,8 @@ impl Winograd {
     }
 }
 
-fn is_zero(scalar: irc_mlir::Attribute<'_>) -> bool {
-    let float = melior::ir::attribute::FloatAttribute::try_from(scalar);
-    float.is_ok_and(|float| float.value() == 0.0)
-}
-
-/// Whether a stage yields its operand.
-fn is_copy(stage: &Stage<'_, '_>) -> bool {
-    let yielded = stage.body.terminator().and_then(|last| last.operand(0).ok());
-    let Ok(argument) = argument(stage.op, stage.body, 0) else { return false };
-    !stage.reduces() && stage.gathered.is_empty() && yielded == Some(argument)
+fn is_zero(scalar: Attribute<'_>) -> bool {
+    FloatAttribute::try_from(scalar).is_ok_and(|float| float.value() == 0.0)
 }
 
 /// The loops being written.

@@ -4,7 +4,8 @@
 //! the filters at one position (im2col), which for filters of one element is the operand itself; and a
 //! matmul per image and group.
 //!
-//! Where Winograd's algorithm may apply, the padding is large enough for whole tiles.
+//! Where Winograd's algorithm may apply, the padding is large enough for whole tiles; where every second column is
+//! read, it makes rows even.
 use super::{
     Contents, Lowered, contraction,
     generic::{Access, Emitter, Loops, Sums},
@@ -74,6 +75,10 @@ fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) ->
             let missing = TILE * tiles + 2 - (x.shape[2 + axis] + pad[0] + pad[1]);
             pad[1] += missing.max(0);
         }
+    }
+    let last = pads.len() - 1;
+    if conv.strides[last] == 2 && filters[2..].iter().any(|taps| *taps > 1) {
+        pads[last][1] += (x.shape[2 + last] + pads[last][0] + pads[last][1]) % 2;
     }
     pads
 }

@@ -2,8 +2,9 @@
 use super::{Depth, Emitter, PackedB, Room, Source};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
-    error::Result,
+    error::{LowerError, Result},
     packing::{self, Panel},
+    windows::{self, Windows},
 };
 use irc_mlir::{Value, ops::arith};
 
@@ -42,6 +43,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
+        if let Some(from) = &self.matmul.windows {
+            return self.pack_windows(e, from, (b, to), (jc, width), depth);
+        }
         let columns = self.columns();
         let panel = Panel {
             from: b.buffer,
@@ -73,6 +77,45 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             let (source, target) = at(e, e.binary(arith::SUBI, e.index(full), jc));
             let tail = Panel { columns: self.n - full, ..panel };
             packing::pack_panel(e, &tail, source, target)
+        })
+    }
+
+    /// As [`Self::pack_panels`], from the operand of a convolution.
+    fn pack_windows(
+        &self,
+        e: Emit<'c, 'a>,
+        from: &Windows,
+        (b, to): (Source<'c, 'a>, Source<'c, 'a>),
+        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let columns = self.columns();
+        let full = self.n / columns * columns;
+        let pack = |e: Emit<'c, 'a>, j: Value<'c, 'a>, columns: i64| {
+            let panel = windows::Panel {
+                windows: from,
+                from: b.buffer,
+                image: b.base,
+                to: to.buffer,
+                lanes: self.lanes,
+                row: depth.from,
+                depth: depth.size,
+                column: e.add(jc, j),
+                columns,
+            };
+            windows::pack(e, &panel, e.add(to.base, e.scale(j, to.across)));
+        };
+        let end = self.within_block(e, jc, width, full);
+        e.for_each::<LowerError>((e.index(0), end, columns), &[], |e, j, _| {
+            pack(e, j, columns);
+            Ok(vec![])
+        })?;
+        if full == self.n {
+            return Ok(());
+        }
+        self.if_last_columns(e, jc, |e| {
+            pack(e, e.binary(arith::SUBI, e.index(full), jc), self.n - full);
+            Ok(())
         })
     }
 
