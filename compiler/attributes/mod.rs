@@ -41,6 +41,9 @@ pub const PRESERVED: Key<()> = Key::new("tl.preserved");
 pub const WEIGHT: Key<i64> = Key::new("tl.weight");
 /// The elements of that constant; an elements attribute of any kind.
 pub const VALUE: &str = "tl.value";
+/// On a program whose memory is planned: the bytes of its constants, at the offsets in [`ProgramInfo`]; an
+/// elements attribute.
+pub const CONSTANTS: &str = "tl.constants";
 /// Marks a `linalg.generic` whose reduction must not be reordered.
 pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements

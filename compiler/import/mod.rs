@@ -9,6 +9,7 @@ mod content;
 mod gemini;
 mod mlir;
 
+use crate::lowering::graph_to_tl::{give_values, graph_to_tl};
 use bytes::Bytes;
 use irc_ark_frontend::Accumulate;
 use irc_common_format::{FileSystem, Files, Format, library::Fetch};
@@ -245,7 +246,9 @@ impl Document for Written {
     }
 
     fn dialect<'c>(&self, context: &'c Context) -> Option<Module<'c>> {
-        crate::lowering::graph_to_tl::graph_to_tl(context, &self.0.graph, "main").ok()
+        let module = graph_to_tl(context, &self.0.graph, "main").ok()?;
+        give_values(context, module.as_operation(), &self.0.graph);
+        Some(module)
     }
 
     fn locate(&self, _: &mut [Diagnostic]) {}

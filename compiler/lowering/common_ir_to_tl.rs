@@ -8,19 +8,15 @@
 //!
 //! Operators that cannot be lowered are errors at their nodes, all reported at once. External data is
 //! read from the folder that the option `external-data` names.
-use super::graph_to_tl::{graph_to_tl, weights};
-use crate::attributes::{VALUE, WEIGHT};
+use super::graph_to_tl::{give_values, graph_to_tl};
 use irc_common_format::{Files, find_external, model::TensorData};
 use irc_diag::Sink;
 use irc_dialects::common_ir::{Exported, export, module_op};
 use irc_mlir::{
-    Attribute, BlockLike, Context, Erase, OperationLike, OperationRef, OptionKind, Options, Pass,
-    PassError, PassOption, PassResult, attr, context_of, elements,
-    melior::ir::{Identifier, attribute::DictionaryAttribute},
-    read, set_attribute,
+    BlockLike, Erase, OperationLike, OperationRef, OptionKind, Options, Pass, PassError,
+    PassOption, PassResult, context_of, read,
 };
 use irc_onnx_ops::{Calls, ImportOptions, Imported, NodeDiagnostic, import, unsupported};
-use irc_tl::Constant;
 use std::path::Path;
 
 /// The pass `common-ir-to-tl`, which reads external data through these files.
@@ -159,41 +155,11 @@ fn replace(
     let context = context_of(&module);
     let written = graph_to_tl(context, &imported.graph, "main")
         .map_err(|message| PassError::at(&root, message))?;
-    let table = weights(&imported.graph);
+    give_values(context, written.as_operation(), &imported.graph);
     let block = root.block().ok_or_else(|| PassError::at(&root, "stands in no block"))?;
     for function in read::body_ops(written.as_operation()) {
-        give_values(context, function, &table);
         block.append_operation((*function).clone());
     }
     root.erase();
     Ok(())
-}
-
-/// Adds the elements of weights next to their numbers.
-fn give_values<'c: 'a, 'a>(
-    context: &'c Context,
-    function: OperationRef<'c, 'a>,
-    table: &[Constant],
-) {
-    let given = read::elements(&function, "arg_attrs").unwrap_or_default();
-    let given: Vec<Attribute<'c>> =
-        given.into_iter().map(|argument| with_value(context, argument, table)).collect();
-    set_attribute(function, "arg_attrs", attr::array(context, &given));
-}
-
-fn with_value<'c>(
-    context: &'c Context,
-    argument: Attribute<'c>,
-    table: &[Constant],
-) -> Attribute<'c> {
-    let Ok(dictionary) = DictionaryAttribute::try_from(argument) else { return argument };
-    let number = WEIGHT.of(dictionary);
-    let weight = number.and_then(|number| table.get(usize::try_from(number).ok()?));
-    let Some(Constant { ty, bytes, .. }) = weight else { return argument };
-    let ty = irc_dialects::tl::tensor_type_to_mlir(context, ty);
-    let value = elements::resource(ty, "weight", bytes.clone());
-    let mut entries: Vec<_> =
-        (0..dictionary.len()).filter_map(|index| dictionary.element(index).ok()).collect();
-    entries.push((Identifier::new(context, VALUE), value));
-    DictionaryAttribute::new(context, &entries).into()
 }

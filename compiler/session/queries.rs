@@ -15,7 +15,7 @@ use crate::{
     import::{Imported, Parsed, Position, positions},
     lowering::{
         emit_entry::WEIGHTS,
-        graph_to_tl::{graph_to_tl, graph_to_tl_at, weights},
+        graph_to_tl::{give_values, graph_to_tl, graph_to_tl_at, weights},
     },
     machine::{in_context, run_stages},
     pipeline::{HOST_CPU, Settings},
@@ -437,6 +437,7 @@ pub fn lowered<T>(
         };
         let written = graph_to_tl_at(context, &imported.graph, "main", &locate);
         let mut module = written.map_err(|error| message = Some(error)).ok()?;
+        give_values(context, module.as_operation(), &imported.graph);
         run_stages(context, &mut module, &settings, first, stage)?;
         finish(context, &mut module)
     });

@@ -10,12 +10,11 @@ use crate::{
     diagnostics::in_text,
     import::Parsed,
     interface::Interface,
-    lowering::emit_entry::{WEIGHTS, share},
+    lowering::emit_entry::{WEIGHTS, define_weights, share},
     machine::{in_context, run_stages},
     pipeline::{HOST_CPU, Settings},
 };
-use irc_mlir::{CapturedDiagnostic, Context, Module, attr, elements, read};
-use irc_tensor::ALIGNMENT;
+use irc_mlir::{CapturedDiagnostic, Context, Module, read};
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -58,26 +57,13 @@ pub fn emit(
                 }
             }
         }
-        define(context, &module, &constants);
+        let declared = kernel::named(module.as_operation(), WEIGHTS);
+        if let Some(declared) = declared.filter(|_| !constants.is_empty()) {
+            define_weights(declared, &constants::bytes(&constants));
+        }
         Some(compile(&module, target, output))
     });
     finished(code)
-}
-
-/// Defines the constants that the programs of a module refer to.
-fn define<'c>(context: &'c Context, module: &Module<'c>, constants: &[Constant]) {
-    if constants.is_empty() {
-        return;
-    }
-    let Some(declared) = kernel::named(module.as_operation(), WEIGHTS) else { return };
-    let bytes = constants::bytes(constants);
-    let ty = irc_mlir::ty::parse(context, &format!("!llvm.array<{} x i8>", bytes.len()));
-    irc_mlir::set_attribute(declared, "global_type", attr::ty(ty));
-    irc_mlir::set_attribute(declared, "value", elements::text(context, &bytes));
-    irc_mlir::set_attribute(declared, "alignment", attr::i64(context, ALIGNMENT as i64));
-    let linkage = attr::parse(context, "#llvm.linkage<internal>");
-    irc_mlir::set_attribute(declared, "linkage", linkage);
-    irc_mlir::set_attribute(declared, "visibility_", attr::i64(context, 0));
 }
 
 /// A library of a module that is the output of a stage after the tensor level.

@@ -1,7 +1,8 @@
 //! Constants that matrix products read are packed when a graph is compiled.
 
 use crate::support::{graphs::f32s, levels::levels};
-use irc::{CompileOptions, Place, Session, Target, codegen::Backend};
+use irc::pipeline::HOST_CPU;
+use irc::{CompileOptions, ImportOptions, Place, Session, Target, codegen::Backend};
 use irc_tl::{Builder, Constant, Graph, Op, Type};
 use std::collections::BTreeMap;
 
@@ -86,4 +87,26 @@ fn a_library_holds_packed_constants() {
     let found = program.run(inputs).unwrap();
     let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
     assert!(irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap().is_match());
+}
+
+/// The text after each stage stands alone, with constants of any size.
+#[test]
+fn a_module_after_any_stage_holds_its_constants() {
+    let graph = product(5, 64, 48, false);
+    let inputs = BTreeMap::from([("x".to_owned(), f32s([5, 64], 3))]);
+    let expected = graph.eval(&inputs).unwrap();
+    let session = Session::new();
+    let model = session.import_graph(&graph);
+    for stage in HOST_CPU.stages {
+        let text = model.stage(stage.name, Target::host()).unwrap();
+        let name = format!("{}.mlir", stage.name);
+        let bytes = text.into_bytes().into();
+        let read = session.import_bytes(&name, bytes, &ImportOptions::default()).unwrap();
+        let program =
+            irc::Program::from_library(&read.library(&CompileOptions::default()).unwrap().library);
+        let found = program.unwrap().run(inputs.clone()).unwrap();
+        let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
+        let result = irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap();
+        assert!(result.is_match(), "after stage '{}': {result}", stage.name);
+    }
 }

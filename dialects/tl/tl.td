@@ -38,6 +38,7 @@ def Tl_Dialect : Dialect {
     | `tl.preserved` | an argument of a program | a unit: the caller preserves it from one call to the next |
     | `tl.weight` | an argument | the number of the constant that it stands for |
     | `tl.value` | an argument | the elements of that constant |
+    | `tl.constants` | a program whose memory is planned | the bytes of its constants, at the offsets in `#tl.program` |
     | `tl.origin` | a launch or call | the node that it computes, as text, where locations are omitted |
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
     | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are zero |
@@ -57,7 +58,8 @@ def Tl_Dialect : Dialect {
     "::mlir::ElementsAttr":$value,
     "::mlir::StringAttr":$origin,
     "::mlir::UnitAttr":$ordered,
-    "::mlir::DenseI64ArrayAttr":$pads
+    "::mlir::DenseI64ArrayAttr":$pads,
+    "::mlir::ElementsAttr":$constants
   );
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;

@@ -18,6 +18,7 @@ use irc_mlir::{
     read::{self, identity},
 };
 use std::collections::HashMap;
+use std::fmt::Write;
 
 /// A global in C.
 pub struct Global {
@@ -148,6 +149,7 @@ fn written(unit: &mut Unit, ty: &Type, initial: Initial) -> Option<(String, Stri
         }
         Data::Elements(all) if all.len() as u64 == size => match text(element, &all) {
             Some(text) => ("char".to_owned(), dimension, text),
+            None if element == Element::Int(8) && all.len() > MANY_BYTES => words(&all),
             None => {
                 let (c, numbers) = numbers(element, &all);
                 (c, dimension, rows(&numbers))
@@ -155,6 +157,28 @@ fn written(unit: &mut Unit, ty: &Type, initial: Initial) -> Option<(String, Stri
         },
         _ => return None,
     })
+}
+
+/// More bytes than these are written as words.
+const MANY_BYTES: usize = 4096;
+
+/// Many bytes, as the constants of a model, in words of 8 in little-endian order, the last padded with zeros: less
+/// than half of the text that single bytes are.
+fn words(bytes: &[u8]) -> (String, String, String) {
+    let count = bytes.len().div_ceil(8);
+    let mut text = String::with_capacity(23 * count);
+    for (place, chunk) in bytes.chunks(8).enumerate() {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        text.push_str(if place == 0 { "{\n  " } else { "," });
+        if place > 0 && place % 6 == 0 {
+            text.push_str("\n  ");
+        }
+        // Writing to a string does not fail.
+        let _ = write!(text, "{:#x}", u64::from_le_bytes(word));
+    }
+    text.push_str("\n}");
+    ("uint64_t".to_owned(), format!("[{count}]"), text)
 }
 
 fn is_scalar(ty: &Type) -> bool {

@@ -12,7 +12,8 @@
 //! after it has reported a failure to the host; [`host`] defines the host.
 //!
 //! If `weight_offsets` of `#tl.program` gives an argument an offset in the constant `irc_weights`
-//! (-1: none), `buffers` has no slot for it. The symbol is defined by another object.
+//! (-1: none), `buffers` has no slot for it. The symbol is defined here if the program has its bytes in
+//! `tl.constants`, and otherwise by another object.
 //!
 //! A `shared` program is a part of others: its entry point may be merged with another of the same name,
 //! is hidden, and has no metadata.
@@ -26,14 +27,15 @@ pub mod host;
 /// The symbol of a program's constants, which are linked with it.
 pub const WEIGHTS: &str = "irc_weights";
 
-use crate::attributes::{KERNEL, ProgramInfo};
+use crate::attributes::{CONSTANTS, KERNEL, ProgramInfo};
 use irc_mlir::ops::llvm;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, OpSpec, OperationLike, OperationRef, Options, Pass,
-    PassError, PassResult, Region, RegionLike, Value, ValueLike, attr, read, region_of, ty,
-    walk_collect,
+    PassError, PassResult, Region, RegionLike, Value, ValueLike, attr, elements, read, region_of,
+    ty, walk_collect,
 };
 use irc_runtime::Interface;
+use irc_tensor::ALIGNMENT;
 
 /// The pass `emit-entry`.
 pub struct EmitEntry;
@@ -108,6 +110,15 @@ fn emit_program(
     let name = format!("{name}{}", program.suffix);
     let entry = emit(function, &name, sized, &program.weight_offsets)?;
     limit_effort(entry);
+    if let Ok(constants) = function.attribute(CONSTANTS) {
+        let symbols = function.parent_operation().map(read::body_ops).unwrap_or_default();
+        let named = |op: &OperationRef<'_, '_>| read::string(op, "sym_name");
+        let declared = symbols.into_iter().find(|op| named(op).as_deref() == Some(WEIGHTS));
+        if let (Some(declared), Some(bytes)) = (declared, elements::bytes_of(constants)) {
+            define_weights(declared, &bytes);
+        }
+        irc_mlir::remove_attribute(function, CONSTANTS);
+    }
     if program.shared {
         set_linkage(function, "internal");
         share(entry);
@@ -237,6 +248,17 @@ fn declare_weights<'c: 'a, 'a>(module: &BlockRef<'c, 'a>, context: &'c Context) 
     for op in parsed.iter().flat_map(|parsed| read::body_ops(parsed.as_operation())) {
         module.append_operation((*op).clone());
     }
+}
+
+/// Gives the declared constants their bytes.
+pub fn define_weights(declared: OperationRef<'_, '_>, bytes: &[u8]) {
+    let context = irc_mlir::context_of(&declared);
+    let ty = ty::parse(context, &format!("!llvm.array<{} x i8>", bytes.len()));
+    irc_mlir::set_attribute(declared, "global_type", attr::ty(ty));
+    irc_mlir::set_attribute(declared, "value", elements::text(context, bytes));
+    irc_mlir::set_attribute(declared, "alignment", attr::i64(context, ALIGNMENT as i64));
+    set_linkage(declared, "internal");
+    irc_mlir::set_attribute(declared, "visibility_", attr::i64(context, 0));
 }
 
 fn metadata<'c: 'a, 'a>(main: &OperationRef<'c, 'a>, interface: &str, suffix: &str) -> OpSpec<'c> {

@@ -8,8 +8,10 @@
 //! elements of values are `tl.size` ops, and checks are `tl.check` ops; they come after the values they
 //! need.
 
+mod values;
 mod weights;
 
+pub use values::give_values;
 pub use weights::weights;
 
 use crate::attributes::{GRAPH, NAME, PRESERVED, STRINGS, WEIGHT};

@@ -9,11 +9,15 @@ use super::program::{Function, Step, Value as Id, bytes_of};
 use super::sizes::{Environment, MAX_BYTES};
 use super::symbols::{Schedule, alone, extents};
 use crate::{
-    attributes::{LINKAGE, PROGRAM, ProgramInfo},
+    attributes::{CONSTANTS, LINKAGE, PROGRAM, ProgramInfo, VALUE, dictionaries},
     lowering::{emit_entry::host, outline_kernels::Sizes},
 };
 use irc_mlir::ops::{arith, func, memref};
-use irc_mlir::{Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr};
+use irc_mlir::{
+    Block, OperationLike, OperationRef, PassError, PassResult, Type, Value, attr, elements,
+    melior::ir::attribute::DictionaryAttribute, ty,
+};
+use irc_tensor::append_aligned;
 use irc_tl::{Dim, Relation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +55,22 @@ pub fn planned_name(name: &str) -> String {
     format!("irc_{name}")
 }
 
+/// The constants that a program has beside its arguments: the offset of each argument, or -1, and the bytes. `None`
+/// if none has elements.
+fn constants_of(function: &OperationRef<'_, '_>) -> Option<(Vec<i64>, Vec<u8>)> {
+    let mut bytes = vec![];
+    let values = dictionaries(function, "arg_attrs").into_iter();
+    let offset = |argument: Option<DictionaryAttribute<'_>>| {
+        let value = argument.and_then(|argument| argument.element_by_name(VALUE));
+        match value.and_then(elements::bytes_of) {
+            Some(elements) => append_aligned(&mut bytes, &elements) as i64,
+            None => -1,
+        }
+    };
+    let offsets: Vec<i64> = values.map(offset).collect();
+    offsets.iter().any(|offset| *offset >= 0).then_some((offsets, bytes))
+}
+
 impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
     /// Writes the planned function before the original one.
     ///
@@ -67,8 +87,16 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         let body = Block::new(&arguments);
         let mut spec = irc_mlir::function(context, &name, &inputs, &results, body, location);
         if function.name == program.main {
-            let metadata = Some(program.interface.to_json());
-            spec = spec.with(PROGRAM, &ProgramInfo { metadata, ..ProgramInfo::of(&function.op) });
+            let mut info = ProgramInfo::of(&function.op);
+            let mut interface = program.interface.clone();
+            if let Some((offsets, bytes)) = constants_of(&function.op) {
+                interface.inputs.retain(|port| port.weight.is_none());
+                info.weight_offsets = offsets;
+                let ty = ty::parse(context, &format!("tensor<{}xi8>", bytes.len()));
+                spec = spec.attr(CONSTANTS, elements::resource(ty, "constants", bytes));
+            }
+            info.metadata = Some(interface.to_json());
+            spec = spec.with(PROGRAM, &info);
         } else {
             // Linked with programs that contain the same function.
             spec = spec
