@@ -9,7 +9,7 @@ use super::{
     rules::RULES,
     segment::{GraphSegment, Source},
 };
-use irc_mlir::{Frame, OperationLike, frames, read};
+use irc_mlir::{Frame, OperationLike, OperationRef, frames, read};
 
 /// Names an op of the function a graph was read from.
 pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
@@ -18,6 +18,11 @@ pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
     let name =
         node.op.as_ref().map_or_else(|| read::op_name(&op), |op| format!("tl.{}", op.name()));
     OpName { name, location: location_text(&frames(op.location())) }
+}
+
+/// Names an op by itself.
+pub fn located(op: OperationRef<'_, '_>) -> OpName {
+    OpName { name: read::op_name(&op), location: location_text(&frames(op.location())) }
 }
 
 /// `path at file:line:column`, of the innermost name and file.

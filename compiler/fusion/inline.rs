@@ -3,10 +3,11 @@
 //!
 //! Ops that only reshape become views first. This fuses chains of elementwise ops with symbolic sizes into
 //! one kernel. Every step is rounded as before, so that results are the same bit for bit.
+use super::{explain::located, report::OpName};
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of,
-    has_one_use, read, replace_all_uses, uses,
+    has_one_use, is_used_only_by, read, replace_all_uses, uses,
 };
 use irc_tl::{Compute, Dim, MAX_DEPTH, Op, Scalar};
 use std::sync::Arc;
@@ -53,40 +54,83 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
     Ok(())
 }
 
-/// Inlines in a function, consumers after their producers.
+/// An op that became a part of its reader.
+pub struct Inlined {
+    /// The op.
+    pub part: OpName,
+    /// The [`key`] of its reader.
+    pub reader: usize,
+}
+
+/// The identity of an op during its lifetime.
+pub fn key(op: OperationRef<'_, '_>) -> usize {
+    op.to_raw().ptr as usize
+}
+
+/// Inlines in a function, consumers after their producers. Parts of an op that is inlined itself are parts of its
+/// reader.
 ///
 /// # Errors
 /// If an op cannot be rebuilt.
-pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Vec<Inlined>, String> {
+    let mut inlined: Vec<Inlined> = vec![];
     for op in read::body_ops(func) {
         let Some(mut reader) = compute_of(op) else { continue };
         let mut operands: Vec<Value> = op.operands().collect();
         let mut gone = vec![];
-        while let Some((at, producer)) = candidate(&reader, &operands) {
+        while let Some((at, producer)) = candidate(&reader, &operands, op, &gone) {
             let part = compute_of(producer).ok_or("expected loops around an expression")?;
             let more: Vec<Value> = producer.operands().collect();
             let room = operands.len() + more.len() <= MAX_OPERANDS;
             let joined = room.then(|| joined(&reader, at, &part, operands.len())).flatten();
             let Some(joined) = joined else { break };
-            reader = joined;
             operands.extend(more);
+            // Several parts may have read one value, which then has a single reader.
+            let (tidy, kept) = tidied(&joined, &operands);
+            (reader, operands) = (Arc::new(tidy), kept);
             gone.push(producer);
         }
         if gone.is_empty() {
             continue;
         }
-        let (reader, operands) = tidied(&reader, &operands);
         let block = op.block().ok_or("expected an op in a block")?;
-        let built = tl::build(context_of(&op), &Op::compute(reader), &operands, op.location())?;
+        let compute = Op::compute((*reader).clone());
+        let built = tl::build(context_of(&op), &compute, &operands, op.location())?;
         let built = block.insert_operation_before(op, built);
         for (old, new) in op.results().zip(built.results()) {
             replace_all_uses(old.into(), new.into());
         }
         op.erase();
+        for part in &gone {
+            let of_part = inlined.iter_mut().filter(|known| known.reader == key(*part));
+            of_part.for_each(|known| known.reader = key(built));
+            inlined.push(Inlined { part: located(*part), reader: key(built) });
+        }
         // The consumers of earlier ops were among the later ones.
         gone.into_iter().for_each(Erase::erase);
     }
-    Ok(())
+    Ok(inlined)
+}
+
+/// Why the producer of an operand of `reader` is a kernel of its own; `value` is what it computes.
+pub fn why_apart<'c: 'a, 'a>(
+    reader: OperationRef<'c, 'a>,
+    operand: usize,
+    producer: OperationRef<'c, 'a>,
+    value: Value<'c, 'a>,
+) -> &'static str {
+    match (compute_of(producer), compute_of(reader)) {
+        (None, _) => "the producer is an algorithm, whose result is stored whole",
+        (_, None) => "the consumer is an algorithm, which reads its operands from memory",
+        (Some(part), _) if part.reduction.is_some() => {
+            "the producer reduces, and would be computed again for each element that reads it"
+        }
+        _ if !has_one_use(value) => "several ops read it, and each would compute it again",
+        (_, Some(reader)) if !reads_each_once(&reader, operand) => {
+            "the consumer reads its elements more than once, or at indices that it computes"
+        }
+        _ => "the expression would be too large",
+    }
 }
 
 fn compute_of(op: OperationRef<'_, '_>) -> Option<Arc<Compute>> {
@@ -99,15 +143,19 @@ fn compute_of(op: OperationRef<'_, '_>) -> Option<Arc<Compute>> {
     }
 }
 
-/// An operand that can be inlined into its only consumer, and its producer.
+/// An operand that only `reader`, the expression of `op` with the parts that are gone, uses and that can be inlined into
+/// it, and its producer.
 fn candidate<'c: 'a, 'a>(
     reader: &Compute,
     operands: &[Value<'c, 'a>],
+    op: OperationRef<'c, 'a>,
+    gone: &[OperationRef<'c, 'a>],
 ) -> Option<(usize, OperationRef<'c, 'a>)> {
     operands.iter().enumerate().find_map(|(at, operand)| {
         let producer = read::defining_op(*operand)?;
         let once = operands.iter().filter(|other| *other == operand).count() == 1;
-        let alone = once && has_one_use(*operand);
+        let is_part = |user: OperationRef<'c, 'a>| user == op || gone.contains(&user);
+        let alone = once && is_used_only_by(*operand, is_part);
         let is_map = || compute_of(producer).is_some_and(|part| part.reduction.is_none());
         (alone && is_map() && reads_each_once(reader, at)).then_some((at, producer))
     })

@@ -20,6 +20,7 @@ mod explain;
 mod form;
 mod graph;
 mod inline;
+mod loops;
 mod pass;
 mod plan;
 mod report;
@@ -35,7 +36,9 @@ pub use form::{Form, Kind};
 pub use graph::{Function, Graph, Node, NodeId, ValueId, is_view, read_function};
 pub use pass::{Fuse, explain, fuse_function, fuse_function_with};
 pub use plan::{Kernel, Plan};
-pub use report::{FusionReport, GroupReport, OpName, Simplification, Step, UnfusedEdge, WhyNot};
+pub use report::{
+    FusionReport, GroupReport, LoopsReport, OpName, Simplification, Step, UnfusedEdge, WhyNot,
+};
 pub use rules::{RULES, Rule};
 pub use segment::{Edge, GraphSegment, MAX_NODES, Segment, SegmentNode, Source, segments};
 pub use simplify::{SimplifyTl, simplify, simplify_function};

@@ -11,7 +11,8 @@ use super::{
     form::Kind,
     fuse_segment,
     graph::{Function, is_general, is_view, read_function},
-    inline::{inline_computes, reshapes_to_views},
+    inline::{Inlined, inline_computes, key, reshapes_to_views},
+    loops::explain_loops,
     report::{FusionReport, Simplification},
     segment::{GraphSegment, Segment, segments},
     simplify::simplify_function,
@@ -71,7 +72,7 @@ pub fn fuse_function_with<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
 ) -> Result<(), String> {
-    fuse(func, decide, |_, _| {})
+    fuse(func, decide, |_, _| {}).map(|_| ())
 }
 
 /// As [`fuse_function_with`]; returns a report of what was done and why.
@@ -84,12 +85,19 @@ pub fn explain<'c: 'a, 'a>(
 ) -> Result<FusionReport, String> {
     let name = read::string(&func, "sym_name").unwrap_or_default();
     let mut report = FusionReport { function: name, ..FusionReport::default() };
-    fuse(func, decide, |simplifications, decided| {
+    let inlined = fuse(func, decide, |simplifications, decided| {
         report.simplifications.extend(simplifications);
         for (placed, fusion) in decided.segments() {
             explain_segment(&mut report, decided.function, placed, fusion);
         }
     })?;
+    let (loops, apart) = explain_loops(func, &inlined);
+    let kernels = loops.len() as u64;
+    report.before.kernels +=
+        kernels + loops.iter().map(|one| one.inlined.len() as u64).sum::<u64>();
+    report.after.kernels += kernels;
+    report.loops = loops;
+    report.unfused.extend(apart);
     Ok(report)
 }
 
@@ -105,6 +113,7 @@ fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Strin
             }
         }
     })
+    .map(|_| ())
 }
 
 /// The decisions for a function, before its groups are written.
@@ -120,36 +129,45 @@ impl Decided<'_, '_, '_> {
     }
 }
 
-/// The sequence of steps; `observe` is called with the simplifications and the decisions.
+/// The sequence of steps; `observe` is called with the simplifications and the decisions. Returns the ops that became
+/// parts of others.
 fn fuse<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
     observe: impl FnOnce(Vec<Simplification>, &Decided<'_, 'c, 'a>),
-) -> Result<(), String> {
+) -> Result<Vec<Inlined>, String> {
     reshapes_to_views(func)?;
-    inline_computes(func)?;
-    wrap_general(func)?;
+    let mut inlined = inline_computes(func)?;
+    wrap_general(func, &mut inlined)?;
     let simplifications = simplify_function(func)?;
-    let Some(function) = read_function(func)? else { return Ok(()) };
+    let Some(function) = read_function(func)? else { return Ok(inlined) };
     let placed = segments(&function.graph);
     let fusions: Vec<_> = placed.iter().map(|placed| &placed.segment).map(decide).collect();
     observe(simplifications, &Decided { function: &function, placed: &placed, fusions: &fusions });
-    write_groups(func, &function, &placed, fusions)
+    write_groups(func, &function, &placed, fusions)?;
+    Ok(inlined)
 }
 
 /// Wraps every op that is a kernel of its own in a group.
-fn wrap_general<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
+fn wrap_general<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    inlined: &mut [Inlined],
+) -> Result<(), String> {
     for op in read::body_ops(func) {
         let computes = tl::op_of(op).is_ok_and(|op| !is_view(&op))
             || matches!(tl::algorithm_of(op), Ok(Some(_)));
         if computes && is_general(op) {
-            wrap(op)?;
+            let before = key(op);
+            let wrapped = key(wrap(op)?);
+            let parts = inlined.iter_mut().filter(|inlined| inlined.reader == before);
+            parts.for_each(|inlined| inlined.reader = wrapped);
         }
     }
     Ok(())
 }
 
-fn wrap<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<(), String> {
+/// Wraps an op in a group; returns the op in it.
+fn wrap<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<OperationRef<'c, 'a>, String> {
     let context = context_of(&op);
     let parent = op.block().ok_or("expected an op in a block")?;
     let mut inputs: Vec<Value> = vec![];
@@ -184,7 +202,7 @@ fn wrap<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<(), String> {
         replace_all_uses(old.into(), new.into());
     }
     op.erase();
-    Ok(())
+    Ok(built)
 }
 
 fn write_groups<'c: 'a, 'a>(

@@ -12,6 +12,9 @@ pub struct FusionReport {
     pub simplifications: Vec<Simplification>,
     /// The groups, in the order of their last ops.
     pub groups: Vec<GroupReport>,
+    /// The kernels that are loops: ops of sizes known at run time, and algorithms.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loops: Vec<LoopsReport>,
     /// The edges between ops that go through memory.
     pub unfused: Vec<UnfusedEdge>,
     /// The cost if every op is a kernel of its own.
@@ -65,6 +68,17 @@ pub struct GroupReport {
     pub before: Cost,
     /// The cost of the kernel.
     pub after: Cost,
+}
+
+/// The report of a kernel that is loops.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoopsReport {
+    /// The op.
+    pub op: OpName,
+    /// The ops that became parts of its expression.
+    pub inlined: Vec<OpName>,
+    /// Why it is loops.
+    pub why: String,
 }
 
 /// A producer that its consumer computes in the same kernel.
@@ -168,6 +182,12 @@ impl fmt::Display for FusionReport {
             writeln!(f, "  group {index} {}", group.headline())?;
             for step in &group.steps {
                 writeln!(f, "    {step}")?;
+            }
+        }
+        for (index, loops) in self.loops.iter().enumerate() {
+            writeln!(f, "  loops {index}: {}; {}", loops.op, loops.why)?;
+            for part in &loops.inlined {
+                writeln!(f, "    inlined: {part}")?;
             }
         }
         for edge in &self.unfused {

@@ -53,6 +53,24 @@ pub fn has_one_use(value: Value<'_, '_>) -> bool {
     }
 }
 
+/// Whether `is_meant` holds for every user of a value; ends at the first for which it does not.
+pub fn is_used_only_by<'c: 'a, 'a>(
+    value: Value<'c, 'a>,
+    is_meant: impl Fn(OperationRef<'c, 'a>) -> bool,
+) -> bool {
+    // Safety: the use list is walked without changing it.
+    unsafe {
+        let mut next = mlir_sys::mlirValueGetFirstUse(value.to_raw());
+        while !mlir_sys::mlirOpOperandIsNull(next) {
+            if !is_meant(OperationRef::from_raw(mlir_sys::mlirOpOperandGetOwner(next))) {
+                return false;
+            }
+            next = mlir_sys::mlirOpOperandGetNextUse(next);
+        }
+    }
+    true
+}
+
 /// Ops below `op` (itself included) for which `keep` holds, in pre-order.
 pub fn walk_collect<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
