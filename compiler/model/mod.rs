@@ -256,16 +256,21 @@ impl<'s> Model<'s> {
         }
         let imported = self.imported()?;
         irc_ark_model::to_ark(&imported.graph).map_err(|mut found| {
-            for diagnostic in &mut found {
-                let path = diagnostic.path.take();
-                diagnostic.path = path.map(|path| path_of(&path).to_owned());
-            }
-            let parsed = queries::parsed(&self.session.database, self.input);
-            if let Some(document) = &parsed.document {
-                document.locate(&mut found);
-            }
+            self.locate(&mut found);
             Error::found(self.source(), found)
         })
+    }
+
+    /// Adds locations in the file to diagnostics whose paths are those of items of the file, or origins of nodes.
+    pub fn locate(&self, diagnostics: &mut [Diagnostic]) {
+        for diagnostic in &mut *diagnostics {
+            let path = diagnostic.path.take();
+            diagnostic.path = path.map(|path| path_of(&path).to_owned());
+        }
+        let parsed = queries::parsed(&self.session.database, self.input);
+        if let Some(document) = &parsed.document {
+            document.locate(diagnostics);
+        }
     }
 
     fn imported_or_lowered(&self) -> Result<(), Error> {

@@ -84,7 +84,7 @@ fn write_model(
         }
         let model = models::open(console, &session, input, &import)?;
         let ark = model.to_ark()?;
-        let plan = plan::plan_model(console, &model.source(), ark.model.clone(), &planning)?;
+        let plan = plan::plan_converted(console, &model, &ark, &planning)?;
         ark_files::write_beside(console, &arguments.output, &ark)?;
         return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
     }

@@ -1,11 +1,15 @@
 //! ARK plans of models.
 use crate::{console::Console, error::Error, input};
-use irc::planner::{self, NodeDiagnostic, Planner, Target};
+use irc::{
+    Model,
+    planner::{self, NodeDiagnostic, Planner, Target},
+};
 use irc_ark_format::{
     model::{self, Document},
     plan,
 };
-use irc_diag::{Diagnostic, Sink, Source};
+use irc_ark_model::ArkModel;
+use irc_diag::{Diagnostic, Severity, Sink, Source};
 use std::path::Path;
 
 /// The flags of the planner.
@@ -57,16 +61,24 @@ pub fn plan(console: &Console, source: &Source, options: &Options) -> Result<Str
     plan_document(console, source, &document, options)
 }
 
-/// The plan, as JSON, of an ARK model that was converted from another model.
-pub fn plan_model(
+/// The plan, as JSON, of the ARK model that a model was converted to. The ops have the origins of the model's nodes as
+/// names.
+pub fn plan_converted(
     console: &Console,
-    source: &Source,
-    model: model::Model,
+    model: &Model<'_>,
+    ark: &ArkModel,
     options: &Options,
 ) -> Result<String, Error> {
-    // The nodes have no locations in the file.
-    let document = Document { model, origins: vec![] };
-    plan_document(console, source, &document, options)
+    let place = |found: NodeDiagnostic, severity| {
+        let diagnostic = Diagnostic::new(severity, "ark-plan", found.message);
+        let mut diagnostic = match found.node.and_then(|index| ark.model.nodes.get(index)) {
+            Some(node) => diagnostic.path(&node.op.name),
+            None => diagnostic,
+        };
+        model.locate(std::slice::from_mut(&mut diagnostic));
+        diagnostic
+    };
+    plan_of(console, (&model.source(), &ark.model), options, place)
 }
 
 fn plan_document(
@@ -75,28 +87,37 @@ fn plan_document(
     document: &Document,
     options: &Options,
 ) -> Result<String, Error> {
+    let place = |found, severity| diagnostic(found, severity, source, document);
+    plan_of(console, (source, &document.model), options, place)
+}
+
+fn plan_of(
+    console: &Console,
+    (source, model): (&Source, &model::Model),
+    options: &Options,
+    place: impl Fn(NodeDiagnostic, Severity) -> Diagnostic,
+) -> Result<String, Error> {
     if let Some(rules) = &options.rules {
-        let found = options.planner.rules.diagnostics(&document.model);
+        let found = options.planner.rules.diagnostics(model);
         if found.iter().any(Diagnostic::is_error) {
             return Err(Error::Diagnostics(rules.clone(), found));
         }
         console.diagnostics(rules, &found);
     }
     let placed = |diagnostics: Vec<NodeDiagnostic>, severity| -> Vec<Diagnostic> {
-        let place = |found| diagnostic(found, severity, source, document);
-        diagnostics.into_iter().map(place).collect()
+        diagnostics.into_iter().map(|found| place(found, severity)).collect()
     };
-    let planned = planner::plan(&document.model, &options.planner).map_err(|diagnostics| {
-        Error::Diagnostics(source.clone(), placed(diagnostics, irc_diag::Severity::Error))
+    let planned = planner::plan(model, &options.planner).map_err(|diagnostics| {
+        Error::Diagnostics(source.clone(), placed(diagnostics, Severity::Error))
     })?;
-    console.diagnostics(source, &placed(planned.warnings, irc_diag::Severity::Warning));
+    console.diagnostics(source, &placed(planned.warnings, Severity::Warning));
     Ok(plan::write(&planned.plan))
 }
 
 /// A planner's diagnostic, located in the user's file.
 fn diagnostic(
     found: NodeDiagnostic,
-    severity: irc_diag::Severity,
+    severity: Severity,
     source: &Source,
     document: &Document,
 ) -> Diagnostic {

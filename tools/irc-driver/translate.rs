@@ -172,7 +172,7 @@ fn graph_to_ark(
     let ark = model.to_ark()?;
     ark_files::write_beside(console, &arguments.output, &ark)?;
     let text = match to {
-        To::Plan(options) => plan::plan_model(console, &model.source(), ark.model, options)?,
+        To::Plan(options) => plan::plan_converted(console, &model, &ark, options)?,
         _ => model::write(&ark.model),
     };
     Ok((text.into_bytes(), Content::Text))
