@@ -3,7 +3,8 @@
 use crate::support::{graphs::f32s, levels::levels};
 use irc::pipeline::HOST_CPU;
 use irc::{CompileOptions, ImportOptions, Place, Session, Target, codegen::Backend};
-use irc_tl::{Builder, Constant, Graph, Op, Type};
+use irc_tensor::Tensor;
+use irc_tl::{Builder, Constant, Conv, Graph, Op, Type};
 use std::collections::BTreeMap;
 
 /// `x[m, k]` times a constant `w`, or its transpose, and a bias; compiled for each width of vectors and by
@@ -108,5 +109,47 @@ fn a_module_after_any_stage_holds_its_constants() {
         let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
         let result = irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap();
         assert!(result.is_match(), "after stage '{}': {result}", stage.name);
+    }
+}
+
+/// A convolution of a small image by filters of one element, a bias and a function of the result.
+fn pointwise(images: i64, channels: i64, filters: i64, size: i64) -> (Graph, Tensor) {
+    let x = f32s([images, channels, size, size], 1);
+    let mut b = Builder::new();
+    let input = b.input("x", Type::from(x.ty().clone()));
+    let w = b.constant(Constant::of(&f32s([filters, channels, 1, 1], 2)));
+    let bias = b.constant(Constant::of(&f32s([filters, 1, 1], 3)));
+    let (ones, pads) = (vec![1, 1], vec![[0, 0]; 2]);
+    let conv = Conv { strides: ones.clone(), dilations: ones, pads, groups: 1 };
+    let y = b.op(Op::Conv(conv), &[input, w]).unwrap();
+    let y = b.binary(irc_tl::Binary::Add, y, bias).unwrap();
+    let y = b.op(Op::Unary(irc_tl::Unary::Relu), &[y]).unwrap();
+    b.output("y", y);
+    (b.finish(), x)
+}
+
+/// The positions are rows of the product, and the filters its columns, which are packed.
+#[test]
+fn small_images_are_multiplied_transposed() {
+    // One block of depth, and two; all tiles of equal height, and not.
+    for (images, channels, filters, size) in [(1, 160, 64, 7), (2, 1100, 96, 7), (3, 130, 32, 3)] {
+        let (graph, x) = pointwise(images, channels, filters, size);
+        let inputs = BTreeMap::from([("x".to_owned(), x)]);
+        let expected = graph.eval(&inputs).unwrap();
+        for target in targets() {
+            let width = target.vector_bytes();
+            let compiled =
+                Session::new().import_graph(&graph).library_with(target, Place::Given).unwrap();
+            let found = compiled.runner().unwrap().run(inputs.clone()).unwrap();
+            let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
+            let result = irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap();
+            assert!(result.is_match(), "{channels} channels, vectors of {width} bytes: {result}");
+            let is_packed = |weight: &Constant| weight.ty.shape.len() == 1;
+            let packed = compiled.constants.iter().any(is_packed);
+            // Where more than a sixth of the lanes would be idle.
+            let (lanes, columns) = (i64::from(width) / 4, size * size);
+            let pays = lanes >= 8 && 6 * columns < 5 * (columns + lanes - 1) / lanes * lanes;
+            assert_eq!(packed, pays, "{channels} channels, vectors of {width} bytes");
+        }
     }
 }

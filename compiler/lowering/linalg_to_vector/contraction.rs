@@ -13,7 +13,7 @@ pub struct Side<'c, 'a> {
     pub casts: Vec<OperationRef<'c, 'a>>,
 }
 
-/// `C[batch, m, n] += A[batch, m, k] * B[batch, k, n]` with `n` contiguous in `C`.
+/// `C[batch, m, n] += A[batch, m, k] * B[batch, k, n]` with `n` contiguous in `C`, or `m` if it is transposed.
 #[derive(Debug, Clone)]
 pub struct Contraction<'c, 'a> {
     /// The stage.
@@ -30,6 +30,8 @@ pub struct Contraction<'c, 'a> {
     pub k: usize,
     /// Whether the product is of floats.
     pub float: bool,
+    /// Whether rows of `C` are contiguous instead of columns.
+    pub is_transposed: bool,
 }
 
 impl<'c: 'a, 'a> Contraction<'c, 'a> {
@@ -63,7 +65,14 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         let rows = m.map_or(1, |dim| stage.sizes[dim]);
         // Few rows against contiguous columns of B are dot products: the row schedule reads B once.
         let dots = rows <= 2 && b.operand.access.coefs[k] == 1 && b.operand.access.coefs[n] != 1;
-        (!dots).then_some(Self { stage: number, a, b, m, n, k, float })
+        let is_transposed = false;
+        (!dots).then_some(Self { stage: number, a, b, m, n, k, float, is_transposed })
+    }
+
+    /// The product of the transposed operands, whose result is transposed. `None` if there is one row.
+    pub fn transposed(&self) -> Option<Self> {
+        let (a, b) = (self.b.clone(), self.a.clone());
+        Some(Self { a, b, m: Some(self.n), n: self.m?, is_transposed: true, ..*self })
     }
 
     /// Whether an operand is read without a conversion.

@@ -19,7 +19,7 @@ use super::{
 use crate::attributes::{Packing, Panels};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::arith;
-use irc_mlir::{OperationLike, Type, Value};
+use irc_mlir::{OperationLike, Type, TypeLike, Value};
 
 /// A matmul and the elementwise stages applied to each tile before it is stored.
 #[derive(Debug, Clone)]
@@ -30,6 +30,37 @@ pub struct Matmul<'c, 'a> {
     pub windows: Option<Windows>,
     /// Stages over the same rows and columns, in program order.
     pub epilogue: Vec<usize>,
+}
+
+/// The product with its operands exchanged, if columns fill vectors badly, as the positions of a small image do, while the
+/// left operand is a constant with many rows, whose panels then are packed when the caller is compiled.
+pub fn transposed<'c: 'a, 'a>(
+    cg: &Codegen<'c, 'a>,
+    product: &Contraction<'c, 'a>,
+) -> Option<Contraction<'c, 'a>> {
+    let stage = &cg.kernel.stages[product.stage];
+    let (lanes, rows) = (cg.target.lanes(), stage.sizes[product.m?]);
+    let (columns, depth) = (stage.sizes[product.n], stage.sizes[product.k]);
+    let vectors = (columns + lanes - 1) / lanes;
+    let output = &stage.outputs[0];
+    let is_f32 = [product.a.operand.tensor, product.b.operand.tensor, output.tensor]
+        .into_iter()
+        .all(|tensor| cg.kernel.tensors[tensor].element.is_f32());
+    let applies = is_f32
+        && Contraction::is_plain(&product.a)
+        && Contraction::is_plain(&product.b)
+        && cg.splat_of(output.init.tensor).is_some()
+        && Some(product.n - 1) == product.m
+        && product.b.operand.access.coefs[product.n] == 1
+        && packed::argument_of(cg, &product.a.operand).is_some();
+    // At least a sixth of the lanes would be idle.
+    let pays = lanes >= 8
+        && columns >= 8
+        && 6 * columns < 5 * vectors * lanes
+        && rows >= 2 * lanes
+        && rows % lanes == 0
+        && depth >= 128;
+    if applies && pays { product.transposed() } else { None }
 }
 
 /// Block sizes in elements.
@@ -125,8 +156,9 @@ pub fn emit_matmul<'c: 'a, 'a>(
     let e = e.at(stage.op.location());
     place_outputs(cg, e, matmul);
     let emitter = Emitter::new(cg, e, matmul)?;
+    let of_matrix = [matmul.product.m, Some(matmul.product.n)];
     let batch: Vec<usize> =
-        (0..stage.parallel - 1).filter(|dim| Some(*dim) != matmul.product.m).collect();
+        (0..stage.parallel - 1).filter(|dim| !of_matrix.contains(&Some(*dim))).collect();
     let mut rows = vec![e.index(0); stage.parallel - 1];
     emitter.emit_batch(cg, e, &batch, &mut rows)
 }
@@ -213,13 +245,16 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             let rows = round(mc.min(self.m), width);
             self.packed_a = Some(cg.scratch(e, rows * round(kc, width), tensor));
         }
+        let is_transposed = self.matmul.product.is_transposed;
         if kc < self.k {
             self.partial = Some(match cg.places[tensor] {
-                Place::Register => Place::Row(cg.scratch(e, self.m * self.n, tensor)),
-                place => place,
+                Place::Memory(buffer) if !is_transposed => Place::Memory(buffer),
+                _ => Place::Row(cg.scratch(e, self.m * self.n, tensor)),
             });
         }
-        if !self.matmul.epilogue.is_empty() {
+        if is_transposed {
+            self.tile = Some(cg.scratch(e, width * self.columns(), tensor));
+        } else if !self.matmul.epilogue.is_empty() {
             self.tile = Some(cg.scratch(e, mr * self.columns(), tensor));
         }
     }
@@ -329,10 +364,11 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         across: Option<usize>,
     ) -> Source<'c, 'a> {
         let access = &side.operand.access;
-        let m = self.matmul.product.m;
         let mut coefs = access.coefs[..rows.len()].to_vec();
-        if let Some(m) = m {
-            coefs[m] = 0;
+        for dim in [self.matmul.product.m, Some(self.matmul.product.n)].into_iter().flatten() {
+            if let Some(coef) = coefs.get_mut(dim) {
+                *coef = 0;
+            }
         }
         let buffer = cg.places[side.operand.tensor].buffer();
         let buffer = buffer.unwrap_or_else(|| unreachable!("checked when the emitter was made"));

@@ -138,7 +138,7 @@ fn transpose_rows<'c: 'a, 'a>(
 }
 
 /// Transposes a square of vectors by swapping halves, quarters, and so on.
-fn transpose<'c: 'a, 'a>(e: Emit<'c, 'a>, rows: &mut [Value<'c, 'a>]) {
+pub fn transpose<'c: 'a, 'a>(e: Emit<'c, 'a>, rows: &mut [Value<'c, 'a>]) {
     let width = rows.len();
     let mut half = width / 2;
     while half > 0 {

@@ -4,7 +4,7 @@ use super::{
     contraction::Contraction,
     error::Result,
     kernel::{Origin, TensorId},
-    matmul::{Matmul, emit_matmul},
+    matmul::{self, Matmul, emit_matmul},
     padding::Padding,
     pass::{Pass, runs_in_vectors},
     rows::{emit_nest, plan_nests},
@@ -77,10 +77,18 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
             grow(&mut steps, step + 1);
             let windows = Windows::of(cg, &product);
             let winograd = windows.as_ref().and_then(|found| Winograd::of(cg, &product, found));
-            let windows = match winograd {
-                Some(_) => windows,
-                None => windows.and_then(|found| packed(cg, &product, found, &mut paddings)),
+            let transposed = match winograd {
+                Some(_) => None,
+                None => matmul::transposed(cg, &product),
             };
+            let windows = match (&winograd, &transposed) {
+                (Some(_), _) => windows,
+                (None, Some(_)) => None,
+                (None, None) => {
+                    windows.and_then(|found| packed(cg, &product, found, &mut paddings))
+                }
+            };
+            let product = transposed.unwrap_or(product);
             if let Some(windows) = &windows {
                 // They are not copied.
                 steps.iter_mut().for_each(|step| step.rows.retain(|row| *row != windows.stage));

@@ -28,7 +28,7 @@ use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, math, vector};
 use irc_mlir::{Attribute, OperationLike, TypeLike, Value, ValueLike};
 use melior::ir::attribute::FloatAttribute;
-use transform::{read_tiles, tile_to_points, write_tiles};
+use transform::{flipped, points_to_tile, read_tiles, tile_to_points, write_tiles};
 
 /// Rows and columns of the result of a tile.
 const TILE: i64 = 4;
@@ -249,20 +249,13 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             e.loop_over(channels, |e, c| {
                 let starts: Vec<Value> =
                     chunks.iter().map(|at| e.add(*at, e.scale(c, channel))).collect();
-                let rows = (0..6)
-                    .map(|down| {
-                        let at = |start: &Value<'c, 'a>| e.offset(*start, down * row);
-                        let starts: Vec<Value> = starts.iter().map(at).collect();
-                        tile_to_points(
-                            e,
-                            self.lanes,
-                            read_tiles(e, self.source, self.lanes, &starts),
-                        )
-                    })
-                    .collect::<Vec<_>>();
+                let rows: [[Value; 6]; 6] = std::array::from_fn(|down| {
+                    let at = |start: &Value<'c, 'a>| e.offset(*start, down as i64 * row);
+                    let starts: Vec<Value> = starts.iter().map(at).collect();
+                    tile_to_points(e, self.lanes, read_tiles(e, self.source, self.lanes, &starts))
+                });
                 let to = e.linear(e.index(0), &[c, vector], &[blocks.row(), blocks.lanes]);
-                for across in 0..6 {
-                    let column = std::array::from_fn(|down| rows[down][across]);
+                for (across, column) in flipped(rows).into_iter().enumerate() {
                     let points = tile_to_points(e, self.lanes, column);
                     for (down, point) in points.into_iter().enumerate() {
                         let number = (6 * down + across) as i64;
@@ -349,18 +342,15 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let Blocks { panel, lanes, .. } = self.winograd.blocks;
         let row = self.winograd.blocks.row();
         let from = e.linear(e.index(0), &[filter, vector], &[row, lanes]);
-        let columns: Vec<[Value; 4]> = (0..6)
-            .map(|across| {
-                let sum = |down: usize| {
-                    let point = (6 * down + across) as i64;
-                    e.load_lanes(self.sums, e.offset(from, point * panel * row), self.lanes, None)
-                };
-                transform::points_to_tile(e, self.lanes, std::array::from_fn(sum))
-            })
-            .collect();
-        for down in 0..TILE as usize {
-            let row = std::array::from_fn(|across| columns[across][down]);
-            let chunks = write_tiles(e, self.lanes, transform::points_to_tile(e, self.lanes, row));
+        let columns: [[Value; 4]; 6] = std::array::from_fn(|across| {
+            let sum = |down: usize| {
+                let point = (6 * down + across) as i64;
+                e.load_lanes(self.sums, e.offset(from, point * panel * row), self.lanes, None)
+            };
+            points_to_tile(e, self.lanes, std::array::from_fn(sum))
+        });
+        for (down, line) in flipped(columns).into_iter().enumerate() {
+            let chunks = write_tiles(e, self.lanes, points_to_tile(e, self.lanes, line));
             for (chunk, value) in chunks.into_iter().enumerate() {
                 let at = e.index((chunk as i64 * TILE + down as i64) * lanes);
                 e.store(value, self.result, at, self.lanes, None);

@@ -5,6 +5,7 @@ use crate::lowering::linalg_to_vector::{
     access::Access,
     codegen::{Codegen, Place},
     error::{LowerError, Result},
+    packing,
     pass::{Pass, emit_epilogue},
 };
 use irc_mlir::Value;
@@ -199,6 +200,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         tile: Tile<'c, 'a>,
         sums: &[Value<'c, 'a>],
     ) -> Result<()> {
+        if self.matmul.product.is_transposed {
+            return self.finish_transposed(cg, e, outer, tile, sums);
+        }
         let Some(scratch) = self.tile else {
             for (at, (value, mask)) in self.vectors(e, tile, sums) {
                 if let Some(buffer) = cg.places[self.output.tensor].buffer() {
@@ -245,5 +249,49 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             Ok(())
         };
         e.loop_over(tile.rows, |e, row| run(cg, e, row))
+    }
+
+    /// Stores a finished tile of a transposed product: its columns are rows of the result.
+    fn finish_transposed(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+        sums: &[Value<'c, 'a>],
+    ) -> Result<()> {
+        let Some(scratch) = self.tile else { return Ok(()) };
+        let (width, each) = (self.lanes.count(), self.vectors_per_row(tile) as usize);
+        for vector in 0..each {
+            let mut square: Vec<Value> = sums.iter().skip(vector).step_by(each).copied().collect();
+            square.resize(width as usize, e.zero(self.element, self.lanes));
+            packing::transpose(e, &mut square);
+            for (column, value) in square.into_iter().enumerate() {
+                let at = e.index((vector as i64 * width + column as i64) * width);
+                e.store(value, scratch, at, self.lanes, None);
+            }
+        }
+        let pass = Pass {
+            stages: self.matmul.epilogue.clone(),
+            outer: outer.len(),
+            sizes: vec![self.m],
+            partial: false,
+            prefetch: vec![],
+        };
+        let mask = e.tail_mask(tile.rows, self.lanes);
+        e.loop_over(tile.columns, |e, column| {
+            let mut rows = outer.to_vec();
+            rows[self.matmul.product.n] = e.add(tile.column, column);
+            let value = e.load_lanes(scratch, e.scale(column, width), self.lanes, None);
+            if let Some(buffer) = cg.places[self.output.tensor].buffer() {
+                let access = &self.output.access;
+                let index = e.linear(e.index(access.offset), &rows, &access.coefs);
+                e.store(value, buffer, e.add(index, tile.row), self.lanes, mask);
+            }
+            if pass.stages.is_empty() {
+                return Ok(());
+            }
+            emit_epilogue(cg, e, &pass, &rows, tile.row, mask, (self.output.tensor, value))
+        })
     }
 }

@@ -74,6 +74,11 @@ pub fn write_tiles<'c: 'a, 'a>(
     [chunk(0), chunk(1), chunk(2), chunk(3)]
 }
 
+/// Rows as columns.
+pub fn flipped<T: Copy, const R: usize, const C: usize>(rows: [[T; C]; R]) -> [[T; R]; C] {
+    std::array::from_fn(|column| rows.map(|row| row[column]))
+}
+
 /// The transform of 6 elements of a tile along one axis.
 pub fn tile_to_points<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
