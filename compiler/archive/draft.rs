@@ -206,7 +206,7 @@ impl Reader<'_, '_, '_> {
                 self.draft.steps.push(Step { position });
                 Callee::Step(self.draft.steps.len() - 1)
             }
-            ProgramStep::Size { .. } | ProgramStep::Check { .. } | ProgramStep::Text { .. } => {
+            ProgramStep::Size { .. } | ProgramStep::Check { .. } | ProgramStep::Host { .. } => {
                 unreachable!("such a function is dynamic")
             }
         };

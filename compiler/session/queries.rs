@@ -218,7 +218,8 @@ fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused 
     Fused { program: program.iter().map(text).collect(), kernels }
 }
 
-/// Keeps the origins of results that may not fit in memory, since the text of a program has no locations.
+/// Keeps the origins of results that may not fit in memory or that the host may not compute, since the text of
+/// a program has no locations.
 fn keep_origins(function: OperationRef<'_, '_>) {
     for op in read::body_ops(function) {
         let is_large = |ty: irc_tl::Type| {
@@ -226,12 +227,12 @@ fn keep_origins(function: OperationRef<'_, '_>) {
             bytes.is_none_or(|bytes| bytes >= LARGE_VALUE)
         };
         let mut types = op.results().filter_map(|result| tl::type_of(result.r#type()).ok());
-        let needs_memory = match read::op_name(&op).as_str() {
+        let may_fail = match read::op_name(&op).as_str() {
             tl::LAUNCH => types.any(is_large),
-            tl::CALL | tl::IF | tl::LOOP => true,
+            tl::CALL | tl::HOST | tl::IF | tl::LOOP => true,
             _ => false,
         };
-        if needs_memory && let Some(origin) = irc_mlir::origin(op.location()) {
+        if may_fail && let Some(origin) = irc_mlir::origin(op.location()) {
             ORIGIN.write(op, &origin);
         }
     }

@@ -1,10 +1,10 @@
-//! Strings in compiled programs, against evaluation.
+//! Strings and images in compiled programs, against evaluation.
 use crate::support::graphs::{agree, compile, compile_for, run, truth};
 use irc::{ArchiveOptions, Session, Target, codegen::Backend};
 use irc_tensor::Tensor;
 use irc_tl::{
-    Builder, Comparison, Compute, DType, Dim, Function, Graph, NodeKind, Scalar, Separator, Type,
-    ValueId,
+    Builder, Comparison, Compute, DType, Dim, Function, Graph, NodeKind, PixelFormat, Scalar,
+    Separator, Type, ValueId,
 };
 
 fn words(words: &[&str]) -> Tensor {
@@ -107,25 +107,25 @@ fn hosts_apply_functions_of_strings() {
         let mut b = Builder::new();
         let x = b.input("x", row(dim.clone()));
         let comma = b.strings(&[","]).unwrap();
-        let joined = b.text(Function::Concat, &[x, comma]).unwrap();
-        let joined = b.text(Function::Concat, &[joined, x]).unwrap();
+        let joined = b.host(Function::Concat, &[x, comma]).unwrap();
+        let joined = b.host(Function::Concat, &[joined, x]).unwrap();
         b.output("joined", joined);
         let separator = Separator { delimiter: b",".to_vec(), max_parts: None };
-        let count = b.text(Function::CountParts(separator.clone()), &[joined]).unwrap();
+        let count = b.host(Function::CountParts(separator.clone()), &[joined]).unwrap();
         b.output("count", count);
         let second = b.scalar(1.0, DType::I64).unwrap();
-        let part = b.text(Function::Part(separator), &[joined, second]).unwrap();
+        let part = b.host(Function::Part(separator), &[joined, second]).unwrap();
         b.output("part", part);
         let same = b.compare(Comparison::Eq, part, x).unwrap();
         b.output("same", same);
-        let upper = b.text(Function::Upper, &[part]).unwrap();
+        let upper = b.host(Function::Upper, &[part]).unwrap();
         b.output("upper", upper);
-        let matches = b.text(Function::matches("[a-z]+").unwrap(), &[x]).unwrap();
+        let matches = b.host(Function::matches("[a-z]+").unwrap(), &[x]).unwrap();
         b.output("matches", matches);
         let graph = b.finish();
         agree(&graph, &[("x", words(&["a", "", "long one"]))]);
         let compiled = compile(&graph);
-        assert_eq!((compiled.interface.convention, compiled.interface.texts.len()), (2, 5));
+        assert_eq!((compiled.interface.convention, compiled.interface.calls.len()), (2, 5));
     }
 }
 
@@ -133,16 +133,41 @@ fn hosts_apply_functions_of_strings() {
 fn a_string_that_is_no_number_ends_the_run() {
     let mut b = Builder::new();
     let x = b.input("x", row(2));
-    let number = b.text(Function::Parse(DType::F32), &[x]).unwrap();
-    let text = b.text(Function::Format(DType::F32), &[number]).unwrap();
+    let number = b.host(Function::Parse(DType::F32), &[x]).unwrap();
+    let text = b.host(Function::Format(DType::F32), &[number]).unwrap();
     b.output("text", text);
     let graph = b.finish();
     agree(&graph, &[("x", words(&["0.10", "1e3 "]))]);
     let mut runner = compile(&graph).runner().unwrap();
     let mut run = |texts: &[&str]| runner.run([("x".to_owned(), words(texts))].into());
     let message = run(&["1", "one"]).unwrap_err().to_string();
-    assert_eq!(message, "the string \"one\" is not a number of type f32");
+    let expected = "expected a result of 'parse': the string \"one\" is not a number of type f32";
+    assert_eq!(message, expected);
     assert_eq!(run(&["1", "2.50"]).unwrap()["text"], words(&["1", "2.5"]));
+}
+
+#[test]
+fn hosts_decode_images() {
+    let mut b = Builder::new();
+    let file = b.input("file", Type::new(DType::U8, vec![Dim::symbol("N")]));
+    let size = b.host(Function::ImageSize(PixelFormat::Bgr), &[file]).unwrap();
+    let mut dims = b.elements_or_symbols(size).unwrap();
+    dims.push(Dim::Known(3));
+    let pixels = b.host_of(Function::Pixels(PixelFormat::Bgr), &[file], &dims).unwrap();
+    b.output("pixels", pixels);
+    let graph = b.finish();
+    let file = |bytes: &[u8]| Tensor::from_values([bytes.len() as i64], bytes).unwrap();
+    agree(&graph, &[("file", file(b"P6 1 2 255\nabcdef"))]);
+    let mut runner = compile(&graph).runner().unwrap();
+    let mut run = |bytes: &[u8]| runner.run([("file".to_owned(), file(bytes))].into());
+    let found = run(b"P6 1 2 255\nabcdef").unwrap()["pixels"].clone();
+    assert_eq!(found, Tensor::from_values([2, 1, 3], b"cbafed").unwrap());
+    // What cannot be decoded is an empty image.
+    assert_eq!(run(b"P6 1 2 255\nabc").unwrap()["pixels"].shape(), [0, 0, 3]);
+    let message = run(b"P6 60000 60000 255\n").unwrap_err().to_string();
+    let expected = "expected a result of 'image_size': expected an image of at most 67108864 pixels, \
+                    found 60000x60000";
+    assert_eq!(message, expected);
 }
 
 /// The strings of a loop are those of the program.
@@ -153,7 +178,7 @@ fn loops_make_strings() {
     let mut body = b.inside();
     body.input("i", Type::new(DType::I64, []));
     let own = body.input("own", row(1));
-    let twice = body.text(Function::Concat, &[own, own]).unwrap();
+    let twice = body.host(Function::Concat, &[own, own]).unwrap();
     let more = body.fill(1.0, &[], DType::Bool).unwrap();
     body.output("more", more);
     body.output("twice", twice);

@@ -37,8 +37,8 @@ pub const CHECK: &str = "tl.check";
 /// A value that is available after others have been computed.
 pub const AFTER: &str = "tl.after";
 
-/// Applies a function of strings to each element.
-pub const TEXT: &str = "tl.text";
+/// Applies a function of the host.
+pub const HOST: &str = "tl.host";
 
 /// Calls one of two functions.
 pub const IF: &str = "tl.if";
@@ -50,9 +50,9 @@ pub const CALL: &str = "tl.call";
 pub const LOOP: &str = "tl.loop";
 
 /// Ops that control how a program runs rather than what it computes: they stay outside kernels.
-pub const PROGRAM: [&str; 7] = [SIZE, CHECK, AFTER, TEXT, IF, CALL, LOOP];
+pub const PROGRAM: [&str; 7] = [SIZE, CHECK, AFTER, HOST, IF, CALL, LOOP];
 
-/// The function of a [`TEXT`] op.
+/// The function of a [`HOST`] op.
 ///
 /// # Errors
 /// If there is no such function.

@@ -315,16 +315,17 @@ def Tl_AfterOp : Tl_Op<"after"> {
   let assemblyFormat = "$operand `of` ` ` `(` $others `)` attr-dict `:` functional-type(operands, results)";
 }
 
-def Tl_TextOp : Tl_Pure<"text"> {
-  let summary = "a function of the characters of strings";
+def Tl_HostOp : Tl_Pure<"host"> {
+  let summary = "a function that the host of the program applies";
   let description = [{
-    Operands are of one shape, and the function is applied to each element. It is named by `function`, and
-    `arguments` are what it needs besides: the delimiter of a string to split, a regular expression, or a
-    type of numbers. The crate `irc-text` defines the functions; compiled programs call them through their
-    host.
+    What programs contain no code for: functions of the characters of strings, and decoders of images. The
+    function is named by `function`, and `arguments` are what it needs besides: the delimiter of a string to
+    split, a regular expression, a type of numbers, a pixel format. Operands are of one shape. A function of
+    strings is applied to each element; the result of another has the shape that it or the program states. The
+    crate `irc-host` defines the functions; compiled programs call them through their [host](../c-abi.md#strings-and-images).
 
     ```mlir
-    %y = tl.text "matches" (%x) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
+    %y = tl.host "matches" (%x) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
     ```
   }];
   let arguments = (ins StrAttr:$function, Variadic<AnyRankedTensor>:$inputs,

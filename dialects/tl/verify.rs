@@ -1,9 +1,10 @@
 //! Checks of `tl` ops that ODS cannot express.
 use super::{
-    AFTER, CONSTANT, GROUP, KINDS, LAUNCH, PROGRAM, TEXT, YIELD, algorithm_of, function_of,
+    AFTER, CONSTANT, GROUP, HOST, KINDS, LAUNCH, PROGRAM, YIELD, algorithm_of, function_of,
     is_view, op_of, symbolic_operand_types, tensor_type_of, type_of,
 };
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Type, ValueLike, read};
+use irc_tl::{Dim, Extents};
 
 /// Checks a `tl` op against [`irc_tl::Op::infer`], and a group against its region.
 ///
@@ -17,7 +18,7 @@ pub fn verify(op: OperationRef<'_, '_>) -> Result<(), String> {
         LAUNCH => Ok(()),
         CONSTANT => verify_constant(op),
         AFTER => verify_after(op),
-        TEXT => verify_text(op),
+        HOST => verify_host(op),
         name if PROGRAM.contains(&name) => Ok(()),
         _ => verify_compute(op),
     }
@@ -42,18 +43,25 @@ fn verify_after(op: OperationRef<'_, '_>) -> Result<(), String> {
     same_types("result", &[operand.r#type()], &[result.r#type()])
 }
 
-fn verify_text(op: OperationRef<'_, '_>) -> Result<(), String> {
+fn verify_host(op: OperationRef<'_, '_>) -> Result<(), String> {
     let function = function_of(op)?;
     let operands = symbolic_operand_types(op)?;
     let types: Vec<_> = operands.iter().map(|ty| ty.dtype).collect();
     function.expect(&types).map_err(|error| error.to_string())?;
     let result = op.result(0).map_err(|error| error.to_string())?;
     let found = type_of(result.r#type())?;
-    let expected = irc_tl::Type::new(function.result(), operands[0].dims.clone());
-    if let Some(other) = operands.iter().find(|ty| ty.dims != expected.dims) {
+    let dims = match function.extents() {
+        Extents::OfOperands => operands[0].dims.clone(),
+        Extents::Known(extents) => extents.iter().copied().map(Dim::Known).collect(),
+        Extents::Stated(rank) if rank == found.rank() => found.dims.clone(),
+        Extents::Stated(rank) => {
+            return Err(format!("expected a result of {rank} dimensions, found {found}"));
+        }
+    };
+    if let Some(other) = operands.iter().find(|ty| ty.dims != operands[0].dims) {
         return Err(format!("expected operands of one shape, found {} and {other}", operands[0]));
     }
-    same_results(&[expected], &[found])
+    same_results(&[irc_tl::Type::new(function.result(), dims)], &[found])
 }
 
 fn verify_compute(op: OperationRef<'_, '_>) -> Result<(), String> {

@@ -75,9 +75,12 @@ func.func @strings(%x: tensor<4xsi64>) -> (tensor<4xi1>, tensor<4xi1>) attribute
   %a = tl.constant {bytes = array<i8: 0, 0, 0, 0, 0, 0, 0, 0>} : tensor<1xsi64>
   // CHECK: tl.eq %{{.*}}, %{{.*}} : (tensor<4xsi64>, tensor<1xsi64>) -> tensor<4xi1>
   %b = tl.eq %x, %a : (tensor<4xsi64>, tensor<1xsi64>) -> tensor<4xi1>
-  // CHECK: tl.text "upper" (%{{.*}}) : (tensor<4xsi64>) -> tensor<4xsi64>
-  %c = tl.text "upper" (%x) : (tensor<4xsi64>) -> tensor<4xsi64>
-  // CHECK: tl.text "matches" (%{{.*}}) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
-  %d = tl.text "matches" (%c) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
+  // CHECK: tl.host "upper" (%{{.*}}) : (tensor<4xsi64>) -> tensor<4xsi64>
+  %c = tl.host "upper" (%x) : (tensor<4xsi64>) -> tensor<4xsi64>
+  // CHECK: tl.host "matches" (%{{.*}}) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
+  %d = tl.host "matches" (%c) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
+  %file = tl.fill {value = 0.0} : tensor<9xui8>
+  // CHECK: tl.host "pixels" (%{{.*}}) {arguments = ["BGR"]} : (tensor<9xui8>) -> tensor<2x1x3xui8>
+  %e = tl.host "pixels" (%file) {arguments = ["BGR"]} : (tensor<9xui8>) -> tensor<2x1x3xui8>
   return %b, %d : tensor<4xi1>, tensor<4xi1>
 }

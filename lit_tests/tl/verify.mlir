@@ -111,7 +111,7 @@ func.func @order(%x: tensor<4xsi64>) -> tensor<4xi1> {
 
 func.func @text(%x: tensor<4xsi64>) -> tensor<4xi1> {
   // expected-error @below {{invalid regular expression}}
-  %y = tl.text "matches" (%x) {arguments = ["(a"]} : (tensor<4xsi64>) -> tensor<4xi1>
+  %y = tl.host "matches" (%x) {arguments = ["(a"]} : (tensor<4xsi64>) -> tensor<4xi1>
   return %y : tensor<4xi1>
 }
 
@@ -119,14 +119,22 @@ func.func @text(%x: tensor<4xsi64>) -> tensor<4xi1> {
 
 func.func @text_type(%x: tensor<4xsi64>) -> tensor<4xi64> {
   // expected-error @below {{result: expected string[4], found i64[4]}}
-  %y = tl.text "lower" (%x) : (tensor<4xsi64>) -> tensor<4xi64>
+  %y = tl.host "lower" (%x) : (tensor<4xsi64>) -> tensor<4xi64>
   return %y : tensor<4xi64>
+}
+
+// -----
+
+func.func @pixels(%x: tensor<4xui8>) -> tensor<4xui8> {
+  // expected-error @below {{expected a result of 3 dimensions, found u8[4]}}
+  %y = tl.host "pixels" (%x) {arguments = ["RGB"]} : (tensor<4xui8>) -> tensor<4xui8>
+  return %y : tensor<4xui8>
 }
 
 // -----
 
 func.func @text_operands(%x: tensor<4xsi64>, %z: tensor<1xsi64>) -> tensor<4xsi64> {
   // expected-error @below {{expected operands of one shape, found string[4] and string[1]}}
-  %y = tl.text "concat" (%x, %z) : (tensor<4xsi64>, tensor<1xsi64>) -> tensor<4xsi64>
+  %y = tl.host "concat" (%x, %z) : (tensor<4xsi64>, tensor<1xsi64>) -> tensor<4xsi64>
   return %y : tensor<4xsi64>
 }

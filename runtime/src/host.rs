@@ -1,8 +1,8 @@
 //! The host of a model whose sizes depend on its inputs: it allocates memory for intermediate values
 //! and outputs. The layout and the functions are those of the documentation page on entry points.
 use crate::{Interface, Port, RunError};
+use irc_host::{Function, FunctionError, Functions};
 use irc_tensor::{DType, Strings, Tensor, TensorError, TensorType};
-use irc_text::{Function, TextError, Texts};
 use std::ffi::c_void;
 
 /// Memory and outputs of one model, reused between runs.
@@ -12,12 +12,13 @@ pub struct Host {
     release: unsafe extern "C" fn(*mut Host, *mut c_void),
     output: unsafe extern "C" fn(*mut Host, i64, *const i64) -> *mut c_void,
     fail: unsafe extern "C" fn(*mut Host, i64, i64, i64),
-    text: unsafe extern "C" fn(
+    call: unsafe extern "C" fn(
         *mut Host,
         i64,
         i64,
         *const c_void,
         *const c_void,
+        i64,
         *mut c_void,
     ) -> *mut c_void,
     state: State,
@@ -33,9 +34,9 @@ struct State {
     ports: Vec<(DType, usize)>,
     outputs: Vec<Option<Tensor>>,
     failure: Option<HostError>,
-    /// The functions of strings of the model.
-    functions: Vec<Function>,
-    texts: Texts,
+    /// The functions that the model applies.
+    known_functions: Vec<Function>,
+    functions: Functions,
     /// The strings of the model, and during a run those of its inputs and new ones.
     strings: Strings,
     /// The number of strings of the model.
@@ -52,8 +53,8 @@ enum HostError {
     Value(i64, i64, i64),
     /// There cannot be a tensor with an output's extents.
     Output(usize, TensorError),
-    /// A function of strings has no result.
-    Text(TextError),
+    /// A function has no result; the number of the message, once the model has reported it.
+    Function(FunctionError, Option<i64>),
 }
 
 impl Host {
@@ -63,10 +64,10 @@ impl Host {
         let ports = interface.outputs.iter().filter_map(port).collect();
         // A loaded library has been checked; a model that is loaded otherwise has no strings.
         let strings = interface.string_table().unwrap_or_default();
-        let functions = interface.text_functions().unwrap_or_default();
+        let known_functions = interface.functions().unwrap_or_default();
         let known = strings.texts().len();
-        let state = State { ports, functions, strings, known, ..State::default() };
-        Box::new(Host { allocate, release, output, fail, text, state })
+        let state = State { ports, known_functions, strings, known, ..State::default() };
+        Box::new(Host { allocate, release, output, fail, call, state })
     }
 
     /// Begins a run: outputs of the previous run are reused if they have the right type.
@@ -86,7 +87,7 @@ impl Host {
     pub fn forget_strings(&mut self) {
         self.state.strings.truncate(self.state.known);
         // What was split last may be another string next time.
-        self.state.texts = Texts::default();
+        self.state.functions = Functions::default();
     }
 
     /// Ends a run and returns its outputs.
@@ -109,7 +110,9 @@ impl Host {
             Some(HostError::Value(check, bytes, total)) => {
                 RunError::Memory { message: message(interface, check), bytes, total }
             }
-            Some(HostError::Text(error)) => RunError::Text(error),
+            Some(HostError::Function(error, check)) => {
+                RunError::Function { message: message(interface, check.unwrap_or(-1)), error }
+            }
             Some(HostError::Memory(bytes)) => RunError::Allocate {
                 name: "intermediate values".to_owned(),
                 reason: format!("{bytes} bytes could not be allocated"),
@@ -213,25 +216,28 @@ unsafe extern "C" fn fail(host: *mut Host, check: i64, left: i64, right: i64) {
     // Safety: as above.
     let state = unsafe { &mut (*host).state };
     // A model reports which value could not be allocated right after the allocation.
-    match state.failure {
+    match &mut state.failure {
         Some(HostError::Memory(_)) => state.failure = Some(HostError::Value(check, left, right)),
+        // It reports in the same way which call has no result.
+        Some(HostError::Function(_, reported)) => *reported = reported.or(Some(check)),
         Some(_) => {}
         None => state.failure = Some(HostError::Check(check, left, right)),
     }
 }
 
-unsafe extern "C" fn text(
+unsafe extern "C" fn call(
     host: *mut Host,
     function: i64,
     count: i64,
     first: *const c_void,
     second: *const c_void,
+    results: i64,
     result: *mut c_void,
 ) -> *mut c_void {
     // Safety: as above.
     let state = unsafe { &mut (*host).state };
     let number = usize::try_from(function).ok();
-    let Some(function) = number.and_then(|number| state.functions.get(number)) else {
+    let Some(function) = number.and_then(|number| state.known_functions.get(number)) else {
         return std::ptr::null_mut();
     };
     let operand = |(dtype, memory): (DType, *const c_void)| {
@@ -246,9 +252,9 @@ unsafe extern "C" fn text(
     };
     let operands = function.operands().into_iter().zip([first, second]).map(operand);
     let operands: Result<Vec<Tensor>, TensorError> = operands.collect();
-    let found = operands.map_err(TextError::from).and_then(|operands| {
+    let found = operands.map_err(FunctionError::from).and_then(|operands| {
         let operands: Vec<&Tensor> = operands.iter().collect();
-        state.texts.apply(function, &mut state.strings, &operands)
+        state.functions.apply(function, &mut state.strings, &operands, &[results])
     });
     match found {
         Ok(found) => {
@@ -258,7 +264,7 @@ unsafe extern "C" fn text(
             host.cast()
         }
         Err(error) => {
-            state.failure.get_or_insert(HostError::Text(error));
+            state.failure.get_or_insert(HostError::Function(error, None));
             std::ptr::null_mut()
         }
     }

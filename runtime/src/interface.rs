@@ -16,8 +16,8 @@ pub struct Interface {
     /// Processor features that the code uses, by LLVM's names.
     pub requires: Vec<String>,
     /// The calling convention: 0 is `irc_run`; [`Interface::SIZED`] is `irc_run_sized`, for models
-    /// whose sizes depend on their inputs; [`Interface::TEXT`] is the same with a host that applies
-    /// functions of strings.
+    /// whose sizes depend on their inputs; [`Interface::CALLS`] is the same with a host that applies
+    /// functions.
     #[serde(skip_serializing_if = "is_zero")]
     pub convention: u32,
     /// The messages of checks that may end a run, by number.
@@ -30,14 +30,14 @@ pub struct Interface {
     /// The error message if a large workspace cannot be allocated, which names its largest part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_message: Option<String>,
-    /// The functions of strings that the model applies through its host, by number.
+    /// The functions that the model applies through its host, by number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub texts: Vec<TextFunction>,
+    pub calls: Vec<HostCall>,
 }
 
-/// A function of strings: see [`irc_text::Function`].
+/// A function of the host: see [`irc_host::Function`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct TextFunction {
+pub struct HostCall {
     /// Its name.
     pub name: String,
     /// Its arguments beside strings.
@@ -106,22 +106,22 @@ impl Interface {
     /// The calling convention of models whose sizes depend on their inputs.
     pub const SIZED: u32 = 1;
 
-    /// The calling convention of models that apply functions of strings.
-    pub const TEXT: u32 = 2;
+    /// The calling convention of models that apply functions of their hosts.
+    pub const CALLS: u32 = 2;
 
-    /// Whether the model allocates its outputs through a host: sizes depend on the inputs, or functions of
-    /// strings are applied.
+    /// Whether the model allocates its outputs through a host: sizes depend on the inputs, or functions
+    /// of the host are applied.
     pub fn is_sized(&self) -> bool {
-        self.convention == Self::SIZED || self.convention == Self::TEXT
+        self.convention == Self::SIZED || self.convention == Self::CALLS
     }
 
-    /// The functions of strings, by number.
+    /// The functions of the host, by number.
     ///
     /// # Errors
     /// An unknown function.
-    pub fn text_functions(&self) -> Result<Vec<irc_text::Function>, String> {
-        let functions = self.texts.iter();
-        functions.map(|one| irc_text::Function::read(&one.name, &one.arguments)).collect()
+    pub fn functions(&self) -> Result<Vec<irc_host::Function>, String> {
+        let functions = self.calls.iter();
+        functions.map(|one| irc_host::Function::read(&one.name, &one.arguments)).collect()
     }
 
     /// The table of the strings of the model's constants.
@@ -184,18 +184,18 @@ fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {
             Some(text) => Some(r.string(text, &object.at.key("workspace_message"))?.to_owned()),
             None => None,
         },
-        texts: match object.get("texts") {
-            Some(value) => r.list(value, &object.at.key("texts"), text_function)?,
+        calls: match object.get("calls") {
+            Some(value) => r.list(value, &object.at.key("calls"), host_call)?,
             None => vec![],
         },
     })
 }
 
-fn text_function(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<TextFunction> {
+fn host_call(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<HostCall> {
     let object = r.object(value, at)?;
     let name = r.required(&object, "name")?;
     let name = r.string(name, &at.key("name"))?.to_owned();
-    Some(TextFunction { name, arguments: texts(r, &object, "arguments")? })
+    Some(HostCall { name, arguments: texts(r, &object, "arguments")? })
 }
 
 fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {
@@ -257,9 +257,9 @@ mod tests {
             checks: vec!["sizes differ".into()],
             strings: vec!["a".into(), "\\xff".into()],
             workspace_message: Some("the largest value".into()),
-            texts: vec![
-                TextFunction { name: "part".into(), arguments: vec![",".into(), "2".into()] },
-                TextFunction { name: "concat".into(), arguments: vec![] },
+            calls: vec![
+                HostCall { name: "part".into(), arguments: vec![",".into(), "2".into()] },
+                HostCall { name: "concat".into(), arguments: vec![] },
             ],
         };
         for interface in [interface, Interface::default()] {

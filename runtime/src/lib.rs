@@ -14,7 +14,7 @@ mod runner;
 
 pub use host::Host;
 pub use image::check as check_image;
-pub use interface::{Interface, Port, TextFunction};
+pub use interface::{HostCall, Interface, Port};
 pub use library::{Library, RunError, bind};
 pub use model::{
     Context, ContextOptions, Guard, Inline, InvalidArchive, Model, ModelError, OpenOptions, Pool,

@@ -102,9 +102,14 @@ pub enum RunError {
         /// What the caller provided.
         found: String,
     },
-    /// A function of strings has no result.
-    #[error(transparent)]
-    Text(#[from] irc_text::TextError),
+    /// A function of the host has no result.
+    #[error("{message}: {error}")]
+    Function {
+        /// The node, and the function.
+        message: String,
+        /// Why.
+        error: irc_host::FunctionError,
+    },
     /// A buffer could not be allocated.
     #[error("cannot allocate {name}: {reason}")]
     Allocate {
@@ -161,7 +166,7 @@ impl Library {
             let missing = lacking.join(", ");
             return Err(RunError::Processor { path: path.to_owned(), missing });
         }
-        if interface.convention > Interface::TEXT {
+        if interface.convention > Interface::CALLS {
             let found = interface.convention;
             return Err(not_a_model(format!(
                 "expected a calling convention up to 2, found {found}"
@@ -178,7 +183,7 @@ impl Library {
         };
         let entry = entry.map_err(missing)?;
         interface.string_table().map_err(not_a_model)?;
-        interface.text_functions().map_err(not_a_model)?;
+        interface.functions().map_err(not_a_model)?;
         Ok(Library { entry, interface, _code: code.clone() })
     }
 

@@ -9,11 +9,12 @@
 //! void release(void *host, void *block);
 //! void *output(void *host, int64_t number, const int64_t *extents);
 //! void fail(void *host, int64_t check, int64_t left, int64_t right);
-//! void *text(void *host, int64_t function, int64_t count, const void *first, const void *second, void *result);
+//! void *call(void *host, int64_t function, int64_t count, const void *first, const void *second,
+//!            int64_t results, void *result);
 //! ```
 //!
-//! `text` applies a function of the interface's `texts` to `count` elements of one or two operands, and returns
-//! null on failure. `check` numbers the messages of the interface. Only the first failure counts.
+//! `call` applies a function of the interface's `calls` to `count` elements of one or two operands, whose result
+//! has `results` elements, and returns null on failure. `check` numbers the messages of the interface. Only the first failure counts.
 use irc_mlir::ops::func;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, Operation, OperationLike, OperationRef, PassError, PassResult,
@@ -29,13 +30,11 @@ pub const OUTPUT: &str = "irc_host_output";
 /// Reports which check failed.
 pub const FAIL: &str = "irc_host_fail";
 
-/// Applies a function of strings.
-pub const TEXT: &str = "irc_host_text";
+/// Applies a function of the host.
+pub const CALL: &str = "irc_host_call";
 
 /// An allocation failed.
 pub const OUT_OF_MEMORY: &str = "out of memory: expected room for a number of bytes";
-/// The host could not apply a function of strings.
-pub const STRINGS: &str = "strings: expected a result for each of a number of elements";
 /// A loop ended early.
 pub const ITERATIONS: &str = "loop: expected as many iterations as its sequences are long";
 /// The elements of a sequence differ.
@@ -61,14 +60,14 @@ const FUNCTIONS: [HostFunction; 5] = [
         after: &["i64", "i64", "i64"],
         gives: false,
     },
-    HostFunction { name: TEXT, before: &["index"; 5], after: &["i64"; 5], gives: true },
+    HostFunction { name: CALL, before: &["index"; 6], after: &["i64"; 6], gives: true },
 ];
 
-/// Declares the functions in the module of a function, once; [`TEXT`] only if it is called.
+/// Declares the functions in the module of a function, once; [`CALL`] only if it is called.
 ///
 /// # Errors
 /// If the function is not in a module.
-pub fn declare(function: OperationRef<'_, '_>, has_texts: bool) -> PassResult {
+pub fn declare(function: OperationRef<'_, '_>, has_calls: bool) -> PassResult {
     let context = irc_mlir::context_of(&function);
     let Some(module) = function.block() else {
         return Err(PassError::at(&function, "is not in a module"));
@@ -79,7 +78,7 @@ pub fn declare(function: OperationRef<'_, '_>, has_texts: bool) -> PassResult {
         next = op.next_in_block();
     }
     for HostFunction { name, before, gives, .. } in FUNCTIONS {
-        if name == TEXT && !has_texts || known.iter().any(|known| known == name) {
+        if name == CALL && !has_calls || known.iter().any(|known| known == name) {
             continue;
         }
         let result = if gives { "memref<1xi8>" } else { "()" };

@@ -296,11 +296,11 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
                 let built = self.block.append_operation(built);
                 self.define(node, built)
             }
-            NodeKind::Text(function) => {
+            NodeKind::Host(function) => {
                 let arguments: Vec<_> =
                     function.arguments().iter().map(|text| attr::string(context, text)).collect();
                 let arguments = (!arguments.is_empty()).then(|| attr::array(context, &arguments));
-                let spec = OpSpec::new(context, tl::TEXT, location)
+                let spec = OpSpec::new(context, tl::HOST, location)
                     .operands(&operands)
                     .attr("function", attr::string(context, function.name()))
                     .maybe_attr("arguments", arguments);

@@ -5,7 +5,7 @@ mod requests;
 use super::Program;
 use super::emit::{Emit, Memory, Offset, Predicate, arguments_of, block_of};
 use super::homes::{Convention, Home, Homes, Place, Purpose};
-use super::program::{Function, Step, Value as Id, bytes_of};
+use super::program::{Function, Step, Value as Id, bytes_of, call_message};
 use super::sizes::{Environment, MAX_BYTES};
 use super::symbols::{Schedule, alone, extents};
 use crate::{
@@ -217,8 +217,8 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
                 self.launch(position, (callee, sizes), values, op)
             }
             Step::View { .. } | Step::Constant { .. } => Ok(()),
-            Step::Text { function, operands, to } => {
-                self.text(function, operands, *to);
+            Step::Host { function, operands, to } => {
+                self.call_host(function, operands, *to, &call_message(function, op));
                 Ok(())
             }
             Step::Size { from, index, symbol } => {

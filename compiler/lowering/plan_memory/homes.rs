@@ -202,7 +202,7 @@ impl Planner<'_, '_, '_> {
                 self.homes[*to] = Some(Home::Constant(self.constants.len()));
                 self.constants.push(bytes.clone());
             }
-            Step::Text { to, .. } => self.define(*to, position),
+            Step::Host { to, .. } => self.define(*to, position),
             Step::Launch { callee, results, .. } => {
                 self.scratch(position, self.callees.scratch.get(callee).copied());
                 results.iter().for_each(|result| self.define(*result, position));

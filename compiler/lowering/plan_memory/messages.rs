@@ -2,12 +2,12 @@
 use super::{
     function::{extent_message, output_message, overflow_message},
     homes::{Home, Homes, Purpose},
-    program::{Function, Step, Value},
+    program::{Function, Step, Value, call_message, node},
     sizes,
     symbols::Schedule,
 };
-use crate::{attributes::ORIGIN, lowering::emit_entry::host};
-use irc_mlir::{OperationLike, OperationRef, origin};
+use crate::lowering::emit_entry::host;
+use irc_mlir::OperationRef;
 use irc_runtime::Interface;
 use std::collections::BTreeMap;
 
@@ -32,9 +32,6 @@ impl Messages {
         for message in [host::OUT_OF_MEMORY, host::ITERATIONS, host::ELEMENTS] {
             this.add(message.to_owned());
         }
-        if !interface.texts.is_empty() {
-            this.add(host::STRINGS.to_owned());
-        }
         let main = &functions[functions.len() - 1];
         for (input, ty) in main.types[..main.inputs].iter().enumerate() {
             for (axis, dim) in ty.dims.iter().enumerate() {
@@ -48,10 +45,12 @@ impl Messages {
         for dim in dims.filter(|dim| sizes::may_overflow(dim)) {
             this.add(overflow_message(dim));
         }
-        for (step, _) in functions.iter().flat_map(|function| &function.steps) {
-            if let Step::Check { message, .. } = step {
-                this.add(message.clone());
-            }
+        for (step, op) in functions.iter().flat_map(|function| &function.steps) {
+            match step {
+                Step::Check { message, .. } => this.add(message.clone()),
+                Step::Host { function, .. } => this.add(call_message(function, *op)),
+                _ => continue,
+            };
         }
         for ((function, schedule), homes) in functions.iter().zip(schedules).zip(homes) {
             let producers = Producers::of(function, schedule);
@@ -138,12 +137,7 @@ impl<'f, 'c: 'a, 'a> Producers<'f, 'c, 'a> {
                 (Some(op), "its intermediate values".to_owned())
             }
         };
-        let location = |op: &OperationRef<'c, 'a>| {
-            // The text of a program without locations has positions in that text.
-            origin(op.location()).filter(|place| !place.starts_with("-:"))
-        };
-        let node = op.and_then(|op| ORIGIN.read(op).or_else(|| location(op)));
-        let node = node.map(|node| format!("{node}: ")).unwrap_or_default();
+        let node = op.map(|op| node(*op)).unwrap_or_default();
         format!("{node}expected memory for {text}")
     }
 }

@@ -39,7 +39,7 @@ use irc_mlir::{
     Context, Erase, Location, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, Type, attr, read, ty, walk_collect,
 };
-use irc_runtime::{Interface, TextFunction};
+use irc_runtime::{HostCall, Interface};
 use messages::{Messages, workspace_message};
 use program::{Function, Step};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,8 +126,8 @@ pub struct Program<'c, 'a> {
     returned: BTreeMap<String, Vec<bool>>,
     signatures: BTreeMap<String, (Vec<Type<'c>>, Vec<Type<'c>>)>,
     messages: Messages,
-    /// The functions of strings of the interface, by number.
-    texts: BTreeMap<TextFunction, usize>,
+    /// The functions of the host of the interface, by number.
+    calls: BTreeMap<HostCall, usize>,
     interface: Interface,
     main: String,
     /// The functions by name.
@@ -146,11 +146,11 @@ impl<'c, 'a> Program<'c, 'a> {
         self.returned.get(function).is_some_and(|returned| returned[result])
     }
 
-    /// The number of a function of strings.
-    fn text(&self, function: &TextFunction) -> usize {
-        match self.texts.get(function) {
+    /// The number of a function of the host.
+    fn call(&self, function: &HostCall) -> usize {
+        match self.calls.get(function) {
             Some(number) => *number,
-            None => unreachable!("every function of strings is collected before"),
+            None => unreachable!("every function of the host is collected before"),
         }
     }
 
@@ -205,7 +205,7 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
         homes.push(planned);
     }
     interface.workspace_bytes = if dynamic { 0 } else { scratch[&name] };
-    interface.texts = texts(&functions);
+    interface.calls = host_calls(&functions);
     let messages = match dynamic {
         true => Messages::new(&functions, (&schedules, &homes), &interface),
         false => Messages::default(),
@@ -216,12 +216,12 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
         interface.workspace_message =
             workspace_message(&functions[last], &schedules[last], &homes[last]);
     }
-    interface.convention = match (dynamic, interface.texts.is_empty()) {
+    interface.convention = match (dynamic, interface.calls.is_empty()) {
         (false, _) => 0,
         (true, true) => Interface::SIZED,
-        (true, false) => Interface::TEXT,
+        (true, false) => Interface::CALLS,
     };
-    let texts = interface.texts.iter().cloned().zip(0..).collect();
+    let calls = interface.calls.iter().cloned().zip(0..).collect();
     let names = functions.iter().map(|function| function.name.clone());
     let numbers = names.zip(0..).collect();
     let kernels = kernels.clone();
@@ -235,7 +235,7 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
         returned,
         signatures,
         messages,
-        texts,
+        calls,
         interface,
         main: name,
         numbers,
@@ -269,7 +269,7 @@ fn write(program: &Program<'_, '_>) -> PassResult {
     }
     let main = &program.functions[program.functions.len() - 1];
     if program.interface.is_sized() {
-        host::declare(main.op, !program.interface.texts.is_empty())?;
+        host::declare(main.op, !program.interface.calls.is_empty())?;
     }
     for function in &program.functions {
         function.op.erase();
@@ -299,11 +299,11 @@ fn constant<'c>(
         .attr("alignment", attr::i64(context, 64))
 }
 
-/// Every function of strings that a program applies, in the order of its first use.
-fn texts(functions: &[Function<'_, '_>]) -> Vec<TextFunction> {
+/// Every function of the host that a program applies, in the order of its first use.
+fn host_calls(functions: &[Function<'_, '_>]) -> Vec<HostCall> {
     let (mut found, mut known) = (vec![], BTreeSet::new());
     for (step, _) in functions.iter().flat_map(|function| &function.steps) {
-        if let Step::Text { function, .. } = step
+        if let Step::Host { function, .. } = step
             && known.insert(function.clone())
         {
             found.push(function.clone());

@@ -1,11 +1,11 @@
 //! The functions of a program as plain data, the input of planning.
-use crate::attributes::SIZES;
+use crate::attributes::{ORIGIN, SIZES};
 use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{
-    BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike, read,
+    BlockLike, OperationLike, OperationRef, RegionLike, Value as MlirValue, ValueLike, origin, read,
 };
-use irc_runtime::TextFunction;
+use irc_runtime::HostCall;
 use irc_tl::{DType, Dim, Relation, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -79,10 +79,10 @@ pub enum Step {
         /// The message if the check fails.
         message: String,
     },
-    /// Applies a function of strings to each element.
-    Text {
+    /// Lets the host apply a function.
+    Host {
         /// The function.
-        function: TextFunction,
+        function: HostCall,
         /// The operands.
         operands: Vec<Value>,
         /// The result.
@@ -118,7 +118,7 @@ impl Step {
         match self {
             Self::Launch { operands, .. }
             | Self::Loop { operands, .. }
-            | Self::Text { operands, .. } => operands.clone(),
+            | Self::Host { operands, .. } => operands.clone(),
             Self::Call { condition, operands, .. } => {
                 condition.iter().chain(operands).copied().collect()
             }
@@ -133,9 +133,9 @@ impl Step {
         matches!(self, Self::Size { .. } | Self::Check { .. })
     }
 
-    /// Whether it needs the characters of strings.
-    pub const fn is_text(&self) -> bool {
-        matches!(self, Self::Text { .. })
+    /// Whether it calls a function of the host.
+    pub const fn calls_host(&self) -> bool {
+        matches!(self, Self::Host { .. })
     }
 
     /// The values it defines.
@@ -144,7 +144,7 @@ impl Step {
             Self::Launch { results, .. }
             | Self::Call { results, .. }
             | Self::Loop { results, .. } => results.clone(),
-            Self::View { to, .. } | Self::Constant { to, .. } | Self::Text { to, .. } => vec![*to],
+            Self::View { to, .. } | Self::Constant { to, .. } | Self::Host { to, .. } => vec![*to],
             Self::Size { .. } | Self::Check { .. } => vec![],
         }
     }
@@ -189,10 +189,10 @@ impl<'c: 'a, 'a> Function<'c, 'a> {
         found
     }
 
-    /// Whether something is known only at run time: a size, whether a check holds, or characters.
+    /// Whether something is known only at run time: a size, whether a check holds, or what the host computes.
     pub fn is_dynamic(&self) -> bool {
         self.types.iter().any(|ty| ty.known().is_none())
-            || self.steps.iter().any(|(step, _)| step.is_check() || step.is_text())
+            || self.steps.iter().any(|(step, _)| step.is_check() || step.calls_host())
     }
 }
 
@@ -243,10 +243,10 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
                 right: size("right")?,
                 message: text("message")?,
             },
-            tl::TEXT => {
+            tl::HOST => {
                 let function = tl::function_of(op)?;
                 let (name, arguments) = (function.name().to_owned(), function.arguments());
-                Step::Text { function: TextFunction { name, arguments }, operands, to: results[0] }
+                Step::Host { function: HostCall { name, arguments }, operands, to: results[0] }
             }
             tl::IF => Step::Call {
                 condition: operands.first().copied(),
@@ -311,4 +311,17 @@ fn relation(name: &str) -> Result<Relation, String> {
 
 fn key(value: MlirValue<'_, '_>) -> usize {
     value.to_raw().ptr as usize
+}
+
+/// The error message for a function of the host without a result, with the node that calls it.
+pub fn call_message(function: &HostCall, op: OperationRef<'_, '_>) -> String {
+    format!("{}expected a result of '{}'", node(op), function.name)
+}
+
+/// The node that an op computes, and a colon; empty if it is not known.
+pub fn node(op: OperationRef<'_, '_>) -> String {
+    // The text of a program without locations has positions in that text.
+    let location = || origin(op.location()).filter(|place| !place.starts_with("-:"));
+    let node = ORIGIN.read(&op).or_else(location);
+    node.map(|node| format!("{node}: ")).unwrap_or_default()
 }

@@ -36,7 +36,7 @@ impl Scope {
                 let passed = |symbol: &String| Sizes::outside(&Dim::symbol(symbol), sizes);
                 found.extend(symbols.flat_map(|symbol| passed(symbol).symbols()));
             }
-            Step::Text { operands, to, .. } => {
+            Step::Host { operands, to, .. } => {
                 types(operands);
                 types(&[*to]);
             }

@@ -204,7 +204,7 @@ impl<'r, 'c: 'a, 'a> Body<'r, 'c, 'a> {
             tl::CHECK => self.graph.checks.push(check(op)?),
             tl::IF | tl::LOOP | tl::CALL => self.region(op, &name)?,
             tl::AFTER => self.node(op, NodeKind::After)?,
-            tl::TEXT => self.node(op, NodeKind::Text(tl::function_of(op)?))?,
+            tl::HOST => self.node(op, NodeKind::Host(tl::function_of(op)?))?,
             tl::CONSTANT => {
                 let kind = NodeKind::Constant(constant(op)?);
                 self.node(op, kind)?;

@@ -71,7 +71,7 @@ fn code_of(error: &ModelError) -> irc_code {
             RunError::InputType { .. } | RunError::UnknownInput { .. } | RunError::Input { .. } => {
                 irc_code::IRC_ARGUMENT
             }
-            RunError::Check { .. } | RunError::Text(_) | RunError::Failed(_) => {
+            RunError::Check { .. } | RunError::Function { .. } | RunError::Failed(_) => {
                 irc_code::IRC_FAILED
             }
         },

@@ -147,7 +147,7 @@ impl Writer {
             (NodeKind::Algorithm(algorithm), _) => {
                 return Err(format!("ARK has no op for {}", algorithm.name()));
             }
-            (NodeKind::Text(_), _) => return Err("ARK has no strings".into()),
+            (NodeKind::Host(_), _) => return Err("ARK has no functions of the host".into()),
             _ => return Err("it does not have one result".into()),
         }
         Ok(())
@@ -271,7 +271,7 @@ fn name_of(node: &Node) -> String {
         NodeKind::Constant(_) => "a constant".into(),
         NodeKind::Op(op) => format!("tl.{}", op.name()),
         NodeKind::Algorithm(algorithm) => format!("tl.{}", algorithm.name()),
-        NodeKind::Text(_) => "tl.text".into(),
+        NodeKind::Host(_) => "tl.host".into(),
         NodeKind::If { .. } => "tl.if".into(),
         NodeKind::After => "tl.after".into(),
         NodeKind::Call { name, .. } => format!("tl.call of {name}"),

@@ -9,7 +9,7 @@ use crate::lowering::{
 };
 use irc_mlir::ops::{arith, func, memref};
 use irc_mlir::{Type, Value};
-use irc_runtime::TextFunction;
+use irc_runtime::HostCall;
 
 /// What memory is for, and the bytes that it takes.
 pub type Part<'c, 'a> = (Purpose, Value<'c, 'a>);
@@ -107,23 +107,32 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         self.emit.call(host::RELEASE, &[self.host(), block], &[]);
     }
 
-    /// Lets the host apply a function of strings; the program ends on failure.
-    pub(super) fn text(&mut self, function: &TextFunction, operands: &[Id], to: Id) {
+    /// Lets the host apply a function; the program ends on failure, with a message.
+    pub(super) fn call_host(
+        &mut self,
+        function: &HostCall,
+        operands: &[Id],
+        to: Id,
+        message: &str,
+    ) {
         self.ready(to);
-        let count = self.extents(to).into_iter().reduce(|a, b| self.emit.binary(arith::MULI, a, b));
-        let count = count.unwrap_or_else(|| self.emit.index(1));
-        let number = self.emit.index(self.program.text(function) as i64);
+        let [count, results] = [operands[0], to].map(|value| {
+            let extents = self.extents(value).into_iter();
+            let count = extents.reduce(|a, b| self.emit.binary(arith::MULI, a, b));
+            count.unwrap_or_else(|| self.emit.index(1))
+        });
+        let number = self.emit.index(self.program.call(function) as i64);
         let first = self.address(self.emit.opaque(self.memory(operands[0])));
         let second = match operands.get(1) {
             Some(second) => self.address(self.emit.opaque(self.memory(*second))),
             None => self.emit.index(0),
         };
         let result = self.address(self.emit.opaque(self.memory(to)));
-        let operands = [self.host(), number, count, first, second, result];
-        let done = self.emit.call(host::TEXT, &operands, &[self.emit.bytes(1)])[0];
+        let operands = [self.host(), number, count, first, second, results, result];
+        let done = self.emit.call(host::CALL, &operands, &[self.emit.bytes(1)])[0];
         let done = self.address(done);
         let holds = self.emit.compare(Predicate::Ne, done, self.emit.index(0));
-        self.require(holds, host::STRINGS, [count, count]);
+        self.require(holds, message, [count, results]);
     }
 
     /// The address of a buffer.

@@ -1,7 +1,7 @@
 //! Errors of applying an op.
 
+use irc_host::FunctionError;
 use irc_tensor::TensorError;
-use irc_text::TextError;
 use thiserror::Error;
 
 /// Operands that an op does not accept: the op, what it expected and what it found.
@@ -23,9 +23,9 @@ pub enum EvalError {
     /// The result cannot be allocated.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// A function of strings has no result.
+    /// A function of the host has no result.
     #[error(transparent)]
-    Text(#[from] TextError),
+    Host(#[from] FunctionError),
     /// An index outside of the table.
     #[error("gather: index {index} is {value}: expected -{rows} to {rows} (exclusive)")]
     IndexOutOfRange {

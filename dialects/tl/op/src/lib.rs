@@ -43,8 +43,8 @@ pub use graph::{
     BuildError, Builder, Built, Check, Constant, Dependencies, Graph, GraphError, Node, NodeKind,
     Relation, Symbol, SymbolSource, ValueId,
 };
+pub use irc_host::{Extents, Function, PixelFormat, Separator, lower};
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
-pub use irc_text::{Function, Separator, lower};
 pub use op::{
     Attribute, AttributeKind, Attributes, Binary, Comparison, Conv, Family, Law, Op, Operands,
     Presence, Reduction, Rounding, Row, STEP, Split, Unary, Value, broadcast_shapes, ods,

@@ -61,8 +61,8 @@ fn convert(cx: &mut Context<'_>, to: DType) -> Lowered {
     let from = cx.dtype(x);
     match (from == DType::String, to == DType::String) {
         (true, true) => return Ok(vec![x]),
-        (true, false) => return one(cx.b.text(Function::Parse(to), &[x])),
-        (false, true) => return one(cx.b.text(Function::Format(from), &[x])),
+        (true, false) => return one(cx.b.host(Function::Parse(to), &[x])),
+        (false, true) => return one(cx.b.host(Function::Format(from), &[x])),
         (false, false) => {}
     }
     let saturate = cx.int_or("saturate", 1)? != 0;

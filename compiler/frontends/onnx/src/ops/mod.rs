@@ -11,6 +11,7 @@ mod era;
 mod formula;
 mod gather;
 mod generate;
+mod image;
 mod indexing;
 mod like;
 mod logic;
@@ -60,6 +61,7 @@ const FAMILIES: &[&[Operator]] = &[
     era::OPERATORS,
     gather::OPERATORS,
     generate::OPERATORS,
+    image::OPERATORS,
     logic::OPERATORS,
     loss::OPERATORS,
     microsoft::activation::OPERATORS,

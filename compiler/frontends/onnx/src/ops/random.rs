@@ -59,21 +59,42 @@ fn seed(cx: &Context<'_>) -> Result<u64, LowerError> {
     if let Some(seed) = cx.float("seed")? {
         return Ok(u64::from(seed.to_bits()));
     }
+    Ok(default_seed(cx))
+}
+
+/// The seed that is derived from the name of the node's first output.
+pub(super) fn default_seed(cx: &Context<'_>) -> u64 {
     let name = cx.node.outputs.first().map_or("", String::as_str);
     // FNV-1a.
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    Ok(name.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, hash)
 }
 
 /// Numbers from 0 to 1 (exclusive) as `f32`, of 24 random bits; streams of one seed differ.
 fn draws(b: &mut Builder, dims: &[Dim], seed: u64, stream: u64) -> Built {
-    let bits = |value: u64| Scalar::Int(value as i64, DType::U64);
+    let start = seed.wrapping_mul(SECOND).wrapping_add(stream.wrapping_mul(FIRST));
+    b.compute(Compute::map(dims.to_vec(), drawn(dims, bits(start))), &[])
+}
+
+/// A number for each element of a dimension, as [`draws`] of the seed and the stream, which are `i64` scalars.
+pub(super) fn draws_of(b: &mut Builder, dim: &Dim, seed: ValueId, stream: ValueId) -> Built {
+    let operand = |number: usize| Scalar::load(number, []).cast(DType::U64);
+    let start = operand(0) * bits(SECOND) + operand(1) * bits(FIRST);
+    let dims = [dim.clone()];
+    b.compute(Compute::map(dims.clone(), drawn(&dims, start)), &[seed, stream])
+}
+
+fn bits(value: u64) -> Scalar {
+    Scalar::Int(value as i64, DType::U64)
+}
+
+/// The number that is drawn for an element.
+fn drawn(dims: &[Dim], start: Scalar) -> Scalar {
     let mut place = Scalar::index(0);
     for (axis, dim) in dims.iter().enumerate() {
         place = place * Scalar::Size(dim.clone()) + Scalar::Loop(axis);
     }
-    let start = seed.wrapping_mul(SECOND).wrapping_add(stream.wrapping_mul(FIRST));
-    let mut state = (place.cast(DType::U64) + bits(1)) * bits(STEP) + bits(start);
+    let mut state = (place.cast(DType::U64) + bits(1)) * bits(STEP) + start;
     for (shift, by) in [(30, FIRST), (27, SECOND)] {
         let high = state.clone().binary(Binary::Shr, bits(shift));
         state = state.binary(Binary::Xor, high) * bits(by);
@@ -81,7 +102,7 @@ fn draws(b: &mut Builder, dims: &[Dim], seed: u64, stream: u64) -> Built {
     let high = state.clone().binary(Binary::Shr, bits(31));
     let drawn = state.binary(Binary::Xor, high).binary(Binary::Shr, bits(40));
     let unit = Scalar::float(f64::from(2f32.powi(-24)), DType::F32);
-    b.compute(Compute::map(dims, drawn.cast(DType::F32) * unit), &[])
+    drawn.cast(DType::F32) * unit
 }
 
 fn uniform(cx: &mut Context<'_>, dims: &[Dim], dtype: DType) -> Lowered {

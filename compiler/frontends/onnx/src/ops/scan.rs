@@ -38,14 +38,23 @@ fn scan(cx: &mut Context<'_>, combine: Combine) -> Lowered {
     };
     let dtype = cx.dtype(x);
     let wide = widened(cx.b, x)?;
-    let result = match cx.b.dims(x)[scan.axis].known() {
-        Some(extent) if extent > SHORT => scan.doubling(cx.b, wide, extent)?,
-        _ => scan.direct(cx.b, wide)?,
-    };
+    let result = scan.of(cx.b, wide)?;
     one(cx.b.cast(result, dtype))
 }
 
+/// The sum of every element with all those before it along an axis.
+pub(super) fn running_sums(b: &mut Builder, x: ValueId, axis: usize) -> Built {
+    Scan { combine: Combine::Sum, axis, reverse: false, exclusive: false }.of(b, x)
+}
+
 impl Scan {
+    fn of(self, b: &mut Builder, x: ValueId) -> Built {
+        match b.dims(x)[self.axis].known() {
+            Some(extent) if extent > SHORT => self.doubling(b, x, extent),
+            _ => self.direct(b, x),
+        }
+    }
+
     /// Reduces every element with all those before it.
     fn direct(self, b: &mut Builder, x: ValueId) -> Built {
         let dims = b.dims(x);

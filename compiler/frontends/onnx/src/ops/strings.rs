@@ -1,6 +1,6 @@
 //! Operators on the characters of strings.
 //!
-//! Each is built from functions of single elements (`irc_text`): what depends on how many parts a string
+//! Each is built from functions of single elements (`irc_host`): what depends on how many parts a string
 //! has is first counted, and then each part is computed by its index.
 
 use super::indexing::{counted, loops};
@@ -16,11 +16,11 @@ pub(super) const OPERATORS: &[Operator] = &[
         let x = cx.input(0)?;
         let pattern = cx.string("pattern")?.ok_or_else(|| cx.missing("pattern"))?;
         let function = Function::matches(&pattern);
-        one(cx.b.text(function.map_err(LowerError::unsupported)?, &[x]))
+        one(cx.b.host(function.map_err(LowerError::unsupported)?, &[x]))
     }),
     Operator::new("StringConcat", &[20], |cx| {
         let operands = [cx.input(0)?, cx.input(1)?];
-        one(cx.b.text(Function::Concat, &operands))
+        one(cx.b.host(Function::Concat, &operands))
     }),
     Operator::new("StringNormalizer", &[10], normalize),
     Operator::new("StringSplit", &[20], split),
@@ -34,7 +34,7 @@ fn split(cx: &mut Context<'_>) -> Lowered {
     let most = cx.int("maxsplit")?.and_then(|most| u64::try_from(most).ok());
     let max_parts = most.map(|most| most.saturating_add(1));
     let separator = Separator { delimiter, max_parts };
-    let counts = cx.b.text(Function::CountParts(separator.clone()), &[x])?;
+    let counts = cx.b.host(Function::CountParts(separator.clone()), &[x])?;
     let parts = parts(cx, x, counts, Function::Part(separator))?;
     Ok(vec![parts, counts])
 }
@@ -57,7 +57,7 @@ fn parts(
     dims.push(Dim::Known(1));
     let strings = cx.b.reshape(x, &dims)?;
     let indices = cx.b.compute(Compute::map([most], Scalar::Loop(0)), &[])?;
-    Ok(cx.b.text(part, &[strings, indices])?)
+    Ok(cx.b.host(part, &[strings, indices])?)
 }
 
 /// Strings without stop words, in upper or lower case.
@@ -100,7 +100,7 @@ fn normalize(cx: &mut Context<'_>) -> Lowered {
             .collect();
         let compared = match sensitive {
             true => row,
-            false => cx.b.text(Function::Lower, &[row])?,
+            false => cx.b.host(Function::Lower, &[row])?,
         };
         let row = without(cx, row, compared, &stop_words)?;
         let mut kept = dims;
@@ -109,7 +109,7 @@ fn normalize(cx: &mut Context<'_>) -> Lowered {
         strings = cx.b.reshape(row, &kept)?;
     }
     match case {
-        Some(case) => one(cx.b.text(case, &[strings])),
+        Some(case) => one(cx.b.host(case, &[strings])),
         None => Ok(vec![strings]),
     }
 }

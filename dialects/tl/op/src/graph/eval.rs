@@ -3,8 +3,8 @@
 use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
 use crate::values::expect_memory;
 use crate::{Compute, DType, Dim, EvalError, InferError, Op, Tensor, TensorError, TensorType};
+use irc_host::Functions;
 use irc_tensor::{Strings, memory};
-use irc_text::Texts;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -75,9 +75,9 @@ impl Graph {
             })?;
             given.push(tensor.interned(&mut strings));
         }
-        let texts = RefCell::new((strings, Texts::default()));
-        let results = self.eval_in(given, &BTreeMap::new(), &texts)?;
-        let strings = Arc::new(texts.into_inner().0);
+        let host = RefCell::new((strings, Functions::default()));
+        let results = self.eval_in(given, &BTreeMap::new(), &host)?;
+        let strings = Arc::new(host.into_inner().0);
         Ok(results.into_iter().map(|result| result.with_strings(&strings)).collect())
     }
 
@@ -86,14 +86,14 @@ impl Graph {
         &self,
         inputs: Vec<Tensor>,
         around: &BTreeMap<Arc<str>, i64>,
-        texts: &RefCell<(Strings, Texts)>,
+        host: &RefCell<(Strings, Functions)>,
     ) -> Result<Vec<Tensor>, GraphError> {
         let mut state = State {
             graph: self,
             values: vec![None; self.types.len()],
             symbols: around.clone(),
             pending: Pending::of(self, around),
-            texts,
+            host,
         };
         for ((_, value), tensor) in self.inputs.iter().zip(inputs) {
             state.values[value.0] = Some(tensor);
@@ -118,8 +118,8 @@ struct State<'g> {
     values: Vec<Option<Tensor>>,
     symbols: BTreeMap<Arc<str>, i64>,
     pending: Pending,
-    /// The strings of the run.
-    texts: &'g RefCell<(Strings, Texts)>,
+    /// The strings of the run, and the state of functions of the host.
+    host: &'g RefCell<(Strings, Functions)>,
 }
 
 /// The symbols and checks that are not known yet.
@@ -233,20 +233,23 @@ impl State<'_> {
                 let known = |name: &str| self.symbols.get(name).copied().map(Dim::Known);
                 algorithm.substitute(&known).eval(&operands).map_err(at)
             }
-            NodeKind::Text(function) => {
-                let (strings, texts) = &mut *self.texts.borrow_mut();
-                let result = texts.apply(function, strings, &operands);
+            NodeKind::Host(function) => {
+                let (strings, functions) = &mut *self.host.borrow_mut();
+                let ty = self.graph.ty(node.results[0]);
+                let known =
+                    ty.eval(&self.lookup()).ok_or_else(|| GraphError::Size(ty.to_string()))?;
+                let result = functions.apply(function, strings, &operands, &known.shape);
                 Ok(vec![result.map_err(|error| at(error.into()))?])
             }
             NodeKind::If { then, otherwise } => {
                 let chosen = if truth(operands[0]) { then } else { otherwise };
                 let captures = operands[1..].iter().map(|tensor| (*tensor).clone()).collect();
-                chosen.eval_in(captures, &self.symbols, self.texts)
+                chosen.eval_in(captures, &self.symbols, self.host)
             }
             NodeKind::After => Ok(vec![operands[0].clone()]),
             NodeKind::Call { body, .. } => {
                 let captures = operands.into_iter().cloned().collect();
-                body.eval_in(captures, &self.symbols, self.texts)
+                body.eval_in(captures, &self.symbols, self.host)
             }
             NodeKind::Loop { body, carried } => {
                 self.expect_sequences(&node.results[*carried..])
@@ -294,7 +297,7 @@ impl State<'_> {
             let mut inputs = vec![Tensor::from_values([], &[iteration])?];
             inputs.append(&mut state);
             inputs.extend(captures.iter().cloned());
-            let mut outputs = body.eval_in(inputs, &self.symbols, self.texts)?.into_iter();
+            let mut outputs = body.eval_in(inputs, &self.symbols, self.host)?.into_iter();
             go_on = outputs.next().is_some_and(|tensor| truth(&tensor));
             state = outputs.by_ref().take(carried).collect();
             for (sequence, tensor) in sequences.iter_mut().zip(outputs) {

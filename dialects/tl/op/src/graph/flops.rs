@@ -11,7 +11,7 @@ impl Graph {
         let mut total = 0_u64;
         for node in &self.nodes {
             let own = match &node.kind {
-                NodeKind::Constant(_) | NodeKind::Text(_) | NodeKind::After => 0,
+                NodeKind::Constant(_) | NodeKind::Host(_) | NodeKind::After => 0,
                 NodeKind::Op(op) => {
                     let types = node.operands.iter().map(|value| self.ty(*value).eval(symbol));
                     let types: Option<Vec<TensorType>> = types.collect();

@@ -75,8 +75,9 @@ pub enum NodeKind {
     Op(Op),
     /// An algorithm that is not loops around an expression, with its results.
     Algorithm(Algorithm),
-    /// Operands: tensors of equal extents. One result: a function of each element.
-    Text(Function),
+    /// One result: a function that the host of the program applies. Operands: tensors of equal extents if it
+    /// is a function of each element.
+    Host(Function),
     /// Operands: a `bool` scalar, then the captures of the graphs. Both graphs take the captures in
     /// that order, and have outputs of the types of the results.
     If {
@@ -247,7 +248,7 @@ impl Graph {
                 NodeKind::Constant(_)
                 | NodeKind::Op(_)
                 | NodeKind::Algorithm(_)
-                | NodeKind::Text(_)
+                | NodeKind::Host(_)
                 | NodeKind::After => {}
             }
         }
@@ -290,7 +291,7 @@ impl Graph {
                 }
                 NodeKind::Loop { body, .. } => body.substitute(symbol),
                 NodeKind::Call { body, .. } => Arc::make_mut(body).substitute(symbol),
-                NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::Text(_) | NodeKind::After => {}
+                NodeKind::Constant(_) | NodeKind::Op(_) | NodeKind::Host(_) | NodeKind::After => {}
             }
         }
     }

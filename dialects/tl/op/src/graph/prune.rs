@@ -20,7 +20,7 @@ impl Graph {
                 NodeKind::Constant(_)
                 | NodeKind::Op(_)
                 | NodeKind::Algorithm(_)
-                | NodeKind::Text(_)
+                | NodeKind::Host(_)
                 | NodeKind::After => {}
             }
         }
@@ -109,7 +109,7 @@ fn sizes_of(node: &Node, sizes: &mut Vec<Dim>) {
         NodeKind::Constant(_)
         | NodeKind::Op(_)
         | NodeKind::Algorithm(_)
-        | NodeKind::Text(_)
+        | NodeKind::Host(_)
         | NodeKind::After => {}
     }
 }

@@ -1,5 +1,7 @@
-//! Greedy search: a loop around a decoder, each step of which adds the token with the highest score.
+//! Greedy search and sampling: a loop around a decoder, each step of which adds the token with the highest score,
+//! or one that is drawn.
 
+mod sampling;
 mod scores;
 
 use super::operator;
@@ -14,9 +16,16 @@ use irc_tl::{
     Binary, Builder, Built, Combine, Compute, DType, Dim, NodeKind, Reduction, Relation, Scalar,
     Type, ValueId,
 };
+use sampling::Sampling;
 use scores::Scores;
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[operator("GreedySearch", greedy)];
+pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    operator("GreedySearch", |cx| search(cx, None)),
+    operator("Sampling", |cx| {
+        let sampling = Sampling::of(cx)?;
+        search(cx, Some(sampling))
+    }),
+];
 
 /// Maximum length of a sequence, as in ONNX Runtime.
 const MAX_LENGTH: i64 = 4096;
@@ -47,7 +56,7 @@ struct State {
     length: ValueId,
 }
 
-fn greedy(cx: &mut Context<'_>) -> Lowered {
+fn search(cx: &mut Context<'_>, sampling: Option<Sampling>) -> Lowered {
     let prompt = cx.input(0)?;
     let found = cx.ty(prompt);
     let [batch, length] = &found.dims[..] else {
@@ -56,7 +65,7 @@ fn greedy(cx: &mut Context<'_>) -> Lowered {
     if cx.int_or("model_type", 0)? != 0 {
         return Err(LowerError::unsupported("searches with an encoder are not supported"));
     }
-    let search = Search::of(cx, batch, length)?;
+    let search = Search::of(cx, batch, length, sampling)?;
     let first = cx.graph("init_decoder")?.unwrap_or(search.decoder);
     let state = search.start(cx, prompt, length)?;
     let items: Vec<Item> = state.operands.iter().copied().map(Item::Tensor).collect();
@@ -71,7 +80,12 @@ fn tensors(items: Vec<Item>) -> Result<Vec<ValueId>, LowerError> {
 }
 
 impl<'g> Search<'g> {
-    fn of(cx: &mut Context<'g>, batch: &Dim, length: &Dim) -> Result<Self, LowerError> {
+    fn of(
+        cx: &mut Context<'g>,
+        batch: &Dim,
+        length: &Dim,
+        sampling: Option<Sampling>,
+    ) -> Result<Self, LowerError> {
         let decoder = cx.graph("decoder")?.ok_or_else(|| cx.missing("decoder"))?;
         let caches = decoder.inputs.len().checked_sub(BEFORE_CACHES).filter(|count| *count > 0);
         if caches.is_none_or(|caches| decoder.outputs.len() != caches + 1) {
@@ -91,7 +105,7 @@ impl<'g> Search<'g> {
         cx.b.require(&max_length, Relation::AtMost, &MAX_LENGTH.into(), &message)?;
         let token = |name: &str| cx.int(name)?.ok_or_else(|| cx.missing(name));
         let (end, pad) = (token("eos_token_id")?, token("pad_token_id")?);
-        let (scores, batch) = (Scores::of(cx, end)?, batch.clone());
+        let (scores, batch) = (Scores::of(cx, end, sampling)?, batch.clone());
         Ok(Self { decoder, batch, max_length, scores, end, pad })
     }
 
@@ -159,7 +173,7 @@ impl<'g> Search<'g> {
             .split_first()
             .filter(|(logits, _)| b.rank(**logits) == 3)
             .ok_or_else(|| LowerError::invalid("expected scores of rank 3 of the decoder"))?;
-        let best = self.scores.best(b, *logits, [state.tokens, state.length], first)?;
+        let best = self.scores.choose(b, *logits, [state.tokens, state.length], first)?;
         let ends = b.scalar(self.end as f64, DType::I32)?;
         let ends = b.compare(irc_tl::Comparison::Eq, best, ends)?;
         let ended = b.binary(Binary::Or, state.ended, ends)?;

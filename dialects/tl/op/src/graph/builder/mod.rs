@@ -8,7 +8,7 @@ use super::dependencies::{self, Dependencies};
 use super::sizes::{self, Known};
 use super::{Check, Constant, Graph, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId};
 use crate::{
-    Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Factor, Function,
+    Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Extents, Factor, Function,
     InferError, Op, Reduction, Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
 };
 use bytes::Bytes;
@@ -339,22 +339,38 @@ impl Builder {
         Ok(results)
     }
 
-    /// A function of strings for each element of operands, which broadcast.
+    /// A function of the host. Operands of a function of each element broadcast.
     ///
     /// # Errors
-    /// Operands of the wrong types, or whose extents differ.
-    pub fn text(&mut self, function: Function, operands: &[ValueId]) -> Built {
+    /// Operands of the wrong types, or whose extents differ; a function whose extents the program states.
+    pub fn host(&mut self, function: Function, operands: &[ValueId]) -> Built {
+        self.host_of(function, operands, &[])
+    }
+
+    /// As [`Builder::host`], for a function whose extents the program states.
+    ///
+    /// # Errors
+    /// As [`Builder::host`].
+    pub fn host_of(&mut self, function: Function, operands: &[ValueId], stated: &[Dim]) -> Built {
         let types: Vec<Type> = operands.iter().map(|value| self.ty(*value).clone()).collect();
         let dtypes: Vec<DType> = types.iter().map(|ty| ty.dtype).collect();
         function.expect(&dtypes).map_err(EvalError::from)?;
-        let dims = join(&types).ok_or("expected sizes that broadcast together")?;
-        let operands: Vec<ValueId> =
-            operands.iter().map(|value| self.broadcast(*value, &dims)).collect::<Built<_>>()?;
+        let (mut operands, mut dims) = (operands.to_vec(), stated.to_vec());
+        match function.extents() {
+            Extents::OfOperands => {
+                dims = join(&types).ok_or("expected sizes that broadcast together")?;
+                let own = operands.iter().map(|value| self.broadcast(*value, &dims));
+                operands = own.collect::<Built<_>>()?;
+            }
+            Extents::Known(extents) => dims = extents.iter().copied().map(Dim::Known).collect(),
+            Extents::Stated(rank) if rank == dims.len() => {}
+            Extents::Stated(rank) => return Err(format!("expected {rank} extents").into()),
+        }
         let ty = Type::new(function.result(), dims);
         ty.expect_size()?;
         self.require_size(&ty)?;
         let value = self.value(ty, Facts::default());
-        self.push(NodeKind::Text(function), operands, vec![value]);
+        self.push(NodeKind::Host(function), operands, vec![value]);
         Ok(value)
     }
 

@@ -1,5 +1,6 @@
 //! The scores of the next token, and the rules that change them.
 
+use super::sampling::{Sampling, scalar_input};
 use crate::context::{Context, LowerError};
 use crate::ops::indexing::along;
 use crate::ops::microsoft::tokens::without_repetition;
@@ -23,24 +24,26 @@ pub(super) struct Scores {
     allowed_first: Option<ValueId>,
     /// Sequences of so many tokens do not occur twice; 0 for no such rule.
     no_repeat: i64,
+    /// How tokens are drawn; `None` if the one with the highest score is next.
+    sampling: Option<Sampling>,
 }
 
 impl Scores {
     /// The rules of a node.
-    pub fn of(cx: &mut Context<'_>, end: i64) -> Result<Self, LowerError> {
-        let scalar = |cx: &mut Context<'_>, input: usize, to: DType| {
-            let Some(value) = cx.optional(input) else { return Ok(None) };
-            let value = cx.b.reshape(value, &[])?;
-            Ok::<_, LowerError>(Some(cx.b.cast(value, to)?))
-        };
+    pub fn of(
+        cx: &mut Context<'_>,
+        end: i64,
+        sampling: Option<Sampling>,
+    ) -> Result<Self, LowerError> {
         let no_repeat = cx.int_or("no_repeat_ngram_size", 0)?;
         Ok(Self {
             end,
-            min_length: scalar(cx, 2, DType::I64)?,
-            penalty: scalar(cx, 3, DType::F32)?,
+            min_length: scalar_input(cx, 2, DType::I64)?,
+            penalty: scalar_input(cx, 3, DType::F32)?,
             allowed: cx.optional(4),
             allowed_first: cx.optional(5),
             no_repeat: no_repeat.max(0),
+            sampling,
         })
     }
 
@@ -52,12 +55,14 @@ impl Scores {
             min_length: capture(self.min_length),
             allowed: capture(self.allowed),
             allowed_first: None,
+            sampling: self.sampling.as_ref().map(|own| own.captured(region, around)),
             ..self.clone()
         }
     }
 
-    /// The token with the highest score, the first of equal ones: `i32[batch]`.
-    pub fn best(
+    /// The next token: one that is drawn, or the one with the highest score, the first of equal ones:
+    /// `i32[batch]`.
+    pub fn choose(
         &self,
         b: &mut Builder,
         logits: ValueId,
@@ -80,9 +85,14 @@ impl Scores {
         for allowed in [self.allowed, self.allowed_first.filter(|_| first)].into_iter().flatten() {
             scores = only(b, scores, allowed)?;
         }
-        let place = place_of(b, Reduction::Max, scores, 1, false)?;
-        let place = squeeze(b, place, 1)?;
-        Ok(b.cast(place, DType::I32)?)
+        let token = match &self.sampling {
+            Some(sampling) => sampling.draw(b, scores, length)?,
+            None => {
+                let place = place_of(b, Reduction::Max, scores, 1, false)?;
+                squeeze(b, place, 1)?
+            }
+        };
+        Ok(b.cast(token, DType::I32)?)
     }
 
     /// The score of the end is the lowest while there are too few tokens.

@@ -1,9 +1,21 @@
 //! The functions and their signatures.
 
-use crate::{Separator, TextError, pattern::Pattern};
+use crate::image::NO_IMAGES;
+use crate::{FunctionError, PixelFormat, Separator, pattern::Pattern};
 use irc_tensor::{DType, escape, unescape};
 
-/// A function that is applied to each element.
+/// The extents of the result of a [`Function`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extents {
+    /// Those of the operands, which are equal: the function is applied to each element.
+    OfOperands,
+    /// These.
+    Known(&'static [i64]),
+    /// Those that the program states, as many as this: they are checked.
+    Stated(usize),
+}
+
+/// What a host computes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Function {
     /// One string after another.
@@ -22,6 +34,10 @@ pub enum Function {
     Format(DType),
     /// The number of this type that a string begins with.
     Parse(DType),
+    /// The height and width of the image in the bytes of a file; 0 if it cannot be decoded.
+    ImageSize(PixelFormat),
+    /// The pixels of the image in the bytes of a file: rows, columns, channels.
+    Pixels(PixelFormat),
 }
 
 impl Function {
@@ -36,6 +52,8 @@ impl Function {
             Self::Matches(_) => "matches",
             Self::Format(_) => "format",
             Self::Parse(_) => "parse",
+            Self::ImageSize(_) => "image_size",
+            Self::Pixels(_) => "pixels",
         }
     }
 
@@ -43,6 +61,7 @@ impl Function {
     pub fn arguments(&self) -> Vec<String> {
         match self {
             Self::Concat | Self::Lower | Self::Upper => vec![],
+            Self::ImageSize(format) | Self::Pixels(format) => vec![format.name().to_owned()],
             Self::CountParts(separator) | Self::Part(separator) => {
                 let delimiter = escape(&separator.delimiter);
                 [delimiter]
@@ -72,12 +91,14 @@ impl Function {
             ("concat", []) => Ok(Self::Concat),
             ("lower", []) => Ok(Self::Lower),
             ("upper", []) => Ok(Self::Upper),
+            ("image_size", [format]) => pixel_format(format).map(Self::ImageSize),
+            ("pixels", [format]) => pixel_format(format).map(Self::Pixels),
             ("count_parts", arguments) => separator(arguments).map(Self::CountParts),
             ("part", arguments) => separator(arguments).map(Self::Part),
             ("matches", [pattern]) => Self::matches(pattern),
             ("format", [dtype]) => number(dtype).map(Self::Format),
             ("parse", [dtype]) => number(dtype).map(Self::Parse),
-            _ => Err(format!("expected a function of strings, found '{name}' with {arguments:?}")),
+            _ => Err(format!("expected a function of hosts, found '{name}' with {arguments:?}")),
         }
     }
 
@@ -87,6 +108,7 @@ impl Function {
             Self::Concat => vec![DType::String; 2],
             Self::Part(_) => vec![DType::String, DType::I64],
             Self::Format(dtype) => vec![*dtype],
+            Self::ImageSize(_) | Self::Pixels(_) => vec![DType::U8],
             Self::CountParts(_) | Self::Lower | Self::Upper | Self::Matches(_) | Self::Parse(_) => {
                 vec![DType::String]
             }
@@ -99,17 +121,27 @@ impl Function {
             Self::Concat | Self::Part(_) | Self::Lower | Self::Upper | Self::Format(_) => {
                 DType::String
             }
-            Self::CountParts(_) => DType::I64,
+            Self::CountParts(_) | Self::ImageSize(_) => DType::I64,
+            Self::Pixels(_) => DType::U8,
             Self::Matches(_) => DType::Bool,
             Self::Parse(dtype) => *dtype,
+        }
+    }
+
+    /// The extents of the result.
+    pub const fn extents(&self) -> Extents {
+        match self {
+            Self::ImageSize(_) => Extents::Known(&[2]),
+            Self::Pixels(_) => Extents::Stated(3),
+            _ => Extents::OfOperands,
         }
     }
 
     /// Checks the element types of operands.
     ///
     /// # Errors
-    /// [`TextError::Operands`].
-    pub fn expect(&self, found: &[DType]) -> Result<(), TextError> {
+    /// [`FunctionError::Operands`].
+    pub fn expect(&self, found: &[DType]) -> Result<(), FunctionError> {
         let expected = self.operands();
         if expected == found {
             return Ok(());
@@ -117,7 +149,7 @@ impl Function {
         let names =
             |types: &[DType]| types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
         let (expected, found) = (names(&expected), names(found));
-        Err(TextError::Operands { function: self.name(), expected, found })
+        Err(FunctionError::Operands { function: self.name(), expected, found })
     }
 }
 
@@ -135,6 +167,14 @@ fn separator(arguments: &[String]) -> Result<Separator, String> {
         text.parse().map_err(|_| format!("expected a number of parts, found '{text}'"))
     };
     Ok(Separator { delimiter, max_parts: most.map(count).transpose()? })
+}
+
+/// A pixel format, in a build that decodes images.
+fn pixel_format(name: &str) -> Result<PixelFormat, String> {
+    match cfg!(feature = "images") {
+        true => PixelFormat::named(name),
+        false => Err(NO_IMAGES.to_owned()),
+    }
 }
 
 fn number(name: &str) -> Result<DType, String> {

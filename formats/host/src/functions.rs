@@ -1,6 +1,7 @@
 //! The functions of a program, applied to tensors.
 
-use crate::{Function, Separator, TextError, case, number};
+use crate::image::{self, Pixels};
+use crate::{Function, FunctionError, PixelFormat, Separator, case, number};
 use irc_tensor::{DType, Strings, Tensor, TensorType};
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,27 +11,34 @@ const MAX_BYTES: usize = 1 << 29;
 
 /// Applies functions to tensors whose strings are handles of one table.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub struct Functions {
     /// The parts of the string that was split last: usually, the next part is of the same string.
     split: Option<(Separator, i64, Vec<Range<usize>>)>,
+    /// The file that was decoded last, until its pixels are used.
+    image: Option<(Vec<u8>, PixelFormat, Pixels)>,
 }
 
-impl Texts {
-    /// The results of a function for each element of operands of equal size; strings are handles in
-    /// `strings`, to which new ones are added.
+impl Functions {
+    /// The result of a function, of a shape with its number of elements; strings are handles in `strings`,
+    /// to which new ones are added.
     ///
     /// # Errors
-    /// Operands of the wrong types; a string that is not a number; strings of more than half a gigabyte.
+    /// Operands of the wrong types; a string that is not a number; strings of more than half a gigabyte; an
+    /// image that cannot be decoded, or is too large.
     pub fn apply(
         &mut self,
         function: &Function,
         strings: &mut Strings,
         operands: &[&Tensor],
-    ) -> Result<Tensor, TextError> {
+        shape: &[i64],
+    ) -> Result<Tensor, FunctionError> {
         let types: Vec<DType> = operands.iter().map(|operand| operand.dtype()).collect();
         function.expect(&types)?;
-        let shape = operands[0].shape().to_vec();
-        let handles: Vec<Vec<i64>> = operands.iter().map(|operand| integers(operand)).collect();
+        let shape = shape.to_vec();
+        let handles: Vec<Vec<i64>> = match function {
+            Function::ImageSize(_) | Function::Pixels(_) => vec![],
+            _ => operands.iter().map(|operand| integers(operand)).collect(),
+        };
         let result = TensorType::new(function.result(), shape);
         match function {
             Function::Concat => {
@@ -73,6 +81,23 @@ impl Texts {
                 new_strings(result, strings, texts.into_iter(), |_, text| text.into_bytes())
             }
             Function::Parse(_) => parsed(result, strings, &handles[0]),
+            Function::ImageSize(format) => {
+                let (file, format) = (operands[0].bytes().to_vec(), *format);
+                let pixels = image::decode(&file, format).map_err(FunctionError::Image)?;
+                let size = Tensor::from_values(result.shape, &pixels.size)?;
+                self.image = Some((file, format, pixels));
+                Ok(size)
+            }
+            Function::Pixels(format) => {
+                let file = operands[0].bytes();
+                let known = self.image.take();
+                let known = known.filter(|(own, of, _)| own == file && of == format);
+                let pixels = match known {
+                    Some((_, _, pixels)) => pixels,
+                    None => image::decode(file, *format).map_err(FunctionError::Image)?,
+                };
+                Ok(Tensor::from_bytes(result, &pixels.bytes)?)
+            }
         }
     }
 
@@ -99,19 +124,19 @@ fn new_strings<I: Iterator>(
     strings: &mut Strings,
     items: I,
     mut text: impl FnMut(&Strings, I::Item) -> Vec<u8>,
-) -> Result<Tensor, TextError> {
+) -> Result<Tensor, FunctionError> {
     let mut handles = Vec::with_capacity(items.size_hint().0);
     for item in items {
         let text = text(strings, item);
         handles.push(strings.intern(&text));
         if strings.bytes() > MAX_BYTES {
-            return Err(TextError::TooLong(MAX_BYTES));
+            return Err(FunctionError::TooLong(MAX_BYTES));
         }
     }
     Ok(Tensor::from_values(ty.shape, &handles)?.reinterpret(DType::String)?)
 }
 
-fn parsed(ty: TensorType, strings: &Strings, handles: &[i64]) -> Result<Tensor, TextError> {
+fn parsed(ty: TensorType, strings: &Strings, handles: &[i64]) -> Result<Tensor, FunctionError> {
     let (mut floats, mut integers) = (vec![], vec![]);
     for handle in handles {
         match number::read(&text(strings, *handle), ty.dtype)? {
@@ -146,7 +171,7 @@ fn parsed(ty: TensorType, strings: &Strings, handles: &[i64]) -> Result<Tensor, 
 mod tests {
     use super::*;
 
-    fn run(function: &Function, texts: &[&str], more: &[Tensor]) -> Result<Tensor, TextError> {
+    fn run(function: &Function, texts: &[&str], more: &[Tensor]) -> Result<Tensor, FunctionError> {
         let (name, arguments) = (function.name(), function.arguments());
         assert_eq!(Function::read(name, &arguments).as_ref(), Ok(function));
         let mut strings = Strings::default();
@@ -154,7 +179,9 @@ mod tests {
         let mut operands = vec![first.interned(&mut strings)];
         operands.extend(more.iter().map(|tensor| tensor.clone().interned(&mut strings)));
         let operands: Vec<&Tensor> = operands.iter().collect();
-        Ok(Texts::default().apply(function, &mut strings, &operands)?.resolved(&strings))
+        let shape = operands[0].shape();
+        let found = Functions::default().apply(function, &mut strings, &operands, shape)?;
+        Ok(found.resolved(&strings))
     }
 
     fn texts(texts: &[&str]) -> Tensor {
@@ -191,7 +218,8 @@ mod tests {
         let mut strings = Strings::default();
         let x = Tensor::from_values([2], &[1.5f32, -0.0]).expect("a tensor");
         let format = Function::Format(DType::F32);
-        let found = Texts::default().apply(&format, &mut strings, &[&x]).expect("strings");
+        let found =
+            Functions::default().apply(&format, &mut strings, &[&x], &[2]).expect("strings");
         assert_eq!(found.resolved(&strings), texts(&["1.5", "-0"]));
     }
 
@@ -200,13 +228,13 @@ mod tests {
         let mut strings = Strings::default();
         let long = "x".repeat(1 << 20);
         let mut word = Tensor::from_strings([1], &[long]).expect("a string").interned(&mut strings);
-        let mut function = Texts::default();
+        let mut function = Functions::default();
         let error = loop {
-            match function.apply(&Function::Concat, &mut strings, &[&word, &word]) {
+            match function.apply(&Function::Concat, &mut strings, &[&word, &word], &[1]) {
                 Ok(next) => word = next,
                 Err(error) => break error,
             }
         };
-        assert_eq!(error, TextError::TooLong(MAX_BYTES));
+        assert_eq!(error, FunctionError::TooLong(MAX_BYTES));
     }
 }

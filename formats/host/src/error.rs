@@ -1,11 +1,11 @@
-//! Errors of functions of strings.
+//! Errors of functions of hosts.
 
 use irc_tensor::{DType, TensorError};
 use thiserror::Error;
 
-/// Why a function of strings has no result.
+/// Why a function has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum TextError {
+pub enum FunctionError {
     /// A string that is not a number.
     #[error("the string {text} is not a number of type {to}")]
     NotANumber {
@@ -17,6 +17,9 @@ pub enum TextError {
     /// The strings of one run take too much memory.
     #[error("the strings of the program take more than {0} bytes")]
     TooLong(usize),
+    /// An image cannot be decoded.
+    #[error("{0}")]
+    Image(String),
     /// The operands are not those of the function.
     #[error("{function}: expected {expected}, found {found}")]
     Operands {

@@ -1,6 +1,6 @@
 //! Numbers as strings, as ONNX Runtime writes and reads them.
 
-use crate::TextError;
+use crate::FunctionError;
 use irc_tensor::{DType, Tensor};
 
 /// The elements of a tensor of numbers as strings: integers in decimal, bools as 0 and 1, floats with up to 8
@@ -44,7 +44,7 @@ pub enum Number {
 
 /// The number at the start of a string, after white space; what follows it is ignored, as `strtod` and
 /// `strtoll` do. Integers wrap to their type.
-pub fn read(text: &[u8], to: DType) -> Result<Number, TextError> {
+pub fn read(text: &[u8], to: DType) -> Result<Number, FunctionError> {
     let text = String::from_utf8_lossy(text);
     let start = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
     let found = match to.is_float() {
@@ -54,7 +54,7 @@ pub fn read(text: &[u8], to: DType) -> Result<Number, TextError> {
     found.ok_or_else(|| {
         const MAX_SHOWN: usize = 40;
         let shown: String = text.chars().take(MAX_SHOWN).collect();
-        TextError::NotANumber { text: format!("{shown:?}"), to }
+        FunctionError::NotANumber { text: format!("{shown:?}"), to }
     })
 }
 
