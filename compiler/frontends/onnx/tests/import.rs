@@ -346,6 +346,34 @@ fn a_loop_may_declare_its_iteration_as_a_vector() {
 }
 
 #[test]
+fn a_loop_without_iterations_collects_nothing_of_any_size() {
+    let body = Graph {
+        inputs: ["i", "go", "r"].map(Value::untyped).to_vec(),
+        outputs: ["on", "r", "sum"].map(Value::untyped).to_vec(),
+        nodes: vec![Node::new("Identity", ["go"], ["on"]), Node::new("Add", ["r", "x"], ["sum"])],
+        ..Graph::default()
+    };
+    let node = Node::new("Loop", ["n", "", "start"], ["y", "sums"]);
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![ints("n", &[]), floats("start", &["A"]), floats("x", &["B"])],
+            outputs: vec![Value::untyped("y"), Value::untyped("sums")],
+            nodes: vec![with(node, "body", AttributeValue::Graph(Box::new(body)))],
+            ..Graph::default()
+        },
+    );
+    let imported = imported(&module);
+    let trips = |count: i64| {
+        let count = Tensor::from_values([], &[count]).expect("a number");
+        let inputs = [("n", count), ("start", row(&[1.0])), ("x", row(&[2.0, 3.0]))];
+        run(&imported, &inputs).expect("it ends")
+    };
+    assert_eq!(trips(1), [vec![1.0], vec![3.0, 4.0]]);
+    assert_eq!(trips(0), [vec![1.0], vec![]]);
+}
+
+#[test]
 fn sparse_tensors_are_dense_ones() {
     let elements = [2.0f32, 5.0].map(f32::to_le_bytes).concat();
     let places = [1i64, 2].map(i64::to_le_bytes).concat();
@@ -360,8 +388,8 @@ fn sparse_tensors_are_dense_ones() {
     let module = onnx(
         12,
         Graph {
-            inputs: vec![Value::new("s", sparse_type)],
-            outputs: vec![Value::untyped("c"), Value::untyped("y")],
+            inputs: vec![Value::new("s", sparse_type.clone())],
+            outputs: vec![Value::new("c", sparse_type), Value::untyped("y")],
             nodes: vec![
                 with(constant, "value", AttributeValue::SparseTensor(Box::new(sparse))),
                 Node::new("Add", ["s", "c"], ["y"]),
