@@ -21,8 +21,10 @@ import collections
 import json
 import multiprocessing
 import pathlib
+import re
 import resource
 import subprocess
+import time
 
 import numpy as np
 import onnx
@@ -63,47 +65,57 @@ def main():
 
 def isolated(path, args):
     """The result of a model, from a process of its own: ONNX Runtime may crash."""
-    here, there = multiprocessing.get_context("fork").Pipe()
+    here, there = multiprocessing.get_context("fork").Pipe(duplex=False)
 
     def work():
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-        there.send(survey(path, args))
+        for result in survey(path, args):
+            there.send(result)
 
     child = multiprocessing.get_context("fork").Process(target=work)
     child.start()
     there.close()
-    limit = 3 * args.timeout
+    end = time.time() + 3 * args.timeout
+    result = {"verdict": "not run", "text": "ONNX Runtime crashes, or is not done in time"}
     try:
-        result = here.recv() if here.poll(limit) else {"verdict": "not run", "text": f"not done after {limit:g} s"}
+        while here.poll(max(0, end - time.time())):
+            result = here.recv()
     except EOFError:
-        result = {"verdict": "not run", "text": "ONNX Runtime crashes"}
+        pass
     child.kill()
     child.join()
     return result
 
 
 def survey(path, args):
+    """The result, as far as it is known: the cause of a difference takes longer."""
     size = path.stat().st_size
     try:
         inputs, expected = check_onnx.evaluate(path, onnx_inputs.Given())
     except check_onnx.Unsupported as error:
         verdict = "not valid" if str(error).startswith("does not load") else "not run"
         done = subprocess.run([args.irc, "check", path], capture_output=True, text=True, timeout=args.timeout)
-        return {"verdict": verdict, "bytes": size, "text": str(error), "accepted": done.returncode == 0,
-                "irc": done.stderr.strip()[:600]}
+        yield {"verdict": verdict, "bytes": size, "text": str(error), "accepted": done.returncode == 0,
+               "irc": done.stderr.strip()[:600]}
+        return
     run = check_onnx.run_irc(args.irc, path, inputs, args.timeout)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     result = {"bytes": size, "cpu": round(run.cpu, 2), "peak": peak}
     if run.outputs is None:
-        return {"verdict": "rejected", "text": run.message, **result}
+        yield {"verdict": "rejected", "text": run.message, **result}
+        return
     proto = onnx.load(path)
     widest = coarsest(proto)
     wrong = check_onnx.differences(expected, run.outputs, widest)
     if not wrong:
         exact = not check_onnx.differences(expected, run.outputs)
-        return {"verdict": "equal", "widest": widest, "within_own_type": exact, **result}
-    causes = list(causes_of(path, proto, inputs, expected, run.outputs, widest))
-    return {"verdict": "differs", "text": "; ".join(wrong)[:600], "cause": "; ".join(causes), **result}
+        yield {"verdict": "equal", "widest": widest, "within_own_type": exact, **result}
+        return
+    result = {"verdict": "differs", "text": "; ".join(wrong)[:600], "cause": "", **result}
+    yield result
+    for cause in causes_of(path, proto, inputs, expected, run.outputs, widest):
+        result = {**result, "cause": f"{result['cause']}; {cause}".removeprefix("; ")}
+        yield result
 
 
 def causes_of(path, proto, inputs, expected, found, widest):
@@ -172,7 +184,7 @@ def coarsest(proto):
 
 
 def table(results):
-    """Counts by project, and the causes."""
+    """Counts by project, and what differs or is rejected, by cause."""
     columns = ("equal", "differs", "rejected", "not run", "not valid")
     counts = collections.defaultdict(collections.Counter)
     for result in results:
@@ -182,11 +194,41 @@ def table(results):
     lines = [f"| project | models | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     lines += [f"| {name} | {row.total()} | {' | '.join(str(row[column] or '') for column in columns)} |"
               for name, row in rows]
-    for verdict in ("differs", "rejected"):
-        lines += ["", f"## {verdict.capitalize()}", ""]
-        lines += [f"* `{result['model']}`: {(result.get('cause') or '')} {result['text']}"
-                  for result in results if result["verdict"] == verdict]
+    for verdict, cause_of in (("differs", difference), ("rejected", rejection)):
+        causes = collections.defaultdict(list)
+        for result in results:
+            if result["verdict"] == verdict:
+                causes[cause_of(result)].append(result["model"].split("__")[-1].removesuffix(".onnx"))
+        lines += ["", f"| {verdict} | models | |", "|---|---|---|"]
+        lines += [f"| {cause} | {len(models)} | {', '.join(f'`{model}`' for model in models[:3])} |"
+                  for cause, models in sorted(causes.items(), key=lambda item: (-len(item[1]), item[0]))]
     return "\n".join(lines)
+
+
+def difference(result):
+    """The class of the cause of a difference."""
+    said = result["cause"]
+    for text, cause in (
+            ("random values", "random numbers"),
+            ("equal to ONNX Runtime with", "ONNX Runtime has irc's results with optimisations"),
+            ("differs from itself", "ONNX Runtime has other results with optimisations"),
+            ("equal to ONNX's reference", "ONNX's reference implementation has irc's results")):
+        if text in said:
+            return cause
+    numbers = re.search(r"from 64 bits, irc ([^,]+), ONNX Runtime (\S+)", said)
+    if numbers and float(numbers[1]) <= float(numbers[2]):
+        return "irc is nearer to an evaluation in 64 bits"
+    return "both are as far from an evaluation in 64 bits" if numbers and near(*numbers.groups()) else "other"
+
+
+def near(ours, theirs):
+    return float(ours) <= 3 * float(theirs)
+
+
+def rejection(result):
+    """The diagnostic without names."""
+    first = result["text"].split("\n")[0].strip()
+    return re.sub(r"graph\.node\[\d+\]|[`'][^`']*[`']", "...", first.removeprefix("irc: "))
 
 
 def project(result):
