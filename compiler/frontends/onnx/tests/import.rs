@@ -373,6 +373,29 @@ fn a_loop_without_iterations_collects_nothing_of_any_size() {
     assert_eq!(trips(0), [vec![1.0], vec![]]);
 }
 
+/// Filters of 3 by 3 in `f32` may be transformed, which rounds.
+#[test]
+fn sums_of_integers_are_exact_whatever_computes_the_convolution() {
+    let filters = FileTensor::raw("w", ElementType::Int8, [8, 8, 3, 3], vec![1u8; 576]);
+    let image = Value::tensor("x", ElementType::Uint8, [1, 8, 12, 12]);
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![image],
+            outputs: vec![Value::untyped("y")],
+            initializers: vec![filters],
+            nodes: vec![Node::new("ConvInteger", ["x", "w"], ["y"])],
+            ..Graph::default()
+        },
+    );
+    let graph = imported(&module).graph;
+    let is_conv =
+        |node: &&irc_tl::Node| matches!(&node.kind, irc_tl::NodeKind::Op(irc_tl::Op::Conv(_)));
+    let convolutions: Vec<_> = graph.nodes.iter().filter(is_conv).collect();
+    assert_eq!(convolutions.len(), 1);
+    assert_ne!(graph.ty(convolutions[0].operands[0]).dtype, DType::F32);
+}
+
 #[test]
 fn sparse_tensors_are_dense_ones() {
     let elements = [2.0f32, 5.0].map(f32::to_le_bytes).concat();
