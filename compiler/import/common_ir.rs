@@ -10,7 +10,7 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_dialects::common_ir::{self, Origins};
 use irc_mlir::{Context, Module as Mlir, OperationLike};
 use irc_onnx_ops::{
-    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, rejections, unsupported,
+    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, is_part, rejections, unsupported,
 };
 use std::{
     path::{Path, PathBuf},
@@ -178,9 +178,7 @@ pub fn load_options(file: &InputFile) -> LoadOptions {
 fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
     let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
     let inputs: Vec<&str> = inputs.map(Value::name).collect();
-    // Parts of values that are not tensors have names such as x[0].
-    let whole = |name: &str| name.split('[').next().unwrap_or_default().to_owned();
-    let is_known = |name: &str| inputs.contains(&name) || inputs.contains(&&*whole(name));
+    let is_known = |name: &str| inputs.iter().any(|input| is_part(name, input));
     let names = options.shapes.keys().chain(options.inputs.tensors.keys());
     let unknown = names.filter(|name| !is_known(name)).map(|name| {
         let message = format!("no input is named '{name}'; the inputs are {}", inputs.join(", "));
@@ -213,7 +211,14 @@ fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
         {
             let names: Vec<String> = inputs.iter().map(|name| format!("'{name}'")).collect();
             let names = names.join(", ");
-            diagnostic.help(format!("the program is specialised to the value of {names}: give it with --inputs, or ImportOptions::inputs"))
+            let how = match &node.kind {
+                NodeDiagnosticKind::NeedsShape(_) => {
+                    format!("sizes of {names}: give them with --shape, --inputs")
+                }
+                _ => format!("value of {names}: give it with --inputs"),
+            };
+            diagnostic
+                .help(format!("the program is specialised to the {how} or ImportOptions::inputs"))
         }
         NodeDiagnosticKind::Rejected => {
             diagnostic.help("irc runs the model; ONNX Runtime does not")

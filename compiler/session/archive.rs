@@ -244,8 +244,9 @@ fn source(
             entries.push(Entry { symbol, workspace });
         }
         kernel::lower(context, &mut module, target)?;
+        let functions = kernel::functions(module.as_operation());
         for symbol in fused.kernels.keys().chain(entries.iter().map(|entry| &entry.symbol)) {
-            set_linkage(kernel::named(module.as_operation(), symbol)?, "internal");
+            set_linkage(*functions.get(symbol)?, "internal");
         }
         let callees = Callees { kernels: &kernels, steps: &entries };
         let text = operators::write(&planned.operators, callees, archive.count());

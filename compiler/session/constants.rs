@@ -37,10 +37,11 @@ pub fn mark<'c: 'a, 'a>(module: OperationRef<'c, 'a>, main: OperationRef<'c, 'a>
     for (callee, operand) in arguments(main, &interface).into_iter().filter_map(|(_, use_)| use_) {
         constants.entry(callee).or_default().push(operand);
     }
+    let functions = kernel::functions(module);
     for (callee, mut arguments) in constants {
         arguments.sort_unstable();
-        if let Some(kernel) = kernel::named(module, &callee) {
-            KernelInfo::update(kernel, |info| info.constants = arguments);
+        if let Some(kernel) = functions.get(&callee) {
+            KernelInfo::update(*kernel, |info| info.constants = arguments);
         }
     }
 }

@@ -58,8 +58,9 @@ pub fn compile_kernels(
         let mut module = module_of(context, named_texts)?;
         let kernels = schedule(context, &mut module, &symbols, target)?;
         lower(context, &mut module, target)?;
+        let functions = functions(module.as_operation());
         for symbol in &symbols {
-            share(named(module.as_operation(), symbol)?);
+            share(*functions.get(symbol)?);
         }
         Some((kernels, compile(&module, target, Output::Object)))
     });
@@ -90,8 +91,9 @@ pub fn schedule(
     target: &Target,
 ) -> Option<Vec<KernelObject>> {
     run_stages(context, module, &Settings::of(target), "kernels", "vector")?;
+    let functions = functions(module.as_operation());
     let described = |symbol: &String| {
-        let info = KernelInfo::read(&named(module.as_operation(), symbol)?)?;
+        let info = KernelInfo::read(functions.get(symbol)?)?;
         Some(KernelObject { symbol: symbol.clone(), info, object: vec![] })
     };
     symbols.iter().map(described).collect()
@@ -214,7 +216,20 @@ pub fn add<'c>(module: &Module<'c>, more: &Module<'c>) {
     }
 }
 
-/// The function of a name.
+/// The functions of a module by name; of those with the same name, the first.
+pub fn functions<'c: 'a, 'a>(
+    module: OperationRef<'c, 'a>,
+) -> BTreeMap<String, OperationRef<'c, 'a>> {
+    let mut found = BTreeMap::new();
+    for op in read::body_ops(module) {
+        if let Some(name) = read::string(&op, "sym_name") {
+            found.entry(name).or_insert(op);
+        }
+    }
+    found
+}
+
+/// The function of a name. Takes time linear in the size of the module; see [`functions`].
 pub fn named<'c: 'a, 'a>(module: OperationRef<'c, 'a>, name: &str) -> Option<OperationRef<'c, 'a>> {
     let is = |op: &OperationRef<'c, 'a>| read::string(op, "sym_name").as_deref() == Some(name);
     read::body_ops(module).into_iter().find(is)

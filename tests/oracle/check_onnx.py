@@ -9,26 +9,23 @@ Folders stand for the *.onnx in them, at any depth. One line comes out per model
 the outputs that do, `FAILED` with what irc says, or `skipped` when ONNX Runtime cannot run the model
 either. Exit codes: 0 no model differs or fails, 3 some do, 1 nothing to check.
 
-Needs the Python packages numpy and onnxruntime. Tolerances are those of compare.py. Inputs are drawn
-from a generator whose seed is the model's name: floats from 0 to 1, integers 0 or 1. Dimensions that a
-model leaves open are 1 when they come first, and else the first of 64, 80, 512 and 16 that ONNX Runtime
-takes; --size says another by name, --value what an input is everywhere.
+Needs the Python packages numpy and onnxruntime. Tolerances are those of compare.py. Inputs are those of
+onnx_inputs.py; --size states a dimension by name, --shape the shape of an input, --value what an input
+is everywhere.
 """
 import argparse
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-import zlib
 
 import numpy as np
 import onnxruntime
 
+import onnx_inputs
 from compare import compare
-
-TYPES = {"float": "f4", "float16": "f2", "double": "f8", "bool": "?", "int8": "i1", "int16": "i2",
-         "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8"}
 
 
 def main():
@@ -42,9 +39,10 @@ def main():
     parser.add_argument("--value", action="append", default=[], help="NAME=X: an input's elements")
     parser.add_argument("--timeout", type=float, default=600, help="seconds that irc may take per model")
     args = parser.parse_args(arguments[:split])
+    given = onnx_inputs.Given(args.size, args.shape, args.value)
     counts = {}
-    for path in (path for given in args.models for path in models_of(given)):
-        verdict, text = check(path, args, arguments[split + 1:])
+    for path in (path for folder in args.models for path in models_of(folder)):
+        verdict, text = check(path, args, given, arguments[split + 1:])
         counts[verdict] = counts.get(verdict, 0) + 1
         print(f"{verdict} {path}: {text}", flush=True)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
@@ -55,73 +53,89 @@ def models_of(path):
     return sorted(path.rglob("*.onnx")) if path.is_dir() else [path]
 
 
-def check(path, args, flags):
+def check(path, args, given, flags):
+    try:
+        inputs, expected = evaluate(path, given)
+    except Unsupported as error:
+        return "skipped", f"ONNX Runtime: {error}"
+    run = run_irc(args.irc, path, inputs, args.timeout, flags)
+    if run.outputs is None:
+        return "FAILED", run.message
+    wrong = differences(expected, run.outputs)
+    shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in onnx_inputs.arrays(inputs).items())
+    return ("DIFFERS", "; ".join(wrong)) if wrong else ("ok", f"{run.seconds:.1f} s, of {shapes}")
+
+
+class Unsupported(Exception):
+    """ONNX Runtime does not load or run a model."""
+
+
+def load(path, level=onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL):
+    """A session on the original model, without rewriting."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    # The original model, without rewriting.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = level
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        return "skipped", f"ONNX Runtime: {first_line(error)}"
+        raise Unsupported(f"does not load: {first_line(error)}") from None
+
+
+def evaluate(path, given):
+    """Inputs that ONNX Runtime takes, and its outputs, by name."""
+    session = load(path)
     names = [output.name for output in session.get_outputs()]
-    for size in (64, 80, 512, 16):
+    reason = None
+    for sizes in onnx_inputs.SIZES:
         try:
-            inputs = draw(session, path, size, args)
-            expected = dict(zip(names, session.run(names, inputs)))
-            break
+            inputs = onnx_inputs.draw(session, path.name, sizes, given)
+            return inputs, dict(zip(names, session.run(names, inputs)))
         except Exception as error:
-            reason = first_line(error)
-    else:
-        return "skipped", f"ONNX Runtime: {reason}"
+            reason = reason or first_line(error)
+    raise Unsupported(reason)
+
+
+class Run:
+    """What `irc run` did: its outputs or its message, and what it took."""
+
+    def __init__(self, outputs, message, seconds, cpu):
+        self.outputs, self.message, self.seconds, self.cpu = outputs, message, seconds, cpu
+
+
+def run_irc(program, path, inputs, timeout, flags=()):
     with tempfile.TemporaryDirectory() as folder:
         given, found = pathlib.Path(folder, "x.npz"), pathlib.Path(folder, "y.npz")
-        np.savez(given, **inputs)
-        start = time.time()
-        command = [args.irc, "run", path, "--inputs", given, "--outputs", found, *flags]
+        np.savez(given, **onnx_inputs.arrays(inputs))
+        command = [program, "run", path, "--inputs", given, "--outputs", found, *flags]
+        start, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
         except subprocess.TimeoutExpired:
-            return "FAILED", f"not done after {args.timeout:g} s"
-        seconds = time.time() - start
-        if done.returncode:
-            return "FAILED", "\n    ".join(done.stderr.strip().splitlines()[:6])
-        with np.load(found) as results:
-            wrong = [line for name in names for line in differences(name, expected[name], results)]
-    shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in inputs.items())
-    return ("DIFFERS", "; ".join(wrong)) if wrong else ("ok", f"{seconds:.1f} s, of {shapes}")
+            return Run(None, f"not done after {timeout:g} s", timeout, timeout)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        outputs, message = None, "\n    ".join(done.stderr.strip().splitlines()[:6])
+        if not done.returncode:
+            with np.load(found) as results:
+                outputs = dict(results)
+        return Run(outputs, message, time.time() - start, cpu)
 
 
-def draw(session, path, size, args):
-    random = np.random.default_rng(zlib.crc32(path.name.encode()))
-    sizes = dict(given.split("=") for given in args.size)
-    shapes = dict(given.split("=") for given in args.shape)
-    values = dict(given.split("=") for given in args.value)
-    inputs = {}
-    for port in session.get_inputs():
-        kind = np.dtype(TYPES[port.type.removeprefix("tensor(").removesuffix(")")])
-        open_size = lambda axis, dim: int(sizes.get(dim, 1 if axis == 0 else size))
-        shape = [dim if isinstance(dim, int) and dim >= 0 else open_size(axis, dim)
-                 for axis, dim in enumerate(port.shape)]
-        if port.name in shapes:
-            shape = [int(dim) for dim in shapes[port.name].split("x") if dim]
-        if port.name in values:
-            inputs[port.name] = np.full(shape, values[port.name]).astype(kind)
-        elif kind.kind == "f":
-            inputs[port.name] = random.random(shape).astype(kind)
-        else:
-            inputs[port.name] = random.integers(0, 2, shape).astype(kind)
-    return inputs
-
-
-def differences(name, expected, results):
-    if isinstance(expected, list):
-        parts = [(f"{name}[{index}]", part) for index, part in enumerate(expected)]
-        return [line for part in parts for line in differences(*part, results)]
-    if name not in results:
-        return [f"no output {name}"]
-    line, passes = compare(name, expected, results[name])
-    return [] if passes else [line]
+def differences(expected, found, coarsest=None):
+    """A line about each array that differs; `coarsest` as in compare.py."""
+    lines = []
+    for name, array in onnx_inputs.arrays(expected).items():
+        if name not in found:
+            lines.append(f"no output {name}")
+            continue
+        if array.dtype.kind in "US" and found[name].dtype.kind in "US":
+            lines += [] if np.array_equal(array, found[name]) else [f"{name}: other strings"]
+            continue
+        floats = array.dtype.kind == "f"
+        line, passes = compare(name, array, found[name], coarsest if floats else None)
+        lines += [] if passes else [line]
+    return lines
 
 
 def first_line(error):

@@ -17,7 +17,7 @@ use irc_common_format::{
     model::{self, Dim},
 };
 use irc_diag::{Diagnostic, Severity};
-use irc_onnx_ops::{Calls, cases::Values, dtype_of};
+use irc_onnx_ops::{Calls, cases::Values, dtype_of, is_part};
 use irc_tensor::TensorType;
 use irc_tl::Constant;
 use std::path::Path;
@@ -185,7 +185,13 @@ pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buf
     let ports: Vec<&model::Value> =
         document.module.graph.iter().flat_map(|graph| &graph.inputs).collect();
     given.read(|name, found| {
-        let Some(port) = ports.iter().find(|port| port.name() == name) else {
+        let of_tensor =
+            |port: &model::Value| matches!(port.ty, Some(model::Type::Tensor(_)) | None);
+        let is_given = |port: &model::Value| match of_tensor(port) {
+            true => port.name() == name,
+            false => is_part(name, port.name()),
+        };
+        let Some(port) = ports.iter().find(|port| is_given(port)) else {
             let known = ports.iter().map(|port| port.name()).collect::<Vec<_>>().join(", ");
             let message = format!("no input is named '{name}'; the inputs are {known}");
             return Err(Error::problem(message));
@@ -195,9 +201,18 @@ pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buf
     })
 }
 
+/// The type of the tensors of a sequence or an optional.
+fn of_tensors(ty: &model::Type) -> Option<&model::TensorType> {
+    match ty {
+        model::Type::Tensor(tensor) | model::Type::Sparse(tensor) => Some(tensor),
+        model::Type::Sequence(inner) | model::Type::Optional(inner) => of_tensors(inner.as_ref()?),
+        _ => None,
+    }
+}
+
 /// The declared type, if a tensor of type `found` does not match it.
 fn mismatch(port: &model::Value, found: &TensorType) -> Option<String> {
-    let Some(model::Type::Tensor(declared)) = &port.ty else { return None };
+    let declared = of_tensors(port.ty.as_ref()?)?;
     let (dtype, dims) = (dtype_of(declared.element)?, &declared.shape.as_ref()?.dims);
     let is_open = dims.iter().any(|dim| matches!(dim, Dim::Wildcard(_)));
     let fits = |(dim, extent): (&Dim, &i64)| match dim {

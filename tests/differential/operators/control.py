@@ -6,9 +6,11 @@ from onnx import helper
 import oracles
 from graph import Rejected, Value
 from operators import operator
-from values import FLOATS, PLAIN
+from values import FLOATS, PLAIN, SMALL_FLOATS, SMALL_INTS
 
 DEEPEST = 2
+# ONNX's reference implementation does not stack values of these types to one of the type.
+SMALL = SMALL_FLOATS + SMALL_INTS
 
 
 def check_depth(g):
@@ -112,7 +114,8 @@ def loop(g):
     results = [next_of(inner, formal, carried, taken) for formal in carried]
     scanned = []
     if g.chance(0.6):
-        scanned = [own(inner, value, taken) for value in inner.values[-g.int(1, 2):] if not value.is_sequence]
+        scanned = [own(inner, value, taken) for value in inner.values[-g.int(1, 2):]
+                   if not value.is_sequence and value.element not in SMALL]
     if g.chance(0.3):
         limit = inner.constant(np.int64(g.int(0, 4)))
         proceed = inner.node("Less", [iteration, limit])
@@ -142,7 +145,7 @@ def scan(g):
     grow(inner, g.int(1, 4), False)
     taken = set()
     results = [next_of(inner, formal, carried, taken) for formal in carried]
-    made = [value for value in inner.values[-3:] if not value.is_sequence]
+    made = [value for value in inner.values[-3:] if not value.is_sequence and value.element not in SMALL]
     ends = [own(inner, inner.choice(made), taken) for _ in range(g.int(1, 2))] if made else []
     if not results + ends:
         raise Rejected

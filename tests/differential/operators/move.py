@@ -83,7 +83,10 @@ def split(g):
     parts = g.int(1, 3)
     cuts = sorted(g.int(0, x.shape[axis]) for _ in range(parts - 1))
     sizes = [end - start for start, end in zip([0, *cuts], [*cuts, x.shape[axis]])]
-    equal = g.chance(0.4) and (x.shape[axis] % parts == 0 or g.opset >= 18) and x.shape[axis] > 0
+    size = x.shape[axis]
+    # The last part may be smaller, but not negative.
+    fits = size % parts == 0 or g.opset >= 18 and -(-size // parts) * (parts - 1) <= size
+    equal = g.chance(0.4) and fits and size > 0
     if equal:
         g.node("Split", [x], parts, exact=True, axis=axis, num_outputs=parts if g.opset >= 18 else None)
     elif g.opset >= 13:

@@ -8,13 +8,13 @@ from values import is_float
 REALS = (T.FLOAT, T.FLOAT, T.DOUBLE, T.FLOAT16)
 
 
-def image(g, types=REALS, least=1, channels=None, dims=None):
+def image(g, types=REALS, least=1, channels=None, dims=None, exact=False):
     """Batch, channels and one to three dimensions of a size."""
     dims = dims or g.choice((1, 2, 2, 2, 3))
     fits = lambda value: (value.array.size > 0 and min(value.shape[2:]) >= least
                           and bool(np.isfinite(value.array).all()))
     if g.chance(0.6):
-        return g.pick(types, shape=(None, channels) + (None,) * dims, where=fits)
+        return g.pick(types, shape=(None, channels) + (None,) * dims, exact=exact, where=fits)
     sizes = [g.int(least, least + 5) for _ in range(dims)]
     element = g.choice(types)
     ends = (-3, 3) if is_float(element) else (None, None)
@@ -83,8 +83,8 @@ def conv_integer(g):
 
 @operator("MaxPool", 12, weight=2)
 def max_pool(g):
-    x = image(g, REALS + (T.UINT8, T.INT8))
     with_places = g.chance(0.3)
+    x = image(g, REALS + (T.UINT8, T.INT8), exact=with_places)
     attributes = window(g, x)
     g.node("MaxPool", [x], 2 if with_places else 1, exact=True, ceil_mode=g.choice((None, 1)),
            storage_order=g.choice((None, 1)) if with_places else None, **attributes)
@@ -105,8 +105,9 @@ def lp_pool(g):
 
 @operator("MaxUnpool", 11)
 def max_unpool(g):
-    even = lambda value: value.array.size > 0 and not any(size % 2 for size in value.shape[2:])
-    x = g.pick(T.FLOAT, shape=(None, None, 2 * g.int(1, 3), 2 * g.int(1, 3)), where=even)
+    even = lambda value: (value.array.size > 0 and not any(size % 2 for size in value.shape[2:])
+                          and bool(np.isfinite(value.array).all()))
+    x = g.pick(T.FLOAT, shape=(None, None, 2 * g.int(1, 3), 2 * g.int(1, 3)), exact=True, where=even)
     pooled, places = g.node("MaxPool", [x], 2, exact=True, kernel_shape=[2, 2], strides=[2, 2])
     shape = [g.ints(x.shape)] if g.chance(0.4) else []
     g.node("MaxUnpool", [pooled, places, *shape], exact=True, kernel_shape=[2, 2], strides=[2, 2])

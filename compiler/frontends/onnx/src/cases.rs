@@ -109,6 +109,22 @@ impl Values {
         Ok(values)
     }
 
+    /// The structures, and those of the inputs of a module of which only the tensors are given, by name. If there
+    /// are no tensors at all, nothing is known of them: an input without tensors may be empty or absent.
+    fn structures_of(&self, module: &model::Module) -> BTreeMap<String, Structure> {
+        let mut found = self.structures.clone();
+        let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
+        for input in inputs.filter(|_| !self.tensors.is_empty()) {
+            if let Some(ty @ (model::Type::Sequence(_) | model::Type::Optional(_))) = &input.ty
+                && !found.contains_key(input.name())
+                && let Some(structure) = Structure::named(input.name(), ty, &self.tensors)
+            {
+                found.insert(input.name().to_owned(), structure);
+            }
+        }
+        found
+    }
+
     /// The tensors.
     ///
     /// # Errors
@@ -155,7 +171,7 @@ pub fn import_for(
     inputs: &Values,
     options: ImportOptions,
 ) -> Result<Imported, Vec<NodeDiagnostic>> {
-    let structures = inputs.structures.clone();
+    let structures = inputs.structures_of(module);
     let mut options = ImportOptions { structures, ..options };
     loop {
         let diagnostics = match import(module, &options) {

@@ -1,6 +1,8 @@
 //! The value of a name: a tensor, or a structure of tensors.
 
-use irc_tl::{Builder, Type, ValueId};
+use irc_common_format::model;
+use irc_tl::{Builder, Constant, Type, ValueId};
+use std::collections::BTreeMap;
 
 /// The value of a name. The structure of sequences and optionals is known when the model is
 /// imported; at the tensor level there are only tensors.
@@ -137,6 +139,35 @@ impl Structure {
         }
     }
 
+    /// The structure of a value of type `ty` whose tensors have their names in `tensors`; `None` if it lacks
+    /// some, or is a map, whose size stays open. A sequence ends before the first element without tensors.
+    pub(crate) fn named(
+        name: &str,
+        ty: &model::Type,
+        tensors: &BTreeMap<String, Constant>,
+    ) -> Option<Self> {
+        let starts = |prefix: String| {
+            let next = tensors.range(prefix.clone()..).next();
+            next.is_some_and(|(own, _)| own.starts_with(&prefix))
+        };
+        let has_parts = |name: &str| tensors.contains_key(name) || starts(format!("{name}["));
+        match ty {
+            model::Type::Tensor(_) => Some(Self::Tensor(tensors.get(name)?.ty.clone().into())),
+            model::Type::Optional(_) if !has_parts(name) => Some(Self::Optional(None)),
+            model::Type::Optional(inner) => {
+                let inner = Self::named(name, inner.as_ref()?, tensors)?;
+                Some(Self::Optional(Some(Box::new(inner))))
+            }
+            model::Type::Sequence(inner) => {
+                let names = (0..).map(|index| format!("{name}[{index}]"));
+                let names = names.take_while(|name| has_parts(name));
+                let parts = names.map(|name| Self::named(&name, inner.as_ref()?, tensors));
+                parts.collect::<Option<_>>().map(Self::Sequence)
+            }
+            _ => None,
+        }
+    }
+
     /// The structure, with tensors taken from `next` in order.
     pub(crate) fn build(&self, next: &mut dyn FnMut() -> ValueId) -> Item {
         match self {
@@ -150,4 +181,10 @@ impl Structure {
             Self::Map { .. } => Item::Map { keys: next(), values: next() },
         }
     }
+}
+
+/// Whether a tensor is a value, or a part of it: `x`, `x[0]`, `x[0][1]`, `x.keys`.
+pub fn is_part(tensor: &str, value: &str) -> bool {
+    let rest = tensor.strip_prefix(value);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('[') || rest.starts_with('.'))
 }

@@ -38,7 +38,7 @@ pub use context::{Context, LowerError, Lowered, one};
 pub use data::{dense_of, dtype_of, element_of, tensor_of};
 pub use diagnostic::{NodeDiagnostic, NodeDiagnosticKind};
 pub use import::{Calls, ImportOptions, Imported, import, rejections, unsupported};
-pub use item::{Item, Structure};
+pub use item::{Item, Structure, is_part};
 pub use operator::{ERA, ONNX, Operator};
 pub use ops::{find, operators};
 pub use region::Region;

@@ -2,7 +2,7 @@
 
 use irc_common_format::model::{
     Attribute, AttributeValue, ElementType, Function, Graph, Module, Node, Opset, Schema,
-    Tensor as FileTensor, Value,
+    SparseTensor, Tensor as FileTensor, Type as FileType, Value,
 };
 use irc_onnx_ops::{
     Calls, ImportOptions, Imported, NodeDiagnosticKind, Structure, import, unsupported,
@@ -319,6 +319,112 @@ fn a_loop_may_grow_what_it_carries() {
 }
 
 #[test]
+fn a_loop_may_declare_its_iteration_as_a_vector() {
+    let body = Graph {
+        inputs: vec![ints("i", &[1]), Value::untyped("go"), Value::untyped("total")],
+        outputs: ["on", "next", "squeezed"].map(Value::untyped).to_vec(),
+        nodes: vec![
+            with(Node::new("Squeeze", ["i"], ["squeezed"]), "axes", AttributeValue::Ints(vec![0])),
+            Node::new("Identity", ["go"], ["on"]),
+            Node::new("Add", ["total", "squeezed"], ["next"]),
+        ],
+        ..Graph::default()
+    };
+    let node = Node::new("Loop", ["n", "", "x"], ["y", "all"]);
+    let module = onnx(
+        11,
+        Graph {
+            inputs: vec![ints("n", &[]), ints("x", &[])],
+            outputs: vec![Value::untyped("y"), Value::untyped("all")],
+            nodes: vec![with(node, "body", AttributeValue::Graph(Box::new(body)))],
+            ..Graph::default()
+        },
+    );
+    let number = |value: i64| Tensor::from_values([], &[value]).expect("a number");
+    let found = run(&imported(&module), &[("n", number(3)), ("x", number(10))]).expect("it ends");
+    assert_eq!(found, [vec![13.0], vec![0.0, 1.0, 2.0]]);
+}
+
+#[test]
+fn a_loop_without_iterations_collects_nothing_of_any_size() {
+    let body = Graph {
+        inputs: ["i", "go", "r"].map(Value::untyped).to_vec(),
+        outputs: ["on", "r", "sum"].map(Value::untyped).to_vec(),
+        nodes: vec![Node::new("Identity", ["go"], ["on"]), Node::new("Add", ["r", "x"], ["sum"])],
+        ..Graph::default()
+    };
+    let node = Node::new("Loop", ["n", "", "start"], ["y", "sums"]);
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![ints("n", &[]), floats("start", &["A"]), floats("x", &["B"])],
+            outputs: vec![Value::untyped("y"), Value::untyped("sums")],
+            nodes: vec![with(node, "body", AttributeValue::Graph(Box::new(body)))],
+            ..Graph::default()
+        },
+    );
+    let imported = imported(&module);
+    let trips = |count: i64| {
+        let count = Tensor::from_values([], &[count]).expect("a number");
+        let inputs = [("n", count), ("start", row(&[1.0])), ("x", row(&[2.0, 3.0]))];
+        run(&imported, &inputs).expect("it ends")
+    };
+    assert_eq!(trips(1), [vec![1.0], vec![3.0, 4.0]]);
+    assert_eq!(trips(0), [vec![1.0], vec![]]);
+}
+
+/// Filters of 3 by 3 in `f32` may be transformed, which rounds.
+#[test]
+fn sums_of_integers_are_exact_whatever_computes_the_convolution() {
+    let filters = FileTensor::raw("w", ElementType::Int8, [8, 8, 3, 3], vec![1u8; 576]);
+    let image = Value::tensor("x", ElementType::Uint8, [1, 8, 12, 12]);
+    let module = onnx(
+        13,
+        Graph {
+            inputs: vec![image],
+            outputs: vec![Value::untyped("y")],
+            initializers: vec![filters],
+            nodes: vec![Node::new("ConvInteger", ["x", "w"], ["y"])],
+            ..Graph::default()
+        },
+    );
+    let graph = imported(&module).graph;
+    let is_conv =
+        |node: &&irc_tl::Node| matches!(&node.kind, irc_tl::NodeKind::Op(irc_tl::Op::Conv(_)));
+    let convolutions: Vec<_> = graph.nodes.iter().filter(is_conv).collect();
+    assert_eq!(convolutions.len(), 1);
+    assert_ne!(graph.ty(convolutions[0].operands[0]).dtype, DType::F32);
+}
+
+#[test]
+fn sparse_tensors_are_dense_ones() {
+    let elements = [2.0f32, 5.0].map(f32::to_le_bytes).concat();
+    let places = [1i64, 2].map(i64::to_le_bytes).concat();
+    let sparse = SparseTensor {
+        values: Some(FileTensor::raw("v", ElementType::Float, [2], elements)),
+        indices: Some(FileTensor::raw("i", ElementType::Int64, [2], places)),
+        dims: vec![3],
+    };
+    let constant = Node::new("Constant", Vec::<String>::new(), ["c"]);
+    let Some(FileType::Tensor(ty)) = floats("s", &["3"]).ty else { unreachable!("a tensor") };
+    let sparse_type = FileType::Sparse(ty);
+    let module = onnx(
+        12,
+        Graph {
+            inputs: vec![Value::new("s", sparse_type.clone())],
+            outputs: vec![Value::new("c", sparse_type), Value::untyped("y")],
+            nodes: vec![
+                with(constant, "value", AttributeValue::SparseTensor(Box::new(sparse))),
+                Node::new("Add", ["s", "c"], ["y"]),
+            ],
+            ..Graph::default()
+        },
+    );
+    let found = run(&imported(&module), &[("s", row(&[1.0, 0.0, 0.0]))]).expect("it fits");
+    assert_eq!(found, [vec![0.0, 2.0, 5.0], vec![1.0, 2.0, 5.0]]);
+}
+
+#[test]
 fn sequences_are_their_tensors() {
     let module = onnx(
         13,
@@ -401,7 +507,7 @@ fn a_size_that_is_given_is_that_of_all_inputs_that_name_it() {
 }
 
 #[test]
-fn sizes_are_what_the_model_says() {
+fn sizes_are_what_the_model_says_if_requested() {
     let module = onnx(
         13,
         Graph {
@@ -416,7 +522,8 @@ fn sizes_are_what_the_model_says() {
             ..Graph::default()
         },
     );
-    let imported = imported(&module);
+    let options = ImportOptions { assume_stated_shapes: true, ..ImportOptions::default() };
+    let imported = import(&module, &options).expect("a valid module");
     let eval = |shape: &[i64]| {
         run(&imported, &[("x", row(&[1.0; 6])), ("shape", whole(shape))])
             .map(|found| found[0].len())

@@ -1,5 +1,6 @@
 //! Operators of `com.microsoft`: fused functions, normalisation, images and others.
 use crate::case::{Case, microsoft, sequence};
+use irc_tl::DType;
 
 #[test]
 fn bias_is_added_before_a_gelu() {
@@ -104,6 +105,16 @@ fn layer_normalisation_is_in_old_operator_sets() {
         .float("epsilon", 0.01)
         .int("axis", -1);
     case.close(&[&[1.3742, -0.61764, 1.1324, 0.1242, 1.3742, -0.61764, 1.1324, 0.1242]]);
+}
+
+#[test]
+fn layer_normalisation_in_old_operator_sets_has_the_type_of_the_scale() {
+    let case = Case::new("LayerNormalization", 12)
+        .input_of(DType::F16, &[1, 2], &[1.0, 3.0])
+        .input(&[2], &[2.0f32, 4.0]);
+    let found = case.run().expect("a valid node");
+    assert_eq!(found[0].dtype(), DType::F32);
+    case.close(&[&[-2.0, 4.0]]);
 }
 
 #[test]

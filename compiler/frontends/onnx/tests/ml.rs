@@ -153,3 +153,13 @@ fn unknown_categories_are_errors_if_asked() {
     let error = encoder.run().expect_err("an unknown category");
     assert!(error.contains("expected known categories"), "{error}");
 }
+
+#[test]
+fn features_of_higher_rank_are_flattened() {
+    let case = Case::new("FeatureVectorizer", 1)
+        .domain("ai.onnx.ml")
+        .ints("inputdimensions", &[4, 1])
+        .input(&[2, 2, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])
+        .input(&[2, 1], &[9.0f32, 10.0]);
+    case.close(&[&[1.0, 2.0, 3.0, 4.0, 9.0, 5.0, 6.0, 7.0, 8.0, 10.0]]);
+}

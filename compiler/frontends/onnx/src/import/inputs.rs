@@ -137,8 +137,8 @@ impl Importer<'_> {
     }
 
     fn define_input(&mut self, input: &model::Value, scope: &mut Scope<'_>) -> Result<(), Open> {
-        if !matches!(input.ty, Some(model::Type::Tensor(_)) | None) {
-            return Ok(self.define_structure(input, scope)?);
+        if !matches!(input.ty, Some(model::Type::Tensor(_) | model::Type::Sparse(_)) | None) {
+            return self.define_structure(input, scope);
         }
         let ty = self.input_type(input)?;
         let value = self.define_tensor(input.name(), ty)?;
@@ -151,13 +151,16 @@ impl Importer<'_> {
         &mut self,
         input: &model::Value,
         scope: &mut Scope<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Open> {
         let name = input.name();
         let ty = input.ty.as_ref().map_or("nothing".to_owned(), model::Type::to_string);
         let structure = match self.options.structures.get(name) {
             Some(structure) => structure.clone(),
-            None => self.map(input)?.ok_or_else(|| {
-                format!("{ty}: its number of values and their types must be given")
+            None => self.map(input)?.ok_or_else(|| match &input.ty {
+                Some(model::Type::Sequence(_) | model::Type::Optional(_)) => {
+                    Open::Shape(format!("{ty}: its number of values and their types must be given"))
+                }
+                _ => Open::Other(format!("{ty}: inputs of this type are not supported")),
             })?,
         };
         let mut values = vec![];
@@ -231,7 +234,7 @@ impl Importer<'_> {
         let name = input.name();
         let given = self.options.shapes.get(name);
         let tensor = match &input.ty {
-            Some(model::Type::Tensor(tensor)) => tensor,
+            Some(model::Type::Tensor(tensor) | model::Type::Sparse(tensor)) => tensor,
             Some(other) => return Err(format!("expected a tensor, found {other}").into()),
             None => return self.untyped(name),
         };
@@ -280,7 +283,9 @@ impl Importer<'_> {
 
 /// The shape that the model declares for an input that is a tensor.
 fn stated(input: &model::Value) -> Option<&model::Shape> {
-    let Some(model::Type::Tensor(tensor)) = &input.ty else { return None };
+    let (model::Type::Tensor(tensor) | model::Type::Sparse(tensor)) = input.ty.as_ref()? else {
+        return None;
+    };
     tensor.shape.as_ref().or(input.shape.as_ref())
 }
 

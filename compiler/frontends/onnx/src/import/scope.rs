@@ -459,6 +459,7 @@ fn contradicts(ty: &FileType, item: &Item) -> Option<String> {
     match (ty, item) {
         (FileType::Sequence(_), Item::Sequence(_) | Item::Map { .. })
         | (FileType::Map { .. }, Item::Map { .. })
+        | (FileType::Sparse(_), Item::Tensor(_))
         | (FileType::Optional(_), _) => None,
         _ => Some(format!("expected {ty}, found {}", item.kind())),
     }

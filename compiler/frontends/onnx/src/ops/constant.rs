@@ -12,8 +12,12 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 fn constant(cx: &mut Context<'_>) -> Lowered {
-    let constant = match cx.tensor("value")? {
-        Some(constant) => constant,
+    let constant = match cx.attribute("value") {
+        // Files of operator set 11 and later should have `sparse_value`; ONNX Runtime reads both.
+        Some(AttributeValue::SparseTensor(tensor)) => {
+            dense_of(tensor).map_err(LowerError::unsupported)?
+        }
+        Some(_) => cx.tensor("value")?.ok_or_else(|| cx.missing("value"))?,
         None => listed(cx)?.ok_or_else(|| cx.missing("value"))?,
     };
     Ok(vec![cx.b.constant(constant)])

@@ -60,10 +60,11 @@ fn last_axes(cx: &Context<'_>, x: ValueId) -> Result<Vec<usize>, LowerError> {
 
 fn layer(cx: &mut Context<'_>) -> Lowered {
     let (x, scale, bias) = (cx.input(0)?, cx.input(1)?, cx.optional(2));
-    let (axes, epsilon, dtype) = (last_axes(cx, x)?, epsilon(cx)?, cx.dtype(x));
+    let (axes, epsilon) = (last_axes(cx, x)?, epsilon(cx)?);
     let (wide, stash) = stashed(cx, x)?;
     let normal = layer_over(cx.b, wide, [Some(scale), bias], &axes, epsilon)?;
-    let result = cx.b.cast(normal.result, dtype)?;
+    // ONNX Runtime's own version, in operator sets before 17, has a type of its own for scale and result.
+    let result = cx.b.cast(normal.result, cx.dtype(scale))?;
     Ok(vec![result, cx.b.cast(normal.mean, stash)?, cx.b.cast(normal.inverse, stash)?])
 }
 

@@ -5,7 +5,7 @@ use super::indexing::{Part, concat, loops, size, slice, unsqueeze};
 use crate::context::{Context, LowerError, Lowered};
 use crate::item::Item;
 use crate::operator::Operator;
-use irc_common_format::model::Graph;
+use irc_common_format::model::{self, Graph};
 use irc_tl::{Builder, Compute, DType, Dim, NodeKind, Scalar, Tensor, Type, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -75,6 +75,18 @@ fn looped(cx: &mut Context<'_>) -> Lowered {
     unroll(cx, graph, trips, start, items)
 }
 
+/// The iteration and the condition, as a graph declares its first inputs: scalars, or vectors of one element.
+fn controls(b: &mut Builder, graph: &Graph, values: [ValueId; 2]) -> Result<[Item; 2], LowerError> {
+    let mut controls = values;
+    for (value, input) in controls.iter_mut().zip(&graph.inputs) {
+        let Some(model::Type::Tensor(declared)) = &input.ty else { continue };
+        if declared.shape.as_ref().is_some_and(|shape| shape.dims.len() == 1) {
+            *value = b.reshape(*value, &[1.into()])?;
+        }
+    }
+    Ok(controls.map(Item::Tensor))
+}
+
 fn integer(b: &mut Builder, value: i64) -> Result<ValueId, LowerError> {
     let tensor = Tensor::from_values([], &[value]);
     Ok(b.tensor(&tensor.map_err(|error| LowerError::invalid(error.to_string()))?))
@@ -100,7 +112,7 @@ impl Repeated<'_> {
             let mut inputs = vec![];
             if self.conditional {
                 let truth = region.b.scalar(1.0, DType::Bool)?;
-                inputs.extend([Item::Tensor(index), Item::Tensor(truth)]);
+                inputs.extend(controls(&mut region.b, self.graph, [index, truth])?);
             }
             inputs.extend(own.iter().copied().map(Item::Tensor));
             for scanned in &self.scanned {
@@ -238,11 +250,12 @@ fn unroll(
             }
         }
         let index = integer(cx.b, iteration)?;
-        let mut inputs = vec![Item::Tensor(index), Item::Tensor(condition)];
+        let mut inputs = controls(cx.b, graph, [index, condition])?.to_vec();
         inputs.append(&mut carried);
         let mut outputs = cx.inline(graph, &inputs)?.into_iter();
         let go_on = outputs.next().and_then(|item| item.tensor());
-        condition = go_on.ok_or_else(|| LowerError::invalid("its graph returns no condition"))?;
+        let go_on = go_on.ok_or_else(|| LowerError::invalid("its graph returns no condition"))?;
+        condition = cx.b.reshape(go_on, &[])?;
         carried = outputs.by_ref().take(count).collect();
         for (position, item) in outputs.enumerate() {
             let value = item.tensor();

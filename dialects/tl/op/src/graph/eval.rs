@@ -308,7 +308,9 @@ impl State<'_> {
         }
         let elements = body.outputs[1 + carried..].iter().map(|(_, value)| body.ty(*value));
         for (sequence, ty) in sequences.into_iter().zip(elements) {
-            let ty = ty.eval(&self.lookup()).ok_or_else(|| GraphError::Size(ty.to_string()));
+            // Without an iteration, extents that only the body knows are 0, as in compiled code.
+            let extents = ty.dims.iter().map(|dim| dim.eval(&self.lookup()).unwrap_or(0));
+            let ty = TensorType::new(ty.dtype, extents.collect::<Vec<_>>());
             state.push(stack(sequence, ty)?);
         }
         Ok(state)
@@ -341,15 +343,9 @@ impl SequenceMemory {
     }
 }
 
-/// Stacks tensors of one type along a new first dimension.
-fn stack(
-    tensors: Vec<Tensor>,
-    element: Result<TensorType, GraphError>,
-) -> Result<Tensor, GraphError> {
-    let element = match tensors.first() {
-        Some(first) => first.ty().clone(),
-        None => element?,
-    };
+/// Stacks tensors of one type along a new first dimension; `element` is that type if there are none.
+fn stack(tensors: Vec<Tensor>, element: TensorType) -> Result<Tensor, GraphError> {
+    let element = tensors.first().map_or(element, |first| first.ty().clone());
     let mut shape = vec![tensors.len() as i64];
     shape.extend(&element.shape);
     let mut bytes = vec![];

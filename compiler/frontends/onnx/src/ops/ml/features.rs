@@ -2,7 +2,7 @@
 
 use super::super::indexing::{along, concat, loops};
 use super::operator;
-use super::rows::rows_of;
+use super::rows::flat_rows_of;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use irc_tl::{
@@ -132,7 +132,7 @@ fn feature_vectorizer(cx: &mut Context<'_>) -> Lowered {
     }
     let mut parts = vec![];
     for (input, width) in widths.into_iter().enumerate() {
-        let x = rows_of(cx, input)?;
+        let x = flat_rows_of(cx, input)?;
         let x = cx.b.cast(x, DType::F32)?;
         let (dims, width) = (cx.b.dims(x), Dim::Known(width));
         if dims[1] == width {
