@@ -148,7 +148,7 @@ fn small_images_are_multiplied_transposed() {
             let packed = compiled.constants.iter().any(is_packed);
             // Where more than a sixth of the lanes would be idle.
             let (lanes, columns) = (i64::from(width) / 4, size * size);
-            let pays = lanes >= 8 && 6 * columns < 5 * (columns + lanes - 1) / lanes * lanes;
+            let pays = lanes >= 8 && 6 * columns < 5 * ((columns + lanes - 1) / lanes * lanes);
             assert_eq!(packed, pays, "{channels} channels, vectors of {width} bytes");
         }
     }
