@@ -10,10 +10,23 @@ thread_local! {
 pub fn in_context<T>(
     work: impl for<'c> FnOnce(&'c Context) -> Option<T>,
 ) -> Result<T, Vec<CapturedDiagnostic>> {
-    CONTEXT.with(|context| {
-        let capture = Capture::new(context);
-        work(context).ok_or_else(|| capture.take())
-    })
+    CONTEXT.with(|context| captured(context, work))
+}
+
+/// As [`in_context`], in a context of its own, for modules whose text contains resources: a context keeps
+/// the resources of all its modules, and renames those that share a name.
+pub fn in_new_context<T>(
+    work: impl for<'c> FnOnce(&'c Context) -> Option<T>,
+) -> Result<T, Vec<CapturedDiagnostic>> {
+    captured(&irc_dialects::new_context(), work)
+}
+
+fn captured<T>(
+    context: &Context,
+    work: impl for<'c> FnOnce(&'c Context) -> Option<T>,
+) -> Result<T, Vec<CapturedDiagnostic>> {
+    let capture = Capture::new(context);
+    work(context).ok_or_else(|| capture.take())
 }
 
 /// Runs the stages after `from`, up to and including `to`; unknown stages are an internal error. The module

@@ -69,10 +69,7 @@ pub fn draft(
     weights: &[Constant],
     kernels: &BTreeMap<String, KernelInfo>,
 ) -> Result<Draft, ArchiveError> {
-    if function.is_dynamic() {
-        return Err(dynamic_sizes(interface));
-    }
-    no_strings(interface)?;
+    expect_types(interface, function.is_dynamic())?;
     let roots = (0..function.types.len()).collect();
     let mut reader =
         Reader { function, kernels, draft: Draft::default(), places: BTreeMap::new(), roots };
@@ -84,38 +81,53 @@ pub fn draft(
     Ok(reader.draft)
 }
 
-/// Fails for inputs and outputs that are strings, which clients of archives do not have.
-fn no_strings(interface: &Interface) -> Result<(), ArchiveError> {
+/// Fails for types that clients of archives do not have: strings, and symbolic sizes.
+fn expect_types(interface: &Interface, is_dynamic: bool) -> Result<(), ArchiveError> {
+    let strings = strings(interface);
+    let sizes = is_dynamic.then(|| dynamic_sizes(interface));
+    match (strings, sizes) {
+        (None, None) => Ok(()),
+        (None, Some(sizes)) => Err(sizes),
+        (Some(strings), None) => Err(strings),
+        // Given sizes would not help.
+        (Some(strings), Some(sizes)) => {
+            let message = format!("{}; {}", strings.message, sizes.message);
+            Err(ArchiveError { message, ..strings })
+        }
+    }
+}
+
+/// The error of inputs and outputs that are strings, if there are any.
+fn strings(interface: &Interface) -> Option<ArchiveError> {
     let given = interface.inputs.iter().filter(|port| port.weight.is_none());
     let strings = given.chain(&interface.outputs);
     let strings = strings.filter(|port| port.element_type() == Some(DType::String));
     let strings: Vec<String> =
         strings.map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
-    if strings.is_empty() {
-        return Ok(());
-    }
-    Err(ArchiveError {
+    (!strings.is_empty()).then(|| ArchiveError {
         message: format!("clients of archives have no strings: {}", strings.join(", ")),
-        help: Some("compile to a shared library (-o model.so) instead"),
+        help: Some("compile to a shared library (-o model.so) instead".to_owned()),
     })
 }
 
 /// The error of a program with symbolic sizes.
 fn dynamic_sizes(interface: &Interface) -> ArchiveError {
     let is_open = |port: &&Port| port.weight.is_none() && port.shape.iter().any(|size| *size < 0);
-    let open = interface.inputs.iter().filter(is_open);
-    let open: Vec<String> =
-        open.map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
+    let open: Vec<&Port> = interface.inputs.iter().filter(is_open).collect();
     if open.is_empty() {
         return "a graph of an archive has fixed sizes, but some sizes depend on the values of inputs"
             .into();
     }
+    let types: Vec<String> =
+        open.iter().map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
+    let flags: Vec<String> =
+        open.iter().map(|port| format!("--shape {}", port.example_shape())).collect();
     ArchiveError {
         message: format!(
             "a graph of an archive has fixed sizes, but these inputs have dynamic sizes: {}",
-            open.join(", ")
+            types.join(", ")
         ),
-        help: Some("specify them with --shape NAME=1x3x224x224 or ImportOptions::shape"),
+        help: Some(format!("specify them, as with {}", flags.join(" "))),
     }
 }
 

@@ -90,7 +90,7 @@ pub struct ArchiveError {
     /// The reason.
     pub message: String,
     /// A hint.
-    pub help: Option<&'static str>,
+    pub help: Option<String>,
 }
 
 impl<T: Into<String>> From<T> for ArchiveError {

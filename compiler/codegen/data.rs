@@ -1,7 +1,7 @@
 //! Objects that contain only data.
 use super::CodegenError;
 use object::{
-    Architecture, BinaryFormat, Endianness, SymbolFlags, SymbolKind, SymbolScope,
+    Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope,
     write::{Object, StandardSection, Symbol, SymbolSection},
 };
 
@@ -24,5 +24,21 @@ pub fn data_object(name: &str, bytes: &[u8], alignment: u64) -> Result<Vec<u8>, 
         section: SymbolSection::Section(section),
         flags: SymbolFlags::None,
     });
+    // Without this section, linkers make the stack of the program executable.
+    object.add_section(vec![], b".note.GNU-stack".to_vec(), SectionKind::Linker);
     object.write().map_err(|error| CodegenError::new(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::{Object as _, ObjectSection, SectionFlags, read::File};
+
+    #[test]
+    fn constants_do_not_make_the_stack_executable() {
+        let bytes = data_object("x", &[1, 2], 2).expect("an object");
+        let object = File::parse(&*bytes).expect("an object");
+        let section = object.section_by_name(".note.GNU-stack").expect("the mark");
+        assert!(matches!(section.flags(), SectionFlags::Elf { sh_flags: 0 }));
+    }
 }

@@ -98,8 +98,9 @@ impl Folder {
         let folder = tempfile::Builder::new().prefix("irc-link-").tempdir();
         folder.map(Folder).map_err(|error| {
             let within = std::env::temp_dir();
-            let message = format!("cannot create a folder in {}: {error}", within.display());
-            CodegenError::environment(format!("{message}; TMPDIR names another place"))
+            let message =
+                format!("cannot create a temporary folder in {}: {error}", within.display());
+            CodegenError::temporary_files(message)
         })
     }
 
@@ -121,9 +122,7 @@ impl Folder {
 
     fn failed(&self, what: &str, error: &std::io::Error) -> CodegenError {
         let folder = self.0.path().display();
-        CodegenError::environment(format!(
-            "cannot {what} {folder}: {error}; TMPDIR names another place"
-        ))
+        CodegenError::temporary_files(format!("cannot {what} {folder}: {error}"))
     }
 }
 

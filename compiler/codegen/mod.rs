@@ -46,8 +46,10 @@ pub enum Cause {
     Internal,
     /// An op, at which a diagnostic has been emitted.
     Op,
-    /// The machine: it has no linker, or no space for temporary files.
+    /// The machine: it has no linker.
     Environment,
+    /// The machine: it has no folder or no space for temporary files.
+    TemporaryFiles,
 }
 
 impl CodegenError {
@@ -65,6 +67,11 @@ impl CodegenError {
     /// An error of the machine.
     pub(crate) fn environment(message: impl Into<String>) -> Self {
         CodegenError { message: message.into(), cause: Cause::Environment }
+    }
+
+    /// An error of temporary files.
+    pub(crate) fn temporary_files(message: impl Into<String>) -> Self {
+        CodegenError { message: message.into(), cause: Cause::TemporaryFiles }
     }
 }
 

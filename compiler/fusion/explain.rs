@@ -25,6 +25,11 @@ pub fn located(op: OperationRef<'_, '_>) -> OpName {
     OpName { name: read::op_name(&op), location: location_text(&frames(op.location())) }
 }
 
+fn is_constant(function: &Function<'_, '_>, node: NodeId) -> bool {
+    let origin = function.graph.nodes[node].origins[0];
+    read::op_name(&function.ops[origin]) == "tl.constant"
+}
+
 /// `path at file:line:column`, of the innermost name and file.
 fn location_text(frames: &[Frame]) -> String {
     let name = frames.iter().find_map(|frame| match frame {
@@ -145,6 +150,10 @@ impl Explained<'_, '_, '_> {
                     Source::Input(input) => graph.makers[self.placed.inputs[input]],
                 };
                 let Some(producer) = producer else { continue };
+                // A constant is in memory whatever is fused.
+                if is_constant(self.function, producer) {
+                    continue;
+                }
                 let why = match &edge.cut {
                     Some(fact) => WhyNot::Condition(fact.clone()),
                     None => self.why_not(node, operand),

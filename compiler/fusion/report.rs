@@ -1,5 +1,5 @@
 //! The report of one function's fusion: the reason for each group.
-use super::cost::Cost;
+use super::cost::{Cost, LAUNCH};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -169,7 +169,7 @@ impl fmt::Display for FusionReport {
         let Cost { kernels, .. } = self.before;
         writeln!(
             f,
-            "fusion of @{}: {kernels} kernels -> {}, cost {} -> {} bytes of traffic",
+            "fusion of @{}: {kernels} kernels -> {}, cost {} -> {} (bytes of traffic, and {LAUNCH} for each launch)",
             self.function,
             self.after.kernels,
             self.before.total(),

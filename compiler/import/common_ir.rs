@@ -213,12 +213,11 @@ fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {
             let names = names.join(", ");
             let how = match &node.kind {
                 NodeDiagnosticKind::NeedsShape(_) => {
-                    format!("sizes of {names}: give them with --shape, --inputs")
+                    format!("sizes of {names}: give them with --shape or --inputs")
                 }
                 _ => format!("value of {names}: give it with --inputs"),
             };
-            diagnostic
-                .help(format!("the program is specialised to the {how} or ImportOptions::inputs"))
+            diagnostic.help(format!("the program is specialised to the {how}"))
         }
         NodeDiagnosticKind::Rejected => {
             diagnostic.help("irc runs the model; ONNX Runtime does not")

@@ -1,4 +1,5 @@
 //! Kinds of files, detected from their content.
+use crate::pipeline::HOST_CPU;
 use irc_gemini_format::FileKind;
 use std::path::Path;
 
@@ -17,6 +18,8 @@ pub enum Content {
     Plan,
     /// A shared library.
     Library,
+    /// An object file, which has to be linked.
+    Object,
     /// A tar archive.
     Archive,
     /// Common IR or ONNX, in any encoding.
@@ -44,6 +47,7 @@ impl Content {
             Self::Model => "an ARK model",
             Self::Plan => "an ARK plan",
             Self::Library => "a shared library",
+            Self::Object => "an object file",
             Self::Archive => "a tar archive",
             Self::Graph => "a Common IR or ONNX file",
             Self::Mlir => "MLIR",
@@ -67,6 +71,7 @@ impl Content {
             {
                 Content::Graph
             }
+            Content::Unknown if suffix == Some("mlir") => Content::Mlir,
             content => content,
         }
     }
@@ -78,7 +83,9 @@ impl Content {
             return Content::Empty;
         }
         if bytes.starts_with(b"\x7fELF") {
-            return Content::Library;
+            const RELOCATABLE: &[u8] = &[1, 0];
+            let is_object = bytes.get(16..18) == Some(RELOCATABLE);
+            return if is_object { Content::Object } else { Content::Library };
         }
         if bytes.get(257..262) == Some(b"ustar") {
             return Content::Archive;
@@ -122,16 +129,57 @@ fn of_json(bytes: &[u8]) -> Content {
 
 fn is_mlir(bytes: &[u8]) -> bool {
     const BYTECODE: &[u8] = b"ML\xefR";
-    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let skipped =
-        |line: &[u8]| line.is_empty() || line.starts_with(b"#") || line.starts_with(b"//");
-    let first = lines.into_iter().find(|line| !skipped(line)).unwrap_or_default();
-    let rest = first.strip_prefix(b"module").map(<[u8]>::trim_ascii_start);
-    bytes.starts_with(BYTECODE)
-        || first.starts_with(b"\"builtin.module\"")
-        || rest.is_some_and(|rest| {
-            rest.starts_with(b"{") || rest.starts_with(b"@") || rest.starts_with(b"attributes")
-        })
+    if bytes.starts_with(BYTECODE) {
+        return true;
+    }
+    let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let mut lines = valid.lines().map(str::trim);
+    let first = lines.find(|line| {
+        let is_comment = line.starts_with("//") || line.starts_with('#') && !is_alias(line);
+        !line.is_empty() && !is_comment
+    });
+    first.is_some_and(|line| is_alias(line) || is_op(line))
+}
+
+/// Whether a line of MLIR defines an alias of an attribute or type: `#map = ...`, `!type = ...`.
+fn is_alias(line: &str) -> bool {
+    let name = line.strip_prefix(['#', '!']).and_then(|rest| rest.split_once('='));
+    name.is_some_and(|(name, _)| is_name(name.trim_end()))
+}
+
+/// Whether a line of MLIR begins with an op.
+fn is_op(line: &str) -> bool {
+    // Dialects of ops by their plain names; other text may contain any name with a dot.
+    const OTHERS: [&str; 3] = ["builtin", "npu", "plan"];
+    let op = match line.strip_prefix('%').and_then(|line| line.split_once('=')) {
+        Some((_, op)) => op.trim_start(),
+        None => line,
+    };
+    let is_end = |end: &str| end.is_empty() || end.starts_with([' ', '(', '{', '@', '<', '"']);
+    if let Some((name, end)) = op.strip_prefix('"').and_then(|op| op.split_once('"')) {
+        return name.split_once('.').is_some() && name.split('.').all(is_name) && is_end(end);
+    }
+    let length = op.find(|c: char| !is_name_character(c)).unwrap_or(op.len());
+    let (name, end) = op.split_at(length);
+    let is_known = |dialect: &str| {
+        let mut leaves = HOST_CPU.stages.iter().flat_map(|stage| stage.leaves);
+        OTHERS.contains(&dialect) || leaves.any(|leaf| *leaf == dialect)
+    };
+    is_end(end)
+        && match name.split_once('.') {
+            None => name == "module",
+            Some((dialect, name)) => is_known(dialect) && name.split('.').all(is_name),
+        }
+}
+
+/// Whether a text is an identifier of MLIR.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(is_name_character)
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.')
 }
 
 /// The kind of a text of Gemini's tool chain.
@@ -196,6 +244,7 @@ mod tests {
         assert_eq!(Content::of(b"not json at all"), Content::Unknown);
         assert_eq!(Content::of(b" \n"), Content::Empty);
         assert_eq!(Content::of(b"\x7fELF..."), Content::Library);
+        assert_eq!(Content::of(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0"), Content::Object);
         assert_eq!(Content::of(br#"{"irVersion": "1", "node": []}"#), Content::Graph);
     }
 
@@ -215,5 +264,28 @@ mod tests {
         assert_eq!(Content::of(b"# a graph\nnode {\n  input: \"x\"\n}"), Content::Graph);
         assert_eq!(Content::of(b"ir_version: 1"), Content::Graph);
         assert_eq!(Content::of(b"Just words"), Content::Unknown);
+    }
+
+    #[test]
+    fn mlir_needs_no_outer_module() {
+        for text in [
+            "module {\n}",
+            "module attributes {a} {",
+            "// a comment\n\nfunc.func @main() {",
+            "#map = affine_map<(d0) -> (d0)>\nfunc.func @main() {",
+            "#dims\nmodule @name {",
+            "!t = f32\n",
+            "builtin.module {",
+            "%0 = tl.constant dense<0.0> : tensor<f32>",
+            "%0:2 = \"tl.split\"() : () -> (f32, f32)",
+            "\"any.op\"() : () -> ()",
+        ] {
+            assert_eq!(Content::of(text.as_bytes()), Content::Mlir, "{text}");
+        }
+        for text in ["modules {", "func_func: 1", "e.g. words", "tl. A sentence", "\"words\" = 1"] {
+            assert_ne!(Content::of(text.as_bytes()), Content::Mlir, "{text}");
+        }
+        assert_eq!(Content::of_file(Path::new("x.mlir"), b"// words"), Content::Mlir);
+        assert_eq!(Content::of_file(Path::new("x.mlir.gz"), b"func @main"), Content::Mlir);
     }
 }

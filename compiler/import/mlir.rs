@@ -79,7 +79,7 @@ impl Document for Mlir {
     fn import(&self) -> Result<Imported, Vec<Diagnostic>> {
         if let Some(stage) = self.stage() {
             let message =
-                format!("the module is after stage '{stage}': it is lowered, and has no graph");
+                format!("the module is after stage '{stage}' or a later one, and has no graph");
             let help = "irc compile goes on from there";
             return Err(vec![Diagnostic::error("mlir-stage", message).help(help)]);
         }

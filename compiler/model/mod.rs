@@ -65,7 +65,9 @@ pub fn unpacked(name: &str, bytes: Bytes) -> Result<Bytes, Error> {
             Err(Error::found(file(), vec![found]))
         }
         Ok(Cow::Owned(unpacked)) => Ok(unpacked.into()),
-        Err(diagnostic) => Err(Error::found(file(), vec![*diagnostic])),
+        Err(found) => {
+            Err(Error::found(file(), vec![Diagnostic { code: "file-compressed", ..*found }]))
+        }
     }
 }
 
@@ -134,6 +136,7 @@ impl Session {
                 Content::Archive | Content::Library => {
                     found.help("it is already compiled: run it with the crate irc_runtime")
                 }
+                Content::Object => found.help("it is already compiled: link it"),
                 _ => found,
             };
             return Err(Error::found(Source::new(name, ""), vec![found]));

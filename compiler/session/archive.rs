@@ -382,7 +382,7 @@ fn target_text(target: &Target) -> String {
 fn archive_error(reason: impl Into<ArchiveError>) -> QueryError {
     let ArchiveError { message, help } = reason.into();
     let found = Diagnostic::error("mlf-program", message);
-    QueryError::found(vec![Diagnostic { help: help.map(str::to_owned), ..found }])
+    QueryError::found(vec![Diagnostic { help, ..found }])
 }
 
 fn why(reason: Option<ArchiveError>, captured: Vec<CapturedDiagnostic>) -> QueryError {

@@ -44,6 +44,10 @@ impl From<CodegenError> for QueryError {
         match error.cause {
             Cause::Internal | Cause::Op => QueryError::internal(error.message),
             Cause::Environment => QueryError::at("environment", error.message),
+            Cause::TemporaryFiles => {
+                let found = Diagnostic::error("environment", error.message);
+                QueryError::found(vec![found.help("set TMPDIR to another folder")])
+            }
         }
     }
 }

@@ -17,10 +17,10 @@ use crate::{
         emit_entry::WEIGHTS,
         graph_to_tl::{give_values, graph_to_tl, graph_to_tl_at, weights},
     },
-    machine::{in_context, run_stages},
+    machine::{in_context, in_new_context, run_stages},
     pipeline::{HOST_CPU, Settings},
 };
-use irc_diag::Source;
+use irc_diag::{Diagnostic, Source};
 use irc_dialects::tl;
 use irc_mlir::{Context, Location, Module, OperationLike, OperationRef, ValueLike, attr, read};
 use std::{collections::BTreeMap, sync::Arc};
@@ -417,10 +417,15 @@ pub fn lowered<T>(
     {
         let from = from.unwrap_or(first);
         if HOST_CPU.position(from) > HOST_CPU.position(stage) {
-            let message = format!("the module is after stage '{from}' already");
-            return Err(QueryError::at("mlir-stage", message));
+            let message = format!(
+                "the module is after stage '{from}' already, and stage '{stage}' is before it"
+            );
+            let help = format!("irc compile --stage {from}, or a later stage, writes it as MLIR");
+            return Err(QueryError::found(vec![
+                Diagnostic::error("mlir-stage", message).help(help),
+            ]));
         }
-        let finished = in_context(|context| {
+        let finished = in_new_context(|context| {
             let mut module = document.dialect(context)?;
             run_stages(context, &mut module, &settings, from, stage)?;
             finish(context, &mut module)

@@ -221,7 +221,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --frontend --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --model-name --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --frontend --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --model-name --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -433,7 +433,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --results --ark-accumulate --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -41,7 +41,7 @@ complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Benchmark a mode
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator for .so and .o [applies to: .so, .o, .mlir, .tar of models]' -r -f -a "llvm\t'LLVM: the fastest code'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator [applies to: .so, .o, .mlir, .tar of models]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l emit -d 'Kind of output; overrides the suffix of the output file' -r -f -a "so\t'A shared library with irc\'s C interface'
 o\t'An object file'
@@ -51,7 +51,7 @@ c\t'C source for gcc or clang, portable unless --target-cpu is given'
 mlir\t'MLIR after the stage given by --stage'
 json\t'An ARK execution plan'
 tar\t'A Model Library Format archive'
-asm\t'An NPU program (not implemented yet)'
+asm\t'An NPU program of a Gemini schedule'
 ptx\t'NVIDIA PTX (not implemented yet)'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import] [applies to: .mlir]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm) [applies to: .asm]' -r -F
@@ -72,7 +72,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Down
 complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
@@ -112,7 +112,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download
 complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, for example x86-64-v3 [default: native; for .c, any] [applies to: models, ARK plans]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: models, ARK plans]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: ARK models, Common IR and ONNX files, Gemini frontend files]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
@@ -166,7 +166,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-gflops -d 'Peak a
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-bandwidth -d 'Peak memory bandwidth in GB/s, reads plus writes; skips its measurement' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Code generator [applies to: models, ARK plans]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'"
-complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Processor to generate code for: native, or an LLVM name such as x86-64-v3' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
@@ -182,7 +182,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l progress -d 'How to re
 none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l json -d 'Print one JSON object instead of text'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l ark-accumulate -d 'Accumulate as ARK\'s kernels on CUDA_80 do: f16 in f16, f32 products through TF32 [applies to: ARK models]'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32 [applies to: ARK models]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'

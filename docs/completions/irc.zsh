@@ -40,7 +40,7 @@ plain\:"One line per step"))' \
 _arguments "${_arguments_options[@]}" : \
 '-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output]:OUT:_files' \
 '--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output]:OUT:_files' \
-'--backend=[Code generator for .so and .o \[applies to\: .so, .o, .mlir, .tar of models\]]:NAME:((llvm\:"LLVM\: the fastest code"
+'--backend=[Code generator \[applies to\: .so, .o, .mlir, .tar of models\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"))' \
 '--emit=[Kind of output; overrides the suffix of the output file]:KIND:((so\:"A shared library with irc'\''s C interface"
 o\:"An object file"
@@ -50,7 +50,7 @@ c\:"C source for gcc or clang, portable unless --target-cpu is given"
 mlir\:"MLIR after the stage given by --stage"
 json\:"An ARK execution plan"
 tar\:"A Model Library Format archive"
-asm\:"An NPU program (not implemented yet)"
+asm\:"An NPU program of a Gemini schedule"
 ptx\:"NVIDIA PTX (not implemented yet)"))' \
 '--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\] \[applies to\: .mlir\]]:NAME:_default' \
 '--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm) \[applies to\: .asm\]]:FILE:_files' \
@@ -70,7 +70,7 @@ c\:"C source, which needs only a C compiler"))' \
 '*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
-'--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]:CPU:_default' \
+'--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]:CPU:_default' \
 '--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
@@ -92,7 +92,7 @@ plain\:"One line per step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':model -- ARK model, ONNX model, Common IR graph, or ARK plan; - for standard input:_default' \
+':model -- Model, Gemini schedule, ARK plan, or MLIR of one; - for standard input:_default' \
 && ret=0
 ;;
 (run)
@@ -117,7 +117,7 @@ cuda\:"A GPU (not implemented yet)"))' \
 '*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
-'--target-cpu=[Processor to generate code for, for example x86-64-v3 \[default\: native; for .c, any\] \[applies to\: models, ARK plans\]]:CPU:_default' \
+'--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: models, ARK plans\]]:CPU:_default' \
 '--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: ARK models, Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
@@ -185,7 +185,7 @@ _arguments "${_arguments_options[@]}" : \
 '--peak-bandwidth=[Peak memory bandwidth in GB/s, reads plus writes; skips its measurement]:X:_default' \
 '--backend=[Code generator \[applies to\: models, ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"))' \
-'--target-cpu=[Processor to generate code for\: native, or an LLVM name such as x86-64-v3]:CPU:_default' \
+'--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\]]:CPU:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
@@ -201,7 +201,7 @@ never\:"Never"))' \
 none\:"No progress report"
 plain\:"One line per step"))' \
 '--json[Print one JSON object instead of text]' \
-'--ark-accumulate[Accumulate as ARK'\''s kernels on CUDA_80 do\: f16 in f16, f32 products through TF32 \[applies to\: ARK models\]]' \
+'--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32 \[applies to\: ARK models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files\]]' \
@@ -209,7 +209,7 @@ plain\:"One line per step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-':file -- Model, ARK plan, or compiled library; - for standard input:_default' \
+':file -- Model, ARK plan, compiled library or archive; - for standard input:_default' \
 && ret=0
 ;;
 (simulate)

@@ -88,6 +88,16 @@ impl Port {
         format!("{}[{}]", self.dtype, sizes.join(","))
     }
 
+    /// The name and a shape as `--shape` takes them, with 1 for unknown extents: `x=1x4`.
+    pub fn example_shape(&self) -> String {
+        let extents: Vec<_> = self
+            .shape
+            .iter()
+            .map(|extent| if *extent < 0 { 1 } else { *extent }.to_string())
+            .collect();
+        format!("{}={}", self.name, extents.join("x"))
+    }
+
     /// The buffer's type; `None` if the element type or an extent is unknown.
     pub fn tensor_type(&self) -> Option<TensorType> {
         let dtype = self.element_type()?;

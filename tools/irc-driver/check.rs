@@ -2,7 +2,7 @@
 use crate::{
     archive,
     console::Console,
-    cost, crash,
+    cost,
     error::Error,
     input::{self, Content, Input},
     models, npu, output,
@@ -163,7 +163,7 @@ fn read_file(
     let (plan, model) = match content {
         Content::Plan => (plan::parse(&source, &options, &mut sink), None),
         Content::Model => (None, model::parse(&source, &options, &mut sink)),
-        _ => return Err(unknown(name, content)),
+        _ => return Err(input::not_for("check", name, content)),
     };
     let model = model.map(|document| document.model);
     let diagnostics = sink.into_diagnostics();
@@ -181,7 +181,6 @@ fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Dia
     let session = Session::new();
     let model = session.parse(input.shown(), input.bytes.clone(), &options)?;
     let source = model.source();
-    crash::remember(&source);
     Ok((source, model.check()))
 }
 
@@ -206,11 +205,6 @@ fn check_networks(files: &mut [File]) {
     let (index, diagnostics) =
         (*index, npu::check::check_pair(&files[*index].source, schedule, layers));
     files[index].diagnostics.extend(diagnostics);
-}
-
-fn unknown(name: &str, found: Content) -> Error {
-    let expected = "a model, a plan, a graph, a schedule, an NPU program or an archive";
-    input::unexpected(name, expected, found)
 }
 
 fn read_model(name: &str, strict: bool) -> Result<model::Model, Error> {

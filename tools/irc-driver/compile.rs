@@ -23,7 +23,7 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     output::probe_beside(&arguments.output, &arguments.model)?;
     let input = Input::open(&arguments.model, arguments.graphs.format.as_deref())?;
     let Some(input_kind) = input.kind() else {
-        return Err(input::unexpected(input.shown(), "a model", input.content));
+        return Err(input::not_for("compile", input.shown(), input.content));
     };
     if let Support::No(why) = input_kind.support(kind) {
         let (name, words) = (input.shown(), input.content.words());
@@ -66,6 +66,7 @@ fn write_model(
     // The first stage is the file in its own dialect, whether or not it can be imported.
     if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
         let model = session.parse(input.shown(), input.bytes.clone(), &import)?;
+        models::explain(console, &model, &options, arguments.compile.explain_fusion)?;
         let text = model.stage(stage, &options)?;
         console.diagnostics(&model.source(), &models::briefly(model.read_diagnostics()));
         return output::write(&arguments.output, text.as_bytes(), output::Content::Text);
@@ -163,6 +164,6 @@ fn stage(arguments: &CompileTo) -> Result<&str, Error> {
 pub fn options(flags: &irc_cli::Compile, backend: Backend) -> Result<CompileOptions, Error> {
     // C source is for any processor, other code for this one.
     let any = if backend == Backend::C { "x86-64" } else { "native" };
-    let target = target::named(flags.target_cpu.as_deref().unwrap_or(any))?;
+    let target = target::named(flags.machine.target_cpu.as_deref().unwrap_or(any))?;
     Ok(target::with_backend(target, backend)?.into())
 }

@@ -1,6 +1,6 @@
 //! Internal errors: instead of a panic message, one sentence and a folder with a reproducer.
 use crate::{console::Console, error::Error};
-use irc_diag::Source;
+use bytes::Bytes;
 use std::{
     backtrace::Backtrace,
     fs, io,
@@ -12,7 +12,7 @@ use std::{
 
 /// The contents of a reproducer: the inputs and panics so far.
 struct Evidence {
-    inputs: Vec<Source>,
+    inputs: Vec<(String, Bytes)>,
     panics: Vec<String>,
 }
 
@@ -31,8 +31,8 @@ pub fn catch_panics() {
 }
 
 /// Records an input for the reproducer.
-pub fn remember(source: &Source) {
-    with_evidence(|evidence| evidence.inputs.push(source.clone()));
+pub fn remember(name: &str, bytes: &Bytes) {
+    with_evidence(|evidence| evidence.inputs.push((name.to_owned(), bytes.clone())));
 }
 
 /// Runs a command, and reports its error, if any.
@@ -85,11 +85,11 @@ fn write_reproducer(message: &str, arguments: &[String]) -> io::Result<PathBuf> 
     }
     let (inputs, panics) =
         with_evidence(|evidence| (evidence.inputs.clone(), evidence.panics.clone()));
-    for (index, input) in inputs.iter().enumerate() {
-        let name = Path::new(input.name()).file_name().unwrap_or("input".as_ref());
+    for (index, (input, bytes)) in inputs.iter().enumerate() {
+        let name = Path::new(input).file_name().unwrap_or("input".as_ref());
         let copy = format!("{index}_{}", name.to_string_lossy());
-        fs::write(folder.join(&copy), input.text())?;
-        report += &format!("input {copy}: {}\n", input.name());
+        fs::write(folder.join(&copy), bytes)?;
+        report += &format!("input {copy}: {input}\n");
     }
     for panic in panics {
         report += &format!("\n{panic}\n");
@@ -110,13 +110,13 @@ mod tests {
 
     #[test]
     fn a_reproducer_holds_the_inputs_and_the_command() {
-        remember(&Source::new("some/model.json", "{}"));
+        remember("some/model.onnx", &Bytes::from_static(b"\x08\xff"));
         let arguments = ["irc".to_owned(), "run".to_owned()];
         let folder = write_reproducer("why", &arguments).expect("writable");
         let report = fs::read_to_string(folder.join("report.txt")).expect("a report");
         assert!(report.contains("internal error: why"), "{report}");
         assert!(report.contains("command: irc run"), "{report}");
-        assert_eq!(fs::read_to_string(folder.join("0_model.json")).expect("a copy"), "{}");
+        assert_eq!(fs::read(folder.join("0_model.onnx")).expect("a copy"), b"\x08\xff");
         fs::remove_dir_all(folder).expect("removable");
     }
 }

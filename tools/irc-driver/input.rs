@@ -15,11 +15,6 @@ use std::{
 
 pub use irc::import::Content;
 
-/// The supported kinds of files.
-const KINDS: &str = "expected ARK models or plans, Common IR or ONNX (use --format \
-    where the content is ambiguous), Gemini schedules or frontend files, NPU programs, MLIR or Model \
-    Library Format archives; all but archives may be gzip-compressed";
-
 /// An input file.
 pub struct Input {
     /// Its name on the command line; `-` is standard input.
@@ -43,7 +38,7 @@ impl Input {
         shown(&self.name)
     }
 
-    /// Its text, for diagnostics and for the reproducer.
+    /// Its text, for diagnostics.
     pub fn source(&self) -> Source {
         source(&self.name, &self.bytes)
     }
@@ -77,11 +72,12 @@ pub fn kind(content: Content) -> Option<InputKind> {
         Content::Listing | Content::Binary => InputKind::Program,
         Content::Library => InputKind::Library,
         Content::Archive => InputKind::Archive,
-        Content::Empty | Content::Unknown => return None,
+        Content::Empty | Content::Object | Content::Unknown => return None,
     })
 }
 
-/// Reads a file, decompressed if it is a gzip file; `-` is standard input. A regular file is memory-mapped.
+/// Reads a file, decompressed if it is a gzip file, and records it for the reproducer; `-` is standard
+/// input. A regular file is memory-mapped.
 pub fn read(name: &str) -> Result<Bytes, Error> {
     let read = match name {
         "-" => read_some(io::stdin().lock()),
@@ -94,7 +90,9 @@ pub fn read(name: &str) -> Result<Bytes, Error> {
             Error::problem(format!("standard input has more than {} MiB", MAX_BYTES >> 20));
         return Err(problem.help("name the file instead"));
     }
-    Ok(unpacked(shown(name), bytes)?)
+    let bytes = unpacked(shown(name), bytes)?;
+    crash::remember(shown(name), &bytes);
+    Ok(bytes)
 }
 
 /// The name of a file in diagnostics.
@@ -115,20 +113,33 @@ pub fn content_as(name: &str, bytes: &[u8], format: Option<&str>) -> Content {
     if format.is_some() { Content::Graph } else { Content::of_file(Path::new(name), bytes) }
 }
 
-/// A source for diagnostics and for the reproducer.
+/// A source for diagnostics.
 pub fn source(name: &str, bytes: &[u8]) -> Source {
-    let source = Source::from_bytes(shown(name), bytes);
-    crash::remember(&source);
-    source
+    Source::from_bytes(shown(name), bytes)
 }
 
-/// The error for a file that is not a program, with what to do with it instead.
-pub fn not_runnable(name: &str, content: Content) -> Error {
+/// The error for a file that a command does not take, with what to do with it instead.
+pub fn not_for(command: &str, name: &str, content: Content) -> Error {
     let help = match content {
-        Content::Empty | Content::Unknown => KINDS,
-        _ => "irc simulate prints the number of cycles of a schedule",
+        Content::Empty | Content::Unknown => kinds(command),
+        Content::Object => {
+            "link it to a shared library (cc -shared), or compile its model to one".to_owned()
+        }
+        _ => "irc simulate prints the number of cycles of a schedule".to_owned(),
     };
     Error::problem(format!("{name} is {}", content.words())).help(help)
+}
+
+/// The kinds of files that a command takes.
+fn kinds(command: &str) -> String {
+    let kinds = CommandRow::named(command).map_or(&[][..], |row| row.inputs);
+    let words: Vec<&str> = kinds.iter().map(|kind| kind.plural()).collect();
+    let format = if kinds.contains(&InputKind::CommonIr) {
+        "; --format says that a file is Common IR or ONNX"
+    } else {
+        ""
+    };
+    format!("irc {command} takes {}{format}", words.join(", "))
 }
 
 /// Rejects content that is not a model.
@@ -141,6 +152,5 @@ pub fn expect_model(name: &str, content: Content) -> Result<(), Error> {
 
 /// The error for a file of another kind than expected.
 pub fn unexpected(name: &str, expected: &str, found: Content) -> Error {
-    let problem = Error::problem(format!("{name}: expected {expected}, found {}", found.words()));
-    if found == Content::Unknown { problem.help(KINDS) } else { problem }
+    Error::problem(format!("{name}: expected {expected}, found {}", found.words()))
 }

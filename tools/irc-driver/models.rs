@@ -1,7 +1,6 @@
 //! Models of every format: imports them with the options of the flags, and shows their warnings.
 use crate::{
     console::Console,
-    crash,
     error::Error,
     input::{Content, Input},
     values::{Buffers, Given, is_stored_as},
@@ -59,7 +58,11 @@ pub fn program_options(
         Some(text) => text.parse().map_err(|error| Error::Usage(format!("--results: {error}")))?,
         None => default,
     };
-    Ok(ImportOptions { results, accumulate: accumulate(compile.ark_accumulate), ..options(flags)? })
+    Ok(ImportOptions {
+        results,
+        accumulate: accumulate(compile.machine.ark_accumulate),
+        ..options(flags)?
+    })
 }
 
 /// The values that `irc run` returns by default for a kind of model.
@@ -92,14 +95,8 @@ pub fn open<'s>(
     input: &Input,
     options: &ImportOptions,
 ) -> Result<Model<'s>, Error> {
-    if input.content != Content::Graph {
-        crash::remember(&input.source());
-    }
     let model = session.import_bytes(input.shown(), input.bytes.clone(), options)?;
     let source = model.source();
-    if input.content == Content::Graph {
-        crash::remember(&source);
-    }
     let warnings = model.warnings();
     let shown = if input.content == Content::Graph { briefly(warnings) } else { warnings };
     console.diagnostics(&source, &shown);

@@ -16,6 +16,9 @@ const SUMMARY: &str = "irc modular optimizer driver";
 
 /// Replaces our own flags by pass pipelines, and runs mlir-opt's main with our registry.
 pub fn main(arguments: &[String]) -> ExitCode {
+    // As mlir-opt: a closed pipe ends it without a message.
+    // SAFETY: no other thread has started.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     irc::passes::register_all();
     if arguments.iter().any(|flag| matches!(flag.as_str(), "--list-stages" | "-list-stages")) {
         let _ = crate::output::print(&stage_table());

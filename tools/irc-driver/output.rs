@@ -155,9 +155,12 @@ fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Erro
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder)
         .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
+            io::ErrorKind::NotFound if !folder.is_dir() => {
                 let missing = format!("folder {} does not exist", folder.display());
                 unwritable(path, &missing).help("create it, or choose another")
+            }
+            io::ErrorKind::NotFound => {
+                unwritable(path, &format!("folder {} takes no new files", folder.display()))
             }
             _ => unwritable(path, &format!("folder {}: {}", folder.display(), plain(&error))),
         })

@@ -63,7 +63,7 @@ fn run_over(
             (archive::run(console, arguments, &input.bytes, given)?, None)
         }
         ([input], true) if input.content == Content::Library => {
-            (run_library(console, arguments, given)?, None)
+            (run_library(console, arguments, input, given)?, None)
         }
         ([input], true) => (run_model(console, arguments, input, given)?, None),
         _ => {
@@ -99,7 +99,7 @@ fn read(arguments: &Run) -> Result<Vec<Input>, Error> {
         let input = Input::open(name, arguments.graphs.format.as_deref())?;
         let has_ranks = matches!(input.content, Content::Model | Content::Plan);
         if !input.is_for("run") {
-            return Err(input::not_runnable(name, input.content));
+            return Err(input::not_for("run", name, input.content));
         }
         if !has_ranks && arguments.files.len() > 1 {
             let what = input.content.words();
@@ -136,8 +136,24 @@ fn expect_of_plans(content: Content, flags: &Flags) -> Result<(), Error> {
     })
 }
 
-fn run_library(console: &Console, arguments: &Run, given: Given) -> Result<Buffers, Error> {
-    let library = Library::load(Path::new(&arguments.files[0]))?;
+/// Loads a shared library; the system loads only files, so standard input becomes one.
+pub fn load_library(input: &Input) -> Result<Library, Error> {
+    if input.name != "-" {
+        return Ok(Library::load(Path::new(&input.name))?);
+    }
+    let folder = output::temporary_folder()?;
+    let path = folder.path().join("stdin.so");
+    output::write(&path, &input.bytes, output::Content::Executable)?;
+    Ok(Library::load(&path)?)
+}
+
+fn run_library(
+    console: &Console,
+    arguments: &Run,
+    input: &Input,
+    given: Given,
+) -> Result<Buffers, Error> {
+    let library = load_library(input)?;
     let mut given = given.read_for(library.interface())?;
     if let Some(seed) = arguments.seed {
         values::fill(&mut given, &library.interface().inputs, seed)?;

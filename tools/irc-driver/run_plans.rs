@@ -29,7 +29,7 @@ pub fn run(
     if race_check && arguments.threads > 1 {
         console.note("race detection uses one thread");
     }
-    let target_cpu = arguments.compile.target_cpu.as_deref();
+    let target_cpu = arguments.compile.machine.target_cpu.as_deref();
     let preparation = Preparation {
         target: processor::with_backend(
             processor::named(target_cpu.unwrap_or("native"))?,

@@ -17,7 +17,7 @@ use irc_ark_format::{model, plan as plan_format};
 use irc_cli::{Flags, InputKind, TRANSLATIONS, Translate};
 use irc_diag::Source;
 use irc_dialects::{ark, common_ir, plan as plan_dialect};
-use irc_mlir::{Capture, Module};
+use irc_mlir::{Capture, Module, OperationRef};
 use std::{path::Path, process::ExitCode};
 
 /// Runs the translation of the arguments.
@@ -257,9 +257,15 @@ fn to_format(module: &Module<'_>, to: &To, output: &Path) -> Option<(Vec<u8>, Co
         To::Mlir => return Some(output::mlir(module, output)),
         To::Ark => model::write(&ark::export(module).ok()?),
         To::Plan(options) => {
-            let is_model = |op| irc_mlir::read::op_name(op) == "ark.model";
-            if irc_mlir::read::body_ops(module.as_operation()).iter().any(is_model) {
+            let is_model = |op: &OperationRef| irc_mlir::read::op_name(op) == "ark.model";
+            let ops = irc_mlir::read::body_ops(module.as_operation());
+            if ops.iter().any(is_model) {
                 ark_to_plan::run(module, &options.planner).ok()?;
+            } else if !ops.iter().any(|op| irc_mlir::read::op_name(op) == "plan.program") {
+                let message = "a plan is made of one ark.model or plan.program, and the module has neither; \
+                               irc compile -o PLAN.json plans modules of the tensor level";
+                let _ = irc_mlir::PassError::at(&module.as_operation(), message);
+                return None;
             }
             plan_format::write(&plan_dialect::export(module).ok()?)
         }

@@ -1,21 +1,20 @@
 //! `irc-translate` of Common IR and ONNX files.
 use crate::{
     console::Console,
-    crash,
     error::Error,
     models::{self, options},
     output::{self, Content},
 };
 use bytes::Bytes;
 use irc::{
-    FileSystem,
+    FileSystem, ImportOptions,
     import::{InputFile, Libraries, Read, folder, load_options, read},
 };
 use irc_cli::{Graphs, TextOrBinary, Translate, Writing};
 use irc_common_format::library::{bundle, load};
 use irc_common_format::model::{Module, Schema};
 use irc_common_format::write::{self, Target, write};
-use irc_common_format::{Document, Encoding, Root, find_external};
+use irc_common_format::{Document, Encoding, Format, Root, find_external};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_dialects::common_ir::{self, Origins};
 use irc_mlir::{Context, OperationLike};
@@ -64,7 +63,6 @@ fn open(
     libraries: Libraries,
 ) -> Result<(Document, Source), Error> {
     let Read { document, source, diagnostics } = read(file, libraries);
-    crash::remember(&source);
     match document {
         Some(document) if !diagnostics.iter().any(Diagnostic::is_error) => {
             console.diagnostics(&source, &models::briefly(diagnostics));
@@ -102,10 +100,32 @@ pub fn emit(
     match bytes {
         Some(bytes) if !diagnostics.iter().any(Diagnostic::is_error) => {
             console.diagnostics(source, &diagnostics);
+            if target == Target::CommonIr && module.schema == Schema::Onnx {
+                expect_valid(arguments, source, &bytes)?;
+            }
             let is_binary = encoding == Encoding::Binary;
             Ok((bytes, if is_binary { Content::Binary } else { Content::Text }))
         }
         _ => Err(Error::Diagnostics(source.clone(), diagnostics)),
+    }
+}
+
+/// Rejects Common IR that was made of ONNX and violates a rule of Common IR that ONNX does not have.
+fn expect_valid(arguments: &Translate, source: &Source, bytes: &[u8]) -> Result<(), Error> {
+    let options =
+        ImportOptions { format: Format::default(), strict: true, ..options(&arguments.graphs)? };
+    let name = arguments.output.to_string_lossy();
+    let file = InputFile::new(name, Bytes::copy_from_slice(bytes), &options);
+    let mut found = read(&file, Libraries::Bundled).diagnostics;
+    found.retain(Diagnostic::is_error);
+    // Their paths are those of the module that was read; their places are in the file that is not written.
+    for diagnostic in &mut found {
+        diagnostic.labels.clear();
+        diagnostic.notes.clear();
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Diagnostics(source.clone(), found)),
     }
 }
 

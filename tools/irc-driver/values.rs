@@ -211,7 +211,8 @@ pub fn check(
     if !fits {
         return Err(Error::problem("--expected does not match the outputs").help(listing(actual)));
     }
-    check_buffers(console, expected.read(|_, _| Ok(()))?, actual, tolerance)
+    check_buffers(console, expected.read(|_, _| Ok(()))?, actual, tolerance)?;
+    output::print(&format!("{0} of {0} expected buffers agree\n", types.len()))
 }
 
 /// As [`check`], for buffers with matching types.

@@ -131,6 +131,10 @@ fn written(unit: &mut Unit, ty: &Type, initial: Initial) -> Option<(String, Stri
     let (element, scalars) = scalars_of(ty, size)?;
     let dimension = if is_scalar(ty) { String::new() } else { format!("[{scalars}]") };
     let c = types::scalar(element);
+    // C has no arrays without elements.
+    if scalars == 0 {
+        return Some((c, "[1]".to_owned(), "{0}".to_owned()));
+    }
     let data = match initial {
         Initial::Data(data) => data,
         _ if dimension.is_empty() => {

@@ -520,19 +520,19 @@ impl Grouping<'_> {
             draft.pins.processor_range.filter(|range| !all.contains(*range) || range.is_empty())
         {
             return Err(format!(
-                "`ProcessorRange` is pinned to [{}, {}), and there are {} processors",
+                "`ProcessorRange` is fixed to [{}, {}), and there are {} processors",
                 range.begin, range.end, all.end
             ));
         }
         if let Some(range) = draft.pins.warp_range.filter(|range| range.len() < warps) {
             return Err(format!(
-                "`WarpRange` is pinned to {} warps, but a task needs {warps}",
+                "`WarpRange` is fixed to {} warps, but a task needs {warps}",
                 range.len()
             ));
         }
         if let Some(range) = draft.pins.sram_range.filter(|range| range.len() < sram) {
             return Err(format!(
-                "`SramRange` is pinned to {} bytes, but a task needs {sram}",
+                "`SramRange` is fixed to {} bytes, but a task needs {sram}",
                 range.len()
             ));
         }

@@ -100,8 +100,9 @@ fn rule(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Rule> {
         sram_range: sram_range?,
         task: task?,
     };
-    if pins.is_empty() {
-        error(r, "the rule pins nothing", node, at);
+    let has_unknown = object.members.iter().any(|member| !RULE_KEYS.contains(&&*member.key));
+    if pins.is_empty() && !has_unknown {
+        error(r, "the rule fixes nothing", node, at);
     }
     Some(Rule { pattern: pattern?, pins, span: node.span(), keys: keys.unwrap_or_default() })
 }

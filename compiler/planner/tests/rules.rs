@@ -172,9 +172,9 @@ fn ops_of_one_task_share_it() {
 fn what_cannot_be_obeyed_says_why() {
     let rejected = |text: &str| rejection(&softmax(), text).message;
     let found = rejected(r#"[{"Match": {"Type": "Exp"}, "ProcessorRange": [100, 200]}]"#);
-    assert_eq!(found, "`ProcessorRange` is pinned to [100, 200), and there are 108 processors");
+    assert_eq!(found, "`ProcessorRange` is fixed to [100, 200), and there are 108 processors");
     let text = r#"[{"Match": {"Type": "Exp"}, "Config": {"NumWarps": 4}, "WarpRange": [0, 2]}]"#;
-    assert_eq!(rejected(text), "`WarpRange` is pinned to 2 warps, but a task needs 4");
+    assert_eq!(rejected(text), "`WarpRange` is fixed to 2 warps, but a task needs 4");
     let found = rejection(&ffn(), r#"[{"Match": {}, "Task": "everything"}]"#).message;
     assert!(found.starts_with("task `everything` cannot hold this op"), "{found}");
     let text = r#"[{"Match": {"Type": "Matmul"}, "Config": {"TileShapeMNK": [32, 32, 32]}}]"#;

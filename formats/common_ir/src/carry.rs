@@ -253,6 +253,7 @@ pub(crate) fn to_common_ir(mut module: Module, sink: &mut Sink) -> Module {
         return module;
     }
     module.schema = Schema::CommonIr;
+    module.metadata.ir_version = Some(1);
     let has_newer = module.opsets.iter().any(|opset| opset.version != ONNX_OPSET);
     report_omitted(has_newer, "versions of operator sets", &Path::ROOT.index("opset", 0), sink);
     module.opsets.clear();

@@ -60,7 +60,9 @@ fn to_report(source: &Source, view: &View<'_>, diagnostic: &Diagnostic) -> repor
     if labels.is_empty() && diagnostic.labels.is_empty() {
         notes.push(format!("in {}", source.name()));
     }
-    notes.extend(diagnostic.path.iter().map(|path| format!("at {path}")));
+    // The path of a whole document is empty in some formats.
+    let path = diagnostic.path.iter().filter(|path| !path.is_empty());
+    notes.extend(path.map(|path| format!("at {path}")));
     // With labels, the related places are labels already.
     let related = diagnostic.related.iter().filter(|_| diagnostic.labels.is_empty());
     notes.extend(related.map(|place| format!("see {}: {}", place.path, place.text)));

@@ -96,19 +96,28 @@ pub enum Progress {
     Plain,
 }
 
+/// The machine for which a model is compiled.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Compilation")]
+pub struct Machine {
+    /// Processor to generate code for, such as x86-64-v3 [default: native; for C source, any]
+    #[arg(long, value_name = "CPU")]
+    pub target_cpu: Option<String>,
+    /// Accumulate like ARK's kernels on CUDA_80: f16 sums in f16, f32 products in TF32
+    #[arg(long)]
+    pub ark_accumulate: bool,
+}
+
 /// How a model is compiled.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Compilation")]
 pub struct Compile {
-    /// Processor to generate code for, for example x86-64-v3 [default: native; for .c, any]
-    #[arg(long, value_name = "CPU")]
-    pub target_cpu: Option<String>,
+    /// What the code is for.
+    #[command(flatten)]
+    pub machine: Machine,
     /// Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all]
     #[arg(long, value_name = "WHICH")]
     pub results: Option<String>,
-    /// Accumulate like ARK's kernels on CUDA_80: f16 sums in f16, f32 products in TF32
-    #[arg(long)]
-    pub ark_accumulate: bool,
     /// Explain on standard error which ops were fused, and why no others
     #[arg(
         long,

@@ -271,11 +271,14 @@ impl Flags {
     }
 }
 
-/// Adds what each flag applies to to its help.
+/// Adds what each flag applies to to its help. Flags take negative numbers, so that the message about one
+/// that is out of range is that of the flag.
 pub(crate) fn annotated(command: clap::Command) -> clap::Command {
     let name = command.get_name().to_owned();
     command.mut_subcommands(annotated).mut_args(|argument| {
         let flag = format!("--{}", argument.get_long().unwrap_or_default());
+        let is_value = argument.get_long().is_some() && argument.get_action().takes_values();
+        let argument = argument.allow_negative_numbers(is_value);
         let (Some(scope), Some(help)) = (scope(&name, &flag), argument.get_help().cloned()) else {
             return argument;
         };

@@ -1,6 +1,6 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
-    Compile, Console, EXIT_CODES, GENERATORS, Graphs, Planner,
+    Compile, Console, EXIT_CODES, GENERATORS, Graphs, Machine, Planner,
     common::{QUICK, engines, generators},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -59,12 +59,12 @@ pub enum Command {
      irc compile ffn.plan.json -o kernels.mlir          the kernels of the plan's tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
-    /// ARK model, ONNX model, Common IR graph, or ARK plan; - for standard input
+    /// Model, Gemini schedule, ARK plan, or MLIR of one; - for standard input
     pub model: String,
     /// Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Code generator for .so and .o
+    /// Code generator
     #[arg(long, value_parser = generators(), default_value = GENERATORS[0].0, value_name = "NAME")]
     pub backend: String,
     /// Kind of output; overrides the suffix of the output file
@@ -142,7 +142,7 @@ pub enum Kind {
     Json,
     /// A Model Library Format archive
     Tar,
-    /// An NPU program (not implemented yet)
+    /// An NPU program of a Gemini schedule
     Asm,
     /// NVIDIA PTX (not implemented yet)
     Ptx,
@@ -293,7 +293,7 @@ pub struct Check {
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
 pub struct Bench {
-    /// Model, ARK plan, or compiled library; - for standard input
+    /// Model, ARK plan, compiled library or archive; - for standard input
     #[arg(value_name = "FILE")]
     pub file: String,
     /// File with inputs; others are random, with dynamic dimensions set to 1
@@ -323,12 +323,9 @@ pub struct Bench {
     /// Code generator
     #[arg(long, value_parser = generators(), default_value = GENERATORS[0].0, value_name = "NAME")]
     pub backend: String,
-    /// Processor to generate code for: native, or an LLVM name such as x86-64-v3
-    #[arg(long, default_value = "native", value_name = "CPU")]
-    pub target_cpu: String,
-    /// Accumulate as ARK's kernels on CUDA_80 do: f16 in f16, f32 products through TF32
-    #[arg(long)]
-    pub ark_accumulate: bool,
+    /// What the code is for.
+    #[command(flatten)]
+    pub machine: Machine,
     /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
@@ -463,6 +460,11 @@ mod tests {
         {
             let error = Irc::try_parse_from(["irc", "bench", "m.json", flag]).expect_err(flag);
             assert_eq!(error.exit_code(), 2);
+        }
+        for [flag, value] in [["--time", "-1"], ["--seed", "-1"]] {
+            let command = ["irc", "bench", "m.json", flag, value].map(str::to_owned);
+            let error = crate::parse_irc(&command).expect_err(flag).to_string();
+            assert!(error.contains("invalid value '-1'"), "{error}");
         }
     }
 }

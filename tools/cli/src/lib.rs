@@ -10,8 +10,8 @@ mod matrix;
 mod translate;
 
 pub use common::{
-    Color, Compile, Console, Diagnostics, ENGINES, Explain, Functions, GENERATORS, Graphs, Planner,
-    Progress, REFERENCE,
+    Color, Compile, Console, Diagnostics, ENGINES, Explain, Functions, GENERATORS, Graphs, Machine,
+    Planner, Progress, REFERENCE,
 };
 pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
 pub use irc::{Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};

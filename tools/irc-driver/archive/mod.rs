@@ -27,7 +27,17 @@ fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Error> {
         Some("7") => Version::V7,
         _ => Version::V5,
     };
-    let model = arguments.model_name.clone().unwrap_or_else(|| ArchiveOptions::default().model);
+    let default = ArchiveOptions::default().model;
+    let model = arguments.model_name.clone().unwrap_or_else(|| default.clone());
+    if version == Version::V5 && model != default {
+        let message = format!("--model-name needs --mlf-version 7: in version 5 it is '{default}'");
+        return Err(Error::Usage(message));
+    }
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    if model.is_empty() || !model.bytes().all(is_plain) {
+        let expected = "expected printable ASCII without \" and \\, which every client takes";
+        return Err(Error::Usage(format!("--model-name: {expected}; found '{model}'")));
+    }
     Ok(ArchiveOptions { version, model, time })
 }
 

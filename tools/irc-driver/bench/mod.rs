@@ -15,23 +15,19 @@ use crate::{
 };
 use irc::{CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor};
 use irc_cli::{Bench, Flags};
-use irc_runtime::Library;
 use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
 use report::Report;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Measures a program and prints the results.
 pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), Error> {
     let input = Input::open(&arguments.file, arguments.graphs.format.as_deref())?;
     let Some(kind) = input.kind().filter(|_| input.is_for("bench")) else {
-        return Err(input::not_runnable(&arguments.file, input.content));
+        return Err(input::not_for("bench", &arguments.file, input.content));
     };
     flags.expect(&[kind], None).map_err(Error::Usage)?;
-    let processor = processor::named(&arguments.target_cpu)?;
+    let processor = processor::named(arguments.machine.target_cpu.as_deref().unwrap_or("native"))?;
     let target =
         processor::with_backend(processor.clone(), processor::backend(&arguments.backend))?;
     let threads = if input.content == Content::Plan { arguments.threads } else { 1 };
@@ -50,10 +46,10 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             }
         }
         Content::Library => {
-            let library = Library::load(Path::new(&arguments.file))?;
+            let library = run::load_library(&input)?;
             let mut given = given(arguments)?.read_for(library.interface())?;
             let ports: Vec<Port> = library.interface().inputs.clone();
-            expect_sizes(&ports, &given, "--inputs")?;
+            expect_sizes(&ports, &given, false)?;
             values::fill(&mut given, &ports, arguments.seed)?;
             measure(console, Prepared::of(Runner::new(library.into(), &[])?, given)?, arguments)?
         }
@@ -90,7 +86,7 @@ fn model(
     compile: &CompileOptions,
 ) -> Result<Prepared, Error> {
     let mut options = ImportOptions {
-        accumulate: models::accumulate(arguments.ark_accumulate),
+        accumulate: models::accumulate(arguments.machine.ark_accumulate),
         ..models::options(&arguments.graphs)?
     };
     let (mut inputs, mut given) = (Some(given(arguments)?), Buffers::new());
@@ -109,7 +105,7 @@ fn model(
     let program = model.compile(compile)?;
     drop(step);
     let ports: Vec<Port> = program.inputs().cloned().collect();
-    expect_sizes(&ports, &given, "--shape NAME=1x3x224x224 or --inputs")?;
+    expect_sizes(&ports, &given, true)?;
     let mut inputs = given;
     values::fill(&mut inputs, &ports, arguments.seed)?;
     let flops = model.imported().ok().and_then(|imported| flops(&imported.graph, &inputs));
@@ -117,7 +113,7 @@ fn model(
 }
 
 /// Rejects symbolic sizes that are not given, as the time depends on them.
-fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Error> {
+fn expect_sizes(ports: &[Port], given: &Buffers, takes_shapes: bool) -> Result<(), Error> {
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for port in ports.iter().filter(|port| given.contains_key(&port.name)) {
         known.extend(port.sizes.iter().map(String::as_str));
@@ -128,18 +124,20 @@ fn expect_sizes(ports: &[Port], given: &Buffers, flags: &str) -> Result<(), Erro
             sizes.filter(|(extent, size)| **extent < 0 && !known.contains(size.as_str()));
         !given.contains_key(&port.name) && open.next().is_some()
     };
-    let open: Vec<String> = ports
-        .iter()
-        .filter(is_open)
-        .map(|port| format!("{}[{}]", port.name, port.sizes.join(" x ")))
-        .collect();
-    match open.is_empty() {
-        true => Ok(()),
-        false => Err(Error::Usage(format!(
-            "inputs have dynamic sizes: {}; specify them with {flags}",
-            open.join(", ")
-        ))),
+    let open: Vec<&Port> = ports.iter().filter(is_open).collect();
+    if open.is_empty() {
+        return Ok(());
     }
+    let types: Vec<String> =
+        open.iter().map(|port| format!("{}[{}]", port.name, port.sizes.join(" x "))).collect();
+    let shapes = open.iter().map(|port| format!("--shape {}", port.example_shape()));
+    let shapes: Vec<String> = shapes.collect();
+    let flags = match takes_shapes {
+        true => format!("--inputs, or as with {}", shapes.join(" ")),
+        false => "--inputs".to_owned(),
+    };
+    let types = types.join(", ");
+    Err(Error::Usage(format!("inputs have dynamic sizes: {types}; specify them with {flags}")))
 }
 
 /// Number of floating-point operations of a run on inputs, if known.

@@ -5,7 +5,9 @@ use crate::{
     error::Error,
     input::{self, Content},
 };
-use irc_diag::{Diagnostic, Sink, Source};
+use bytes::Bytes;
+use irc::{ImportOptions, Session};
+use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_gemini_format::{Options, frontend, frontend::Frontend, schedule, schedule::Schedule};
 use irc_npu::{
     Program, Spans, binary, compare,
@@ -43,7 +45,15 @@ pub fn check(
     let found = match content {
         Content::Schedule => schedule::parse(&source, &options, &mut sink)
             .map(|schedule| Network::Schedule(Box::new(schedule))),
-        Content::Frontend => frontend::parse(&source, &options, &mut sink).map(Network::Frontend),
+        Content::Frontend => {
+            let read = frontend::parse(&source, &options, &mut sink);
+            if sink.error_count() == 0 {
+                let (session, bytes) = (Session::new(), Bytes::copy_from_slice(bytes));
+                let model = session.parse(name, bytes, &ImportOptions::default())?;
+                model.check().into_iter().filter_map(of_graph).for_each(|found| sink.push(found));
+            }
+            read.map(Network::Frontend)
+        }
         _ => {
             if let Some((program, spans)) = parse_listing(&source, &mut sink) {
                 check_program(&program, Some(&spans), against, &mut sink);
@@ -52,6 +62,13 @@ pub fn check(
         }
     };
     Ok((source, sink.into_diagnostics(), found))
+}
+
+/// What keeps layers from being run without a schedule, as a warning: programs of the NPU do not need it.
+fn of_graph(found: Diagnostic) -> Option<Diagnostic> {
+    let is_error = found.is_error();
+    let found = Diagnostic { severity: Severity::Warning, ..found };
+    is_error.then(|| found.help("irc run and irc compile need it; irc simulate does not"))
 }
 
 fn check_program(
@@ -93,6 +110,12 @@ pub fn program(
         // A listing without instructions looks like any text; other text is rejected with a location.
         Content::Listing | Content::Empty | Content::Unknown => {
             let source = input::source(name, bytes);
+            let mut lines = source.text().lines().map(str::trim);
+            let is_other = |line: &str| !line.is_empty() && !line.starts_with('#');
+            let has_instruction = source.text().lines().any(|line| line.starts_with('['));
+            if content == Content::Unknown && !has_instruction && lines.any(is_other) {
+                return Err(input::unexpected(name, Content::Binary.words(), content));
+            }
             let read = parse_listing(&source, &mut sink);
             (source, read)
         }
@@ -108,4 +131,22 @@ pub fn check_pair(source: &Source, schedule: &Schedule, frontend: &Frontend) -> 
     let mut diagnostics = irc_gemini_format::check_pair(schedule, frontend);
     irc_gemini_format::place(source, &mut diagnostics);
     diagnostics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_that_cannot_run_alone_are_warnings() {
+        let path =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/gemini/tests/data/frontend.json");
+        let bytes = std::fs::read(path).expect("a frontend file");
+        let (_, found, network) =
+            check("f.json", &bytes, Content::Frontend, false, None).expect("readable");
+        let found: Vec<_> = found.iter().map(|one| (one.severity, &*one.message)).collect();
+        let expected = "layer l2_add: missing key `requan_scale_b`, which a sum needs";
+        assert_eq!(found, [(Severity::Warning, expected)]);
+        assert!(network.is_some());
+    }
 }

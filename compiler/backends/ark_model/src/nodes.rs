@@ -6,7 +6,7 @@ use crate::types::{ark_shape, data_type, known};
 use crate::{ArkModel, NamedBuffer, Role};
 use irc_ark_format::model::{Tensor, validate};
 use irc_diag::Diagnostic;
-use irc_tl::{Constant, DType, Graph, Node, NodeKind, TensorType, ValueId};
+use irc_tl::{Constant, DType, Graph, Node, NodeKind, SymbolSource, TensorType, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of nodes: calls are inlined, so a small graph can expand to any size.
@@ -17,14 +17,7 @@ pub fn write(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
     let mut graph = graph.clone();
     graph.prune();
     let mut writer = Writer::default();
-    let open: BTreeSet<&str> = graph.symbols.iter().map(|symbol| &*symbol.name).collect();
-    if !open.is_empty() {
-        let names = open.into_iter().collect::<Vec<_>>().join(", ");
-        let message =
-            format!("shapes of ARK are numbers, and the graph depends on the sizes {names}");
-        let help = "give its inputs shapes of known extents";
-        return Err(vec![Diagnostic::error("ark-emit", message).help(help)]);
-    }
+    expect_known_sizes(&graph)?;
     let mut scope = Scope::default();
     for (name, value) in &graph.inputs {
         scope.held.insert(*value, Storage::Input(name.clone()));
@@ -42,6 +35,37 @@ pub fn write(graph: &Graph) -> Result<ArkModel, Vec<Diagnostic>> {
     let found = validate(&model);
     let wrong: Vec<Diagnostic> = found.into_iter().filter(Diagnostic::is_error).collect();
     if wrong.is_empty() { Ok(ArkModel { model, buffers }) } else { Err(wrong) }
+}
+
+/// Fails for a graph with sizes that are not numbers.
+fn expect_known_sizes(graph: &Graph) -> Result<(), Vec<Diagnostic>> {
+    let open: BTreeSet<&str> = graph.symbols.iter().map(|symbol| &*symbol.name).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let names = open.into_iter().collect::<Vec<_>>().join(", ");
+    let message = format!("shapes of ARK are numbers, and the graph depends on the sizes {names}");
+    let found = Diagnostic::error("ark-emit", message);
+    let inputs: BTreeSet<ValueId> = graph.inputs.iter().map(|(_, value)| *value).collect();
+    let is_of_input = |source: &SymbolSource| match source {
+        SymbolSource::Extent(value, _) => inputs.contains(value),
+        SymbolSource::Element(..) => false,
+    };
+    let flag = |(name, value): &(String, ValueId)| {
+        let dims = &graph.ty(*value).dims;
+        let extents: Vec<_> = dims.iter().map(|dim| dim.known().unwrap_or(1).to_string()).collect();
+        let is_open = dims.iter().any(|dim| dim.known().is_none());
+        is_open.then(|| format!("--shape {name}={}", extents.join("x")))
+    };
+    let flags: Vec<String> = graph.inputs.iter().filter_map(flag).collect();
+    let depends_on_inputs = graph.symbols.iter().all(|symbol| is_of_input(&symbol.source));
+    Err(vec![match depends_on_inputs {
+        true => found.help(format!("specify the shapes of inputs, as with {}", flags.join(" "))),
+        false => Diagnostic {
+            notes: vec!["some of them depend on values, whatever the shapes of inputs".to_owned()],
+            ..found
+        },
+    }])
 }
 
 /// The storage of a value.

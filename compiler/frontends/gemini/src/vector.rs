@@ -61,7 +61,14 @@ impl Function {
         if layer.operation == "quantize" {
             return Ok(Self::Same);
         }
-        let missing = || error(layer, "gemini-field", "pool_size", "the operation needs it");
+        let missing = || {
+            error(
+                layer,
+                "gemini-field",
+                "pool_size",
+                "missing key `pool_size`, which a window needs",
+            )
+        };
         let window = Window::of(layer, layer.pool_size.ok_or_else(missing)?)?;
         let made = four(&type_of(layer, Place::Output)?.shape);
         if made[..2] != image[..2] {
@@ -74,7 +81,12 @@ impl Function {
         let factor = group(layer, "fp32_mul_group")?.mul_group_k_scalar.as_ref();
         let missing = || {
             let key = "module_list.fp32_mul_group.mul_group_k_scalar";
-            error(layer, "gemini-field", key, "an average needs it")
+            error(
+                layer,
+                "gemini-field",
+                key,
+                "missing key `mul_group_k_scalar`, which an average needs",
+            )
         };
         Ok(Self::Average { window, image, factor: single(factor.ok_or_else(missing)?) })
     }
@@ -92,7 +104,7 @@ impl Function {
         }
         let missing = || {
             let key = "module_list.pre_cal.requan_scale_b";
-            error(layer, "gemini-field", key, "a sum needs it")
+            error(layer, "gemini-field", key, "missing key `requan_scale_b`, which a sum needs")
         };
         let scale = single(before.requan_scale_b.as_ref().ok_or_else(missing)?);
         let constants = (scale, single_or(before.requan_zp_b.as_ref(), 0.0));

@@ -69,8 +69,9 @@ impl Checker<'_> {
         match metadata.ir_version {
             None => self.report(Rule::R07, &Path::ROOT, "the version of the format is missing"),
             Some(version) if !(1..=newest).contains(&version) => {
+                let known = if newest == 1 { "1".to_owned() } else { format!("1 to {newest}") };
                 let message =
-                    format_args!("unknown version {version} of the format, expected 1 to {newest}");
+                    format_args!("unknown version {version} of the format, expected {known}");
                 self.report(Rule::R07, &at.field("ir_version"), message);
             }
             Some(_) => {}

@@ -145,7 +145,7 @@ impl Builder {
             return Ok(x);
         }
         let (expected, found) = (ty.elements(), Dim::product(dims));
-        let message = format!("expected a shape of as many elements as {ty}");
+        let message = format!("expected the new shape and {ty} to have as many elements");
         self.require(&found, Relation::Equal, &expected, &message)?;
         let known: Option<Vec<i64>> = dims.iter().map(Dim::known).collect();
         match (known, ty.known()) {
