@@ -145,7 +145,7 @@ mod tests {
         let (_, found, network) =
             check("f.json", &bytes, Content::Frontend, false, None).expect("readable");
         let found: Vec<_> = found.iter().map(|one| (one.severity, &*one.message)).collect();
-        let expected = "layer l2_add: missing key `requan_scale_b`, which a sum needs";
+        let expected = "layer `l2_add`: missing key `requan_scale_b`, which a sum needs";
         assert_eq!(found, [(Severity::Warning, expected)]);
         assert!(network.is_some());
     }
