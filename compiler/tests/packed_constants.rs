@@ -104,7 +104,7 @@ fn a_module_after_any_stage_holds_its_constants() {
         let bytes = text.into_bytes().into();
         let read = session.import_bytes(&name, bytes, &ImportOptions::default()).unwrap();
         let program =
-            irc::Program::from_library(&read.library(&CompileOptions::default()).unwrap().library);
+            irc::Program::from_library(&read.library(CompileOptions::default()).unwrap().library);
         let found = program.unwrap().run(inputs.clone()).unwrap();
         let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
         let result = irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap();

@@ -173,7 +173,7 @@ const OTHERWISE: &str = "
 
 Where the expected values are one draw of a random generator, types, shapes and the values that may occur are
 those expected, and the number of ones, or of kept elements, is within five standard deviations of its mean. Where
-elements that are 0 but for rounding, or 16-bit floats, differ by more than the official runner admits, they are within the
+elements that are 0 but for rounding, 16-bit floats, or pixels of a JPEG differ by more than the official runner admits, they are within the
 [tolerances](tolerances.md) of their types.
 
 | case | how it is compared |
