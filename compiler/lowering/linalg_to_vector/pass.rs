@@ -11,7 +11,7 @@ use super::{
     body::{self, Argument},
     codegen::{Codegen, Place},
     error::Result,
-    kernel::TensorId,
+    kernel::{Output, TensorId},
     reduce::{Combiner, follows_sum},
 };
 use crate::kernel::emit::{Emit, Lanes};
@@ -105,11 +105,33 @@ pub fn runs_in_vectors(cg: &Codegen<'_, '_>, pass: &Pass) -> bool {
     Sweep::new(cg, pass, &[]).lanes != Lanes::Scalar
 }
 
-/// Emits elementwise stages for the vector that starts at `column`, given one of their inputs.
+/// Stores a vector of a product's result that starts at `column`, if the result is in memory, and emits the elementwise
+/// stages of `pass` that follow.
 ///
 /// # Errors
 /// At an op of a region without a vector form.
-pub fn emit_epilogue<'c: 'a, 'a>(
+pub fn emit_result<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    pass: &Pass,
+    (output, value): (&Output, Value<'c, 'a>),
+    rows: &[Value<'c, 'a>],
+    column: Value<'c, 'a>,
+    mask: Option<Value<'c, 'a>>,
+) -> Result<()> {
+    if let Some(buffer) = cg.places[output.tensor].buffer() {
+        let access = &output.access;
+        let index = e.linear(e.index(access.offset), rows, &access.coefs[..rows.len()]);
+        e.store(value, buffer, e.add(index, column), cg.full_lanes(), mask);
+    }
+    if pass.stages.is_empty() {
+        return Ok(());
+    }
+    emit_epilogue(cg, e, pass, rows, column, mask, (output.tensor, value))
+}
+
+/// Emits elementwise stages for the vector that starts at `column`, given one of their inputs.
+fn emit_epilogue<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
     pass: &Pass,

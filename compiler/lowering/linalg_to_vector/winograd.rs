@@ -20,7 +20,7 @@ use super::{
     kernel::{Origin, TensorId},
     matmul::{Matmul, place_outputs},
     packed,
-    pass::{Pass, emit_epilogue},
+    pass::{Pass, emit_result},
     windows::Windows,
 };
 use crate::attributes::{self, POINTS, Packing};
@@ -404,15 +404,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         mask: Option<Value<'c, 'a>>,
         value: Value<'c, 'a>,
     ) -> Result<()> {
-        let output = &cg.kernel.stages[self.matmul.product.stage].outputs[0];
-        let (tensor, access) = (output.tensor, output.access.clone());
-        if let Some(buffer) = cg.places[tensor].buffer() {
-            let index = e.linear(e.index(access.offset), rows, &access.coefs[..rows.len()]);
-            e.store(value, buffer, e.add(index, column), self.lanes, mask);
-        }
-        if self.matmul.epilogue.is_empty() {
-            return Ok(());
-        }
+        let output = cg.kernel.stages[self.matmul.product.stage].outputs[0].clone();
         let pass = Pass {
             stages: self.matmul.epilogue.clone(),
             outer: rows.len(),
@@ -420,6 +412,6 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             partial: false,
             prefetch: vec![],
         };
-        emit_epilogue(cg, e, &pass, rows, column, mask, (tensor, value))
+        emit_result(cg, e, &pass, (&output, value), rows, column, mask)
     }
 }

@@ -6,7 +6,7 @@ use crate::lowering::linalg_to_vector::{
     codegen::{Codegen, Place},
     error::{LowerError, Result},
     packing,
-    pass::{Pass, emit_epilogue},
+    pass::{Pass, emit_result},
 };
 use irc_mlir::Value;
 
@@ -236,15 +236,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 let at = e.offset(e.scale(row, self.columns()), vector * width);
                 let value = e.load_lanes(scratch, at, self.lanes, None);
                 let column = e.offset(tile.column, vector * width);
-                if let Some(buffer) = cg.places[self.output.tensor].buffer() {
-                    let index = e.linear(
-                        e.index(self.output.access.offset),
-                        &rows,
-                        &self.output.access.coefs,
-                    );
-                    e.store(value, buffer, e.add(index, column), self.lanes, mask);
-                }
-                emit_epilogue(cg, e, &pass, &rows, column, mask, (self.output.tensor, value))?;
+                emit_result(cg, e, &pass, (&self.output, value), &rows, column, mask)?;
             }
             Ok(())
         };
@@ -283,15 +275,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             let mut rows = outer.to_vec();
             rows[self.matmul.product.n] = e.add(tile.column, column);
             let value = e.load_lanes(scratch, e.scale(column, width), self.lanes, None);
-            if let Some(buffer) = cg.places[self.output.tensor].buffer() {
-                let access = &self.output.access;
-                let index = e.linear(e.index(access.offset), &rows, &access.coefs);
-                e.store(value, buffer, e.add(index, tile.row), self.lanes, mask);
-            }
-            if pass.stages.is_empty() {
-                return Ok(());
-            }
-            emit_epilogue(cg, e, &pass, &rows, tile.row, mask, (self.output.tensor, value))
+            emit_result(cg, e, &pass, (&self.output, value), &rows, tile.row, mask)
         })
     }
 }
