@@ -17,7 +17,7 @@ use irc_mlir::{
 
 pub use kernel::{Blocks, KernelInfo, LOOPS, is_loops};
 pub use packing::{Packing, Panels};
-pub use winograd::{POINTS, Winograd};
+pub use winograd::{POINTS, TILE, Winograd, whole_tiles};
 
 /// On a kernel: a function that launches call.
 pub const KERNEL: Key<KernelInfo> = Key::new("tl.kernel");

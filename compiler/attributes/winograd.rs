@@ -4,6 +4,14 @@
 /// The number of elements of a transformed filter or tile.
 pub const POINTS: i64 = 36;
 
+/// Rows and columns of the result of a tile.
+pub const TILE: i64 = 4;
+
+/// The number of rows or columns of the operand that whole tiles read, for this many of the result.
+pub fn whole_tiles(size: i64) -> i64 {
+    (size + TILE - 1) / TILE * TILE + 2
+}
+
 /// The transform of a filter of 3 elements to 6, along one axis.
 const FILTER: [[f64; 3]; 6] = [
     [1.0 / 4.0, 0.0, 0.0],

@@ -9,7 +9,7 @@ use super::{
     rules::RULES,
     segment::{GraphSegment, Source},
 };
-use irc_mlir::{Frame, OperationLike, OperationRef, frames, read};
+use irc_mlir::{Frame, Location, OperationLike, OperationRef, frames, read};
 
 /// Names an op of the function a graph was read from.
 pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
@@ -22,7 +22,12 @@ pub fn name_op(function: &Function<'_, '_>, node: NodeId) -> OpName {
 
 /// Names an op by itself.
 pub fn located(op: OperationRef<'_, '_>) -> OpName {
-    OpName { name: read::op_name(&op), location: location_text(&frames(op.location())) }
+    named(&read::op_name(&op), op.location())
+}
+
+/// An op of a name and a location.
+pub fn named(name: &str, location: Location<'_>) -> OpName {
+    OpName { name: name.to_owned(), location: location_text(&frames(location)) }
 }
 
 fn is_constant(function: &Function<'_, '_>, node: NodeId) -> bool {

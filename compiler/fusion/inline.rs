@@ -3,14 +3,13 @@
 //!
 //! Ops that only reshape become views first. This fuses chains of elementwise ops with symbolic sizes into
 //! one kernel. Every step is rounded as before, so that results are the same bit for bit.
-use super::{explain::located, report::OpName};
 use irc_dialects::tl;
 use irc_mlir::{
-    BlockLike, Erase, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of,
+    BlockLike, Erase, Location, OpSpec, OperationLike, OperationRef, Value, ValueLike, context_of,
     has_one_use, is_used_only_by, read, replace_all_uses, uses,
 };
 use irc_tl::{Compute, Dim, MAX_DEPTH, Op, Scalar};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Maximum number of operands of an op after inlining.
 const MAX_OPERANDS: usize = 64;
@@ -54,13 +53,11 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
     Ok(())
 }
 
-/// An op that became a part of its reader.
-pub struct Inlined {
-    /// The op.
-    pub part: OpName,
-    /// The [`key`] of its reader.
-    pub reader: usize,
-}
+/// The name of a general op.
+pub const COMPUTE: &str = "tl.compute";
+
+/// The locations of the ops that became parts of others, by the [`key`] of the reader.
+pub type Inlined<'c> = BTreeMap<usize, Vec<Location<'c>>>;
 
 /// The identity of an op during its lifetime.
 pub fn key(op: OperationRef<'_, '_>) -> usize {
@@ -72,8 +69,8 @@ pub fn key(op: OperationRef<'_, '_>) -> usize {
 ///
 /// # Errors
 /// If an op cannot be rebuilt.
-pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Vec<Inlined>, String> {
-    let mut inlined: Vec<Inlined> = vec![];
+pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Inlined<'c>, String> {
+    let mut inlined = Inlined::new();
     for op in read::body_ops(func) {
         let Some(mut reader) = compute_of(op) else { continue };
         let mut operands: Vec<Value> = op.operands().collect();
@@ -101,11 +98,12 @@ pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Vec<Inl
             replace_all_uses(old.into(), new.into());
         }
         op.erase();
+        let mut parts = vec![];
         for part in &gone {
-            let of_part = inlined.iter_mut().filter(|known| known.reader == key(*part));
-            of_part.for_each(|known| known.reader = key(built));
-            inlined.push(Inlined { part: located(*part), reader: key(built) });
+            parts.extend(inlined.remove(&key(*part)).unwrap_or_default());
+            parts.push(part.location());
         }
+        inlined.insert(key(built), parts);
         // The consumers of earlier ops were among the later ones.
         gone.into_iter().for_each(Erase::erase);
     }
@@ -134,7 +132,7 @@ pub fn why_apart<'c: 'a, 'a>(
 }
 
 fn compute_of(op: OperationRef<'_, '_>) -> Option<Arc<Compute>> {
-    if read::op_name(&op) != "tl.compute" {
+    if read::op_name(&op) != COMPUTE {
         return None;
     }
     match tl::op_of(op).ok()? {

@@ -1,10 +1,10 @@
 //! What the [`FusionReport`](super::FusionReport) says of kernels that are scalar loops: ops whose sizes are known at
 //! run time, and algorithms.
 use super::{
-    explain::located,
+    explain::{located, named},
     form::Kind,
     graph::is_general,
-    inline::{Inlined, key, why_apart},
+    inline::{COMPUTE, Inlined, key, why_apart},
     report::{LoopsReport, UnfusedEdge, WhyNot},
 };
 use irc_dialects::tl;
@@ -13,19 +13,19 @@ use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueL
 /// The kernels of a fused function that are loops, in order, with what was inlined into them, and why others were not.
 pub fn explain_loops<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
-    inlined: &[Inlined],
+    inlined: &Inlined<'c>,
 ) -> (Vec<LoopsReport>, Vec<UnfusedEdge>) {
     let (mut reports, mut edges) = (vec![], vec![]);
     for group in read::body_ops(func) {
         let Some(op) = loops_in(group) else { continue };
         let name = located(op);
-        let parts = inlined.iter().filter(|inlined| inlined.reader == key(op));
+        let parts = inlined.get(&key(op)).into_iter().flatten();
         let why = match tl::algorithm_of(op) {
             Ok(Some(_)) => "it is an algorithm".to_owned(),
             _ => format!("its sizes are known at run time: {}", shape_of(op)),
         };
         reports.push(LoopsReport {
-            inlined: parts.map(|inlined| inlined.part.clone()).collect(),
+            inlined: parts.map(|location| named(COMPUTE, *location)).collect(),
             op: name.clone(),
             why,
         });

@@ -135,7 +135,7 @@ fn fuse<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     decide: impl FnMut(&Segment) -> SegmentFusion,
     observe: impl FnOnce(Vec<Simplification>, &Decided<'_, 'c, 'a>),
-) -> Result<Vec<Inlined>, String> {
+) -> Result<Inlined<'c>, String> {
     reshapes_to_views(func)?;
     let mut inlined = inline_computes(func)?;
     wrap_general(func, &mut inlined)?;
@@ -151,16 +151,15 @@ fn fuse<'c: 'a, 'a>(
 /// Wraps every op that is a kernel of its own in a group.
 fn wrap_general<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
-    inlined: &mut [Inlined],
+    inlined: &mut Inlined<'c>,
 ) -> Result<(), String> {
     for op in read::body_ops(func) {
         let computes = tl::op_of(op).is_ok_and(|op| !is_view(&op))
             || matches!(tl::algorithm_of(op), Ok(Some(_)));
         if computes && is_general(op) {
-            let before = key(op);
+            let parts = inlined.remove(&key(op));
             let wrapped = key(wrap(op)?);
-            let parts = inlined.iter_mut().filter(|inlined| inlined.reader == before);
-            parts.for_each(|inlined| inlined.reader = wrapped);
+            inlined.extend(parts.map(|parts| (wrapped, parts)));
         }
     }
     Ok(())

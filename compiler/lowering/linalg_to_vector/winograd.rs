@@ -23,15 +23,12 @@ use super::{
     pass::{Pass, emit_result},
     windows::Windows,
 };
-use crate::attributes::{self, POINTS, Packing};
+use crate::attributes::{self, POINTS, Packing, TILE, whole_tiles};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, math, vector};
 use irc_mlir::{Attribute, OperationLike, TypeLike, Value, ValueLike};
 use melior::ir::attribute::FloatAttribute;
 use transform::{flipped, points_to_tile, read_tiles, tile_to_points, write_tiles};
-
-/// Rows and columns of the result of a tile.
-const TILE: i64 = 4;
 
 /// The minimum factor by which the multiplications must become fewer.
 const MIN_GAIN: f64 = 1.5;
@@ -135,10 +132,9 @@ impl Winograd {
 
     /// Whether the operand has the rows and columns that the last tiles read.
     fn has_whole_tiles(&self, cg: &Codegen<'_, '_>) -> bool {
-        let reach = |size: i64| (size + TILE - 1) / TILE * TILE + 2;
         let total: i64 = cg.kernel.tensors[self.source].shape.iter().product();
         let rows = self.channel.min(total) / self.row;
-        self.row >= reach(self.width) && rows >= reach(self.height)
+        self.row >= whole_tiles(self.width) && rows >= whole_tiles(self.height)
     }
 
     /// By what factor multiplications become fewer.

@@ -11,6 +11,7 @@ use super::{
     generic::{Access, Emitter, Loops, Sums},
     moves, squeezed, wide_dims,
 };
+use crate::attributes::whole_tiles;
 use crate::kernel::element::Element;
 use irc_dialects::tl;
 use irc_mlir::OperationRef;
@@ -57,9 +58,6 @@ fn is_pointwise(conv: &Conv, filters: &[i64]) -> bool {
     filters[2..].iter().all(|taps| *taps == 1) && conv.strides.iter().all(|step| *step == 1)
 }
 
-/// Rows and columns of the result of a tile of Winograd's algorithm.
-const TILE: i64 = 4;
-
 /// The number of elements before and after the operand along each axis: those that the convolution states, and
 /// as many more after it as whole tiles read.
 fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) -> Vec<[i64; 2]> {
@@ -71,8 +69,7 @@ fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) ->
         && result[2..].iter().product::<i64>() >= 100;
     if in_tiles {
         for (axis, pad) in pads.iter_mut().enumerate() {
-            let tiles = (result[2 + axis] + TILE - 1) / TILE;
-            let missing = TILE * tiles + 2 - (x.shape[2 + axis] + pad[0] + pad[1]);
+            let missing = whole_tiles(result[2 + axis]) - (x.shape[2 + axis] + pad[0] + pad[1]);
             pad[1] += missing.max(0);
         }
     }
