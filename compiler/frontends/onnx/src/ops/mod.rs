@@ -74,7 +74,7 @@ const FAMILIES: &[&[Operator]] = &[
     microsoft::channels_last::OPERATORS,
     microsoft::embedding::OPERATORS,
     microsoft::fused::OPERATORS,
-    microsoft::greedy::OPERATORS,
+    microsoft::search::OPERATORS,
     microsoft::images::OPERATORS,
     microsoft::lstm::OPERATORS,
     microsoft::normalise::OPERATORS,

@@ -8,13 +8,13 @@ pub(super) mod blocks;
 pub(super) mod channels_last;
 pub(super) mod embedding;
 pub(super) mod fused;
-pub(super) mod greedy;
 pub(super) mod images;
 pub(super) mod lstm;
 pub(super) mod normalise;
 pub(super) mod quantized;
 pub(super) mod quantized_products;
 pub(super) mod renamed;
+pub(super) mod search;
 pub(super) mod tokens;
 
 use crate::context::{Context, Lowered};

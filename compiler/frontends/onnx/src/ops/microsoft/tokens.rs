@@ -19,16 +19,17 @@ fn repeat_block(cx: &mut Context<'_>) -> Lowered {
     }
     let message = "expected scores of each text";
     cx.b.require(&text.dims[0], Relation::Equal, &ty.dims[0], message)?;
-    one(without_repetition(cx.b, [ids, scores], length, None))
+    one(without_repetition(cx.b, [ids, scores], length, None, f64::NEG_INFINITY))
 }
 
-/// The score of a token is minus infinity if the last tokens, with it, are a sequence of so many tokens that
-/// the text has already. Texts may end before their last column: then at a length, a scalar.
+/// The score of a token is the lowest if the last tokens, with it, are a sequence of so many tokens that the
+/// text has already. Texts may end before their last column: then at a length, a scalar.
 pub(super) fn without_repetition(
     b: &mut Builder,
     [ids, scores]: [ValueId; 2],
     length: i64,
     end: Option<ValueId>,
+    lowest: f64,
 ) -> Built {
     let (text, ty) = (b.dims(ids), b.ty(scores).clone());
     let before = length - 1;
@@ -52,7 +53,7 @@ pub(super) fn without_repetition(
     let repeated = Compute::reduce(ty.dims.clone(), Combine::Max, [starts], repeated);
     let repeated = b.compute(repeated, &with_end(&[ids, same]))?;
     let hidden = Scalar::load(1, loops(0..2)).ge(Scalar::index(1));
-    let lowest = Scalar::float(f64::NEG_INFINITY, ty.dtype);
+    let lowest = Scalar::float(lowest, ty.dtype);
     let body = hidden.select(lowest, Scalar::load(0, loops(0..2)));
     b.compute(Compute::map(ty.dims, body), &[scores, repeated])
 }

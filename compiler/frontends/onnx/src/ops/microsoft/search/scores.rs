@@ -1,13 +1,14 @@
 //! The scores of the next token, and the rules that change them.
 
-use super::sampling::{Sampling, scalar_input};
+use super::repeated;
+use super::sampling::scalar_input;
 use crate::context::{Context, LowerError};
 use crate::ops::indexing::along;
 use crate::ops::microsoft::tokens::without_repetition;
-use crate::ops::pieces::{loops, squeeze};
-use crate::ops::reduce::place_of;
+use crate::ops::pieces::loops;
+use crate::ops::softmax::log_softmax;
 use crate::region::Region;
-use irc_tl::{Builder, Combine, Compute, DType, Reduction, Scalar, ValueId};
+use irc_tl::{Builder, Combine, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 /// The rules of a search.
 #[derive(Clone)]
@@ -24,8 +25,18 @@ pub(super) struct Scores {
     allowed_first: Option<ValueId>,
     /// Sequences of so many tokens do not occur twice; 0 for no such rule.
     no_repeat: i64,
-    /// How tokens are drawn; `None` if the one with the highest score is next.
-    sampling: Option<Sampling>,
+    /// Whether scores are logarithms of probabilities.
+    normalised: bool,
+    /// The number of tokens, if the decoder has scores of more.
+    tokens: Option<i64>,
+}
+
+/// The numbers of the inputs of rules.
+pub(super) struct Inputs {
+    pub min_length: usize,
+    pub penalty: usize,
+    pub allowed: usize,
+    pub allowed_first: usize,
 }
 
 impl Scores {
@@ -33,18 +44,29 @@ impl Scores {
     pub fn of(
         cx: &mut Context<'_>,
         end: i64,
-        sampling: Option<Sampling>,
+        inputs: Inputs,
+        normalised: bool,
     ) -> Result<Self, LowerError> {
         let no_repeat = cx.int_or("no_repeat_ngram_size", 0)?;
         Ok(Self {
             end,
-            min_length: scalar_input(cx, 2, DType::I64)?,
-            penalty: scalar_input(cx, 3, DType::F32)?,
-            allowed: cx.optional(4),
-            allowed_first: cx.optional(5),
+            min_length: scalar_input(cx, inputs.min_length, DType::I64)?,
+            penalty: scalar_input(cx, inputs.penalty, DType::F32)?,
+            allowed: cx.optional(inputs.allowed),
+            allowed_first: cx.optional(inputs.allowed_first),
             no_repeat: no_repeat.max(0),
-            sampling,
+            normalised,
+            tokens: cx.int("vocab_size")?.filter(|tokens| *tokens > 0),
         })
+    }
+
+    /// The rules with a row for each sequence.
+    pub fn of_rows(&self, b: &mut Builder, beams: &Dim) -> Result<Self, LowerError> {
+        let allowed_first = match self.allowed_first {
+            Some(allowed) => Some(repeated(b, allowed, 0, beams)?),
+            None => None,
+        };
+        Ok(Self { allowed_first, ..self.clone() })
     }
 
     /// The rules in the body of a loop.
@@ -55,29 +77,34 @@ impl Scores {
             min_length: capture(self.min_length),
             allowed: capture(self.allowed),
             allowed_first: None,
-            sampling: self.sampling.as_ref().map(|own| own.captured(region, around)),
             ..self.clone()
         }
     }
 
-    /// The next token: one that is drawn, or the one with the highest score, the first of equal ones:
-    /// `i32[batch]`.
-    pub fn choose(
+    /// The scores of the next token by the logits `[rows, tokens]`.
+    pub fn of_tokens(
         &self,
         b: &mut Builder,
         logits: ValueId,
         [tokens, length]: [ValueId; 2],
         first: bool,
     ) -> Result<ValueId, LowerError> {
-        let dims = b.dims(logits);
-        let last = along(b, logits, 1, dims[1].clone() - 1.into(), 1)?;
-        let last = squeeze(b, last, 1)?;
-        let mut scores = b.cast(last, DType::F32)?;
+        let mut scores = b.cast(logits, DType::F32)?;
+        if let Some(tokens) = self.tokens {
+            let found = b.dims(scores)[1].clone();
+            let message = "expected scores of as many tokens as `vocab_size`";
+            b.require(&tokens.into(), Relation::AtMost, &found, message)?;
+            scores = along(b, scores, 1, 0, tokens)?;
+        }
+        if self.normalised {
+            scores = log_softmax(b, scores, &[1])?;
+        }
         if let Some(penalty) = self.penalty {
             scores = penalised(b, scores, [tokens, length, penalty])?;
         }
         if self.no_repeat > 0 {
-            scores = without_repetition(b, [tokens, scores], self.no_repeat, Some(length))?;
+            let texts = [tokens, scores];
+            scores = without_repetition(b, texts, self.no_repeat, Some(length), LOWEST)?;
         }
         if let Some(min_length) = self.min_length {
             scores = self.no_end(b, scores, [length, min_length])?;
@@ -85,14 +112,7 @@ impl Scores {
         for allowed in [self.allowed, self.allowed_first.filter(|_| first)].into_iter().flatten() {
             scores = only(b, scores, allowed)?;
         }
-        let token = match &self.sampling {
-            Some(sampling) => sampling.draw(b, scores, length)?,
-            None => {
-                let place = place_of(b, Reduction::Max, scores, 1, false)?;
-                squeeze(b, place, 1)?
-            }
-        };
-        Ok(b.cast(token, DType::I32)?)
+        Ok(scores)
     }
 
     /// The score of the end is the lowest while there are too few tokens.
@@ -111,8 +131,10 @@ impl Scores {
 }
 
 /// The score of a token that is not allowed.
+const LOWEST: f64 = f32::MIN as f64;
+
 fn lowest() -> Scalar {
-    Scalar::float(f64::from(f32::MIN), DType::F32)
+    Scalar::float(LOWEST, DType::F32)
 }
 
 /// Negative scores of tokens that occur times the penalty, others divided by it.
