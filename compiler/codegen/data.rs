@@ -1,16 +1,21 @@
 //! Objects that contain only data.
 use super::CodegenError;
+pub use object::SymbolScope;
 use object::{
-    Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope,
+    Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind,
     write::{Object, StandardSection, Symbol, SymbolSection},
 };
 
-/// An object whose one symbol is constant bytes, aligned to `alignment`, and visible only to other objects
-/// of the library.
+/// An object whose one symbol is constant bytes, aligned to `alignment`.
 ///
 /// # Errors
 /// If the object cannot be written.
-pub fn data_object(name: &str, bytes: &[u8], alignment: u64) -> Result<Vec<u8>, CodegenError> {
+pub fn data_object(
+    name: &str,
+    bytes: &[u8],
+    alignment: u64,
+    scope: SymbolScope,
+) -> Result<Vec<u8>, CodegenError> {
     let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
     let section = object.section_id(StandardSection::ReadOnlyData);
     let value = object.append_section_data(section, bytes, alignment);
@@ -19,7 +24,7 @@ pub fn data_object(name: &str, bytes: &[u8], alignment: u64) -> Result<Vec<u8>, 
         value,
         size: bytes.len() as u64,
         kind: SymbolKind::Data,
-        scope: SymbolScope::Linkage,
+        scope,
         weak: false,
         section: SymbolSection::Section(section),
         flags: SymbolFlags::None,
@@ -36,7 +41,7 @@ mod tests {
 
     #[test]
     fn constants_do_not_make_the_stack_executable() {
-        let bytes = data_object("x", &[1, 2], 2).expect("an object");
+        let bytes = data_object("x", &[1, 2], 2, SymbolScope::Linkage).expect("an object");
         let object = File::parse(&*bytes).expect("an object");
         let section = object.section_by_name(".note.GNU-stack").expect("the mark");
         assert!(matches!(section.flags(), SectionFlags::Elf { sh_flags: 0 }));

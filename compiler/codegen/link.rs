@@ -1,5 +1,5 @@
 //! Links objects with the system's linker.
-use super::{CodegenError, UsedFeatures, data_object, restrict_metadata};
+use super::{CodegenError, SymbolScope, UsedFeatures, data_object, restrict_metadata};
 use irc_mlir::{Module, OperationLike, RegionLike, attr, ops::llvm, read};
 use object::{
     Endianness,
@@ -154,7 +154,8 @@ impl Outside {
 /// An empty library with the name of the system's libm: a library linked with it depends on libm by name,
 /// wherever it is on the machine that loads it.
 fn math_library(folder: &Folder) -> Result<String, CodegenError> {
-    let object = folder.write("libm.o", &data_object("irc_nothing", &[0], 1)?)?;
+    let object =
+        folder.write("libm.o", &data_object("irc_nothing", &[0], 1, SymbolScope::Linkage)?)?;
     let library = folder.path("libm.so.6").display().to_string();
     let flags = ["-shared", "-soname=libm.so.6", &object, "-o", &library];
     run_linker(&flags.map(str::to_owned))?;

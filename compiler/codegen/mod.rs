@@ -19,7 +19,7 @@ mod target;
 use irc_mlir::{Module, OperationRef, PassError, read};
 
 pub use backend::{Backend, Row};
-pub use data::data_object;
+pub use data::{SymbolScope, data_object};
 pub use link::{Linked, hide_inner, join_objects, link_library, link_shared};
 pub use requirements::{UsedFeatures, restrict_metadata};
 pub use target::Target;

@@ -4,7 +4,7 @@ use super::{
     constants::{self, Place},
     database::Input,
     error::{CompileError, QueryError},
-    kernel,
+    kernel, profile,
     queries::{self, Config, Fused, GlueKey},
     whole,
 };
@@ -191,7 +191,9 @@ impl Session {
         let steps = steps.iter().map(|(name, glue)| (name.clone(), glue.object.as_slice()));
         let code = objects.values();
         let code = code.map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
-        let object = join_objects(first.chain(steps).chain(code))?;
+        let uses = profile::object(&program.fused.uses, "")?;
+        let uses = [(profile::KERNELS.to_owned(), uses.as_slice())];
+        let object = join_objects(first.chain(steps).chain(code).chain(uses))?;
         let shared = link_shared(&object)?;
         let requires = shared.features.among(target.required_features());
         let path = format!("lib/{}_lib0.o", archive.model);

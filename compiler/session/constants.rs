@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     attributes::{KernelInfo, PROGRAM, Packing, ProgramInfo},
-    codegen::data_object,
+    codegen::{SymbolScope, data_object},
     interface::{Interface, Port, interface_of},
     lowering::emit_entry::WEIGHTS,
     machine::in_context,
@@ -171,5 +171,6 @@ pub fn linked(constants: &[Constant]) -> Result<Option<Vec<u8>>, QueryError> {
     if constants.is_empty() {
         return Ok(None);
     }
-    Ok(Some(data_object(WEIGHTS, &bytes(constants), ALIGNMENT as u64)?))
+    let bytes = bytes(constants);
+    Ok(Some(data_object(WEIGHTS, &bytes, ALIGNMENT as u64, SymbolScope::Linkage)?))
 }

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-/// The kernel's name within its own module.
+/// The name of a kernel of tasks within its own module.
 pub const NAME: &str = "irc_kernel";
 
 /// A compiled kernel, of a program or of a plan's tasks.
@@ -68,7 +68,7 @@ pub fn compile_kernels(
     Ok((kernels, object.map_err(CompileError::Codegen)?))
 }
 
-/// A module of kernels by symbol; all have the same name in their own texts.
+/// A module of kernels by symbol; each has a name in its own text.
 pub fn module_of<'c, 't>(
     context: &'c Context,
     kernels: impl Iterator<Item = (&'t str, &'t str)>,
@@ -76,7 +76,7 @@ pub fn module_of<'c, 't>(
     let module = Module::new(Location::unknown(context));
     for (symbol, text) in kernels {
         let one = irc_mlir::parse_module(context, text)?;
-        let kernel = named(one.as_operation(), NAME)?;
+        let kernel = read::body_ops(one.as_operation()).into_iter().next()?;
         irc_mlir::set_attribute(kernel, "sym_name", attr::string(context, symbol));
         module.body().append_operation((*kernel).clone());
     }
@@ -114,9 +114,10 @@ pub fn lower(context: &Context, module: &mut Module<'_>, target: &Target) -> Opt
     run_stages(context, module, &Settings::of(target), "memory", "llvm")
 }
 
-/// The symbol of a kernel with this text.
+/// The symbol of a kernel with this text: its name there, with a hash.
 pub fn symbol_of(text: &str, target: &Target) -> String {
-    symbol(NAME, text, target)
+    let name = text.split_once('@').and_then(|(_, rest)| rest.split('(').next());
+    symbol(name.unwrap_or(NAME), text, target)
 }
 
 fn symbol(prefix: &str, text: &str, target: &Target) -> String {

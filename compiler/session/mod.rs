@@ -12,6 +12,7 @@ pub(crate) mod error;
 pub(crate) mod kernel;
 mod load;
 mod plan;
+mod profile;
 pub(crate) mod queries;
 mod whole;
 

@@ -6,6 +6,7 @@ use super::{
     diagnose,
     error::{CompileError, QueryError},
     kernel::{self, GlueObject, KernelObject, compile_glue, compile_kernel},
+    profile::{self, KERNELS, KernelUse},
     whole,
 };
 use crate::{
@@ -95,6 +96,8 @@ pub struct Fused {
     pub program: String,
     /// The texts of its kernels, by symbol.
     pub kernels: BTreeMap<String, Arc<str>>,
+    /// What the kernels are for, by symbol.
+    pub uses: BTreeMap<String, KernelUse>,
 }
 
 /// Reads an input.
@@ -196,6 +199,7 @@ fn segment_fusion<'db>(db: &'db dyn salsa::Database, key: SegmentKey<'db>) -> Se
 /// Moves kernels out of a module; each gets a symbol derived from its text, and launches are updated.
 fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused {
     let (mut kernels, mut symbols) = (BTreeMap::new(), BTreeMap::new());
+    let mut uses: BTreeMap<String, KernelUse> = BTreeMap::new();
     let (compiled, program): (Vec<_>, Vec<_>) =
         read::body_ops(module.as_operation()).into_iter().partition(|op| KERNEL.is_on(op));
     for op in compiled {
@@ -203,6 +207,7 @@ fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused 
         let text = kernel_text(context, op, &name);
         let symbol = kernel::symbol_of(&text, target);
         symbols.insert(name, symbol.clone());
+        uses.entry(symbol.clone()).or_default().add_kernel(op);
         kernels.insert(symbol, text);
     }
     for launch in
@@ -211,11 +216,12 @@ fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused 
         let symbol = read::symbol(&launch, "callee").and_then(|callee| symbols.get(&callee));
         if let Some(symbol) = symbol {
             irc_mlir::set_attribute(launch, "callee", attr::symbol(context, symbol));
+            uses.entry(symbol.clone()).or_default().add_launch(launch);
         }
     }
     program.iter().for_each(|function| keep_origins(*function));
     let text = |op: &OperationRef<'_, '_>| irc_mlir::to_text_of_valid(op) + "\n";
-    Fused { program: program.iter().map(text).collect(), kernels }
+    Fused { program: program.iter().map(text).collect(), kernels, uses }
 }
 
 /// Keeps the origins of results that may not fit in memory or that the host may not compute, since the text of
@@ -238,13 +244,13 @@ fn keep_origins(function: OperationRef<'_, '_>) {
     }
 }
 
-/// The text of a kernel under a fixed name, so that equal kernels have equal texts.
+/// The text of a kernel under a name that follows from its ops, so that equal kernels have equal texts.
 fn kernel_text(context: &Context, op: OperationRef<'_, '_>, name: &str) -> Arc<str> {
     let rename = |name: &str| {
         irc_mlir::set_attribute(op, "sym_name", attr::string(context, name));
     };
     irc_mlir::set_attribute(op, "sym_visibility", attr::string(context, "public"));
-    rename(kernel::NAME);
+    rename(&profile::name_of(op));
     let text = irc_mlir::to_text_of_valid(&op).into();
     rename(name);
     text
@@ -287,6 +293,8 @@ struct Objects {
     kernels: BTreeMap<String, Arc<KernelObject>>,
     /// The object of the constants, if they are linked.
     data: Option<Vec<u8>>,
+    /// The object that describes the kernels.
+    uses: Vec<u8>,
     /// The constants, in the order of the program's arguments.
     constants: Vec<irc_tl::Constant>,
 }
@@ -295,9 +303,10 @@ impl Objects {
     fn all(&self) -> impl Iterator<Item = (String, &[u8])> {
         let glue = [("irc_glue".to_owned(), self.glue.object.as_slice())];
         let data = self.data.iter().map(|object| (WEIGHTS.to_owned(), object.as_slice()));
+        let uses = [(KERNELS.to_owned(), self.uses.as_slice())];
         let kernels = self.kernels.values();
         let kernels = kernels.map(|kernel| (kernel.symbol.clone(), kernel.object.as_slice()));
-        glue.into_iter().chain(data).chain(kernels)
+        glue.into_iter().chain(data).chain(uses).chain(kernels)
     }
 }
 
@@ -317,8 +326,9 @@ fn objects<'db>(
         Place::Linked => constants::linked(&constants)?,
     };
     let text = kernel::with_declarations([&*program], &kernels);
+    let uses = profile::object(&fused.uses, config.suffix(db))?;
     let glue = glue_object(db, GlueKey::new(db, Arc::<str>::from(text), target.clone()))?;
-    Ok(Objects { glue, kernels, data, constants })
+    Ok(Objects { glue, kernels, data, uses, constants })
 }
 
 /// The linked library.

@@ -85,7 +85,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__bench)
-            opts="-h -V --inputs --json --threads --seed --time --iterations --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --json --threads --seed --time --iterations --profile --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -182,6 +182,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l progress -d 'How to re
 none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l json -d 'Print one JSON object instead of text'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l profile -d 'Print the time of each kernel [applies to: models, shared libraries, archives]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32 [applies to: ARK models]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'

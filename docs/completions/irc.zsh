@@ -201,6 +201,7 @@ never\:"Never"))' \
 none\:"No progress report"
 plain\:"One line per step"))' \
 '--json[Print one JSON object instead of text]' \
+'--profile[Print the time of each kernel \[applies to\: models, shared libraries, archives\]]' \
 '--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32 \[applies to\: ARK models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \

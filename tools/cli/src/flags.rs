@@ -117,6 +117,9 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["run"], &["--self-test"]).of(&[Archive]),
     flags(&["run"], &["--trace", "--race-check"]).of(&[Plan]),
     flags(&["bench"], &["--backend"]).of(COMPILED).why(&[(Library, DONE), (Archive, DONE)]),
+    flags(&["bench"], &["--profile"])
+        .of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive])
+        .why(&[(Plan, "`irc run --trace` shows the tasks of a plan")]),
     flags(&["bench"], &["--inputs"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive]),
     // irc check.
     flags(&["check"], &["--model", "--cost"]).of(&[Plan]),

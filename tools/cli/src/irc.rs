@@ -287,8 +287,12 @@ pub struct Check {
      --peak-gflops and --peak-bandwidth replace these measurements. Bytes moved count each input and\n\
      output buffer once. A compiled library does not record its number of operations, so GFLOP/s and\n\
      the percentage of the roofline are printed for models only.\n\n\
+     --profile samples which function runs, twice in a millisecond, and prints the share of each kernel,\n\
+     its time in a run, the rates of its launches, its percentage of the roofline, and the nodes that it\n\
+     computes. Tools such as perf show the same names.\n\n\
      Examples:\n  \
      irc bench ffn.model.json\n  \
+     irc bench ffn.so --profile\n  \
      irc bench model.onnx --inputs x.npz\n  \
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
@@ -314,6 +318,9 @@ pub struct Bench {
     /// Number of runs to measure; overrides --time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: Option<u32>,
+    /// Print the time of each kernel
+    #[arg(long)]
+    pub profile: bool,
     /// Peak arithmetic throughput in GFLOP/s; skips its measurement
     #[arg(long, value_name = "X", value_parser = positive)]
     pub peak_gflops: Option<f64>,

@@ -73,6 +73,23 @@ pub fn link(console: &Console, package: &Package) -> Result<Linked, Error> {
     Err(Error::problem(format!("the archive's code does not link: {}", first.join("; "))))
 }
 
+/// The shared library of an archive as a file, in which a profile finds the names of functions; `None` if the
+/// archive has none.
+pub fn extract(package: &Package) -> Result<Option<Linked>, Error> {
+    let extension = package.metadata.extension.as_ref();
+    let shared = extension.and_then(|extension| extension.library.as_ref());
+    let Some(bytes) = shared.and_then(|library| package.archive.get(&library.member)) else {
+        return Ok(None);
+    };
+    let folder = output::temporary_folder()?;
+    let path = folder.path().join("shared.so");
+    let file = write(&path, bytes).and_then(|()| File::open(&path));
+    let failed = |error: io::Error| {
+        Error::problem(format!("cannot write {}: {}", path.display(), output::plain(&error)))
+    };
+    Ok(Some(Linked(file.map_err(failed)?)))
+}
+
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -1,5 +1,5 @@
 //! `irc run` of archives, and the runs for test vectors.
-use super::link::{Linked, link};
+use super::link::{Linked, extract, link};
 use crate::{
     console::Console,
     error::Error,
@@ -108,15 +108,24 @@ impl Loaded {
         let ours = package.metadata.extension.as_ref();
         let has_library = ours.is_some_and(|ours| ours.library.is_some());
         let linked = if has_library { None } else { Some(link(console, package)?) };
+        Self::with_file(package, linked)
+    }
+
+    /// Loads the code of an archive from a file if there is one.
+    fn with_file(package: &Package, linked: Option<Linked>) -> Result<Self, Error> {
         let library = linked.as_ref().map(Linked::path);
         let options = OpenOptions { library: library.as_deref(), ..OpenOptions::default() };
         let model = Arc::new(Model::from_package(package, options).map_err(model_error)?);
         Ok(Self { model, _linked: linked })
     }
 
-    /// Reads and checks an archive, and loads its code.
+    /// Reads and checks an archive, and loads its code, from a file that remains.
     pub fn open_checked(console: &Console, name: &str, bytes: &Bytes) -> Result<Self, Error> {
-        Self::open(console, &open(console, name, bytes)?)
+        let package = open(console, name, bytes)?;
+        match extract(&package)? {
+            Some(file) => Self::with_file(&package, Some(file)),
+            None => Self::open(console, &package),
+        }
     }
 
     /// The model's inputs and outputs.

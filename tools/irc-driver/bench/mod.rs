@@ -1,5 +1,6 @@
 //! `irc bench`: measures a model's latency, and compares it with the roofline of the machine.
 mod latency;
+mod profile;
 mod report;
 mod roofline;
 mod work;
@@ -17,6 +18,7 @@ use irc::{CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tenso
 use irc_cli::{Bench, Flags};
 use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
+use profile::Profile;
 use report::Report;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +45,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
                 traffic: world.ranks.iter().map(|rank| traffic(rank.interface())).sum(),
                 inputs: vec![],
                 latency: measure_world(console, &world, arguments)?,
+                profile: None,
             }
         }
         Content::Library => {
@@ -68,8 +71,8 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         },
     };
     drop(step);
-    let Measured { latency, flops, traffic, inputs } = measured;
-    let report = Report { latency, flops, traffic, roofline, threads, inputs };
+    let Measured { latency, flops, traffic, inputs, profile } = measured;
+    let report = Report { latency, flops, traffic, roofline, threads, inputs, profile };
     output::print(&if arguments.json { report.json() } else { report.text() })
 }
 
@@ -102,14 +105,29 @@ fn model(
         given = inputs.read_for(&model.interface()?)?;
     }
     let step = console.step("compiling");
-    let program = model.compile(compile)?;
+    let (runner, file) = match arguments.profile {
+        true => runner_of_file(&model.library(compile)?.library)?,
+        false => (model.compile(compile)?.runner()?, None),
+    };
     drop(step);
-    let ports: Vec<Port> = program.inputs().cloned().collect();
+    let ports: Vec<Port> = runner.inputs().cloned().collect();
     expect_sizes(&ports, &given, true)?;
     let mut inputs = given;
     values::fill(&mut inputs, &ports, arguments.seed)?;
     let flops = model.imported().ok().and_then(|imported| flops(&imported.graph, &inputs));
-    Ok(Prepared { flops, ..Prepared::of(program.runner()?, inputs)? })
+    Ok(Prepared { flops, _file: file, ..Prepared::of(runner, inputs)? })
+}
+
+/// A library from a file that remains, in which a profile finds the names of its functions.
+fn runner_of_file(library: &[u8]) -> Result<(Runner, Option<tempfile::TempDir>), Error> {
+    let folder = output::temporary_folder()?;
+    let path = folder.path().join("model.so");
+    let written = std::fs::write(&path, library);
+    written.map_err(|error| {
+        Error::problem(format!("cannot write {}: {}", path.display(), output::plain(&error)))
+    })?;
+    let library = irc_runtime::Library::load(&path)?;
+    Ok((Runner::new(library.into(), &[])?, Some(folder)))
 }
 
 /// Rejects symbolic sizes that are not given, as the time depends on them.
@@ -159,6 +177,8 @@ struct Measured {
     traffic: u64,
     /// The inputs and their types.
     inputs: Vec<String>,
+    /// The time of each kernel, if it is wanted.
+    profile: Option<Profile>,
 }
 
 fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Error> {
@@ -167,10 +187,10 @@ fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Resul
     values::fill(&mut given, &loaded.interface().inputs, arguments.seed)?;
     let mut context = loaded.context(&given)?;
     let _step = console.step("measuring");
-    let latency = latency::measure(length(arguments), || context.run())?;
+    let (latency, profile) = repeated(arguments, || context.run())?;
     let inputs = given.iter().map(|(name, tensor)| format!("{name} {}", tensor.ty()));
     let traffic = traffic(loaded.interface());
-    Ok(Measured { latency, flops: None, traffic, inputs: inputs.collect() })
+    Ok(Measured { latency, flops: None, traffic, inputs: inputs.collect(), profile })
 }
 
 /// A compiled model with its inputs, ready to run.
@@ -182,6 +202,8 @@ pub struct Prepared {
     pub flops: Option<u64>,
     /// Size of all inputs, constants and outputs in bytes.
     traffic: u64,
+    /// The folder of the library's file.
+    _file: Option<tempfile::TempDir>,
 }
 
 impl Prepared {
@@ -200,7 +222,7 @@ impl Prepared {
         let inputs = runner.inputs().filter_map(|port| inputs.remove(&port.name)).collect();
         let ports = runner.interface().outputs.iter();
         let outputs: Vec<Tensor> = ports.filter_map(|port| found.remove(&port.name)).collect();
-        let mut prepared = Self { runner, inputs, outputs, flops: None, traffic: 0 };
+        let mut prepared = Self { runner, inputs, outputs, flops: None, traffic: 0, _file: None };
         prepared.traffic = prepared.bytes();
         Ok(prepared)
     }
@@ -232,9 +254,22 @@ fn measure(
     arguments: &Bench,
 ) -> Result<Measured, Error> {
     let _step = console.step("measuring");
-    let latency = latency::measure(length(arguments), || prepared.run())?;
+    let (latency, profile) = repeated(arguments, || prepared.run())?;
     let Prepared { flops, traffic, .. } = prepared;
-    Ok(Measured { latency, flops, traffic, inputs: prepared.described() })
+    Ok(Measured { latency, flops, traffic, inputs: prepared.described(), profile })
+}
+
+/// Runs a program repeatedly, and profiles it if that is wanted.
+fn repeated(
+    arguments: &Bench,
+    run: impl FnMut() -> Result<(), Error>,
+) -> Result<(Latency, Option<Profile>), Error> {
+    let measure = || latency::measure(length(arguments), run);
+    if !arguments.profile {
+        return Ok((measure()?, None));
+    }
+    let (latency, profile) = profile::profiled(measure)?;
+    Ok((latency, Some(profile)))
 }
 
 fn measure_world(console: &Console, world: &World, arguments: &Bench) -> Result<Latency, Error> {

@@ -1,5 +1,5 @@
 //! Results of measurements, as text and as JSON.
-use super::{latency::Latency, roofline::Roofline};
+use super::{latency::Latency, profile::Profile, roofline::Roofline};
 use serde_json::json;
 
 /// The message if the share of the roofline is unknown.
@@ -20,6 +20,8 @@ pub struct Report {
     pub threads: u32,
     /// The inputs and their types.
     pub inputs: Vec<String>,
+    /// The time of each kernel, if it was measured.
+    pub profile: Option<Profile>,
 }
 
 impl Report {
@@ -44,10 +46,14 @@ impl Report {
             text += &format!("inputs {}\n", self.inputs.join(", "));
         }
         let peak = format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core");
-        text + &match self.share() {
+        text += &match self.share() {
             Some(share) => format!("roofline {:.1} %  ({peak})\n", share * 100.0),
             None => format!("{UNKNOWN}\n{peak}\n"),
-        }
+        };
+        let profile = self.profile.as_ref();
+        text + &profile
+            .map(|profile| profile.text(self.latency.median(), &self.roofline))
+            .unwrap_or_default()
     }
 
     /// One JSON object.
@@ -70,6 +76,10 @@ impl Report {
             "roofline_note": self.share().is_none().then_some(UNKNOWN),
             "threads": self.threads,
             "inputs": self.inputs,
+            "profile": self
+                .profile
+                .as_ref()
+                .map(|profile| profile.json(self.latency.median(), &self.roofline)),
         });
         format!("{record:#}\n")
     }

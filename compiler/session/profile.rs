@@ -1,0 +1,127 @@
+//! What profiles say of kernels: names that describe them, the nodes they compute, and their work.
+
+use super::error::QueryError;
+use crate::codegen::{SymbolScope, data_object};
+use irc_dialects::tl;
+use irc_mlir::{OperationLike, OperationRef, ValueLike, read};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The symbol of the description of a library's kernels: JSON, zero-terminated.
+pub const KERNELS: &str = "irc_kernels";
+
+/// Maximum number of ops that a name lists.
+const MAX_OPS: usize = 4;
+
+/// Maximum number of nodes that a description lists.
+const MAX_NODES: usize = 16;
+
+/// What a kernel is for. Kernels of equal text are one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelUse {
+    /// Number of launches in the functions of the program.
+    launches: u64,
+    /// The nodes that the kernel computes.
+    nodes: Vec<String>,
+    /// Number of floating-point operations of one launch, if its sizes are known.
+    operations: Option<u64>,
+    /// Size of its operands and results in bytes, if known.
+    bytes: Option<u64>,
+}
+
+impl KernelUse {
+    /// Adds the nodes of a kernel, whose ops have locations.
+    pub fn add_kernel(&mut self, kernel: OperationRef<'_, '_>) {
+        let ops = read::body_ops(kernel);
+        let mut operations = Some(0_u64);
+        for op in &ops {
+            operations =
+                operations.zip(operations_of(*op)).map(|(sum, own)| sum.saturating_add(own));
+            let Some(node) = irc_mlir::origin(op.location()) else { continue };
+            if self.nodes.len() < MAX_NODES && !self.nodes.contains(&node) {
+                self.nodes.push(node);
+            }
+        }
+        self.operations = operations;
+    }
+
+    /// Adds a launch.
+    pub fn add_launch(&mut self, launch: OperationRef<'_, '_>) {
+        self.launches += 1;
+        let operands = launch.operands().map(|value| value.r#type());
+        let types = operands.chain(launch.results().map(|value| value.r#type()));
+        let sizes = types.map(|ty| {
+            let bytes = tl::type_of(ty).ok()?.known()?.byte_size().ok()?;
+            Some(bytes as u64)
+        });
+        self.bytes = sizes.sum();
+    }
+}
+
+/// Number of floating-point operations of an op, if its sizes are known.
+fn operations_of(op: OperationRef<'_, '_>) -> Option<u64> {
+    if !read::op_name(&op).starts_with("tl.") {
+        return Some(0);
+    }
+    tl::op_of(op).ok()?.flops(&tl::operand_types(op).ok()?).ok()
+}
+
+/// The name of a kernel: its ops, and the extents of its last result, as `irc_matmul_add_128x768`.
+pub fn name_of(kernel: OperationRef<'_, '_>) -> String {
+    let ops = read::body_ops(kernel);
+    let names: Vec<String> = ops.iter().filter_map(|op| name_of_op(*op)).collect();
+    let mut parts: Vec<&str> = vec!["irc"];
+    let softmax = ["reduce_max", "sub", "exp", "reduce_sum", "div"];
+    let mut at = 0;
+    while at < names.len() && parts.len() <= MAX_OPS {
+        let rest = &names[at..];
+        let (part, count) = match rest.starts_with(&softmax.map(str::to_owned)) {
+            true => ("softmax", softmax.len()),
+            false => (names[at].as_str(), 1),
+        };
+        // Ops in a row of one name are listed once.
+        if parts.last() != Some(&part) {
+            parts.push(part);
+        }
+        at += count;
+    }
+    let last = ops.iter().rev().map(read::op_name).find(|name| name.starts_with("tl."));
+    if parts.len() == 1 {
+        parts.push(last.as_deref().map_or("move", |name| &name["tl.".len()..]));
+    }
+    let made = ops.iter().rev().flat_map(|op| op.results().next());
+    let extents = made.take(1).filter_map(|value| tl::type_of(value.r#type()).ok()).next();
+    let extents: Vec<String> = extents
+        .iter()
+        .flat_map(|ty| &ty.dims)
+        .filter(|dim| !dim.is(1))
+        .map(|dim| dim.known().map_or("n".to_owned(), |extent| extent.to_string()))
+        .collect();
+    let shape = extents.join("x");
+    parts.extend((!shape.is_empty()).then_some(shape.as_str()));
+    parts.join("_")
+}
+
+/// The name of an op that computes; `None` if it only moves or fills.
+fn name_of_op(op: OperationRef<'_, '_>) -> Option<String> {
+    let name = read::op_name(&op);
+    let name = name.strip_prefix("tl.")?;
+    let moves = ["fill", "reshape", "broadcast", "transpose", "cast", "bitcast", "constant"];
+    (!moves.contains(&name)).then(|| name.to_owned())
+}
+
+/// An object with the descriptions of the kernels of a program, under a symbol that is local, so that several
+/// programs can be linked together.
+pub fn object(uses: &BTreeMap<String, KernelUse>, suffix: &str) -> Result<Vec<u8>, QueryError> {
+    let described = uses.iter().map(|(symbol, used)| {
+        json!({
+            "symbol": symbol,
+            "launches": used.launches,
+            "nodes": used.nodes,
+            "operations": used.operations,
+            "bytes": used.bytes,
+        })
+    });
+    let text = serde_json::Value::Array(described.collect()).to_string() + "\0";
+    Ok(data_object(&format!("{KERNELS}{suffix}"), text.as_bytes(), 1, SymbolScope::Compilation)?)
+}
