@@ -8,8 +8,8 @@ complete -c irc-translate -l frontend -d 'Frontend file of a Gemini schedule [ap
 complete -c irc-translate -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc-translate -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]' -r -F
 complete -c irc-translate -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]' -r -F
-complete -c irc-translate -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]' -r
-complete -c irc-translate -l functions -d 'How to compile calls of the model\'s functions [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
+complete -c irc-translate -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]' -r
+complete -c irc-translate -l functions -d 'How to compile calls of the model\'s functions [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc-translate -l encoding -d 'Encoding [default: from the suffix: .json, .pbtxt or .textproto, else binary] [applies to: --emit-common-ir, --emit-onnx]' -r -f -a "binary\t'Protobuf\'s wire format'
 text\t'Protobuf\'s text format'
@@ -31,13 +31,13 @@ complete -c irc-translate -l emit-ark -d 'Write an ARK model file'
 complete -c irc-translate -l emit-plan -d 'Write an ARK execution plan'
 complete -c irc-translate -l emit-npu -d 'Write an NPU program: a listing, or the binary form if OUT ends in .npu'
 complete -c irc-translate -l emit-gemini -d 'Write a Gemini schedule'
-complete -c irc-translate -l emit-mlf -d 'Write a Model Library Format archive (not implemented yet)'
+complete -c irc-translate -l emit-mlf -d 'Write a Model Library Format archive for this machine, as irc compile -o x.tar does'
 complete -c irc-translate -l emit-common-ir -d 'Write a Common IR graph or library'
 complete -c irc-translate -l emit-onnx -d 'Write an ONNX model'
 complete -c irc-translate -l strict -d 'Treat unknown keys as errors [applies to: ARK models, Gemini schedules]'
-complete -c irc-translate -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]'
-complete -c irc-translate -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]'
-complete -c irc-translate -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: --emit-ark, --emit-plan of Common IR and ONNX files]'
+complete -c irc-translate -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'
+complete -c irc-translate -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'
+complete -c irc-translate -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'
 complete -c irc-translate -l bundle -d 'Copy imported libraries into the module, so that it has no imports [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]'
 complete -c irc-translate -l common-ir-fields -d 'Write features that only Common IR has to additional fields of the ONNX model [applies to: --emit-onnx]'
 complete -c irc-translate -l inline -d 'Write external data into the ONNX model [applies to: --emit-onnx]'

@@ -26,8 +26,8 @@ ark\:"A reproduction of ARK'\''s planner, which schedules one op after another")
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]:NAME=SHAPE:_default' \
-'--functions=[How to compile calls of the model'\''s functions \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--encoding=[Encoding \[default\: from the suffix\: .json, .pbtxt or .textproto, else binary\] \[applies to\: --emit-common-ir, --emit-onnx\]]:ENCODING:((binary\:"Protobuf'\''s wire format"
 text\:"Protobuf'\''s text format"
@@ -49,13 +49,13 @@ plain\:"One line per step"))' \
 '--emit-plan[Write an ARK execution plan]' \
 '--emit-npu[Write an NPU program\: a listing, or the binary form if OUT ends in .npu]' \
 '--emit-gemini[Write a Gemini schedule]' \
-'--emit-mlf[Write a Model Library Format archive (not implemented yet)]' \
+'--emit-mlf[Write a Model Library Format archive for this machine, as irc compile -o x.tar does]' \
 '--emit-common-ir[Write a Common IR graph or library]' \
 '--emit-onnx[Write an ONNX model]' \
 '--strict[Treat unknown keys as errors \[applies to\: ARK models, Gemini schedules\]]' \
-'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]' \
-'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]' \
-'--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: --emit-ark, --emit-plan of Common IR and ONNX files\]]' \
+'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \
+'--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \
 '--bundle[Copy imported libraries into the module, so that it has no imports \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]' \
 '--common-ir-fields[Write features that only Common IR has to additional fields of the ONNX model \[applies to\: --emit-onnx\]]' \
 '--inline[Write external data into the ONNX model \[applies to\: --emit-onnx\]]' \

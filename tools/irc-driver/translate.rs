@@ -1,6 +1,6 @@
 //! `irc-translate`: from a file format to MLIR and back.
 use crate::{
-    ark_files,
+    archive, ark_files,
     console::{Console, usage},
     crash,
     error::Error,
@@ -57,6 +57,7 @@ enum To {
     Mlir,
     Ark,
     Plan(Box<plan::Options>),
+    Archive,
     Graph(Written),
     Gemini,
     Npu,
@@ -69,7 +70,7 @@ impl To {
             Self::Mlir => Some(npu::translate::To::Mlir),
             Self::Gemini => Some(npu::translate::To::Schedule),
             Self::Npu => Some(npu::translate::To::Program),
-            Self::Ark | Self::Plan(_) | Self::Graph(_) => None,
+            Self::Ark | Self::Plan(_) | Self::Archive | Self::Graph(_) => None,
         }
     }
 }
@@ -96,6 +97,7 @@ fn of_bytes(
 ) -> Result<(Vec<u8>, Content), Error> {
     let bytes = input::read(&arguments.input)?;
     match (from, to) {
+        (_, To::Archive) => to_archive(console, arguments, bytes),
         (Origin::Graph(_), To::Ark | To::Plan(_)) => graph_to_ark(console, arguments, bytes, to),
         (Origin::Graph(written), _) => from_graph(console, arguments, bytes, written, to),
         (Origin::Ark, _) => {
@@ -127,6 +129,7 @@ fn destination(console: &Console, arguments: &Translate) -> Result<To, Error> {
     match arguments.emit.flag().as_deref() {
         None => Ok(To::Mlir),
         Some("--emit-ark") => Ok(To::Ark),
+        Some("--emit-mlf") => Ok(To::Archive),
         Some("--emit-common-ir") => Ok(To::Graph(Written::CommonIr)),
         Some("--emit-onnx") => Ok(To::Graph(Written::Onnx)),
         Some("--emit-gemini") => Ok(To::Gemini),
@@ -176,6 +179,21 @@ fn graph_to_ark(
         _ => model::write(&ark.model),
     };
     Ok((text.into_bytes(), Content::Text))
+}
+
+/// Compiles a model of any format to an archive for this machine.
+fn to_archive(
+    console: &Console,
+    arguments: &Translate,
+    bytes: Bytes,
+) -> Result<(Vec<u8>, Content), Error> {
+    let session = Session::new();
+    let content = input::Content::of(&bytes);
+    let input = Input { name: arguments.input.clone(), bytes, content };
+    let options = ImportOptions { strict: arguments.strict, ..models::options(&arguments.graphs)? };
+    let model = models::open(console, &session, &input, &options)?;
+    let archive = archive::compiled(console, &arguments.output, &model)?;
+    Ok((archive, Content::Binary))
 }
 
 fn from_graph(
@@ -271,7 +289,7 @@ fn to_format(module: &Module<'_>, to: &To, output: &Path) -> Option<(Vec<u8>, Co
         }
         To::Gemini => npu::translate::written(module).ok()?,
         To::Npu => return npu::translate::program(module, output).ok(),
-        To::Graph(_) => unreachable!("written of what was read"),
+        To::Graph(_) | To::Archive => unreachable!("written of what was read"),
     };
     Some((text.into_bytes(), Content::Text))
 }

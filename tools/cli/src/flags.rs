@@ -130,7 +130,7 @@ pub static FLAGS: &[FlagRow] = &[
         .to(&["--emit-plan"]),
     flags(&[TRANSLATE], &["--frontend"]).of(&[Schedule]),
     flags(&[TRANSLATE], &["--strict"]).of(&[ArkModel, Schedule]),
-    flags(&[TRANSLATE], IMPORTING).of(&[CommonIr]).to(&["--emit-ark", "--emit-plan"]),
+    flags(&[TRANSLATE], IMPORTING).of(&[CommonIr]).to(&["--emit-ark", "--emit-plan", "--emit-mlf"]),
     flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle"]).of(&[CommonIr]),
     flags(&[TRANSLATE], &["--library-path", "--allow-fetch", "--bundle", "--encoding"])
         .to(&["--emit-common-ir", "--emit-onnx"]),

@@ -121,7 +121,7 @@ pub const MODELS: &[InputKind] =
 
 /// What `irc-translate` writes, from which inputs, and from what else it could be made; MLIR is written from
 /// every input, and every output from MLIR.
-pub static TRANSLATIONS: [(&str, &[InputKind], &str); 6] = [
+pub static TRANSLATIONS: [(&str, &[InputKind], &str); 7] = [
     ("--emit-ark", &[InputKind::ArkModel, InputKind::CommonIr], OF_MODELS),
     ("--emit-plan", &[InputKind::ArkModel, InputKind::CommonIr], OF_MODELS),
     (
@@ -133,6 +133,12 @@ pub static TRANSLATIONS: [(&str, &[InputKind], &str); 6] = [
         "--emit-npu",
         &[InputKind::Schedule, InputKind::Program],
         "NPU programs are made from Gemini schedules (--import-gemini) and from NPU programs (--import-npu)",
+    ),
+    (
+        "--emit-mlf",
+        &[InputKind::ArkModel, InputKind::CommonIr],
+        "archives are made from models (--import-ark, --import-onnx, --import-common-ir); `irc compile -o x.tar` \
+         takes Gemini frontend files too",
     ),
     ("--emit-common-ir", &[InputKind::CommonIr], OF_GRAPHS),
     ("--emit-onnx", &[InputKind::CommonIr], OF_GRAPHS),

@@ -139,7 +139,7 @@ formats! {
     emit_npu
     /// Write a Gemini schedule
     emit_gemini
-    /// Write a Model Library Format archive (not implemented yet)
+    /// Write a Model Library Format archive for this machine, as irc compile -o x.tar does
     emit_mlf
     /// Write a Common IR graph or library
     emit_common_ir

@@ -4,7 +4,7 @@ mod run;
 
 use crate::{console::Console, error::Error, output::Stream, values::Given};
 use bytes::Bytes;
-use irc::{ArchiveOptions, CompileOptions, Model, Session};
+use irc::{ArchiveOptions, CompileOptions, Model, Session, Target};
 use irc_cli::CompileTo;
 use irc_diag::{Diagnostic, Source};
 use irc_mlf::{Contents, Depth, Package, Version, read};
@@ -15,14 +15,19 @@ pub use run::{Loaded, run, self_test};
 /// The creation time of artefacts in seconds since 1970, for reproducible builds.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
-/// The options of the flags.
-fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Error> {
-    let time = match std::env::var(EPOCH) {
-        Err(_) => 0,
+/// The creation time of artefacts.
+fn time() -> Result<u64, Error> {
+    match std::env::var(EPOCH) {
+        Err(_) => Ok(0),
         Ok(text) => text.parse().map_err(|_| {
             Error::Usage(format!("{EPOCH}: expected seconds since 1970, found '{text}'"))
-        })?,
-    };
+        }),
+    }
+}
+
+/// The options of the flags.
+fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Error> {
+    let time = time()?;
     let version = match arguments.mlf_version.as_deref() {
         Some("7") => Version::V7,
         _ => Version::V5,
@@ -70,6 +75,18 @@ pub fn write(
     let written = package.archive.write(contents.time, &mut stream.writer()?);
     written.map_err(|error| Error::problem(format!("cannot write {}: {error}", path.display())))?;
     stream.finish()
+}
+
+/// The archive of a model with default options, for this machine; `path` is its name in messages.
+pub fn compiled(console: &Console, path: &Path, model: &Model<'_>) -> Result<Vec<u8>, Error> {
+    let step = console.step("compiling");
+    model.observe(step.kernels());
+    let options = ArchiveOptions { time: time()?, ..ArchiveOptions::default() };
+    let contents = model.archive(&Target::host().into(), &options)?;
+    let mut bytes = vec![];
+    let written = built(path, &contents)?.archive.write(contents.time, &mut bytes);
+    written.map_err(|error| Error::problem(format!("cannot write {}: {error}", path.display())))?;
+    Ok(bytes)
 }
 
 /// Fails if two compilations of the same program differ.
