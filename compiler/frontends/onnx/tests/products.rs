@@ -80,6 +80,8 @@ fn determinants_swap_rows() {
     assert_eq!(Case::new("Det", 22).input(&[3, 3], &x).values(), [7.0]);
     let singular = [1.0f32, 2.0, 2.0, 4.0, 2.0, 0.0, 0.0, 3.0];
     assert_eq!(Case::new("Det", 11).input(&[2, 2, 2], &singular).values(), [0.0, 6.0]);
+    let unknown = [f32::NAN, -2.75, -0.0, 0.25];
+    assert!(Case::new("Det", 22).input(&[2, 2], &unknown).values()[0].is_nan());
 }
 
 #[test]

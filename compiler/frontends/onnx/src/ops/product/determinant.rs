@@ -2,7 +2,7 @@
 
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use crate::ops::pieces::{loops, size, wide};
+use crate::ops::pieces::{either, loops, size, wide};
 use irc_tl::{
     Builder, Built, Combine, Comparison, Compute, DType, Dim, NodeKind, Relation, Scalar, Type,
     Unary, ValueId,
@@ -56,7 +56,8 @@ fn eliminate(b: &mut Builder, x: ValueId, first: ValueId, order: &Dim) -> Built 
     Ok(b.region(kind, &[trips, start, x, first], [matrix_type, result_type])?[1])
 }
 
-/// By matrix, the first row, from the step's on, with the largest element in the step's column.
+/// By matrix, the first row, from the step's on, with the largest element in the step's column; NaN is the
+/// largest.
 pub(super) fn pivot_row(b: &mut Builder, matrix: ValueId, step: ValueId, order: &Dim) -> Built {
     let dtype = b.dtype(matrix);
     let count = b.dims(matrix)[0].clone();
@@ -67,7 +68,8 @@ pub(super) fn pivot_row(b: &mut Builder, matrix: ValueId, step: ValueId, order: 
     let body = below.clone().select(element(), Scalar::float(-1.0, dtype));
     let highest = Compute::reduce([count.clone()], Combine::Max, [order.clone()], body);
     let highest = b.compute(highest, &[matrix, step])?;
-    let found = element().ge(Scalar::load(2, [Scalar::Loop(0)]));
+    let is_nan = element().compare(Comparison::Ne, element());
+    let found = either(is_nan, element().ge(Scalar::load(2, [Scalar::Loop(0)])));
     let last = size(order) - Scalar::index(1);
     let body = below.and(found).select(row(), last);
     let first = Compute::reduce([count], Combine::Min, [order.clone()], body);
