@@ -49,6 +49,8 @@ pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements
 /// are zero.
 pub const PADS: Key<Vec<i64>> = Key::new("tl.pads");
+/// Marks an op of `math` whose operand is at most zero.
+pub const NONPOSITIVE: Key<()> = Key::new("tl.nonpositive");
 /// On a launch: the values of its kernel's symbols.
 pub const SIZES: Key<Vec<String>> = Key::new("sizes");
 

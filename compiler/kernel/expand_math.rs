@@ -45,6 +45,16 @@ pub fn expand<'c: 'a, 'a>(
     }
 }
 
+/// Emits `exp` of an `f32` that is at most zero; `None` for other types.
+pub fn exp_of_nonpositive<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    x: Value<'c, 'a>,
+    element: Type<'c>,
+    lanes: Lanes,
+) -> Option<Value<'c, 'a>> {
+    element.is_f32().then(|| Math { e, lanes, wide: false }.exp_of_nonpositive(x))
+}
+
 /// `arith.cmpf` predicates.
 pub(super) const OEQ: i64 = 1;
 pub(super) const OGT: i64 = 2;
@@ -101,6 +111,17 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.mul(self.mul(p, reduced.scale.0), reduced.scale.1)
     }
 
+    /// One factor `2^(n + 24)` is a normal number for each `n` from -150 to 0; the other, `2^-24`, is constant.
+    fn exp_of_nonpositive(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let low = self.c(-104.0);
+        let x = self.select(self.compare(OLT, x, low), low, x);
+        let (r, shifted) = self.rest(x);
+        let p = self.add(self.exp_tail(r), self.c(1.0));
+        let bits = self.int(arith::SHLI, self.bits(shifted), self.i(23));
+        let scale = self.float_of(self.int(arith::ADDI, bits, self.i((127 + 24) << 23)));
+        self.mul(self.mul(p, scale), self.c(1.0 / f64::from(1 << 24)))
+    }
+
     /// `exp2(x) = 2^n * exp((x - n) * ln 2)`; the subtraction is exact.
     fn exp2(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let x = self.clamp(x, -151.0, 129.0);
@@ -128,11 +149,16 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     }
 
     fn reduce(self, x: Value<'c, 'a>) -> Reduced<'c, 'a> {
+        let (rest, shifted) = self.rest(x);
+        Reduced { rest, scale: self.powers_of_two(shifted) }
+    }
+
+    /// `x - n ln 2` for the nearest integer `n` to `x / ln 2`, and `n + MAGIC`.
+    fn rest(self, x: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
         let shifted = self.fma(x, self.c(std::f64::consts::LOG2_E), self.c(MAGIC));
         let n = self.sub(shifted, self.c(MAGIC));
         let rest = self.fma(n, self.c(-LN2_HIGH), x);
-        let rest = self.fma(n, self.c(-LN2_LOW), rest);
-        Reduced { rest, scale: self.powers_of_two(shifted) }
+        (self.fma(n, self.c(-LN2_LOW), rest), shifted)
     }
 
     /// `2^(n/2)` and `2^(n - n/2)` for the integer `n` in the low bits of `n + MAGIC`.

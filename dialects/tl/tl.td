@@ -42,6 +42,7 @@ def Tl_Dialect : Dialect {
     | `tl.origin` | a launch or call | the node that it computes, as text, where locations are omitted |
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
     | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are zero |
+    | `tl.nonpositive` | an op of `math` | a unit: its operand is at most zero |
   }];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
@@ -57,6 +58,7 @@ def Tl_Dialect : Dialect {
     "::mlir::IntegerAttr":$weight,
     "::mlir::ElementsAttr":$value,
     "::mlir::StringAttr":$origin,
+    "::mlir::UnitAttr":$nonpositive,
     "::mlir::UnitAttr":$ordered,
     "::mlir::DenseI64ArrayAttr":$pads,
     "::mlir::ElementsAttr":$constants

@@ -3,6 +3,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{argument, constant_of, name_of, operand, result_of},
 };
+use crate::attributes::NONPOSITIVE;
 use crate::kernel::{
     emit::{Emit, Lanes, is_float, is_half},
     expand_math,
@@ -167,6 +168,12 @@ pub fn apply<'c: 'a, 'a>(
         .map(|value| if widen { convert(e, arith::EXTF, *value, e.f32(), lanes) } else { *value })
         .collect();
     let computed = if widen && is_half(result) { e.f32() } else { result };
+    if name == math::EXP
+        && NONPOSITIVE.is_on(&op)
+        && let Some(value) = expand_math::exp_of_nonpositive(e, operands[0], computed, lanes)
+    {
+        return Ok(narrow(e, value, computed, result, lanes));
+    }
     if let Some(value) = expand_math::expand(e, name, &operands, computed, lanes) {
         return Ok(narrow(e, value, computed, result, lanes));
     }

@@ -4,12 +4,16 @@ use super::{
     generic::{Access, Emitter, Loops},
     squeezed, wide_dims,
 };
+use crate::attributes::NONPOSITIVE;
 use crate::kernel::arithmetic;
-use crate::kernel::{element::Element, scope::Scope};
+use crate::kernel::{
+    element::{Element, Kind},
+    scope::Scope,
+};
 use irc_dialects::tl;
-use irc_mlir::ops::arith;
-use irc_mlir::{OperationRef, Value};
-use irc_tl::Op;
+use irc_mlir::ops::{arith, math};
+use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, attr, read};
+use irc_tl::{Binary, Op, Unary};
 
 /// Lowers an elementwise op, casts and explicit broadcasts included.
 pub fn lower<'c: 'a, 'a>(
@@ -23,9 +27,73 @@ pub fn lower<'c: 'a, 'a>(
     if !own.is_elementwise() {
         return Err("has no lowering to linalg".to_owned());
     }
+    if is_normalisation(op, &own) && element.kind == Kind::Float && element.bits == 32 {
+        return Ok(normalised(emitter, operands, shape, element));
+    }
+    if matches!(own, Op::Unary(Unary::Exp)) && is_distance_below_highest(op) {
+        let mark = [(NONPOSITIVE.name(), attr::unit(emitter.context))];
+        return Ok(map(emitter, operands, shape, element, |scope, x| {
+            scope.with(math::EXP, &[x[0]], element.storage, &mark)
+        }));
+    }
     Ok(map(emitter, operands, shape, element, |scope, scalars| {
         scalar(scope, &own, scalars, operands, element)
     }))
+}
+
+/// Whether an op divides by a sum of `e^(x - max x)` that reduces the last axis. Such a sum is at least 1, so that
+/// its reciprocal is a normal number, and a product with it is within 1.5 units in the last place of the quotient.
+fn is_normalisation(op: OperationRef<'_, '_>, own: &Op) -> bool {
+    let is_sum = || {
+        let sum = operand(op, 1, "tl.reduce_sum")?;
+        let powers = operand(sum, 0, "tl.exp")?;
+        let highest = operand(operand(powers, 0, "tl.sub")?, 1, "tl.reduce_max")?;
+        let axes = |op: OperationRef<'_, '_>| read::integers(&op, "axes");
+        let rank = read::tensor_of(powers.operand(0).ok()?.r#type())?.0.len() as i64;
+        let is_last = axes(sum)? == [rank - 1] && axes(highest)? == [rank - 1];
+        Some(is_last && is_distance_below_highest(powers))
+    };
+    matches!(own, Op::Binary(Binary::Div)) && is_sum().unwrap_or(false)
+}
+
+/// Whether the operand of an op is `x - max x`, which is at most zero.
+fn is_distance_below_highest(op: OperationRef<'_, '_>) -> bool {
+    let found = || {
+        let moved = operand(op, 0, "tl.sub")?;
+        let highest = operand(moved, 1, "tl.reduce_max")?;
+        // Otherwise the maxima may be those of other rows.
+        let is_aligned = read::boolean(&highest, "keep_dims")?;
+        Some(is_aligned && highest.operand(0).ok()? == moved.operand(0).ok()?)
+    };
+    found().unwrap_or(false)
+}
+
+/// The op of a name that computes an operand.
+fn operand<'c, 'a>(
+    op: OperationRef<'c, 'a>,
+    index: usize,
+    name: &str,
+) -> Option<OperationRef<'c, 'a>> {
+    let found = read::defining_op(op.operand(index).ok()?)?;
+    (read::op_name(&found) == name).then_some(found)
+}
+
+/// The first operand times the reciprocal of the second, which is computed once for each row.
+fn normalised<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    operands: &[Lowered<'c, 'a>],
+    shape: &[i64],
+    element: Element<'c>,
+) -> Contents<'c, 'a> {
+    let [x, sum] = operands else { unreachable!("a division has two operands") };
+    let one = Lowered { shape: vec![], element, contents: Contents::Splat(1.0) };
+    let reciprocal = map(emitter, &[one, sum.clone()], &sum.shape, element, |scope, x| {
+        arithmetic::binary(scope, Binary::Div, x[0], x[1], element)
+    });
+    let reciprocal = Lowered { shape: sum.shape.clone(), element, contents: reciprocal };
+    map(emitter, &[x.clone(), reciprocal], shape, element, |scope, x| {
+        arithmetic::binary(scope, Binary::Mul, x[0], x[1], element)
+    })
 }
 
 /// A generic over `shape` whose body is passed one scalar per operand, splats included.

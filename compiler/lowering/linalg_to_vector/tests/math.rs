@@ -118,6 +118,10 @@ fn exponentials() {
     check_function(math::EXP, f64::exp);
     check_function(math::EXP2, f64::exp2);
     check_function(math::EXPM1, f64::exp_m1);
+    let body = "%b = math.absf %a : f32
+    %c = arith.negf %b : f32
+    %s = math.exp %c {tl.nonpositive} : f32";
+    check_body("exp of at most zero", body, |x| (-x.abs()).exp());
 }
 
 #[test]
