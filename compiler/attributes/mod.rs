@@ -51,6 +51,8 @@ pub const ORDERED: Key<()> = Key::new("tl.ordered");
 pub const PADS: Key<Vec<i64>> = Key::new("tl.pads");
 /// Marks an op of `math` whose operand is at most zero.
 pub const NONPOSITIVE: Key<()> = Key::new("tl.nonpositive");
+/// Marks a division whose divisor is at least 1.
+pub const AT_LEAST_ONE: Key<()> = Key::new("tl.at_least_one");
 /// On a launch: the values of its kernel's symbols.
 pub const SIZES: Key<Vec<String>> = Key::new("sizes");
 

@@ -43,6 +43,7 @@ def Tl_Dialect : Dialect {
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
     | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are zero |
     | `tl.nonpositive` | an op of `math` | a unit: its operand is at most zero |
+    | `tl.at_least_one` | an `arith.divf` | a unit: its divisor is at least 1 |
   }];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
@@ -59,6 +60,7 @@ def Tl_Dialect : Dialect {
     "::mlir::ElementsAttr":$value,
     "::mlir::StringAttr":$origin,
     "::mlir::UnitAttr":$nonpositive,
+    "::mlir::UnitAttr":$at_least_one,
     "::mlir::UnitAttr":$ordered,
     "::mlir::DenseI64ArrayAttr":$pads,
     "::mlir::ElementsAttr":$constants

@@ -3,7 +3,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{argument, constant_of, name_of, operand, result_of},
 };
-use crate::attributes::NONPOSITIVE;
+use crate::attributes::{AT_LEAST_ONE, NONPOSITIVE};
 use crate::kernel::{
     emit::{Emit, Lanes, is_float, is_half},
     expand_math,
@@ -66,7 +66,8 @@ pub fn evaluate<'c: 'a, 'a>(
             tensor::EXTRACT => known.push((result_of(op)?, around.extract(op, &operands[1..])?)),
             arith::CONSTANT => {}
             arith::DIVF if divides_by_near(op, &near, lanes) => {
-                known.push((result_of(op)?, divide(e, operands[0], operands[1], lanes)));
+                let is_scaled = !AT_LEAST_ONE.is_on(&op);
+                known.push((result_of(op)?, divide(e, operands[0], operands[1], is_scaled, lanes)));
             }
             name => known.push((result_of(op)?, apply(e, op, name, &operands, lanes)?)),
         }
@@ -94,14 +95,19 @@ fn divides_by_near<'c: 'a, 'a>(
 }
 
 /// `x / d` as a product with the reciprocal of `d`, which the compiler moves out of the loop; within
-/// 1.5 units in the last place. A power of two keeps the reciprocal of a tiny or huge `d` finite.
+/// 1.5 units in the last place. A power of two keeps the reciprocal of a tiny or huge `d` finite; a divisor of
+/// at least 1 is a sum of powers that are at most 1, and needs none.
 fn divide<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     x: Value<'c, 'a>,
     d: Value<'c, 'a>,
+    is_scaled: bool,
     lanes: Lanes,
 ) -> Value<'c, 'a> {
     let constant = |exponent: i32| e.float(2f64.powi(exponent), e.f32(), lanes);
+    if !is_scaled {
+        return e.binary(arith::MULF, x, e.binary(arith::DIVF, constant(0), d));
+    }
     let magnitude = e.op(math::ABSF, &[d], d.r#type());
     let compare = |predicate, bound| {
         let spec = e.spec(arith::CMPF).operands(&[magnitude, bound]);

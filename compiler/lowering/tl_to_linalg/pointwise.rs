@@ -4,12 +4,9 @@ use super::{
     generic::{Access, Emitter, Loops},
     squeezed, wide_dims,
 };
-use crate::attributes::NONPOSITIVE;
+use crate::attributes::{AT_LEAST_ONE, NONPOSITIVE};
 use crate::kernel::arithmetic;
-use crate::kernel::{
-    element::{Element, Kind},
-    scope::Scope,
-};
+use crate::kernel::{element::Element, scope::Scope};
 use irc_dialects::tl;
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, attr, read};
@@ -27,13 +24,15 @@ pub fn lower<'c: 'a, 'a>(
     if !own.is_elementwise() {
         return Err("has no lowering to linalg".to_owned());
     }
-    if is_normalisation(op, &own) && element.kind == Kind::Float && element.bits == 32 {
-        return Ok(normalised(emitter, operands, shape, element));
-    }
-    if matches!(own, Op::Unary(Unary::Exp)) && is_distance_below_highest(op) {
-        let mark = [(NONPOSITIVE.name(), attr::unit(emitter.context))];
+    let marked = match own {
+        Op::Unary(Unary::Exp) if is_distance_below_highest(op) => Some((math::EXP, NONPOSITIVE)),
+        Op::Binary(Binary::Div) if is_normalisation(op) => Some((arith::DIVF, AT_LEAST_ONE)),
+        _ => None,
+    };
+    if let Some((name, mark)) = marked {
+        let mark = [(mark.name(), attr::unit(emitter.context))];
         return Ok(map(emitter, operands, shape, element, |scope, x| {
-            scope.with(math::EXP, &[x[0]], element.storage, &mark)
+            scope.with(name, x, element.storage, &mark)
         }));
     }
     Ok(map(emitter, operands, shape, element, |scope, scalars| {
@@ -41,9 +40,8 @@ pub fn lower<'c: 'a, 'a>(
     }))
 }
 
-/// Whether an op divides by a sum of `e^(x - max x)` that reduces the last axis. Such a sum is at least 1, so that
-/// its reciprocal is a normal number, and a product with it is within 1.5 units in the last place of the quotient.
-fn is_normalisation(op: OperationRef<'_, '_>, own: &Op) -> bool {
+/// Whether an op divides by a sum of `e^(x - max x)` that reduces the last axis, which is at least 1.
+fn is_normalisation(op: OperationRef<'_, '_>) -> bool {
     let is_sum = || {
         let sum = operand(op, 1, "tl.reduce_sum")?;
         let powers = operand(sum, 0, "tl.exp")?;
@@ -53,7 +51,7 @@ fn is_normalisation(op: OperationRef<'_, '_>, own: &Op) -> bool {
         let is_last = axes(sum)? == [rank - 1] && axes(highest)? == [rank - 1];
         Some(is_last && is_distance_below_highest(powers))
     };
-    matches!(own, Op::Binary(Binary::Div)) && is_sum().unwrap_or(false)
+    is_sum().unwrap_or(false)
 }
 
 /// Whether the operand of an op is `x - max x`, which is at most zero.
@@ -76,24 +74,6 @@ fn operand<'c, 'a>(
 ) -> Option<OperationRef<'c, 'a>> {
     let found = read::defining_op(op.operand(index).ok()?)?;
     (read::op_name(&found) == name).then_some(found)
-}
-
-/// The first operand times the reciprocal of the second, which is computed once for each row.
-fn normalised<'c: 'a, 'a>(
-    emitter: &Emitter<'c, 'a>,
-    operands: &[Lowered<'c, 'a>],
-    shape: &[i64],
-    element: Element<'c>,
-) -> Contents<'c, 'a> {
-    let [x, sum] = operands else { unreachable!("a division has two operands") };
-    let one = Lowered { shape: vec![], element, contents: Contents::Splat(1.0) };
-    let reciprocal = map(emitter, &[one, sum.clone()], &sum.shape, element, |scope, x| {
-        arithmetic::binary(scope, Binary::Div, x[0], x[1], element)
-    });
-    let reciprocal = Lowered { shape: sum.shape.clone(), element, contents: reciprocal };
-    map(emitter, &[x.clone(), reciprocal], shape, element, |scope, x| {
-        arithmetic::binary(scope, Binary::Mul, x[0], x[1], element)
-    })
 }
 
 /// A generic over `shape` whose body is passed one scalar per operand, splats included.
