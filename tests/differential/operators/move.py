@@ -43,7 +43,7 @@ def factors(g, count):
 def flatten(g):
     x = g.pick(PLAIN, range(0, 5))
     axis = g.int(-x.rank if g.opset >= 11 else 0, x.rank)
-    g.node("Flatten", [x], exact=True, axis=axis if g.chance(0.8) and x.rank else None)
+    g.node("Flatten", [x], exact=True, axis=axis if g.chance(0.8) or not x.rank else None)
 
 
 @operator("Squeeze", 11)
