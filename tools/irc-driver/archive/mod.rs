@@ -82,7 +82,7 @@ pub fn compiled(console: &Console, path: &Path, model: &Model<'_>) -> Result<Vec
     let step = console.step("compiling");
     model.observe(step.kernels());
     let options = ArchiveOptions { time: time()?, ..ArchiveOptions::default() };
-    let contents = model.archive(&Target::host().into(), &options)?;
+    let contents = model.archive(Target::host(), &options)?;
     let mut bytes = vec![];
     let written = built(path, &contents)?.archive.write(contents.time, &mut bytes);
     written.map_err(|error| Error::problem(format!("cannot write {}: {error}", path.display())))?;
