@@ -3,6 +3,7 @@
 
 mod beams;
 mod decoder;
+mod one_sequence;
 mod sampling;
 mod scores;
 
@@ -11,14 +12,14 @@ use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
 use crate::ops::indexing::{along, counted};
 use crate::ops::pieces::{loops, size, squeeze};
-use crate::ops::reduce::place_of;
 use crate::region::Region;
 use beams::Beams;
 use decoder::{Decoder, First};
 use irc_tl::{
-    Binary, Builder, Built, Combine, Comparison, Compute, DType, Dim, NodeKind, Reduction,
-    Relation, Scalar, Type, ValueId,
+    Binary, Builder, Built, Combine, Comparison, Compute, DType, Dim, NodeKind, Relation, Scalar,
+    Type, ValueId,
 };
+use one_sequence::OneSequence;
 use sampling::Sampling;
 use scores::{Inputs, Scores};
 
@@ -52,15 +53,6 @@ struct Search<'g> {
 enum Choice {
     One(OneSequence),
     Several(Beams),
-}
-
-/// One sequence for each element of the batch.
-#[derive(Clone)]
-struct OneSequence {
-    end: i64,
-    pad: i64,
-    /// How tokens are drawn; `None` if the one with the highest score is next.
-    sampling: Option<Sampling>,
 }
 
 /// What each step changes.
@@ -323,40 +315,9 @@ impl Choice {
     /// The choice in the body of a loop.
     fn captured(&self, region: &mut Region, around: &Builder) -> Self {
         match self {
-            Self::One(one) => {
-                let sampling = one.sampling.as_ref().map(|own| own.captured(region, around));
-                Self::One(OneSequence { sampling, ..one.clone() })
-            }
+            Self::One(one) => Self::One(one.captured(region, around)),
             Self::Several(beams) => Self::Several(beams.captured(region, around)),
         }
-    }
-}
-
-impl OneSequence {
-    /// The next token: one that is drawn, or the one with the highest score, the first of equal ones.
-    /// `ended` says which sequences have ended: `bool[batch]`.
-    fn choose(
-        &self,
-        b: &mut Builder,
-        scores: ValueId,
-        ended: ValueId,
-        length: ValueId,
-    ) -> Result<Chosen, LowerError> {
-        let token = match &self.sampling {
-            Some(sampling) => sampling.draw(b, scores, length)?,
-            None => {
-                let place = place_of(b, Reduction::Max, scores, 1, false)?;
-                squeeze(b, place, 1)?
-            }
-        };
-        let token = b.cast(token, DType::I32)?;
-        let end = b.scalar(self.end as f64, DType::I32)?;
-        let ends = b.compare(Comparison::Eq, token, end)?;
-        let ended = b.binary(Binary::Or, ended, ends)?;
-        let pad = b.scalar(self.pad as f64, DType::I32)?;
-        let token = b.select(ended, pad, token)?;
-        let goes_on = goes_on(b, ended)?;
-        Ok(Chosen { token, from: None, carried: vec![ended], goes_on, scores: None })
     }
 }
 
