@@ -95,6 +95,12 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
     }
 }
 
+/// Whether a stage adds products of its two operands, which are not converted before.
+pub fn adds_products(stage: &Stage<'_, '_>) -> bool {
+    let has_operands = stage.inputs.len() == 2 && stage.outputs.len() == 1;
+    has_operands && product(stage).is_some_and(|(casts, _)| casts.iter().all(Vec::is_empty))
+}
+
 /// The conversions of both factors if the region is `acc + a * b`, and whether it is in floats.
 fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, 'a>>; 2], bool)> {
     let sum = defining_op(stage.body.terminator()?.operand(0).ok()?)?;

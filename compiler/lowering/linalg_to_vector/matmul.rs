@@ -154,7 +154,7 @@ pub fn emit_matmul<'c: 'a, 'a>(
 ) -> Result<()> {
     let stage = cg.kernel.stages[matmul.product.stage].clone();
     let e = e.at(stage.op.location());
-    place_outputs(cg, e, matmul);
+    place_outputs(cg, e, matmul.product.stage, &matmul.epilogue);
     let emitter = Emitter::new(cg, e, matmul)?;
     let of_matrix = [matmul.product.m, Some(matmul.product.n)];
     let batch: Vec<usize> =
@@ -163,14 +163,14 @@ pub fn emit_matmul<'c: 'a, 'a>(
     emitter.emit_batch(cg, e, &batch, &mut rows)
 }
 
-/// Allocates memory for the outputs that stages outside of the matmul and its epilogue read.
+/// Allocates memory for the outputs that stages outside of a product and its epilogue read.
 pub fn place_outputs<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
-    matmul: &Matmul<'c, 'a>,
+    product: usize,
+    epilogue: &[usize],
 ) {
-    let mut group = vec![matmul.product.stage];
-    group.extend(&matmul.epilogue);
+    let group = [&[product], epilogue].concat();
     for s in &group {
         for output in cg.kernel.stages[*s].outputs.clone() {
             if !cg.is_result(output.tensor) && cg.read_by_other(output.tensor, &group) {

@@ -25,6 +25,7 @@ mod as_pass;
 mod body;
 mod codegen;
 mod contraction;
+mod direct_conv;
 mod error;
 mod kernel;
 mod layout;

@@ -79,21 +79,62 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         if cg.places[self.result].buffer().is_none() {
             cg.places[self.result] = Place::Memory(cg.scratch(e, total, self.result));
         }
-        let buffers = [self.source, self.result].map(|tensor| cg.places[tensor].buffer());
-        let [Some(from), Some(to)] = buffers else {
-            return Err(LowerError::at(self.location, "expected an argument in memory to pad"));
-        };
-        self.each_vector(cg, e, total, |e, at, mask| {
+        let to = cg.places[self.result].buffer();
+        let missing = || LowerError::at(self.location, "expected an argument in memory to pad");
+        let to = to.ok_or_else(missing)?;
+        self.clear(cg, e, to, total);
+        self.emit_part(cg, e, to, e.index(0), 0)
+    }
+
+    /// Stores zeros in this many elements.
+    pub fn clear(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, to: Buffer<'c, 'a>, count: i64) {
+        self.each_vector(cg, e, count, |e, at, mask| {
             let zero = e.zero(to.element, cg.full_lanes());
             e.store(zero, to, at, cg.full_lanes(), mask);
         });
+    }
+
+    /// Emits the copy of the part of the argument that starts at an element, along the dimensions from `dim` on, to
+    /// cleared memory.
+    ///
+    /// # Errors
+    /// If the argument has no memory.
+    pub fn emit_part(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        to: Buffer<'c, 'a>,
+        from: Value<'c, 'a>,
+        dim: usize,
+    ) -> Result<()> {
+        let source = cg.places[self.source].buffer();
+        let missing = || LowerError::at(self.location, "expected an argument in memory to pad");
         let coefs = row_major(&self.sizes);
-        let lines = coefs.len() - usize::from(self.is_split);
-        let offsets = self.offsets.iter().zip(&coefs).take(lines);
-        let start: i64 = offsets.map(|(offset, coef)| offset * coef).sum();
-        let starts = [e.index(self.first), e.index(start)];
-        self.copy(cg, e, (from, to), starts, (0, &coefs));
+        let lines = dim..coefs.len() - usize::from(self.is_split);
+        let start: i64 = lines.map(|dim| self.offsets[dim] * coefs[dim]).sum();
+        let starts = [e.offset(from, self.first), e.index(start)];
+        self.copy(cg, e, (source.ok_or_else(missing)?, to), starts, (dim, &coefs));
         Ok(())
+    }
+
+    /// The number of leading dimensions without zeros around them, of which at least `inner` elements of the result
+    /// each have their own; and for strides in the result, those in the argument.
+    pub fn leading(&self, inner: i64, strides: &[i64]) -> Option<(usize, Vec<i64>)> {
+        let coefs = row_major(&self.sizes);
+        let is_whole = |dim: &usize| self.offsets[*dim] == 0 && self.shape[*dim] == self.sizes[*dim];
+        let whole = (0..coefs.len() - 1).take_while(is_whole);
+        let lead = whole.take_while(|dim| coefs[*dim] >= inner).count();
+        let in_argument = |stride: &i64| match stride {
+            0 => Some(0),
+            _ => (0..lead).find(|dim| coefs[*dim] == *stride).map(|dim| self.strides[dim]),
+        };
+        let strides = strides.iter().map(in_argument).collect::<Option<_>>()?;
+        (lead > 0).then_some((lead, strides))
+    }
+
+    /// The number of elements of the result that each element of the leading dimensions has.
+    pub fn part(&self, lead: usize) -> i64 {
+        self.sizes[lead..].iter().product()
     }
 
     /// Copies the part of the argument that starts at these places, along the dimensions from `dim` on.

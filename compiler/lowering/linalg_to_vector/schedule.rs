@@ -1,7 +1,8 @@
-//! Orders the stages of a kernel: matmuls with their epilogues, and nests of the other stages between them.
+//! Orders the stages of a kernel: products with their epilogues, and nests of the other stages between them.
 use super::{
     codegen::Codegen,
     contraction::Contraction,
+    direct_conv::{self, DirectConv},
     error::Result,
     kernel::{Origin, TensorId},
     matmul::{self, Matmul, emit_matmul},
@@ -22,14 +23,17 @@ pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Res
     for padding in plan.paddings {
         padding.emit(cg, e)?;
     }
-    for Step { rows, matmul, winograd } in plan.steps {
+    for Step { rows, product } in plan.steps {
         for nest in plan_nests(cg, &rows) {
             emit_nest(cg, e, &nest)?;
         }
-        match (matmul, winograd) {
-            (Some(matmul), Some(winograd)) => winograd::emit(cg, e, &matmul, &winograd)?,
-            (Some(matmul), None) => emit_matmul(cg, e, &matmul)?,
-            (None, _) => {}
+        match product {
+            Some(Product::Matmul(matmul)) => emit_matmul(cg, e, &matmul)?,
+            Some(Product::Winograd(matmul, winograd)) => {
+                winograd::emit(cg, e, &matmul, &winograd)?
+            }
+            Some(Product::Direct(conv)) => direct_conv::emit(cg, e, &conv)?,
+            None => {}
         }
     }
     Ok(())
@@ -42,16 +46,38 @@ struct Plan<'c, 'a> {
     steps: Vec<Step<'c, 'a>>,
 }
 
-/// The stages before a matmul, and the matmul, which the last step lacks.
+/// The stages before a product, and the product, which the last step lacks.
 #[derive(Default)]
 struct Step<'c, 'a> {
     rows: Vec<usize>,
-    matmul: Option<Matmul<'c, 'a>>,
-    /// How the matmul, which is that of a convolution, is computed by Winograd's algorithm, if it is.
-    winograd: Option<Winograd>,
+    product: Option<Product<'c, 'a>>,
 }
 
-/// Schedules each stage as early as its operands allow: even slots contain rows, odd slots one matmul.
+/// Sums of products, with the elementwise stages that run on them before they are stored.
+enum Product<'c, 'a> {
+    Matmul(Matmul<'c, 'a>),
+    /// The matmul of a convolution, and how it is computed by Winograd's algorithm.
+    Winograd(Matmul<'c, 'a>, Winograd),
+    Direct(DirectConv<'c, 'a>),
+}
+
+impl Product<'_, '_> {
+    fn stage(&self) -> usize {
+        match self {
+            Self::Matmul(matmul) | Self::Winograd(matmul, _) => matmul.product.stage,
+            Self::Direct(conv) => conv.stage,
+        }
+    }
+
+    fn epilogue(&mut self) -> &mut Vec<usize> {
+        match self {
+            Self::Matmul(matmul) | Self::Winograd(matmul, _) => &mut matmul.epilogue,
+            Self::Direct(conv) => &mut conv.epilogue,
+        }
+    }
+}
+
+/// Schedules each stage as early as its operands allow: even slots contain rows, odd slots one product.
 fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
     let mut slots: Vec<usize> = vec![];
     let mut paddings = vec![];
@@ -65,41 +91,33 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
         let ready =
             reads(cg, s).filter_map(|tensor| slot_of(cg, tensor, &slots)).max().unwrap_or(0);
         if ready % 2 == 1
-            && let Some(matmul) = &steps[ready / 2].matmul
+            && let Some(product) = &steps[ready / 2].product
         {
-            join_loops(cg, s, matmul.product.stage);
+            join_loops(cg, s, product.stage());
         }
-        let slot = if let Some(product) = contraction(cg, s) {
+        let found = match DirectConv::of(cg, s, &mut paddings) {
+            Some(conv) => Some(Product::Direct(conv)),
+            None => contraction(cg, s).map(|product| of_product(cg, product, &mut paddings)),
+        };
+        let slot = if let Some(product) = found {
             let mut step = ready.div_ceil(2);
-            while steps.get(step).is_some_and(|step| step.matmul.is_some()) {
+            while steps.get(step).is_some_and(|step| step.product.is_some()) {
                 step += 1;
             }
             grow(&mut steps, step + 1);
-            let windows = Windows::of(cg, &product);
-            let winograd = windows.as_ref().and_then(|found| Winograd::of(cg, &product, found));
-            let transposed = match winograd {
-                Some(_) => None,
-                None => matmul::transposed(cg, &product),
-            };
-            let windows = match (&winograd, &transposed) {
-                (Some(_), _) => windows,
-                (None, Some(_)) => None,
-                (None, None) => {
-                    windows.and_then(|found| packed(cg, &product, found, &mut paddings))
-                }
-            };
-            let product = transposed.unwrap_or(product);
-            if let Some(windows) = &windows {
+            if let Product::Matmul(matmul) | Product::Winograd(matmul, _) = &product
+                && let Some(windows) = &matmul.windows
+            {
                 // They are not copied.
                 steps.iter_mut().for_each(|step| step.rows.retain(|row| *row != windows.stage));
             }
-            steps[step].winograd = winograd;
-            steps[step].matmul = Some(Matmul { product, windows, epilogue: vec![] });
+            steps[step].product = Some(product);
             2 * step + 1
-        } else if ready % 2 == 1 && joins_epilogue(cg, s, steps[ready / 2].matmul.as_ref()) {
-            if let Some(matmul) = steps[ready / 2].matmul.as_mut() {
-                matmul.epilogue.push(s);
-            }
+        } else if ready % 2 == 1
+            && let Some(product) = &mut steps[ready / 2].product
+            && joins_epilogue(cg, s, product)
+        {
+            product.epilogue().push(s);
             ready
         } else {
             let step = ready.div_ceil(2);
@@ -110,6 +128,26 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
         slots.push(slot);
     }
     Plan { paddings, steps }
+}
+
+/// How a product is computed.
+fn of_product<'c: 'a, 'a>(
+    cg: &Codegen<'c, 'a>,
+    product: Contraction<'c, 'a>,
+    paddings: &mut [Padding<'_, '_>],
+) -> Product<'c, 'a> {
+    let epilogue = vec![];
+    let windows = Windows::of(cg, &product);
+    if let Some(found) = &windows
+        && let Some(winograd) = Winograd::of(cg, &product, found)
+    {
+        return Product::Winograd(Matmul { product, windows, epilogue }, winograd);
+    }
+    if let Some(product) = matmul::transposed(cg, &product) {
+        return Product::Matmul(Matmul { product, windows: None, epilogue });
+    }
+    let windows = windows.and_then(|found| packed(cg, &product, found, paddings));
+    Product::Matmul(Matmul { product, windows, epilogue })
 }
 
 /// The windows, if panels are packed from the operand. If they are every second element of a padded argument that
@@ -176,19 +214,18 @@ fn join_loops(cg: &mut Codegen<'_, '_>, s: usize, product: usize) {
     }
 }
 
-/// Whether a stage can run on each tile of the matmul before it is stored.
-fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, matmul: Option<&Matmul<'_, '_>>) -> bool {
-    let Some(matmul) = matmul else { return false };
+/// Whether a stage can run on results of the product before they are stored.
+fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, to: &mut Product<'_, '_>) -> bool {
     let stage = &cg.kernel.stages[s];
-    let product = &cg.kernel.stages[matmul.product.stage];
+    let product = &cg.kernel.stages[to.stage()];
     if stage.reduces()
         || stage.sizes != product.sizes[..product.parallel]
         || !stage.gathered.is_empty()
     {
         return false;
     }
-    let mut group = vec![matmul.product.stage];
-    group.extend(&matmul.epilogue);
+    let mut group = vec![to.stage()];
+    group.extend(to.epilogue().iter());
     let inits = stage.outputs.iter().filter(|output| output.reads_init).map(|output| &output.init);
     let meets = stage.inputs.iter().chain(inits).all(|input| {
         cg.producer(input.tensor, &group).is_none_or(|(from, output)| {

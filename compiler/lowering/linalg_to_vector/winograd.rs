@@ -177,7 +177,7 @@ pub fn emit<'c: 'a, 'a>(
 ) -> Result<()> {
     let stage = cg.kernel.stages[matmul.product.stage].clone();
     let e = e.at(stage.op.location());
-    place_outputs(cg, e, matmul);
+    place_outputs(cg, e, matmul.product.stage, &matmul.epilogue);
     let (Winograd { filters, channels, .. }, blocks) = (winograd, winograd.blocks);
     let packing = |argument| {
         let (filters, channels, panel) = (*filters, *channels, blocks.panel);

@@ -1,7 +1,7 @@
 //! `tl.matmul`: one contraction with an `f32` accumulator for the narrow floats.
 use super::{
     Contents, Lowered,
-    generic::{Access, Emitter, Loops},
+    generic::{Access, Emitter, Loops, Sums},
     reduction::convert,
     squeezed, wide_dims,
 };
@@ -48,19 +48,30 @@ pub fn multiply<'c: 'a, 'a>(
             .filter_map(|at| loops.iter().position(|dim| *dim == dims[at]))
             .collect(),
     };
-    let inputs = [access(lhs, lhs_dims), access(rhs, rhs_dims)];
+    let inputs = [access(lhs, lhs_dims).sums(), access(rhs, rhs_dims).sums()];
+    sum_of_products(emitter, &inputs, [lhs.element, rhs.element], &loops, shape, element)
+}
 
+/// The sum of products over all loops but those of the result, which come first; `loops` are those whose extent
+/// is not 1.
+pub fn sum_of_products<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    inputs: &[Sums<'c, 'a>; 2],
+    elements: [Element<'c>; 2],
+    loops: &[usize],
+    shape: &[i64],
+    element: Element<'c>,
+) -> Contents<'c, 'a> {
     let compute = element.compute(emitter.context);
     let init = emitter.fill(&squeezed(shape), compute, 0.0);
-    let kept: Vec<usize> = (0..loops.len()).filter(|at| loops[*at] != k).collect();
-    let reductions = (0..loops.len()).filter(|at| loops[*at] == k).collect();
+    let (kept, reductions) = (0..loops.len()).partition(|at| loops[*at] < shape.len());
     let output = Access { tensor: init, loops: kept };
     let space = Loops { count: loops.len(), reductions };
     let float = element.kind == Kind::Float;
     let (mul, add) = if float { (arith::MULF, arith::ADDF) } else { (arith::MULI, arith::ADDI) };
-    let product = emitter.generic(&inputs, output, &space, |scope, x| {
-        let a: Value = widen(scope, x[0], lhs.element);
-        let b: Value = widen(scope, x[1], rhs.element);
+    let product = emitter.generic_of_sums(inputs, output, &space, |scope, x| {
+        let a: Value = widen(scope, x[0], elements[0]);
+        let b: Value = widen(scope, x[1], elements[1]);
         let contract = fastmath(scope.context, float);
         let term: Value = scope.with(mul, &[a, b], compute.storage, &contract);
         scope.with(add, &[x[2], term], compute.storage, &contract)

@@ -1,11 +1,12 @@
-//! `tl.conv` as a matrix product of the filters and the windows.
+//! `tl.conv` as a matrix product of the filters and the windows, or with few filters in a group as a sum over the
+//! window.
 //!
-//! Three stages: the operand with its padding, if any; a matrix whose columns hold the elements under
+//! The product has three stages: the operand with its padding, if any; a matrix whose columns hold the elements under
 //! the filters at one position (im2col), which for filters of one element is the operand itself; and a
 //! matmul per image and group.
 //!
 //! Where Winograd's algorithm may apply, the padding is large enough for whole tiles; where every second column is
-//! read, it makes rows even.
+//! read, it makes rows even. The sum over the window has two stages, the padding and the sum.
 use super::{
     Contents, Lowered, contraction,
     generic::{Access, Emitter, Loops, Sums},
@@ -28,7 +29,13 @@ pub fn lower<'c: 'a, 'a>(
     let Op::Conv(conv) = tl::op_of(op)? else { return Err("expected a convolution".into()) };
     let w = &operands[1];
     let pads = pads_of(&conv, &w.shape, shape, &operands[0]);
-    let x = padded(emitter, &operands[0], &pads);
+    let is_split = steps_by_two(&conv, &w.shape);
+    if !conv.is_product(w.shape[0]) {
+        let x = padded(emitter, &operands[0], &pads, is_split);
+        let x = seen(emitter, &conv, &x, &w.shape, shape);
+        return Ok(direct(emitter, &conv, [&x, w], shape, element));
+    }
+    let x = padded(emitter, &operands[0], &pads, false);
     let (batch, groups) = (x.shape[0], conv.groups);
     let (filters, depth) = (w.shape[0] / groups, w.shape[1..].iter().product());
     let places: i64 = shape[2..].iter().product();
@@ -73,20 +80,26 @@ fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) ->
             pad[1] += missing.max(0);
         }
     }
-    let last = pads.len() - 1;
-    if conv.strides[last] == 2 && filters[2..].iter().any(|taps| *taps > 1) {
+    if steps_by_two(conv, filters) {
+        let last = pads.len() - 1;
         pads[last][1] += (x.shape[2 + last] + pads[last][0] + pads[last][1]) % 2;
     }
     pads
 }
 
-/// The operand with its padding.
+/// Whether windows are wider than an element and start at every second column.
+fn steps_by_two(conv: &Conv, filters: &[i64]) -> bool {
+    conv.strides.last() == Some(&2) && filters[2..].iter().any(|taps| *taps > 1)
+}
+
+/// The operand with its padding; a copy even if there is none, if `is_copied`.
 fn padded<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     x: &Lowered<'c, 'a>,
     pads: &[[i64; 2]],
+    is_copied: bool,
 ) -> Lowered<'c, 'a> {
-    if pads.iter().all(|pads| *pads == [0, 0]) {
+    if !is_copied && pads.iter().all(|pads| *pads == [0, 0]) {
         return x.clone();
     }
     let mut shape = x.shape.clone();
@@ -97,6 +110,43 @@ fn padded<'c: 'a, 'a>(
     }
     let contents = moves::pad(emitter, x, &shape, &offsets);
     Lowered { shape, element: x.element, contents }
+}
+
+/// The sum over the window of each position, given the operand with its padding and the filters.
+fn direct<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    conv: &Conv,
+    [x, w]: [&Lowered<'c, 'a>; 2],
+    shape: &[i64],
+    element: Element<'c>,
+) -> Contents<'c, 'a> {
+    let spatial = conv.strides.len();
+    let (channels, filters) = (w.shape[1], w.shape[0] / conv.groups);
+    // Loops: image, group, filter, positions, then the channel and the taps.
+    let result = [&[shape[0], conv.groups, filters], &shape[2..]].concat();
+    let (position, channel) = (3, 3 + spatial);
+    let extents = [&result[..], &w.shape[1..]].concat();
+    let loops = wide_dims(&extents);
+    let sums = |value: &Lowered<'c, 'a>, dims: Vec<Vec<(usize, i64)>>| {
+        let at = |dim: usize| loops.iter().position(|wide| *wide == dim);
+        let terms = |terms: &Vec<(usize, i64)>| {
+            terms.iter().filter_map(|(dim, step)| Some((at(*dim)?, *step))).collect()
+        };
+        let kept = wide_dims(&value.shape).into_iter().map(|dim| terms(&dims[dim]));
+        Sums { tensor: emitter.materialise(value), dims: kept.collect() }
+    };
+    let mut of_x = vec![vec![(0, 1)], vec![(1, channels), (channel, 1)]];
+    let mut of_w = vec![vec![(1, filters), (2, 1)], vec![(channel, 1)]];
+    for axis in 0..spatial {
+        let tap = channel + 1 + axis;
+        of_x.push(vec![(position + axis, conv.strides[axis]), (tap, conv.dilations[axis])]);
+        of_w.push(vec![(tap, 1)]);
+    }
+    let inputs = [sums(x, of_x), sums(w, of_w)];
+    let elements = [x.element, w.element];
+    let contents =
+        contraction::sum_of_products(emitter, &inputs, elements, &loops, &result, element);
+    moves::reshape(emitter, &Lowered { shape: result, element, contents }, shape)
 }
 
 /// The part of the operand that the filters cover.

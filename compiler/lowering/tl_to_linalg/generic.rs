@@ -31,7 +31,8 @@ pub struct Sums<'c, 'a> {
 }
 
 impl<'c, 'a> Access<'c, 'a> {
-    fn sums(&self) -> Sums<'c, 'a> {
+    /// The same operand, each of whose dimensions is a sum of one loop.
+    pub fn sums(&self) -> Sums<'c, 'a> {
         Sums { tensor: self.tensor, dims: self.loops.iter().map(|dim| vec![(*dim, 1)]).collect() }
     }
 }

@@ -18,7 +18,7 @@ pub(super) static ROW: Row = Row {
     ],
     family: Family::Contraction,
     has_schedule: |op, operands| match (op, operands) {
-        (Op::Conv(conv), [_, filters]) => conv.is_product(filters.shape[0]),
+        (Op::Conv(conv), [x, filters]) => conv.has_vectors(filters.shape[0], x.dtype),
         _ => false,
     },
     split: |op, operands| match (op, operands) {
@@ -74,13 +74,13 @@ pub struct Conv {
     pub groups: i64,
 }
 
-/// The minimum number of filters in a group for which a matrix product is faster than loops.
+/// The minimum number of filters in a group for which a matrix product is faster than a direct sum.
 const MIN_FILTERS: i64 = 4;
 
 /// One image at a time.
 fn images(conv: &Conv, x: &Type, w: &Type) -> Option<Split> {
     let is_static = is_known(&x.dims[1..]) && is_known(&w.dims);
-    if !is_static || !conv.is_product(w.dims[0].known()?) {
+    if !is_static || !conv.has_vectors(w.dims[0].known()?, x.dtype) {
         return None;
     }
     Some(Split {
@@ -97,10 +97,16 @@ fn images(conv: &Conv, x: &Type, w: &Type) -> Option<Split> {
 }
 
 impl Conv {
-    /// Whether it is computed as a matrix product, given the number of filters.
-    fn is_product(&self, filters: i64) -> bool {
+    /// Whether there is a schedule with vectors for it, given the number of filters and the type of the elements.
+    fn has_vectors(&self, filters: i64, dtype: DType) -> bool {
         let is_padded = self.pads.iter().flatten().all(|zeros| *zeros >= 0);
-        is_padded && filters / self.groups >= MIN_FILTERS
+        is_padded && (self.is_product(filters) || dtype == DType::F32)
+    }
+
+    /// Whether it is computed as a matrix product, given the number of filters; with few in each group, each result
+    /// is a sum over the window.
+    pub fn is_product(&self, filters: i64) -> bool {
+        filters / self.groups >= MIN_FILTERS
     }
 
     /// The loops of the op.
