@@ -12,6 +12,7 @@ use irc_mlir::ops::{arith, linalg, math, tensor};
 use irc_mlir::{
     BlockLike, BlockRef, OperationLike, OperationRef, Type, TypeLike, Value, ValueLike, attr,
 };
+use melior::ir::attribute::FloatAttribute;
 
 /// The queries of a region about the loops around it.
 pub trait Surroundings<'c, 'a> {
@@ -184,7 +185,10 @@ pub fn apply<'c: 'a, 'a>(
         return Ok(narrow(e, value, computed, result, lanes));
     }
     if matches!(name, arith::MAXIMUMF | arith::MINIMUMF) {
-        let value = extremum(e, name == arith::MAXIMUMF, &operands, computed, lanes);
+        let is_bound = |index: usize| op.operand(index).is_ok_and(is_number);
+        let operands = if is_bound(1) { [operands[1], operands[0]] } else { [operands[0], operands[1]] };
+        let is_bound = is_bound(0) || is_bound(1);
+        let value = extremum(e, name == arith::MAXIMUMF, operands, is_bound, computed, lanes);
         return Ok(narrow(e, value, computed, result, lanes));
     }
     let mut spec = e.spec(name).operands(&operands).results(&[lanes.of(computed)]);
@@ -194,26 +198,37 @@ pub fn apply<'c: 'a, 'a>(
     Ok(narrow(e, e.value(spec), computed, result, lanes))
 }
 
+/// Whether a value is a constant other than NaN.
+fn is_number(value: Value<'_, '_>) -> bool {
+    constant_of(value)
+        .and_then(|scalar| FloatAttribute::try_from(scalar).ok())
+        .is_some_and(|float| !float.value().is_nan())
+}
+
 /// The maximum or minimum of two floats, NaN if either is; zeros of either sign are equal. On x86
-/// one maximum and one blend that does not depend on it.
+/// one maximum and one blend that does not depend on it; the maximum alone if the first is a bound that is not NaN.
 fn extremum<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     larger: bool,
-    operands: &[Value<'c, 'a>],
+    [first, second]: [Value<'c, 'a>; 2],
+    is_bound: bool,
     element: Type<'c>,
     lanes: Lanes,
 ) -> Value<'c, 'a> {
-    // An accumulator or the argument of a relu comes first: only the maximum depends on it.
-    let (a, b) = (operands[1], operands[0]);
-    let select = |predicate, x, y, or| {
+    let select = |predicate, [x, y]: [_; 2], [then, or]: [_; 2]| {
         let spec = e.spec(arith::CMPF).operands(&[x, y]);
         let spec = spec.attr("predicate", attr::i64(e.context, predicate));
         let condition = e.value(spec.results(&[lanes.of(e.int(1))]));
-        e.op(arith::SELECT, &[condition, a, or], lanes.of(element))
+        e.op(arith::SELECT, &[condition, then, or], lanes.of(element))
     };
     // OGT or OLT, then UNO.
-    let ordered = select(if larger { 2 } else { 4 }, a, b, b);
-    select(14, a, a, ordered)
+    let beats = if larger { 2 } else { 4 };
+    if is_bound {
+        return select(beats, [first, second], [first, second]);
+    }
+    // The accumulator comes first: only the maximum depends on it.
+    let ordered = select(beats, [second, first], [second, first]);
+    select(14, [second, second], [second, ordered])
 }
 
 fn narrow<'c: 'a, 'a>(

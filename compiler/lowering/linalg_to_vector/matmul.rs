@@ -12,14 +12,14 @@ use super::{
     codegen::{Codegen, Place},
     contraction::Contraction,
     error::{LowerError, Result},
-    kernel::{Output, TensorId},
+    kernel::{Output, TensorId, name_of},
     packed, packing,
     windows::Windows,
 };
 use crate::attributes::{Packing, Panels};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
-use irc_mlir::ops::arith;
-use irc_mlir::{OperationLike, Type, TypeLike, Value};
+use irc_mlir::ops::{arith, linalg};
+use irc_mlir::{BlockLike, OperationLike, Type, TypeLike, Value};
 
 /// A matmul and the elementwise stages applied to each tile before it is stored.
 #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ struct Emitter<'p, 'c, 'a> {
     packed_b: Option<PackedB<'c, 'a>>,
     /// The sums of earlier `kc` blocks.
     partial: Option<Place<'c, 'a>>,
-    /// One tile, read by the epilogue.
+    /// One tile, if the epilogue reads it from memory.
     tile: Option<Buffer<'c, 'a>>,
 }
 
@@ -181,6 +181,29 @@ pub fn place_outputs<'c: 'a, 'a>(
     }
 }
 
+/// The maximum number of ops of an epilogue that is written for each vector of a tile.
+const MAX_SHORT: usize = 4;
+
+/// Whether an epilogue is a few cheap ops, so that it is written for each vector of a tile, which stays in registers.
+fn is_short(cg: &Codegen<'_, '_>, epilogue: &[usize]) -> bool {
+    let mut count = 0;
+    for s in epilogue {
+        let mut next = cg.kernel.stages[*s].body.first_operation();
+        while let Some(op) = next {
+            let name = name_of(op);
+            if name == linalg::YIELD {
+                break;
+            }
+            if !name.starts_with(arith::PREFIX) || name == arith::DIVF {
+                return false;
+            }
+            count += usize::from(name != arith::CONSTANT);
+            next = op.next_in_block();
+        }
+    }
+    count <= MAX_SHORT
+}
+
 /// The size of equal blocks, at most `limit`, rounded up to `unit`.
 fn even_block(size: i64, limit: i64, unit: i64) -> i64 {
     if size <= limit {
@@ -203,7 +226,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let pack_b = m > 4
             || !Contraction::is_plain(&product.b)
             || product.b.operand.access.coefs[product.n] != 1;
-        let blocks = choose_blocks(cg, m, n, k, pack_b);
+        let blocks = choose_blocks(cg, (m, n, k), pack_b, product.is_transposed);
         let mut emitter = Self {
             matmul,
             blocks,
@@ -254,7 +277,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         }
         if is_transposed {
             self.tile = Some(cg.scratch(e, width * self.columns(), tensor));
-        } else if !self.matmul.epilogue.is_empty() {
+        } else if !is_short(cg, &self.matmul.epilogue) {
             self.tile = Some(cg.scratch(e, mr * self.columns(), tensor));
         }
     }
@@ -511,10 +534,20 @@ impl<'c: 'a, 'a> Source<'c, 'a> {
 }
 
 /// Chooses block sizes. Tiles of 8 by 2 vectors keep two FMA units busy within 32 registers; 6 by 2 within
-/// 16. Depth is bounded so that a panel of `B` stays in L2, rows so that a block of `A` does.
-fn choose_blocks(cg: &Codegen<'_, '_>, m: i64, n: i64, k: i64, pack_b: bool) -> Blocks {
+/// 16. Tiles that are transposed before they are stored have as many rows as registers, up to a vector. Depth is
+/// bounded so that a panel of `B` stays in L2, rows so that a block of `A` does.
+fn choose_blocks(
+    cg: &Codegen<'_, '_>,
+    (m, n, k): (i64, i64, i64),
+    pack_b: bool,
+    is_transposed: bool,
+) -> Blocks {
     let wide = cg.target.vector_bytes >= 64;
-    let most = if wide { 8 } else { 6 };
+    let most = match (wide, is_transposed) {
+        (true, true) => 14,
+        (true, false) => 8,
+        (false, _) => 6,
+    };
     let panels = (m + most - 1) / most;
     let mr = (m + panels - 1) / panels;
     if !pack_b {

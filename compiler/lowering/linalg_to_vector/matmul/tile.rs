@@ -203,20 +203,6 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         if self.matmul.product.is_transposed {
             return self.finish_transposed(cg, e, outer, tile, sums);
         }
-        let Some(scratch) = self.tile else {
-            for (at, (value, mask)) in self.vectors(e, tile, sums) {
-                if let Some(buffer) = cg.places[self.output.tensor].buffer() {
-                    let index = self.element_at(e, &self.output.access, outer, tile, at);
-                    e.store(value, buffer, index, self.lanes, mask);
-                }
-            }
-            return Ok(());
-        };
-        let width = self.lanes.count();
-        for ((row, vector), (value, _)) in self.vectors(e, tile, sums) {
-            let index = e.index(row * self.columns() + vector * width);
-            e.store(value, scratch, index, self.lanes, None);
-        }
         let pass = Pass {
             stages: self.matmul.epilogue.clone(),
             outer: outer.len(),
@@ -224,13 +210,30 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             partial: false,
             prefetch: vec![],
         };
+        let width = self.lanes.count();
+        let row_of = |row: Value<'c, 'a>| {
+            let mut rows = outer.to_vec();
+            if let Some(m) = self.matmul.product.m {
+                rows[m] = row;
+            }
+            rows
+        };
+        let Some(scratch) = self.tile else {
+            for ((row, vector), (value, mask)) in self.vectors(e, tile, sums) {
+                let rows = row_of(e.offset(tile.row, row));
+                let column = e.offset(tile.column, vector * width);
+                emit_result(cg, e, &pass, (&self.output, value), &rows, column, mask)?;
+            }
+            return Ok(());
+        };
+        for ((row, vector), (value, _)) in self.vectors(e, tile, sums) {
+            let index = e.index(row * self.columns() + vector * width);
+            e.store(value, scratch, index, self.lanes, None);
+        }
         let each = self.vectors_per_row(tile);
         let live = tile.columns - (each - 1) * width;
         let run = |cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, row: Value<'c, 'a>| -> Result<()> {
-            let mut rows = outer.to_vec();
-            if let Some(m) = self.matmul.product.m {
-                rows[m] = e.add(tile.row, row);
-            }
+            let rows = row_of(e.add(tile.row, row));
             for vector in 0..each {
                 let mask = if vector + 1 == each { e.tail_mask(live, self.lanes) } else { None };
                 let at = e.offset(e.scale(row, self.columns()), vector * width);
