@@ -7,6 +7,7 @@ mod ark_to_tl;
 mod c_abi;
 mod codegen_crash;
 mod corpus;
+mod direct_conv;
 mod docs;
 mod end_to_end;
 mod fusion_laws;
