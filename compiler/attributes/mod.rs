@@ -17,7 +17,7 @@ use irc_mlir::{
 
 pub use kernel::{Blocks, KernelInfo, LOOPS, is_loops};
 pub use packing::{Packing, Panels};
-pub use winograd::{POINTS, TILE, Winograd, whole_tiles};
+pub use winograd::{TILES, Winograd, whole_tiles};
 
 /// On a kernel: a function that launches call.
 pub const KERNEL: Key<KernelInfo> = Key::new("tl.kernel");
@@ -191,8 +191,8 @@ fn packing_text(packing: &Packing) -> String {
                  rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}>"
             )
         }
-        Packing::Winograd(Winograd { argument, filters, channels, panel }) => format!(
-            "#tl.winograd<argument = {argument}, filters = {filters}, channels = {channels}, panel = {panel}>"
+        Packing::Winograd(Winograd { argument, filters, channels, panel, tile }) => format!(
+            "#tl.winograd<argument = {argument}, filters = {filters}, channels = {channels}, panel = {panel}, tile = {tile}>"
         ),
     }
 }
@@ -204,6 +204,7 @@ fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
             filters: fields.number("filters")?,
             channels: fields.number("channels")?,
             panel: fields.number("panel")?,
+            tile: fields.number("tile").filter(|tile| TILES.contains(tile))?,
         }));
     }
     let fields = Fields::of(attribute, "packing")?;
@@ -373,7 +374,13 @@ mod tests {
                 packed: vec![
                     Packing::Panels(panels),
                     Packing::Panels(Panels { offset: -2, ..panels }),
-                    Packing::Winograd(Winograd { argument: 2, filters: 3, channels: 4, panel: 5 }),
+                    Packing::Winograd(Winograd {
+                        argument: 2,
+                        filters: 3,
+                        channels: 4,
+                        panel: 5,
+                        tile: 2,
+                    }),
                 ],
                 kept: Some(Keeps { bytes: 64, operands: vec![1] }),
             },

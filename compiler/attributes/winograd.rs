@@ -1,19 +1,21 @@
 //! Filters transformed for Winograd's minimal filtering F(4x4, 3x3): one tile of 4 by 4 elements of the result
-//! takes 36 products instead of 144 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks").
+//! takes 36 products instead of 144; and F(2x2, 3x3), 16 instead of 36 (Lavin and Gray, "Fast Algorithms for
+//! Convolutional Neural Networks").
 
-/// The number of elements of a transformed filter or tile.
-pub const POINTS: i64 = 36;
-
-/// Rows and columns of the result of a tile.
-pub const TILE: i64 = 4;
+/// Rows and columns of the result that a tile may have.
+pub const TILES: [i64; 2] = [4, 2];
 
 /// The number of rows or columns of the operand that whole tiles read, for this many of the result.
-pub fn whole_tiles(size: i64) -> i64 {
-    (size + TILE - 1) / TILE * TILE + 2
+pub fn whole_tiles(size: i64, tile: i64) -> i64 {
+    (size + tile - 1) / tile * tile + 2
 }
 
-/// The transform of a filter of 3 elements to 6, along one axis.
-const FILTER: [[f64; 3]; 6] = [
+/// The transform of a filter of 3 elements, along one axis, for tiles of 2.
+const FILTER_2: [[f64; 3]; 4] =
+    [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0.0, 0.0, 1.0]];
+
+/// The transform of a filter of 3 elements, along one axis, for tiles of 4.
+const FILTER_4: [[f64; 3]; 6] = [
     [1.0 / 4.0, 0.0, 0.0],
     [-1.0 / 6.0, -1.0 / 6.0, -1.0 / 6.0],
     [-1.0 / 6.0, 1.0 / 6.0, -1.0 / 6.0],
@@ -24,7 +26,7 @@ const FILTER: [[f64; 3]; 6] = [
 
 /// Filters `[filters, channels, 3, 3]` of `f32`, transformed, in panels of filters.
 ///
-/// The panels hold the 36 elements, each as rows of the panel's filters, one row per channel. The last panel is
+/// The panels hold the elements, each as rows of the panel's filters, one row per channel. The last panel is
 /// padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Winograd {
@@ -36,6 +38,8 @@ pub struct Winograd {
     pub channels: i64,
     /// The number of filters of a panel.
     pub panel: i64,
+    /// Rows and columns of the result of a tile: 4 or 2.
+    pub tile: i64,
 }
 
 impl Winograd {
@@ -44,26 +48,36 @@ impl Winograd {
         (self.filters + self.panel - 1) / self.panel
     }
 
+    /// The number of elements of a transformed filter.
+    pub fn points(&self) -> i64 {
+        (self.tile + 2) * (self.tile + 2)
+    }
+
     /// The number of elements of the transformed filters.
     pub fn elements(&self) -> i64 {
-        self.panels() * POINTS * self.channels * self.panel
+        self.panels() * self.points() * self.channels * self.panel
     }
 
     /// The transformed filters, rounded once from `f64`. `None` if the constant is too small, or its elements
     /// are not of 4 bytes.
     pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
-        if width != 4 {
-            return None;
+        match (width, self.tile) {
+            (4, 2) => self.pack_with(&FILTER_2, bytes),
+            (4, 4) => self.pack_with(&FILTER_4, bytes),
+            _ => None,
         }
+    }
+
+    fn pack_with<const P: usize>(&self, along: &[[f64; 3]; P], bytes: &[u8]) -> Option<Vec<u8>> {
         let filters = usize::try_from(self.filters).ok()?;
         let (channels, panel) = (self.channels as usize, self.panel as usize);
         let mut packed = vec![0; usize::try_from(self.elements()).ok()?.checked_mul(4)?];
         for number in 0..filters * channels {
             let (filter, channel) = (number / channels, number % channels);
             let from = bytes.get(number * 36..number * 36 + 36)?;
-            let points = transform(from);
-            for (point, value) in points.into_iter().enumerate() {
-                let first = (filter / panel * POINTS as usize + point) * channels + channel;
+            let points = transform(along, from);
+            for (point, value) in points.as_flattened().iter().enumerate() {
+                let first = (filter / panel * P * P + point) * channels + channel;
                 let to = 4 * (first * panel + filter % panel);
                 packed.get_mut(to..to + 4)?.copy_from_slice(&value.to_le_bytes());
             }
@@ -72,29 +86,27 @@ impl Winograd {
     }
 }
 
-/// The 6 by 6 elements of one filter of 3 by 3, given as bytes.
-fn transform(bytes: &[u8]) -> [f32; POINTS as usize] {
+/// The transform of one filter of 3 by 3, given as bytes, along both axes.
+fn transform<const P: usize>(along: &[[f64; 3]; P], bytes: &[u8]) -> [[f32; P]; P] {
     let mut filter = [[0.0; 3]; 3];
     for (place, chunk) in bytes.chunks_exact(4).enumerate() {
         let value = f32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
         filter[place / 3][place % 3] = f64::from(value);
     }
     let dot = |taps: &[f64; 3], [a, b, c]: [f64; 3]| taps[0] * a + taps[1] * b + taps[2] * c;
-    let rows = filter.map(|row| FILTER.map(|taps| dot(&taps, row)));
-    let mut points = [0.0; POINTS as usize];
-    for (place, point) in points.iter_mut().enumerate() {
-        let (down, across) = (place / 6, place % 6);
-        *point = dot(&FILTER[down], [rows[0][across], rows[1][across], rows[2][across]]) as f32;
-    }
-    points
+    let columns = along.map(|taps| filter.map(|row| dot(&taps, row)));
+    along.map(|down| columns.map(|column| dot(&down, column) as f32))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The transforms of tiles and of sums of products, along one axis.
-    const TILE: [[f64; 6]; 6] = [
+    /// The transforms of tiles and of sums of products, along one axis, for tiles of 2 and of 4.
+    const TILE_2: [[f64; 4]; 4] =
+        [[1.0, 0.0, -1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, -1.0, 1.0, 0.0], [0.0, 1.0, 0.0, -1.0]];
+    const RESULT_2: [[f64; 4]; 2] = [[1.0, 1.0, 1.0, 0.0], [0.0, 1.0, -1.0, -1.0]];
+    const TILE_4: [[f64; 6]; 6] = [
         [4.0, 0.0, -5.0, 0.0, 1.0, 0.0],
         [0.0, -4.0, -4.0, 1.0, 1.0, 0.0],
         [0.0, 4.0, -4.0, -1.0, 1.0, 0.0],
@@ -102,19 +114,18 @@ mod tests {
         [0.0, 2.0, -1.0, -2.0, 1.0, 0.0],
         [0.0, 4.0, 0.0, -5.0, 0.0, 1.0],
     ];
-    const RESULT: [[f64; 6]; 4] = [
+    const RESULT_4: [[f64; 6]; 4] = [
         [1.0, 1.0, 1.0, 1.0, 1.0, 0.0],
         [0.0, 1.0, -1.0, 2.0, -2.0, 0.0],
         [0.0, 1.0, 1.0, 4.0, 4.0, 0.0],
         [0.0, 1.0, -1.0, 8.0, -8.0, 1.0],
     ];
 
-    #[test]
-    fn products_of_transforms_are_a_convolution() {
-        for (tap, place) in (0..3).flat_map(|tap| (0..6).map(move |place| (tap, place))) {
+    fn check<const P: usize>(filter: &[[f64; 3]; P], tile: &[[f64; P]; P], result: &[[f64; P]]) {
+        for (tap, place) in (0..3).flat_map(|tap| (0..P).map(move |place| (tap, place))) {
             let points: Vec<f64> =
-                (0..6).map(|point| FILTER[point][tap] * TILE[point][place]).collect();
-            for (at, row) in RESULT.iter().enumerate() {
+                (0..P).map(|point| filter[point][tap] * tile[point][place]).collect();
+            for (at, row) in result.iter().enumerate() {
                 let found: f64 = row.iter().zip(&points).map(|(a, b)| a * b).sum();
                 let expected = f64::from(u8::from(place == at + tap));
                 assert!((found - expected).abs() < 1e-12, "{tap} {place} {at}: {found}");
@@ -123,12 +134,18 @@ mod tests {
     }
 
     #[test]
+    fn products_of_transforms_are_a_convolution() {
+        check(&FILTER_2, &TILE_2, &RESULT_2);
+        check(&FILTER_4, &TILE_4, &RESULT_4);
+    }
+
+    #[test]
     fn filters_are_in_panels() {
         // Three filters of two channels, of one element each, in the middle: 1 to 6.
         let filters: Vec<f32> =
             (0..54).map(|at| if at % 9 == 4 { (at / 9 + 1) as f32 } else { 0.0 }).collect();
         let bytes: Vec<u8> = filters.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let winograd = Winograd { argument: 0, filters: 3, channels: 2, panel: 2 };
+        let winograd = Winograd { argument: 0, filters: 3, channels: 2, panel: 2, tile: 4 };
         assert_eq!(winograd.elements(), 2 * 36 * 2 * 2);
         let packed = winograd.pack(&bytes, 4).expect("floats");
         let packed: Vec<f32> = packed
@@ -140,6 +157,11 @@ mod tests {
         let scaled = |values: [f32; 4]| values.map(|value| (f64::from(value) / 144.0) as f32);
         assert_eq!(at(0), scaled([1.0, 3.0, 2.0, 4.0]));
         assert_eq!(at(1), scaled([5.0, 0.0, 6.0, 0.0]));
+        let small = Winograd { tile: 2, ..winograd };
+        assert_eq!(small.elements(), 2 * 16 * 2 * 2);
+        // Point (1, 2) is that element, divided by -4.
+        let packed = small.pack(&bytes, 4).expect("floats");
+        assert_eq!(packed[4 * 6 * 4..][..4], (-0.25f32).to_le_bytes());
         assert_eq!(winograd.pack(&bytes, 2), None);
         assert_eq!(winograd.pack(&bytes[1..], 4), None);
     }

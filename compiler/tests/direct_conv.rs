@@ -133,10 +133,9 @@ impl Case {
 
 #[test]
 fn of_every_shape_and_on_every_processor() {
+    let levels = levels();
     for (number, case) in cases().iter().enumerate() {
-        for target in levels() {
-            case.check(target, number % 2 == 0);
-        }
+        case.check(levels[number % levels.len()].clone(), number % 2 == 0);
         case.check(Target::host(), number % 2 == 1);
         case.check(Target::host().with_backend(Backend::QUICK), true);
     }

@@ -107,6 +107,10 @@ fn of_every_size_and_on_every_processor() {
         case(64, 8, [14, 14]),
         Case { images: 3, pads: [[0, 0], [0, 0]], ..case(12, 9, [15, 22]) },
         Case { images: 2, pads: [[2, 0], [1, 3]], ..case(8, 8, [19, 12]) },
+        // Small images, in tiles of 2 by 2.
+        case(8, 24, [7, 7]),
+        Case { images: 2, ..case(24, 19, [8, 6]) },
+        case(16, 16, [6, 8]),
     ];
     for (number, case) in cases.iter().enumerate() {
         let is_followed = number % 2 == 0;
@@ -124,7 +128,7 @@ fn of_every_size_and_on_every_processor() {
 
 #[test]
 fn not_where_it_does_not_pay() {
-    let case = Case { images: 1, channels: 32, filters: 32, size: [7, 7], pads: SAME };
+    let case = Case { images: 1, channels: 32, filters: 32, size: [5, 5], pads: SAME };
     assert_eq!(case.transformed(Target::host(), false), 0);
 }
 

@@ -133,11 +133,12 @@ def Tl_Winograd : AttrDef<Tl_Dialect, "Winograd"> {
   let mnemonic = "winograd";
   let summary = "filters of 3 by 3 as a kernel multiplies them with transformed tiles, in one of its arguments";
   let description = [{
-    Filters `[filters, channels, 3, 3]`, transformed by Winograd's F(4x4, 3x3) to 6 by 6 elements: panels of `panel`
-    filters, each of the 36 elements, each of `channels` rows of a panel's filters. The last panel is padded
-    with zeros.
+    Filters `[filters, channels, 3, 3]`, transformed by Winograd's algorithm for tiles of `tile` (4 or 2) rows and columns
+    of the result to `tile + 2` by `tile + 2` elements: panels of `panel` filters, each of the elements, each of
+    `channels` rows of a panel's filters. The last panel is padded with zeros.
   }];
-  let parameters = (ins "int64_t":$argument, "int64_t":$filters, "int64_t":$channels, "int64_t":$panel);
+  let parameters = (ins "int64_t":$argument, "int64_t":$filters, "int64_t":$channels, "int64_t":$panel,
+                        "int64_t":$tile);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

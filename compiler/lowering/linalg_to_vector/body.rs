@@ -186,7 +186,8 @@ pub fn apply<'c: 'a, 'a>(
     }
     if matches!(name, arith::MAXIMUMF | arith::MINIMUMF) {
         let is_bound = |index: usize| op.operand(index).is_ok_and(is_number);
-        let operands = if is_bound(1) { [operands[1], operands[0]] } else { [operands[0], operands[1]] };
+        let operands =
+            if is_bound(1) { [operands[1], operands[0]] } else { [operands[0], operands[1]] };
         let is_bound = is_bound(0) || is_bound(1);
         let value = extremum(e, name == arith::MAXIMUMF, operands, is_bound, computed, lanes);
         return Ok(narrow(e, value, computed, result, lanes));

@@ -53,11 +53,7 @@ struct Part<'c, 'a> {
 impl<'c: 'a, 'a> DirectConv<'c, 'a> {
     /// The convolution that a stage is, if this schedule applies. A padding of its operand that it copies in parts is
     /// taken out of `paddings`.
-    pub fn of(
-        cg: &Codegen<'c, 'a>,
-        s: usize,
-        paddings: &mut Vec<Padding<'c, 'a>>,
-    ) -> Option<Self> {
+    pub fn of(cg: &Codegen<'c, 'a>, s: usize, paddings: &mut Vec<Padding<'c, 'a>>) -> Option<Self> {
         let stage = &cg.kernel.stages[s];
         let n = stage.parallel.checked_sub(1)?;
         let ([first, second], [output]) = (&stage.inputs[..], &stage.outputs[..]) else {
@@ -70,10 +66,8 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         };
         let in_memory = |operand: &Operand| {
             let tensor = &cg.kernel.tensors[operand.tensor];
-            let is_stored = matches!(
-                tensor.origin,
-                Origin::Argument(_) | Origin::Stage(_) | Origin::Dense(_)
-            );
+            let is_stored =
+                matches!(tensor.origin, Origin::Argument(_) | Origin::Stage(_) | Origin::Dense(_));
             is_stored && tensor.element.is_f32()
         };
         let applies = stage.gathered.is_empty()
@@ -90,8 +84,8 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         let outer = if has_rows { n - 1 } else { n };
         let mut conv =
             Self { stage: s, epilogue: vec![], source, filter, outer, part: None, split: None };
-        let is_own = !cg.is_result(conv.source.tensor)
-            && !cg.read_by_other(conv.source.tensor, &[s]);
+        let is_own =
+            !cg.is_result(conv.source.tensor) && !cg.read_by_other(conv.source.tensor, &[s]);
         let found = paddings.iter().position(|padding| padding.result == conv.source.tensor);
         if let Some(at) = found.filter(|_| is_own) {
             conv.split_rows(stage, &mut paddings[at]);
@@ -255,7 +249,11 @@ pub fn emit<'c: 'a, 'a>(
 }
 
 /// The taps in the order of their elements.
-fn taps(conv: &DirectConv<'_, '_>, stage: &Stage<'_, '_>, loops: std::ops::Range<usize>) -> Vec<Tap> {
+fn taps(
+    conv: &DirectConv<'_, '_>,
+    stage: &Stage<'_, '_>,
+    loops: std::ops::Range<usize>,
+) -> Vec<Tap> {
     let mut taps = vec![Tap { source: 0, filter: 0 }];
     for dim in loops {
         let [source, filter] = [&conv.source, &conv.filter].map(|side| side.access.coefs[dim]);
@@ -346,9 +344,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
 
     /// The taps, each in all lanes.
     fn factors(&self, e: Emit<'c, 'a>, filter: Value<'c, 'a>) -> Vec<Value<'c, 'a>> {
-        let factor = |tap: &Tap| {
-            e.splat(e.load(self.filter, e.offset(filter, tap.filter)), self.lanes)
-        };
+        let factor =
+            |tap: &Tap| e.splat(e.load(self.filter, e.offset(filter, tap.filter)), self.lanes);
         self.taps.iter().map(factor).collect()
     }
 
@@ -426,10 +423,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             [&self.conv.source, &self.conv.filter].map(|side| side.access.coefs[dim]);
         let bounds = (e.index(0), e.index(self.stage.sizes[dim]), 1);
         let looped = e.for_each::<std::convert::Infallible>(bounds, &sums, |e, iv, sums| {
-            let at = (
-                e.add(source, e.scale(iv, of_source)),
-                e.add(filter, e.scale(iv, of_filter)),
-            );
+            let at = (e.add(source, e.scale(iv, of_source)), e.add(filter, e.scale(iv, of_filter)));
             Ok(self.sum(e, image, tile, at, loops, sums.to_vec()))
         });
         let Ok(sums) = looped;

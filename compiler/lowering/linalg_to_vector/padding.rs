@@ -121,7 +121,8 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
     /// each have their own; and for strides in the result, those in the argument.
     pub fn leading(&self, inner: i64, strides: &[i64]) -> Option<(usize, Vec<i64>)> {
         let coefs = row_major(&self.sizes);
-        let is_whole = |dim: &usize| self.offsets[*dim] == 0 && self.shape[*dim] == self.sizes[*dim];
+        let is_whole =
+            |dim: &usize| self.offsets[*dim] == 0 && self.shape[*dim] == self.sizes[*dim];
         let whole = (0..coefs.len() - 1).take_while(is_whole);
         let lead = whole.take_while(|dim| coefs[*dim] >= inner).count();
         let in_argument = |stride: &i64| match stride {

@@ -29,9 +29,7 @@ pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Res
         }
         match product {
             Some(Product::Matmul(matmul)) => emit_matmul(cg, e, &matmul)?,
-            Some(Product::Winograd(matmul, winograd)) => {
-                winograd::emit(cg, e, &matmul, &winograd)?
-            }
+            Some(Product::Winograd(matmul, winograd)) => winograd::emit(cg, e, &matmul, &winograd)?,
             Some(Product::Direct(conv)) => direct_conv::emit(cg, e, &conv)?,
             None => {}
         }

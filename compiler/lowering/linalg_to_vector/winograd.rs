@@ -1,13 +1,13 @@
-//! A convolution with filters of 3 by 3 by Winograd's F(4x4, 3x3): a tile of 4 by 4 elements of the result takes
-//! 36 products per channel and filter instead of 144.
+//! A convolution with filters of 3 by 3 by Winograd's F(4x4, 3x3), where a tile of 4 by 4 elements of the result takes
+//! 36 products per channel and filter instead of 144; or, for small images, by F(2x2, 3x3), with 16 instead of 36.
 //!
 //! A vector holds one element of as many tiles as it has lanes. The tiles are in *chunks*, runs of tiles of one row
-//! of tiles whose 4 columns fill a vector, so that four loads and a transposition read the columns of four
+//! of tiles, four to a vector, so that four loads and a transposition read the columns of four
 //! chunks. Blocks of tiles are processed one after the other:
 //!
-//! 1. each tile of 6 by 6 elements of each channel is transformed to 36 *points*;
+//! 1. each tile of 6 by 6 (4 by 4) elements of each channel is transformed to as many *points*;
 //! 2. for a panel of filters and each point, the filters are multiplied with the tiles of all channels;
-//! 3. the 36 sums of each filter are transformed to 4 by 4 elements, which pass through the epilogue.
+//! 3. the sums of each filter are transformed to 4 by 4 (2 by 2) elements, which pass through the epilogue.
 //!
 //! The filters, which are constants, are transformed when the kernel's caller is compiled.
 
@@ -23,12 +23,15 @@ use super::{
     pass::{Pass, emit_result},
     windows::Windows,
 };
-use crate::attributes::{self, POINTS, Packing, TILE, whole_tiles};
+use crate::attributes::{self, Packing, TILES, whole_tiles};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, math, vector};
 use irc_mlir::{Attribute, OperationLike, TypeLike, Value, ValueLike};
 use melior::ir::attribute::FloatAttribute;
-use transform::{flipped, points_to_tile, read_tiles, tile_to_points, write_tiles};
+use transform::{Tiles, flipped};
+
+/// The number of chunks in a vector.
+const CHUNKS: i64 = 4;
 
 /// The minimum factor by which the multiplications must become fewer.
 const MIN_GAIN: f64 = 1.5;
@@ -56,6 +59,8 @@ pub struct Winograd {
 struct Blocks {
     /// Elements of a vector.
     lanes: i64,
+    /// Rows and columns of the result of a tile.
+    tile: i64,
     /// Vectors in a block of tiles.
     vectors: i64,
     /// Filters in a panel.
@@ -66,20 +71,31 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn of(lanes: i64, height: i64, width: i64) -> Self {
-        let tiles = |size: i64| (size + TILE - 1) / TILE;
-        let across = (tiles(width) + lanes / TILE - 1) / (lanes / TILE);
+    fn of(lanes: i64, tile: i64, height: i64, width: i64) -> Self {
+        let tiles = |size: i64| (size + tile - 1) / tile;
+        let of_chunk = lanes / CHUNKS;
+        let across = (tiles(width) + of_chunk - 1) / of_chunk;
         let chunks = tiles(height) * across;
-        let vectors = if chunks > TILE { 2 } else { 1 };
+        let vectors = if chunks > CHUNKS { 2 } else { 1 };
         // The sums of a panel fill half of 32 registers, or three quarters of 16.
         let sums = if lanes >= 16 { 16 } else { 12 };
-        Self { lanes, vectors, panel: sums / vectors, across, chunks }
+        Self { lanes, tile, vectors, panel: sums / vectors, across, chunks }
     }
 
     /// The number of blocks of tiles.
     fn count(&self) -> i64 {
-        let each = self.vectors * TILE;
+        let each = self.vectors * CHUNKS;
         (self.chunks + each - 1) / each
+    }
+
+    /// Elements of a transformed tile.
+    fn points(&self) -> i64 {
+        (self.tile + 2) * (self.tile + 2)
+    }
+
+    /// Columns of the result of a chunk.
+    fn columns(&self) -> i64 {
+        self.lanes / CHUNKS * self.tile
     }
 
     /// Elements of a row of the transformed tiles.
@@ -115,7 +131,7 @@ impl Winograd {
             return None;
         }
         let lanes = cg.target.lanes();
-        let found = Self {
+        let of_tile = |tile: i64| Self {
             source: windows.source,
             image: if at == 0 { 0 } else { windows.strides[0] },
             channel,
@@ -124,24 +140,27 @@ impl Winograd {
             filters,
             height,
             width,
-            blocks: Blocks::of(lanes, height, width),
+            blocks: Blocks::of(lanes, tile, height, width),
         };
-        let applies = windows.first == 0 && found.has_whole_tiles(cg);
-        (lanes >= 8 && applies && found.gain() >= MIN_GAIN).then_some(found)
+        let applies = |found: &Self| found.has_whole_tiles(cg) && found.gain() >= MIN_GAIN;
+        let found = TILES.map(of_tile).into_iter().filter(applies);
+        let found = found.max_by(|a, b| a.gain().total_cmp(&b.gain()));
+        found.filter(|_| lanes >= 8 && windows.first == 0)
     }
 
     /// Whether the operand has the rows and columns that the last tiles read.
     fn has_whole_tiles(&self, cg: &Codegen<'_, '_>) -> bool {
         let total: i64 = cg.kernel.tensors[self.source].shape.iter().product();
         let rows = self.channel.min(total) / self.row;
-        self.row >= whole_tiles(self.width) && rows >= whole_tiles(self.height)
+        let tile = self.blocks.tile;
+        self.row >= whole_tiles(self.width, tile) && rows >= whole_tiles(self.height, tile)
     }
 
     /// By what factor multiplications become fewer.
     fn gain(&self) -> f64 {
         let direct = 9 * self.height * self.width;
         let vectors = self.blocks.count() * self.blocks.vectors;
-        direct as f64 / (POINTS * vectors * self.blocks.lanes) as f64
+        direct as f64 / (self.blocks.points() * vectors * self.blocks.lanes) as f64
     }
 }
 
@@ -160,9 +179,10 @@ struct Emitter<'p, 'c, 'a> {
     points: Buffer<'c, 'a>,
     /// The sums of a panel of filters: `[point, filter, tile]`.
     sums: Buffer<'c, 'a>,
-    /// Four rows of four chunks of the result.
+    /// The rows of four chunks of the result.
     result: Buffer<'c, 'a>,
     lanes: Lanes,
+    tiles: Tiles,
 }
 
 /// Emits the convolution at the end of the block of `e`.
@@ -181,7 +201,8 @@ pub fn emit<'c: 'a, 'a>(
     let (Winograd { filters, channels, .. }, blocks) = (winograd, winograd.blocks);
     let packing = |argument| {
         let (filters, channels, panel) = (*filters, *channels, blocks.panel);
-        Packing::Winograd(attributes::Winograd { argument, filters, channels, panel })
+        let tile = blocks.tile;
+        Packing::Winograd(attributes::Winograd { argument, filters, channels, panel, tile })
     };
     let operand = matmul.product.a.operand.clone();
     let missing = || LowerError::at(stage.op, "expected operands of a convolution in memory");
@@ -192,10 +213,11 @@ pub fn emit<'c: 'a, 'a>(
         matmul,
         source: cg.places[winograd.source].buffer().ok_or_else(missing)?,
         filters: packed::take(cg, e, &operand, packing).ok_or_else(missing)?,
-        points: cg.scratch(e, POINTS * channels * row, output),
-        sums: cg.scratch(e, POINTS * blocks.panel * row, output),
-        result: cg.scratch(e, TILE * TILE * blocks.lanes, output),
+        points: cg.scratch(e, blocks.points() * channels * row, output),
+        sums: cg.scratch(e, blocks.points() * blocks.panel * row, output),
+        result: cg.scratch(e, CHUNKS * blocks.tile * blocks.lanes, output),
         lanes: Lanes::Vector(blocks.lanes),
+        tiles: Tiles { size: blocks.tile, lanes: Lanes::Vector(blocks.lanes) },
     };
     let images = if stage.parallel == 3 { stage.sizes[0] } else { 1 };
     e.loop_over(images, |e, image| {
@@ -218,11 +240,12 @@ struct Chunk<'c, 'a> {
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     /// A chunk by number; numbers after the last are the last.
     fn chunk(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Chunk<'c, 'a> {
-        let Blocks { lanes, across, chunks, .. } = self.winograd.blocks;
+        let Blocks { tile, across, chunks, .. } = self.winograd.blocks;
         let number = e.min(number, e.index(chunks - 1));
         let across = e.index(across);
-        let row = e.scale(e.binary(arith::DIVUI, number, across), TILE);
-        let column = e.scale(e.binary(arith::REMUI, number, across), lanes);
+        let row = e.scale(e.binary(arith::DIVUI, number, across), tile);
+        let columns = self.winograd.blocks.columns();
+        let column = e.scale(e.binary(arith::REMUI, number, across), columns);
         Chunk { row, column }
     }
 
@@ -235,8 +258,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     ) -> Result<()> {
         let Winograd { channels, channel, row, blocks, .. } = *self.winograd;
         e.loop_over(blocks.vectors, |e, vector| {
-            let number = e.scale(e.add(start, vector), TILE);
-            let chunks: Vec<Value> = (0..TILE)
+            let number = e.scale(e.add(start, vector), CHUNKS);
+            let chunks: Vec<Value> = (0..CHUNKS)
                 .map(|at| {
                     let chunk = self.chunk(e, e.offset(number, at));
                     e.add(image, e.linear(chunk.column, &[chunk.row], &[row]))
@@ -245,16 +268,18 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             e.loop_over(channels, |e, c| {
                 let starts: Vec<Value> =
                     chunks.iter().map(|at| e.add(*at, e.scale(c, channel))).collect();
-                let rows: [[Value; 6]; 6] = std::array::from_fn(|down| {
-                    let at = |start: &Value<'c, 'a>| e.offset(*start, down as i64 * row);
+                let reads = self.tiles.reads();
+                let rows = (0..reads as i64).map(|down| {
+                    let at = |start: &Value<'c, 'a>| e.offset(*start, down * row);
                     let starts: Vec<Value> = starts.iter().map(at).collect();
-                    tile_to_points(e, self.lanes, read_tiles(e, self.source, self.lanes, &starts))
+                    self.tiles.to_points(e, &self.tiles.read(e, self.source, &starts))
                 });
+                let rows: Vec<_> = rows.collect();
                 let to = e.linear(e.index(0), &[c, vector], &[blocks.row(), blocks.lanes]);
-                for (across, column) in flipped(rows).into_iter().enumerate() {
-                    let points = tile_to_points(e, self.lanes, column);
+                for (across, column) in flipped(&rows).into_iter().enumerate() {
+                    let points = self.tiles.to_points(e, &column);
                     for (down, point) in points.into_iter().enumerate() {
-                        let number = (6 * down + across) as i64;
+                        let number = (reads * down + across) as i64;
                         let at = e.offset(to, number * channels * blocks.row());
                         e.store(point, self.points, at, self.lanes, None);
                     }
@@ -275,7 +300,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let Winograd { filters, channels, blocks, .. } = *self.winograd;
         let panels = (filters + blocks.panel - 1) / blocks.panel;
         e.loop_over(panels, |e, panel| {
-            e.loop_over(POINTS, |e, point| self.sum(e, panel, point, channels))?;
+            e.loop_over(blocks.points(), |e, point| self.sum(e, panel, point, channels))?;
             let first = e.scale(panel, blocks.panel);
             let rest = e.binary(arith::SUBI, e.index(filters), first);
             let count = e.min(rest, e.index(blocks.panel));
@@ -283,7 +308,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 e.loop_over(blocks.vectors, |e, vector| {
                     self.results_of(e, filter, vector);
                     let rows = [outer, &[e.add(first, filter)]].concat();
-                    self.finish(cg, e, &rows, e.scale(e.add(start, vector), TILE))
+                    self.finish(cg, e, &rows, e.scale(e.add(start, vector), CHUNKS))
                 })?;
                 Ok(vec![])
             })?;
@@ -306,7 +331,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let of_filters = e.linear(
             e.index(0),
             &[panel, point],
-            &[POINTS * channels * filters, channels * filters],
+            &[self.winograd.blocks.points() * channels * filters, channels * filters],
         );
         let of_tiles = e.scale(point, channels * row);
         let bounds = (e.index(0), e.index(channels), 1);
@@ -335,20 +360,22 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
 
     /// Transforms the sums of a filter to the elements of its tiles.
     fn results_of(&self, e: Emit<'c, 'a>, filter: Value<'c, 'a>, vector: Value<'c, 'a>) {
-        let Blocks { panel, lanes, .. } = self.winograd.blocks;
+        let Blocks { panel, lanes, tile, .. } = self.winograd.blocks;
         let row = self.winograd.blocks.row();
         let from = e.linear(e.index(0), &[filter, vector], &[row, lanes]);
-        let columns: [[Value; 4]; 6] = std::array::from_fn(|across| {
+        let reads = self.tiles.reads();
+        let columns = (0..reads).map(|across| {
             let sum = |down: usize| {
-                let point = (6 * down + across) as i64;
+                let point = (reads * down + across) as i64;
                 e.load_lanes(self.sums, e.offset(from, point * panel * row), self.lanes, None)
             };
-            points_to_tile(e, self.lanes, std::array::from_fn(sum))
+            self.tiles.to_result(e, &(0..reads).map(sum).collect::<Vec<_>>())
         });
-        for (down, line) in flipped(columns).into_iter().enumerate() {
-            let chunks = write_tiles(e, self.lanes, points_to_tile(e, self.lanes, line));
+        let columns: Vec<_> = columns.collect();
+        for (down, line) in flipped(&columns).into_iter().enumerate() {
+            let chunks = self.tiles.write(e, &self.tiles.to_result(e, &line));
             for (chunk, value) in chunks.into_iter().enumerate() {
-                let at = e.index((chunk as i64 * TILE + down as i64) * lanes);
+                let at = e.index((chunk as i64 * tile + down as i64) * lanes);
                 e.store(value, self.result, at, self.lanes, None);
             }
         }
@@ -363,7 +390,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         first: Value<'c, 'a>,
     ) -> Result<()> {
         let Winograd { height, width, blocks, .. } = *self.winograd;
-        e.loop_over(TILE, |e, number| {
+        let Blocks { tile, lanes, .. } = blocks;
+        e.loop_over(CHUNKS, |e, number| {
             let exists = e.compare(2, e.add(first, number), e.index(blocks.chunks));
             e.if_else(
                 exists,
@@ -371,13 +399,15 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 |e| {
                     let chunk = self.chunk(e, e.add(first, number));
                     let rest = e.binary(arith::SUBI, e.index(height), chunk.row);
-                    let lines = e.min(rest, e.index(TILE));
+                    let lines = e.min(rest, e.index(tile));
                     let live = e.binary(arith::SUBI, e.index(width), chunk.column);
+                    let live = e.min(live, e.index(blocks.columns()));
                     let mask = e.op(vector::CREATE_MASK, &[live], self.lanes.of(e.int(1)));
-                    let mask = (width % blocks.lanes != 0).then_some(mask);
+                    let is_full = blocks.columns() == lanes && width % lanes == 0;
+                    let mask = (!is_full).then_some(mask);
                     e.for_each((e.index(0), lines, 1), &[], |e, line, _| {
-                        let at = e.linear(e.index(0), &[number, line], &[TILE, 1]);
-                        let at = e.scale(at, blocks.lanes);
+                        let at = e.linear(e.index(0), &[number, line], &[tile, 1]);
+                        let at = e.scale(at, lanes);
                         let value = e.load_lanes(self.result, at, self.lanes, None);
                         let down = e.add(chunk.row, line);
                         let column = e.linear(chunk.column, &[down], &[width]);

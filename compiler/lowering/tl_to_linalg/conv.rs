@@ -12,11 +12,14 @@ use super::{
     generic::{Access, Emitter, Loops, Sums},
     moves, squeezed, wide_dims,
 };
-use crate::attributes::whole_tiles;
+use crate::attributes::{TILES, whole_tiles};
 use crate::kernel::element::Element;
 use irc_dialects::tl;
 use irc_mlir::OperationRef;
 use irc_tl::{Conv, Op};
+
+/// The number of positions from which Winograd's algorithm may pay.
+const MIN_POSITIONS: i64 = 36;
 
 /// Lowers a convolution of operands of known sizes and with non-negative padding.
 pub fn lower<'c: 'a, 'a>(
@@ -73,11 +76,12 @@ fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) ->
         && conv.groups == 1
         && conv.strides.iter().chain(&conv.dilations).all(|step| *step == 1)
         && filters[..2].iter().all(|count| *count >= 8)
-        && result[2..].iter().product::<i64>() >= 100;
+        && result[2..].iter().product::<i64>() >= MIN_POSITIONS;
     if in_tiles {
         for (axis, pad) in pads.iter_mut().enumerate() {
-            let missing = whole_tiles(result[2 + axis]) - (x.shape[2 + axis] + pad[0] + pad[1]);
-            pad[1] += missing.max(0);
+            let wanted = TILES.map(|tile| whole_tiles(result[2 + axis], tile)).into_iter().max();
+            let missing = wanted.map(|size| size - (x.shape[2 + axis] + pad[0] + pad[1]));
+            pad[1] += missing.unwrap_or(0).max(0);
         }
     }
     if steps_by_two(conv, filters) {
