@@ -43,6 +43,9 @@ pub struct HostCall {
     /// Its arguments beside strings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
+    /// The automata of the regular expressions among the arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub automata: Vec<String>,
 }
 
 /// A named buffer.
@@ -128,10 +131,12 @@ impl Interface {
     /// The functions of the host, by number.
     ///
     /// # Errors
-    /// An unknown function.
+    /// An unknown function; an invalid automaton.
     pub fn functions(&self) -> Result<Vec<irc_host::Function>, String> {
-        let functions = self.calls.iter();
-        functions.map(|one| irc_host::Function::read(&one.name, &one.arguments)).collect()
+        let function = |HostCall { name, arguments, automata }: &HostCall| {
+            irc_host::Function::read_compiled(name, arguments, automata)
+        };
+        self.calls.iter().map(function).collect()
     }
 
     /// The table of the strings of the model's constants.
@@ -205,7 +210,8 @@ fn host_call(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<HostCa
     let object = r.object(value, at)?;
     let name = r.required(&object, "name")?;
     let name = r.string(name, &at.key("name"))?.to_owned();
-    Some(HostCall { name, arguments: texts(r, &object, "arguments")? })
+    let [arguments, automata] = ["arguments", "automata"].map(|key| texts(r, &object, key));
+    Some(HostCall { name, arguments: arguments?, automata: automata? })
 }
 
 fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {
@@ -268,8 +274,12 @@ mod tests {
             strings: vec!["a".into(), "\\xff".into()],
             workspace_message: Some("the largest value".into()),
             calls: vec![
-                HostCall { name: "part".into(), arguments: vec![",".into(), "2".into()] },
-                HostCall { name: "concat".into(), arguments: vec![] },
+                HostCall {
+                    name: "matches".into(),
+                    arguments: vec!["a".into()],
+                    automata: vec!["61-61>1 match".into()],
+                },
+                HostCall { name: "concat".into(), ..HostCall::default() },
             ],
         };
         for interface in [interface, Interface::default()] {

@@ -245,8 +245,10 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
             },
             tl::HOST => {
                 let function = tl::function_of(op)?;
-                let (name, arguments) = (function.name().to_owned(), function.arguments());
-                Step::Host { function: HostCall { name, arguments }, operands, to: results[0] }
+                let name = function.name().to_owned();
+                let (arguments, automata) = (function.arguments(), function.automata());
+                let function = HostCall { name, arguments, automata };
+                Step::Host { function, operands, to: results[0] }
             }
             tl::IF => Step::Call {
                 condition: operands.first().copied(),

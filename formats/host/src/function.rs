@@ -1,7 +1,7 @@
 //! The functions and their signatures.
 
 use crate::image::NO_IMAGES;
-use crate::{FunctionError, PixelFormat, Separator, pattern::Pattern};
+use crate::{FunctionError, Pattern, PixelFormat, Separator};
 use irc_tensor::{DType, escape, unescape};
 
 /// The extents of the result of a [`Function`].
@@ -57,7 +57,8 @@ impl Function {
         }
     }
 
-    /// The arguments beside the name: texts, strings among them as [`escape`] writes them.
+    /// The arguments beside the name: texts, strings among them as [`escape`] writes them. Expressions stand
+    /// there as they are written.
     pub fn arguments(&self) -> Vec<String> {
         match self {
             Self::Concat | Self::Lower | Self::Upper => vec![],
@@ -74,6 +75,15 @@ impl Function {
         }
     }
 
+    /// The automata of the expressions among the arguments, in their order.
+    pub fn automata(&self) -> Vec<String> {
+        let patterns = match self {
+            Self::Matches(pattern) => std::slice::from_ref(&**pattern),
+            _ => &[],
+        };
+        patterns.iter().map(|pattern| pattern.automaton().to_string()).collect()
+    }
+
     /// A function that matches an expression.
     ///
     /// # Errors
@@ -82,11 +92,41 @@ impl Function {
         Pattern::new(pattern).map(|pattern| Self::Matches(Box::new(pattern)))
     }
 
-    /// The function with a name and arguments.
+    /// The function with a name and arguments, whose expressions are compiled.
     ///
     /// # Errors
-    /// An unknown name; arguments that are not those of the function.
+    /// An unknown name; arguments that are not those of the function; without the cargo feature
+    /// `compile-regex`, any expression.
     pub fn read(name: &str, arguments: &[String]) -> Result<Self, String> {
+        Self::read_with(name, arguments, &mut Pattern::new)
+    }
+
+    /// The function with a name, arguments, and the automata of the expressions among them.
+    ///
+    /// # Errors
+    /// An unknown name; arguments that are not those of the function; more or fewer automata than
+    /// expressions.
+    pub fn read_compiled(
+        name: &str,
+        arguments: &[String],
+        automata: &[String],
+    ) -> Result<Self, String> {
+        let mut rest = automata.iter();
+        let function = Self::read_with(name, arguments, &mut |text| {
+            let automaton = rest.next().ok_or_else(|| format!("'{text:.40}' has no automaton"))?;
+            Pattern::compiled(text, automaton)
+        })?;
+        match rest.next() {
+            None => Ok(function),
+            Some(_) => Err(format!("'{name}' has more automata than expressions")),
+        }
+    }
+
+    fn read_with(
+        name: &str,
+        arguments: &[String],
+        pattern: &mut dyn FnMut(&str) -> Result<Pattern, String>,
+    ) -> Result<Self, String> {
         match (name, arguments) {
             ("concat", []) => Ok(Self::Concat),
             ("lower", []) => Ok(Self::Lower),
@@ -95,7 +135,7 @@ impl Function {
             ("pixels", [format]) => pixel_format(format).map(Self::Pixels),
             ("count_parts", arguments) => separator(arguments).map(Self::CountParts),
             ("part", arguments) => separator(arguments).map(Self::Part),
-            ("matches", [pattern]) => Self::matches(pattern),
+            ("matches", [text]) => pattern(text).map(|pattern| Self::Matches(Box::new(pattern))),
             ("format", [dtype]) => number(dtype).map(Self::Format),
             ("parse", [dtype]) => number(dtype).map(Self::Parse),
             _ => Err(format!("expected a function of hosts, found '{name}' with {arguments:?}")),

@@ -72,7 +72,11 @@ impl Functions {
                 Ok(Tensor::from_values(result.shape, &counts)?)
             }
             Function::Matches(pattern) => {
-                let matches = |handle: &i64| u8::from(pattern.matches(&text(strings, *handle)));
+                let mut search = pattern.search();
+                let matches = |handle: &i64| {
+                    let text = text(strings, *handle);
+                    u8::from(std::str::from_utf8(&text).is_ok() && search.accepts(&text))
+                };
                 let bytes: Vec<u8> = handles[0].iter().map(matches).collect();
                 Ok(Tensor::from_bytes(result, &bytes)?)
             }
@@ -173,7 +177,8 @@ mod tests {
 
     fn run(function: &Function, texts: &[&str], more: &[Tensor]) -> Result<Tensor, FunctionError> {
         let (name, arguments) = (function.name(), function.arguments());
-        assert_eq!(Function::read(name, &arguments).as_ref(), Ok(function));
+        let compiled = Function::read_compiled(name, &arguments, &function.automata());
+        assert_eq!(compiled.as_ref(), Ok(function));
         let mut strings = Strings::default();
         let first = Tensor::from_strings([texts.len() as i64], texts).expect("strings");
         let mut operands = vec![first.interned(&mut strings)];
@@ -200,8 +205,13 @@ mod tests {
         assert_eq!(parts, Ok(texts(&["b,c", "a", ""])));
         assert_eq!(run(&Function::Upper, &["a\u{e9}"], &[]), Ok(texts(&["A\u{c9}"])));
         assert_eq!(run(&Function::Lower, &["A"], &[]), Ok(texts(&["a"])));
-        let matches = Function::matches("a+").expect("valid");
+        let arguments = ["a+".to_owned()];
+        let automaton = ["61-61>1 |0|2 match".to_owned()];
+        let matches = Function::read_compiled("matches", &arguments, &automaton).expect("valid");
         assert_eq!(run(&matches, &["aa", "ab"], &[]).expect("bools").to_f64(), [1.0, 0.0]);
+        for automata in [&[][..], &["61-61>1".to_owned()], &vec![automaton[0].clone(); 2]] {
+            assert!(Function::read_compiled("matches", &arguments, automata).is_err());
+        }
         let parsed = run(&Function::Parse(DType::U8), &["300", "-1"], &[]);
         assert_eq!(parsed.expect("numbers").to_f64(), [44.0, 255.0]);
         let parsed = run(&Function::Parse(DType::I4), &["7", "8"], &[]);

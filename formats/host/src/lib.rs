@@ -8,13 +8,17 @@
 //! Strings are bytes. Those that are not UTF-8 can be joined and split; they match no expression with a
 //! character, and their case does not change.
 
+mod automaton;
 mod case;
+#[cfg(feature = "compile-regex")]
+mod compile;
 mod error;
 mod function;
 mod functions;
 mod image;
 mod number;
 mod pattern;
+mod search;
 mod split;
 
 pub use case::lower;
@@ -22,4 +26,5 @@ pub use error::FunctionError;
 pub use function::{Extents, Function};
 pub use functions::Functions;
 pub use image::PixelFormat;
+pub use pattern::Pattern;
 pub use split::Separator;

@@ -1,90 +1,73 @@
 //! Regular expressions, matched in time linear in the string.
+//!
+//! They have the syntax and the meaning of RE2. The compiler compiles them; a compiled program contains their
+//! automata, so that its host needs no more than [`Search`].
 
-#[cfg(feature = "regex")]
-use regex_lite::{Regex, RegexBuilder};
+use crate::automaton::Automaton;
+use crate::search::Search;
 
-/// A regular expression that a whole string must match. `\d`, `\w`, `\s` and `\b` are of ASCII, as in RE2.
-#[derive(Debug, Clone)]
+/// A regular expression. `\d`, `\w`, `\s` and `\b` are of ASCII, as in RE2.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
-    regex: Regex,
-}
-
-/// What stands for an expression in a build without them: none can be made.
-#[cfg(not(feature = "regex"))]
-#[derive(Debug, Clone)]
-enum Regex {}
-
-#[cfg(not(feature = "regex"))]
-impl Regex {
-    fn is_match(&self, _: &str) -> bool {
-        match *self {}
-    }
-}
-
-/// Compiles an expression.
-#[cfg(feature = "regex")]
-fn compile(text: &str) -> Result<Regex, String> {
-    /// Maximum size in bytes of a compiled expression.
-    const MAX_BYTES: usize = 1 << 20;
-    let built = RegexBuilder::new(text).size_limit(MAX_BYTES).build();
-    built.map_err(|error| format!("invalid regular expression: {error}"))
-}
-
-#[cfg(not(feature = "regex"))]
-fn compile(_: &str) -> Result<Regex, String> {
-    Err("this build of the runtime has no regular expressions (cargo feature `regex`)".to_owned())
+    automaton: Automaton,
 }
 
 impl Pattern {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// An invalid expression, one of more than a megabyte when compiled, or one that needs tables of
-    /// characters outside of ASCII; any expression without the cargo feature `regex`.
+    /// An expression that is invalid, not supported, or of more than a megabyte when compiled; any expression
+    /// without the cargo feature `compile-regex`.
     pub fn new(text: &str) -> Result<Self, String> {
-        // Alone first: only a whole expression is one in a group.
-        compile(text)?;
-        if !text.is_ascii() && ignores_case(text) {
-            let message = "regular expressions that ignore the case of other than ASCII characters are \
-                           not supported";
-            return Err(message.to_owned());
-        }
-        let regex = compile(&format!("\\A(?:{text})\\z"))?;
-        Ok(Self { text: text.to_owned(), regex })
+        let automaton = compile(text)?;
+        Ok(Self { text: text.to_owned(), automaton })
     }
 
-    /// Whether a whole string matches; a string that is not UTF-8 does not.
-    pub fn matches(&self, text: &[u8]) -> bool {
-        std::str::from_utf8(text).is_ok_and(|text| self.regex.is_match(text))
+    /// An expression with the text of its automaton.
+    ///
+    /// # Errors
+    /// A text that is no automaton.
+    pub fn compiled(text: &str, automaton: &str) -> Result<Self, String> {
+        let read = Automaton::read(automaton);
+        let automaton = read.map_err(|error| format!("the automaton of '{text:.40}': {error}"))?;
+        Ok(Self { text: text.to_owned(), automaton })
     }
 
     /// The expression.
     pub fn text(&self) -> &str {
         &self.text
     }
-}
 
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+    /// Its automaton.
+    pub const fn automaton(&self) -> &Automaton {
+        &self.automaton
+    }
+
+    /// A search for matches.
+    pub fn search(&self) -> Search<'_> {
+        Search::new(&self.automaton)
     }
 }
 
-impl Eq for Pattern {}
+#[cfg(feature = "compile-regex")]
+use crate::compile::compile;
 
-/// Whether a group of flags, as `(?i)`, may contain an `i`.
-fn ignores_case(text: &str) -> bool {
-    let flags = text.split("(?").skip(1).map(|rest| rest.split([')', ':', '-', '<']).next());
-    flags.flatten().any(|flags| flags.contains('i'))
+#[cfg(not(feature = "compile-regex"))]
+fn compile(_: &str) -> Result<Automaton, String> {
+    let message = "this build does not compile regular expressions (cargo feature `compile-regex`)";
+    Err(message.to_owned())
 }
 
-#[cfg(all(test, feature = "regex"))]
+#[cfg(all(test, feature = "compile-regex"))]
 mod tests {
     use super::*;
 
     fn matches(pattern: &str, text: &str) -> bool {
-        Pattern::new(pattern).expect("a valid expression").matches(text.as_bytes())
+        let pattern = Pattern::new(pattern).expect("a valid expression");
+        let automaton = pattern.automaton().to_string();
+        assert_eq!(Pattern::compiled(pattern.text(), &automaton).as_ref(), Ok(&pattern));
+        pattern.search().accepts(text.as_bytes())
     }
 
     /// What RE2 finds.
@@ -97,17 +80,48 @@ mod tests {
         assert!(
             matches("[[:alpha:]]+", "ab") && matches("\\bfoo\\b", "foo") && matches("(?i)A", "a")
         );
-        assert!(!Pattern::new(".*").expect("valid").matches(b"a\xff"));
+        assert!(matches("(?i)\u{e9}k", "\u{c9}\u{212a}") && !matches("(?i)\u{e9}", "e"));
+        assert!(matches("\\pL+\\p{Greek}", "\u{e9}\u{3b1}") && !matches("\\pL", "1"));
+        assert!(matches("\\s", " ") && !matches("\\s", "\u{b}") && !matches("\\W", "\u{e9}\u{e9}"));
+        assert!(matches("a{2}{,3}[[]", "aa{,3}[") && matches("\\Q[a\\E\\101", "[aA"));
+        assert!(matches("(?m)^a$\n^b$", "a\nb") && !matches("a$\n^b", "a\nb"));
+    }
+
+    #[test]
+    fn the_first_longest_match_is_found() {
+        let find = |pattern: &str, text: &str| {
+            Pattern::new(pattern).expect("valid").search().find(text.as_bytes(), 0)
+        };
+        assert_eq!(find("a|ab|abc", "xabcd"), Some(1..4));
+        assert_eq!(find("a+?", "baaa"), Some(1..4));
+        assert_eq!(find("\\bb", "ab b"), Some(3..4));
+        assert_eq!(find("[^a]", "a\u{e9}"), Some(1..3));
     }
 
     #[test]
     fn invalid_and_exploding_expressions_are_rejected() {
-        for pattern in
-            ["(a", "a)(b", "(a)\\1", "a(?=b)", "((a{100}){100}){100}", "(?i)\u{e9}", "\\"]
-        {
-            assert!(Pattern::new(pattern).is_err(), "{pattern}");
+        for pattern in [
+            "(a",
+            "a)(b",
+            "(a)\\1",
+            "a(?=b)",
+            "((a{100}){100}){100}",
+            "\\",
+            "(?x)a",
+            "*",
+            "[b-a]",
+            "[[:foo:]]",
+            "\\pX",
+            "[",
+            "(?<=a)b",
+            "a{4294967296}",
+        ] {
+            let error = Pattern::new(pattern).expect_err(pattern);
+            assert!(error.starts_with("invalid regular expression: "), "{error}");
         }
         assert!(Pattern::new(&"(".repeat(100_000)).is_err());
+        assert!(Pattern::new(&"(".repeat(10_000)).is_err());
+        assert!(matches("(?:){4000000000}", ""));
         // Exponential in engines that try every way to match.
         assert!(!matches("(x+x+)+y", &"x".repeat(10_000)));
     }
