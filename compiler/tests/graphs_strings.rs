@@ -4,7 +4,7 @@ use irc::{ArchiveOptions, Session, Target, codegen::Backend};
 use irc_tensor::Tensor;
 use irc_tl::{
     Builder, Comparison, Compute, DType, Dim, Function, Graph, NodeKind, PixelFormat, Scalar,
-    Separator, Type, ValueId,
+    Separator, Splitter, Type, ValueId,
 };
 
 fn words(words: &[&str]) -> Tensor {
@@ -111,6 +111,7 @@ fn hosts_apply_functions_of_strings() {
         let joined = b.host(Function::Concat, &[joined, x]).unwrap();
         b.output("joined", joined);
         let separator = Separator { delimiter: b",".to_vec(), max_parts: None };
+        let separator = Splitter::Delimiter(separator);
         let count = b.host(Function::CountParts(separator.clone()), &[joined]).unwrap();
         b.output("count", count);
         let second = b.scalar(1.0, DType::I64).unwrap();
@@ -120,12 +121,16 @@ fn hosts_apply_functions_of_strings() {
         b.output("same", same);
         let upper = b.host(Function::Upper, &[part]).unwrap();
         b.output("upper", upper);
+        let arguments = ["tokens", "1", "[a-z]|[a-z]+"].map(str::to_owned);
+        let token = Function::read("part", &arguments).unwrap();
+        let token = b.host(token, &[joined, second]).unwrap();
+        b.output("token", token);
         let matches = b.host(Function::matches("[a-z]+").unwrap(), &[x]).unwrap();
         b.output("matches", matches);
         let graph = b.finish();
         agree(&graph, &[("x", words(&["a", "", "long one"]))]);
         let compiled = compile(&graph);
-        assert_eq!((compiled.interface.convention, compiled.interface.calls.len()), (2, 5));
+        assert_eq!((compiled.interface.convention, compiled.interface.calls.len()), (2, 6));
     }
 }
 

@@ -79,6 +79,10 @@ func.func @strings(%x: tensor<4xsi64>) -> (tensor<4xi1>, tensor<4xi1>) attribute
   %c = tl.host "upper" (%x) : (tensor<4xsi64>) -> tensor<4xsi64>
   // CHECK: tl.host "matches" (%{{.*}}) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
   %d = tl.host "matches" (%c) {arguments = ["[a-z]+"]} : (tensor<4xsi64>) -> tensor<4xi1>
+  // CHECK: tl.host "count_parts" (%{{.*}}) {arguments = ["separators", "2", "\\s+", "[,;]"]} : (tensor<4xsi64>) -> tensor<4xi64>
+  %f = tl.host "count_parts" (%x) {arguments = ["separators", "2", "\\s+", "[,;]"]} : (tensor<4xsi64>) -> tensor<4xi64>
+  // CHECK: tl.host "part" (%{{.*}}, %{{.*}}) {arguments = ["delimiter", ","]} : (tensor<4xsi64>, tensor<4xi64>) -> tensor<4xsi64>
+  %g = tl.host "part" (%x, %f) {arguments = ["delimiter", ","]} : (tensor<4xsi64>, tensor<4xi64>) -> tensor<4xsi64>
   %file = tl.fill {value = 0.0} : tensor<9xui8>
   // CHECK: tl.host "pixels" (%{{.*}}) {arguments = ["BGR"]} : (tensor<9xui8>) -> tensor<2x1x3xui8>
   %e = tl.host "pixels" (%file) {arguments = ["BGR"]} : (tensor<9xui8>) -> tensor<2x1x3xui8>

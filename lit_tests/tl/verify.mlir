@@ -117,6 +117,14 @@ func.func @text(%x: tensor<4xsi64>) -> tensor<4xi1> {
 
 // -----
 
+func.func @separators(%x: tensor<4xsi64>) -> tensor<4xi64> {
+  // expected-error @below {{expected a number, found '0'}}
+  %y = tl.host "count_parts" (%x) {arguments = ["separators", "0", ","]} : (tensor<4xsi64>) -> tensor<4xi64>
+  return %y : tensor<4xi64>
+}
+
+// -----
+
 func.func @text_type(%x: tensor<4xsi64>) -> tensor<4xi64> {
   // expected-error @below {{result: expected string[4], found i64[4]}}
   %y = tl.host "lower" (%x) : (tensor<4xsi64>) -> tensor<4xi64>

@@ -83,10 +83,9 @@ impl Host {
         &mut self.state.strings
     }
 
-    /// Forgets the strings of a run.
+    /// Forgets the strings of a run, and a file that was decoded in it.
     pub fn forget_strings(&mut self) {
         self.state.strings.truncate(self.state.known);
-        // What was split last may be another string next time.
         self.state.functions = Functions::default();
     }
 

@@ -14,6 +14,9 @@ pub enum FunctionError {
         /// The type of the number.
         to: DType,
     },
+    /// A string whose characters are needed, and that is not UTF-8.
+    #[error("the string {0} is not UTF-8")]
+    NotUtf8(String),
     /// The strings of one run take too much memory.
     #[error("the strings of the program take more than {0} bytes")]
     TooLong(usize),
@@ -33,4 +36,18 @@ pub enum FunctionError {
     /// A result cannot be allocated.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+}
+
+impl FunctionError {
+    /// [`FunctionError::NotUtf8`] of a string.
+    pub(crate) fn not_utf8(text: &[u8]) -> Self {
+        Self::NotUtf8(shortened(&String::from_utf8_lossy(text)))
+    }
+}
+
+/// The start of a string, in quotation marks.
+pub(crate) fn shortened(text: &str) -> String {
+    const MAX_SHOWN: usize = 40;
+    let shown: String = text.chars().take(MAX_SHOWN).collect();
+    format!("{shown:?}")
 }

@@ -1,8 +1,8 @@
 //! The functions and their signatures.
 
 use crate::image::NO_IMAGES;
-use crate::{FunctionError, Pattern, PixelFormat, Separator};
-use irc_tensor::{DType, escape, unescape};
+use crate::{FunctionError, Pattern, PixelFormat, Splitter};
+use irc_tensor::DType;
 
 /// The extents of the result of a [`Function`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub enum Function {
     /// One string after another.
     Concat,
     /// The number of parts of a string, an `i64`.
-    CountParts(Separator),
+    CountParts(Splitter),
     /// The part of a string with an index, an `i64`; empty if there is none.
-    Part(Separator),
+    Part(Splitter),
     /// Lower case.
     Lower,
     /// Upper case.
@@ -57,19 +57,13 @@ impl Function {
         }
     }
 
-    /// The arguments beside the name: texts, strings among them as [`escape`] writes them. Expressions stand
+    /// The arguments beside the name: texts, delimiters among them as [`irc_tensor::escape`] writes them. Expressions stand
     /// there as they are written.
     pub fn arguments(&self) -> Vec<String> {
         match self {
             Self::Concat | Self::Lower | Self::Upper => vec![],
             Self::ImageSize(format) | Self::Pixels(format) => vec![format.name().to_owned()],
-            Self::CountParts(separator) | Self::Part(separator) => {
-                let delimiter = escape(&separator.delimiter);
-                [delimiter]
-                    .into_iter()
-                    .chain(separator.max_parts.map(|it| it.to_string()))
-                    .collect()
-            }
+            Self::CountParts(splitter) | Self::Part(splitter) => splitter.arguments(),
             Self::Matches(pattern) => vec![pattern.text().to_owned()],
             Self::Format(dtype) | Self::Parse(dtype) => vec![dtype.name().to_owned()],
         }
@@ -79,6 +73,7 @@ impl Function {
     pub fn automata(&self) -> Vec<String> {
         let patterns = match self {
             Self::Matches(pattern) => std::slice::from_ref(&**pattern),
+            Self::CountParts(splitter) | Self::Part(splitter) => splitter.patterns(),
             _ => &[],
         };
         patterns.iter().map(|pattern| pattern.automaton().to_string()).collect()
@@ -133,8 +128,8 @@ impl Function {
             ("upper", []) => Ok(Self::Upper),
             ("image_size", [format]) => pixel_format(format).map(Self::ImageSize),
             ("pixels", [format]) => pixel_format(format).map(Self::Pixels),
-            ("count_parts", arguments) => separator(arguments).map(Self::CountParts),
-            ("part", arguments) => separator(arguments).map(Self::Part),
+            ("count_parts", arguments) => Splitter::read(arguments, pattern).map(Self::CountParts),
+            ("part", arguments) => Splitter::read(arguments, pattern).map(Self::Part),
             ("matches", [text]) => pattern(text).map(|pattern| Self::Matches(Box::new(pattern))),
             ("format", [dtype]) => number(dtype).map(Self::Format),
             ("parse", [dtype]) => number(dtype).map(Self::Parse),
@@ -191,22 +186,6 @@ impl Function {
         let (expected, found) = (names(&expected), names(found));
         Err(FunctionError::Operands { function: self.name(), expected, found })
     }
-}
-
-fn separator(arguments: &[String]) -> Result<Separator, String> {
-    let (delimiter, most) = match arguments {
-        [delimiter] => (delimiter, None),
-        [delimiter, most] => (delimiter, Some(most)),
-        _ => {
-            return Err(format!("expected a delimiter and a number of parts, found {arguments:?}"));
-        }
-    };
-    let delimiter =
-        unescape(delimiter).ok_or_else(|| format!("'{delimiter}' is not an escaped string"))?;
-    let count = |text: &String| {
-        text.parse().map_err(|_| format!("expected a number of parts, found '{text}'"))
-    };
-    Ok(Separator { delimiter, max_parts: most.map(count).transpose()? })
 }
 
 /// A pixel format, in a build that decodes images.

@@ -1,7 +1,8 @@
 //! The functions of a program, applied to tensors.
 
 use crate::image::{self, Pixels};
-use crate::{Function, FunctionError, PixelFormat, Separator, case, number};
+use crate::search::Search;
+use crate::{Function, FunctionError, PixelFormat, Splitter, case, number};
 use irc_tensor::{DType, Strings, Tensor, TensorType};
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,8 +13,6 @@ const MAX_BYTES: usize = 1 << 29;
 /// Applies functions to tensors whose strings are handles of one table.
 #[derive(Debug, Default)]
 pub struct Functions {
-    /// The parts of the string that was split last: usually, the next part is of the same string.
-    split: Option<(Separator, i64, Vec<Range<usize>>)>,
     /// The file that was decoded last, until its pixels are used.
     image: Option<(Vec<u8>, PixelFormat, Pixels)>,
 }
@@ -44,31 +43,36 @@ impl Functions {
             Function::Concat => {
                 let pairs = handles[0].iter().zip(&handles[1]);
                 new_strings(result, strings, pairs, |strings, (left, right)| {
-                    [&*text(strings, *left), &*text(strings, *right)].concat()
+                    Ok([&*text(strings, *left), &*text(strings, *right)].concat())
                 })
             }
             Function::Lower => {
                 new_strings(result, strings, handles[0].iter(), |strings, handle| {
-                    case::lower(&text(strings, *handle))
+                    Ok(case::lower(&text(strings, *handle)))
                 })
             }
             Function::Upper => {
                 new_strings(result, strings, handles[0].iter(), |strings, handle| {
-                    case::upper(&text(strings, *handle))
+                    Ok(case::upper(&text(strings, *handle)))
                 })
             }
-            Function::Part(separator) => {
+            Function::Part(splitter) => {
                 let pairs = handles[0].iter().zip(&handles[1]);
+                let mut splits = Splits::new(splitter);
                 new_strings(result, strings, pairs, |strings, (handle, index)| {
                     let string = text(strings, *handle);
-                    let parts = self.parts(separator, *handle, &string);
+                    let parts = splits.parts(*handle, &string)?;
                     let part = usize::try_from(*index).ok().and_then(|index| parts.get(index));
-                    part.map_or(vec![], |part| string[part.clone()].to_vec())
+                    Ok(part.map_or(vec![], |part| string[part.clone()].to_vec()))
                 })
             }
-            Function::CountParts(separator) => {
-                let count = |handle: &i64| separator.parts(&text(strings, *handle)).len() as i64;
-                let counts: Vec<i64> = handles[0].iter().map(count).collect();
+            Function::CountParts(splitter) => {
+                let mut searches = splitter.searches();
+                let counts = handles[0].iter().map(|handle| {
+                    let parts = splitter.parts(&mut searches, &text(strings, *handle))?;
+                    Ok(parts.len() as i64)
+                });
+                let counts = counts.collect::<Result<Vec<i64>, FunctionError>>()?;
                 Ok(Tensor::from_values(result.shape, &counts)?)
             }
             Function::Matches(pattern) => {
@@ -82,7 +86,7 @@ impl Functions {
             }
             Function::Format(_) => {
                 let texts = number::written(operands[0]);
-                new_strings(result, strings, texts.into_iter(), |_, text| text.into_bytes())
+                new_strings(result, strings, texts.into_iter(), |_, text| Ok(text.into_bytes()))
             }
             Function::Parse(_) => parsed(result, strings, &handles[0]),
             Function::ImageSize(format) => {
@@ -104,12 +108,26 @@ impl Functions {
             }
         }
     }
+}
 
-    fn parts(&mut self, separator: &Separator, handle: i64, text: &[u8]) -> &[Range<usize>] {
-        let known = self.split.take();
-        let known = known.filter(|(own, of, _)| own == separator && *of == handle);
-        let split = known.unwrap_or_else(|| (separator.clone(), handle, separator.parts(text)));
-        &self.split.insert(split).2
+/// The parts of the string that was split last: usually, the next part is of the same string.
+struct Splits<'a> {
+    splitter: &'a Splitter,
+    searches: Vec<Search<'a>>,
+    last: Option<(i64, Vec<Range<usize>>)>,
+}
+
+impl<'a> Splits<'a> {
+    fn new(splitter: &'a Splitter) -> Self {
+        Self { splitter, searches: splitter.searches(), last: None }
+    }
+
+    fn parts(&mut self, handle: i64, text: &[u8]) -> Result<&[Range<usize>], FunctionError> {
+        let last = match self.last.take().filter(|(of, _)| *of == handle) {
+            Some(last) => last,
+            None => (handle, self.splitter.parts(&mut self.searches, text)?),
+        };
+        Ok(&self.last.insert(last).1)
     }
 }
 
@@ -127,11 +145,11 @@ fn new_strings<I: Iterator>(
     ty: TensorType,
     strings: &mut Strings,
     items: I,
-    mut text: impl FnMut(&Strings, I::Item) -> Vec<u8>,
+    mut text: impl FnMut(&Strings, I::Item) -> Result<Vec<u8>, FunctionError>,
 ) -> Result<Tensor, FunctionError> {
     let mut handles = Vec::with_capacity(items.size_hint().0);
     for item in items {
-        let text = text(strings, item);
+        let text = text(strings, item)?;
         handles.push(strings.intern(&text));
         if strings.bytes() > MAX_BYTES {
             return Err(FunctionError::TooLong(MAX_BYTES));
@@ -174,6 +192,7 @@ fn parsed(ty: TensorType, strings: &Strings, handles: &[i64]) -> Result<Tensor, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Separator;
 
     fn run(function: &Function, texts: &[&str], more: &[Tensor]) -> Result<Tensor, FunctionError> {
         let (name, arguments) = (function.name(), function.arguments());
@@ -197,12 +216,16 @@ mod tests {
     fn every_function_has_its_result() {
         let joined = run(&Function::Concat, &["a", "b"], &[texts(&["c", ""])]);
         assert_eq!(joined, Ok(texts(&["ac", "b"])));
-        let separator = Separator { delimiter: b",\xff"[..1].to_vec(), max_parts: Some(2) };
+        let separator = Separator { delimiter: b",".to_vec(), max_parts: Some(2) };
+        let separator = Splitter::Delimiter(separator);
         let counts = run(&Function::CountParts(separator.clone()), &["a,b,c", ""], &[]);
         assert_eq!(counts.expect("counts").to_f64(), [2.0, 0.0]);
         let index = Tensor::from_values([3], &[1i64, 0, 7]).expect("a tensor");
         let parts = run(&Function::Part(separator), &["a,b,c", "a,b,c", "x"], &[index]);
         assert_eq!(parts, Ok(texts(&["b,c", "a", ""])));
+        let part = Function::Part(Splitter::Characters);
+        let index = Tensor::from_values([2], &[1i64, -1]).expect("a tensor");
+        assert_eq!(run(&part, &["a\u{e9}", "b"], &[index]), Ok(texts(&["\u{e9}", ""])));
         assert_eq!(run(&Function::Upper, &["a\u{e9}"], &[]), Ok(texts(&["A\u{c9}"])));
         assert_eq!(run(&Function::Lower, &["A"], &[]), Ok(texts(&["a"])));
         let arguments = ["a+".to_owned()];

@@ -20,6 +20,7 @@ mod number;
 mod pattern;
 mod search;
 mod split;
+mod splitter;
 
 pub use case::lower;
 pub use error::FunctionError;
@@ -28,3 +29,4 @@ pub use functions::Functions;
 pub use image::PixelFormat;
 pub use pattern::Pattern;
 pub use split::Separator;
+pub use splitter::Splitter;

@@ -1,6 +1,7 @@
 //! Numbers as strings, as ONNX Runtime writes and reads them.
 
 use crate::FunctionError;
+use crate::error::shortened;
 use irc_tensor::{DType, Tensor};
 
 /// The elements of a tensor of numbers as strings: integers in decimal, bools as 0 and 1, floats with up to 8
@@ -51,11 +52,7 @@ pub fn read(text: &[u8], to: DType) -> Result<Number, FunctionError> {
         true => read_float(start).map(Number::Float),
         false => read_integer(start, to).map(Number::Integer),
     };
-    found.ok_or_else(|| {
-        const MAX_SHOWN: usize = 40;
-        let shown: String = text.chars().take(MAX_SHOWN).collect();
-        FunctionError::NotANumber { text: format!("{shown:?}"), to }
-    })
+    found.ok_or_else(|| FunctionError::NotANumber { text: shortened(&text), to })
 }
 
 fn read_integer(text: &str, to: DType) -> Option<i128> {

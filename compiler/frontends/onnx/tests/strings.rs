@@ -1,5 +1,5 @@
 //! Strings as elements.
-use crate::case::Case;
+use crate::case::{Case, microsoft};
 use irc_tl::DType;
 
 const WORDS: [&str; 4] = ["a", "b\u{e9}", "", "a"];
@@ -129,4 +129,99 @@ fn n_grams_of_strings_are_counted() {
     assert_eq!(of(&[0, 0, 1, 1]).values(), [3.0, 1.0, 3.0, 2.0]);
     let wide = of(&[0, 1, 2, i64::MAX]).error();
     assert_eq!(wide, "expected columns from 0 to 16777216 (exclusive)");
+}
+
+/// The shape of tokens, and the tokens.
+fn tokenized(
+    shape: &[i64],
+    texts: &[&str],
+    [mark, least]: [i64; 2],
+    case: impl Fn(Case) -> Case,
+) -> (Vec<i64>, String) {
+    let node = microsoft("Tokenizer").texts(shape, texts).string("pad_value", "#");
+    let case = case(node.int("mark", mark).int("mincharnum", least));
+    let shape = case.run().expect("a valid node")[0].shape().to_vec();
+    (shape, case.result_texts().join("|"))
+}
+
+/// The results are those of ONNX Runtime, here and below.
+#[test]
+fn strings_are_split_into_characters() {
+    let of = |shape: &[i64], texts: &[&str], mark: i64| {
+        let separators =
+            tokenized(shape, texts, [mark, 1], |case| case.strings("separators", &[""]));
+        let token = tokenized(shape, texts, [mark, 1], |case| case.string("tokenexp", "."));
+        assert_eq!(separators, token);
+        token
+    };
+    let found = of(&[3], &["abc", "\u{e9}", ""], 0);
+    assert_eq!(found, (vec![3, 3], "a|b|c|\u{e9}|#|#|#|#|#".to_owned()));
+    let found = of(&[2, 2], &["abc", "\u{e9}", "", "x"], 1);
+    let marked = "\x02|a|b|c|\x03|\x02|\u{e9}|\x03|#|#|\x02|\x03|#|#|#|\x02|x|\x03|#|#";
+    assert_eq!(found, (vec![2, 2, 5], marked.to_owned()));
+    assert_eq!(of(&[2], &["", ""], 1), (vec![2, 0], String::new()));
+    assert_eq!(of(&[0], &[], 1), (vec![0, 0], String::new()));
+}
+
+#[test]
+fn strings_are_split_at_separators() {
+    let of = |least: i64| {
+        let texts = ["a bb,ccc;dddd", "\u{e9} \u{e9}\u{e9}"];
+        tokenized(&[2], &texts, [0, least], |case| case.strings("separators", &[" ", "[,;]"]))
+    };
+    assert_eq!(of(1), (vec![2, 4], "a|bb|ccc|dddd|\u{e9}|\u{e9}\u{e9}|#|#".to_owned()));
+    assert_eq!(of(2), (vec![2, 3], "bb|ccc|dddd|\u{e9}\u{e9}|#|#".to_owned()));
+    assert_eq!(of(3), (vec![2, 2], "ccc|dddd|#|#".to_owned()));
+    let of = |shape: &[i64], texts: &[&str], separators: &[&str]| {
+        tokenized(shape, texts, [1, 1], |case| case.strings("separators", separators))
+    };
+    assert_eq!(of(&[2], &["xx", " "], &["x", " "]), (vec![2, 0], String::new()));
+    let found = of(&[3, 1], &["a,b", ",,", "c"], &[","]);
+    assert_eq!(found, (vec![3, 1, 4], "\x02|a|b|\x03|\x02|\x03|#|#|\x02|c|\x03|#".to_owned()));
+    let found = of(&[2], &["a b", "ab"], &["^a", "b$"]);
+    assert_eq!(found, (vec![2, 3], "\x02| |\x03|\x02|\x03|#".to_owned()));
+    assert_eq!(of(&[1], &["abc"], &["x*"]), (vec![1, 0], String::new()));
+}
+
+#[test]
+fn strings_are_split_into_tokens() {
+    let of = |texts: &[&str], least: i64, token: &str| {
+        let shape = [texts.len() as i64];
+        tokenized(&shape, texts, [0, least], |case| case.string("tokenexp", token))
+    };
+    // The longest alternative, not the first.
+    assert_eq!(of(&["ab abc a", "b"], 1, "a|ab|abc"), (vec![2, 3], "ab|abc|a|#|#|#".to_owned()));
+    let texts = ["a bb ccc dddd", "\u{e9}\u{e9}"];
+    let found = of(&texts, 1, "\\w+|\u{e9}+");
+    assert_eq!(found, (vec![2, 4], "a|bb|ccc|dddd|\u{e9}\u{e9}|#|#|#".to_owned()));
+    let found = of(&texts, 2, "\\w+|\u{e9}+");
+    assert_eq!(found, (vec![2, 3], "bb|ccc|dddd|\u{e9}\u{e9}|#|#".to_owned()));
+    assert_eq!(of(&texts, 3, "\\w+|\u{e9}+"), (vec![2, 2], "ccc|dddd|#|#".to_owned()));
+    assert_eq!(of(&["baac"], 1, "a*"), (vec![1, 1], "aa".to_owned()));
+    assert_eq!(of(&["abab"], 3, "ab"), (vec![1, 0], String::new()));
+    let found = of(&["a\u{c9} k"], 1, "(?i)[\u{e9}\\x{212a}]");
+    assert_eq!(found, (vec![1, 2], "\u{c9}|k".to_owned()));
+}
+
+#[test]
+fn tokenizers_are_checked() {
+    let of = || microsoft("Tokenizer").texts(&[1], &["a"]).string("pad_value", "");
+    assert_eq!(of().error(), "the attribute `mark` is missing");
+    let of = || of().int("mark", 0);
+    assert_eq!(of().error(), "the attribute `mincharnum` is missing");
+    let none = of().int("mincharnum", 0).string("tokenexp", "a");
+    assert_eq!(none.error(), "expected `mincharnum` of at least 1, found 0");
+    let characters = of().int("mincharnum", 2).string("tokenexp", ".");
+    assert_eq!(characters.error(), "expected `mincharnum` 1 for tokens of one character");
+    let of = || of().int("mincharnum", 1);
+    assert_eq!(of().error(), "expected `separators` or `tokenexp`");
+    assert_eq!(of().strings("separators", &[]).error(), "expected at least one of `separators`");
+    for pattern in ["(a", "a{1000}{1000}{1000}"] {
+        let error = of().string("tokenexp", pattern).error();
+        assert!(error.starts_with("invalid regular expression: "), "{error}");
+        let error = of().strings("separators", &[",", pattern]).error();
+        assert!(error.starts_with("invalid regular expression: "), "{error}");
+    }
+    let cube = microsoft("Tokenizer").texts(&[1, 1, 1], &["a"]).string("tokenexp", "a").error();
+    assert_eq!(cube, "expected strings of shape [C] or [N,C], found string[1,1,1]");
 }

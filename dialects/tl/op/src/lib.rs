@@ -43,7 +43,7 @@ pub use graph::{
     BuildError, Builder, Built, Check, Constant, Dependencies, Graph, GraphError, Node, NodeKind,
     Relation, Symbol, SymbolSource, ValueId,
 };
-pub use irc_host::{Extents, Function, PixelFormat, Separator, lower};
+pub use irc_host::{Extents, Function, Pattern, PixelFormat, Separator, Splitter, lower};
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
 pub use op::{
     Attribute, AttributeKind, Attributes, Binary, Comparison, Conv, Family, Law, Op, Operands,

@@ -81,6 +81,7 @@ const FAMILIES: &[&[Operator]] = &[
     microsoft::quantized::OPERATORS,
     microsoft::quantized_products::OPERATORS,
     microsoft::renamed::OPERATORS,
+    microsoft::tokenizer::OPERATORS,
     microsoft::tokens::OPERATORS,
     ml::ENCODERS,
     ml::FEATURES,

@@ -7,8 +7,8 @@ use super::indexing::{counted, loops};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use irc_tl::{
-    Algorithm, Binary, Combine, Compute, DType, Dim, Function, Relation, Scalar, Separator, Tensor,
-    ValueId,
+    Algorithm, Binary, Built, Combine, Compute, DType, Dim, Function, Relation, Scalar, Separator,
+    Splitter, Tensor, ValueId,
 };
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -33,31 +33,38 @@ fn split(cx: &mut Context<'_>) -> Lowered {
     // The attribute is the number of places at which a string is split.
     let most = cx.int("maxsplit")?.and_then(|most| u64::try_from(most).ok());
     let max_parts = most.map(|most| most.saturating_add(1));
-    let separator = Separator { delimiter, max_parts };
-    let counts = cx.b.host(Function::CountParts(separator.clone()), &[x])?;
-    let parts = parts(cx, x, counts, Function::Part(separator))?;
+    let splitter = Splitter::Delimiter(Separator { delimiter, max_parts });
+    let counts = cx.b.host(Function::CountParts(splitter.clone()), &[x])?;
+    let length = largest(cx, counts)?;
+    let length = counted(cx.b, length)?;
+    let parts = parts(cx, x, &length, 0, Function::Part(splitter))?;
     Ok(vec![parts, counts])
 }
 
-/// For each string, its parts along a new last dimension, as long as the largest number of parts.
-fn parts(
+/// The largest of counts, a scalar; 0 if there are none.
+pub(super) fn largest(cx: &mut Context<'_>, counts: ValueId) -> Built {
+    let dims = cx.b.dims(counts);
+    let count = Scalar::load(0, loops(0..dims.len()));
+    let most = cx.b.compute(Compute::reduce([], Combine::Max, dims, count), &[counts])?;
+    let none = cx.b.scalar(0.0, DType::I64)?;
+    cx.b.binary(Binary::Max, most, none)
+}
+
+/// For each string, its parts along a new last dimension of a length. The first part has the index `first`; where
+/// there is no part there is an empty string.
+pub(super) fn parts(
     cx: &mut Context<'_>,
     x: ValueId,
-    counts: ValueId,
+    length: &Dim,
+    first: i64,
     part: Function,
-) -> Result<ValueId, LowerError> {
+) -> Built {
     let mut dims = cx.b.dims(x);
-    let count = Scalar::load(0, loops(0..dims.len()));
-    let most = Compute::reduce([], Combine::Max, dims.clone(), count);
-    let most = cx.b.compute(most, &[counts])?;
-    // Without strings there is no largest number.
-    let none = cx.b.scalar(0.0, DType::I64)?;
-    let most = cx.b.binary(Binary::Max, most, none)?;
-    let most = counted(cx.b, most)?;
     dims.push(Dim::Known(1));
     let strings = cx.b.reshape(x, &dims)?;
-    let indices = cx.b.compute(Compute::map([most], Scalar::Loop(0)), &[])?;
-    Ok(cx.b.host(part, &[strings, indices])?)
+    let index = Scalar::Loop(0) - Scalar::index(first);
+    let indices = cx.b.compute(Compute::map([length.clone()], index), &[])?;
+    cx.b.host(part, &[strings, indices])
 }
 
 /// Strings without stop words, in upper or lower case.

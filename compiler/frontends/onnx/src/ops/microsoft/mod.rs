@@ -15,6 +15,7 @@ pub(super) mod quantized;
 pub(super) mod quantized_products;
 pub(super) mod renamed;
 pub(super) mod search;
+pub(super) mod tokenizer;
 pub(super) mod tokens;
 
 use crate::context::{Context, Lowered};
