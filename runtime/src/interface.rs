@@ -210,8 +210,8 @@ fn host_call(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<HostCa
     let object = r.object(value, at)?;
     let name = r.required(&object, "name")?;
     let name = r.string(name, &at.key("name"))?.to_owned();
-    let [arguments, automata] = ["arguments", "automata"].map(|key| texts(r, &object, key));
-    Some(HostCall { name, arguments: arguments?, automata: automata? })
+    let arguments = texts(r, &object, "arguments")?;
+    Some(HostCall { name, arguments, automata: texts(r, &object, "automata")? })
 }
 
 fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {

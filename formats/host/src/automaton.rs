@@ -65,14 +65,14 @@ impl Look {
     const ALL: [Self; 6] =
         [Self::Start, Self::End, Self::StartLine, Self::EndLine, Self::Boundary, Self::NoBoundary];
 
-    const fn name(self) -> &'static str {
+    const fn name(self) -> u8 {
         match self {
-            Self::Start => "A",
-            Self::End => "z",
-            Self::StartLine => "^",
-            Self::EndLine => "$",
-            Self::Boundary => "b",
-            Self::NoBoundary => "B",
+            Self::Start => b'A',
+            Self::End => b'z',
+            Self::StartLine => b'^',
+            Self::EndLine => b'$',
+            Self::Boundary => b'b',
+            Self::NoBoundary => b'B',
         }
     }
 
@@ -94,39 +94,21 @@ impl Look {
 }
 
 impl Automaton {
-    /// An automaton with these states, the start first.
-    ///
-    /// # Errors
-    /// No state or more than [`MAX_STATES`]; a target that is none of them; ranges that are not ascending.
-    pub fn new(states: Vec<State>) -> Result<Self, String> {
-        if states.is_empty() || states.len() > MAX_STATES {
-            return Err(format!("expected 1 to {MAX_STATES} states, found {}", states.len()));
-        }
-        for (number, state) in states.iter().enumerate() {
-            if let Some(to) = state.targets().into_iter().find(|to| *to >= states.len()) {
-                return Err(format!("state {number} goes to {to} of {} states", states.len()));
-            }
-            if let State::Bytes(ranges) = state {
-                let ordered = ranges.iter().all(|range| range.first <= range.last)
-                    && ranges.windows(2).all(|pair| pair[0].last < pair[1].first);
-                if !ordered {
-                    return Err(format!("state {number}: expected ascending ranges"));
-                }
-            }
-        }
-        Ok(Self { states })
+    /// An automaton with these states, the start first; `None` without any or with more than [`MAX_STATES`], if a
+    /// target is none of them, or ranges are not ascending.
+    pub fn new(states: Vec<State>) -> Option<Self> {
+        let count = states.len();
+        let is_sound = count <= MAX_STATES && states.iter().all(|state| state.is_sound(count));
+        (count > 0 && is_sound).then_some(Self { states })
     }
 
-    /// Reads the text of an automaton.
-    ///
-    /// # Errors
-    /// A word that is no state; too many states; a target that is no state.
-    pub fn read(text: &str) -> Result<Self, String> {
-        let words = text.split(' ').take(MAX_STATES + 1);
-        let state = |(number, word): (usize, &str)| {
-            State::read(word).ok_or_else(|| format!("state {number}: unexpected '{word:.40}'"))
-        };
-        Self::new(words.enumerate().map(state).collect::<Result<_, _>>()?)
+    /// Reads the text of an automaton; `None` if it is none.
+    pub fn read(text: &str) -> Option<Self> {
+        let mut states = vec![];
+        for word in text.split(' ').take(MAX_STATES + 1) {
+            states.push(State::read(word)?);
+        }
+        Self::new(states)
     }
 
     /// The states, the start first.
@@ -136,16 +118,6 @@ impl Automaton {
 }
 
 impl State {
-    /// The states that this one goes on with.
-    pub fn targets(&self) -> Vec<usize> {
-        match self {
-            Self::Bytes(ranges) => ranges.iter().map(|range| range.to).collect(),
-            Self::Split(targets) => targets.clone(),
-            Self::Look(_, to) => vec![*to],
-            Self::Match => vec![],
-        }
-    }
-
     /// The state that a byte leads to.
     pub fn after(&self, byte: u8) -> Option<usize> {
         let Self::Bytes(ranges) = self else { return None };
@@ -153,22 +125,45 @@ impl State {
         ranges.get(at).filter(|range| range.first <= byte).map(|range| range.to)
     }
 
+    /// Whether it is a state among so many, with ascending ranges.
+    fn is_sound(&self, states: usize) -> bool {
+        match self {
+            Self::Bytes(ranges) => {
+                let mut next = 0;
+                ranges.iter().all(|range| {
+                    let is_ordered = next <= u16::from(range.first) && range.first <= range.last;
+                    next = u16::from(range.last) + 1;
+                    is_ordered && range.to < states
+                })
+            }
+            Self::Split(targets) => targets.iter().all(|to| *to < states),
+            Self::Look(_, to) => *to < states,
+            Self::Match => true,
+        }
+    }
+
     fn read(word: &str) -> Option<Self> {
-        if word == "match" {
-            return Some(Self::Match);
+        match word {
+            "match" => return Some(Self::Match),
+            "-" => return Some(Self::Bytes(vec![])),
+            _ => {}
         }
-        if word == "-" {
-            return Some(Self::Bytes(vec![]));
+        if let Some(word) = word.strip_prefix('|') {
+            let mut targets = vec![];
+            for to in word.split('|') {
+                targets.push(to.parse().ok()?);
+            }
+            return Some(Self::Split(targets));
         }
-        if let Some(targets) = word.strip_prefix('|') {
-            let targets = targets.split('|').map(|to| to.parse().ok());
-            return targets.collect::<Option<_>>().map(Self::Split);
+        if let [name, b'>', ..] = word.as_bytes() {
+            let look = Look::ALL.iter().find(|look| look.name() == *name)?;
+            return Some(Self::Look(*look, word[2..].parse().ok()?));
         }
-        let (name, to) = word.split_once('>')?;
-        if let Some(look) = Look::ALL.into_iter().find(|look| look.name() == name) {
-            return to.parse().ok().map(|to| Self::Look(look, to));
+        let mut ranges = vec![];
+        for range in word.split(',') {
+            ranges.push(Transition::read(range)?);
         }
-        word.split(',').map(Transition::read).collect::<Option<_>>().map(Self::Bytes)
+        Some(Self::Bytes(ranges))
     }
 }
 
@@ -205,7 +200,7 @@ impl fmt::Display for State {
                 Ok(())
             }
             Self::Split(targets) => targets.iter().try_for_each(|to| write!(f, "|{to}")),
-            Self::Look(look, to) => write!(f, "{}>{to}", look.name()),
+            Self::Look(look, to) => write!(f, "{}>{to}", char::from(look.name())),
             Self::Match => f.write_str("match"),
         }
     }
@@ -242,7 +237,21 @@ mod tests {
             "\u{e9}-\u{e9}>0",
             &long,
         ] {
-            assert!(Automaton::read(text).is_err(), "{text:.20}");
+            assert!(Automaton::read(text).is_none(), "{text:.20}");
+        }
+    }
+
+    #[test]
+    fn changed_automata_are_read_or_rejected() {
+        let text = "|1|2 61-7a>1,c3-c3>2 A>3 match";
+        for at in 0..text.len() {
+            for byte in "0 9|->,amz\u{7f}".chars() {
+                let changed = format!("{}{byte}{}", &text[..at], &text[at + 1..]);
+                let Some(automaton) = Automaton::read(&changed) else { continue };
+                assert_eq!(Automaton::read(&automaton.to_string()).as_ref(), Some(&automaton));
+                let found = crate::search::Search::new(&automaton).find(b"xaz\xc3", 0);
+                assert!(found.is_none_or(|found| found.end <= 4));
+            }
         }
     }
 }

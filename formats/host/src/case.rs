@@ -3,12 +3,12 @@
 /// A string in lower case; unchanged if it is not UTF-8.
 pub fn lower(text: &[u8]) -> Vec<u8> {
     // The only character whose full mapping is longer than its simple one.
-    mapped(text, |c| c.to_lowercase().next().unwrap_or(c))
+    mapped(text, &|c| c.to_lowercase().next().unwrap_or(c))
 }
 
 /// A string in upper case; unchanged if it is not UTF-8.
 pub fn upper(text: &[u8]) -> Vec<u8> {
-    mapped(text, |c| {
+    mapped(text, &|c| {
         let mut upper = c.to_uppercase();
         match (upper.next(), upper.next()) {
             (Some(upper), None) => upper,
@@ -17,7 +17,7 @@ pub fn upper(text: &[u8]) -> Vec<u8> {
     })
 }
 
-fn mapped(text: &[u8], map: impl Fn(char) -> char) -> Vec<u8> {
+fn mapped(text: &[u8], map: &dyn Fn(char) -> char) -> Vec<u8> {
     match std::str::from_utf8(text) {
         Ok(text) => text.chars().map(map).collect::<String>().into_bytes(),
         Err(_) => text.to_vec(),

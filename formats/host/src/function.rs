@@ -108,12 +108,12 @@ impl Function {
     ) -> Result<Self, String> {
         let mut rest = automata.iter();
         let function = Self::read_with(name, arguments, &mut |text| {
-            let automaton = rest.next().ok_or_else(|| format!("'{text:.40}' has no automaton"))?;
-            Pattern::compiled(text, automaton)
+            let pattern = rest.next().and_then(|automaton| Pattern::compiled(text, automaton));
+            pattern.ok_or_else(|| "expected an automaton for each expression".to_owned())
         })?;
         match rest.next() {
             None => Ok(function),
-            Some(_) => Err(format!("'{name}' has more automata than expressions")),
+            Some(_) => Err("expected as many automata as expressions".to_owned()),
         }
     }
 
@@ -133,7 +133,10 @@ impl Function {
             ("matches", [text]) => pattern(text).map(|pattern| Self::Matches(Box::new(pattern))),
             ("format", [dtype]) => number(dtype).map(Self::Format),
             ("parse", [dtype]) => number(dtype).map(Self::Parse),
-            _ => Err(format!("expected a function of hosts, found '{name}' with {arguments:?}")),
+            (name, arguments) => {
+                let count = arguments.len();
+                Err(format!("expected a function of hosts, found '{name}' with {count} arguments"))
+            }
         }
     }
 

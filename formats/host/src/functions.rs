@@ -1,10 +1,8 @@
 //! The functions of a program, applied to tensors.
 
 use crate::image::{self, Pixels};
-use crate::search::Search;
-use crate::{Function, FunctionError, PixelFormat, Splitter, case, number};
+use crate::{Function, FunctionError, PixelFormat, case, number};
 use irc_tensor::{DType, Strings, Tensor, TensorType};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Maximum number of bytes of the strings of one run.
@@ -41,38 +39,42 @@ impl Functions {
         let result = TensorType::new(function.result(), shape);
         match function {
             Function::Concat => {
-                let pairs = handles[0].iter().zip(&handles[1]);
-                new_strings(result, strings, pairs, |strings, (left, right)| {
-                    Ok([&*text(strings, *left), &*text(strings, *right)].concat())
+                let (left, right) = (&handles[0], &handles[1]);
+                new_strings(result, strings, left.len().min(right.len()), &mut |strings, at| {
+                    Ok([&*text(strings, left[at]), &*text(strings, right[at])].concat())
                 })
             }
             Function::Lower => {
-                new_strings(result, strings, handles[0].iter(), |strings, handle| {
-                    Ok(case::lower(&text(strings, *handle)))
+                new_strings(result, strings, handles[0].len(), &mut |strings, at| {
+                    Ok(case::lower(&text(strings, handles[0][at])))
                 })
             }
             Function::Upper => {
-                new_strings(result, strings, handles[0].iter(), |strings, handle| {
-                    Ok(case::upper(&text(strings, *handle)))
+                new_strings(result, strings, handles[0].len(), &mut |strings, at| {
+                    Ok(case::upper(&text(strings, handles[0][at])))
                 })
             }
             Function::Part(splitter) => {
-                let pairs = handles[0].iter().zip(&handles[1]);
-                let mut splits = Splits::new(splitter);
-                new_strings(result, strings, pairs, |strings, (handle, index)| {
-                    let string = text(strings, *handle);
-                    let parts = splits.parts(*handle, &string)?;
-                    let part = usize::try_from(*index).ok().and_then(|index| parts.get(index));
+                let (of, indices) = (&handles[0], &handles[1]);
+                let mut searches = splitter.searches();
+                // Usually, the next part is of the same string.
+                let (mut last, mut parts) = (None, vec![]);
+                new_strings(result, strings, of.len().min(indices.len()), &mut |strings, at| {
+                    let string = text(strings, of[at]);
+                    if last.replace(of[at]) != Some(of[at]) {
+                        parts = splitter.parts(&mut searches, &string)?;
+                    }
+                    let part = usize::try_from(indices[at]).ok().and_then(|index| parts.get(index));
                     Ok(part.map_or(vec![], |part| string[part.clone()].to_vec()))
                 })
             }
             Function::CountParts(splitter) => {
                 let mut searches = splitter.searches();
-                let counts = handles[0].iter().map(|handle| {
+                let mut counts = Vec::with_capacity(handles[0].len());
+                for handle in &handles[0] {
                     let parts = splitter.parts(&mut searches, &text(strings, *handle))?;
-                    Ok(parts.len() as i64)
-                });
-                let counts = counts.collect::<Result<Vec<i64>, FunctionError>>()?;
+                    counts.push(parts.len() as i64);
+                }
                 Ok(Tensor::from_values(result.shape, &counts)?)
             }
             Function::Matches(pattern) => {
@@ -86,9 +88,14 @@ impl Functions {
             }
             Function::Format(_) => {
                 let texts = number::written(operands[0]);
-                new_strings(result, strings, texts.into_iter(), |_, text| Ok(text.into_bytes()))
+                new_strings(result, strings, texts.len(), &mut |_, at| {
+                    Ok(texts[at].clone().into_bytes())
+                })
             }
             Function::Parse(_) => parsed(result, strings, &handles[0]),
+            Function::ImageSize(_) | Function::Pixels(_) if !cfg!(feature = "images") => {
+                Err(FunctionError::Image(image::NO_IMAGES.to_owned()))
+            }
             Function::ImageSize(format) => {
                 let (file, format) = (operands[0].bytes().to_vec(), *format);
                 let pixels = image::decode(&file, format).map_err(FunctionError::Image)?;
@@ -110,46 +117,28 @@ impl Functions {
     }
 }
 
-/// The parts of the string that was split last: usually, the next part is of the same string.
-struct Splits<'a> {
-    splitter: &'a Splitter,
-    searches: Vec<Search<'a>>,
-    last: Option<(i64, Vec<Range<usize>>)>,
-}
-
-impl<'a> Splits<'a> {
-    fn new(splitter: &'a Splitter) -> Self {
-        Self { splitter, searches: splitter.searches(), last: None }
-    }
-
-    fn parts(&mut self, handle: i64, text: &[u8]) -> Result<&[Range<usize>], FunctionError> {
-        let last = match self.last.take().filter(|(of, _)| *of == handle) {
-            Some(last) => last,
-            None => (handle, self.splitter.parts(&mut self.searches, text)?),
-        };
-        Ok(&self.last.insert(last).1)
-    }
-}
-
-/// The handles of strings, or integers; empty for floats.
+/// The handles of strings, or indices; empty for other numbers.
 fn integers(tensor: &Tensor) -> Vec<i64> {
-    let values = tensor.to_i128().unwrap_or_default();
-    values.into_iter().map(|value| value as i64).collect()
+    if !matches!(tensor.dtype(), DType::String | DType::I64) {
+        return vec![];
+    }
+    tensor.bytes().as_chunks().0.iter().map(|bytes| i64::from_ne_bytes(*bytes)).collect()
 }
 
 fn text(strings: &Strings, handle: i64) -> Arc<[u8]> {
     strings.get(handle).cloned().unwrap_or_else(|| Arc::from(&b""[..]))
 }
 
-fn new_strings<I: Iterator>(
+/// So many strings, each computed from its index.
+fn new_strings(
     ty: TensorType,
     strings: &mut Strings,
-    items: I,
-    mut text: impl FnMut(&Strings, I::Item) -> Result<Vec<u8>, FunctionError>,
+    count: usize,
+    text: &mut dyn FnMut(&Strings, usize) -> Result<Vec<u8>, FunctionError>,
 ) -> Result<Tensor, FunctionError> {
-    let mut handles = Vec::with_capacity(items.size_hint().0);
-    for item in items {
-        let text = text(strings, item)?;
+    let mut handles = Vec::with_capacity(count);
+    for at in 0..count {
+        let text = text(strings, at)?;
         handles.push(strings.intern(&text));
         if strings.bytes() > MAX_BYTES {
             return Err(FunctionError::TooLong(MAX_BYTES));
@@ -179,12 +168,8 @@ fn parsed(ty: TensorType, strings: &Strings, handles: &[i64]) -> Result<Tensor, 
             (bits @ 2..8, false) => value & ((1 << bits) - 1),
             _ => value,
         };
-        match width {
-            1 => bytes.extend_from_slice(&(low as u8).to_ne_bytes()),
-            2 => bytes.extend_from_slice(&(low as u16).to_ne_bytes()),
-            4 => bytes.extend_from_slice(&(low as u32).to_ne_bytes()),
-            _ => bytes.extend_from_slice(&low.to_ne_bytes()),
-        }
+        let first = if cfg!(target_endian = "big") { 8 - width } else { 0 };
+        bytes.extend_from_slice(&low.to_ne_bytes()[first..first + width]);
     }
     Ok(Tensor::from_bytes(ty, &bytes)?)
 }
@@ -192,7 +177,7 @@ fn parsed(ty: TensorType, strings: &Strings, handles: &[i64]) -> Result<Tensor, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Separator;
+    use crate::{Separator, Splitter};
 
     fn run(function: &Function, texts: &[&str], more: &[Tensor]) -> Result<Tensor, FunctionError> {
         let (name, arguments) = (function.name(), function.arguments());

@@ -8,9 +8,13 @@ use irc_tensor::{DType, Tensor};
 /// digits as C's `%.8g` does.
 pub fn written(tensor: &Tensor) -> Vec<String> {
     match tensor.to_i128() {
-        Some(integers) => integers.iter().map(i128::to_string).collect(),
+        Some(integers) => integers.into_iter().map(integer).collect(),
         None => tensor.to_f64().into_iter().map(float).collect(),
     }
+}
+
+fn integer(value: i128) -> String {
+    i64::try_from(value).map_or_else(|_| (value as u64).to_string(), |value| value.to_string())
 }
 
 fn float(value: f64) -> String {

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub struct Search<'a> {
     states: &'a [State],
     /// The bytes that a match begins with; `None` if it may be empty.
-    first: Option<Box<[bool; 256]>>,
+    first: Option<Vec<bool>>,
     now: Threads,
     next: Threads,
     found: Option<Range<usize>>,
@@ -121,8 +121,8 @@ impl Threads {
 }
 
 /// The bytes that a match begins with; `None` if it may be empty.
-fn first_bytes(states: &[State]) -> Option<Box<[bool; 256]>> {
-    let mut first = Box::new([false; 256]);
+fn first_bytes(states: &[State]) -> Option<Vec<bool>> {
+    let mut first = vec![false; 256];
     let (mut seen, mut stack) = (vec![false; states.len()], vec![0]);
     while let Some(state) = stack.pop() {
         if std::mem::replace(&mut seen[state], true) {
@@ -130,7 +130,8 @@ fn first_bytes(states: &[State]) -> Option<Box<[bool; 256]>> {
         }
         match &states[state] {
             State::Match => return None,
-            State::Split(_) | State::Look(..) => stack.extend(states[state].targets()),
+            State::Split(targets) => stack.extend(targets),
+            State::Look(_, to) => stack.push(*to),
             State::Bytes(ranges) => {
                 for range in ranges {
                     first[usize::from(range.first)..=usize::from(range.last)].fill(true);

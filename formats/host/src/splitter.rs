@@ -55,10 +55,7 @@ impl Splitter {
             Self::Tokens(_, least) => {
                 searches.iter_mut().next().and_then(|search| tokens(search, text, least.get()))
             }
-            Self::Characters => {
-                let character = |(at, c): (usize, char)| at..at + c.len_utf8();
-                Some(text.char_indices().map(character).collect())
-            }
+            Self::Characters => Some(characters(text)),
         });
         parts.ok_or_else(|| FunctionError::not_utf8(text))
     }
@@ -87,29 +84,36 @@ impl Splitter {
         arguments: &[String],
         pattern: &mut dyn FnMut(&str) -> Result<Pattern, String>,
     ) -> Result<Self, String> {
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        match words[..] {
-            ["delimiter", text] => separator(text, None),
-            ["delimiter", text, most] => separator(text, Some(count(most)?)),
-            ["separators", least, ..] if words.len() > 2 => {
-                let patterns: Result<_, String> = words[2..].iter().map(|it| pattern(it)).collect();
-                Ok(Self::Separators(patterns?, count(least)?))
+        match arguments {
+            [kind, text] if kind == "delimiter" => separator(text, None),
+            [kind, text, most] if kind == "delimiter" => separator(text, Some(count(most)?)),
+            [kind, least, texts @ ..] if kind == "separators" && !texts.is_empty() => {
+                let least = count(least)?;
+                let mut patterns = vec![];
+                for text in texts {
+                    patterns.push(pattern(text)?);
+                }
+                Ok(Self::Separators(patterns, least))
             }
-            ["tokens", least, text] => Ok(Self::Tokens(Box::new(pattern(text)?), count(least)?)),
-            ["characters"] => Ok(Self::Characters),
-            _ => Err(format!("expected a way to split strings, found {arguments:?}")),
+            [kind, least, text] if kind == "tokens" => {
+                let least = count(least)?;
+                Ok(Self::Tokens(Box::new(pattern(text)?), least))
+            }
+            [kind] if kind == "characters" => Ok(Self::Characters),
+            _ => Err("expected a way to split strings".to_owned()),
         }
     }
 }
 
 fn separator(delimiter: &str, max_parts: Option<u64>) -> Result<Splitter, String> {
     let bytes = unescape(delimiter);
-    let delimiter = bytes.ok_or_else(|| format!("'{delimiter}' is not an escaped string"))?;
+    let delimiter = bytes.ok_or_else(|| "expected an escaped delimiter".to_owned())?;
     Ok(Splitter::Delimiter(Separator { delimiter, max_parts }))
 }
 
-fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("expected a number, found '{text}'"))
+fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let count = text.parse().ok().and_then(|count: u64| T::try_from(count).ok());
+    count.ok_or_else(|| "expected a number of parts or characters".to_owned())
 }
 
 /// Parts between matches of one expression after another.
@@ -150,6 +154,16 @@ fn tokens(search: &mut Search<'_>, text: &str, least: u64) -> Option<Vec<Range<u
         }
     }
     Some(parts)
+}
+
+fn characters(text: &str) -> Vec<Range<usize>> {
+    let (mut parts, mut start) = (vec![], 0);
+    while start < text.len() {
+        let end = after(text, start);
+        parts.push(start..end);
+        start = end;
+    }
+    parts
 }
 
 /// Whether a text has so many characters.

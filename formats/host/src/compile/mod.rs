@@ -48,7 +48,7 @@ fn reachable(nfa: &NFA) -> Result<Automaton, String> {
         }
         states.push(found.state(nfa.state(*id))?);
     }
-    Automaton::new(states)
+    Automaton::new(states).ok_or_else(|| "the automaton is invalid".to_owned())
 }
 
 #[derive(Default)]
