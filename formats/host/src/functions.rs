@@ -129,12 +129,15 @@ fn text(strings: &Strings, handle: i64) -> Arc<[u8]> {
     strings.get(handle).cloned().unwrap_or_else(|| Arc::from(&b""[..]))
 }
 
-/// So many strings, each computed from its index.
+/// A string, from its index.
+type NewString<'a> = dyn FnMut(&Strings, usize) -> Result<Vec<u8>, FunctionError> + 'a;
+
+/// So many strings.
 fn new_strings(
     ty: TensorType,
     strings: &mut Strings,
     count: usize,
-    text: &mut dyn FnMut(&Strings, usize) -> Result<Vec<u8>, FunctionError>,
+    text: &mut NewString<'_>,
 ) -> Result<Tensor, FunctionError> {
     let mut handles = Vec::with_capacity(count);
     for at in 0..count {

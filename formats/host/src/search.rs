@@ -10,8 +10,6 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct Search<'a> {
     states: &'a [State],
-    /// The bytes that a match begins with; `None` if it may be empty.
-    first: Option<Vec<bool>>,
     now: Threads,
     next: Threads,
     found: Option<Range<usize>>,
@@ -33,7 +31,7 @@ impl<'a> Search<'a> {
         let states = automaton.states();
         let threads = || Threads { added: vec![0; states.len()], ..Threads::default() };
         let (now, next) = (threads(), threads());
-        Self { states, first: first_bytes(states), now, next, found: None }
+        Self { states, now, next, found: None }
     }
 
     /// Whether the automaton accepts a whole text.
@@ -56,7 +54,7 @@ impl<'a> Search<'a> {
             if self.now.members.is_empty() && !may_start {
                 break;
             }
-            if may_start && self.may_begin(text.get(at)) {
+            if may_start {
                 self.now.add(self.states, &mut self.found, text, at, (0, at));
             }
             if let Some(byte) = text.get(at) {
@@ -65,11 +63,6 @@ impl<'a> Search<'a> {
             at += 1;
         }
         self.found.take()
-    }
-
-    fn may_begin(&self, byte: Option<&u8>) -> bool {
-        let Some(first) = &self.first else { return true };
-        byte.is_some_and(|byte| first[usize::from(*byte)])
     }
 
     fn step(&mut self, text: &[u8], at: usize, byte: u8) {
@@ -118,28 +111,6 @@ impl Threads {
             }
         }
     }
-}
-
-/// The bytes that a match begins with; `None` if it may be empty.
-fn first_bytes(states: &[State]) -> Option<Vec<bool>> {
-    let mut first = vec![false; 256];
-    let (mut seen, mut stack) = (vec![false; states.len()], vec![0]);
-    while let Some(state) = stack.pop() {
-        if std::mem::replace(&mut seen[state], true) {
-            continue;
-        }
-        match &states[state] {
-            State::Match => return None,
-            State::Split(targets) => stack.extend(targets),
-            State::Look(_, to) => stack.push(*to),
-            State::Bytes(ranges) => {
-                for range in ranges {
-                    first[usize::from(range.first)..=usize::from(range.last)].fill(true);
-                }
-            }
-        }
-    }
-    Some(first)
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 
 /// Parts between matches of one expression after another.
 fn separated(searches: &mut [Search<'_>], text: &str, least: u64) -> Option<Vec<Range<usize>>> {
-    let mut parts = vec![0..text.len()];
+    let mut parts = vec![Range { start: 0, end: text.len() }];
     for search in searches {
         let whole = std::mem::take(&mut parts);
         for Range { start: offset, end } in whole {
