@@ -121,7 +121,7 @@ pub fn signless_tensor<'c>(context: &'c Context, tensor: Type<'c>) -> Option<Typ
         DType::U16 => DType::I16,
         DType::U32 => DType::I32,
         DType::U64 | DType::String => DType::I64,
-        other => other,
+        _ => return Some(tensor),
     };
     Some(tl::type_to_mlir(context, &ty))
 }

@@ -4,6 +4,7 @@ use super::error::QueryError;
 use crate::codegen::{SymbolScope, data_object};
 use irc_dialects::tl;
 use irc_mlir::{OperationLike, OperationRef, ValueLike, read};
+use irc_tl::{TensorType, Type};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -63,7 +64,9 @@ fn operations_of(op: OperationRef<'_, '_>) -> Option<u64> {
     if !read::op_name(&op).starts_with("tl.") {
         return Some(0);
     }
-    tl::op_of(op).ok()?.flops(&tl::operand_types(op).ok()?).ok()
+    let types = tl::symbolic_operand_types(op).ok()?;
+    let types: Vec<TensorType> = types.iter().map(Type::known).collect::<Option<_>>()?;
+    tl::op_of(op).ok()?.flops(&types).ok()
 }
 
 /// The name of a kernel: its ops, and the extents of its last result, as `irc_matmul_add_128x768`.

@@ -1,8 +1,10 @@
 //! How programs and their code grow with their graphs. What is counted is deterministic: kernels, queries and
 //! characters of the text after a stage.
-use irc::{KernelProgress, Session, Target};
-use irc_tl::{Binary, Builder, DType, Dim, Graph, Op, Type, Unary, ValueId};
+use irc::{Backend, KernelProgress, Session, Target};
+use irc_tensor::Tensor;
+use irc_tl::{Binary, Builder, DType, Dim, Graph, Op, Reduction, Type, Unary, ValueId};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Largest growth of a graph ten times as large.
 const LINEAR: usize = 12;
@@ -58,6 +60,60 @@ fn open(inputs: usize) -> Graph {
     b.finish()
 }
 
+/// A layer of a transformer with weights of its own: attention and two products, each after a normalisation.
+fn layer(b: &mut Builder, number: usize, x: ValueId) -> ValueId {
+    let mut weight = |b: &mut Builder, part: usize| {
+        let values = [0.1, 0.2, 0.3, 0.4].repeat(4);
+        let first = (number * 5 + part) as f32;
+        let values: Vec<f32> = [first].into_iter().chain(values).take(16).collect();
+        b.tensor(&Tensor::from_values([4, 4], &values).unwrap())
+    };
+    let y = normalised(b, x);
+    let [query, key, value] = [0, 1, 2].map(|part| {
+        let weight = weight(b, part);
+        b.matmul(y, weight).unwrap()
+    });
+    let key = b.transpose(key, &[0, 2, 1]).unwrap();
+    let scores = b.matmul(query, key).unwrap();
+    let weights = softmax(b, scores);
+    let mixed = b.matmul(weights, value).unwrap();
+    let x = b.binary(Binary::Add, x, mixed).unwrap();
+    let y = normalised(b, x);
+    let [wide, narrow] = [3, 4].map(|part| weight(b, part));
+    let wide = b.matmul(y, wide).unwrap();
+    let wide = b.unary(Unary::Relu, wide).unwrap();
+    let narrow = b.matmul(wide, narrow).unwrap();
+    b.binary(Binary::Add, x, narrow).unwrap()
+}
+
+/// An operand combined with its reduction along the last axis.
+fn with_reduced(b: &mut Builder, function: Binary, kind: Reduction, x: ValueId) -> ValueId {
+    let reduced = b.reduce(kind, x, &[2], true).unwrap();
+    let dims = b.ty(x).dims.clone();
+    let reduced = b.broadcast(reduced, &dims).unwrap();
+    b.binary(function, x, reduced).unwrap()
+}
+
+fn normalised(b: &mut Builder, x: ValueId) -> ValueId {
+    with_reduced(b, Binary::Sub, Reduction::Mean, x)
+}
+
+fn softmax(b: &mut Builder, x: ValueId) -> ValueId {
+    let below = with_reduced(b, Binary::Sub, Reduction::Max, x);
+    let powers = b.unary(Unary::Exp, below).unwrap();
+    with_reduced(b, Binary::Div, Reduction::Sum, powers)
+}
+
+/// Layers on sequences of an open number and length.
+fn transformer(layers: usize) -> Graph {
+    let mut b = Builder::new();
+    let dims = [Dim::symbol("B"), Dim::symbol("S"), 4.into()];
+    let x = b.input("x", Type::new(DType::F32, dims));
+    let y = (0..layers).fold(x, |x, number| layer(&mut b, number, x));
+    b.output("y", y);
+    b.finish()
+}
+
 /// Characters after a stage.
 fn characters(graph: &Graph, stage: &str) -> usize {
     Session::new().import_graph(graph).stage(stage, Target::host()).unwrap().len()
@@ -68,8 +124,13 @@ type OfSize = fn(usize) -> Graph;
 
 #[test]
 fn text_grows_linearly_at_every_stage() {
-    let graphs: [(&str, OfSize); 4] =
-        [("chain", chain), ("residual", residual), ("split", split), ("open", open)];
+    let graphs: [(&str, OfSize); 5] = [
+        ("chain", chain),
+        ("residual", residual),
+        ("split", split),
+        ("open", open),
+        ("transformer", |size| transformer(size / 10)),
+    ];
     for (name, graph) in graphs {
         let [small, large] = [graph(40), graph(400)];
         for stage in ["fuse", "memory", "llvm"] {
@@ -79,27 +140,43 @@ fn text_grows_linearly_at_every_stage() {
     }
 }
 
+/// The number of kernels that are compiled for a library, and the time.
+fn compiled(graph: &Graph, target: Target) -> (usize, Duration) {
+    let session = Session::new();
+    let seen = Arc::new(Mutex::new(vec![]));
+    let record = seen.clone();
+    session.observe(move |kernel: KernelProgress<'_>| {
+        record.lock().unwrap().push((kernel.name.to_owned(), kernel.number, kernel.count));
+    });
+    let start = Instant::now();
+    session.import_graph(graph).library(target).unwrap();
+    let time = start.elapsed();
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort_by_key(|(_, number, _)| *number);
+    for (index, (name, number, count)) in seen.iter().enumerate() {
+        assert!(name.starts_with("irc_"), "{name}");
+        assert_eq!((*number, *count), (index, seen.len()));
+    }
+    (seen.len(), time)
+}
+
 #[test]
 fn equal_kernels_are_compiled_once_however_many_launches_there_are() {
-    let kernels = |graph: &Graph| {
-        let session = Session::new();
-        let seen = Arc::new(Mutex::new(vec![]));
-        let record = seen.clone();
-        session.observe(move |kernel: KernelProgress<'_>| {
-            record.lock().unwrap().push((kernel.name.to_owned(), kernel.number, kernel.count));
-        });
-        session.import_graph(graph).library(Target::host()).unwrap();
-        let mut seen = seen.lock().unwrap().clone();
-        seen.sort_by_key(|(_, number, _)| *number);
-        for (index, (name, number, count)) in seen.iter().enumerate() {
-            assert!(name.starts_with("irc_"), "{name}");
-            assert_eq!((*number, *count), (index, seen.len()));
-        }
-        seen.len()
-    };
+    let kernels = |graph: &Graph| compiled(graph, Target::host()).0;
     assert_eq!(kernels(&residual(3)), kernels(&residual(30)));
     assert_eq!(kernels(&open(3)), kernels(&open(30)));
     assert_eq!(kernels(&split(50)), kernels(&split(500)));
+}
+
+/// Ten times as many layers take less than thirty times as long; with a pass of quadratic time, a hundred times.
+#[test]
+fn transformers_compile_in_linear_time() {
+    let quick = || Target::host().with_backend(Backend::QUICK);
+    let [small, middle, large] =
+        [10, 100, 1000].map(|layers| compiled(&transformer(layers), quick()));
+    assert_eq!((small.0, middle.0), (middle.0, large.0), "kernels");
+    assert!(middle.1 < 30 * small.1, "{small:?} and {middle:?}");
+    assert!(large.1 < 30 * middle.1, "{middle:?} and {large:?}");
 }
 
 /// LLVM's register allocation and scheduling take more than linear time in the length of a function.

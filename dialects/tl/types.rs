@@ -11,11 +11,11 @@ use std::{cell::RefCell, collections::BTreeMap};
 /// If it is not a ranked tensor of static shape with an element type that has a [`DType`].
 pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
     let expected = || format!("expected a ranked tensor of static shape, found {ty}");
-    let (shape, element) = read::tensor_of(ty).ok_or_else(expected)?;
-    if shape.iter().any(|dim| *dim < 0) {
+    let tensor = read::ranked_tensor(ty).ok_or_else(expected)?;
+    if tensor.shape.iter().any(|dim| *dim < 0) {
         return Err(expected());
     }
-    Ok(TensorType::new(dtype_of(element)?, shape))
+    Ok(TensorType::new(dtype_of(tensor.element)?, tensor.shape))
 }
 
 /// The element type of an MLIR type: `i32` is signed, `ui32` unsigned, `i1` a bool, `si64` a string.
@@ -23,7 +23,11 @@ pub fn tensor_type_of(ty: Type<'_>) -> Result<TensorType, String> {
 /// # Errors
 /// If there is no such element type.
 pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
-    let integer = IntegerType::try_from(element).ok();
+    if element.is_f32() {
+        return Ok(DType::F32);
+    }
+    // The error for another type would print the type.
+    let integer = element.is_integer().then(|| IntegerType::try_from(element).ok()).flatten();
     if integer.is_some_and(|integer| integer.is_signed()) {
         // Only strings have a signed type: numbers with a sign are signless.
         let is_string = element.to_string() == mlir_name(DType::String);
@@ -45,7 +49,6 @@ pub fn dtype_of(element: Type<'_>) -> Result<DType, String> {
         Some((true, 64)) => Some(DType::U64),
         None if element.is_f16() => Some(DType::F16),
         None if element.is_bf16() => Some(DType::BF16),
-        None if element.is_f32() => Some(DType::F32),
         None if element.is_f64() => Some(DType::F64),
         None => small_float(&element.to_string()),
         _ => None,
@@ -120,16 +123,16 @@ pub fn tensor_type_to_mlir<'c>(context: &'c Context, tensor: &TensorType) -> Typ
 /// If it is not a ranked tensor with an element type that has a [`DType`], or its encoding does not
 /// match its extents.
 pub fn type_of(ty: Type<'_>) -> Result<irc_tl::Type, String> {
-    let (shape, element) =
-        read::tensor_of(ty).ok_or_else(|| format!("expected a ranked tensor, found {ty}"))?;
-    let dtype = dtype_of(element)?;
-    let Some(sizes) = read::encoding(ty) else { return tensor_type_of(ty).map(irc_tl::Type::from) };
+    let tensor =
+        read::ranked_tensor(ty).ok_or_else(|| format!("expected a ranked tensor, found {ty}"))?;
+    let Some(sizes) = tensor.encoding else { return tensor_type_of(ty).map(irc_tl::Type::from) };
+    let (shape, dtype) = (tensor.shape, dtype_of(tensor.element)?);
     let sizes = sizes_of(&sizes).ok_or_else(|| format!("expected #tl.dims<...>, found {sizes}"))?;
     if sizes.len() != shape.len() {
         let (expected, found) = (shape.len(), sizes.len());
         return Err(format!("expected {expected} sizes in #tl.dims, found {found} in {ty}"));
     }
-    let dims = sizes.iter().zip(&shape).map(|(text, extent)| {
+    let dims = sizes.iter().zip(shape).map(|(text, extent)| {
         let dim = dim_of(text)?;
         match dim.known() {
             Some(known) if known == *extent => Ok(dim),

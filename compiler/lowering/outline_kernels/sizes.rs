@@ -15,6 +15,8 @@ use std::cell::RefCell;
 #[derive(Default)]
 pub(crate) struct Sizes {
     passed: RefCell<Vec<Dim>>,
+    /// The ops, with symbols for their sizes.
+    works: Vec<Work>,
 }
 
 /// An op whose sizes can be replaced.
@@ -40,7 +42,7 @@ impl Sizes {
     /// The sizes of a group; `None` if all are known, and if an op's result would not follow from its
     /// renamed operands.
     pub(crate) fn of<'c: 'a, 'a>(ops: &[OperationRef<'c, 'a>]) -> Option<Self> {
-        let sizes = Self::default();
+        let mut sizes = Self::default();
         for op in ops {
             let work = sizes.work(Work::of(*op)?);
             let operands = tl::symbolic_operand_types(*op).ok()?;
@@ -48,7 +50,7 @@ impl Sizes {
             let results = op.results().map(|result| tl::type_of(result.r#type()).ok());
             let results: Vec<Type> =
                 results.map(|ty| Some(sizes.ty(&ty?))).collect::<Option<_>>()?;
-            let inferred = match work {
+            let inferred = match &work {
                 Work::Op(op) => vec![op.infer_symbolic(&operands).ok()?],
                 Work::Algorithm(algorithm) => algorithm.infer(&operands).ok()?,
                 Work::View => results.clone(),
@@ -56,6 +58,7 @@ impl Sizes {
             if inferred != results {
                 return None;
             }
+            sizes.works.push(work);
         }
         let are_known = sizes.passed.borrow().is_empty();
         (!are_known).then_some(sizes)
@@ -74,7 +77,7 @@ impl Sizes {
         })
     }
 
-    /// Rewrites the ops of a block with the symbols for its sizes.
+    /// Rewrites the ops of a block, those the sizes are of, with the symbols for its sizes.
     ///
     /// # Errors
     /// An op that cannot be rebuilt.
@@ -91,13 +94,12 @@ impl Sizes {
             let argument: Value = block.argument(index).map_err(|error| error.to_string())?.into();
             irc_mlir::set_type(argument, renamed(argument)?);
         }
-        for op in ops {
+        for (op, work) in ops.iter().zip(&self.works) {
             let operands: Vec<Value> = op.operands().collect();
-            let work = Work::of(*op).ok_or("expected an op of tl")?;
-            let built = match self.work(work) {
-                Work::Op(work) => tl::build(context, &work, &operands, op.location())?,
+            let built = match work {
+                Work::Op(work) => tl::build(context, work, &operands, op.location())?,
                 Work::Algorithm(work) => {
-                    tl::build_algorithm(context, &work, &operands, op.location())?
+                    tl::build_algorithm(context, work, &operands, op.location())?
                 }
                 Work::View => {
                     let results: Result<Vec<_>, _> =

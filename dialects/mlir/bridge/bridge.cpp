@@ -7,6 +7,7 @@
 #include "mlir/CAPI/Pass.h"
 #include "mlir/CAPI/Wrap.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -42,6 +43,19 @@ void ircEmitOpWarning(MlirOperation op, MlirStringRef message) {
 }
 void ircEmitOpRemark(MlirOperation op, MlirStringRef message) {
   unwrap(op)->emitRemark(view(message));
+}
+
+// A ranked tensor in one call: for each extent the C API looks up an interface.
+bool ircTensorParts(MlirType type, const int64_t **shape, size_t *rank, MlirType *element,
+                    MlirAttribute *encoding) {
+  auto tensor = dyn_cast<RankedTensorType>(unwrap(type));
+  if (!tensor)
+    return false;
+  *shape = tensor.getShape().data();
+  *rank = tensor.getShape().size();
+  *element = wrap(tensor.getElementType());
+  *encoding = wrap(tensor.getEncoding());
+  return true;
 }
 
 // The bytes of dense elements (one element for a splat) or of a resource that is there.

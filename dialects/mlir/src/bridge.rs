@@ -1,6 +1,6 @@
 //! Declarations of `bridge.cpp`.
 use mlir_sys::{
-    MlirAttribute, MlirDialectRegistry, MlirLogicalResult, MlirOperation, MlirStringRef,
+    MlirAttribute, MlirDialectRegistry, MlirLogicalResult, MlirOperation, MlirStringRef, MlirType,
 };
 use std::ffi::{c_char, c_int, c_void};
 
@@ -40,6 +40,13 @@ unsafe extern "C" {
     pub fn ircEmitOpError(op: MlirOperation, message: MlirStringRef);
     pub fn ircEmitOpWarning(op: MlirOperation, message: MlirStringRef);
     pub fn ircEmitOpRemark(op: MlirOperation, message: MlirStringRef);
+    pub fn ircTensorParts(
+        ty: MlirType,
+        shape: *mut *const i64,
+        rank: *mut usize,
+        element: *mut MlirType,
+        encoding: *mut MlirAttribute,
+    ) -> bool;
     pub fn ircElementsData(
         attribute: MlirAttribute,
         data: *mut *const u8,

@@ -1,30 +1,57 @@
 //! Reads attributes and types.
+use crate::bridge::ircTensorParts;
 use melior::ir::{
-    Attribute, AttributeLike, OperationRef, RegionRef, ShapedTypeLike, Type, TypeLike, Value,
+    Attribute, AttributeLike, OperationRef, RegionRef, Type, TypeLike, Value,
     attribute::{
         BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, FloatAttribute,
         IntegerAttribute, TypeAttribute,
     },
     operation::OperationLike,
-    r#type::{FunctionType, RankedTensorType},
+    r#type::FunctionType,
 };
+use mlir_sys::{MlirAttribute, MlirType};
 
-/// Shape and element type of a ranked tensor; `None` for other types. A dynamic dimension is
-/// `i64::MIN`, as in MLIR.
+/// A ranked tensor type.
+pub struct RankedTensor<'c> {
+    /// The extents. A dynamic one is `i64::MIN`, as in MLIR.
+    pub shape: &'c [i64],
+    /// The type of the elements.
+    pub element: Type<'c>,
+    /// The encoding, if there is one.
+    pub encoding: Option<Attribute<'c>>,
+}
+
+/// The parts of a ranked tensor type; `None` for other types.
+pub fn ranked_tensor<'c>(ty: Type<'c>) -> Option<RankedTensor<'c>> {
+    let (mut shape, mut rank) = (std::ptr::null(), 0);
+    let mut element = MlirType { ptr: std::ptr::null() };
+    let mut encoding = MlirAttribute { ptr: std::ptr::null() };
+    // Safety: the type is live; its context owns the shape, the element type and the encoding, which do not
+    // change. The bridge writes all of them if it returns true; only the encoding may be null.
+    unsafe {
+        ircTensorParts(
+            ty.to_raw(),
+            &raw mut shape,
+            &raw mut rank,
+            &raw mut element,
+            &raw mut encoding,
+        )
+        .then(|| RankedTensor {
+            shape: if rank == 0 { &[] } else { std::slice::from_raw_parts(shape, rank) },
+            element: Type::from_raw(element),
+            encoding: Attribute::from_option_raw(encoding),
+        })
+    }
+}
+
+/// Shape and element type of a ranked tensor; see [`ranked_tensor`].
 pub fn tensor_of<'c>(ty: Type<'c>) -> Option<(Vec<i64>, Type<'c>)> {
-    let tensor = RankedTensorType::try_from(ty).ok()?;
-    // Safety: the type is a live ranked tensor, and the dimensions are below its rank.
-    let size = |dim: usize| unsafe {
-        mlir_sys::mlirShapedTypeGetDimSize(tensor.to_raw(), dim.cast_signed())
-    };
-    Some(((0..tensor.rank()).map(size).collect(), tensor.element()))
+    ranked_tensor(ty).map(|tensor| (tensor.shape.to_vec(), tensor.element))
 }
 
 /// The encoding of a ranked tensor type; `None` for other types, and if there is none.
 pub fn encoding(ty: Type<'_>) -> Option<Attribute<'_>> {
-    let ty = RankedTensorType::try_from(ty).ok()?;
-    // Safety: the type is a live ranked tensor; an encoding lives in its context.
-    unsafe { Attribute::from_option_raw(mlir_sys::mlirRankedTensorTypeGetEncoding(ty.to_raw())) }
+    ranked_tensor(ty)?.encoding
 }
 
 /// A value's identity, for tables of values.

@@ -8,6 +8,7 @@ use irc_common_format::model::{
 };
 use irc_tensor::Tensor;
 use irc_tl::{Dim, NodeKind, Op};
+use std::time::Instant;
 
 /// Largest growth of a model ten times as large.
 const LINEAR: usize = 12;
@@ -212,8 +213,15 @@ fn transformers_grow_linearly() {
         assert!(pair[1].0 <= LINEAR * pair[0].0, "{counts:?} characters");
         assert!(pair[1].1 <= LINEAR * pair[0].1, "{counts:?} nodes");
     }
+    // A step of quadratic time would take a hundred times as long for ten times as many layers.
+    let [middle, large] = [100, 1000].map(|layers| {
+        let module = transformer(layers);
+        let start = Instant::now();
+        (imported(&module).graph, start.elapsed())
+    });
+    assert!(large.1 < 40 * middle.1, "{:?} and {:?}", middle.1, large.1);
     // Sizes are those of the input, however deep.
-    let graph = imported(&transformer(1000)).graph;
+    let graph = large.0;
     let (_, last) = &graph.outputs[0];
     assert_eq!(graph.ty(*last).dims, [Dim::symbol("B"), Dim::symbol("S"), 4.into()]);
 }

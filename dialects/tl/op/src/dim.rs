@@ -4,8 +4,14 @@
 //! known only at run time. Expressions are stored as polynomials with integer coefficients
 //! over *factors* (symbols, and functions that are not polynomials), so that equal polynomials are
 //! equal values: `N + N` is `2*N`, `(N*4) / 4` is `N`. Symbols are extents and therefore not negative.
+//! Terms are shared and compared by a digest, so that an operation takes time in the number of distinct ones.
 
+mod polynomial;
 mod simplify;
+
+pub use polynomial::Polynomial;
+
+use polynomial::Memo;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,11 +30,6 @@ pub enum Dim {
     Symbolic(Arc<Polynomial>),
 }
 
-/// A sum of products of factors, each with a nonzero coefficient. The empty product is the
-/// constant term.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Polynomial(BTreeMap<Vec<Factor>, i64>);
-
 /// A factor of a product.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor {
@@ -42,6 +43,9 @@ pub enum Factor {
     /// each once, so that broadcasting in any order and repeatedly gives one size.
     Broadcast(Box<[Dim]>),
 }
+
+/// The values of symbols.
+type Symbols<'s, T> = &'s dyn Fn(&str) -> Option<T>;
 
 /// Functions of two sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -195,41 +199,29 @@ impl Dim {
             Self::Known(0) => vec![],
             Self::Known(value) => vec![(*value, &[])],
             Self::Symbolic(polynomial) => {
-                polynomial.0.iter().map(|(factors, by)| (*by, factors.as_slice())).collect()
+                polynomial.terms().iter().map(|(factors, by)| (*by, factors.as_slice())).collect()
             }
         }
     }
 
     /// Whether the expression has more than a number of parts: integers, symbols and functions, each as often
-    /// as it is written. The time is linear in that number.
+    /// as it is written.
     pub fn is_longer_than(&self, parts: usize) -> bool {
-        let mut rest = parts;
-        !self.fits(&mut rest)
+        self.parts() > parts
     }
 
-    /// Subtracts the number of parts; returns false if there are more.
-    fn fits(&self, rest: &mut usize) -> bool {
-        let one = |rest: &mut usize| {
-            let fits = *rest > 0;
-            *rest = rest.saturating_sub(1);
-            fits
-        };
-        let Self::Symbolic(polynomial) = self else { return one(rest) };
-        polynomial.0.keys().all(|factors| {
-            one(rest)
-                && factors.iter().all(|factor| match factor {
-                    Factor::Symbol(_) => one(rest),
-                    Factor::Call(_, parts) => parts.iter().all(|part| part.fits(rest)),
-                    Factor::IfEqual(parts) => parts.iter().all(|part| part.fits(rest)),
-                    Factor::Broadcast(parts) => parts.iter().all(|part| part.fits(rest)),
-                })
-        })
+    /// The number of parts as written; at most [`usize::MAX`].
+    fn parts(&self) -> usize {
+        match self {
+            Self::Known(_) => 1,
+            Self::Symbolic(polynomial) => polynomial.parts(),
+        }
     }
 
     /// The names of all symbols in the expression.
     pub fn symbols(&self) -> BTreeSet<Arc<str>> {
         let mut found = BTreeSet::new();
-        self.visit(&mut |name| {
+        self.visit(&mut Memo::new(), &mut |name| {
             found.insert(name.clone());
         });
         found
@@ -238,36 +230,64 @@ impl Dim {
     /// The value under an assignment of the symbols; `None` if a symbol has no value, on overflow,
     /// and on division by zero.
     pub fn eval(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
-        let mut sum: i64 = 0;
-        for (by, factors) in self.terms() {
-            let mut product = by;
-            for factor in factors {
-                product = product.checked_mul(factor.eval(symbol)?)?;
+        self.eval_with(symbol, &mut Memo::new())
+    }
+
+    fn eval_with(&self, symbol: Symbols<'_, i64>, memo: &mut Memo<Option<i64>>) -> Option<i64> {
+        let Self::Symbolic(polynomial) = self else { return self.known() };
+        memo.of(polynomial, |memo| {
+            let mut sum: i64 = 0;
+            for (by, factors) in self.terms() {
+                let mut product = by;
+                for factor in factors {
+                    product = product.checked_mul(factor.eval(symbol, memo)?)?;
+                }
+                sum = sum.checked_add(product)?;
             }
-            sum = sum.checked_add(product)?;
-        }
-        Some(sum)
+            Some(sum)
+        })
     }
 
     /// The expression with symbols replaced.
     pub fn substitute(&self, symbol: &dyn Fn(&str) -> Option<Self>) -> Self {
-        let mut sum = Self::Known(0);
-        for (by, factors) in self.terms() {
-            let replaced = factors.iter().map(|factor| factor.substitute(symbol));
-            sum = sum + replaced.fold(Self::Known(by), |product, factor| product * factor);
-        }
-        sum
+        self.substitute_with(symbol, &mut Memo::new())
     }
 
-    fn visit(&self, found: &mut dyn FnMut(&Arc<str>)) {
-        for factor in self.terms().into_iter().flat_map(|(_, factors)| factors) {
-            match factor {
-                Factor::Symbol(name) => found(name),
-                Factor::Call(_, parts) => parts.iter().for_each(|part| part.visit(found)),
-                Factor::IfEqual(parts) => parts.iter().for_each(|part| part.visit(found)),
-                Factor::Broadcast(parts) => parts.iter().for_each(|part| part.visit(found)),
+    fn substitute_with(&self, symbol: Symbols<'_, Self>, memo: &mut Memo<Self>) -> Self {
+        self.map_factors(memo, |factor, memo| factor.substitute(symbol, memo))
+    }
+
+    /// The expression with factors replaced by sizes, those of each distinct term once.
+    fn map_factors(
+        &self,
+        memo: &mut Memo<Self>,
+        mut replaced: impl FnMut(&Factor, &mut Memo<Self>) -> Self,
+    ) -> Self {
+        let Self::Symbolic(polynomial) = self else { return self.clone() };
+        memo.of(polynomial, |memo| {
+            let mut sum = Self::Known(0);
+            for (by, factors) in self.terms() {
+                let factors = factors.iter().map(|factor| replaced(factor, memo));
+                sum = sum + factors.fold(Self::Known(by), |product, factor| product * factor);
             }
-        }
+            sum
+        })
+    }
+
+    fn visit(&self, memo: &mut Memo<()>, found: &mut dyn FnMut(&Arc<str>)) {
+        let Self::Symbolic(polynomial) = self else { return };
+        memo.of(polynomial, |memo| {
+            for factor in polynomial.terms().keys().flatten() {
+                match factor {
+                    Factor::Symbol(name) => found(name),
+                    Factor::Call(_, parts) => parts.iter().for_each(|part| part.visit(memo, found)),
+                    Factor::IfEqual(parts) => parts.iter().for_each(|part| part.visit(memo, found)),
+                    Factor::Broadcast(parts) => {
+                        parts.iter().for_each(|part| part.visit(memo, found));
+                    }
+                }
+            }
+        });
     }
 
     fn of_factor(factor: Factor) -> Self {
@@ -279,7 +299,7 @@ impl Dim {
         match terms.len() {
             0 => Self::Known(0),
             1 if terms.contains_key(&vec![]) => Self::Known(terms[&vec![]]),
-            _ => Self::Symbolic(Arc::new(Polynomial(terms))),
+            _ => Self::Symbolic(Arc::new(Polynomial::new(terms))),
         }
     }
 
@@ -287,7 +307,7 @@ impl Dim {
         match self {
             Self::Known(0) => BTreeMap::new(),
             Self::Known(value) => BTreeMap::from([(vec![], value)]),
-            Self::Symbolic(polynomial) => Arc::unwrap_or_clone(polynomial).0,
+            Self::Symbolic(polynomial) => Arc::unwrap_or_clone(polynomial).into_terms(),
         }
     }
 
@@ -339,8 +359,10 @@ impl Dim {
     /// Whether it is nonnegative for all values of its symbols. Symbols that are elements of values may
     /// be negative.
     fn is_never_negative(&self) -> bool {
-        let factors = |factors: &[Factor]| factors.iter().all(Factor::is_never_negative);
-        self.terms().into_iter().all(|(by, product)| by >= 0 && factors(product))
+        match self {
+            Self::Known(value) => *value >= 0,
+            Self::Symbolic(polynomial) => polynomial.is_never_negative(),
+        }
     }
 }
 
@@ -359,20 +381,19 @@ impl Factor {
         }
     }
 
-    fn eval(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
+    fn eval(&self, symbol: Symbols<'_, i64>, memo: &mut Memo<Option<i64>>) -> Option<i64> {
+        let mut value = |part: &Dim| part.eval_with(symbol, memo);
         match self {
             Self::Symbol(name) => symbol(name),
-            Self::Call(function, parts) => {
-                function.eval(parts[0].eval(symbol)?, parts[1].eval(symbol)?)
-            }
+            Self::Call(function, parts) => function.eval(value(&parts[0])?, value(&parts[1])?),
             Self::IfEqual(parts) => {
-                let equal = parts[0].eval(symbol)? == parts[1].eval(symbol)?;
-                parts[if equal { 2 } else { 3 }].eval(symbol)
+                let equal = value(&parts[0])? == value(&parts[1])?;
+                value(&parts[if equal { 2 } else { 3 }])
             }
             Self::Broadcast(parts) => {
                 let mut joined = 1;
                 for part in parts {
-                    let extent = part.eval(symbol)?;
+                    let extent = value(part)?;
                     joined = if joined == 1 { extent } else { joined };
                 }
                 Some(joined)
@@ -380,11 +401,12 @@ impl Factor {
         }
     }
 
-    fn substitute(&self, symbol: &dyn Fn(&str) -> Option<Dim>) -> Dim {
+    fn substitute(&self, symbol: Symbols<'_, Dim>, memo: &mut Memo<Dim>) -> Dim {
+        let mut replaced = |part: &Dim| part.substitute_with(symbol, memo);
         match self {
             Self::Symbol(name) => symbol(name).unwrap_or_else(|| Dim::symbol(name)),
             Self::Call(function, parts) => {
-                let [left, right] = [&parts[0], &parts[1]].map(|part| part.substitute(symbol));
+                let [left, right] = [&parts[0], &parts[1]].map(replaced);
                 match function {
                     SizeFunction::FloorDiv => left.floor_div(&right),
                     SizeFunction::Mod => left.modulo(&right),
@@ -393,12 +415,10 @@ impl Factor {
                 }
             }
             Self::IfEqual(parts) => {
-                let [a, b, x, y] = [0, 1, 2, 3].map(|part| parts[part].substitute(symbol));
+                let [a, b, x, y] = [0, 1, 2, 3].map(|part| replaced(&parts[part]));
                 Dim::if_equal(&a, &b, &x, &y)
             }
-            Self::Broadcast(parts) => {
-                Dim::broadcast(parts.iter().map(|part| part.substitute(symbol)))
-            }
+            Self::Broadcast(parts) => Dim::broadcast(parts.iter().map(replaced)),
         }
     }
 }

@@ -1,41 +1,63 @@
 //! Simplification of sizes, given which symbols are extents and therefore nonnegative.
-use super::{Dim, Factor, SizeFunction};
+use super::{Dim, Factor, Memo, SizeFunction};
+use std::cell::RefCell;
 
 /// Returns whether a symbol is nonnegative.
 type IsSize<'s> = &'s dyn Fn(&str) -> bool;
+
+/// Lower bounds of sizes, each distinct one derived once.
+struct Bounds<'s> {
+    is_size: IsSize<'s>,
+    least: RefCell<Memo<Option<i64>>>,
+}
+
+impl<'s> Bounds<'s> {
+    fn new(is_size: IsSize<'s>) -> Self {
+        Self { is_size, least: RefCell::new(Memo::new()) }
+    }
+
+    /// Whether a size is nonnegative.
+    fn is_extent(&self, dim: &Dim) -> bool {
+        let least = dim.least(self.is_size, &mut self.least.borrow_mut());
+        least.is_some_and(|least| least >= 0)
+    }
+
+    /// Whether one size is at most the other for all values of their symbols.
+    fn is_at_most(&self, low: &Dim, high: &Dim) -> bool {
+        self.is_extent(&(high.clone() - low.clone()))
+    }
+}
 
 impl Dim {
     /// A simpler size that is equal for all values of its symbols that are nonnegative where `is_size`
     /// requires it.
     pub fn simplified(&self, is_size: IsSize<'_>) -> Self {
-        let mut sum = Self::Known(0);
-        for (by, factors) in self.terms() {
-            let factors = factors.iter().map(|factor| factor.simplified(is_size));
-            sum = sum + factors.fold(Self::Known(by), |product, factor| product * factor);
-        }
-        sum
+        self.simplified_with(&Bounds::new(is_size), &mut Memo::new())
+    }
+
+    fn simplified_with(&self, bounds: &Bounds<'_>, memo: &mut Memo<Self>) -> Self {
+        self.map_factors(memo, |factor, memo| factor.simplified(bounds, memo))
     }
 
     /// Whether it is nonnegative, given which symbols are.
     pub fn is_extent(&self, is_size: IsSize<'_>) -> bool {
-        self.least(is_size).is_some_and(|least| least >= 0)
+        Bounds::new(is_size).is_extent(self)
     }
 
     /// A lower bound for all values of its symbols, if one can be derived.
-    fn least(&self, is_size: IsSize<'_>) -> Option<i64> {
-        self.terms().into_iter().try_fold(0i64, |sum, (by, factors)| {
-            let product = factors.iter().try_fold(by, |product, factor| {
-                // If it is negative, the other factors reverse the bound.
-                let least = factor.least(is_size).filter(|least| *least >= 0 || factors.len() == 1);
-                least.filter(|_| by > 0)?.checked_mul(product)
-            });
-            sum.checked_add(product?)
+    fn least(&self, is_size: IsSize<'_>, memo: &mut Memo<Option<i64>>) -> Option<i64> {
+        let Self::Symbolic(polynomial) = self else { return self.known() };
+        memo.of(polynomial, |memo| {
+            self.terms().into_iter().try_fold(0i64, |sum, (by, factors)| {
+                let product = factors.iter().try_fold(by, |product, factor| {
+                    // If it is negative, the other factors reverse the bound.
+                    let least = factor.least(is_size, memo);
+                    let least = least.filter(|least| *least >= 0 || factors.len() == 1);
+                    least.filter(|_| by > 0)?.checked_mul(product)
+                });
+                sum.checked_add(product?)
+            })
         })
-    }
-
-    /// Whether one is at most the other for all values of their symbols.
-    fn is_at_most(&self, other: &Self, is_size: IsSize<'_>) -> bool {
-        (other.clone() - self.clone()).is_extent(is_size)
     }
 
     /// The single factor of this size, if it is one.
@@ -48,8 +70,8 @@ impl Dim {
 }
 
 impl Factor {
-    fn least(&self, is_size: IsSize<'_>) -> Option<i64> {
-        let part = |part: &Dim| part.least(is_size);
+    fn least(&self, is_size: IsSize<'_>, memo: &mut Memo<Option<i64>>) -> Option<i64> {
+        let mut part = |part: &Dim| part.least(is_size, memo);
         match self {
             Self::Symbol(name) => is_size(name).then_some(0),
             Self::Call(SizeFunction::Max, parts) => part(&parts[0]).max(part(&parts[1])),
@@ -68,29 +90,28 @@ impl Factor {
         }
     }
 
-    fn simplified(&self, is_size: IsSize<'_>) -> Dim {
+    fn simplified(&self, bounds: &Bounds<'_>, memo: &mut Memo<Dim>) -> Dim {
+        let mut short = |part: &Dim| part.simplified_with(bounds, memo);
         match self {
             Self::Symbol(_) => Dim::of_factor(self.clone()),
             Self::Call(function, parts) => {
-                let [left, right] = [&parts[0], &parts[1]].map(|part| part.simplified(is_size));
+                let [left, right] = [&parts[0], &parts[1]].map(short);
                 match function {
                     SizeFunction::FloorDiv => quotient(&left, &right),
                     SizeFunction::Mod => left.modulo(&right),
-                    SizeFunction::Min if left.is_at_most(&right, is_size) => left,
-                    SizeFunction::Min if right.is_at_most(&left, is_size) => right,
+                    SizeFunction::Min if bounds.is_at_most(&left, &right) => left,
+                    SizeFunction::Min if bounds.is_at_most(&right, &left) => right,
                     SizeFunction::Min => left.minimum(&right),
-                    SizeFunction::Max if left.is_at_most(&right, is_size) => right,
-                    SizeFunction::Max if right.is_at_most(&left, is_size) => left,
+                    SizeFunction::Max if bounds.is_at_most(&left, &right) => right,
+                    SizeFunction::Max if bounds.is_at_most(&right, &left) => left,
                     SizeFunction::Max => left.maximum(&right),
                 }
             }
             Self::IfEqual(parts) => {
-                let parts = [0, 1, 2, 3].map(|part| parts[part].simplified(is_size));
-                if_equal(parts, is_size)
+                let parts = [0, 1, 2, 3].map(|part| short(&parts[part]));
+                if_equal(parts, bounds)
             }
-            Self::Broadcast(parts) => {
-                Dim::broadcast(parts.iter().map(|part| part.simplified(is_size)))
-            }
+            Self::Broadcast(parts) => Dim::broadcast(parts.iter().map(short)),
         }
     }
 }
@@ -116,8 +137,8 @@ fn quotient(left: &Dim, right: &Dim) -> Dim {
     }
 }
 
-fn if_equal([left, right, then, otherwise]: [Dim; 4], is_size: IsSize<'_>) -> Dim {
-    let above = |low: &Dim, high: &Dim| (low.clone() + 1.into()).is_at_most(high, is_size);
+fn if_equal([left, right, then, otherwise]: [Dim; 4], bounds: &Bounds<'_>) -> Dim {
+    let above = |low: &Dim, high: &Dim| bounds.is_at_most(&(low.clone() + 1.into()), high);
     if above(&left, &right) || above(&right, &left) {
         return otherwise;
     }

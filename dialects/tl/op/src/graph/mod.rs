@@ -53,6 +53,21 @@ pub struct Graph {
     pub strings: Vec<Arc<[u8]>>,
 }
 
+/// The numbers of a graph's types, nodes and checks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lengths {
+    types: usize,
+    nodes: usize,
+    checks: usize,
+}
+
+impl Lengths {
+    /// The number of values.
+    pub(crate) fn values(&self) -> usize {
+        self.types
+    }
+}
+
 /// One step of a [`Graph`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -270,16 +285,30 @@ impl Graph {
 
     /// Replaces symbols in all sizes, including those of nested graphs. The symbols stay defined.
     pub fn substitute(&mut self, symbol: &dyn Fn(&str) -> Option<Dim>) {
-        for dim in self.types.iter_mut().flat_map(|ty| &mut ty.dims) {
+        self.substitute_from(&Lengths::default(), symbol);
+    }
+
+    /// How far it has been built.
+    pub(crate) fn lengths(&self) -> Lengths {
+        Lengths { types: self.types.len(), nodes: self.nodes.len(), checks: self.checks.len() }
+    }
+
+    /// As [`Graph::substitute`], in what has been built since.
+    pub(crate) fn substitute_from(
+        &mut self,
+        start: &Lengths,
+        symbol: &dyn Fn(&str) -> Option<Dim>,
+    ) {
+        for dim in self.types[start.types..].iter_mut().flat_map(|ty| &mut ty.dims) {
             if dim.known().is_none() {
                 *dim = dim.substitute(symbol);
             }
         }
-        for check in &mut self.checks {
+        for check in &mut self.checks[start.checks..] {
             check.left = check.left.substitute(symbol);
             check.right = check.right.substitute(symbol);
         }
-        for node in &mut self.nodes {
+        for node in &mut self.nodes[start.nodes..] {
             match &mut node.kind {
                 NodeKind::Op(Op::Compute(compute)) => {
                     *compute = Arc::new(compute.substitute(symbol));

@@ -6,7 +6,9 @@ mod symbols;
 
 use super::dependencies::{self, Dependencies};
 use super::sizes::{self, Known};
-use super::{Check, Constant, Graph, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId};
+use super::{
+    Check, Constant, Graph, Lengths, Node, NodeKind, Relation, Symbol, SymbolSource, ValueId,
+};
 use crate::{
     Algorithm, Binary, Comparison, Compute, Conv, DType, Dim, EvalError, Extents, Factor, Function,
     InferError, Op, Reduction, Rounding, Scalar, Tensor, TensorError, Type, Unary, join,
@@ -77,6 +79,8 @@ pub struct Builder {
     around: BTreeMap<Arc<str>, bool>,
     /// The index of each symbol of the graph.
     symbols: BTreeMap<Arc<str>, usize>,
+    /// How far the graph had been built when each symbol of it was named.
+    named_at: BTreeMap<Arc<str>, Lengths>,
     /// Relations that are already checked.
     required: BTreeSet<(Dim, Relation, Dim)>,
     /// The inputs of the graph.
@@ -260,11 +264,10 @@ impl Builder {
     }
 
     fn interned(&self, constant: Constant) -> Constant {
-        match (&constant.strings, constant.tensor()) {
-            (Some(_), Ok(tensor)) => {
-                Constant::of_numbers(&tensor.interned(&mut self.strings.borrow_mut()))
-            }
-            _ => constant,
+        let tensor = constant.strings.as_ref().and_then(|_| constant.tensor().ok());
+        match tensor {
+            Some(tensor) => Constant::of_numbers(&tensor.interned(&mut self.strings.borrow_mut())),
+            None => constant,
         }
     }
 

@@ -139,6 +139,7 @@ impl Builder {
             let name: Arc<str> = format!("{}s{}", self.prefix, self.fresh).into();
             self.fresh += 1;
             if self.symbol_is_extent(&name).is_none() {
+                self.named_at.insert(name.clone(), self.graph.lengths());
                 break name;
             }
         }
@@ -196,8 +197,7 @@ impl Builder {
         let one = names.first().filter(|name| found == Dim::symbol(name));
         match one {
             Some(name) => {
-                let known = |other: &str| (*other == **name).then_some(Dim::Known(extent));
-                self.substitute(&known);
+                self.substitute(name, extent);
             }
             None => self.graph.restate(value, axis, &Dim::Known(extent)),
         }
@@ -224,9 +224,19 @@ impl Builder {
         })
     }
 
-    pub(super) fn substitute(&mut self, known: &dyn Fn(&str) -> Option<Dim>) {
-        self.graph.substitute(known);
-        for elements in self.facts.iter_mut().filter_map(|facts| facts.elements.as_mut()) {
+    /// Replaces a symbol by its value wherever it can occur: in what has been built since it was named, and
+    /// among the elements of the value that it is read from.
+    fn substitute(&mut self, name: &Arc<str>, extent: i64) {
+        let known = &|other: &str| (*other == **name).then_some(Dim::Known(extent));
+        let start = self.named_at.get(name).cloned().unwrap_or_default();
+        let source = self.own_symbol(name).map(|symbol| match symbol.source {
+            SymbolSource::Extent(value, _) | SymbolSource::Element(value, _) => value.0,
+        });
+        self.graph.substitute_from(&start, known);
+        let (earlier, later) = self.facts.split_at_mut(start.values());
+        let source = source.and_then(|source| earlier.get_mut(source));
+        let facts = source.into_iter().chain(later);
+        for elements in facts.filter_map(|facts| facts.elements.as_mut()) {
             elements.iter_mut().for_each(|element| *element = element.substitute(known));
         }
         self.short.values_mut().for_each(|short| *short = short.substitute(known));
