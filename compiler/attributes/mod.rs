@@ -53,6 +53,9 @@ pub const PADS: Key<Vec<i64>> = Key::new("tl.pads");
 pub const NONPOSITIVE: Key<()> = Key::new("tl.nonpositive");
 /// Marks a division whose divisor is at least 1.
 pub const AT_LEAST_ONE: Key<()> = Key::new("tl.at_least_one");
+/// On an `arith.maximumf`: whether a NaN may be ignored, because everything that depends on the maximum depends
+/// on a sum over the same elements too.
+pub const IGNORES_NAN: Key<()> = Key::new("tl.ignores_nan");
 /// On a launch: the values of its kernel's symbols.
 pub const SIZES: Key<Vec<String>> = Key::new("sizes");
 

@@ -62,7 +62,7 @@ fn open(inputs: usize) -> Graph {
 
 /// A layer of a transformer with weights of its own: attention and two products, each after a normalisation.
 fn layer(b: &mut Builder, number: usize, x: ValueId) -> ValueId {
-    let mut weight = |b: &mut Builder, part: usize| {
+    let weight = |b: &mut Builder, part: usize| {
         let values = [0.1, 0.2, 0.3, 0.4].repeat(4);
         let first = (number * 5 + part) as f32;
         let values: Vec<f32> = [first].into_iter().chain(values).take(16).collect();

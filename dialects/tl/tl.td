@@ -44,6 +44,7 @@ def Tl_Dialect : Dialect {
     | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are zero |
     | `tl.nonpositive` | an op of `math` | a unit: its operand is at most zero |
     | `tl.at_least_one` | an `arith.divf` | a unit: its divisor is at least 1 |
+    | `tl.ignores_nan` | an `arith.maximumf` | a unit: NaN may be ignored |
   }];
   let useDefaultAttributePrinterParser = 1;
   let discardableAttrs = (ins
@@ -61,6 +62,7 @@ def Tl_Dialect : Dialect {
     "::mlir::StringAttr":$origin,
     "::mlir::UnitAttr":$nonpositive,
     "::mlir::UnitAttr":$at_least_one,
+    "::mlir::UnitAttr":$ignores_nan,
     "::mlir::UnitAttr":$ordered,
     "::mlir::DenseI64ArrayAttr":$pads,
     "::mlir::ElementsAttr":$constants

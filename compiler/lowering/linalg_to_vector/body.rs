@@ -3,7 +3,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{argument, constant_of, name_of, operand, result_of},
 };
-use crate::attributes::{AT_LEAST_ONE, NONPOSITIVE};
+use crate::attributes::{AT_LEAST_ONE, IGNORES_NAN, NONPOSITIVE};
 use crate::kernel::{
     emit::{Emit, Lanes, is_float, is_half},
     expand_math,
@@ -186,10 +186,12 @@ pub fn apply<'c: 'a, 'a>(
     }
     if matches!(name, arith::MAXIMUMF | arith::MINIMUMF) {
         let is_bound = |index: usize| op.operand(index).is_ok_and(is_number);
-        let operands =
-            if is_bound(1) { [operands[1], operands[0]] } else { [operands[0], operands[1]] };
-        let is_bound = is_bound(0) || is_bound(1);
-        let value = extremum(e, name == arith::MAXIMUMF, operands, is_bound, computed, lanes);
+        // Without NaN, an accumulator is a bound like a constant.
+        let (swaps, ignores) = (is_bound(1), IGNORES_NAN.is_on(&op));
+        let [a, b] = [operands[0], operands[1]];
+        let ordered = if swaps || ignores { [b, a] } else { [a, b] };
+        let is_bound = swaps || ignores || is_bound(0);
+        let value = extremum(e, name == arith::MAXIMUMF, ordered, is_bound, computed, lanes);
         return Ok(narrow(e, value, computed, result, lanes));
     }
     let mut spec = e.spec(name).operands(&operands).results(&[lanes.of(computed)]);

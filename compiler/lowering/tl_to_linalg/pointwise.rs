@@ -54,6 +54,29 @@ fn is_normalisation(op: OperationRef<'_, '_>) -> bool {
     is_sum().unwrap_or(false)
 }
 
+/// Whether an op is the maximum of the rows of a softmax alone: what is computed with it is `e^(x - max x)`, and what is
+/// computed with these is their sum and quotients by it, so that a NaN among `x` becomes one of the sum.
+pub fn is_highest_of_softmax(op: OperationRef<'_, '_>) -> bool {
+    let users = |op: OperationRef<'_, '_>| {
+        let users = irc_mlir::uses(Value::from(op.result(0).ok()?));
+        (!users.is_empty()).then(|| users.into_iter().map(|(user, _)| user).collect::<Vec<_>>())
+    };
+    let all = |op: OperationRef<'_, '_>, is_one: &dyn Fn(OperationRef<'_, '_>) -> bool| {
+        users(op).is_some_and(|users| users.into_iter().all(is_one))
+    };
+    let named = |op: OperationRef<'_, '_>, name: &str| read::op_name(&op) == name;
+    let is_power = |power: OperationRef<'_, '_>| {
+        let is_own = |sum: OperationRef<'_, '_>| operand(sum, 0, "tl.exp") == Some(power);
+        let ends = |user| {
+            let is_quotient =
+                || is_normalisation(user) && operand(user, 1, "tl.reduce_sum").is_some_and(is_own);
+            named(user, "tl.reduce_sum") || (named(user, "tl.div") && is_quotient())
+        };
+        named(power, "tl.exp") && is_distance_below_highest(power) && all(power, &ends)
+    };
+    named(op, "tl.reduce_max") && all(op, &|moved| named(moved, "tl.sub") && all(moved, &is_power))
+}
+
 /// Whether the operand of an op is `x - max x`, which is at most zero.
 fn is_distance_below_highest(op: OperationRef<'_, '_>) -> bool {
     let found = || {

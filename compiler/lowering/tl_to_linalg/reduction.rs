@@ -2,13 +2,14 @@
 use super::{
     Contents, Lowered,
     generic::{Access, Emitter, Loops},
-    pointwise::map,
+    pointwise::{is_highest_of_softmax, map},
     wide_dims,
 };
+use crate::attributes::IGNORES_NAN;
 use crate::kernel::arithmetic::{binary, cast};
 use crate::kernel::element::{Element, Kind};
 use irc_mlir::ops::arith;
-use irc_mlir::{OperationRef, Value, read, ty};
+use irc_mlir::{Attribute, OperationRef, Value, attr, read, ty};
 use irc_tl::{Binary, Rounding};
 
 /// Lowers `tl.reduce_*`.
@@ -25,7 +26,11 @@ pub fn lower<'c: 'a, 'a>(
     let input = convert(emitter, operand, element, compute, |scope, x| {
         cast(scope, x, element, compute, Rounding::TowardZero)
     });
-    let reduced = reduce(emitter, &input, &axes, &name, compute);
+    let marks = match is_highest_of_softmax(op) {
+        true => vec![(IGNORES_NAN.name(), attr::unit(emitter.context))],
+        false => vec![],
+    };
+    let reduced = reduce(emitter, &input, &axes, (&name, &marks), compute);
     let extent: i64 = axes.iter().filter_map(|axis| operand.shape.get(*axis as usize)).product();
     if !mean && compute == element {
         return Ok(reduced.contents);
@@ -72,7 +77,7 @@ fn reduce<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     operand: &Lowered<'c, 'a>,
     axes: &[i64],
-    name: &str,
+    (name, marks): (&str, &[(&'static str, Attribute<'c>)]),
     element: Element<'c>,
 ) -> Lowered<'c, 'a> {
     let loops = wide_dims(&operand.shape);
@@ -91,7 +96,7 @@ fn reduce<'c: 'a, 'a>(
     let output = Access { tensor: init, loops: kept };
     let loops = Loops { count: loops.len(), reductions };
     let result = emitter.generic(&[input], output, &loops, |scope, x| {
-        scope.op(combiner, &[x[1], x[0]], element.storage)
+        scope.with(combiner, &[x[1], x[0]], element.storage, marks)
     });
     Lowered { shape: kept_shape, element, contents: Contents::Tensor(result) }
 }
