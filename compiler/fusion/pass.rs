@@ -1,7 +1,7 @@
 //! The pass `fuse`.
 //!
-//! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]), and
-//! every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay outside.
+//! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]), with reshapes of
+//! products behind the elementwise ops that follow (see [`super::sink`]), and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay outside.
 //! Existing groups are not changed. General ops with one use are inlined first (see [`super::inline`]).
 //! Every algorithm, and every op with symbolic sizes, is a group of kind `loops`.
 use super::{
@@ -16,6 +16,7 @@ use super::{
     report::{FusionReport, Simplification},
     segment::{GraphSegment, Segment, segments},
     simplify::simplify_function,
+    sink::sink_reshapes,
 };
 use irc_dialects::tl;
 use irc_mlir::ops::func;
@@ -140,6 +141,7 @@ fn fuse<'c: 'a, 'a>(
     let mut inlined = inline_computes(func)?;
     wrap_general(func, &mut inlined)?;
     let simplifications = simplify_function(func)?;
+    sink_reshapes(func)?;
     let Some(function) = read_function(func)? else { return Ok(inlined) };
     let placed = segments(&function.graph);
     let fusions: Vec<_> = placed.iter().map(|placed| &placed.segment).map(decide).collect();

@@ -404,7 +404,7 @@ impl Rebuild<'_> {
 }
 
 /// Replaces the body by a graph that was built from it.
-fn rewrite_body<'c: 'a, 'a>(
+pub(super) fn rewrite_body<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     function: &Function<'c, 'a>,
     graph: &Graph,
