@@ -57,24 +57,36 @@ fn is_normalisation(op: OperationRef<'_, '_>) -> bool {
 /// Whether an op is the maximum of the rows of a softmax alone: what is computed with it is `e^(x - max x)`, and what is
 /// computed with these is their sum and quotients by it, so that a NaN among `x` becomes one of the sum.
 pub fn is_highest_of_softmax(op: OperationRef<'_, '_>) -> bool {
-    let users = |op: OperationRef<'_, '_>| {
-        let users = irc_mlir::uses(Value::from(op.result(0).ok()?));
-        (!users.is_empty()).then(|| users.into_iter().map(|(user, _)| user).collect::<Vec<_>>())
+    let is_distance = |moved: &OperationRef<'_, '_>| {
+        let is_subtracted = operand(*moved, 1, "tl.reduce_max") == Some(op);
+        let powers = users(*moved, "tl.sub").filter(|_| is_subtracted);
+        powers.is_some_and(|powers| powers.into_iter().all(is_power_of_softmax))
     };
-    let all = |op: OperationRef<'_, '_>, is_one: &dyn Fn(OperationRef<'_, '_>) -> bool| {
-        users(op).is_some_and(|users| users.into_iter().all(is_one))
+    users(op, "tl.reduce_max").is_some_and(|distances| distances.iter().all(is_distance))
+}
+
+/// Whether an op is `e^(x - max x)`, and what is computed with it is its sum and quotients by it.
+fn is_power_of_softmax(power: OperationRef<'_, '_>) -> bool {
+    let is_own = |sum: OperationRef<'_, '_>| operand(sum, 0, "tl.exp") == Some(power);
+    let ends = |user: &OperationRef<'_, '_>| match read::op_name(user).as_str() {
+        "tl.reduce_sum" => true,
+        "tl.div" => {
+            is_normalisation(*user) && operand(*user, 1, "tl.reduce_sum").is_some_and(is_own)
+        }
+        _ => false,
     };
-    let named = |op: OperationRef<'_, '_>, name: &str| read::op_name(&op) == name;
-    let is_power = |power: OperationRef<'_, '_>| {
-        let is_own = |sum: OperationRef<'_, '_>| operand(sum, 0, "tl.exp") == Some(power);
-        let ends = |user| {
-            let is_quotient =
-                || is_normalisation(user) && operand(user, 1, "tl.reduce_sum").is_some_and(is_own);
-            named(user, "tl.reduce_sum") || (named(user, "tl.div") && is_quotient())
-        };
-        named(power, "tl.exp") && is_distance_below_highest(power) && all(power, &ends)
-    };
-    named(op, "tl.reduce_max") && all(op, &|moved| named(moved, "tl.sub") && all(moved, &is_power))
+    let users = users(power, "tl.exp");
+    is_distance_below_highest(power) && users.is_some_and(|users| users.iter().all(ends))
+}
+
+/// The users of the result of an op, at least one, if the op has this name.
+fn users<'c, 'a>(op: OperationRef<'c, 'a>, name: &str) -> Option<Vec<OperationRef<'c, 'a>>> {
+    if read::op_name(&op) != name {
+        return None;
+    }
+    let users = irc_mlir::uses(Value::from(op.result(0).ok()?));
+    let users: Vec<_> = users.into_iter().map(|(user, _)| user).collect();
+    (!users.is_empty()).then_some(users)
 }
 
 /// Whether the operand of an op is `x - max x`, which is at most zero.
