@@ -32,6 +32,7 @@ mod plan_fused;
 mod plan_run;
 mod quick_tier;
 mod small_types;
+mod softmax;
 mod support;
 mod symbolic_kernels;
 mod winograd;

@@ -3,20 +3,20 @@
 
 // The bias has only dimensions that stay; the residual is reshaped like the product.
 // CHECK-LABEL: func.func @bias_and_residual
-// CHECK: %[[R:.*]] = tl.reshape %arg3 : tensor<2x64x32xf32> -> tensor<128x32xf32>
+// CHECK: %[[R:.*]] = tl.reshape %arg3 : (tensor<2x64x32xf32>) -> tensor<128x32xf32>
 // CHECK: %[[G:.*]] = tl.group "contraction"
 // CHECK: tl.matmul
 // CHECK: tl.add
 // CHECK: tl.add
 // CHECK: tl.relu
 // CHECK-NOT: tl.group
-// CHECK: %[[Y:.*]] = tl.reshape %[[G]] : tensor<128x32xf32> -> tensor<2x64x32xf32>
+// CHECK: %[[Y:.*]] = tl.reshape %[[G]] : (tensor<128x32xf32>) -> tensor<2x64x32xf32>
 // CHECK: return %[[Y]]
 func.func @bias_and_residual(%x: tensor<128x16xf32>, %w: tensor<16x32xf32>, %b: tensor<32xf32>, %r: tensor<2x64x32xf32>) -> tensor<2x64x32xf32> {
   %0 = tl.matmul %x, %w : (tensor<128x16xf32>, tensor<16x32xf32>) -> tensor<128x32xf32>
-  %1 = tl.reshape %0 : tensor<128x32xf32> -> tensor<2x64x32xf32>
+  %1 = tl.reshape %0 : (tensor<128x32xf32>) -> tensor<2x64x32xf32>
   %2 = tl.add %1, %b : (tensor<2x64x32xf32>, tensor<32xf32>) -> tensor<2x64x32xf32>
-  %3 = tl.add %r, %2 : tensor<2x64x32xf32>
+  %3 = tl.add %r, %2 : (tensor<2x64x32xf32>, tensor<2x64x32xf32>) -> tensor<2x64x32xf32>
   %4 = tl.relu %3 : tensor<2x64x32xf32>
   return %4 : tensor<2x64x32xf32>
 }
@@ -28,7 +28,7 @@ func.func @bias_and_residual(%x: tensor<128x16xf32>, %w: tensor<16x32xf32>, %b: 
 // CHECK: tl.group "elementwise"
 func.func @other_rows(%x: tensor<128x16xf32>, %w: tensor<16x32xf32>, %f: tensor<2x1x1xf32>) -> tensor<2x64x32xf32> {
   %0 = tl.matmul %x, %w : (tensor<128x16xf32>, tensor<16x32xf32>) -> tensor<128x32xf32>
-  %1 = tl.reshape %0 : tensor<128x32xf32> -> tensor<2x64x32xf32>
+  %1 = tl.reshape %0 : (tensor<128x32xf32>) -> tensor<2x64x32xf32>
   %2 = tl.mul %1, %f : (tensor<2x64x32xf32>, tensor<2x1x1xf32>) -> tensor<2x64x32xf32>
   return %2 : tensor<2x64x32xf32>
 }
@@ -40,7 +40,7 @@ func.func @other_rows(%x: tensor<128x16xf32>, %w: tensor<16x32xf32>, %f: tensor<
 // CHECK: tl.group "elementwise"
 func.func @two_readers(%x: tensor<128x16xf32>, %w: tensor<16x32xf32>, %b: tensor<32xf32>) -> (tensor<2x64x32xf32>, tensor<2x64x32xf32>) {
   %0 = tl.matmul %x, %w : (tensor<128x16xf32>, tensor<16x32xf32>) -> tensor<128x32xf32>
-  %1 = tl.reshape %0 : tensor<128x32xf32> -> tensor<2x64x32xf32>
+  %1 = tl.reshape %0 : (tensor<128x32xf32>) -> tensor<2x64x32xf32>
   %2 = tl.add %1, %b : (tensor<2x64x32xf32>, tensor<32xf32>) -> tensor<2x64x32xf32>
   return %1, %2 : tensor<2x64x32xf32>, tensor<2x64x32xf32>
 }
