@@ -56,14 +56,25 @@ fn bit_cast(cx: &mut Context<'_>) -> Lowered {
     one(cx.b.op(Op::Bitcast { to, shape: known.shape }, &[x]))
 }
 
+/// A conversion from or to strings; `None` if neither type is that of strings.
+pub(super) fn of_strings(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    to: DType,
+) -> Result<Option<ValueId>, LowerError> {
+    let from = cx.dtype(x);
+    Ok(match (from == DType::String, to == DType::String) {
+        (true, true) => Some(x),
+        (true, false) => Some(cx.b.host(Function::Parse(to), &[x])?),
+        (false, true) => Some(cx.b.host(Function::Format(from), &[x])?),
+        (false, false) => None,
+    })
+}
+
 fn convert(cx: &mut Context<'_>, to: DType) -> Lowered {
     let x = cx.input(0)?;
-    let from = cx.dtype(x);
-    match (from == DType::String, to == DType::String) {
-        (true, true) => return Ok(vec![x]),
-        (true, false) => return one(cx.b.host(Function::Parse(to), &[x])),
-        (false, true) => return one(cx.b.host(Function::Format(from), &[x])),
-        (false, false) => {}
+    if let Some(converted) = of_strings(cx, x, to)? {
+        return Ok(vec![converted]);
     }
     let saturate = cx.int_or("saturate", 1)? != 0;
     if to != DType::F8E8M0 {

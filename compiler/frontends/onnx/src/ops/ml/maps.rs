@@ -1,5 +1,6 @@
 //! Maps: of classes to scores, and of words to counts.
 
+use super::super::cast::of_strings;
 use super::super::indexing::loops;
 use super::encoders::places;
 use super::labels::Labels;
@@ -72,15 +73,19 @@ fn cast_map(cx: &mut Context<'_>) -> Lowered {
     let dtype = match cx.string_or("cast_to", "TO_FLOAT")?.as_str() {
         "TO_FLOAT" => DType::F32,
         "TO_INT64" => DType::I64,
-        "TO_STRING" => {
-            return Err(LowerError::unsupported("`cast_to` TO_STRING is not supported"));
-        }
+        "TO_STRING" => DType::String,
         other => return Err(LowerError::invalid(format!("unknown `cast_to` '{other}'"))),
     };
-    if cx.dtype(values) == DType::String {
-        return Err(LowerError::unsupported("values that are strings are not supported"));
-    }
-    let values = cx.b.cast(values, dtype)?;
+    let values = match of_strings(cx, values, dtype)? {
+        Some(converted) => converted,
+        None => cx.b.cast(values, dtype)?,
+    };
+    // For strings, the text that ONNX Runtime has.
+    let absent = match dtype {
+        DType::String => cx.b.strings(&["0.f"])?,
+        _ => cx.b.scalar(0.0, dtype)?,
+    };
+    let absent = cx.b.reshape(absent, &[])?;
     let count = cx.b.dims(keys)[0].clone();
     let (places, width) = match cx.string_or("map_form", "DENSE")?.as_str() {
         "DENSE" => {
@@ -107,6 +112,6 @@ fn cast_map(cx: &mut Context<'_>) -> Lowered {
     let key = cx.b.compute(key, &[places])?;
     let key_here = Scalar::load(0, loops(0..2));
     let is_present = key_here.clone().compare(Comparison::Ge, Scalar::index(0));
-    let body = is_present.select(Scalar::load(1, [key_here]), Scalar::number(0, dtype));
-    one(cx.b.compute(Compute::map(dims, body), &[key, values]))
+    let body = is_present.select(Scalar::load(1, [key_here]), Scalar::load(2, []));
+    one(cx.b.compute(Compute::map(dims, body), &[key, values, absent]))
 }
