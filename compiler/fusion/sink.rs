@@ -160,7 +160,7 @@ impl Sinker<'_> {
         let inner = self.new.types[base].shape.clone();
         let operands = node.operands.iter().map(|operand| {
             let mut shaped = self.shaped(*operand).clone();
-            shaped.ty.shape = in_shape(&shaped.ty.shape, &ty.shape, &inner)?.into();
+            shaped.ty.shape = in_shape(&shaped.ty.shape, &ty.shape, &inner)?;
             // A change of shape of its own is that of the reshape which moves.
             shaped.origins.extend(&origins);
             Some(shaped)
