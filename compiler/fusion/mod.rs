@@ -3,7 +3,7 @@
 //! Four steps, each a function of plain data:
 //!
 //! 0. [`simplify()`] rewrites the [`Graph`] by the exact algebra rules; then reshapes of products are moved behind
-//!    elementwise ops ([`sink`]).
+//!    elementwise ops (`sink`).
 //! 1. [`segments`] cuts the [`Graph`] at edges to which no rule applies.
 //! 2. [`fuse_segment`] finds all legal fusions of one segment with egg (the rules are one table, [`RULES`])
 //!    and searches for the cheapest kernels under the cost model of [`Cost`].

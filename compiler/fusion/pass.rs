@@ -1,7 +1,7 @@
 //! The pass `fuse`.
 //!
 //! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]), with reshapes of
-//! products behind the elementwise ops that follow (see [`super::sink`]), and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay outside.
+//! products behind the elementwise ops that follow (see `sink.rs`), and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay outside.
 //! Existing groups are not changed. General ops with one use are inlined first (see [`super::inline`]).
 //! Every algorithm, and every op with symbolic sizes, is a group of kind `loops`.
 use super::{
