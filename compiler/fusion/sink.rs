@@ -8,7 +8,7 @@ use super::{
 };
 use irc_mlir::OperationRef;
 use irc_tl::{Family, Op, TensorType};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Moves the reshapes of a function.
 ///
@@ -28,16 +28,15 @@ fn sunk(graph: &Graph) -> Option<Graph> {
         old: graph,
         uses: uses(graph),
         new: Graph::default(),
-        values: vec![],
-        follows_product: vec![],
+        values: vec![None; graph.types.len()],
+        follow_products: BTreeSet::new(),
         reshaped: BTreeMap::new(),
         moved: false,
     };
     for value in (0..graph.types.len()).filter(|value| graph.makers[*value].is_none()) {
         let ty = graph.types[value].clone();
         let base = sinker.new.add_value(ty.clone(), None);
-        sinker.follows_product.push(false);
-        sinker.define(value, Shaped { base, ty, origins: vec![] });
+        sinker.values[value] = Some(Shaped { base, ty, origins: vec![] });
     }
     graph.nodes.iter().for_each(|node| sinker.node(node));
     let results = graph.results.iter().map(|result| sinker.read(*result));
@@ -68,21 +67,14 @@ struct Sinker<'g> {
     new: Graph,
     /// What each value of the old graph is.
     values: Vec<Option<Shaped>>,
-    /// Per value of the new graph: whether it is a product, or follows from one by elementwise ops.
-    follows_product: Vec<bool>,
+    /// The values of the new graph that are products, or follow from one by elementwise ops.
+    follow_products: BTreeSet<ValueId>,
     /// Reshapes in the new graph, by value and shape.
     reshaped: BTreeMap<(ValueId, Vec<i64>), ValueId>,
     moved: bool,
 }
 
 impl Sinker<'_> {
-    fn define(&mut self, value: ValueId, shaped: Shaped) {
-        if self.values.len() <= value {
-            self.values.resize(value + 1, None);
-        }
-        self.values[value] = Some(shaped);
-    }
-
     fn shaped(&self, value: ValueId) -> &Shaped {
         self.values[value].as_ref().expect("ops are in topological order")
     }
@@ -103,7 +95,6 @@ impl Sinker<'_> {
         }
         let op = Op::Reshape { shape: ty.shape.clone() };
         let made = self.new.add_op(op, vec![base], ty, origins);
-        self.follows_product.push(false);
         self.reshaped.insert(place, made);
         made
     }
@@ -114,7 +105,7 @@ impl Sinker<'_> {
                 let Shaped { base, mut origins, .. } = self.shaped(node.operands[0]).clone();
                 origins.extend(&node.origins);
                 let ty = self.old.types[node.results[0]].clone();
-                self.define(node.results[0], Shaped { base, ty, origins });
+                self.values[node.results[0]] = Some(Shaped { base, ty, origins });
             }
             Some(op) if !is_view(op) && op.family() == Family::Elementwise => {
                 self.elementwise(op, node);
@@ -131,8 +122,10 @@ impl Sinker<'_> {
         for result in &node.results {
             let ty = self.old.types[*result].clone();
             let base = self.new.add_value(ty.clone(), Some(index));
-            self.follows_product.push(is_product);
-            self.define(*result, Shaped { base, ty, origins: vec![] });
+            if is_product {
+                self.follow_products.insert(base);
+            }
+            self.values[*result] = Some(Shaped { base, ty, origins: vec![] });
             results.push(base);
         }
         self.new.nodes.push(Node { operands, results, ..node.clone() });
@@ -147,13 +140,14 @@ impl Sinker<'_> {
         let Some(carrier) = carrier.copied() else {
             let follows = node.operands.iter().any(|operand| {
                 let Shaped { base, ty: own, .. } = self.shaped(*operand);
-                self.follows_product[*base]
+                self.follow_products.contains(base)
                     && self.new.types[*base] == *own
                     && own.shape == ty.shape
             });
             self.copy(node);
-            let base = self.shaped(result).base;
-            self.follows_product[base] = follows;
+            if follows {
+                self.follow_products.insert(self.shaped(result).base);
+            }
             return;
         };
         let Shaped { base, origins, .. } = self.shaped(carrier).clone();
@@ -174,15 +168,15 @@ impl Sinker<'_> {
         let Some(operands) = operands else { return self.copy(node) };
         let operands = operands.into_iter().map(|shaped| self.make(shaped)).collect();
         let made = self.new.add_op(op.clone(), operands, own, node.origins.clone());
-        self.follows_product.push(true);
+        self.follow_products.insert(made);
         self.moved = true;
-        self.define(result, Shaped { base: made, ty, origins });
+        self.values[result] = Some(Shaped { base: made, ty, origins });
     }
 
     /// Whether a value is the reshape of a product, has this shape, and is read once.
     fn is_reshape_of_product(&self, value: ValueId, ty: &TensorType) -> bool {
         let Shaped { base, ty: own, .. } = self.shaped(value);
-        self.follows_product[*base]
+        self.follow_products.contains(base)
             && self.new.types[*base] != *own
             && own.shape == ty.shape
             && self.uses[value] == 1

@@ -351,6 +351,25 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.for_each(bounds, &[], |e, iv, _| body(e, iv).map(|()| vec![])).map(|_| ())
     }
 
+    /// A loop over the vectors of so many elements: `body` gets the first element of each, and the lanes of the last if
+    /// it is not whole.
+    pub fn each_vector<E>(
+        &self,
+        count: i64,
+        lanes: Lanes,
+        mut body: impl FnMut(Self, Value<'c, 'a>, Option<Value<'c, 'a>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let whole = count / lanes.count() * lanes.count();
+        if whole > 0 {
+            let bounds = (self.index(0), self.index(whole), lanes.count());
+            self.for_each(bounds, &[], |e, at, _| body(e, at, None).map(|()| vec![]))?;
+        }
+        match whole < count {
+            true => body(*self, self.index(whole), self.tail_mask(count - whole, lanes)),
+            false => Ok(()),
+        }
+    }
+
     /// `scf.if` with both branches yielding values of the given types.
     pub fn if_else<E>(
         &self,

@@ -185,13 +185,17 @@ pub fn apply<'c: 'a, 'a>(
         return Ok(narrow(e, value, computed, result, lanes));
     }
     if matches!(name, arith::MAXIMUMF | arith::MINIMUMF) {
-        let is_bound = |index: usize| op.operand(index).is_ok_and(is_number);
-        // Without NaN, an accumulator is a bound like a constant.
-        let (swaps, ignores) = (is_bound(1), IGNORES_NAN.is_on(&op));
-        let [a, b] = [operands[0], operands[1]];
-        let ordered = if swaps || ignores { [b, a] } else { [a, b] };
-        let is_bound = swaps || ignores || is_bound(0);
-        let value = extremum(e, name == arith::MAXIMUMF, ordered, is_bound, computed, lanes);
+        let is_number = |index: usize| op.operand(index).is_ok_and(is_number);
+        let (a, b) = (operands[0], operands[1]);
+        let larger = name == arith::MAXIMUMF;
+        // Without NaN, an accumulator, the first operand, is one of what it is compared with.
+        let value = if IGNORES_NAN.is_on(&op) || is_number(1) {
+            beating(e, larger, [b, a], computed, lanes)
+        } else if is_number(0) {
+            beating(e, larger, [a, b], computed, lanes)
+        } else {
+            extremum(e, larger, [a, b], computed, lanes)
+        };
         return Ok(narrow(e, value, computed, result, lanes));
     }
     let mut spec = e.spec(name).operands(&operands).results(&[lanes.of(computed)]);
@@ -209,29 +213,44 @@ fn is_number(value: Value<'_, '_>) -> bool {
 }
 
 /// The maximum or minimum of two floats, NaN if either is; zeros of either sign are equal. On x86
-/// one maximum and one blend that does not depend on it; the maximum alone if the first is a bound that is not NaN.
+/// one maximum and one blend that does not depend on it. The accumulator comes first: only the maximum depends on it.
 fn extremum<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     larger: bool,
-    [first, second]: [Value<'c, 'a>; 2],
-    is_bound: bool,
+    [a, b]: [Value<'c, 'a>; 2],
     element: Type<'c>,
     lanes: Lanes,
 ) -> Value<'c, 'a> {
-    let select = |predicate, [x, y]: [_; 2], [then, or]: [_; 2]| {
-        let spec = e.spec(arith::CMPF).operands(&[x, y]);
-        let spec = spec.attr("predicate", attr::i64(e.context, predicate));
-        let condition = e.value(spec.results(&[lanes.of(e.int(1))]));
-        e.op(arith::SELECT, &[condition, then, or], lanes.of(element))
-    };
-    // OGT or OLT, then UNO.
-    let beats = if larger { 2 } else { 4 };
-    if is_bound {
-        return select(beats, [first, second], [first, second]);
-    }
-    // The accumulator comes first: only the maximum depends on it.
-    let ordered = select(beats, [second, first], [second, first]);
-    select(14, [second, second], [second, ordered])
+    let ordered = beating(e, larger, [b, a], element, lanes);
+    // UNO.
+    select(e, 14, [b, b], [b, ordered], element, lanes)
+}
+
+/// The first of two floats if it is larger, or smaller, and otherwise the second, also beside NaN: one maximum on x86.
+fn beating<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    larger: bool,
+    pair: [Value<'c, 'a>; 2],
+    element: Type<'c>,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    // OGT or OLT.
+    select(e, if larger { 2 } else { 4 }, pair, pair, element, lanes)
+}
+
+/// One of two values by a comparison, given as an `arith.cmpf` predicate number.
+fn select<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    predicate: i64,
+    compared: [Value<'c, 'a>; 2],
+    [then, or]: [Value<'c, 'a>; 2],
+    element: Type<'c>,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    let spec = e.spec(arith::CMPF).operands(&compared);
+    let spec = spec.attr("predicate", attr::i64(e.context, predicate));
+    let condition = e.value(spec.results(&[lanes.of(e.int(1))]));
+    e.op(arith::SELECT, &[condition, then, or], lanes.of(element))
 }
 
 fn narrow<'c: 'a, 'a>(

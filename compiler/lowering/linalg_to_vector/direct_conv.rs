@@ -11,7 +11,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{Operand, Origin, Stage, TensorId},
     matmul::place_outputs,
-    padding::Padding,
+    padding::{self, Padding},
     pass::{Pass, emit_result},
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
@@ -84,8 +84,7 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         let outer = if has_rows { n - 1 } else { n };
         let mut conv =
             Self { stage: s, epilogue: vec![], source, filter, outer, part: None, split: None };
-        let is_own =
-            !cg.is_result(conv.source.tensor) && !cg.read_by_other(conv.source.tensor, &[s]);
+        let is_own = !cg.read_by_other(conv.source.tensor, &[s]);
         let found = paddings.iter().position(|padding| padding.result == conv.source.tensor);
         if let Some(at) = found.filter(|_| is_own) {
             conv.split_rows(stage, &mut paddings[at]);
@@ -221,7 +220,7 @@ pub fn emit<'c: 'a, 'a>(
             // The last vector of a row may be read beyond its end.
             let count = part.padding.part(part.lead) + cg.target.lanes();
             let memory = cg.scratch(e, count, conv.source.tensor);
-            part.padding.clear(cg, e, memory, count);
+            padding::clear(cg, e, memory, count);
             memory
         }
     };
@@ -230,13 +229,7 @@ pub fn emit<'c: 'a, 'a>(
     let taps = taps(conv, &stage, written);
     let emitter = Emitter {
         rows: if conv.outer == n { 1 } else { rows_of_tile(cg, stage.sizes[n - 1], &taps) },
-        pass: Pass {
-            stages: conv.epilogue.clone(),
-            outer: n,
-            sizes: vec![stage.sizes[n]],
-            partial: false,
-            prefetch: vec![],
-        },
+        pass: Pass::after_product(&conv.epilogue, n, stage.sizes[n]),
         source,
         filter: buffer(cg, conv.filter.tensor)?,
         taps,
@@ -356,19 +349,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         image: &Image<'_, 'c, 'a>,
         (row, rows): (Value<'c, 'a>, i64),
     ) -> Result<()> {
-        let (columns, width) = (self.pass.sizes[0], self.lanes.count());
-        let whole = columns / width * width;
-        if whole > 0 {
-            e.for_each((e.index(0), e.index(whole), width), &[], |e, column, _| {
-                let tile = Tile { row, rows, column, mask: None };
-                self.emit_tile(cg, e, image, tile).map(|()| vec![])
-            })?;
-        }
-        if whole < columns {
-            let mask = e.tail_mask(columns - whole, self.lanes);
-            self.emit_tile(cg, e, image, Tile { row, rows, column: e.index(whole), mask })?;
-        }
-        Ok(())
+        e.each_vector(self.pass.sizes[0], self.lanes, |e, column, mask| {
+            self.emit_tile(cg, e, image, Tile { row, rows, column, mask })
+        })
     }
 
     fn emit_tile(

@@ -19,7 +19,7 @@ use super::{
 use crate::attributes::{Packing, Panels};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, linalg};
-use irc_mlir::{BlockLike, OperationLike, Type, TypeLike, Value};
+use irc_mlir::{OperationLike, Type, TypeLike, Value, read};
 
 /// A matmul and the elementwise stages applied to each tile before it is stored.
 #[derive(Debug, Clone)]
@@ -186,22 +186,13 @@ const MAX_SHORT: usize = 4;
 
 /// Whether an epilogue is a few cheap ops, so that it is written for each vector of a tile, which stays in registers.
 fn is_short(cg: &Codegen<'_, '_>, epilogue: &[usize]) -> bool {
-    let mut count = 0;
-    for s in epilogue {
-        let mut next = cg.kernel.stages[*s].body.first_operation();
-        while let Some(op) = next {
-            let name = name_of(op);
-            if name == linalg::YIELD {
-                break;
-            }
-            if !name.starts_with(arith::PREFIX) || name == arith::DIVF {
-                return false;
-            }
-            count += usize::from(name != arith::CONSTANT);
-            next = op.next_in_block();
-        }
-    }
-    count <= MAX_SHORT
+    let ops = epilogue.iter().flat_map(|s| read::body_ops(cg.kernel.stages[*s].op));
+    let names: Vec<String> = ops
+        .map(name_of)
+        .filter(|name| ![arith::CONSTANT, linalg::YIELD].contains(&name.as_str()))
+        .collect();
+    let is_cheap = |name: &String| name.starts_with(arith::PREFIX) && name != arith::DIVF;
+    names.len() <= MAX_SHORT && names.iter().all(is_cheap)
 }
 
 /// The size of equal blocks, at most `limit`, rounded up to `unit`.

@@ -76,22 +76,16 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
     pub fn emit(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
         let e = e.at(self.location.location());
         let total = self.sizes.iter().product();
-        if cg.places[self.result].buffer().is_none() {
-            cg.places[self.result] = Place::Memory(cg.scratch(e, total, self.result));
-        }
-        let to = cg.places[self.result].buffer();
-        let missing = || LowerError::at(self.location, "expected an argument in memory to pad");
-        let to = to.ok_or_else(missing)?;
-        self.clear(cg, e, to, total);
+        let to = match cg.places[self.result].buffer() {
+            Some(buffer) => buffer,
+            None => {
+                let buffer = cg.scratch(e, total, self.result);
+                cg.places[self.result] = Place::Memory(buffer);
+                buffer
+            }
+        };
+        clear(cg, e, to, total);
         self.emit_part(cg, e, to, e.index(0), 0)
-    }
-
-    /// Stores zeros in this many elements.
-    pub fn clear(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, to: Buffer<'c, 'a>, count: i64) {
-        self.each_vector(cg, e, count, |e, at, mask| {
-            let zero = e.zero(to.element, cg.full_lanes());
-            e.store(zero, to, at, cg.full_lanes(), mask);
-        });
     }
 
     /// Emits the copy of the part of the argument that starts at an element, along the dimensions from `dim` on, to
@@ -151,10 +145,11 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             return self.split_row(cg, e, (from, to), starts);
         }
         if dim + 1 == self.shape.len() {
-            self.each_vector(cg, e, self.shape[dim], |e, at, mask| {
+            let lanes = cg.full_lanes();
+            let Ok(()) = e.each_vector::<Infallible>(self.shape[dim], lanes, |e, at, mask| {
                 let [source, result] = starts.map(|start| e.add(start, at));
-                let value = e.load_lanes(from, source, cg.full_lanes(), mask);
-                e.store(value, to, result, cg.full_lanes(), mask);
+                e.store(e.load_lanes(from, source, lanes, mask), to, result, lanes, mask);
+                Ok(())
             });
             return;
         }
@@ -213,27 +208,13 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             pair(e, e.index(whole), count - whole);
         }
     }
+}
 
-    /// A loop over the vectors of a row; the last may be masked.
-    fn each_vector(
-        &self,
-        cg: &Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        count: i64,
-        body: impl Fn(Emit<'c, 'a>, Value<'c, 'a>, Option<Value<'c, 'a>>),
-    ) {
-        let lanes = cg.full_lanes();
-        let whole = count / lanes.count() * lanes.count();
-        if whole > 0 {
-            let bounds = (e.index(0), e.index(whole), lanes.count());
-            let looped = e.for_each::<Infallible>(bounds, &[], |e, at, _| {
-                body(e, at, None);
-                Ok(vec![])
-            });
-            let Ok(_) = looped;
-        }
-        if whole < count {
-            body(e, e.index(whole), e.tail_mask(count - whole, lanes));
-        }
-    }
+/// Stores zeros in so many elements.
+pub fn clear<'c: 'a, 'a>(cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, to: Buffer<'c, 'a>, count: i64) {
+    let lanes = cg.full_lanes();
+    let Ok(()) = e.each_vector::<Infallible>(count, lanes, |e, at, mask| {
+        e.store(e.zero(to.element, lanes), to, at, lanes, mask);
+        Ok(())
+    });
 }

@@ -34,6 +34,14 @@ pub struct Pass {
     pub prefetch: Vec<Prefetch>,
 }
 
+impl Pass {
+    /// Elementwise stages after a product, over so many columns in `outer` loops.
+    pub fn after_product(stages: &[usize], outer: usize, columns: i64) -> Self {
+        let (stages, sizes) = (stages.to_vec(), vec![columns]);
+        Self { stages, outer, sizes, partial: false, prefetch: vec![] }
+    }
+}
+
 /// A row that a later pass, or the first pass of the next row, will access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefetch {

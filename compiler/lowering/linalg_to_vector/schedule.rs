@@ -67,10 +67,17 @@ impl Product<'_, '_> {
         }
     }
 
-    fn epilogue(&mut self) -> &mut Vec<usize> {
+    fn epilogue(&self) -> &[usize] {
         match self {
-            Self::Matmul(matmul) | Self::Winograd(matmul, _) => &mut matmul.epilogue,
-            Self::Direct(conv) => &mut conv.epilogue,
+            Self::Matmul(matmul) | Self::Winograd(matmul, _) => &matmul.epilogue,
+            Self::Direct(conv) => &conv.epilogue,
+        }
+    }
+
+    fn push(&mut self, stage: usize) {
+        match self {
+            Self::Matmul(matmul) | Self::Winograd(matmul, _) => matmul.epilogue.push(stage),
+            Self::Direct(conv) => conv.epilogue.push(stage),
         }
     }
 }
@@ -115,7 +122,7 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
             && let Some(product) = &mut steps[ready / 2].product
             && joins_epilogue(cg, s, product)
         {
-            product.epilogue().push(s);
+            product.push(s);
             ready
         } else {
             let step = ready.div_ceil(2);
@@ -213,7 +220,7 @@ fn join_loops(cg: &mut Codegen<'_, '_>, s: usize, product: usize) {
 }
 
 /// Whether a stage can run on results of the product before they are stored.
-fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, to: &mut Product<'_, '_>) -> bool {
+fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, to: &Product<'_, '_>) -> bool {
     let stage = &cg.kernel.stages[s];
     let product = &cg.kernel.stages[to.stage()];
     if stage.reduces()
@@ -222,8 +229,7 @@ fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, to: &mut Product<'_, '_>) -> b
     {
         return false;
     }
-    let mut group = vec![to.stage()];
-    group.extend(to.epilogue().iter());
+    let group = [&[to.stage()], to.epilogue()].concat();
     let inits = stage.outputs.iter().filter(|output| output.reads_init).map(|output| &output.init);
     let meets = stage.inputs.iter().chain(inits).all(|input| {
         cg.producer(input.tensor, &group).is_none_or(|(from, output)| {
@@ -235,13 +241,7 @@ fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, to: &mut Product<'_, '_>) -> b
         })
     });
     let outer = stage.sizes.len() - 1;
-    let pass = Pass {
-        stages: vec![s],
-        outer,
-        sizes: stage.sizes[outer..].to_vec(),
-        partial: false,
-        prefetch: vec![],
-    };
+    let pass = Pass::after_product(&[s], outer, stage.sizes[outer]);
     let contiguous = stage.outputs.iter().all(|output| output.access.coefs[outer] == 1);
     meets && contiguous && runs_in_vectors(cg, &pass)
 }

@@ -431,13 +431,11 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         value: Value<'c, 'a>,
     ) -> Result<()> {
         let output = cg.kernel.stages[self.matmul.product.stage].outputs[0].clone();
-        let pass = Pass {
-            stages: self.matmul.epilogue.clone(),
-            outer: rows.len(),
-            sizes: vec![self.winograd.height * self.winograd.width],
-            partial: false,
-            prefetch: vec![],
-        };
+        let pass = Pass::after_product(
+            &self.matmul.epilogue,
+            rows.len(),
+            self.winograd.height * self.winograd.width,
+        );
         emit_result(cg, e, &pass, (&output, value), rows, column, mask)
     }
 }

@@ -79,9 +79,10 @@ fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) ->
         && result[2..].iter().product::<i64>() >= MIN_POSITIONS;
     if in_tiles {
         for (axis, pad) in pads.iter_mut().enumerate() {
-            let wanted = TILES.map(|tile| whole_tiles(result[2 + axis], tile)).into_iter().max();
-            let missing = wanted.map(|size| size - (x.shape[2 + axis] + pad[0] + pad[1]));
-            pad[1] += missing.unwrap_or(0).max(0);
+            for tile in TILES {
+                let size = x.shape[2 + axis] + pad[0] + pad[1];
+                pad[1] += (whole_tiles(result[2 + axis], tile) - size).max(0);
+            }
         }
     }
     if steps_by_two(conv, filters) {
@@ -131,14 +132,6 @@ fn direct<'c: 'a, 'a>(
     let (position, channel) = (3, 3 + spatial);
     let extents = [&result[..], &w.shape[1..]].concat();
     let loops = wide_dims(&extents);
-    let sums = |value: &Lowered<'c, 'a>, dims: Vec<Vec<(usize, i64)>>| {
-        let at = |dim: usize| loops.iter().position(|wide| *wide == dim);
-        let terms = |terms: &Vec<(usize, i64)>| {
-            terms.iter().filter_map(|(dim, step)| Some((at(*dim)?, *step))).collect()
-        };
-        let kept = wide_dims(&value.shape).into_iter().map(|dim| terms(&dims[dim]));
-        Sums { tensor: emitter.materialise(value), dims: kept.collect() }
-    };
     let mut of_x = vec![vec![(0, 1)], vec![(1, channels), (channel, 1)]];
     let mut of_w = vec![vec![(1, filters), (2, 1)], vec![(channel, 1)]];
     for axis in 0..spatial {
@@ -146,7 +139,7 @@ fn direct<'c: 'a, 'a>(
         of_x.push(vec![(position + axis, conv.strides[axis]), (tap, conv.dilations[axis])]);
         of_w.push(vec![(tap, 1)]);
     }
-    let inputs = [sums(x, of_x), sums(w, of_w)];
+    let inputs = [sums(emitter, x, &loops, &of_x), sums(emitter, w, &loops, &of_w)];
     let elements = [x.element, w.element];
     let contents =
         contraction::sum_of_products(emitter, &inputs, elements, &loops, &result, element);
@@ -184,16 +177,12 @@ fn windows<'c: 'a, 'a>(
     let spatial = conv.strides.len();
     let shape = [&x.shape[..2], &filters[2..], &result[2..]].concat();
     let loops = wide_dims(&shape);
-    let term = |dim: usize, step: i64| {
-        loops.iter().position(|wide| *wide == dim).map(|at| (at, step)).into_iter()
-    };
-    let dims = wide_dims(&x.shape).into_iter().map(|dim| match dim.checked_sub(2) {
-        None => term(dim, 1).collect(),
-        Some(axis) => term(2 + axis, conv.dilations[axis])
-            .chain(term(2 + spatial + axis, conv.strides[axis]))
-            .collect(),
-    });
-    let input = Sums { tensor: emitter.materialise(x), dims: dims.collect() };
+    let mut dims = vec![vec![(0, 1)], vec![(1, 1)]];
+    for axis in 0..spatial {
+        let (tap, position) = (2 + axis, 2 + spatial + axis);
+        dims.push(vec![(tap, conv.dilations[axis]), (position, conv.strides[axis])]);
+    }
+    let input = sums(emitter, x, &loops, &dims);
     let output = Access {
         tensor: emitter.empty(&squeezed(&shape), x.element),
         loops: (0..loops.len()).collect(),
@@ -201,4 +190,20 @@ fn windows<'c: 'a, 'a>(
     let space = Loops::parallel(loops.len());
     let copied = emitter.generic_of_sums(&[input], output, &space, |_, x| irc_mlir::rebind(x[0]));
     Lowered { shape, element: x.element, contents: Contents::Tensor(copied) }
+}
+
+/// An operand whose dimensions are sums of loops, each times a step; only those of `loops`, and dimensions that are not 1,
+/// remain.
+fn sums<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    operand: &Lowered<'c, 'a>,
+    loops: &[usize],
+    dims: &[Vec<(usize, i64)>],
+) -> Sums<'c, 'a> {
+    let term = |(dim, step): &(usize, i64)| {
+        loops.iter().position(|wide| wide == dim).map(|at| (at, *step))
+    };
+    let terms = |dim: usize| dims[dim].iter().filter_map(term).collect();
+    let dims = wide_dims(&operand.shape).into_iter().map(terms).collect();
+    Sums { tensor: emitter.materialise(operand), dims }
 }

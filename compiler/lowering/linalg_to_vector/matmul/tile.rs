@@ -203,13 +203,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         if self.matmul.product.is_transposed {
             return self.finish_transposed(cg, e, outer, tile, sums);
         }
-        let pass = Pass {
-            stages: self.matmul.epilogue.clone(),
-            outer: outer.len(),
-            sizes: vec![self.n],
-            partial: false,
-            prefetch: vec![],
-        };
+        let pass = Pass::after_product(&self.matmul.epilogue, outer.len(), self.n);
         let width = self.lanes.count();
         let row_of = |row: Value<'c, 'a>| {
             let mut rows = outer.to_vec();
@@ -266,13 +260,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 e.store(value, scratch, at, self.lanes, None);
             }
         }
-        let pass = Pass {
-            stages: self.matmul.epilogue.clone(),
-            outer: outer.len(),
-            sizes: vec![self.m],
-            partial: false,
-            prefetch: vec![],
-        };
+        let pass = Pass::after_product(&self.matmul.epilogue, outer.len(), self.m);
         let mask = e.tail_mask(tile.rows, self.lanes);
         e.loop_over(tile.columns, |e, column| {
             let mut rows = outer.to_vec();
