@@ -190,9 +190,9 @@ pub fn apply<'c: 'a, 'a>(
         let larger = name == arith::MAXIMUMF;
         // Without NaN, an accumulator, the first operand, is one of what it is compared with.
         let value = if IGNORES_NAN.is_on(&op) || is_number(1) {
-            beating(e, larger, [b, a], computed, lanes)
+            ordered_extremum(e, larger, [b, a], computed, lanes)
         } else if is_number(0) {
-            beating(e, larger, [a, b], computed, lanes)
+            ordered_extremum(e, larger, [a, b], computed, lanes)
         } else {
             extremum(e, larger, [a, b], computed, lanes)
         };
@@ -221,13 +221,13 @@ fn extremum<'c: 'a, 'a>(
     element: Type<'c>,
     lanes: Lanes,
 ) -> Value<'c, 'a> {
-    let ordered = beating(e, larger, [b, a], element, lanes);
+    let ordered = ordered_extremum(e, larger, [b, a], element, lanes);
     // UNO.
     select(e, 14, [b, b], [b, ordered], element, lanes)
 }
 
 /// The first of two floats if it is larger, or smaller, and otherwise the second, also beside NaN: one maximum on x86.
-fn beating<'c: 'a, 'a>(
+fn ordered_extremum<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     larger: bool,
     pair: [Value<'c, 'a>; 2],
