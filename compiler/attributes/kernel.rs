@@ -7,6 +7,9 @@ use irc_mlir::{OperationRef, read};
 /// The kind of kernels that are lowered to scalar loops.
 pub const LOOPS: &str = "loops";
 
+/// The kind of kernels of tasks of plans.
+pub const TASK: &str = "task";
+
 /// Whether a kernel is to be lowered to scalar loops.
 pub fn is_loops(kernel: &OperationRef<'_, '_>) -> bool {
     KERNEL.read(kernel).is_some_and(|info| info.kind == LOOPS)
@@ -30,6 +33,8 @@ pub struct KernelInfo {
     pub symbols: Vec<String>,
     /// Bytes of scratch that it needs; `None` before it is lowered.
     pub workspace_bytes: Option<u64>,
+    /// How its work is divided among threads, if it is: then it has a [`launcher`].
+    pub phases: Option<Phases>,
     /// Arguments that it takes packed.
     pub packed: Vec<Packing>,
     /// The contents of the memory that it keeps between calls.
@@ -64,14 +69,41 @@ impl KernelInfo {
     /// The text of a declaration with this name, for the compilation of callers.
     pub fn declaration(&self, name: &str) -> String {
         let (symbols, workspace_bytes) = (self.symbols.clone(), self.workspace_bytes);
-        let known = Self { symbols, workspace_bytes, ..Self::default() };
-        format!(
-            "\nfunc.func private @{name}({}) attributes {{{} = {}}}\n",
-            self.parameters.join(", "),
+        let phases = self.phases.clone();
+        let known = Self { symbols, workspace_bytes, phases, ..Self::default() };
+        let parameters = self.parameters.join(", ");
+        let mut text = format!(
+            "\nfunc.func private @{name}({parameters}) attributes {{{} = {}}}\n",
             KERNEL.name(),
             kernel_text(&known)
-        )
+        );
+        if self.phases.is_some() {
+            text += &format!("func.func private @{}({parameters}, {POOL})\n", launcher(name));
+        }
+        text
     }
+}
+
+/// How the work of a kernel is divided among threads: phases, one after the other, each in a number of parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// The maximum number of parts of each phase.
+    pub parts: Vec<i64>,
+    /// Bytes of memory that each part needs for itself.
+    pub part_bytes: u64,
+}
+
+/// The type of the last parameter of a [`launcher`]: the pool, which `emit-entry` describes.
+pub const POOL: &str = "memref<1xi8>";
+
+/// The function that runs a kernel with [`Phases`] on the threads of a pool; the kernel's own name runs it on one.
+pub fn launcher(kernel: &str) -> String {
+    format!("{kernel}_parallel")
+}
+
+/// The function that runs a part of a kernel with [`Phases`].
+pub fn part_of(kernel: &str) -> String {
+    format!("{kernel}_part")
 }
 
 /// How a kernel with a symbolic number of items is split into kernels of blocks of items: `#tl.blocks`.

@@ -15,7 +15,7 @@ use irc_mlir::{
     read,
 };
 
-pub use kernel::{Blocks, KernelInfo, LOOPS, is_loops};
+pub use kernel::{Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of};
 pub use packing::{Packing, Panels};
 pub use winograd::{TILES, Winograd, whole_tiles};
 
@@ -137,6 +137,7 @@ impl AttributeValue for KernelInfo {
             parameters: vec![],
             symbols: fields.texts("symbols")?,
             workspace_bytes: fields.number("workspace_bytes").map(i64::cast_unsigned),
+            phases: phases_of(&fields)?,
             packed: packed.collect::<Option<_>>()?,
             kept: kept.map(|bytes| Keeps { bytes, operands }),
         })
@@ -166,10 +167,17 @@ impl AttributeValue for Blocks {
     }
 }
 
+/// The phases of a kernel; `None` inside if it has none.
+fn phases_of(fields: &Fields<'_>) -> Option<Option<Phases>> {
+    let parts = fields.numbers("parts")?;
+    let part_bytes = fields.number("part_bytes").unwrap_or_default().cast_unsigned();
+    Some((!parts.is_empty()).then_some(Phases { parts, part_bytes }))
+}
+
 /// The text of `#tl.kernel`.
 pub fn kernel_text(kernel: &KernelInfo) -> String {
     let packed: Vec<String> = kernel.packed.iter().map(packing_text).collect();
-    let kept = kernel.kept.as_ref();
+    let (kept, phases) = (kernel.kept.as_ref(), kernel.phases.as_ref());
     Text::new("kernel")
         .maybe("kind", (!kernel.kind.is_empty()).then(|| quoted(&kernel.kind)))
         .list("constants", &kernel.constants)
@@ -177,6 +185,8 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
         .maybe("entry", kernel.entry.as_deref().map(quoted))
         .maybe("symbols", (!kernel.symbols.is_empty()).then(|| quoted_list(&kernel.symbols)))
         .maybe("workspace_bytes", kernel.workspace_bytes.map(|bytes| bytes.to_string()))
+        .list("parts", phases.map_or(&[], |phases| &phases.parts))
+        .maybe("part_bytes", phases.map(|phases| phases.part_bytes.to_string()))
         .maybe("packed", (!packed.is_empty()).then(|| format!("[{}]", packed.join(", "))))
         .maybe("kept_bytes", kept.map(|kept| kept.bytes.to_string()))
         .list("kept_arguments", kept.map_or(&[], |kept| &kept.operands))
@@ -374,6 +384,7 @@ mod tests {
                 parameters: vec![],
                 symbols: vec!["a \"size\"".to_owned(), "\u{e9}".to_owned()],
                 workspace_bytes: Some(0),
+                phases: Some(Phases { parts: vec![1, 4], part_bytes: 64 }),
                 packed: vec![
                     Packing::Panels(panels),
                     Packing::Panels(Panels { offset: -2, ..panels }),

@@ -167,6 +167,11 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.binary(arith::MINSI, a, b)
     }
 
+    /// The maximum of two indices.
+    pub fn max(&self, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
+        self.binary(arith::MAXSI, a, b)
+    }
+
     /// Compares two indices with an `arith.cmpi` predicate number.
     pub fn compare(&self, predicate: i64, a: Value<'c, 'a>, b: Value<'c, 'a>) -> Value<'c, 'a> {
         let spec = self.spec(arith::CMPI).operands(&[a, b]).results(&[self.int(1)]);
@@ -405,6 +410,24 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let ty = MemRefType::new(element, &[elements], None, None).into();
         let memref = self.op(memref::VIEW, &[workspace, self.index(offset)], ty);
         Buffer { memref, element }
+    }
+
+    /// As [`Emit::workspace_view`] of an argument of the function, at the start of the function's block.
+    pub fn view_at_start(
+        &self,
+        block: BlockRef<'c, 'a>,
+        workspace: Value<'c, 'a>,
+        (offset, elements): (i64, i64),
+        element: Type<'c>,
+    ) -> Buffer<'c, 'a> {
+        let index = Type::index(self.context);
+        let start = self.spec(arith::CONSTANT).results(&[index]);
+        let start = start.attr("value", attr::index(self.context, offset)).build();
+        let start = block.insert_operation(0, start);
+        let ty = MemRefType::new(element, &[elements], None, None).into();
+        let view = self.spec(memref::VIEW).operands(&[workspace, first_result(start)]);
+        let view = block.insert_operation_after(start, view.results(&[ty]).build());
+        Buffer { memref: first_result(view), element }
     }
 }
 

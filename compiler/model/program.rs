@@ -1,7 +1,7 @@
 //! Loaded programs.
 use crate::{Compiled, session::with_file};
 use bytes::Bytes;
-use irc_runtime::{Interface, Library, Port, RunError, Runner};
+use irc_runtime::{Inline, Interface, Library, Pool, Port, RunError, Runner};
 use irc_tensor::Tensor;
 use std::{
     collections::BTreeMap,
@@ -13,6 +13,7 @@ use std::{
 pub struct Program {
     library: Arc<Library>,
     constants: Vec<Bytes>,
+    pool: Arc<dyn Pool>,
     /// Runners for reuse.
     idle: Mutex<Vec<Runner>>,
 }
@@ -38,7 +39,17 @@ impl Program {
     fn with_constants(library: &[u8], constants: Vec<Bytes>) -> Result<Self, RunError> {
         let library = Arc::new(with_file(library, Library::load)?);
         let first = Runner::new(library.clone(), &constants)?;
-        Ok(Program { library, constants, idle: Mutex::new(vec![first]) })
+        Ok(Program { library, constants, pool: Arc::new(Inline), idle: Mutex::new(vec![first]) })
+    }
+
+    /// The same, to run on the threads of a pool; the results do not depend on them.
+    ///
+    /// # Errors
+    /// If there is no memory for each of them.
+    pub fn with_pool(mut self, pool: Arc<dyn Pool>) -> Result<Self, RunError> {
+        let idle = self.idle.get_mut().unwrap_or_else(PoisonError::into_inner);
+        idle.iter_mut().try_for_each(|runner| runner.set_pool(&pool))?;
+        Ok(Program { pool, ..self })
     }
 
     /// The model's outputs, in order.
@@ -77,6 +88,8 @@ impl Program {
     /// # Errors
     /// If memory is exhausted.
     pub fn runner(&self) -> Result<Runner, RunError> {
-        Runner::new(self.library.clone(), &self.constants)
+        let mut runner = Runner::new(self.library.clone(), &self.constants)?;
+        runner.set_pool(&self.pool)?;
+        Ok(runner)
     }
 }

@@ -1,7 +1,7 @@
 //! Compiles kernels, and the functions that launch them, from text to objects.
 use super::error::CompileError;
 use crate::{
-    attributes::{KernelInfo, PROGRAM, ProgramInfo},
+    attributes::{KernelInfo, PROGRAM, ProgramInfo, launcher},
     codegen::{CodegenError, Output, Target, compile},
     interface::Interface,
     lowering::emit_entry::share,
@@ -61,6 +61,7 @@ pub fn compile_kernels(
         let functions = functions(module.as_operation());
         for symbol in &symbols {
             share(*functions.get(symbol)?);
+            functions.get(&launcher(symbol)).copied().map(share);
         }
         Some((kernels, compile(&module, target, Output::Object)))
     });

@@ -6,6 +6,7 @@ use super::{
     kernel::{self, KernelObject, lower, plan_memory},
 };
 use crate::{
+    attributes::launcher,
     codegen::{CodegenError, Output, Target, compile, hide_inner, link_library, restrict_metadata},
     diagnostics::in_text,
     import::Parsed,
@@ -52,8 +53,10 @@ pub fn emit(
         match output {
             Output::C => hide_inner(&module),
             Output::Object | Output::LlvmIr | Output::Assembly => {
+                let functions = kernel::functions(module.as_operation());
                 for symbol in kernels.keys() {
-                    share(kernel::named(module.as_operation(), symbol)?);
+                    share(*functions.get(symbol)?);
+                    functions.get(&launcher(symbol)).copied().map(share);
                 }
             }
         }

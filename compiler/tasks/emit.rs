@@ -1,7 +1,7 @@
 //! A segment as one function of the tensor level, on tiles.
 use super::{Segment, View, segment::Origin, variant::digits};
 use crate::{
-    attributes::{GRAPH, KERNEL, KernelInfo, OVERWRITES, STRIDES},
+    attributes::{GRAPH, KERNEL, KernelInfo, OVERWRITES, STRIDES, TASK},
     lowering::graph_to_tl::graph_to_tl,
 };
 use irc_ark_format::{
@@ -38,7 +38,7 @@ pub fn kernel_text(
     GRAPH.remove(func);
     irc_mlir::set_attribute(func, "arg_attrs", layouts(context, digits, loads));
     irc_mlir::set_attribute(func, "res_attrs", layouts(context, digits, stores));
-    let (kind, keeps) = ("task".to_owned(), shares_weights(task, segment));
+    let (kind, keeps) = (TASK.to_owned(), shares_weights(task, segment));
     KERNEL.write(func, &KernelInfo { kind, keeps, ..KernelInfo::default() });
     Ok(irc_mlir::to_text(&func, false))
 }

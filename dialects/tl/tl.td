@@ -97,7 +97,9 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
 
     A kernel on memory also has `symbols`, the sizes that it takes in the order of its parameters of type
     `index`; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing` and `#tl.winograd`;
-    and the bytes of what it keeps, with the arguments that this follows from.
+    and the bytes of what it keeps, with the arguments that this follows from. If its work is divided among threads, it
+    has phases: `parts` is the maximum number of parts of each, and `part_bytes` is the memory that a part needs for
+    itself; `@k_parallel` runs it on the threads of a pool, and `@k` on one.
 
     ```mlir
     func.func private @k(memref<8xf32>, index, memref<64xi8>) attributes {
@@ -111,6 +113,8 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
                         OptionalParameter<"::mlir::StringAttr">:$entry,
                         OptionalParameter<"::mlir::ArrayAttr">:$symbols,
                         OptionalParameter<"::std::optional<int64_t>">:$workspace_bytes,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$parts,
+                        OptionalParameter<"::std::optional<int64_t>">:$part_bytes,
                         OptionalParameter<"::mlir::ArrayAttr">:$packed,
                         OptionalParameter<"::std::optional<int64_t>">:$kept_bytes,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$kept_arguments);

@@ -1,6 +1,6 @@
 //! The host of a model whose sizes depend on its inputs: it allocates memory for intermediate values
 //! and outputs. The layout and the functions are those of the documentation page on entry points.
-use crate::{Interface, Port, RunError};
+use crate::{Interface, Port, RunError, threads::Threads};
 use irc_host::{Function, FunctionError, Functions};
 use irc_tensor::{DType, Strings, Tensor, TensorError, TensorType};
 use std::ffi::c_void;
@@ -21,6 +21,7 @@ pub struct Host {
         i64,
         *mut c_void,
     ) -> *mut c_void,
+    threads: *const Threads,
     state: State,
 }
 
@@ -67,7 +68,12 @@ impl Host {
         let known_functions = interface.functions().unwrap_or_default();
         let known = strings.texts().len();
         let state = State { ports, known_functions, strings, known, ..State::default() };
-        Box::new(Host { allocate, release, output, fail, call, state })
+        Box::new(Host { allocate, release, output, fail, call, threads: std::ptr::null(), state })
+    }
+
+    /// Sets the threads of later runs, which they must outlive; null for the calling thread alone.
+    pub(crate) fn set_threads(&mut self, threads: *const Threads) {
+        self.threads = threads;
     }
 
     /// Begins a run: outputs of the previous run are reused if they have the right type.

@@ -13,6 +13,9 @@ pub struct Interface {
     pub outputs: Vec<Port>,
     /// Bytes of scratch memory that the caller provides, aligned to 64.
     pub workspace_bytes: u64,
+    /// Bytes of memory for each thread of a run on several, aligned to 64.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub thread_bytes: u64,
     /// Processor features that the code uses, by LLVM's names.
     pub requires: Vec<String>,
     /// The calling convention: 0 is `irc_run`; [`Interface::SIZED`] is `irc_run_sized`, for models
@@ -111,8 +114,8 @@ impl Port {
     }
 }
 
-fn is_zero(convention: &u32) -> bool {
-    *convention == 0
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Interface {
@@ -191,6 +194,7 @@ fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {
         inputs: inputs?,
         outputs: outputs?,
         workspace_bytes: number(r, &object, "workspace_bytes")?.unwrap_or_default(),
+        thread_bytes: number(r, &object, "thread_bytes")?.unwrap_or_default(),
         requires: texts(r, &object, "requires")?,
         convention: number(r, &object, "convention")?.unwrap_or_default(),
         checks: texts(r, &object, "checks")?,
@@ -268,6 +272,7 @@ mod tests {
             inputs: vec![port("a"), Port { name: "\"b".into(), ..Port::default() }],
             outputs: vec![port("c")],
             workspace_bytes: 64,
+            thread_bytes: 128,
             requires: vec!["avx2".into()],
             convention: 1,
             checks: vec!["sizes differ".into()],

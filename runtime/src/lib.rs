@@ -11,6 +11,7 @@ mod loader;
 mod model;
 pub mod processor;
 mod runner;
+mod threads;
 
 pub use host::Host;
 pub use image::check as check_image;

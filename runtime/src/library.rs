@@ -1,12 +1,13 @@
 //! A compiled model as a shared library.
 //!
 //! The library exports `irc_metadata` (a zero-terminated [`Interface`] as JSON) and
-//! `int32_t irc_run(void **buffers, void *workspace)`; the buffers are the inputs, then the
-//! outputs. A model whose sizes depend on its inputs exports
+//! `int32_t irc_run(void **buffers, void *workspace)`; the buffers are the inputs, then the outputs. If it can use several
+//! threads, it also exports
+//! `int32_t irc_run_parallel(void **buffers, void *workspace, const struct irc_threads *threads)`. A model whose sizes depend on its inputs exports
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)` instead: see [`Host`].
 //! Every pointer is aligned to 64 bytes. In a library with several models, these names have a suffix
 //! for each model.
-use crate::{Host, Interface, Port, loader, missing_features};
+use crate::{Host, Interface, Port, loader, missing_features, threads::Threads};
 use irc_tensor::{DType, Tensor, TensorType};
 use libloading::os::unix;
 use std::{
@@ -16,13 +17,16 @@ use std::{
     sync::Arc,
 };
 
-type Fixed = unsafe extern "C" fn(*mut *mut c_void, *mut c_void) -> i32;
+type Alone = unsafe extern "C" fn(*mut *mut c_void, *mut c_void) -> i32;
+type Parallel = unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *const Threads) -> i32;
 type Sized = unsafe extern "C" fn(*mut Host, *mut *mut c_void, *const i64) -> i32;
 
 /// The entry point of a model.
 #[derive(Clone, Copy)]
 enum Entry {
-    Fixed(Fixed),
+    /// On the calling thread.
+    Alone(Alone),
+    Parallel(Parallel),
     Sized(Sized),
 }
 
@@ -178,7 +182,10 @@ impl Library {
                 true => {
                     code.get(format!("irc_run_sized{suffix}")).map(|entry| Entry::Sized(*entry))
                 }
-                false => code.get(format!("irc_run{suffix}")).map(|entry| Entry::Fixed(*entry)),
+                false => code
+                    .get(format!("irc_run_parallel{suffix}"))
+                    .map(|entry| Entry::Parallel(*entry))
+                    .or_else(|_| code.get(format!("irc_run{suffix}")).map(|it| Entry::Alone(*it))),
             }
         };
         let entry = entry.map_err(missing)?;
@@ -190,15 +197,19 @@ impl Library {
     /// Runs a model with static sizes.
     ///
     /// # Safety
-    /// The buffers and the workspace must have the sizes of the interface.
+    /// The buffers and the workspace must have the sizes of the interface, and the threads, if there are any, the memory
+    /// that it asks for.
     pub(crate) unsafe fn call_fixed(
         &self,
         buffers: *mut *mut c_void,
         workspace: *mut c_void,
+        threads: *const Threads,
     ) -> i32 {
         match self.entry {
             // Safety: guaranteed by the caller.
-            Entry::Fixed(entry) => unsafe { entry(buffers, workspace) },
+            Entry::Parallel(entry) => unsafe { entry(buffers, workspace, threads) },
+            // Safety: as above.
+            Entry::Alone(entry) => unsafe { entry(buffers, workspace) },
             Entry::Sized(_) => unreachable!("the interface says which entry there is"),
         }
     }
@@ -216,7 +227,7 @@ impl Library {
         match self.entry {
             // Safety: guaranteed by the caller.
             Entry::Sized(entry) => unsafe { entry(host, inputs, extents) },
-            Entry::Fixed(_) => unreachable!("the interface says which entry there is"),
+            Entry::Alone(_) | Entry::Parallel(_) => unreachable!("the interface says which entry there is"),
         }
     }
 

@@ -1,7 +1,12 @@
 //! Runs a model repeatedly, with constants bound once and memory reused.
-use crate::{Host, Interface, Library, Port, RunError, constants::HostConstant, library::bind};
+use crate::{
+    Host, Interface, Library, Pool, Port, RunError,
+    constants::HostConstant,
+    library::bind,
+    threads::{Threads, pointer, thread_bytes},
+};
 use bytes::Bytes;
-use irc_tensor::{DType, Tensor};
+use irc_tensor::{DType, Tensor, TensorType};
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
 /// A loaded model with its constants and its memory.
@@ -15,6 +20,9 @@ pub struct Runner {
     extents: Vec<i64>,
     workspace: Tensor,
     host: Box<Host>,
+    threads: Option<Box<Threads>>,
+    /// The memory of the threads.
+    _memory: Option<Tensor>,
     _weights: Vec<HostConstant>,
 }
 
@@ -61,7 +69,44 @@ impl Runner {
             weights.push(constant);
         }
         let (workspace, host) = (library.workspace()?, Host::new(interface));
-        Ok(Runner { library, given, pointers, extents, workspace, host, _weights: weights })
+        Ok(Runner {
+            library,
+            given,
+            pointers,
+            extents,
+            workspace,
+            host,
+            threads: None,
+            _memory: None,
+            _weights: weights,
+        })
+    }
+
+    /// Sets the threads on which the model runs; the results do not depend on them. Initially it runs on the calling
+    /// thread.
+    ///
+    /// # Errors
+    /// [`RunError::Allocate`] if there is no memory for each of them.
+    pub fn set_pool(&mut self, pool: &Arc<dyn Pool>) -> Result<(), RunError> {
+        if pool.threads() == 1 {
+            self.threads = None;
+            self.host.set_threads(std::ptr::null());
+            return Ok(());
+        }
+        let each = thread_bytes(self.library.interface());
+        let bytes = each.and_then(|each| each.checked_mul(pool.threads()));
+        let count = bytes.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(i64::MAX);
+        let ty = TensorType::new(DType::U8, [count]);
+        let memory = Tensor::zeros(ty).map_err(|error| RunError::Allocate {
+            name: format!("memory for {} threads", pool.threads()),
+            reason: error.to_string(),
+        });
+        let mut memory = memory?;
+        let start = memory.bytes_mut().as_mut_ptr().cast();
+        self.threads = Threads::new(pool, start, each.unwrap_or_default());
+        self._memory = Some(memory);
+        self.host.set_threads(pointer(self.threads.as_deref()));
+        Ok(())
     }
 
     /// The model's inputs and outputs.
@@ -178,8 +223,10 @@ impl Runner {
             *slot = tensor.bytes_mut().as_mut_ptr().cast();
         }
         let workspace = self.workspace.bytes_mut().as_mut_ptr().cast();
-        // Safety: every buffer has the size in the interface.
-        let status = unsafe { self.library.call_fixed(self.pointers.as_mut_ptr(), workspace) };
+        let threads = pointer(self.threads.as_deref());
+        // Safety: every buffer has the size in the interface, and every thread its memory.
+        let status =
+            unsafe { self.library.call_fixed(self.pointers.as_mut_ptr(), workspace, threads) };
         if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
     }
 }

@@ -11,8 +11,8 @@ use crate::{
 };
 use irc::{CompileOptions, Model, Port, Runner, Session};
 use irc_cli::{ENGINES, Flags, InputKind, REFERENCE, Run};
-use irc_runtime::Library;
-use std::path::Path;
+use irc_runtime::{Inline, Library, Pool, ThreadPool};
+use std::{path::Path, sync::Arc};
 
 const CUDA: &str = ENGINES[1].0;
 
@@ -51,7 +51,6 @@ fn run_over(
     if runs_alone {
         let kind: Vec<InputKind> = first.kind().into_iter().collect();
         flags.expect(&kind, None).map_err(Error::Usage)?;
-        say_threads(console, arguments.threads);
     } else {
         expect_of_plans(first.content, flags)?;
     }
@@ -119,11 +118,16 @@ fn read(arguments: &Run) -> Result<Vec<Input>, Error> {
     }
 }
 
-/// Notes that more threads do not help.
-pub fn say_threads(console: &Console, threads: u32) {
-    if threads > 1 {
-        console.note(&format!("models run on one thread; --threads {threads} has no effect"));
+/// This number of threads to run a model on.
+pub fn pool(threads: u32) -> Result<Arc<dyn Pool>, Error> {
+    if threads <= 1 {
+        return Ok(Arc::new(Inline));
     }
+    let pool = ThreadPool::new(threads as usize);
+    let pool = pool.map_err(|error| {
+        Error::problem(format!("cannot start {threads} threads: {}", output::plain(&error)))
+    })?;
+    Ok(Arc::new(pool))
 }
 
 /// Rejects flags that have no effect on plans, to which models of several ranks are compiled.
@@ -159,6 +163,7 @@ fn run_library(
         values::fill(&mut given, &library.interface().inputs, seed)?;
     }
     let mut runner = Runner::new(library.into(), &[])?;
+    runner.set_pool(&pool(arguments.threads)?)?;
     let _step = console.step("running");
     Ok(runner.run(given)?)
 }
@@ -221,7 +226,7 @@ fn evaluate(
     }
     let step = console.step("compiling");
     model.observe(step.kernels());
-    let program = model.compile(options)?;
+    let program = model.compile(options)?.with_pool(pool(arguments.threads)?)?;
     drop(step);
     let inputs: Vec<Port> = program.inputs().cloned().collect();
     complete(console, arguments, &mut given, &inputs)?;

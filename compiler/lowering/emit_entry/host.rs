@@ -1,7 +1,7 @@
 //! The interface between a program whose sizes depend on symbols and its host.
 //!
-//! A host is a struct that begins with five pointers to functions, in the order of the names here. Only
-//! programs whose convention is 2 call the last.
+//! A host is a struct that begins with five pointers to functions, in the order of the names here, and one to
+//! [threads](super::launch), which may be null. Only programs whose convention is 2 call the last function.
 //! The first argument of each is the host:
 //!
 //! ```c
@@ -33,6 +33,9 @@ pub const FAIL: &str = "irc_host_fail";
 /// Applies a function of the host.
 pub const CALL: &str = "irc_host_call";
 
+/// The threads of the host; no function of its own, but a pointer after those to functions.
+pub const THREADS: &str = "irc_host_threads";
+
 /// An allocation failed.
 pub const OUT_OF_MEMORY: &str = "out of memory: expected room for a number of bytes";
 /// A loop ended early.
@@ -50,7 +53,7 @@ struct HostFunction {
     gives: bool,
 }
 
-const FUNCTIONS: [HostFunction; 5] = [
+const FUNCTIONS: [HostFunction; 6] = [
     HostFunction { name: ALLOCATE, before: &["index"], after: &["i64"], gives: true },
     HostFunction { name: RELEASE, before: &["memref<1xi8>"], after: &["!llvm.ptr"], gives: false },
     HostFunction { name: OUTPUT, before: &["index", "index"], after: &["i64", "i64"], gives: true },
@@ -61,13 +64,14 @@ const FUNCTIONS: [HostFunction; 5] = [
         gives: false,
     },
     HostFunction { name: CALL, before: &["index"; 6], after: &["i64"; 6], gives: true },
+    HostFunction { name: THREADS, before: &[], after: &[], gives: true },
 ];
 
-/// Declares the functions in the module of a function, once; [`CALL`] only if it is called.
+/// Declares the functions in the module of a function, once; [`CALL`] and [`THREADS`] only if they are called.
 ///
 /// # Errors
 /// If the function is not in a module.
-pub fn declare(function: OperationRef<'_, '_>, has_calls: bool) -> PassResult {
+pub fn declare(function: OperationRef<'_, '_>, has_calls: bool, has_threads: bool) -> PassResult {
     let context = irc_mlir::context_of(&function);
     let Some(module) = function.block() else {
         return Err(PassError::at(&function, "is not in a module"));
@@ -78,11 +82,13 @@ pub fn declare(function: OperationRef<'_, '_>, has_calls: bool) -> PassResult {
         next = op.next_in_block();
     }
     for HostFunction { name, before, gives, .. } in FUNCTIONS {
-        if name == CALL && !has_calls || known.iter().any(|known| known == name) {
+        let is_unused = name == CALL && !has_calls || name == THREADS && !has_threads;
+        if is_unused || known.iter().any(|known| known == name) {
             continue;
         }
         let result = if gives { "memref<1xi8>" } else { "()" };
-        let signature = format!("(memref<1xi8>, {}) -> {result}", before.join(", "));
+        let parameters = [&["memref<1xi8>"], before].concat().join(", ");
+        let signature = format!("({parameters}) -> {result}");
         OpSpec::new(context, func::FUNC, function.location())
             .attr("sym_name", attr::string(context, name))
             .attr("sym_visibility", attr::string(context, "private"))
@@ -110,14 +116,23 @@ pub fn define(declared: OperationRef<'_, '_>) {
     } else {
         ("", "", "()", "")
     };
-    let text = format!(
+    let text = match name.as_str() {
+        THREADS => format!(
+            "llvm.func internal @{name}(%host: !llvm.ptr) -> !llvm.ptr {{
+               %slot = llvm.getelementptr %host[{number}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+               %threads = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+               llvm.return %threads : !llvm.ptr
+             }}"
+        ),
+        _ => format!(
         "llvm.func internal @{name}(%host: !llvm.ptr, {named}){arrow} {{
            %slot = llvm.getelementptr %host[{number}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
            %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr
            {call}llvm.call %function(%host, {passed}) : !llvm.ptr, (!llvm.ptr, {types}) -> {result}
            llvm.return{back}
          }}"
-    );
+        ),
+    };
     let context = irc_mlir::context_of(&declared);
     let Some(module) = irc_mlir::parse_module(context, &text) else { return };
     for op in read::body_ops(module.as_operation()) {

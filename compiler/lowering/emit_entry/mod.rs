@@ -1,8 +1,9 @@
 //! Adds the C entry points to a module in the `llvm` dialect.
 //!
-//! Before: `@irc_main` takes one pointer per buffer, and one for the workspace. After: also
-//! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them, and the string
-//! `irc_metadata`: the interface as JSON. A kernel whose `#tl.kernel` names an `entry` gets an entry
+//! Before: `@irc_main` takes one pointer per buffer, one for the workspace, and one for threads. After: also
+//! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them and has no threads,
+//! `int32_t irc_run_parallel(void **buffers, void *workspace, const struct irc_threads *threads)`, and the string
+//! `irc_metadata`: the interface as JSON. A kernel whose work is divided gets the functions of [`launch`]. A kernel whose `#tl.kernel` names an `entry` gets an entry
 //! point of that name, without metadata, and is itself hidden. If it takes a size instead of a
 //! pointer, the slot of `buffers` holds the size.
 //!
@@ -23,11 +24,12 @@
 //! The `suffix` is appended to the names of a main function's entry point and metadata.
 
 pub mod host;
+pub mod launch;
 
 /// The symbol of a program's constants, which are linked with it.
 pub const WEIGHTS: &str = "irc_weights";
 
-use crate::attributes::{CONSTANTS, KERNEL, ProgramInfo};
+use crate::attributes::{CONSTANTS, KERNEL, ProgramInfo, part_of};
 use irc_mlir::ops::llvm;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, OpSpec, OperationLike, OperationRef, Options, Pass,
@@ -36,6 +38,7 @@ use irc_mlir::{
 };
 use irc_runtime::Interface;
 use irc_tensor::ALIGNMENT;
+use std::collections::BTreeSet;
 
 /// The pass `emit-entry`.
 pub struct EmitEntry;
@@ -51,15 +54,23 @@ impl Pass for EmitEntry {
         &["llvm"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        for function in walk_collect(module, |op| read::op_name(&op) == llvm::FUNC) {
-            if !KERNEL.is_on(&function) {
+        let functions = walk_collect(module, |op| read::op_name(&op) == llvm::FUNC);
+        let kernels = functions.iter().filter(|function| KERNEL.is_on(*function));
+        let names = kernels.filter_map(|kernel| read::string(kernel, "sym_name"));
+        let parts: BTreeSet<String> = names.map(|name| part_of(&name)).collect();
+        for function in functions {
+            let is_part = || read::string(&function, "sym_name").is_some_and(|it| parts.contains(&it));
+            if !KERNEL.is_on(&function) && !is_part() {
                 limit_effort(function);
             }
             let program = ProgramInfo::of(&function);
+            if let Some(info) = KERNEL.read(&function) {
+                launch::define(function, &info);
+            }
             if let Some(text) = &program.metadata {
                 emit_program(function, &program, text)?;
             } else if let Some(name) = KERNEL.read(&function).and_then(|info| info.entry) {
-                emit(function, &name, false, &[])?;
+                emit(function, &name, Entry::Kernel, &[])?;
                 set_linkage(function, "internal");
             } else {
                 host::define(function);
@@ -106,10 +117,21 @@ fn emit_program(
     let sized = Interface::from_json(interface)
         .map_err(|error| PassError::at(&function, &error))?
         .is_sized();
-    let name = if sized { "irc_run_sized" } else { "irc_run" };
-    let name = format!("{name}{}", program.suffix);
-    let entry = emit(function, &name, sized, &program.weight_offsets)?;
-    limit_effort(entry);
+    let kinds = match sized {
+        true => &[Entry::Sized][..],
+        false if program.shared => &[Entry::Fixed],
+        false => &[Entry::Fixed, Entry::Parallel],
+    };
+    if let Some(module) = function.block().filter(|_| !program.weight_offsets.is_empty()) {
+        declare_weights(&module, irc_mlir::context_of(&function));
+    }
+    let mut entries = vec![];
+    for kind in kinds {
+        let name = format!("{}{}", kind.prefix(), program.suffix);
+        let entry = emit(function, &name, *kind, &program.weight_offsets)?;
+        limit_effort(entry);
+        entries.push(entry);
+    }
     if let Ok(constants) = function.attribute(CONSTANTS) {
         let symbols = function.parent_operation().map(read::body_ops).unwrap_or_default();
         let named = |op: &OperationRef<'_, '_>| read::string(op, "sym_name");
@@ -121,7 +143,7 @@ fn emit_program(
     }
     if program.shared {
         set_linkage(function, "internal");
-        share(entry);
+        entries.into_iter().for_each(share);
     } else if let Some(block) = function.block() {
         block.append_operation(metadata(&function, interface, &program.suffix).build());
     }
@@ -145,11 +167,35 @@ pub(crate) fn share(function: OperationRef<'_, '_>) {
     irc_mlir::set_attribute(function, "visibility_", attr::i64(context, HIDDEN));
 }
 
+/// The entry points of functions: what they take after the buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// A kernel: the workspace.
+    Kernel,
+    /// The workspace; the program runs on the calling thread.
+    Fixed,
+    /// The workspace and threads.
+    Parallel,
+    /// The host, inputs and extents.
+    Sized,
+}
+
+impl Entry {
+    /// The name of a program's entry point, without its suffix.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Kernel | Self::Fixed => "irc_run",
+            Self::Parallel => "irc_run_parallel",
+            Self::Sized => "irc_run_sized",
+        }
+    }
+}
+
 /// Adds the function `name`, which calls `main`.
 fn emit<'c: 'a, 'a>(
     main: OperationRef<'c, 'a>,
     name: &str,
-    sized: bool,
+    kind: Entry,
     offsets: &[i64],
 ) -> Result<OperationRef<'c, 'a>, PassError> {
     let callee = read::string(&main, "sym_name").unwrap_or_default();
@@ -162,7 +208,8 @@ fn emit<'c: 'a, 'a>(
     let count = body.argument_count();
     let pointer = ty::parse(context, "!llvm.ptr");
     let i32_type = ty::parse(context, "i32");
-    let parameters = if sized { 3 } else { 2 };
+    let sized = kind == Entry::Sized;
+    let parameters = if matches!(kind, Entry::Parallel | Entry::Sized) { 3 } else { 2 };
     let block = Block::new(&vec![(pointer, location); parameters]);
     let one = |spec: OpSpec<'c>| -> Value<'c, '_> {
         match spec.append(&block).result(0) {
@@ -177,15 +224,16 @@ fn emit<'c: 'a, 'a>(
             Err(_) => unreachable!("the block was built with this argument"),
         }
     };
-    // The last arguments of main are the workspace, or the extents and the host.
-    let (buffers, last) = if sized {
-        (argument(1), vec![argument(2), argument(0)])
-    } else {
-        (argument(0), vec![argument(1)])
+    // The last arguments of main are the workspace and threads, or the extents and the host.
+    let (buffers, last) = match kind {
+        Entry::Kernel => (argument(0), vec![argument(1)]),
+        Entry::Fixed => {
+            let none = one(spec(llvm::MLIR_ZERO).results(&[pointer]));
+            (argument(0), vec![argument(1), none])
+        }
+        Entry::Parallel => (argument(0), vec![argument(1), argument(2)]),
+        Entry::Sized => (argument(1), vec![argument(2), argument(0)]),
     };
-    if !offsets.is_empty() {
-        declare_weights(&module, context);
-    }
     let mut slots = 0..;
     let mut operands: Vec<Value> = (0..count - last.len())
         .map(|index| {
@@ -228,12 +276,12 @@ fn emit<'c: 'a, 'a>(
     };
     spec(llvm::RETURN).operands(&[status]).append(&block);
 
-    let signature =
-        if sized { "!llvm.func<i32 (ptr, ptr, ptr)>" } else { "!llvm.func<i32 (ptr, ptr)>" };
+    let pointers = vec!["ptr"; parameters].join(", ");
+    let signature = format!("!llvm.func<i32 ({pointers})>");
     let region = region_of(block);
     let entry = spec(llvm::FUNC)
         .attr("sym_name", attr::string(context, name))
-        .attr("function_type", attr::ty(ty::parse(context, signature)))
+        .attr("function_type", attr::ty(ty::parse(context, &signature)))
         .attr("linkage", attr::parse(context, "#llvm.linkage<external>"))
         .attr("CConv", attr::parse(context, "#llvm.cconv<ccc>"))
         .region(region);

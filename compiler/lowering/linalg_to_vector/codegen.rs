@@ -1,12 +1,13 @@
-//! The function being written: the places of tensors, and the workspace.
+//! The function being written: the places of tensors, and their memory.
 use super::{
     Target,
     kernel::{Kernel, Origin, Output, TensorId},
     pack_cache::PackCache,
+    split::Split,
 };
 use crate::attributes::Packing;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
-use irc_mlir::{Attribute, Value};
+use irc_mlir::{Attribute, BlockRef, Type, Value};
 
 /// The location of a tensor's elements.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +50,10 @@ pub struct Codegen<'c, 'a> {
     pub workspace: Value<'c, 'a>,
     /// Bytes of workspace allocated.
     pub workspace_bytes: i64,
+    /// The block of the function, where views of the workspace are taken.
+    pub top: BlockRef<'c, 'a>,
+    /// How the work is divided among threads, if it is.
+    pub split: Option<Split<'c, 'a>>,
 }
 
 impl<'c: 'a, 'a> Codegen<'c, 'a> {
@@ -113,17 +118,44 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
         Some(self.pack_cache.as_mut()?.keep(e, size, element, argument))
     }
 
-    /// A new buffer in the workspace for `size` elements of the type of a tensor.
+    /// A new buffer for `size` elements of the type of a tensor, for one part of a phase alone.
     pub fn scratch(&mut self, e: Emit<'c, 'a>, size: i64, tensor: TensorId) -> Buffer<'c, 'a> {
-        let element = self.kernel.tensors[tensor].element;
-        let offset = self.reserve(size * super::byte_width(element));
-        e.workspace_view(self.workspace, offset, size, element)
+        match &mut self.split {
+            None => self.shared(e, size, tensor),
+            Some(split) => {
+                let element = self.kernel.tensors[tensor].element;
+                let offset = reserve(&mut split.bytes, size * super::byte_width(element));
+                let memory = split.memory;
+                self.view(e, memory, (offset, size), element)
+            }
+        }
     }
 
-    /// Reserves bytes of workspace, aligned to a cache line; returns their offset.
-    pub fn reserve(&mut self, bytes: i64) -> i64 {
-        let offset = self.workspace_bytes;
-        self.workspace_bytes += (bytes + 63) / 64 * 64;
-        offset
+    /// A new buffer that all parts of all phases share, for `size` elements of the type of a tensor.
+    pub fn shared(&mut self, e: Emit<'c, 'a>, size: i64, tensor: TensorId) -> Buffer<'c, 'a> {
+        let element = self.kernel.tensors[tensor].element;
+        let offset = reserve(&mut self.workspace_bytes, size * super::byte_width(element));
+        self.view(e, self.workspace, (offset, size), element)
     }
+
+    /// A view of memory, taken where every phase can use it.
+    fn view(
+        &self,
+        e: Emit<'c, 'a>,
+        memory: Value<'c, 'a>,
+        (offset, size): (i64, i64),
+        element: Type<'c>,
+    ) -> Buffer<'c, 'a> {
+        match self.split {
+            None => e.workspace_view(memory, offset, size, element),
+            Some(_) => e.view_at_start(self.top, memory, (offset, size), element),
+        }
+    }
+}
+
+/// Allocates bytes, aligned to a cache line; returns their offset.
+fn reserve(allocated: &mut i64, bytes: i64) -> i64 {
+    let offset = *allocated;
+    *allocated += (bytes + 63) / 64 * 64;
+    offset
 }

@@ -13,6 +13,7 @@ use super::{
     matmul::place_outputs,
     padding::{self, Padding},
     pass::{Pass, emit_result},
+    split::{self, Units},
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::math;
@@ -220,7 +221,7 @@ pub fn emit<'c: 'a, 'a>(
             // The last vector of a row may be read beyond its end.
             let count = part.padding.part(part.lead) + cg.target.lanes();
             let memory = cg.scratch(e, count, conv.source.tensor);
-            padding::clear(cg, e, memory, count);
+            padding::clear(cg, e, (memory, e.index(0)), count);
             memory
         }
     };
@@ -238,7 +239,8 @@ pub fn emit<'c: 'a, 'a>(
         conv,
         stage,
     };
-    emitter.emit_outer(cg, e, &mut vec![])
+    let units = cg.units(e, emitter.images(0));
+    emitter.emit_outer(cg, e, &mut vec![], units)
 }
 
 /// The taps in the order of their elements.
@@ -272,25 +274,32 @@ fn rows_of_tile(cg: &Codegen<'_, '_>, rows: i64, taps: &[Tap]) -> i64 {
 }
 
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
+    /// The number of iterations of the outer loops inside of so many.
+    fn images(&self, loops: usize) -> i64 {
+        self.stage.sizes[loops..self.conv.outer].iter().product()
+    }
+
     /// Emits the outer loops inside of the given ones.
     fn emit_outer(
         &self,
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
         ivs: &mut Vec<Value<'c, 'a>>,
+        units: Option<Units<'c, 'a>>,
     ) -> Result<()> {
         if let Some(part) = &self.conv.part
             && part.loops == ivs.len()
         {
             let from = e.linear(e.index(0), ivs, &part.strides);
-            part.padding.emit_part(cg, e, self.source, from, part.lead)?;
+            part.padding.emit_part(cg, e, (self.source, e.index(0)), from, part.lead)?;
         }
         if ivs.len() == self.conv.outer {
             return self.emit_image(cg, e, ivs);
         }
-        e.loop_over(self.stage.sizes[ivs.len()], |e, iv| {
+        let loops = (self.stage.sizes[ivs.len()], self.images(ivs.len() + 1));
+        split::loop_over(e, loops, units, |e, iv, units| {
             ivs.push(iv);
-            let result = self.emit_outer(cg, e, ivs);
+            let result = self.emit_outer(cg, e, ivs, units);
             ivs.pop();
             result
         })

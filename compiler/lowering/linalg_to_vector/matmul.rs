@@ -14,6 +14,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{Output, TensorId, name_of},
     packed, packing,
+    split::{self, Units},
     windows::Windows,
 };
 use crate::attributes::{Packing, Panels};
@@ -136,6 +137,31 @@ struct Tile<'c, 'a> {
     columns: i64,
 }
 
+/// A block of columns, and those of them that are computed if these are not all.
+#[derive(Clone, Copy)]
+struct Columns<'c, 'a> {
+    start: Value<'c, 'a>,
+    width: Value<'c, 'a>,
+    own: Option<Own<'c, 'a>>,
+}
+
+/// The tiles of a product that one thread computes, and the columns of the panels that they are in.
+#[derive(Clone, Copy)]
+struct Own<'c, 'a> {
+    units: Units<'c, 'a>,
+    from: Value<'c, 'a>,
+    to: Value<'c, 'a>,
+}
+
+/// The rows of a block from `ic` on in a panel of columns, and which of its tiles are computed if these are not all.
+#[derive(Clone, Copy)]
+struct Strip<'c, 'a> {
+    ic: Value<'c, 'a>,
+    column: Value<'c, 'a>,
+    columns: i64,
+    tiles: Option<Units<'c, 'a>>,
+}
+
 /// The block of `k` being accumulated.
 #[derive(Clone, Copy)]
 struct Depth<'c, 'a> {
@@ -160,7 +186,9 @@ pub fn emit_matmul<'c: 'a, 'a>(
     let batch: Vec<usize> =
         (0..stage.parallel - 1).filter(|dim| !of_matrix.contains(&Some(*dim))).collect();
     let mut rows = vec![e.index(0); stage.parallel - 1];
-    emitter.emit_batch(cg, e, &batch, &mut rows)
+    let matrices: i64 = batch.iter().map(|dim| stage.sizes[*dim]).product();
+    let units = cg.units(e, matrices * emitter.tiles());
+    emitter.emit_batch(cg, e, &batch, &mut rows, units)
 }
 
 /// Allocates memory for the outputs that stages outside of a product and its epilogue read.
@@ -175,7 +203,7 @@ pub fn place_outputs<'c: 'a, 'a>(
         for output in cg.kernel.stages[*s].outputs.clone() {
             if !cg.is_result(output.tensor) && cg.read_by_other(output.tensor, &group) {
                 let size = cg.kernel.tensors[output.tensor].shape.iter().product();
-                cg.places[output.tensor] = Place::Memory(cg.scratch(e, size, output.tensor));
+                cg.places[output.tensor] = Place::Memory(cg.shared(e, size, output.tensor));
             }
         }
     }
@@ -261,6 +289,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         }
         let is_transposed = self.matmul.product.is_transposed;
         if kc < self.k {
+            // Products of a batch use the same memory one after the other.
             self.partial = Some(match cg.places[tensor] {
                 Place::Memory(buffer) if !is_transposed => Place::Memory(buffer),
                 _ => Place::Row(cg.scratch(e, self.m * self.n, tensor)),
@@ -329,12 +358,16 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         e: Emit<'c, 'a>,
         batch: &[usize],
         rows: &mut Vec<Value<'c, 'a>>,
+        units: Option<Units<'c, 'a>>,
     ) -> Result<()> {
-        let Some((dim, rest)) = batch.split_first() else { return self.emit_blocks(cg, e, rows) };
-        let size = cg.kernel.stages[self.matmul.product.stage].sizes[*dim];
-        e.loop_over(size, |e, iv| {
+        let Some((dim, rest)) = batch.split_first() else {
+            return self.emit_blocks(cg, e, rows, units);
+        };
+        let sizes = &cg.kernel.stages[self.matmul.product.stage].sizes;
+        let inner = rest.iter().map(|dim| sizes[*dim]).product::<i64>() * self.tiles();
+        split::loop_over(e, (sizes[*dim], inner), units, |e, iv, units| {
             rows[*dim] = iv;
-            self.emit_batch(cg, e, rest, rows)
+            self.emit_batch(cg, e, rest, rows, units)
         })
     }
 
@@ -343,6 +376,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
         rows: &[Value<'c, 'a>],
+        units: Option<Units<'c, 'a>>,
     ) -> Result<()> {
         let Blocks { mc, nc, kc, .. } = self.blocks;
         let product = &self.matmul.product;
@@ -351,22 +385,38 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             Some(windows) => self.window_source(cg, e, windows, rows),
             None => self.source(cg, e, &product.b, rows, Some(product.n)),
         };
-        blocked(e, self.n, nc, |e, jc, width| {
-            blocked(e, self.k, kc, |e, from, size| {
+        let own = units.map(|units| {
+            let (from, to) = units.iterations(e, self.tiles_of_panel());
+            let columns = self.columns();
+            Own { units, from: e.scale(from, columns), to: e.scale(to, columns) }
+        });
+        blocked(e, (self.n, nc), own.map(|own| (own.from, own.to)), |e, start, width| {
+            let columns = Columns { start, width, own };
+            blocked(e, (self.k, kc), None, |e, from, size| {
                 let depth = Depth { from, size };
                 let b = match self.packed_b {
-                    Some(packed) => self.pack_b(e, b, packed, (jc, width), depth)?,
+                    Some(packed) => self.pack_b(e, b, packed, columns, depth)?,
                     None => b.advanced(e, None, Some(from)),
                 };
-                blocked(e, self.m, mc, |e, ic, height| {
+                blocked(e, (self.m, mc), None, |e, ic, height| {
                     let a = match self.packed_a {
                         Some(packed) => self.pack_a(e, a, packed, ic, height, depth)?,
                         None => a.advanced(e, None, Some(from)),
                     };
-                    self.emit_panels(cg, e, rows, (a, b), (ic, jc, width), depth)
+                    self.emit_panels(cg, e, rows, (a, b), (ic, columns), depth)
                 })
             })
         })
+    }
+
+    /// The number of tiles of a panel of columns.
+    fn tiles_of_panel(&self) -> i64 {
+        (self.m + self.blocks.mr - 1) / self.blocks.mr
+    }
+
+    /// The number of tiles of a product: panels of columns, from top to bottom in each.
+    fn tiles(&self) -> i64 {
+        self.all_columns() / self.columns() * self.tiles_of_panel()
     }
 
     fn source(
@@ -417,27 +467,38 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         (self.blocks.kc + width - 1) / width * width
     }
 
-    /// The end of the full panels of a block of columns, relative to its start.
-    fn within_block(
+    /// The full panels of a block of columns, from the first to after the last, relative to its start.
+    fn panels_of(
         &self,
         e: Emit<'c, 'a>,
-        jc: Value<'c, 'a>,
-        width: Value<'c, 'a>,
+        columns: Columns<'c, 'a>,
         full: i64,
-    ) -> Value<'c, 'a> {
-        if self.n % self.columns() == 0 {
-            return width;
+    ) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let relative = |column| e.binary(arith::SUBI, column, columns.start);
+        let end = match self.n % self.columns() {
+            0 => columns.width,
+            _ => e.min(columns.width, relative(e.index(full))),
+        };
+        match columns.own {
+            None => (e.index(0), end),
+            Some(own) => (e.max(relative(own.from), e.index(0)), e.min(relative(own.to), end)),
         }
-        e.min(width, e.binary(arith::SUBI, e.index(full), jc))
     }
 
+    /// Writes what is done for columns after the last full panel of the product.
     fn if_last_columns(
         &self,
         e: Emit<'c, 'a>,
-        jc: Value<'c, 'a>,
+        columns: Columns<'c, 'a>,
         then: impl FnOnce(Emit<'c, 'a>) -> Result<()>,
     ) -> Result<()> {
-        only_if(e, self.blocks.nc < self.n, jc, self.n - self.blocks.nc, then)
+        let full = self.n / self.columns() * self.columns();
+        only_if(e, self.blocks.nc < self.n, columns.start, self.n - self.blocks.nc, |e| {
+            match columns.own {
+                None => then(e),
+                Some(own) => only_if(e, true, own.to, full + 1, then),
+            }
+        })
     }
 
     fn emit_panels(
@@ -446,34 +507,41 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         e: Emit<'c, 'a>,
         rows: &[Value<'c, 'a>],
         (a, b): (Source<'c, 'a>, Source<'c, 'a>),
-        (ic, jc, width): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
+        (ic, block): (Value<'c, 'a>, Columns<'c, 'a>),
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
         let columns = self.columns();
         let full = self.n / columns * columns;
         // Panels are relative to packed B, columns to B itself.
         let panel = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
-            let across = if self.pack_b { j } else { e.add(jc, j) };
+            let across = if self.pack_b { j } else { e.add(block.start, j) };
             Source { base: e.add(b.base, e.scale(across, b.across)), ..b }
         };
+        // The tiles of a panel that are computed, from top to bottom.
+        let tiles = |e: Emit<'c, 'a>, column: Value<'c, 'a>| {
+            let number = e.binary(arith::DIVUI, column, e.index(columns));
+            block.own.map(|own| own.units.within(e, number, self.tiles_of_panel()))
+        };
         if full > 0 {
-            let to = self.within_block(e, jc, width, full);
-            e.for_each((e.index(0), to, columns), &[], |e, j, _| {
-                let column = e.add(jc, j);
-                self.emit_rows(cg, e, rows, (a, panel(e, j)), (ic, column, columns), depth)
-                    .map(|()| vec![])
+            let (from, to) = self.panels_of(e, block, full);
+            e.for_each((from, to, columns), &[], |e, j, _| {
+                let column = e.add(block.start, j);
+                let at = Strip { ic, column, columns, tiles: tiles(e, column) };
+                self.emit_rows(cg, e, rows, (a, panel(e, j)), at, depth).map(|()| vec![])
             })?;
         }
         if full == self.n {
             return Ok(());
         }
-        self.if_last_columns(e, jc, |e| {
-            let j = e.binary(arith::SUBI, e.index(full), jc);
+        self.if_last_columns(e, block, |e| {
+            let j = e.binary(arith::SUBI, e.index(full), block.start);
             let mut b = panel(e, j);
             if self.pack_b {
                 b.along = packing::panel_width(self.n - full, self.lanes);
             }
-            self.emit_rows(cg, e, rows, (a, b), (ic, e.index(full), self.n - full), depth)
+            let column = e.index(full);
+            let at = Strip { ic, column, columns: self.n - full, tiles: tiles(e, column) };
+            self.emit_rows(cg, e, rows, (a, b), at, depth)
         })
     }
 
@@ -483,15 +551,20 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         e: Emit<'c, 'a>,
         outer: &[Value<'c, 'a>],
         (a, b): (Source<'c, 'a>, Source<'c, 'a>),
-        (ic, column, columns): (Value<'c, 'a>, Value<'c, 'a>, i64),
+        Strip { ic, column, columns, tiles }: Strip<'c, 'a>,
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
         let Blocks { mr, mc, .. } = self.blocks;
         let full = self.m / mr * mr;
         if full > 0 {
             let end = e.offset(ic, mc);
-            let end = if mc < self.m { e.min(end, e.index(full)) } else { e.index(full) };
-            e.for_each((ic, end, mr), &[], |e, row, _| {
+            let mut end = if mc < self.m { e.min(end, e.index(full)) } else { e.index(full) };
+            let mut start = ic;
+            if let Some(tiles) = tiles {
+                start = e.max(start, e.scale(tiles.from, mr));
+                end = e.min(end, e.scale(tiles.to, mr));
+            }
+            e.for_each((start, end, mr), &[], |e, row, _| {
                 let tile = Tile { row, column, rows: mr, columns };
                 self.emit_tile(cg, e, outer, (a, b), tile, depth).map(|()| vec![])
             })?;
@@ -499,9 +572,13 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         if full == self.m {
             return Ok(());
         }
-        only_if(e, mc < self.m, ic, self.m - mc, |e| {
+        let mut last = |e: Emit<'c, 'a>| {
             let tile = Tile { row: e.index(full), column, rows: self.m - full, columns };
             self.emit_tile(cg, e, outer, (a, b), tile, depth)
+        };
+        only_if(e, mc < self.m, ic, self.m - mc, |e| match tiles {
+            None => last(e),
+            Some(tiles) => only_if(e, true, tiles.to, self.tiles_of_panel(), last),
         })
     }
 }
@@ -554,17 +631,25 @@ fn choose_blocks(
     Blocks { mr, nv: 2, mc: rows / mr * mr, nc, kc }
 }
 
-/// A loop over blocks of `step`; `body` gets the start and the size of each.
+/// A loop over blocks of `step`, or over those with any element from the first to before the second of `own`; `body`
+/// gets the start and the size of each.
 fn blocked<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
-    extent: i64,
-    step: i64,
+    (extent, step): (i64, i64),
+    own: Option<(Value<'c, 'a>, Value<'c, 'a>)>,
     body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) -> Result<()>,
 ) -> Result<()> {
     if extent <= step {
         return body(e, e.index(0), e.index(extent));
     }
-    e.for_each((e.index(0), e.index(extent), step), &[], |e, iv, _| {
+    let (from, to) = match own {
+        None => (e.index(0), e.index(extent)),
+        Some((from, to)) => {
+            let block = e.binary(arith::DIVUI, from, e.index(step));
+            (e.scale(block, step), e.min(to, e.index(extent)))
+        }
+    };
+    e.for_each((from, to, step), &[], |e, iv, _| {
         let rest = e.binary(arith::SUBI, e.index(extent), iv);
         let size = if extent % step == 0 { e.index(step) } else { e.min(e.index(step), rest) };
         body(e, iv, size).map(|()| vec![])

@@ -39,6 +39,7 @@ mod reduce;
 mod rows;
 mod schedule;
 mod signature;
+mod split;
 mod stepped_matmul;
 #[cfg(test)]
 mod tests;
@@ -46,7 +47,7 @@ mod windows;
 mod winograd;
 
 use crate::{
-    attributes::{KERNEL, KernelInfo, is_loops},
+    attributes::{KERNEL, KernelInfo, Phases, TASK, is_loops},
     kernel::emit::{Buffer, Emit, Lanes},
 };
 use access::Access;
@@ -57,7 +58,8 @@ use error::Result;
 use kernel::{Kernel, Origin, Tensor};
 use layout::{Layouts, row_major, span};
 use pack_cache::PackCache;
-use signature::{declare, record_memory};
+use signature::{PART_PARAMETERS, declare, declare_part, record_memory};
+use split::Split;
 
 /// The machine that a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,19 +121,24 @@ pub fn lower_kernel<'c: 'a, 'a>(
     let (info, layouts) = (KERNEL.read(&func).unwrap_or_default(), Layouts::of(func));
     let kernel = Kernel::read(func, &layouts)?;
     let types = signature::parameters(context, &kernel, &layouts, info.keeps);
-    let lowered = declare(func, &types)?;
+    let is_split = info.kind != TASK && !info.keeps && split::pays(&kernel, target);
+    let lowered = match is_split {
+        true => declare_part(func, &types)?,
+        false => declare(func, &types)?,
+    };
     let filled = fill(context, func, lowered, (kernel, info), &layouts, target);
-    match filled {
-        Ok(info) => {
-            func.erase();
+    let filled = filled.and_then(|info| match is_split {
+        true => signature::whole(context, func, lowered, types, &info),
+        false => {
             record_memory(context, lowered, types, &info);
             Ok(())
         }
-        Err(error) => {
-            lowered.erase();
-            Err(error)
-        }
+    });
+    match filled {
+        Ok(()) => func.erase(),
+        Err(_) => lowered.erase(),
     }
+    filled
 }
 
 /// Writes the body; returns the resulting properties of the kernel.
@@ -145,8 +152,17 @@ fn fill<'c: 'a, 'a>(
 ) -> Result<KernelInfo> {
     let block = kernel::entry(lowered)?;
     let e = Emit { context, block, location: func.location() };
-    let count = block.argument_count();
     let argument = |index| kernel::argument(func, block, index);
+    let all = block.argument_count();
+    let (count, split) = match KERNEL.is_on(&lowered) {
+        true => (all, None),
+        false => {
+            let [memory, first, last, part, parts] =
+                [5, 4, 3, 2, 1].map(|back| argument(all - back));
+            let split = Split::new([memory?, first?, last?, part?, parts?]);
+            (all - PART_PARAMETERS, Some(split))
+        }
+    };
     let pack_cache = match info.keeps {
         true => Some(PackCache::new(e, argument(count - 2)?)),
         false => None,
@@ -163,17 +179,29 @@ fn fill<'c: 'a, 'a>(
         workspace_bytes: 0,
         target: *target,
         kernel,
+        top: block,
+        split,
     };
     let inputs = count - 1 - usize::from(info.keeps) - cg.kernel.results.len();
     place_sources(&mut cg, e, lowered, layouts, &argument)?;
     let copies = place_results(&mut cg, e, inputs, layouts, &argument)?;
     schedule::emit_stages(&mut cg, e)?;
-    for (result, buffer) in copies {
-        copy_result(&cg, e, func, (result, layouts.result(result)), buffer)?;
+    if !copies.is_empty() {
+        cg.phase(e, &[], |cg, e| {
+            copies.iter().try_for_each(|(result, buffer)| {
+                copy_result(cg, e, func, (*result, layouts.result(*result)), *buffer)
+            })
+        })?;
     }
     e.spec(func::RETURN).append(&block);
+    let phases = cg.split.map(|split| Phases {
+        parts: split.found,
+        part_bytes: split.bytes.cast_unsigned(),
+    });
+    let part_bytes = phases.as_ref().map_or(0, |phases| phases.part_bytes);
     Ok(KernelInfo {
-        workspace_bytes: Some(cg.workspace_bytes.cast_unsigned()),
+        workspace_bytes: Some(cg.workspace_bytes.cast_unsigned() + part_bytes),
+        phases,
         kept: cg.pack_cache.map(|cache| cache.contents),
         packed: cg.packed,
         ..info
@@ -234,7 +262,7 @@ fn place_results<'c: 'a, 'a>(
         let computed = matches!(cg.kernel.tensors[tensor].origin, Origin::Stage(_));
         if computed && cg.places[tensor].buffer().is_none() {
             let size = cg.kernel.tensors[tensor].shape.iter().product();
-            cg.places[tensor] = Place::Memory(cg.scratch(e, size, tensor));
+            cg.places[tensor] = Place::Memory(cg.shared(e, size, tensor));
         }
     }
     Ok(copies)

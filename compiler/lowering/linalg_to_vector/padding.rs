@@ -4,6 +4,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{Origin, TensorId, name_of, operand},
     layout::row_major,
+    split::{self, Units},
 };
 use crate::attributes::PADS;
 use crate::kernel::emit::{Buffer, Emit};
@@ -13,6 +14,8 @@ use std::convert::Infallible;
 
 /// A stage that only places an argument of the kernel in zeros.
 pub struct Padding<'c, 'a> {
+    /// The stage.
+    pub stage: usize,
     /// Whether rows of the result have their even elements before their odd ones.
     is_split: bool,
     /// The argument.
@@ -47,6 +50,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             return None;
         }
         Some(Self {
+            stage: s,
             is_split: false,
             source,
             first,
@@ -69,27 +73,66 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         self.is_split = true;
     }
 
-    /// Emits the copy at the end of the block of `e`.
+    /// Emits the copy at the end of the block of `e`: a phase, or in every part of the phase that reads it, as it takes
+    /// less time to write it than to fetch what other processors wrote.
     ///
     /// # Errors
     /// If the argument has no memory.
-    pub fn emit(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
+    pub fn emit(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, in_parts: bool) -> Result<()> {
         let e = e.at(self.location.location());
         let total = self.sizes.iter().product();
         let to = match cg.places[self.result].buffer() {
             Some(buffer) => buffer,
             None => {
-                let buffer = cg.scratch(e, total, self.result);
+                let buffer = match in_parts {
+                    true => cg.scratch(e, total, self.result),
+                    false => cg.shared(e, total, self.result),
+                };
                 cg.places[self.result] = Place::Memory(buffer);
                 buffer
             }
         };
-        clear(cg, e, to, total);
-        self.emit_part(cg, e, to, e.index(0), 0)
+        let lead = self.whole();
+        let units = match in_parts {
+            true => None,
+            false => cg.units(e, self.sizes[..lead].iter().product()),
+        };
+        self.emit_lead(cg, e, to, (0, lead), [e.index(0); 2], units)
+    }
+
+    /// Emits the copies of the elements of the leading dimensions, from `dim` on: where each starts in the argument
+    /// and in the result.
+    fn emit_lead(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        to: Buffer<'c, 'a>,
+        (dim, lead): (usize, usize),
+        [from, start]: [Value<'c, 'a>; 2],
+        units: Option<Units<'c, 'a>>,
+    ) -> Result<()> {
+        if dim == lead {
+            clear(cg, e, (to, start), self.part(lead));
+            return self.emit_part(cg, e, (to, start), from, lead);
+        }
+        let inner = self.sizes[dim + 1..lead].iter().product();
+        split::loop_over(e, (self.sizes[dim], inner), units, |e, iv, units| {
+            let strides = [self.strides[dim], self.part(dim + 1)];
+            let starts = [(from, strides[0]), (start, strides[1])];
+            let starts = starts.map(|(start, stride)| e.add(start, e.scale(iv, stride)));
+            self.emit_lead(cg, e, to, (dim + 1, lead), starts, units)
+        })
+    }
+
+    /// The number of leading dimensions, before the last, without zeros around them.
+    fn whole(&self) -> usize {
+        let is_whole =
+            |dim: &usize| self.offsets[*dim] == 0 && self.shape[*dim] == self.sizes[*dim];
+        (0..self.sizes.len() - 1).take_while(is_whole).count()
     }
 
     /// Emits the copy of the part of the argument that starts at an element, along the dimensions from `dim` on, to
-    /// cleared memory.
+    /// cleared memory that starts at an element.
     ///
     /// # Errors
     /// If the argument has no memory.
@@ -97,7 +140,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         &self,
         cg: &Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
-        to: Buffer<'c, 'a>,
+        (to, start): (Buffer<'c, 'a>, Value<'c, 'a>),
         from: Value<'c, 'a>,
         dim: usize,
     ) -> Result<()> {
@@ -105,8 +148,8 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         let missing = || LowerError::at(self.location, "expected an argument in memory to pad");
         let coefs = row_major(&self.sizes);
         let lines = dim..coefs.len() - usize::from(self.is_split);
-        let start: i64 = lines.map(|dim| self.offsets[dim] * coefs[dim]).sum();
-        let starts = [e.offset(from, self.first), e.index(start)];
+        let first: i64 = lines.map(|dim| self.offsets[dim] * coefs[dim]).sum();
+        let starts = [e.offset(from, self.first), e.offset(start, first)];
         self.copy(cg, e, (source.ok_or_else(missing)?, to), starts, (dim, &coefs));
         Ok(())
     }
@@ -115,10 +158,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
     /// each have their own; and for strides in the result, those in the argument.
     pub fn leading(&self, inner: i64, strides: &[i64]) -> Option<(usize, Vec<i64>)> {
         let coefs = row_major(&self.sizes);
-        let is_whole =
-            |dim: &usize| self.offsets[*dim] == 0 && self.shape[*dim] == self.sizes[*dim];
-        let whole = (0..coefs.len() - 1).take_while(is_whole);
-        let lead = whole.take_while(|dim| coefs[*dim] >= inner).count();
+        let lead = (0..self.whole()).take_while(|dim| coefs[*dim] >= inner).count();
         let in_argument = |stride: &i64| match stride {
             0 => Some(0),
             _ => (0..lead).find(|dim| coefs[*dim] == *stride).map(|dim| self.strides[dim]),
@@ -210,11 +250,16 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
     }
 }
 
-/// Stores zeros in so many elements.
-pub fn clear<'c: 'a, 'a>(cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, to: Buffer<'c, 'a>, count: i64) {
+/// Stores zeros in so many elements from a first one on.
+pub fn clear<'c: 'a, 'a>(
+    cg: &Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    (to, start): (Buffer<'c, 'a>, Value<'c, 'a>),
+    count: i64,
+) {
     let lanes = cg.full_lanes();
     let Ok(()) = e.each_vector::<Infallible>(count, lanes, |e, at, mask| {
-        e.store(e.zero(to.element, lanes), to, at, lanes, mask);
+        e.store(e.zero(to.element, lanes), to, e.add(start, at), lanes, mask);
         Ok(())
     });
 }

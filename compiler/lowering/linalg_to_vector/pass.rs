@@ -11,13 +11,14 @@ use super::{
     body::{self, Argument},
     codegen::{Codegen, Place},
     error::Result,
-    kernel::{Output, TensorId},
+    kernel::{Kernel, Output, TensorId},
     reduce::{Combiner, follows_sum},
+    split::Units,
 };
 use crate::kernel::emit::{Emit, Lanes};
 use elements::Around;
 use irc_mlir::ops::{arith, linalg, math, tensor};
-use irc_mlir::{OperationLike, TypeLike, Value};
+use irc_mlir::{OperationLike, OperationRef, TypeLike, Value};
 
 /// Stages that share their inner loops.
 #[derive(Debug, Clone)]
@@ -87,7 +88,8 @@ struct Sweep<'p, 'c, 'a> {
     accumulators: Vec<(usize, usize, Option<Combiner<'c, 'a>>)>,
 }
 
-/// Emits a pass at the end of the block of `e`, with `rows` as the outer induction variables.
+/// Emits a pass at the end of the block of `e`, with `rows` as the outer induction variables; only some of its
+/// [`units`] if they are given.
 ///
 /// # Errors
 /// At an op of a region without a vector form.
@@ -96,6 +98,7 @@ pub fn emit_pass<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     pass: &Pass,
     rows: &[Value<'c, 'a>],
+    units: Option<Units<'c, 'a>>,
 ) -> Result<()> {
     let e = e.at(cg.kernel.stages[pass.stages[0]].op.location());
     let sweep = Sweep::new(cg, pass, rows);
@@ -104,8 +107,15 @@ pub fn emit_pass<'c: 'a, 'a>(
     }
     let starts = sweep.starts(cg, e)?;
     let carried = starts.repeat(sweep.unroll);
-    let totals = sweep.emit_loops(cg, e, &mut vec![], &carried)?;
+    let totals = sweep.emit_loops(cg, e, &mut vec![], &carried, units)?;
     sweep.finish(cg, e, &totals)
+}
+
+/// The number of units of an elementwise pass: blocks of vectors of the innermost loop, in all iterations of the others.
+pub fn units(cg: &Codegen<'_, '_>, pass: &Pass) -> Option<i64> {
+    let sweep = Sweep::new(cg, pass, &[]);
+    let divides = sweep.accumulators.is_empty() && !pass.partial && !sweep.loops.is_empty();
+    divides.then(|| sweep.units_inside(0))
 }
 
 /// Whether a pass over rows is vectorized.
@@ -233,20 +243,34 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         self.read(cg, e, s, &init, &point, (&[], &vec![]))
     }
 
+    /// The number of units of the loops inside of so many.
+    fn units_inside(&self, loops: usize) -> i64 {
+        let Some((last, outer)) = self.loops[loops..].split_last() else { return 1 };
+        let block = self.lanes.count() * self.unroll as i64;
+        let blocks = (last.size + block - 1) / block;
+        outer.iter().map(|each| each.size).product::<i64>() * blocks
+    }
+
     fn emit_loops(
         &self,
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
         ivs: &mut Vec<Value<'c, 'a>>,
         carried: &[Value<'c, 'a>],
+        units: Option<Units<'c, 'a>>,
     ) -> Result<Vec<Value<'c, 'a>>> {
         if ivs.len() + 1 >= self.loops.len() {
-            return self.emit_vector_loop(cg, e, ivs, carried);
+            return self.emit_vector_loop(cg, e, ivs, carried, units);
         }
-        let bounds = (e.index(0), e.index(self.loops[ivs.len()].size), 1);
-        e.for_each(bounds, carried, |e, iv, carried| {
+        let inner = self.units_inside(ivs.len() + 1);
+        let (from, to) = match units {
+            None => (e.index(0), e.index(self.loops[ivs.len()].size)),
+            Some(units) => units.iterations(e, inner),
+        };
+        e.for_each((from, to, 1), carried, |e, iv, carried| {
+            let own = units.map(|units| units.within(e, iv, inner));
             ivs.push(iv);
-            let result = self.emit_loops(cg, e, ivs, carried);
+            let result = self.emit_loops(cg, e, ivs, carried, own);
             ivs.pop();
             result
         })
@@ -258,6 +282,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         e: Emit<'c, 'a>,
         ivs: &[Value<'c, 'a>],
         carried: &[Value<'c, 'a>],
+        units: Option<Units<'c, 'a>>,
     ) -> Result<Vec<Value<'c, 'a>>> {
         let Some(last) = self.loops.last() else {
             return self.emit_point(cg, e, &self.point(ivs, None, None), &[], &vec![]);
@@ -265,11 +290,16 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         let hoisted = self.hoist(cg, e, ivs)?;
         let each = self.accumulators.len();
         let (width, block) = (self.lanes.count(), self.lanes.count() * self.unroll as i64);
-        let (blocks, whole) = (last.size / block * block, last.size / width * width);
+        let blocks = last.size / block * block;
+        let (from, to) = match units {
+            None => (e.index(0), e.index(blocks)),
+            Some(units) => {
+                (e.scale(units.from, block), e.min(e.scale(units.to, block), e.index(blocks)))
+            }
+        };
         let mut values = carried.to_vec();
         if blocks > 0 {
-            let bounds = (e.index(0), e.index(blocks), block);
-            values = e.for_each(bounds, &values, |e, iv, carried| {
+            values = e.for_each((from, to, block), &values, |e, iv, carried| {
                 let mut next = vec![];
                 for copy in 0..self.unroll {
                     let at = e.offset(iv, copy as i64 * width);
@@ -281,17 +311,40 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 Ok(next)
             })?;
         }
+        if blocks == last.size {
+            return Ok(values);
+        }
+        let Some(units) = units else {
+            return self.emit_rest(cg, e, ivs, (blocks, last.size), values, &hoisted);
+        };
+        let has_last = e.compare(0, units.to, e.index(self.units_inside(ivs.len())));
+        let rest = |e| self.emit_rest(cg, e, ivs, (blocks, last.size), vec![], &hoisted);
+        e.if_else(has_last, &[], rest, |_| Ok(vec![]))
+    }
+
+    /// The elements of the innermost loop after the last block of vectors.
+    fn emit_rest(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        (blocks, size): (i64, i64),
+        mut values: Vec<Value<'c, 'a>>,
+        hoisted: &Hoisted<'c, 'a>,
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let (each, width) = (self.accumulators.len(), self.lanes.count());
+        let whole = size / width * width;
         if whole > blocks {
             let bounds = (e.index(blocks), e.index(whole), width);
             let first = e.for_each(bounds, &values[..each], |e, iv, carried| {
-                self.emit_point(cg, e, &self.point(ivs, Some(iv), None), carried, &hoisted)
+                self.emit_point(cg, e, &self.point(ivs, Some(iv), None), carried, hoisted)
             })?;
             values.splice(..each, first);
         }
-        if last.size > whole {
-            let mask = e.tail_mask(last.size - whole, self.lanes);
+        if size > whole {
+            let mask = e.tail_mask(size - whole, self.lanes);
             let point = self.point(ivs, Some(e.index(whole)), mask);
-            let first = self.emit_point(cg, e, &point, &values[..each], &hoisted)?;
+            let first = self.emit_point(cg, e, &point, &values[..each], hoisted)?;
             values.splice(..each, first);
         }
         Ok(values)
@@ -510,16 +563,17 @@ fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
 
 /// The number of ops per element; a math function counts as several.
 pub fn cost(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
-    pass.stages
-        .iter()
-        .flat_map(|s| {
-            irc_mlir::walk_collect(cg.kernel.stages[*s].op, |op| {
-                op.name()
-                    .as_string_ref()
-                    .as_str()
-                    .is_ok_and(|name| !name.starts_with(linalg::PREFIX))
-            })
-        })
+    pass.stages.iter().map(|s| ops(&cg.kernel, *s)).sum()
+}
+
+/// The number of ops of a stage per iteration; a math function counts as several.
+pub fn ops(kernel: &Kernel<'_, '_>, stage: usize) -> usize {
+    let is_op = |op: OperationRef<'_, '_>| {
+        let name = op.name();
+        name.as_string_ref().as_str().is_ok_and(|name| !name.starts_with(linalg::PREFIX))
+    };
+    irc_mlir::walk_collect(kernel.stages[stage].op, is_op)
+        .into_iter()
         .map(|op| if super::kernel::name_of(op).starts_with(math::PREFIX) { 16 } else { 1 })
         .sum()
 }

@@ -9,6 +9,7 @@ use super::{
     error::Result,
     kernel::{Stage, TensorId},
     pass::{Pass, Prefetch},
+    split::{self, Units},
 };
 use crate::kernel::emit::Emit;
 use irc_mlir::Value;
@@ -108,8 +109,11 @@ pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &N
     place_intermediates(cg, e, nest, &passes);
     plan_prefetches(cg, nest, &mut passes);
     let sizes = cg.kernel.stages[nest.stages[0]].sizes[..nest.outer].to_vec();
-    let mut ivs = vec![];
-    emit_outer(cg, e, &sizes, &mut ivs, &passes)?;
+    let units = match nest.outer {
+        0 => pass_units(cg, e, &passes),
+        _ => cg.units(e, sizes.iter().product()),
+    };
+    emit_outer(cg, e, &sizes, &mut vec![], &passes, units)?;
     cg.forget_scalars();
     Ok(())
 }
@@ -120,16 +124,30 @@ fn emit_outer<'c: 'a, 'a>(
     sizes: &[i64],
     ivs: &mut Vec<Value<'c, 'a>>,
     passes: &[Pass],
+    units: Option<Units<'c, 'a>>,
 ) -> Result<()> {
     let Some((size, rest)) = sizes.split_first() else {
-        return passes.iter().try_for_each(|pass| super::pass::emit_pass(cg, e, pass, ivs));
+        // Without outer loops, the units are those of the only pass.
+        let units = units.filter(|_| ivs.is_empty());
+        return passes.iter().try_for_each(|pass| super::pass::emit_pass(cg, e, pass, ivs, units));
     };
-    e.loop_over(*size, |e, iv| {
+    split::loop_over(e, (*size, rest.iter().product()), units, |e, iv, units| {
         ivs.push(iv);
-        let result = emit_outer(cg, e, rest, ivs, passes);
+        let result = emit_outer(cg, e, rest, ivs, passes, units);
         ivs.pop();
         result
     })
+}
+
+/// The units of the only pass of a nest without outer loops, if its iterations are independent.
+fn pass_units<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    passes: &[Pass],
+) -> Option<Units<'c, 'a>> {
+    let [pass] = passes else { return None };
+    let count = super::pass::units(cg, pass)?;
+    cg.units(e, count)
 }
 
 /// Groups the stages of a nest into passes, earliest first.
@@ -244,7 +262,7 @@ fn place_output<'c: 'a, 'a>(
     }
     let place = if used_outside {
         let size = cg.kernel.tensors[output.tensor].shape.iter().product();
-        Place::Memory(cg.scratch(e, size, output.tensor))
+        Place::Memory(cg.shared(e, size, output.tensor))
     } else if one_per_row || in_pass {
         Place::Register
     } else {

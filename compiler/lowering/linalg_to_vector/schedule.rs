@@ -13,6 +13,7 @@ use super::{
     winograd::{self, Winograd},
 };
 use crate::kernel::emit::Emit;
+use std::collections::BTreeMap;
 
 /// Emits every stage at the end of the block of `e`.
 ///
@@ -20,19 +21,29 @@ use crate::kernel::emit::Emit;
 /// At an op that has no schedule.
 pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
     let plan = plan(cg);
+    let mut own: BTreeMap<usize, Vec<Padding>> = BTreeMap::new();
     for padding in plan.paddings {
-        padding.emit(cg, e)?;
+        let reads = |step: &Step| step.product.as_ref().is_some_and(|it| it.alone_reads(cg, &padding));
+        match plan.steps.iter().position(reads) {
+            Some(step) => own.entry(step).or_default().push(padding),
+            None => cg.phase(e, &[padding.stage], |cg, e| padding.emit(cg, e, false))?,
+        }
     }
-    for Step { rows, product } in plan.steps {
+    for (number, Step { rows, product }) in plan.steps.into_iter().enumerate() {
         for nest in plan_nests(cg, &rows) {
-            emit_nest(cg, e, &nest)?;
+            cg.phase(e, &nest.stages, |cg, e| emit_nest(cg, e, &nest))?;
         }
-        match product {
-            Some(Product::Matmul(matmul)) => emit_matmul(cg, e, &matmul)?,
-            Some(Product::Winograd(matmul, winograd)) => winograd::emit(cg, e, &matmul, &winograd)?,
-            Some(Product::Direct(conv)) => direct_conv::emit(cg, e, &conv)?,
-            None => {}
-        }
+        let Some(product) = product else { continue };
+        let stages = [&[product.stage()], product.epilogue()].concat();
+        let paddings = own.remove(&number).unwrap_or_default();
+        cg.phase(e, &stages, |cg, e| {
+            paddings.iter().try_for_each(|padding| padding.emit(cg, e, true))?;
+            match &product {
+                Product::Matmul(matmul) => emit_matmul(cg, e, matmul),
+                Product::Winograd(matmul, winograd) => winograd::emit(cg, e, matmul, winograd),
+                Product::Direct(conv) => direct_conv::emit(cg, e, conv),
+            }
+        })?;
     }
     Ok(())
 }
@@ -72,6 +83,17 @@ impl Product<'_, '_> {
             Self::Matmul(matmul) | Self::Winograd(matmul, _) => &matmul.epilogue,
             Self::Direct(conv) => &conv.epilogue,
         }
+    }
+
+    /// Whether a padding is read by the product and nothing else.
+    fn alone_reads(&self, cg: &Codegen<'_, '_>, padding: &Padding<'_, '_>) -> bool {
+        let windows = match self {
+            Self::Matmul(matmul) | Self::Winograd(matmul, _) => matmul.windows.as_ref(),
+            Self::Direct(_) => None,
+        };
+        let copied = windows.map(|windows| windows.stage);
+        let readers: Vec<usize> = copied.into_iter().chain([self.stage()]).collect();
+        !cg.is_result(padding.result) && !cg.read_by_other(padding.result, &readers)
     }
 
     fn push(&mut self, stage: usize) {

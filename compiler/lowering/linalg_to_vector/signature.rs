@@ -5,10 +5,13 @@ use super::{
     layout::Layouts,
 };
 use crate::{
-    attributes::{KERNEL, KernelInfo},
-    kernel::declare::on_memory,
+    attributes::{KERNEL, KernelInfo, LINKAGE, POOL, launcher, part_of},
+    kernel::{declare::on_memory, emit::Emit},
 };
-use irc_mlir::{Attribute, BlockLike, Context, OperationLike, OperationRef, Type, attr};
+use irc_mlir::ops::func;
+use irc_mlir::{
+    Attribute, BlockLike, Context, OpSpec, OperationLike, OperationRef, Region, Type, attr, read,
+};
 use melior::ir::{
     attribute::StridedLayoutAttribute,
     r#type::{FunctionType, IntegerType, MemRefType, ShapedTypeLike},
@@ -63,14 +66,116 @@ pub fn declare<'c: 'a, 'a>(
     Ok(block.insert_operation_after(func, spec.build()))
 }
 
+/// The number of parameters of a function for parts of a kernel after those of the kernel: memory of the part, the
+/// first phase and the one after the last, the number of the part, and the number of parts.
+pub const PART_PARAMETERS: usize = 5;
+
+/// Adds an empty function for parts of the kernel after it, which the [`whole`] kernel calls.
+///
+/// # Errors
+/// If the kernel is not in a module.
+pub fn declare_part<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    types: &[Type<'c>],
+) -> Result<OperationRef<'c, 'a>> {
+    let context = irc_mlir::context_of(&func);
+    let lowered = declare(func, &with_part(context, types, i64::MIN))?;
+    let name = read::string(&func, "sym_name").unwrap_or_default();
+    irc_mlir::set_attribute(lowered, "sym_name", attr::string(context, &part_of(&name)));
+    irc_mlir::set_attribute(lowered, "sym_visibility", attr::string(context, "private"));
+    irc_mlir::set_attribute(lowered, LINKAGE, attr::parse(context, "#llvm.linkage<internal>"));
+    irc_mlir::remove_attribute(lowered, KERNEL.name());
+    // Nothing else points to the memory of the part.
+    let count = types.len() + PART_PARAMETERS;
+    let of = |index| if index == types.len() { "{llvm.noalias}" } else { "{}" };
+    let each: Vec<_> = (0..count).map(of).collect();
+    let text = format!("[{}]", each.join(", "));
+    irc_mlir::set_attribute(lowered, "arg_attrs", attr::parse(context, &text));
+    Ok(lowered)
+}
+
+/// The parameters of a function for parts of a kernel with these parameters.
+fn with_part<'c>(context: &'c Context, types: &[Type<'c>], bytes: i64) -> Vec<Type<'c>> {
+    let byte = IntegerType::new(context, 8).into();
+    let mut types = types.to_vec();
+    types.push(MemRefType::new(byte, &[bytes], None, None).into());
+    types.extend([Type::index(context); PART_PARAMETERS - 1]);
+    types
+}
+
+/// Adds the kernel, which runs all phases of its function for parts as one part, and declares its launcher.
+///
+/// # Errors
+/// If it is not in a module.
+pub fn whole<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    part: OperationRef<'c, 'a>,
+    types: Vec<Type<'c>>,
+    info: &KernelInfo,
+) -> Result<()> {
+    let phases = info.phases.clone().unwrap_or_default();
+    let (types, bytes) = (sized(context, types, info), phases.part_bytes.cast_signed());
+    set_parameters(context, part, &with_part(context, &types, bytes));
+    let lowered = declare(func, &types)?;
+    KERNEL.write(lowered, info);
+    let block = kernel::entry(lowered)?;
+    let e = Emit { context, block, location: func.location() };
+    let arguments = (0..types.len()).map(|index| kernel::argument(func, block, index));
+    let mut operands = arguments.collect::<Result<Vec<_>>>()?;
+    let start = info.scratch().cast_signed() - bytes;
+    let own = e.workspace_view(operands[types.len() - 1], start, bytes, e.int(8));
+    operands.push(own.memref);
+    let count = phases.parts.len() as i64;
+    operands.extend([0, count, 0, 1].map(|value| e.index(value)));
+    let name = read::string(&func, "sym_name").unwrap_or_default();
+    let call = e.spec(func::CALL).attr("callee", attr::symbol(context, &part_of(&name)));
+    call.operands(&operands).append(&block);
+    e.spec(func::RETURN).append(&block);
+    let pool = irc_mlir::ty::parse(context, POOL);
+    let signature = FunctionType::new(context, &[&types[..], &[pool]].concat(), &[]);
+    let declared = OpSpec::new(context, func::FUNC, func.location())
+        .attr("sym_name", attr::string(context, &launcher(&name)))
+        .attr("sym_visibility", attr::string(context, "private"))
+        .attr("function_type", attr::ty(signature.into()))
+        .region(Region::new());
+    if let Some(module) = func.block() {
+        module.insert_operation_after(lowered, declared.build());
+    }
+    Ok(())
+}
+
 /// Records the properties of the kernel once its body is written, and sets the sizes of the last arguments
 /// and of those that are packed.
 pub fn record_memory<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
-    mut types: Vec<Type<'c>>,
+    types: Vec<Type<'c>>,
     info: &KernelInfo,
 ) {
+    set_parameters(context, func, &sized(context, types, info));
+    KERNEL.write(func, info);
+}
+
+/// Sets the types of the parameters of a function.
+fn set_parameters<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    types: &[Type<'c>],
+) {
+    for (index, ty) in types.iter().enumerate() {
+        if let Ok(block) = kernel::entry(func)
+            && let Ok(argument) = block.argument(index)
+        {
+            irc_mlir::set_type(argument.into(), *ty);
+        }
+    }
+    let signature = FunctionType::new(context, types, &[]);
+    irc_mlir::set_attribute(func, "function_type", attr::ty(signature.into()));
+}
+
+/// The parameters with the sizes of the last ones and of those that are packed.
+fn sized<'c>(context: &'c Context, mut types: Vec<Type<'c>>, info: &KernelInfo) -> Vec<Type<'c>> {
     let last = types.len() - 1;
     let byte: Type = IntegerType::new(context, 8).into();
     let kept = info.kept.iter().map(|kept| (last - 1, kept.bytes.cast_signed(), byte));
@@ -83,13 +188,6 @@ pub fn record_memory<'c: 'a, 'a>(
     let workspace = (last, info.scratch().cast_signed(), byte);
     for (index, size, element) in kept.chain([workspace]).chain(packed) {
         types[index] = MemRefType::new(element, &[size], None, None).into();
-        if let Ok(block) = kernel::entry(func)
-            && let Ok(argument) = block.argument(index)
-        {
-            irc_mlir::set_type(argument.into(), types[index]);
-        }
     }
-    let signature = FunctionType::new(context, &types, &[]);
-    irc_mlir::set_attribute(func, "function_type", attr::ty(signature.into()));
-    KERNEL.write(func, info);
+    types
 }

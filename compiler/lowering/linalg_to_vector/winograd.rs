@@ -21,6 +21,7 @@ use super::{
     matmul::{Matmul, place_outputs},
     packed,
     pass::{Pass, emit_result},
+    split::{self, Units},
     windows::Windows,
 };
 use crate::attributes::{self, Packing, TILES, whole_tiles};
@@ -156,6 +157,11 @@ impl Winograd {
         self.row >= whole_tiles(self.width, tile) && rows >= whole_tiles(self.height, tile)
     }
 
+    /// The number of panels of filters.
+    fn panels(&self) -> i64 {
+        (self.filters + self.blocks.panel - 1) / self.blocks.panel
+    }
+
     /// By what factor multiplications become fewer.
     fn gain(&self) -> f64 {
         let direct = 9 * self.height * self.width;
@@ -220,13 +226,15 @@ pub fn emit<'c: 'a, 'a>(
         tiles: Tiles { size: blocks.tile, lanes: Lanes::Vector(blocks.lanes) },
     };
     let images = if stage.parallel == 3 { stage.sizes[0] } else { 1 };
-    e.loop_over(images, |e, image| {
+    let (of_image, of_block) = (blocks.count() * winograd.panels(), winograd.panels());
+    let units = cg.units(e, images * of_image);
+    split::loop_over(e, (images, of_image), units, |e, image, units| {
         let outer = if stage.parallel == 3 { vec![image] } else { vec![] };
         let first = e.scale(image, winograd.image);
-        e.loop_over(blocks.count(), |e, block| {
+        split::loop_over(e, (blocks.count(), of_block), units, |e, block, units| {
             let start = e.scale(block, blocks.vectors);
             emitter.transform_tiles(e, first, start)?;
-            emitter.multiply(cg, e, &outer, start)
+            emitter.multiply(cg, e, &outer, start, units)
         })
     })
 }
@@ -296,10 +304,10 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         e: Emit<'c, 'a>,
         outer: &[Value<'c, 'a>],
         start: Value<'c, 'a>,
+        units: Option<Units<'c, 'a>>,
     ) -> Result<()> {
         let Winograd { filters, channels, blocks, .. } = *self.winograd;
-        let panels = (filters + blocks.panel - 1) / blocks.panel;
-        e.loop_over(panels, |e, panel| {
+        split::loop_over(e, (self.winograd.panels(), 1), units, |e, panel, _| {
             e.loop_over(blocks.points(), |e, point| self.sum(e, panel, point, channels))?;
             let first = e.scale(panel, blocks.panel);
             let rest = e.binary(arith::SUBI, e.index(filters), first);

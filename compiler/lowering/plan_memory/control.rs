@@ -37,7 +37,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             .map(|index| self.memory(results[index]))
             .collect();
         let memories: Vec<_> = arguments.into_iter().chain(given).collect();
-        let (scratch, host) = (self.scratch(position), self.host_if_any());
+        let (scratch, host) = (self.scratch(position), self.host());
         let mut calls: Vec<_> = callees
             .iter()
             .zip(around.clone())
@@ -150,10 +150,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let taken = self.program.scope.taken.get(&callee.name).into_iter().flatten();
         taken.filter_map(|symbol| Some((symbol.clone(), value(symbol)?))).collect()
     }
-
-    pub(super) fn host_if_any(&self) -> Option<Value<'c, 'a>> {
-        (self.homes.convention != Convention::Static).then(|| self.host())
-    }
 }
 
 /// A call of a planned function.
@@ -163,7 +159,8 @@ pub(super) struct Call<'n, 'c, 'a> {
     pub memories: Vec<Memory<'c, 'a>>,
     pub scratch: Memory<'c, 'a>,
     pub around: Environment<'c, 'a>,
-    pub host: Option<Value<'c, 'a>>,
+    /// The host, or if every size is known the threads.
+    pub host: Value<'c, 'a>,
 }
 
 impl<'c: 'a, 'a> Call<'_, 'c, 'a> {
@@ -172,11 +169,9 @@ impl<'c: 'a, 'a> Call<'_, 'c, 'a> {
         let memories = self.memories.iter().chain([&self.scratch]);
         let mut operands: Vec<Value<'c, 'a>> =
             memories.zip(inputs).map(|(memory, ty)| emit.view(*memory, *ty)).collect();
-        if let Some(host) = self.host {
-            let taken = program.scope.taken.get(self.callee).into_iter().flatten();
-            operands.extend(taken.map(|symbol| self.around[symbol]));
-            operands.push(host);
-        }
+        let taken = program.scope.taken.get(self.callee).into_iter().flatten();
+        operands.extend(taken.map(|symbol| self.around[symbol]));
+        operands.push(self.host);
         emit.call(&planned_name(self.callee), &operands, results)
     }
 }

@@ -9,7 +9,7 @@ use super::program::{Function, Step, Value as Id, bytes_of, call_message};
 use super::sizes::{Environment, MAX_BYTES};
 use super::symbols::{Schedule, alone, extents};
 use crate::{
-    attributes::{CONSTANTS, LINKAGE, PROGRAM, ProgramInfo, VALUE, dictionaries},
+    attributes::{CONSTANTS, LINKAGE, PROGRAM, ProgramInfo, VALUE, dictionaries, launcher},
     lowering::{emit_entry::host, outline_kernels::Sizes},
 };
 use irc_mlir::ops::{arith, func, memref};
@@ -46,8 +46,10 @@ pub struct Writer<'p, 'c, 'a> {
     own: BTreeMap<Id, Memory<'c, 'a>>,
     /// The blocks to release at the end.
     blocks: Vec<Value<'c, 'a>>,
-    /// The host, if sizes depend on symbols.
+    /// The host if sizes depend on symbols, and otherwise the threads.
     host: Option<Value<'c, 'a>>,
+    /// The threads, if a kernel is divided among them.
+    threads: Option<Value<'c, 'a>>,
 }
 
 /// The name under which a function is planned.
@@ -124,17 +126,21 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             own: BTreeMap::new(),
             blocks: vec![],
             host: None,
+            threads: None,
         };
         writer.body()
     }
 
     fn body(mut self) -> PassResult {
         match self.homes.convention {
-            Convention::Static => {
-                self.workspace = self.given.pop().map(whole);
-            }
-            Convention::Inner => self.take_symbols(),
+            Convention::Static | Convention::Inner => self.take_symbols(),
             Convention::Main => self.read_extents(),
+        }
+        if self.function.steps.iter().any(|(step, _)| self.program.divides(step)) {
+            self.threads = Some(match self.homes.convention {
+                Convention::Static => self.host(),
+                _ => self.emit.call(host::THREADS, &[self.host()], &[self.emit.bytes(1)])[0],
+            });
         }
         // Memory is requested after the checks that become ready with its size.
         let mut known = vec![None];
@@ -152,7 +158,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
         Ok(())
     }
 
-    /// Takes the arguments of an inner function: memory, symbols, the host.
+    /// Takes the arguments of a function that a caller provides with memory: memory, symbols, the host or the threads.
     fn take_symbols(&mut self) {
         self.host = self.given.pop();
         let taken = self.program.scope.taken.get(&self.function.name);
@@ -364,7 +370,15 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
             };
             operands.extend(operand);
         }
-        self.emit.call(callee, &operands, &[]);
+        match (&info.phases, self.threads) {
+            (Some(_), Some(threads)) => {
+                operands.push(threads);
+                self.emit.call(&launcher(callee), &operands, &[]);
+            }
+            _ => {
+                self.emit.call(callee, &operands, &[]);
+            }
+        }
         Ok(())
     }
 
@@ -465,7 +479,7 @@ impl<'p, 'c: 'a, 'a> Writer<'p, 'c, 'a> {
     fn finish(&mut self) {
         self.emit.location = self.function.op.location();
         let mut returned = vec![];
-        if self.host.is_some() {
+        if self.homes.convention != Convention::Static {
             returned.push(self.emit.i32(0));
         }
         for (index, value) in self.function.results.iter().enumerate() {
@@ -569,11 +583,9 @@ pub fn signature<'c>(program: &Program<'c, '_>, number: usize) -> (Vec<Type<'c>>
         }
     }
     inputs.push(parse(&format!("memref<{}xi8>", homes.workspace)));
-    if homes.convention == Convention::Inner {
-        let taken = program.scope.taken.get(&function.name).into_iter().flatten();
-        inputs.extend(taken.map(|_| parse("index")));
-        inputs.push(host);
-    }
+    let taken = program.scope.taken.get(&function.name).into_iter().flatten();
+    inputs.extend(taken.map(|_| parse("index")));
+    inputs.push(host);
     (inputs, results)
 }
 

@@ -146,6 +146,12 @@ impl<'c, 'a> Program<'c, 'a> {
         self.returned.get(function).is_some_and(|returned| returned[result])
     }
 
+    /// Whether a step launches a kernel whose work is divided among threads.
+    fn divides(&self, step: &Step) -> bool {
+        let Step::Launch { callee, .. } = step else { return false };
+        self.kernels.get(callee).is_some_and(|kernel| kernel.phases.is_some())
+    }
+
     /// The number of a function of the host.
     fn call(&self, function: &HostCall) -> usize {
         match self.calls.get(function) {
@@ -205,6 +211,12 @@ fn plan(functions: Vec<Function<'_, '_>>, kernels: &BTreeMap<String, KernelInfo>
         homes.push(planned);
     }
     interface.workspace_bytes = if dynamic { 0 } else { scratch[&name] };
+    let launched = |(step, _): &(Step, _)| match step {
+        Step::Launch { callee, .. } => kernels.get(callee)?.phases.as_ref(),
+        _ => None,
+    };
+    let divided = functions.iter().flat_map(|function| &function.steps).filter_map(launched);
+    interface.thread_bytes = divided.map(|phases| phases.part_bytes).max().unwrap_or_default();
     interface.calls = host_calls(&functions);
     let messages = match dynamic {
         true => Messages::new(&functions, (&schedules, &homes), &interface),
@@ -269,7 +281,9 @@ fn write(program: &Program<'_, '_>) -> PassResult {
     }
     let main = &program.functions[program.functions.len() - 1];
     if program.interface.is_sized() {
-        host::declare(main.op, !program.interface.calls.is_empty())?;
+        let steps = program.functions.iter().flat_map(|function| &function.steps);
+        let divides = steps.into_iter().any(|(step, _)| program.divides(step));
+        host::declare(main.op, !program.interface.calls.is_empty(), divides)?;
     }
     for function in &program.functions {
         function.op.erase();

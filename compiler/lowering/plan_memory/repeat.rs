@@ -314,7 +314,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             memories,
             scratch: self.scratch(this.position),
             around: self.around_body(this, extents.len(), &extents),
-            host: self.host_if_any(),
+            host: self.host(),
         };
         let returned = call.write(self.program, &self.emit);
         state[1] = self.emit.load_bool(flag);

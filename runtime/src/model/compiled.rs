@@ -1,6 +1,9 @@
 //! The context of a library written by `irc compile`.
 use super::{ModelError, arena::Arena, graph::arena, options::ContextOptions};
-use crate::{Host, Interface, Library, Port, RunError};
+use crate::{
+    Host, Interface, Library, Port, RunError,
+    threads::{Threads, pointer, thread_bytes},
+};
 use irc_tensor::{Tensor, TensorType};
 use std::{ffi::c_void, sync::Arc};
 
@@ -11,6 +14,7 @@ pub struct FixedContext {
     pointers: Vec<*mut c_void>,
     own: Vec<*mut c_void>,
     workspace: *mut c_void,
+    threads: Option<Box<Threads>>,
     // Dropped last: `pointers` point into it.
     arena: Arena,
 }
@@ -33,12 +37,16 @@ impl FixedContext {
             reason: "the size of a buffer overflows".into(),
         };
         let mut sizes = sizes.ok_or_else(too_large)?;
+        let ports = sizes.len();
         sizes.push(workspace.ok_or_else(too_large)?);
+        let (each, all) = thread_memory(interface, options).ok_or_else(too_large)?;
+        sizes.push(all);
         let arena = arena(&sizes, options).map_err(|error| described(error, interface))?;
-        let own: Vec<*mut c_void> =
-            (0..sizes.len() - 1).map(|block| arena.block(block).cast()).collect();
-        let workspace = arena.block(sizes.len() - 1).cast();
-        Ok(FixedContext { library: library.clone(), pointers: own.clone(), own, workspace, arena })
+        let own: Vec<*mut c_void> = (0..ports).map(|block| arena.block(block).cast()).collect();
+        let workspace = arena.block(ports).cast();
+        let threads = Threads::new(&options.pool, arena.block(ports + 1).cast(), each);
+        let (library, pointers) = (library.clone(), own.clone());
+        Ok(FixedContext { library, pointers, own, workspace, threads, arena })
     }
 
     /// Binds an input or output to memory of the caller, or to the context's own memory again.
@@ -53,8 +61,9 @@ impl FixedContext {
 
     /// Runs the model.
     pub fn run(&mut self) -> Result<(), ModelError> {
-        // Safety: every buffer has the size in the interface.
-        let status = unsafe { self.library.call_fixed(self.pointers.as_mut_ptr(), self.workspace) };
+        let (pointers, threads) = (self.pointers.as_mut_ptr(), pointer(self.threads.as_deref()));
+        // Safety: every buffer has the size in the interface, and every thread its memory.
+        let status = unsafe { self.library.call_fixed(pointers, self.workspace, threads) };
         if status == 0 { Ok(()) } else { Err(RunError::Failed(status).into()) }
     }
 
@@ -62,6 +71,13 @@ impl FixedContext {
     pub fn bytes(&self) -> usize {
         self.arena.bytes()
     }
+}
+
+/// Bytes of memory of each thread, and of all of them; `None` on overflow.
+fn thread_memory(interface: &Interface, options: &ContextOptions) -> Option<(usize, usize)> {
+    let each = thread_bytes(interface)?;
+    let count = options.pool.threads();
+    Some((each, if count > 1 { each.checked_mul(count)? } else { 0 }))
 }
 
 /// Adds the largest part of a large workspace to an error.
@@ -83,6 +99,9 @@ pub fn bytes(port: &Port) -> Option<usize> {
 pub struct SizedContext {
     library: Arc<Library>,
     host: Box<Host>,
+    _threads: Option<Box<Threads>>,
+    /// The memory of the threads.
+    _arena: Arena,
     /// The extents of each input.
     shapes: Vec<Option<Vec<i64>>>,
     /// Memory of each input that is not bound by the caller.
@@ -97,15 +116,26 @@ unsafe impl Send for SizedContext {}
 
 impl SizedContext {
     /// A context without inputs yet.
-    pub fn new(library: &Arc<Library>) -> Result<Self, ModelError> {
+    pub fn new(library: &Arc<Library>, options: &ContextOptions) -> Result<Self, ModelError> {
         let interface = library.interface();
         let count = interface.inputs.len();
         if interface.inputs.iter().any(|port| port.weight.is_some()) {
             return Err(RunError::MissingConstants.into());
         }
+        let too_large = || ModelError::Memory {
+            needed: u64::MAX,
+            reason: "the memory of the threads overflows".into(),
+        };
+        let (each, all) = thread_memory(interface, options).ok_or_else(too_large)?;
+        let arena = arena(&[all], options)?;
+        let threads = Threads::new(&options.pool, arena.block(0).cast(), each);
+        let mut host = Host::new(interface);
+        host.set_threads(pointer(threads.as_deref()));
         let mut context = SizedContext {
             library: library.clone(),
-            host: Host::new(interface),
+            host,
+            _threads: threads,
+            _arena: arena,
             shapes: vec![None; count],
             own: vec![],
             pointers: vec![std::ptr::null_mut(); count],

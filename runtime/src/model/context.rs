@@ -43,7 +43,7 @@ impl Context {
         let kind = match &model.kind {
             Kind::Graph(graph) => ContextKind::Graph(GraphContext::new(graph, options)?),
             Kind::Compiled(library) if library.interface().is_sized() => {
-                ContextKind::Sized(SizedContext::new(library)?)
+                ContextKind::Sized(SizedContext::new(library, options)?)
             }
             Kind::Compiled(library) => ContextKind::Fixed(FixedContext::new(library, options)?),
         };

@@ -1,9 +1,14 @@
 //! Thread pools for the tasks of a parallel call.
 use std::{
+    cell::UnsafeCell,
     io,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
     thread::{Builder, JoinHandle},
+    time::Instant,
 };
 
 /// Threads that run the tasks of a call. A context has one; several contexts may share it.
@@ -39,39 +44,102 @@ pub struct ThreadPool {
     turn: Mutex<()>,
 }
 
-#[derive(Default)]
+/// What the threads of a pool share. A launch changes `launch`, from which the workers that take part in it know that
+/// `job` is set; it ends when none of them is `left`.
 struct Shared {
-    state: Mutex<State>,
+    /// The number of launches, and in the lower bits the number of tasks of the last one.
+    launch: AtomicU64,
+    job: UnsafeCell<Option<Job>>,
+    /// Number of workers that have not finished their tasks.
+    left: AtomicUsize,
+    has_panicked: AtomicBool,
+    stops: AtomicBool,
+    /// Number of workers that sleep until a launch, and whether the launching thread sleeps until its end.
+    sleeping: AtomicUsize,
+    is_awaited: AtomicBool,
+    lock: Mutex<()>,
     begin: Condvar,
     done: Condvar,
+    /// Of workers for a launch, and of the launching thread for its end.
+    for_launch: Patience,
+    for_end: Patience,
 }
 
-#[derive(Default)]
-struct State {
-    /// Number of launches, so that each worker takes part in each once.
-    launch: u64,
-    tasks: usize,
-    job: Option<Job>,
-    /// Number of workers that have not finished the launch.
-    left: usize,
-    has_panicked: bool,
-    stops: bool,
-}
+// Safety: `job` is written while no worker takes part in a launch, and read only by those that do.
+unsafe impl Sync for Shared {}
+// Safety: as above; a job is `Send`.
+unsafe impl Send for Shared {}
 
 /// A task function, valid while [`ThreadPool::run`] waits.
 #[derive(Clone, Copy)]
 struct Job(*const (dyn Fn(usize) + Sync));
 
-// Safety: the function is `Sync`, and outlives all workers' use of it.
-unsafe impl Send for Job {}
+/// The bits of [`Shared::launch`] that hold the number of tasks.
+const TASKS: u64 = 0xffff;
+
+/// The maximum number of threads of a pool.
+const MAX_THREADS: usize = 1024;
+
+/// How long a thread looks for what it waits for before it sleeps, as waking takes longer than many kernels. If it has
+/// often looked in vain, as where another thread needs the processor, it looks for a shorter time.
+struct Patience {
+    nanoseconds: AtomicU64,
+    /// How often in a row it was in vain.
+    failures: AtomicU64,
+    longest: u64,
+}
+
+/// The longest time that a thread looks for what it waits for, in nanoseconds.
+const MAX_PATIENCE: u64 = 200_000;
+
+/// How often in a row a thread looks in vain before the time gets shorter.
+const MAX_FAILURES: u64 = 16;
+
+impl Patience {
+    /// For this number of threads: none if they have to share processors.
+    fn of(threads: usize) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let longest = if threads <= processors { MAX_PATIENCE } else { 0 };
+        Patience { nanoseconds: AtomicU64::new(longest), failures: AtomicU64::new(0), longest }
+    }
+
+    /// Whether something becomes true within this time.
+    fn sees(&self, is_true: impl Fn() -> bool) -> bool {
+        if is_true() {
+            return true;
+        }
+        let limit = self.nanoseconds.load(Ordering::Relaxed);
+        let start = Instant::now();
+        while (start.elapsed().as_nanos() as u64) < limit {
+            for _ in 0..16 {
+                std::hint::spin_loop();
+            }
+            if is_true() {
+                self.failures.store(0, Ordering::Relaxed);
+                if limit < self.longest {
+                    self.nanoseconds.store((limit * 2).min(self.longest), Ordering::Relaxed);
+                }
+                return true;
+            }
+        }
+        if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES {
+            self.failures.store(0, Ordering::Relaxed);
+            self.nanoseconds.store((limit / 2).max(self.longest.min(1000)), Ordering::Relaxed);
+        }
+        false
+    }
+}
 
 impl ThreadPool {
     /// A pool that runs `threads` tasks concurrently, on the calling thread and `threads - 1` others.
     ///
     /// # Errors
-    /// If the system cannot start a thread.
+    /// If there are more than 1024, or the system cannot start a thread.
     pub fn new(threads: usize) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        if threads > MAX_THREADS {
+            return Err(io::Error::other(format!("a pool has at most {MAX_THREADS} threads")));
+        }
+        let shared = Arc::new(Shared::new(threads));
         let mut pool = ThreadPool { shared: shared.clone(), workers: vec![], turn: Mutex::new(()) };
         for index in 1..threads.max(1) {
             let shared = shared.clone();
@@ -88,27 +156,17 @@ impl Pool for ThreadPool {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let workers = self.workers.len();
-        if tasks <= 1 || workers == 0 {
+        if tasks <= 1 || self.workers.is_empty() {
             return (0..tasks).for_each(task);
         }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Safety: only the lifetime changes; this function does not return while a worker uses the function.
         let job: *const (dyn Fn(usize) + Sync + 'static) =
             unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), _>(task) };
-        let mut state = self.shared.lock();
-        state.launch += 1;
-        (state.tasks, state.job, state.left) = (tasks, Some(Job(job)), workers);
-        drop(state);
-        self.shared.begin.notify_all();
+        self.shared.launch(tasks, Job(job));
         let own = catch_unwind(AssertUnwindSafe(|| task(0)));
-        let mut state = self.shared.lock();
-        while state.left > 0 {
-            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.job = None;
-        let has_panicked = std::mem::take(&mut state.has_panicked);
-        drop(state);
+        self.shared.wait();
+        let has_panicked = self.shared.has_panicked.swap(false, Ordering::Relaxed);
         if let Err(panic) = own {
             std::panic::resume_unwind(panic);
         }
@@ -118,8 +176,8 @@ impl Pool for ThreadPool {
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        self.shared.lock().stops = true;
-        self.shared.begin.notify_all();
+        self.shared.stops.store(true, Ordering::SeqCst);
+        self.shared.wake();
         for worker in self.workers.drain(..) {
             // Workers catch the panics of tasks.
             let _ = worker.join();
@@ -128,32 +186,91 @@ impl Drop for ThreadPool {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No panic leaves the state inconsistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(threads: usize) -> Self {
+        Shared {
+            launch: AtomicU64::new(0),
+            job: UnsafeCell::new(None),
+            left: AtomicUsize::new(0),
+            has_panicked: AtomicBool::new(false),
+            stops: AtomicBool::new(false),
+            sleeping: AtomicUsize::new(0),
+            is_awaited: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            begin: Condvar::new(),
+            done: Condvar::new(),
+            for_launch: Patience::of(threads),
+            for_end: Patience::of(threads),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the workers before number `tasks` begin; no launch is running.
+    fn launch(&self, tasks: usize, job: Job) {
+        // Safety: no worker takes part in a launch.
+        unsafe { *self.job.get() = Some(job) };
+        self.left.store(tasks - 1, Ordering::Relaxed);
+        let number = self.launch.load(Ordering::Relaxed) & !TASKS;
+        self.launch.store(number + TASKS + 1 + tasks as u64, Ordering::SeqCst);
+        if self.sleeping.load(Ordering::SeqCst) > 0 {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        drop(self.lock());
+        self.begin.notify_all();
+    }
+
+    /// Waits until all workers have finished.
+    fn wait(&self) {
+        let is_done = || self.left.load(Ordering::SeqCst) == 0;
+        if self.for_end.sees(is_done) {
+            return;
+        }
+        let mut held = self.lock();
+        self.is_awaited.store(true, Ordering::SeqCst);
+        while !is_done() {
+            held = self.done.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.is_awaited.store(false, Ordering::Relaxed);
     }
 
     fn work(&self, index: usize) {
         let mut seen = 0;
-        let mut state = self.lock();
         loop {
-            while state.launch == seen && !state.stops {
-                state = self.begin.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let has_begun = || {
+                self.launch.load(Ordering::SeqCst) != seen || self.stops.load(Ordering::SeqCst)
+            };
+            if !self.for_launch.sees(has_begun) {
+                let mut held = self.lock();
+                self.sleeping.fetch_add(1, Ordering::SeqCst);
+                while !has_begun() {
+                    held = self.begin.wait(held).unwrap_or_else(PoisonError::into_inner);
+                }
+                self.sleeping.fetch_sub(1, Ordering::SeqCst);
             }
-            if state.stops {
+            if self.stops.load(Ordering::SeqCst) {
                 return;
             }
-            seen = state.launch;
-            let job = state.job.filter(|_| index < state.tasks);
-            drop(state);
+            seen = self.launch.load(Ordering::SeqCst);
+            if index as u64 >= seen & TASKS {
+                continue;
+            }
+            // Safety: this worker takes part in the launch, which does not end before it is done.
+            let job = unsafe { *self.job.get() };
             let is_fine = job.is_none_or(|Job(task)| {
-                // Safety: `run` waits until this worker has reported that it is done.
+                // Safety: as above.
                 catch_unwind(AssertUnwindSafe(|| unsafe { (*task)(index) })).is_ok()
             });
-            state = self.lock();
-            state.has_panicked |= !is_fine;
-            state.left -= 1;
-            if state.left == 0 {
+            if !is_fine {
+                self.has_panicked.store(true, Ordering::Relaxed);
+            }
+            let was_last = self.left.fetch_sub(1, Ordering::SeqCst) == 1;
+            if was_last && self.is_awaited.load(Ordering::SeqCst) {
+                drop(self.lock());
                 self.done.notify_one();
             }
         }
@@ -163,10 +280,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{
-        Barrier,
-        atomic::{AtomicUsize, Ordering},
-    };
+    use std::sync::Barrier;
 
     #[test]
     fn tasks_run_once_each_and_at_the_same_time() {
@@ -182,6 +296,32 @@ mod tests {
             assert_eq!(counts.iter().sum::<usize>(), tasks, "{counts:?}");
             assert!(counts.iter().all(|count| *count <= 1));
         }
+    }
+
+    #[test]
+    fn launches_of_changing_sizes_lose_no_task() {
+        // More threads than processors, so that threads sleep; and pauses, so that they wake.
+        for threads in [2, 3, 9] {
+            let pool = ThreadPool::new(threads).expect("threads");
+            let total = AtomicUsize::new(0);
+            let mut expected = 0;
+            for launch in 0..3000 {
+                let tasks = 1 + launch % threads;
+                expected += tasks;
+                pool.run(tasks, &|_| {
+                    total.fetch_add(1, Ordering::Relaxed);
+                });
+                if launch % 500 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+            }
+            assert_eq!(total.into_inner(), expected, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn too_many_threads_are_an_error() {
+        assert!(ThreadPool::new(MAX_THREADS + 1).is_err());
     }
 
     #[test]

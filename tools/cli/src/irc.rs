@@ -201,8 +201,8 @@ pub struct Run {
     /// Run an archive on its own test vectors and compare the outputs
     #[arg(long, conflicts_with_all = ["inputs", "outputs", "expected", "seed"])]
     pub self_test: bool,
-    /// Number of threads for a plan; models and libraries use one
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Number of threads; results do not depend on it
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
     /// File for a timeline of running plans, for ui.perfetto.dev
     #[arg(long, value_name = "T.json")]
@@ -306,8 +306,8 @@ pub struct Bench {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
-    /// Number of threads for a plan; models and libraries use one
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Number of threads; results do not depend on it
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
     /// Seed for random inputs
     #[arg(long, default_value_t = 0, value_name = "N")]

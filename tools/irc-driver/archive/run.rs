@@ -4,12 +4,15 @@ use crate::{
     console::Console,
     error::Error,
     output,
+    run::pool,
     values::{self, Buffers, Given},
 };
 use bytes::Bytes;
 use irc_cli::Run;
 use irc_mlf::{DataType, Depth, Package, Type, params::Param};
-use irc_runtime::{Context, ContextOptions, Interface, Model, ModelError, OpenOptions, Port};
+use irc_runtime::{
+    Context, ContextOptions, Inline, Interface, Model, ModelError, OpenOptions, Pool, Port,
+};
 use irc_tensor::{Tensor, TensorType};
 use std::sync::Arc;
 
@@ -21,6 +24,7 @@ pub fn run(
     given: Given,
 ) -> Result<Buffers, Error> {
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
+    let loaded = loaded.on(pool(arguments.threads)?);
     let mut given = given.read_for(loaded.model.interface())?;
     if let Some(seed) = arguments.seed {
         values::fill(&mut given, &loaded.model.interface().inputs, seed)?;
@@ -39,7 +43,7 @@ pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<()
         let problem = Error::problem(format!("{name} contains no test vectors"));
         return Err(problem.help("irc compile --with-test-vectors puts them in"));
     }
-    let loaded = Loaded::open(console, &package)?;
+    let loaded = Loaded::open(console, &package)?.on(pool(arguments.threads)?);
     for vector in &vectors {
         let inputs = buffers(&package, &vector.inputs, str::to_owned)?;
         let found = loaded.run(&inputs)?;
@@ -99,6 +103,7 @@ fn open(console: &Console, name: &str, bytes: &Bytes) -> Result<Package, Error> 
 /// An archive with its code loaded.
 pub struct Loaded {
     model: Arc<Model>,
+    pool: Arc<dyn Pool>,
     // No other library may have its path while the model is loaded.
     _linked: Option<Linked>,
 }
@@ -116,7 +121,7 @@ impl Loaded {
         let library = linked.as_ref().map(Linked::path);
         let options = OpenOptions { library: library.as_deref(), ..OpenOptions::default() };
         let model = Arc::new(Model::from_package(package, options).map_err(model_error)?);
-        Ok(Self { model, _linked: linked })
+        Ok(Self { model, pool: Arc::new(Inline), _linked: linked })
     }
 
     /// Reads and checks an archive, and loads its code, from a file that remains.
@@ -128,6 +133,11 @@ impl Loaded {
         }
     }
 
+    /// The same, to run on the threads of a pool.
+    pub fn on(self, pool: Arc<dyn Pool>) -> Self {
+        Self { pool, ..self }
+    }
+
     /// The model's inputs and outputs.
     pub fn interface(&self) -> &Interface {
         self.model.interface()
@@ -135,8 +145,8 @@ impl Loaded {
 
     /// The model with its inputs, ready to run.
     pub fn context(&self, given: &Buffers) -> Result<Ready, Error> {
-        let mut context =
-            Context::new(&self.model, &ContextOptions::default()).map_err(model_error)?;
+        let options = ContextOptions { pool: self.pool.clone(), ..ContextOptions::default() };
+        let mut context = Context::new(&self.model, &options).map_err(model_error)?;
         for (name, tensor) in given {
             let input = self.model.input(name).map_err(model_error)?;
             let tensor = irc_runtime::bind(&self.interface().inputs[input], Some(tensor.clone()))?;

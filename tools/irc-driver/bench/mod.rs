@@ -32,10 +32,6 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     let processor = processor::named(arguments.machine.target_cpu.as_deref().unwrap_or("native"))?;
     let target =
         processor::with_backend(processor.clone(), processor::backend(&arguments.backend))?;
-    let threads = if input.content == Content::Plan { arguments.threads } else { 1 };
-    if input.content != Content::Plan {
-        run::say_threads(console, arguments.threads);
-    }
     let measured = match input.content {
         Content::Plan => {
             let preparation = Preparation { target, race_check: false, rank: None };
@@ -54,7 +50,9 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             let ports: Vec<Port> = library.interface().inputs.clone();
             expect_sizes(&ports, &given, false)?;
             values::fill(&mut given, &ports, arguments.seed)?;
-            measure(console, Prepared::of(Runner::new(library.into(), &[])?, given)?, arguments)?
+            let mut runner = Runner::new(library.into(), &[])?;
+            runner.set_pool(&run::pool(arguments.threads)?)?;
+            measure(console, Prepared::of(runner, given)?, arguments)?
         }
         Content::Archive => measure_archive(console, &input, arguments)?,
         _ => measure(console, model(console, arguments, &input, &target.into())?, arguments)?,
@@ -72,7 +70,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     };
     drop(step);
     let Measured { latency, flops, traffic, inputs, profile } = measured;
-    let report = Report { latency, flops, traffic, roofline, threads, inputs, profile };
+    let report = Report { latency, flops, traffic, roofline, threads: arguments.threads, inputs, profile };
     output::print(&if arguments.json { report.json() } else { report.text() })
 }
 
@@ -105,10 +103,11 @@ fn model(
         given = inputs.read_for(&model.interface()?)?;
     }
     let step = console.step("compiling");
-    let (runner, file) = match arguments.profile {
+    let (mut runner, file) = match arguments.profile {
         true => runner_of_file(&model.library(compile)?.library)?,
         false => (model.compile(compile)?.runner()?, None),
     };
+    runner.set_pool(&run::pool(arguments.threads)?)?;
     drop(step);
     let ports: Vec<Port> = runner.inputs().cloned().collect();
     expect_sizes(&ports, &given, true)?;
@@ -183,6 +182,7 @@ struct Measured {
 
 fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Error> {
     let loaded = archive::Loaded::open_checked(console, &input.name, &input.bytes)?;
+    let loaded = loaded.on(run::pool(arguments.threads)?);
     let mut given = given(arguments)?.read_for(loaded.interface())?;
     values::fill(&mut given, &loaded.interface().inputs, arguments.seed)?;
     let mut context = loaded.context(&given)?;

@@ -1,5 +1,5 @@
 //! Copies blocks of `A` and `B` into the order in which tiles read them.
-use super::{Depth, Emitter, PackedB, Room, Source};
+use super::{Columns, Depth, Emitter, PackedB, Room, Source};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
     error::{LowerError, Result},
@@ -16,21 +16,21 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         e: Emit<'c, 'a>,
         b: Source<'c, 'a>,
         packed: PackedB<'c, 'a>,
-        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
+        block: Columns<'c, 'a>,
         depth: Depth<'c, 'a>,
     ) -> Result<Source<'c, 'a>> {
         let along = self.columns();
         let buffer = packed.buffer;
         if let Room::One = packed.room {
             let to = Source { buffer, base: e.index(0), across: self.panel_depth(), along };
-            return self.pack_panels(e, (b, to), (jc, width), depth).map(|()| to);
+            return self.pack_panels(e, (b, to), block, depth).map(|()| to);
         }
         // Every block of depth before the last has the depth of its panels.
         let base = e.scale(depth.from, self.all_columns());
-        let base = e.add(base, e.scale(jc, self.panel_depth()));
+        let base = e.add(base, e.scale(block.start, self.panel_depth()));
         let to = Source { buffer, base, across: self.panel_depth(), along };
         if let Room::All(is_empty) = packed.room {
-            let pack = |e| self.pack_panels(e, (b, to), (jc, width), depth).map(|()| vec![]);
+            let pack = |e| self.pack_panels(e, (b, to), block, depth).map(|()| vec![]);
             e.if_else(is_empty, &[], pack, |_| Ok(vec![]))?;
         }
         Ok(to)
@@ -40,11 +40,11 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         &self,
         e: Emit<'c, 'a>,
         (b, to): (Source<'c, 'a>, Source<'c, 'a>),
-        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
+        block: Columns<'c, 'a>,
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
         if let Some(from) = &self.matmul.windows {
-            return self.pack_windows(e, from, (b, to), (jc, width), depth);
+            return self.pack_windows(e, from, (b, to), block, depth);
         }
         let columns = self.columns();
         let panel = Panel {
@@ -62,19 +62,19 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let full = self.n / columns * columns;
         let start = b.advanced(e, None, Some(depth.from)).base;
         let at = |e: Emit<'c, 'a>, j: Value<'c, 'a>| {
-            let source = e.add(start, e.scale(e.add(jc, j), b.across));
+            let source = e.add(start, e.scale(e.add(block.start, j), b.across));
             (source, e.add(to.base, e.scale(j, to.across)))
         };
-        let end = self.within_block(e, jc, width, full);
-        e.for_each((e.index(0), end, columns), &[], |e, j, _| {
+        let (first, end) = self.panels_of(e, block, full);
+        e.for_each((first, end, columns), &[], |e, j, _| {
             let (source, target) = at(e, j);
             packing::pack_panel(e, &panel, source, target).map(|()| vec![])
         })?;
         if full == self.n {
             return Ok(());
         }
-        self.if_last_columns(e, jc, |e| {
-            let (source, target) = at(e, e.binary(arith::SUBI, e.index(full), jc));
+        self.if_last_columns(e, block, |e| {
+            let (source, target) = at(e, e.binary(arith::SUBI, e.index(full), block.start));
             let tail = Panel { columns: self.n - full, ..panel };
             packing::pack_panel(e, &tail, source, target)
         })
@@ -86,7 +86,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         e: Emit<'c, 'a>,
         from: &Windows,
         (b, to): (Source<'c, 'a>, Source<'c, 'a>),
-        (jc, width): (Value<'c, 'a>, Value<'c, 'a>),
+        block: Columns<'c, 'a>,
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
         let columns = self.columns();
@@ -100,21 +100,21 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 lanes: self.lanes,
                 row: depth.from,
                 depth: depth.size,
-                column: e.add(jc, j),
+                column: e.add(block.start, j),
                 columns,
             };
             windows::pack(e, &panel, e.add(to.base, e.scale(j, to.across)));
         };
-        let end = self.within_block(e, jc, width, full);
-        e.for_each::<LowerError>((e.index(0), end, columns), &[], |e, j, _| {
+        let (first, end) = self.panels_of(e, block, full);
+        e.for_each::<LowerError>((first, end, columns), &[], |e, j, _| {
             pack(e, j, columns);
             Ok(vec![])
         })?;
         if full == self.n {
             return Ok(());
         }
-        self.if_last_columns(e, jc, |e| {
-            pack(e, e.binary(arith::SUBI, e.index(full), jc), self.n - full);
+        self.if_last_columns(e, block, |e| {
+            pack(e, e.binary(arith::SUBI, e.index(full), block.start), self.n - full);
             Ok(())
         })
     }

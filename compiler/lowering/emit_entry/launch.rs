@@ -1,0 +1,153 @@
+//! The functions that run a kernel whose work is divided on several threads.
+//!
+//! The caller of a program provides threads as a struct, or null for the calling thread alone:
+//!
+//! ```c
+//! struct irc_threads {
+//!   int64_t count;
+//!   /* calls body(data, part, parts) for every part from 0 on, and returns when all calls have returned */
+//!   void (*run)(const struct irc_threads *, void (*body)(void *data, int64_t part, int64_t parts),
+//!               void *data, int64_t parts);
+//!   void *memory;       /* `thread_bytes` of the interface for each thread, aligned to 64 */
+//!   int64_t memory_bytes; /* from the memory of one thread to that of the next */
+//! };
+//! ```
+//!
+//! Parts do not wait for each other: a `run` that calls them one after the other is correct.
+use crate::attributes::{KernelInfo, launcher, part_of};
+use irc_mlir::ops::llvm;
+use irc_mlir::{
+    BlockLike, Erase, Operation, OperationLike, OperationRef, RegionLike, ValueLike, read,
+};
+use std::fmt::Write;
+
+/// Defines the launcher of a kernel, and the function that runs one part for it.
+pub fn define(kernel: OperationRef<'_, '_>, info: &KernelInfo) {
+    let (Some(phases), Some(name)) = (&info.phases, read::string(&kernel, "sym_name")) else {
+        return;
+    };
+    let body = kernel.region(0).ok().and_then(|region| region.first_block());
+    let (Some(module), Some(body)) = (kernel.block(), body) else { return };
+    let arguments = (0..body.argument_count()).filter_map(|index| body.argument(index).ok());
+    let types: Vec<String> = arguments.map(|argument| argument.r#type().to_string()).collect();
+    let text = text(&name, &types, &phases.parts);
+    let context = irc_mlir::context_of(&kernel);
+    let Some(parsed) = irc_mlir::parse_module(context, &text) else { return };
+    let defined = |name: &str| [launcher(name), body_of(name)];
+    let names = defined(&name);
+    let mut next = module.first_operation();
+    while let Some(op) = next {
+        next = op.next_in_block();
+        let is_declaration = read::op_name(&op) == llvm::FUNC
+            && read::string(&op, "sym_name").is_some_and(|found| names.contains(&found));
+        if is_declaration {
+            op.erase();
+        }
+    }
+    for op in read::body_ops(parsed.as_operation()) {
+        if read::string(&op, "sym_name").is_some_and(|found| names.contains(&found)) {
+            let copy: Operation = (*op).clone();
+            module.insert_operation_after(kernel, copy);
+        }
+    }
+}
+
+/// The function that runs one part, given the arguments of a launcher in memory.
+fn body_of(kernel: &str) -> String {
+    format!("{kernel}_body")
+}
+
+/// The functions, and declarations of what they call.
+fn text(name: &str, types: &[String], parts: &[i64]) -> String {
+    let count = types.len();
+    let each = |text: &dyn Fn(usize, &str) -> String| {
+        let each = types.iter().enumerate().map(|(index, ty)| text(index, ty));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let signature = types.join(", ");
+    let (part, body, launcher) = (part_of(name), body_of(name), launcher(name));
+    let passed = each(&|index, _| format!("%{index}"));
+    let mut text = format!(
+        "llvm.func @{name}({signature})
+         llvm.func @{part}({signature}, !llvm.ptr, i64, i64, i64, i64)
+         llvm.func internal @{body}(%frame: !llvm.ptr, %part: i64, %parts: i64) {{\n"
+    );
+    let slot = |text: &mut String, name: &str, index: usize| {
+        let _ = writeln!(
+            text,
+            "%{name} = llvm.getelementptr %frame[{index}] : (!llvm.ptr) -> !llvm.ptr, i64"
+        );
+    };
+    for (index, ty) in types.iter().enumerate() {
+        slot(&mut text, &format!("at{index}"), index);
+        let _ = writeln!(text, "%{index} = llvm.load %at{index} : !llvm.ptr -> {ty}");
+    }
+    slot(&mut text, "threads_at", count);
+    slot(&mut text, "phase_at", count + 1);
+    let _ = writeln!(
+        text,
+        "%threads = llvm.load %threads_at : !llvm.ptr -> !llvm.ptr
+         %phase = llvm.load %phase_at : !llvm.ptr -> i64
+         %one = llvm.mlir.constant(1 : i64) : i64
+         %next = llvm.add %phase, %one : i64
+         %memory_at = llvm.getelementptr %threads[2] : (!llvm.ptr) -> !llvm.ptr, i64
+         %memory = llvm.load %memory_at : !llvm.ptr -> !llvm.ptr
+         %bytes_at = llvm.getelementptr %threads[3] : (!llvm.ptr) -> !llvm.ptr, i64
+         %bytes = llvm.load %bytes_at : !llvm.ptr -> i64
+         %offset = llvm.mul %part, %bytes : i64
+         %own = llvm.getelementptr %memory[%offset] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+         llvm.call @{part}({passed}, %own, %phase, %next, %part, %parts) :
+           ({signature}, !llvm.ptr, i64, i64, i64, i64) -> ()
+         llvm.return
+         }}
+         llvm.func @{launcher}({}, %threads: !llvm.ptr) {{
+         %null = llvm.mlir.zero : !llvm.ptr
+         %none = llvm.icmp \"eq\" %threads, %null : !llvm.ptr
+         llvm.cond_br %none, ^alone, ^given
+         ^given:
+         %count = llvm.load %threads : !llvm.ptr -> i64
+         %one = llvm.mlir.constant(1 : i64) : i64
+         %few = llvm.icmp \"sle\" %count, %one : i64
+         llvm.cond_br %few, ^alone, ^many
+         ^alone:
+         llvm.call @{name}({passed}) : ({signature}) -> ()
+         llvm.return
+         ^many:
+         %zero = llvm.mlir.constant(0 : i64) : i64
+         %slots = llvm.mlir.constant({} : i64) : i64
+         %frame = llvm.alloca %slots x i64 : (i64) -> !llvm.ptr
+         %body = llvm.mlir.addressof @{body} : !llvm.ptr
+         %run_at = llvm.getelementptr %threads[1] : (!llvm.ptr) -> !llvm.ptr, i64
+         %run = llvm.load %run_at : !llvm.ptr -> !llvm.ptr",
+        each(&|index, ty| format!("%{index}: {ty}")),
+        count + 2,
+    );
+    for (index, ty) in types.iter().enumerate() {
+        slot(&mut text, &format!("at{index}"), index);
+        let _ = writeln!(text, "llvm.store %{index}, %at{index} : {ty}, !llvm.ptr");
+    }
+    slot(&mut text, "threads_at", count);
+    slot(&mut text, "phase_at", count + 1);
+    text += "llvm.store %threads, %threads_at : !llvm.ptr, !llvm.ptr\n";
+    for (phase, parts) in parts.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "%phase{phase} = llvm.mlir.constant({phase} : i64) : i64
+             llvm.store %phase{phase}, %phase_at : i64, !llvm.ptr"
+        );
+        let _ = match parts {
+            1 => writeln!(
+                text,
+                "llvm.call @{body}(%frame, %zero, %one) : (!llvm.ptr, i64, i64) -> ()"
+            ),
+            _ => writeln!(
+                text,
+                "%most{phase} = llvm.mlir.constant({parts} : i64) : i64
+                 %parts{phase} = llvm.intr.smin(%count, %most{phase}) : (i64, i64) -> i64
+                 llvm.call %run(%threads, %body, %frame, %parts{phase}) :
+                   !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()"
+            ),
+        };
+    }
+    text + "llvm.return\n}\n"
+}
