@@ -7,6 +7,10 @@ llvm.mlir.global weak @__TVMBackendFreeWorkspace() : !llvm.ptr {
   %0 = llvm.mlir.zero : !llvm.ptr
   llvm.return %0 : !llvm.ptr
 }
+llvm.mlir.global weak @__TVMBackendParallelLaunch() : !llvm.ptr {
+  %0 = llvm.mlir.zero : !llvm.ptr
+  llvm.return %0 : !llvm.ptr
+}
 llvm.mlir.global weak @__TVMAPISetLastError() : !llvm.ptr {
   %0 = llvm.mlir.zero : !llvm.ptr
   llvm.return %0 : !llvm.ptr
@@ -93,6 +97,118 @@ llvm.func internal @irc_release(%block: !llvm.ptr) {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %status = llvm.call %function(%device, %zero, %block) : !llvm.ptr, (i32, i32, !llvm.ptr) -> i32
   llvm.return
+}
+
+// Fills four words with the threads of the runtime, as a `struct irc_threads` followed by the bytes of memory to allocate
+// for a part and the number of launches that failed. Null if the runtime has no threads.
+llvm.func internal @irc_threads(%pool: !llvm.ptr, %bytes: i64) -> !llvm.ptr {
+  %null = llvm.mlir.zero : !llvm.ptr
+  %slot = llvm.mlir.addressof @__TVMBackendParallelLaunch : !llvm.ptr
+  %launch = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+  %is_alone = llvm.icmp "eq" %launch, %null : !llvm.ptr
+  // As many as a launch turns out to have.
+  %count = llvm.mlir.constant(2147483647 : i64) : i64
+  llvm.store %count, %pool : i64, !llvm.ptr
+  %run = llvm.mlir.addressof @irc_launch : !llvm.ptr
+  %run_at = llvm.getelementptr %pool[1] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %run, %run_at : !llvm.ptr, !llvm.ptr
+  %bytes_at = llvm.getelementptr %pool[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %bytes, %bytes_at : i64, !llvm.ptr
+  %failed_at = llvm.getelementptr %pool[3] : (!llvm.ptr) -> !llvm.ptr, i64
+  %zero = llvm.mlir.constant(0 : i64) : i64
+  llvm.store %zero, %failed_at : i64, !llvm.ptr
+  %threads = llvm.select %is_alone, %null, %pool : i1, !llvm.ptr
+  llvm.return %threads : !llvm.ptr
+}
+
+// Returns 0 if no launch on threads failed, and otherwise -1.
+llvm.func internal @irc_failed(%threads: !llvm.ptr) -> i32 {
+  %null = llvm.mlir.zero : !llvm.ptr
+  %fine = llvm.mlir.constant(0 : i32) : i32
+  %is_alone = llvm.icmp "eq" %threads, %null : !llvm.ptr
+  llvm.cond_br %is_alone, ^end(%fine : i32), ^given
+^given:
+  %failed_at = llvm.getelementptr %threads[3] : (!llvm.ptr) -> !llvm.ptr, i64
+  %failed = llvm.load %failed_at : !llvm.ptr -> i64
+  %short = llvm.trunc %failed : i64 to i32
+  %status = llvm.sub %fine, %short : i32
+  llvm.br ^end(%status : i32)
+^end(%result: i32):
+  llvm.return %result : i32
+}
+
+// `run` of the threads of the runtime.
+llvm.func internal @irc_launch(%threads: !llvm.ptr, %body: !llvm.ptr, %data: !llvm.ptr, %parts: i64) {
+  %count = llvm.mlir.constant(3 : i64) : i64
+  %frame = llvm.alloca %count x !llvm.ptr : (i64) -> !llvm.ptr
+  llvm.store %body, %frame : !llvm.ptr, !llvm.ptr
+  %data_at = llvm.getelementptr %frame[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  llvm.store %data, %data_at : !llvm.ptr, !llvm.ptr
+  %threads_at = llvm.getelementptr %frame[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  llvm.store %threads, %threads_at : !llvm.ptr, !llvm.ptr
+  %slot = llvm.mlir.addressof @__TVMBackendParallelLaunch : !llvm.ptr
+  %launch = llvm.load %slot : !llvm.ptr -> !llvm.ptr
+  %task = llvm.mlir.addressof @irc_task : !llvm.ptr
+  // The runtime chooses the number of tasks for 0; it rejects more than it has threads.
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %is_one = llvm.icmp "eq" %parts, %one : i64
+  %tasks = llvm.zext %is_one : i1 to i32
+  %status = llvm.call %launch(%task, %frame, %tasks) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i32) -> i32
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %fine = llvm.icmp "eq" %status, %zero : i32
+  llvm.cond_br %fine, ^end, ^fail
+^fail:
+  %failed_at = llvm.getelementptr %threads[3] : (!llvm.ptr) -> !llvm.ptr, i64
+  llvm.store %one, %failed_at : i64, !llvm.ptr
+  llvm.br ^end
+^end:
+  llvm.return
+}
+
+// Runs one part of a kernel as a task of the runtime. Returns 0, or -1 if there is no memory.
+llvm.func internal @irc_task(%task: i32, %environment: !llvm.ptr, %frame: !llvm.ptr) -> i32 {
+  %body = llvm.load %frame : !llvm.ptr -> !llvm.ptr
+  %data_at = llvm.getelementptr %frame[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %data = llvm.load %data_at : !llvm.ptr -> !llvm.ptr
+  %threads_at = llvm.getelementptr %frame[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %threads = llvm.load %threads_at : !llvm.ptr -> !llvm.ptr
+  %bytes_at = llvm.getelementptr %threads[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %bytes = llvm.load %bytes_at : !llvm.ptr -> i64
+  %part = llvm.sext %task : i32 to i64
+  %tasks_at = llvm.getelementptr %environment[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %tasks = llvm.load %tasks_at : !llvm.ptr -> i32
+  %parts = llvm.sext %tasks : i32 to i64
+  %null = llvm.mlir.zero : !llvm.ptr
+  %fine = llvm.mlir.constant(0 : i32) : i32
+  %none = llvm.mlir.constant(0 : i64) : i64
+  %is_none = llvm.icmp "eq" %bytes, %none : i64
+  llvm.cond_br %is_none, ^alone, ^allocate
+^alone:
+  llvm.call %body(%data, %part, %parts, %null) : !llvm.ptr, (!llvm.ptr, i64, i64, !llvm.ptr) -> ()
+  llvm.return %fine : i32
+^allocate:
+  %block = llvm.call @irc_allocate(%bytes) : (i64) -> !llvm.ptr
+  %is_null = llvm.icmp "eq" %block, %null : !llvm.ptr
+  llvm.cond_br %is_null, ^fail, ^run
+^run:
+  %memory = llvm.call @irc_aligned(%block) : (!llvm.ptr) -> !llvm.ptr
+  llvm.call %body(%data, %part, %parts, %memory) : !llvm.ptr, (!llvm.ptr, i64, i64, !llvm.ptr) -> ()
+  llvm.call @irc_release(%block) : (!llvm.ptr) -> ()
+  llvm.return %fine : i32
+^fail:
+  %failed = llvm.mlir.constant(-1 : i32) : i32
+  llvm.return %failed : i32
+}
+
+// The first address from one on that is aligned to 64.
+llvm.func internal @irc_aligned(%block: !llvm.ptr) -> !llvm.ptr {
+  %address = llvm.ptrtoint %block : !llvm.ptr to i64
+  %last = llvm.mlir.constant(63 : i64) : i64
+  %mask = llvm.mlir.constant(-64 : i64) : i64
+  %beyond = llvm.add %address, %last : i64
+  %aligned = llvm.and %beyond, %mask : i64
+  %memory = llvm.inttoptr %aligned : i64 to !llvm.ptr
+  llvm.return %memory : !llvm.ptr
 }
 
 // Checks a DLTensor, and stores the address of its elements. Returns 0, or the number of a message.

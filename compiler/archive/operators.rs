@@ -10,11 +10,15 @@
 //! `__tvm_ffi_NAME` is one of tvm-ffi: `int32_t (void *self, const TVMFFIAny *values, int32_t count,
 //! TVMFFIAny *result)`. Both check their arguments (number of arguments, device, element type, number of
 //! elements, density), allocate scratch memory, and call. They need no symbols of a runtime: functions that
-//! a loader may provide are weak pointers; if they are null, scratch memory comes from `malloc`.
+//! a loader may provide are weak pointers; if they are null, scratch memory comes from `malloc`, and kernels run on the
+//! calling thread.
 //!
 //! `TVMSystemLibEntryPoint` returns the table of all functions by name, for clients without a loader.
 use super::{Argument, Buffer, Callee, Operator};
-use crate::attributes::KernelInfo;
+use crate::{
+    attributes::{KernelInfo, launcher},
+    interface::Interface,
+};
 use std::{collections::BTreeMap, fmt::Write};
 
 /// The encoding of the number of functions in the table.
@@ -26,13 +30,30 @@ pub enum Count {
     Word,
 }
 
-/// A step of the program that is compiled separately: `int32_t entry(void **buffers, void *workspace)`.
+/// A step of the program that is compiled separately:
+/// `int32_t entry(void **buffers, void *workspace, const struct irc_threads *threads)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The symbol of its entry point.
-    pub symbol: String,
-    /// Size of its workspace in bytes.
-    pub workspace: u64,
+    symbol: String,
+    memory: Memory,
+}
+
+impl Entry {
+    /// An entry point of a program with this interface.
+    pub fn new(symbol: String, interface: &Interface) -> Self {
+        let Interface { workspace_bytes, thread_bytes, .. } = *interface;
+        Self { symbol, memory: Memory { scratch: workspace_bytes, part: Some(thread_bytes) } }
+    }
+}
+
+/// The memory that a callee needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Memory {
+    /// Bytes of scratch memory.
+    scratch: u64,
+    /// Bytes of memory of each part of its work; `None` if the work is not divided.
+    part: Option<u64>,
 }
 
 /// The callees of functions.
@@ -48,21 +69,35 @@ pub struct Callees<'p> {
 const ALIGNMENT: u64 = irc_tensor::ALIGNMENT as u64;
 
 impl Callees<'_> {
-    /// Size in bytes of the scratch memory that a function requests, including space to align it.
+    /// The maximum size in bytes of the memory that a function requests on one thread, including space to align it.
     pub fn workspace(&self, operator: &Operator) -> u64 {
-        match self.scratch(operator) {
-            0 => 0,
-            scratch => scratch + ALIGNMENT,
-        }
+        let memory = self.memory(operator);
+        memory.workspace() + memory.part.map_or(0, with_alignment)
     }
 
-    fn scratch(&self, operator: &Operator) -> u64 {
+    fn memory(&self, operator: &Operator) -> Memory {
         match &operator.callee {
-            Callee::Kernel(symbol, _) => self.kernels.get(symbol).map_or(0, KernelInfo::scratch),
-            Callee::Step(number) => self.steps.get(*number).map_or(0, |step| step.workspace),
-            Callee::Copy(_) => 0,
+            Callee::Kernel(symbol, _) => self.kernels.get(symbol).map(|kernel| Memory {
+                scratch: kernel.scratch(),
+                part: kernel.phases.as_ref().map(|phases| phases.part_bytes),
+            }),
+            Callee::Step(number) => self.steps.get(*number).map(|step| step.memory),
+            Callee::Copy(_) => None,
         }
+        .unwrap_or_default()
     }
+}
+
+impl Memory {
+    /// Bytes to allocate for scratch memory.
+    fn workspace(self) -> u64 {
+        with_alignment(self.scratch)
+    }
+}
+
+/// Bytes to allocate for a number of aligned bytes.
+fn with_alignment(bytes: u64) -> u64 {
+    if bytes == 0 { 0 } else { bytes + ALIGNMENT }
 }
 
 /// The module of functions, as text.
@@ -92,22 +127,30 @@ fn declare(text: &mut String, operators: &[Operator], callees: Callees<'_>) {
         }
     }
     for symbol in kernels {
-        let types = types(callees.kernels.get(symbol));
-        line(text, format_args!("llvm.func @{symbol}({})", types.join(", ")));
+        let (called, types) = called(symbol, callees);
+        line(text, format_args!("llvm.func @{called}({})", types.join(", ")));
     }
     let steps = callees.steps.iter().enumerate();
     let is_first = |(number, step): &(usize, &Entry)| {
         callees.steps[..*number].iter().all(|known| known.symbol != step.symbol)
     };
     for (_, step) in steps.filter(is_first) {
-        line(text, format_args!("llvm.func @{}(!llvm.ptr, !llvm.ptr) -> i32", step.symbol));
+        line(
+            text,
+            format_args!("llvm.func @{}(!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32", step.symbol),
+        );
     }
 }
 
-/// The types of a kernel's parameters.
-fn types(kernel: Option<&KernelInfo>) -> Vec<&'static str> {
+/// The function that runs a kernel, and the types of its parameters.
+fn called(symbol: &str, callees: Callees<'_>) -> (String, Vec<&'static str>) {
+    let kernel = callees.kernels.get(symbol);
     let ty = |is_size: bool| if is_size { "i64" } else { "!llvm.ptr" };
-    kernel.into_iter().flat_map(KernelInfo::is_size).map(ty).collect()
+    let types = kernel.into_iter().flat_map(KernelInfo::is_size).map(ty);
+    match kernel.is_some_and(|kernel| kernel.phases.is_some()) {
+        true => (launcher(symbol), types.chain(["!llvm.ptr"]).collect()),
+        false => (symbol.to_owned(), types.collect()),
+    }
 }
 
 /// The expected arguments of a function: for each, its number of elements, then type and lanes as in
@@ -138,11 +181,15 @@ fn body(text: &mut String, number: usize, operator: &Operator, callees: Callees<
         format_args!("llvm.func internal @irc_operator_{number}(%arguments: !llvm.ptr) -> i32 {{"),
     );
     line(text, format_args!("%zero = llvm.mlir.constant(0 : i32) : i32"));
-    let workspace = callees.workspace(operator);
+    let memory = callees.memory(operator);
+    let workspace = memory.workspace();
     if workspace == 0 {
         line(text, format_args!("%scratch = llvm.mlir.zero : !llvm.ptr"));
     } else {
         scratch(text, workspace);
+    }
+    if let Some(bytes) = memory.part {
+        threads(text, bytes);
     }
     for argument in 0..operator.arguments.len() {
         load(text, argument);
@@ -160,16 +207,32 @@ fn body(text: &mut String, number: usize, operator: &Operator, callees: Callees<
     if workspace != 0 {
         line(text, format_args!("llvm.call @irc_release(%block) : (!llvm.ptr) -> ()"));
     }
-    line(text, format_args!("llvm.return %zero : i32"));
+    match memory.part {
+        Some(_) => {
+            *text += "%failed = llvm.call @irc_failed(%threads) : (!llvm.ptr) -> i32
+                      llvm.return %failed : i32\n";
+        }
+        None => line(text, format_args!("llvm.return %zero : i32")),
+    }
     if workspace != 0 {
         *text += "^none:\n%minus = llvm.mlir.constant(-1 : i32) : i32\nllvm.return %minus : i32\n";
     }
     *text += "}\n";
 }
 
+/// The threads of the runtime, for a callee that needs some memory for each part of its work.
+fn threads(text: &mut String, bytes: u64) {
+    let bytes = with_alignment(bytes);
+    *text += &format!(
+        "%four = llvm.mlir.constant(4 : i64) : i64
+         %pool = llvm.alloca %four x i64 : (i64) -> !llvm.ptr
+         %part = llvm.mlir.constant({bytes} : i64) : i64
+         %threads = llvm.call @irc_threads(%pool, %part) : (!llvm.ptr, i64) -> !llvm.ptr\n"
+    );
+}
+
 /// Allocates and aligns scratch memory.
 fn scratch(text: &mut String, bytes: u64) {
-    let (last, mask) = (ALIGNMENT - 1, -(ALIGNMENT as i64));
     *text += &format!(
         "%bytes = llvm.mlir.constant({bytes} : i64) : i64
          %null = llvm.mlir.zero : !llvm.ptr
@@ -177,12 +240,7 @@ fn scratch(text: &mut String, bytes: u64) {
          %none = llvm.icmp \"eq\" %block, %null : !llvm.ptr
          llvm.cond_br %none, ^none, ^given
          ^given:
-         %address = llvm.ptrtoint %block : !llvm.ptr to i64
-         %last = llvm.mlir.constant({last} : i64) : i64
-         %mask = llvm.mlir.constant({mask} : i64) : i64
-         %beyond = llvm.add %address, %last : i64
-         %aligned = llvm.and %beyond, %mask : i64
-         %scratch = llvm.inttoptr %aligned : i64 to !llvm.ptr\n"
+         %scratch = llvm.call @irc_aligned(%block) : (!llvm.ptr) -> !llvm.ptr\n"
     );
 }
 
@@ -208,8 +266,12 @@ fn call_kernel(
             buffers += 1;
         }
     }
-    let (operands, types) = (operands.join(", "), types(kernel).join(", "));
-    line(text, format_args!("llvm.call @{symbol}({operands}) : ({types}) -> ()"));
+    let (called, types) = called(symbol, callees);
+    if operands.len() < types.len() {
+        operands.push("%threads".to_owned());
+    }
+    let (operands, types) = (operands.join(", "), types.join(", "));
+    line(text, format_args!("llvm.call @{called}({operands}) : ({types}) -> ()"));
 }
 
 fn call_step(text: &mut String, symbol: &str, operator: &Operator) {
@@ -226,7 +288,8 @@ fn call_step(text: &mut String, symbol: &str, operator: &Operator) {
     line(
         text,
         format_args!(
-            "%status = llvm.call @{symbol}(%buffers, %scratch) : (!llvm.ptr, !llvm.ptr) -> i32"
+            "%status = llvm.call @{symbol}(%buffers, %scratch, %threads) : \
+             (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32"
         ),
     );
 }

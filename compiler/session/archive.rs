@@ -14,9 +14,9 @@ use crate::{
         operators::{self, Callees, Count, Entry},
         plan,
     },
-    attributes::{GRAPH, KernelInfo, PROGRAM, ProgramInfo},
+    attributes::{GRAPH, KernelInfo, PROGRAM, ProgramInfo, launcher},
     codegen::{Backend, Output, Target, compile, join_objects, link_shared},
-    interface::interface_of,
+    interface::{Interface, interface_of},
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
     machine::{in_context, run_stages},
     pipeline::HOST_CPU,
@@ -180,8 +180,7 @@ impl Session {
         for (symbol, text) in texts {
             let key = GlueKey::new(&self.database, text, target.clone());
             let glue = queries::glue_object(&self.database, key)?;
-            entries
-                .push(Entry { symbol: symbol.clone(), workspace: glue.interface.workspace_bytes });
+            entries.push(Entry::new(symbol.clone(), &glue.interface));
             steps.insert(symbol, glue);
         }
         let callees = Callees { kernels: &kernels, steps: &entries };
@@ -242,8 +241,8 @@ fn source(
         let (planned, steps) = planned.map_err(|error| message = Some(error)).ok()?;
         let mut entries = vec![];
         for (symbol, text) in steps {
-            let workspace = add_step(context, &module, &text, target)?;
-            entries.push(Entry { symbol, workspace });
+            let interface = add_step(context, &module, &text, target)?;
+            entries.push(Entry::new(symbol, &interface));
         }
         kernel::lower(context, &mut module, target)?;
         let functions = kernel::functions(module.as_operation());
@@ -261,13 +260,17 @@ fn source(
     Ok(ProgramArtefacts { planned, workspaces, code, shared: None })
 }
 
-/// Adds a step of a program, whose kernels are in the module, after planning its memory. Returns the size
-/// of its workspace in bytes.
-fn add_step(context: &Context, module: &Module<'_>, text: &str, target: &Target) -> Option<u64> {
+/// Adds a step of a program, whose kernels are in the module, after planning its memory. Returns its interface.
+fn add_step(
+    context: &Context,
+    module: &Module<'_>,
+    text: &str,
+    target: &Target,
+) -> Option<Interface> {
     let mut step = irc_mlir::parse_module(context, text)?;
     let interface = kernel::plan_memory(context, &mut step, target)?.into_iter().next()?;
     kernel::add(module, &step);
-    Some(interface.workspace_bytes)
+    Some(interface)
 }
 
 fn workspaces(planned: &Planned, callees: Callees<'_>) -> BTreeMap<String, u64> {
@@ -337,7 +340,7 @@ fn step_text<'c: 'a, 'a>(
     irc_mlir::set_attribute(written, "sym_name", name);
     text += &irc_mlir::to_text(&written, false);
     written.erase();
-    Some((format!("irc_run{suffix}"), text.into()))
+    Some((format!("irc_run_parallel{suffix}"), text.into()))
 }
 
 /// The functions that a function calls, directly and indirectly.
@@ -354,11 +357,12 @@ fn callees<'c: 'a, 'a>(function: &Function<'c, 'a>, module: &'a Module<'c>) -> B
     found
 }
 
-/// The kernels that functions launch.
+/// The kernels that functions launch, and their launchers.
 fn launched<'c: 'a, 'a>(module: &'a Module<'c>, functions: &BTreeSet<String>) -> BTreeSet<String> {
     let bodies = functions.iter().filter_map(|name| kernel::named(module.as_operation(), name));
     let launches = bodies.flat_map(read::body_ops);
-    launches.filter_map(|op| read::symbol(&op, "callee")).collect()
+    let kernels = launches.filter_map(|op| read::symbol(&op, "callee"));
+    kernels.flat_map(|kernel| [launcher(&kernel), kernel]).collect()
 }
 
 /// The object of the functions that clients call. LLVM is used, as the quick tier has no weak symbols.

@@ -102,7 +102,7 @@ impl Runner {
             reason: error.to_string(),
         });
         let mut memory = memory?;
-        let start = memory.bytes_mut().as_mut_ptr().cast();
+        let start = memory.bytes_mut().as_mut_ptr();
         self.threads = Threads::new(pool, start, each.unwrap_or_default());
         self._memory = Some(memory);
         self.host.set_threads(pointer(self.threads.as_deref()));

@@ -4,16 +4,16 @@
 //!
 //! ```c
 //! struct irc_threads {
-//!   int64_t count;
-//!   /* calls body(data, part, parts) for every part from 0 on, and returns when all calls have returned */
-//!   void (*run)(const struct irc_threads *, void (*body)(void *data, int64_t part, int64_t parts),
-//!               void *data, int64_t parts);
-//!   void *memory;       /* `thread_bytes` of the interface for each thread, aligned to 64 */
-//!   int64_t memory_bytes; /* from the memory of one thread to that of the next */
+//!   int64_t count; /* the most parts that can run at once */
+//!   /* calls body(data, part, parts, memory) for every part from 0 on, and returns when all calls have returned; the
+//!      memory is that of the part alone, has `thread_bytes` of the interface and is aligned to 64 */
+//!   void (*run)(const struct irc_threads *threads,
+//!               void (*body)(void *data, int64_t part, int64_t parts, void *memory), void *data, int64_t parts);
 //! };
 //! ```
 //!
-//! Parts do not wait for each other: a `run` that calls them one after the other is correct.
+//! //! Parts do not wait for each other: a `run` that calls them one after the other is correct, and so is one that divides
+//! the work into another number of parts than it is asked for.
 use crate::attributes::{KernelInfo, launcher, part_of};
 use irc_mlir::ops::llvm;
 use irc_mlir::{
@@ -70,7 +70,7 @@ fn text(name: &str, types: &[String], parts: &[i64]) -> String {
     let mut text = format!(
         "llvm.func @{name}({signature})
          llvm.func @{part}({signature}, !llvm.ptr, i64, i64, i64, i64)
-         llvm.func internal @{body}(%frame: !llvm.ptr, %part: i64, %parts: i64) {{\n"
+         llvm.func internal @{body}(%frame: !llvm.ptr, %part: i64, %parts: i64, %memory: !llvm.ptr) {{\n"
     );
     let slot = |text: &mut String, name: &str, index: usize| {
         let _ = writeln!(
@@ -82,21 +82,13 @@ fn text(name: &str, types: &[String], parts: &[i64]) -> String {
         slot(&mut text, &format!("at{index}"), index);
         let _ = writeln!(text, "%{index} = llvm.load %at{index} : !llvm.ptr -> {ty}");
     }
-    slot(&mut text, "threads_at", count);
-    slot(&mut text, "phase_at", count + 1);
+    slot(&mut text, "phase_at", count);
     let _ = writeln!(
         text,
-        "%threads = llvm.load %threads_at : !llvm.ptr -> !llvm.ptr
-         %phase = llvm.load %phase_at : !llvm.ptr -> i64
+        "%phase = llvm.load %phase_at : !llvm.ptr -> i64
          %one = llvm.mlir.constant(1 : i64) : i64
          %next = llvm.add %phase, %one : i64
-         %memory_at = llvm.getelementptr %threads[2] : (!llvm.ptr) -> !llvm.ptr, i64
-         %memory = llvm.load %memory_at : !llvm.ptr -> !llvm.ptr
-         %bytes_at = llvm.getelementptr %threads[3] : (!llvm.ptr) -> !llvm.ptr, i64
-         %bytes = llvm.load %bytes_at : !llvm.ptr -> i64
-         %offset = llvm.mul %part, %bytes : i64
-         %own = llvm.getelementptr %memory[%offset] : (!llvm.ptr, i64) -> !llvm.ptr, i8
-         llvm.call @{part}({passed}, %own, %phase, %next, %part, %parts) :
+         llvm.call @{part}({passed}, %memory, %phase, %next, %part, %parts) :
            ({signature}, !llvm.ptr, i64, i64, i64, i64) -> ()
          llvm.return
          }}
@@ -113,41 +105,29 @@ fn text(name: &str, types: &[String], parts: &[i64]) -> String {
          llvm.call @{name}({passed}) : ({signature}) -> ()
          llvm.return
          ^many:
-         %zero = llvm.mlir.constant(0 : i64) : i64
          %slots = llvm.mlir.constant({} : i64) : i64
          %frame = llvm.alloca %slots x i64 : (i64) -> !llvm.ptr
          %body = llvm.mlir.addressof @{body} : !llvm.ptr
          %run_at = llvm.getelementptr %threads[1] : (!llvm.ptr) -> !llvm.ptr, i64
          %run = llvm.load %run_at : !llvm.ptr -> !llvm.ptr",
         each(&|index, ty| format!("%{index}: {ty}")),
-        count + 2,
+        count + 1,
     );
     for (index, ty) in types.iter().enumerate() {
         slot(&mut text, &format!("at{index}"), index);
         let _ = writeln!(text, "llvm.store %{index}, %at{index} : {ty}, !llvm.ptr");
     }
-    slot(&mut text, "threads_at", count);
-    slot(&mut text, "phase_at", count + 1);
-    text += "llvm.store %threads, %threads_at : !llvm.ptr, !llvm.ptr\n";
+    slot(&mut text, "phase_at", count);
     for (phase, parts) in parts.iter().enumerate() {
         let _ = writeln!(
             text,
             "%phase{phase} = llvm.mlir.constant({phase} : i64) : i64
-             llvm.store %phase{phase}, %phase_at : i64, !llvm.ptr"
+             llvm.store %phase{phase}, %phase_at : i64, !llvm.ptr
+             %most{phase} = llvm.mlir.constant({parts} : i64) : i64
+             %parts{phase} = llvm.intr.smin(%count, %most{phase}) : (i64, i64) -> i64
+             llvm.call %run(%threads, %body, %frame, %parts{phase}) :
+               !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()"
         );
-        let _ = match parts {
-            1 => writeln!(
-                text,
-                "llvm.call @{body}(%frame, %zero, %one) : (!llvm.ptr, i64, i64) -> ()"
-            ),
-            _ => writeln!(
-                text,
-                "%most{phase} = llvm.mlir.constant({parts} : i64) : i64
-                 %parts{phase} = llvm.intr.smin(%count, %most{phase}) : (i64, i64) -> i64
-                 llvm.call %run(%threads, %body, %frame, %parts{phase}) :
-                   !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()"
-            ),
-        };
     }
     text + "llvm.return\n}\n"
 }

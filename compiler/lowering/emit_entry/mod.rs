@@ -3,9 +3,10 @@
 //! Before: `@irc_main` takes one pointer per buffer, one for the workspace, and one for threads. After: also
 //! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them and has no threads,
 //! `int32_t irc_run_parallel(void **buffers, void *workspace, const struct irc_threads *threads)`, and the string
-//! `irc_metadata`: the interface as JSON. A kernel whose work is divided gets the functions of [`launch`]. A kernel whose `#tl.kernel` names an `entry` gets an entry
-//! point of that name, without metadata, and is itself hidden. If it takes a size instead of a
-//! pointer, the slot of `buffers` holds the size.
+//! `irc_metadata`: the interface as JSON. A kernel whose work is divided gets the functions of [`launch`].
+//!
+//! A kernel whose `#tl.kernel` names an `entry` gets an entry point of that name, without metadata, and is itself hidden.
+//! If it takes a size instead of a pointer, the slot of `buffers` holds the size.
 //!
 //! If sizes depend on symbols, `@irc_main` takes a pointer per input, one to the extents of all inputs
 //! in a row, and the host. Its entry point is
@@ -16,8 +17,8 @@
 //! (-1: none), `buffers` has no slot for it. The symbol is defined here if the program has its bytes in
 //! `tl.constants`, and otherwise by another object.
 //!
-//! A `shared` program is a part of others: its entry point may be merged with another of the same name,
-//! is hidden, and has no metadata.
+//! A `shared` program is a part of others: it only has `irc_run_parallel`, which may be merged with another of the same
+//! name and is hidden, and no metadata.
 //!
 //! A long function that is not a kernel is excluded from optimisation.
 //!
@@ -119,7 +120,7 @@ fn emit_program(
         .is_sized();
     let kinds = match sized {
         true => &[Entry::Sized][..],
-        false if program.shared => &[Entry::Fixed],
+        false if program.shared => &[Entry::Parallel],
         false => &[Entry::Fixed, Entry::Parallel],
     };
     if let Some(module) = function.block().filter(|_| !program.weight_offsets.is_empty()) {

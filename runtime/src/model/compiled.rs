@@ -44,7 +44,7 @@ impl FixedContext {
         let arena = arena(&sizes, options).map_err(|error| described(error, interface))?;
         let own: Vec<*mut c_void> = (0..ports).map(|block| arena.block(block).cast()).collect();
         let workspace = arena.block(ports).cast();
-        let threads = Threads::new(&options.pool, arena.block(ports + 1).cast(), each);
+        let threads = Threads::new(&options.pool, arena.block(ports + 1), each);
         let (library, pointers) = (library.clone(), own.clone());
         Ok(FixedContext { library, pointers, own, workspace, threads, arena })
     }
@@ -128,7 +128,7 @@ impl SizedContext {
         };
         let (each, all) = thread_memory(interface, options).ok_or_else(too_large)?;
         let arena = arena(&[all], options)?;
-        let threads = Threads::new(&options.pool, arena.block(0).cast(), each);
+        let threads = Threads::new(&options.pool, arena.block(0), each);
         let mut host = Host::new(interface);
         host.set_threads(pointer(threads.as_deref()));
         let mut context = SizedContext {

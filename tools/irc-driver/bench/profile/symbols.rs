@@ -3,7 +3,7 @@
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind, read::File};
 use serde::Deserialize;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::CStr,
     fs,
     mem::MaybeUninit,
@@ -12,6 +12,9 @@ use std::{
 
 /// The symbol of the description of a library's kernels.
 const KERNELS: &str = "irc_kernels";
+
+/// The suffixes of the functions that run parts of a kernel, after its symbol.
+const PARTS: [&str; 3] = ["_part", "_body", "_parallel"];
 
 /// What a library says of a kernel.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -102,6 +105,14 @@ fn read(path: &Path) -> Option<(ByAddress, Vec<Described>)> {
         }
         if name.starts_with(KERNELS) && described.is_empty() {
             described = descriptions(&file, &symbol).unwrap_or_default();
+        }
+    }
+    let kernels: BTreeSet<&str> = described.iter().map(|kernel| &*kernel.symbol).collect();
+    for (_, name) in functions.values_mut() {
+        // A kernel whose work is divided consists of several functions.
+        let kernel = PARTS.iter().filter_map(|part| name.strip_suffix(part));
+        if let Some(kernel) = { kernel }.find(|kernel| kernels.contains(kernel)) {
+            *name = kernel.to_owned();
         }
     }
     Some((functions, described))
