@@ -35,7 +35,7 @@ pub enum Count {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The symbol of its entry point.
-    symbol: String,
+    pub symbol: String,
     memory: Memory,
 }
 
