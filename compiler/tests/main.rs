@@ -35,4 +35,5 @@ mod small_types;
 mod softmax;
 mod support;
 mod symbolic_kernels;
+mod threads;
 mod winograd;

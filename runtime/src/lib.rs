@@ -18,8 +18,8 @@ pub use image::check as check_image;
 pub use interface::{HostCall, Interface, Port};
 pub use library::{Library, RunError, bind};
 pub use model::{
-    Context, ContextOptions, Guard, Inline, InvalidArchive, Model, ModelError, OpenOptions, Pool,
-    ThreadPool, context_bytes,
+    Context, ContextOptions, Guard, Inline, InvalidArchive, MAX_THREADS, Model, ModelError,
+    OpenOptions, Pool, ThreadPool, context_bytes,
 };
 pub use processor::missing_features;
 pub use runner::Runner;

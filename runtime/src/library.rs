@@ -227,7 +227,9 @@ impl Library {
         match self.entry {
             // Safety: guaranteed by the caller.
             Entry::Sized(entry) => unsafe { entry(host, inputs, extents) },
-            Entry::Alone(_) | Entry::Parallel(_) => unreachable!("the interface says which entry there is"),
+            Entry::Alone(_) | Entry::Parallel(_) => {
+                unreachable!("the interface says which entry there is")
+            }
         }
     }
 

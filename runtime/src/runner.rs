@@ -1,12 +1,12 @@
 //! Runs a model repeatedly, with constants bound once and memory reused.
 use crate::{
-    Host, Interface, Library, Pool, Port, RunError,
+    Guard, Host, Interface, Library, Pool, Port, RunError,
     constants::HostConstant,
     library::bind,
-    threads::{Threads, pointer, thread_bytes},
+    threads::{Threads, pointer},
 };
 use bytes::Bytes;
-use irc_tensor::{DType, Tensor, TensorType};
+use irc_tensor::{DType, Tensor};
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
 
 /// A loaded model with its constants and its memory.
@@ -21,8 +21,6 @@ pub struct Runner {
     workspace: Tensor,
     host: Box<Host>,
     threads: Option<Box<Threads>>,
-    /// The memory of the threads.
-    _memory: Option<Tensor>,
     _weights: Vec<HostConstant>,
 }
 
@@ -77,7 +75,6 @@ impl Runner {
             workspace,
             host,
             threads: None,
-            _memory: None,
             _weights: weights,
         })
     }
@@ -88,24 +85,13 @@ impl Runner {
     /// # Errors
     /// [`RunError::Allocate`] if there is no memory for each of them.
     pub fn set_pool(&mut self, pool: &Arc<dyn Pool>) -> Result<(), RunError> {
-        if pool.threads() == 1 {
-            self.threads = None;
-            self.host.set_threads(std::ptr::null());
-            return Ok(());
-        }
-        let each = thread_bytes(self.library.interface());
-        let bytes = each.and_then(|each| each.checked_mul(pool.threads()));
-        let count = bytes.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(i64::MAX);
-        let ty = TensorType::new(DType::U8, [count]);
-        let memory = Tensor::zeros(ty).map_err(|error| RunError::Allocate {
+        let threads = Threads::new(pool, self.library.interface(), Guard::None);
+        let threads = threads.map_err(|reason| RunError::Allocate {
             name: format!("memory for {} threads", pool.threads()),
-            reason: error.to_string(),
-        });
-        let mut memory = memory?;
-        let start = memory.bytes_mut().as_mut_ptr();
-        self.threads = Threads::new(pool, start, each.unwrap_or_default());
-        self._memory = Some(memory);
-        self.host.set_threads(pointer(self.threads.as_deref()));
+            reason,
+        })?;
+        self.host.set_threads(pointer(threads.as_deref()));
+        self.threads = threads;
         Ok(())
     }
 

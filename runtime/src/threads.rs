@@ -1,5 +1,5 @@
 //! The threads on which compiled code runs the parts of kernels.
-use crate::{Interface, Pool};
+use crate::{Guard, Interface, Pool, model::arena::Arena};
 use irc_tensor::ALIGNMENT;
 use std::{ffi::c_void, sync::Arc};
 
@@ -15,20 +15,52 @@ pub struct Threads {
     /// Bytes of memory of each thread.
     memory_bytes: usize,
     pool: Arc<dyn Pool>,
+    arena: Arena,
 }
 
 impl Threads {
-    /// The threads of a pool; `memory` has `memory_bytes` for each. `None` if there is only the calling thread.
-    pub fn new(pool: &Arc<dyn Pool>, memory: *mut u8, memory_bytes: usize) -> Option<Box<Self>> {
-        let count = pool.threads() as i64;
-        let threads = Threads { count, run, memory, memory_bytes, pool: pool.clone() };
-        (count > 1).then(|| Box::new(threads))
+    /// The threads of a pool, with the memory that a model needs for each. `None` if there is only the calling thread.
+    ///
+    /// # Errors
+    /// The reason why there is no memory.
+    pub fn new(
+        pool: &Arc<dyn Pool>,
+        interface: &Interface,
+        guard: Guard,
+    ) -> Result<Option<Box<Self>>, String> {
+        let Some((count, each)) = counted(pool, interface).ok_or("the size overflows")? else {
+            return Ok(None);
+        };
+        let arena = Arena::new(&[count * each], guard)?;
+        Ok(Some(Box::new(Threads {
+            count: count as i64,
+            run,
+            memory: arena.block(0),
+            memory_bytes: each,
+            pool: pool.clone(),
+            arena,
+        })))
+    }
+
+    /// Bytes of memory of all threads.
+    pub fn bytes(&self) -> usize {
+        self.arena.bytes()
     }
 }
 
-/// Bytes of memory of each thread that a model asks for, so that threads share no cache lines; `None` on overflow.
-pub fn thread_bytes(interface: &Interface) -> Option<usize> {
-    usize::try_from(interface.thread_bytes).ok()?.checked_next_multiple_of(2 * ALIGNMENT)
+/// Bytes of memory that a model needs for the threads of a pool; `None` on overflow.
+pub fn thread_bytes(pool: &Arc<dyn Pool>, interface: &Interface) -> Option<usize> {
+    Some(counted(pool, interface)?.map_or(0, |(count, each)| count * each))
+}
+
+/// The number of threads, and bytes of memory of each, so that they share no cache lines. `None` on overflow, and inside
+/// if there is only the calling thread.
+fn counted(pool: &Arc<dyn Pool>, interface: &Interface) -> Option<Option<(usize, usize)>> {
+    let each =
+        usize::try_from(interface.thread_bytes).ok()?.checked_next_multiple_of(2 * ALIGNMENT)?;
+    let count = pool.threads();
+    each.checked_mul(count)?;
+    Some((count > 1).then_some((count, each)))
 }
 
 /// What code takes for threads that there may not be.
@@ -50,7 +82,8 @@ impl Used {
 
 unsafe extern "C" fn run(threads: *const Threads, part: Part, data: *mut c_void, parts: i64) {
     // Safety: code passes the threads that it was called with, which are alive during the run.
-    let (pool, memory, bytes) = unsafe { (&(*threads).pool, (*threads).memory, (*threads).memory_bytes) };
+    let (pool, memory, bytes) =
+        unsafe { (&(*threads).pool, (*threads).memory, (*threads).memory_bytes) };
     let used = Used(data, memory);
     pool.run(parts as usize, &|number| {
         let (data, memory) = used.pointers();

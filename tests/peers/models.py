@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Times compiled ONNX models against ONNX Runtime and OpenVINO, interleaved in one process.
+"""Times compiled ONNX models against ONNX Runtime, OpenVINO and TorchInductor, interleaved in one process.
 
     models.py --irc target/debug/irc --runtime target/runtime/libirc_runtime.so MODEL.onnx ...
-              [--base OTHER_IRC] [--threads N] [--rounds N] [--seconds S] [--json OUT.jsonl]
+              [--base OTHER_IRC] [--threads N] [--rounds N] [--seconds S] [--footprint] [--json OUT.jsonl]
 
-A MODEL.json beside a model names its inputs and their ranges, as make_models.py writes it; without one, floats
+A MODEL.json beside a model names its inputs and their ranges, as networks.py writes it; without one, floats
 are normal, integers are 0 or 1, and open sizes are 1. Each round runs every program in turn; printed are the medians
 over the rounds, the ratio of the fastest peer to irc, the largest difference from ONNX Runtime relative to the largest
 value, and the processor time of `irc compile`. With --base, a library compiled by another build of irc is one more peer.
+OpenVINO and TorchInductor (of torch) take part where they are installed and take the model. With --footprint, processes of
+their own measure the time from opening a model to the end of its first run, and the memory that this takes.
 Pin it to as many cores as there are threads: taskset -c 1 for one. Exit codes: 0, or 3 where a result differs by
 more than 1e-4 (or what --tolerance says).
 """
 import argparse
 import ctypes
+import functools
+import importlib
 import json
 import os
 import pathlib
@@ -26,10 +30,6 @@ import time
 import numpy as np
 import onnxruntime
 
-try:
-    import openvino
-except ImportError:
-    openvino = None
 
 
 def main():
@@ -42,37 +42,48 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.3, help="of each program in each round")
     parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--footprint", action="store_true", help="measure time to load and memory as well")
     parser.add_argument("--json", type=pathlib.Path, help="append one object per model to this file")
+    parser.add_argument("--first-run", metavar="PROGRAM", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    runtime = Runtime(args.runtime)
-    rows = [measure(path, args, runtime) for path in args.models]
+    if args.first_run:
+        print(json.dumps(first_run(args)))
+        return
+    rows = [measure(path, args) for path in args.models]
     sys.exit(3 if any(row["error"] > args.tolerance for row in rows) else 0)
 
 
-def measure(path, args, runtime):
+def measure(path, args):
     session = onnx_runtime_session(path, args.threads)
     inputs = inputs_of(path, session)
     expected = session.run(None, inputs)
     with tempfile.TemporaryDirectory() as folder:
-        seconds, megabytes = compiled(args.irc, path, f"{folder}/irc.so")
-        programs = {"irc": runtime.program(f"{folder}/irc.so", inputs, args.threads)}
+        library = f"{folder}/irc.so"
+        seconds, megabytes = compiled(args.irc, path, library)
+        irc = Runtime(args.runtime).program(library, inputs, args.threads)
+        programs = {"irc": irc}
         if args.base:
             base, _ = compiled(args.base, path, f"{folder}/base.so")
-            programs["base"] = runtime.program(f"{folder}/base.so", inputs, args.threads)
-        programs["onnxruntime"] = bound(session, inputs, expected)
-        if openvino:
-            programs["openvino"] = openvino_program(path, inputs, args.threads)
-        found = [program.outputs() for name, program in programs.items() if name == "irc"][0]
-        error = max(difference(left, right) for left, right in zip(found, expected))
+            programs["base"] = Runtime(args.runtime).program(f"{folder}/base.so", inputs, args.threads)
+        programs["ONNX Runtime"] = bound(session, inputs, expected)
+        for name, start in {"OpenVINO": openvino_program, "TorchInductor": inductor_program}.items():
+            program = start(path, inputs, args.threads)
+            if program:
+                programs[name] = program
+        error = max(difference(left, right) for left, right in zip(irc.outputs(), expected))
         times = interleaved(programs, args)
+        footprint = {}
+        if args.footprint:
+            footprint = {name: footprint_of(name, path, library, args) for name in times if name != "base"}
     peers = {name: value for name, value in times.items() if name not in ("irc", "base")}
     best = min(peers, key=peers.get)
     row = {
         "model": path.stem, "threads": args.threads, "milliseconds": {k: 1e3 * v for k, v in times.items()},
         "best": best, "ratio": peers[best] / times["irc"], "error": error, "compile": seconds, "megabytes": megabytes,
+        "footprint": footprint,
     }
     text = "  ".join(f"{name} {1e3 * value:.4g} ms" for name, value in times.items())
-    line = f"{path.stem:22} {row['ratio']:5.2f} of {best:11}  {text}  error {error:.1e}  compiled in {seconds:.2f} s"
+    line = f"{path.stem:22} {row['ratio']:5.2f} of {best:13}  {text}  error {error:.1e}  compiled in {seconds:.2f} s"
     if args.base:
         row["compile_base"] = base
         line += f" (base {base:.2f})"
@@ -81,6 +92,45 @@ def measure(path, args, runtime):
         with args.json.open("a") as file:
             file.write(json.dumps(row) + "\n")
     return row
+
+
+def footprint_of(name, path, library, args):
+    """Milliseconds to the end of the first run, and megabytes that it takes, in a process of its own."""
+    flags = ["--irc", args.irc, "--runtime", args.runtime, "--threads", str(args.threads), "--first-run", name]
+    done = subprocess.run([sys.executable, __file__, str(path), library, *flags], capture_output=True, text=True)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def first_run(args):
+    path, library = args.models
+    # Inputs are made, and packages imported, before the clock starts.
+    spec = onnx_runtime_session(path, 1)
+    inputs = inputs_of(path, spec)
+    names = [port.name for port in spec.get_outputs()]
+    del spec
+    starts = {
+        "irc": lambda: Runtime(args.runtime).program(library, inputs, args.threads),
+        "ONNX Runtime": lambda: functools.partial(onnx_runtime_session(path, args.threads).run, names, inputs),
+        "OpenVINO": lambda: openvino_program(path, inputs, args.threads),
+        "TorchInductor": lambda: inductor_program(path, inputs, args.threads),
+    }
+    optional({"OpenVINO": "openvino", "TorchInductor": "torch"}.get(args.first_run, "onnxruntime"))
+    memory, start = resident(), time.perf_counter()
+    starts[args.first_run]()()
+    return {"milliseconds": 1e3 * (time.perf_counter() - start), "megabytes": (resident() - memory) / 1e6}
+
+
+def resident():
+    """Bytes of memory of this process that are in use."""
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def optional(name):
+    """A package, or None where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def compiled(irc, path, library):
@@ -169,13 +219,44 @@ def bound(session, inputs, expected):
 
 
 def openvino_program(path, inputs, threads):
+    """None where OpenVINO is not installed or does not take the model."""
+    openvino = optional("openvino")
+    if not openvino:
+        return None
     core = openvino.Core()
     hints = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1,
              "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
-    request = core.compile_model(core.read_model(path), "CPU", hints).create_infer_request()
-    for name, values in inputs.items():
-        request.set_tensor(name, openvino.Tensor(values, shared_memory=True))
+    try:
+        request = core.compile_model(core.read_model(path), "CPU", hints).create_infer_request()
+        for name, values in inputs.items():
+            request.set_tensor(name, openvino.Tensor(values, shared_memory=True))
+        request.infer()
+    except RuntimeError as error:
+        print(f"OpenVINO: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
+        return None
     return request.infer
+
+
+def inductor_program(path, inputs, threads):
+    """None where torch is not installed or the model has an operator that torch_graph lacks."""
+    torch = optional("torch")
+    if not torch:
+        return None
+    import torch_graph
+
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    try:
+        module = torch_graph.Graph(path)
+    except NotImplementedError as error:
+        print(f"TorchInductor: {error}", file=sys.stderr)
+        return None
+    given = {name: torch.from_numpy(values) for name, values in inputs.items()}
+    # Weights are parameters that do not change, so that it may lay them out anew.
+    torch._inductor.config.freezing = True
+    compiled_module = torch.compile(module, backend="inductor")
+    compiled_module(given)
+    return lambda: compiled_module(given)
 
 
 class Port(ctypes.Structure):

@@ -125,7 +125,7 @@ pub fn define(declared: OperationRef<'_, '_>) {
              }}"
         ),
         _ => format!(
-        "llvm.func internal @{name}(%host: !llvm.ptr, {named}){arrow} {{
+            "llvm.func internal @{name}(%host: !llvm.ptr, {named}){arrow} {{
            %slot = llvm.getelementptr %host[{number}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
            %function = llvm.load %slot : !llvm.ptr -> !llvm.ptr
            {call}llvm.call %function(%host, {passed}) : !llvm.ptr, (!llvm.ptr, {types}) -> {result}

@@ -60,7 +60,8 @@ impl Pass for EmitEntry {
         let names = kernels.filter_map(|kernel| read::string(kernel, "sym_name"));
         let parts: BTreeSet<String> = names.map(|name| part_of(&name)).collect();
         for function in functions {
-            let is_part = || read::string(&function, "sym_name").is_some_and(|it| parts.contains(&it));
+            let is_part =
+                || read::string(&function, "sym_name").is_some_and(|it| parts.contains(&it));
             if !KERNEL.is_on(&function) && !is_part() {
                 limit_effort(function);
             }

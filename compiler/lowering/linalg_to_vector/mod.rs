@@ -194,10 +194,9 @@ fn fill<'c: 'a, 'a>(
         })?;
     }
     e.spec(func::RETURN).append(&block);
-    let phases = cg.split.map(|split| Phases {
-        parts: split.found,
-        part_bytes: split.bytes.cast_unsigned(),
-    });
+    let phases = cg
+        .split
+        .map(|split| Phases { parts: split.found, part_bytes: split.bytes.cast_unsigned() });
     let part_bytes = phases.as_ref().map_or(0, |phases| phases.part_bytes);
     Ok(KernelInfo {
         workspace_bytes: Some(cg.workspace_bytes.cast_unsigned() + part_bytes),

@@ -23,7 +23,8 @@ pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Res
     let plan = plan(cg);
     let mut own: BTreeMap<usize, Vec<Padding>> = BTreeMap::new();
     for padding in plan.paddings {
-        let reads = |step: &Step| step.product.as_ref().is_some_and(|it| it.alone_reads(cg, &padding));
+        let reads =
+            |step: &Step| step.product.as_ref().is_some_and(|it| it.alone_reads(cg, &padding));
         match plan.steps.iter().position(reads) {
             Some(step) => own.entry(step).or_default().push(padding),
             None => cg.phase(e, &[padding.stage], |cg, e| padding.emit(cg, e, false))?,

@@ -6,8 +6,8 @@
 //! whatever the number of parts.
 use super::{Target, codegen::Codegen, error::Result, kernel::Kernel, pass};
 use crate::kernel::emit::Emit;
-use irc_mlir::ops::arith;
 use irc_mlir::Value;
+use irc_mlir::ops::arith;
 
 /// The number of cycles, estimated, from which on a kernel is divided.
 const MIN_CYCLES: i64 = 40_000;

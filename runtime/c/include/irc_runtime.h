@@ -64,9 +64,9 @@ typedef struct {
 typedef struct {
   // Bytes of this struct: `sizeof(irc_context_options)`.
   size_t size;
-  // The threads that run the tasks of parallel calls; null selects `threads` threads of the runtime.
+  // The threads that code runs on; null selects `threads` threads of the runtime.
   const irc_pool *pool;
-  // Without a pool: number of tasks that run at once. 0 and 1 run them on the calling thread.
+  // Without a pool: number of threads, 1024 at most. 0 and 1 are the calling thread alone.
   uint32_t threads;
   // Whether accesses beyond a tensor fault, to find code with such accesses.
   uint32_t guard;
@@ -122,8 +122,12 @@ irc_error *irc_context_new(const irc_model *model,
 // Frees a context; null is ignored.
 void irc_context_free(irc_context *context);
 
-// Bytes of memory that the context allocated when it was created; 0 for null.
+// Bytes of memory that the context has between runs; 0 for null.
 size_t irc_context_bytes(const irc_context *context);
+
+// Runs later calls on this number of threads of the runtime, from 1 to 1024. Results do not depend on it. After an
+// error, the context keeps its threads.
+irc_error *irc_context_set_threads(irc_context *context, uint32_t count);
 
 // Copies `bytes` bytes to an input, and ends its binding.
 irc_error *irc_context_set_input(irc_context *context,

@@ -5,7 +5,7 @@ use crate::{
     model::irc_model,
     pool::irc_pool,
 };
-use irc_runtime::{Context, ContextOptions, Guard, Inline, Pool, ThreadPool};
+use irc_runtime::{Context, ContextOptions, Guard, Inline, MAX_THREADS, Pool, ThreadPool};
 use std::{
     ffi::c_void,
     ptr::{null, null_mut},
@@ -22,9 +22,9 @@ pub struct irc_context {
 pub struct irc_context_options {
     /// Bytes of this struct: `sizeof(irc_context_options)`.
     pub size: usize,
-    /// The threads that run the tasks of parallel calls; null selects `threads` threads of the runtime.
+    /// The threads that code runs on; null selects `threads` threads of the runtime.
     pub pool: *const irc_pool,
-    /// Without a pool: number of tasks that run at once. 0 and 1 run them on the calling thread.
+    /// Without a pool: number of threads, 1024 at most. 0 and 1 are the calling thread alone.
     pub threads: u32,
     /// Whether accesses beyond a tensor fault, to find code with such accesses.
     pub guard: u32,
@@ -45,13 +45,9 @@ unsafe fn options(options: *const irc_context_options) -> Result<ContextOptions,
         return Err(irc_error::argument("size of the options is not that of the struct"));
     }
     // Safety: as the caller promises.
-    let pool: Arc<dyn Pool> = match (unsafe { options.pool.as_ref() }, options.threads) {
-        (Some(pool), _) => Arc::new(*pool),
-        (None, 0 | 1) => Arc::new(Inline),
-        (None, threads) => Arc::new(
-            ThreadPool::new(threads as usize)
-                .map_err(|error| irc_error::new(irc_code::IRC_MEMORY, &error.to_string()))?,
-        ),
+    let pool: Arc<dyn Pool> = match unsafe { options.pool.as_ref() } {
+        Some(pool) => Arc::new(*pool),
+        None => threads(options.threads.max(1))?,
     };
     Ok(ContextOptions {
         pool,
@@ -59,6 +55,23 @@ unsafe fn options(options: *const irc_context_options) -> Result<ContextOptions,
         memory_limit: (options.memory_limit > 0).then_some(options.memory_limit),
         guard: if options.guard == 0 { Guard::None } else { Guard::Pages },
     })
+}
+
+/// A pool of threads of the runtime.
+fn threads(count: u32) -> Result<Arc<dyn Pool>, irc_error> {
+    match count as usize {
+        1 => Ok(Arc::new(Inline)),
+        count @ 2..=MAX_THREADS => {
+            let pool = ThreadPool::new(count);
+            let pool =
+                pool.map_err(|error| irc_error::new(irc_code::IRC_MEMORY, &error.to_string()));
+            Ok(Arc::new(pool?))
+        }
+        count => {
+            let message = format!("expected 1 to {MAX_THREADS} threads, found {count}");
+            Err(irc_error::argument(&message))
+        }
+    }
 }
 
 /// Creates a context of a model, and stores it in `context`; `irc_context_free` frees it. `options` may be null.
@@ -87,11 +100,25 @@ pub unsafe extern "C" fn irc_context_free(context: *mut irc_context) {
     }
 }
 
-/// Bytes of memory that the context allocated when it was created; 0 for null.
+/// Bytes of memory that the context has between runs; 0 for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_bytes(context: *const irc_context) -> usize {
     // Safety: the header states what callers must ensure.
     unsafe { context.as_ref() }.map_or(0, |context| context.context.bytes())
+}
+
+/// Runs later calls on this number of threads of the runtime, from 1 to 1024. Results do not depend on it. After an
+/// error, the context keeps its threads.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_context_set_threads(
+    context: *mut irc_context,
+    count: u32,
+) -> *mut irc_error {
+    caught(&|| {
+        // Safety: the header states what callers must ensure.
+        let context = unsafe { handle_mut(context, "context")? };
+        Ok(context.context.set_pool(threads(count)?)?)
+    })
 }
 
 /// Copies `bytes` bytes to an input, and ends its binding.

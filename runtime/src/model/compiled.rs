@@ -1,5 +1,10 @@
 //! The context of a library written by `irc compile`.
-use super::{ModelError, arena::Arena, graph::arena, options::ContextOptions};
+use super::{
+    ModelError,
+    arena::Arena,
+    graph::{arena, within},
+    options::ContextOptions,
+};
 use crate::{
     Host, Interface, Library, Port, RunError,
     threads::{Threads, pointer, thread_bytes},
@@ -14,6 +19,8 @@ pub struct FixedContext {
     pointers: Vec<*mut c_void>,
     own: Vec<*mut c_void>,
     workspace: *mut c_void,
+    /// Sizes of the blocks of the arena.
+    sizes: Vec<usize>,
     threads: Option<Box<Threads>>,
     // Dropped last: `pointers` point into it.
     arena: Arena,
@@ -37,16 +44,20 @@ impl FixedContext {
             reason: "the size of a buffer overflows".into(),
         };
         let mut sizes = sizes.ok_or_else(too_large)?;
-        let ports = sizes.len();
         sizes.push(workspace.ok_or_else(too_large)?);
-        let (each, all) = thread_memory(interface, options).ok_or_else(too_large)?;
-        sizes.push(all);
         let arena = arena(&sizes, options).map_err(|error| described(error, interface))?;
-        let own: Vec<*mut c_void> = (0..ports).map(|block| arena.block(block).cast()).collect();
-        let workspace = arena.block(ports).cast();
-        let threads = Threads::new(&options.pool, arena.block(ports + 1), each);
+        let last = sizes.len() - 1;
+        let own: Vec<*mut c_void> = (0..last).map(|block| arena.block(block).cast()).collect();
+        let workspace = arena.block(last).cast();
+        let threads = threads(interface, &sizes, options)?;
         let (library, pointers) = (library.clone(), own.clone());
-        Ok(FixedContext { library, pointers, own, workspace, threads, arena })
+        Ok(FixedContext { library, pointers, own, workspace, sizes, threads, arena })
+    }
+
+    /// Runs later calls on the pool of the options.
+    pub fn set_threads(&mut self, options: &ContextOptions) -> Result<(), ModelError> {
+        self.threads = threads(self.library.interface(), &self.sizes, options)?;
+        Ok(())
     }
 
     /// Binds an input or output to memory of the caller, or to the context's own memory again.
@@ -69,15 +80,20 @@ impl FixedContext {
 
     /// Number of bytes of the context's memory.
     pub fn bytes(&self) -> usize {
-        self.arena.bytes()
+        self.arena.bytes() + self.threads.as_ref().map_or(0, |threads| threads.bytes())
     }
 }
 
-/// Bytes of memory of each thread, and of all of them; `None` on overflow.
-fn thread_memory(interface: &Interface, options: &ContextOptions) -> Option<(usize, usize)> {
-    let each = thread_bytes(interface)?;
-    let count = options.pool.threads();
-    Some((each, if count > 1 { each.checked_mul(count)? } else { 0 }))
+/// The threads of a context with blocks of these sizes, if the memory of both is within the limit.
+fn threads(
+    interface: &Interface,
+    blocks: &[usize],
+    options: &ContextOptions,
+) -> Result<Option<Box<Threads>>, ModelError> {
+    let bytes = thread_bytes(&options.pool, interface).unwrap_or(usize::MAX);
+    let needed = within(&[blocks, &[bytes]].concat(), options)?;
+    let threads = Threads::new(&options.pool, interface, options.guard);
+    threads.map_err(|reason| ModelError::Memory { needed, reason })
 }
 
 /// Adds the largest part of a large workspace to an error.
@@ -99,9 +115,7 @@ pub fn bytes(port: &Port) -> Option<usize> {
 pub struct SizedContext {
     library: Arc<Library>,
     host: Box<Host>,
-    _threads: Option<Box<Threads>>,
-    /// The memory of the threads.
-    _arena: Arena,
+    threads: Option<Box<Threads>>,
     /// The extents of each input.
     shapes: Vec<Option<Vec<i64>>>,
     /// Memory of each input that is not bound by the caller.
@@ -122,26 +136,17 @@ impl SizedContext {
         if interface.inputs.iter().any(|port| port.weight.is_some()) {
             return Err(RunError::MissingConstants.into());
         }
-        let too_large = || ModelError::Memory {
-            needed: u64::MAX,
-            reason: "the memory of the threads overflows".into(),
-        };
-        let (each, all) = thread_memory(interface, options).ok_or_else(too_large)?;
-        let arena = arena(&[all], options)?;
-        let threads = Threads::new(&options.pool, arena.block(0), each);
-        let mut host = Host::new(interface);
-        host.set_threads(pointer(threads.as_deref()));
         let mut context = SizedContext {
             library: library.clone(),
-            host,
-            _threads: threads,
-            _arena: arena,
+            host: Host::new(interface),
+            threads: None,
             shapes: vec![None; count],
             own: vec![],
             pointers: vec![std::ptr::null_mut(); count],
             extents: Vec::new(),
             outputs: vec![],
         };
+        context.set_threads(options)?;
         context.own.resize_with(count, || None);
         for (input, port) in interface.inputs.iter().enumerate() {
             if port.tensor_type().is_some() {
@@ -149,6 +154,19 @@ impl SizedContext {
             }
         }
         Ok(context)
+    }
+
+    /// Runs later calls on the pool of the options.
+    pub fn set_threads(&mut self, options: &ContextOptions) -> Result<(), ModelError> {
+        let threads = threads(self.interface(), &[], options)?;
+        self.host.set_threads(pointer(threads.as_deref()));
+        self.threads = threads;
+        Ok(())
+    }
+
+    /// Number of bytes of the memory that exists between runs.
+    pub fn bytes(&self) -> usize {
+        self.threads.as_ref().map_or(0, |threads| threads.bytes())
     }
 
     fn interface(&self) -> &Interface {

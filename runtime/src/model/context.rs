@@ -6,7 +6,7 @@ use super::{
     options::ContextOptions,
     unknown,
 };
-use crate::Port;
+use crate::{Pool, Port};
 use irc_tensor::ALIGNMENT;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ pub struct Context {
     kind: ContextKind,
     /// Number of bytes of inputs, then of outputs; `None` if it depends on the inputs.
     bytes: Vec<Option<usize>>,
+    options: ContextOptions,
     // Dropped last: code and parameters belong to the model.
     model: Arc<Model>,
 }
@@ -54,12 +55,27 @@ impl Context {
                 interface.inputs.iter().chain(&interface.outputs).map(bytes).collect()
             }
         };
-        Ok(Context { kind, bytes: sizes, model: model.clone() })
+        Ok(Context { kind, bytes: sizes, options: options.clone(), model: model.clone() })
     }
 
     /// The model.
     pub fn model(&self) -> &Arc<Model> {
         &self.model
+    }
+
+    /// Runs later calls on other threads; results do not depend on them.
+    ///
+    /// # Errors
+    /// [`ModelError::Memory`]: the context then keeps its threads.
+    pub fn set_pool(&mut self, pool: Arc<dyn Pool>) -> Result<(), ModelError> {
+        let options = ContextOptions { pool, ..self.options.clone() };
+        match &mut self.kind {
+            ContextKind::Graph(context) => context.set_threads(&options),
+            ContextKind::Fixed(context) => context.set_threads(&options),
+            ContextKind::Sized(context) => context.set_threads(&options),
+        }?;
+        self.options = options;
+        Ok(())
     }
 
     /// Copies bytes to an input of known size.
@@ -267,12 +283,12 @@ impl Context {
         Ok(tensor.ok_or_else(|| self.wrong(which, "no run".into()))?.shape())
     }
 
-    /// Number of bytes of memory that the context allocated when it was created.
+    /// Number of bytes of memory that the context has between runs.
     pub fn bytes(&self) -> usize {
         match &self.kind {
             ContextKind::Graph(context) => context.bytes(),
             ContextKind::Fixed(context) => context.bytes(),
-            ContextKind::Sized(_) => 0,
+            ContextKind::Sized(context) => context.bytes(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
     slots::RuntimeServices,
     workspace::Workspace,
 };
-use std::{ffi::c_void, ptr::null_mut};
+use std::{collections::BTreeMap, ffi::c_void, ptr::null_mut, sync::Arc};
 
 /// A graph with its memory.
 pub struct GraphContext {
@@ -23,8 +23,18 @@ pub struct GraphContext {
     /// The type codes of the call with the most arguments.
     codes: Vec<i32>,
     steps: Vec<Step>,
-    services: Box<RuntimeServices>,
+    threads: Lanes,
+    /// The functions of the archive that others can look up by name.
+    by_name: Arc<BTreeMap<String, Function>>,
+    /// Sizes of the blocks of tensors, and of the workspace of a thread.
+    sizes: (Vec<usize>, usize),
     // Dropped last: all pointers refer to it.
+    arena: Arena,
+}
+
+/// The runtime functions of a context, and the workspaces of its threads.
+struct Lanes {
+    services: Box<RuntimeServices>,
     arena: Arena,
 }
 
@@ -71,16 +81,20 @@ impl Drop for Tensors {
     }
 }
 
-/// Sizes of all blocks of a context: those of tensors, then the workspace of each thread.
-fn blocks(plan: &Plan, options: &ContextOptions) -> Vec<usize> {
-    let workspace = plan.workspace.max(options.workspace_bytes);
-    let threads = options.pool.threads().max(1);
-    plan.blocks.iter().copied().chain(std::iter::repeat_n(workspace, threads)).collect()
+/// Bytes of workspace of each thread.
+fn workspace(plan: &Plan, options: &ContextOptions) -> usize {
+    plan.workspace.max(options.workspace_bytes)
+}
+
+/// Sizes of the workspaces of all threads.
+fn workspaces(each: usize, options: &ContextOptions) -> Vec<usize> {
+    vec![each; options.pool.threads().max(1)]
 }
 
 /// Number of bytes of a context.
 pub fn bytes(plan: &Plan, options: &ContextOptions) -> Result<u64, ModelError> {
-    within(&blocks(plan, options), options)
+    let workspaces = workspaces(workspace(plan, options), options);
+    within(&[&*plan.blocks, &*workspaces].concat(), options)
 }
 
 /// Number of bytes of blocks, if it is within the limit.
@@ -102,12 +116,29 @@ pub fn arena(blocks: &[usize], options: &ContextOptions) -> Result<Arena, ModelE
     Arena::new(blocks, options.guard).map_err(|reason| ModelError::Memory { needed, reason })
 }
 
+impl Lanes {
+    /// For the threads of the pool, if their memory and that of tensors are within the limit.
+    fn new(
+        by_name: &Arc<BTreeMap<String, Function>>,
+        (tensors, each): &(Vec<usize>, usize),
+        options: &ContextOptions,
+    ) -> Result<Self, ModelError> {
+        let sizes = workspaces(*each, options);
+        within(&[&**tensors, &*sizes].concat(), options)?;
+        let arena = arena(&sizes, options)?;
+        let workspace = |block| Workspace::new(arena.block(block), *each);
+        let workspaces = (0..sizes.len()).map(workspace);
+        let services = RuntimeServices::new(workspaces, options.pool.clone(), by_name.clone());
+        Ok(Lanes { services: Box::new(services), arena })
+    }
+}
+
 impl GraphContext {
     /// Memory for a model.
     pub fn new(model: &GraphModel, options: &ContextOptions) -> Result<Self, ModelError> {
         let plan = &model.plan;
-        let sizes = blocks(plan, options);
-        let arena = arena(&sizes, options)?;
+        bytes(plan, options)?;
+        let arena = arena(&plan.blocks, options)?;
         let places: Vec<*mut u8> = plan
             .places
             .iter()
@@ -119,11 +150,9 @@ impl GraphContext {
                     .map_or(null_mut(), crate::constants::HostConstant::pointer),
             })
             .collect();
-        let workspaces = sizes.iter().enumerate().skip(plan.blocks.len());
-        let workspaces =
-            workspaces.map(|(block, bytes)| Workspace::new(arena.block(block), *bytes));
-        let services =
-            RuntimeServices::new(workspaces, options.pool.clone(), model.by_name.clone());
+        let by_name = model.by_name.clone();
+        let sizes = (plan.blocks.clone(), workspace(plan, options));
+        let threads = Lanes::new(&by_name, &sizes, options)?;
         let mut context = GraphContext {
             ports: ports(plan, &places),
             tensors_of: vec![vec![]; places.len()],
@@ -131,7 +160,9 @@ impl GraphContext {
             arguments: vec![],
             codes: vec![],
             steps: vec![],
-            services: Box::new(services),
+            threads,
+            by_name,
+            sizes,
             arena,
             places,
         };
@@ -216,8 +247,8 @@ impl GraphContext {
             }
             Ok(())
         };
-        if let Err((number, status)) = self.services.serve(run) {
-            let message = self.services.take_message();
+        if let Err((number, status)) = self.threads.services.serve(run) {
+            let message = self.threads.services.take_message();
             return Err((number, message.unwrap_or_else(|| format!("it returned {status}"))));
         }
         for port in self.ports.iter().filter(|port| !port.can_move) {
@@ -231,12 +262,18 @@ impl GraphContext {
 
     /// Number of bytes of the context's memory.
     pub fn bytes(&self) -> usize {
-        self.arena.bytes()
+        self.arena.bytes() + self.threads.arena.bytes()
+    }
+
+    /// Runs later calls on the pool of the options.
+    pub fn set_threads(&mut self, options: &ContextOptions) -> Result<(), ModelError> {
+        self.threads = Lanes::new(&self.by_name, &self.sizes, options)?;
+        Ok(())
     }
 
     /// Maximum number of bytes of workspace that a thread used at once.
     pub fn workspace_peak(&mut self) -> usize {
-        self.services.peak()
+        self.threads.services.peak()
     }
 }
 

@@ -3,7 +3,7 @@
 //! A [`Model`] is immutable and shared by all threads; a [`Context`] is the state with which one thread runs
 //! it. All memory is allocated when a context is created: a run allocates nothing.
 
-mod arena;
+pub(crate) mod arena;
 mod code;
 mod compiled;
 mod context;
@@ -20,7 +20,7 @@ pub use arena::Guard;
 pub use context::Context;
 pub use error::{InvalidArchive, ModelError};
 pub use options::ContextOptions;
-pub use pool::{Inline, Pool, ThreadPool};
+pub use pool::{Inline, MAX_THREADS, Pool, ThreadPool};
 
 use crate::{Interface, Library, constants::HostConstant, processor};
 use bytes::Bytes;

@@ -78,7 +78,7 @@ struct Job(*const (dyn Fn(usize) + Sync));
 const TASKS: u64 = 0xffff;
 
 /// The maximum number of threads of a pool.
-const MAX_THREADS: usize = 1024;
+pub const MAX_THREADS: usize = 1024;
 
 /// How long a thread looks for what it waits for before it sleeps, as waking takes longer than many kernels. If it has
 /// often looked in vain, as where another thread needs the processor, it looks for a shorter time.
@@ -241,9 +241,8 @@ impl Shared {
     fn work(&self, index: usize) {
         let mut seen = 0;
         loop {
-            let has_begun = || {
-                self.launch.load(Ordering::SeqCst) != seen || self.stops.load(Ordering::SeqCst)
-            };
+            let has_begun =
+                || self.launch.load(Ordering::SeqCst) != seen || self.stops.load(Ordering::SeqCst);
             if !self.for_launch.sees(has_begun) {
                 let mut held = self.lock();
                 self.sleeping.fetch_add(1, Ordering::SeqCst);

@@ -70,7 +70,8 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     };
     drop(step);
     let Measured { latency, flops, traffic, inputs, profile } = measured;
-    let report = Report { latency, flops, traffic, roofline, threads: arguments.threads, inputs, profile };
+    let report =
+        Report { latency, flops, traffic, roofline, threads: arguments.threads, inputs, profile };
     output::print(&if arguments.json { report.json() } else { report.text() })
 }
 

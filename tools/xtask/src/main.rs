@@ -1,5 +1,6 @@
 //! Project tasks: `cargo xtask TASK`.
 
+mod bench_peers;
 mod bless;
 mod command_lines;
 mod conformance;
@@ -21,6 +22,8 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
 tasks:
+  bench-peers      measures irc, ONNX Runtime, OpenVINO and TorchInductor, and writes docs/performance.md; with
+                   --only NAME ..., no page
   bless [FILTER]   rewrites the exact expected outputs of lit tests whose path contains FILTER
   completions      writes docs/completions/ from the definitions of the command lines
   conformance      runs ONNX's test cases and writes docs/conformance.md; with arguments, those of
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let task = arguments.first().map(String::as_str);
     let result = match task {
+        Some("bench-peers") => bench_peers::run(&arguments[1..]),
         Some("bless") => bless::run(&arguments[1..]),
         Some("completions") => command_lines::completions(),
         Some("conformance") => conformance::run(&arguments[1..]),

@@ -109,7 +109,18 @@ static void pools(irc_model *model) {
   options = (irc_context_options){.size = sizeof options, .threads = 3};
   FINE(irc_context_new(model, &options, &context));
   run_small(context, 0.5f);
+  size_t bytes = irc_context_bytes(context);
+  for (uint32_t count = 1; count < 6; ++count) {
+    FINE(irc_context_set_threads(context, count));
+    run_small(context, 0.25f);
+  }
+  CHECK(irc_context_bytes(context) > bytes);
+  FAILS(irc_context_set_threads(context, 0), IRC_ARGUMENT, "expected 1 to 1024 threads, found 0");
+  FAILS(irc_context_set_threads(context, 10000), IRC_ARGUMENT, "expected 1 to 1024 threads, found 10000");
+  run_small(context, 0.5f);
   irc_context_free(context);
+  options.threads = 10000;
+  FAILS(irc_context_new(model, &options, &context), IRC_ARGUMENT, "found 10000");
 }
 
 static void described(irc_model *model) {
