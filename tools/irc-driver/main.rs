@@ -23,6 +23,7 @@ mod run;
 mod run_plans;
 
 mod target;
+mod threads;
 mod translate;
 mod translate_common_ir;
 mod transport;

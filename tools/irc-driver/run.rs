@@ -4,15 +4,15 @@ use crate::{
     console::Console,
     error::Error,
     input::{self, Content, Input},
-    models, output, run_plans, target,
+    models, output, run_plans, target, threads,
     transport::Transport,
     values::{self, Buffers, Given},
     world,
 };
 use irc::{CompileOptions, Model, Port, Runner, Session};
 use irc_cli::{ENGINES, Flags, InputKind, REFERENCE, Run};
-use irc_runtime::{Inline, Library, Pool, ThreadPool};
-use std::{path::Path, sync::Arc};
+use irc_runtime::Library;
+use std::path::Path;
 
 const CUDA: &str = ENGINES[1].0;
 
@@ -118,18 +118,6 @@ fn read(arguments: &Run) -> Result<Vec<Input>, Error> {
     }
 }
 
-/// This number of threads to run a model on.
-pub fn pool(threads: u32) -> Result<Arc<dyn Pool>, Error> {
-    if threads <= 1 {
-        return Ok(Arc::new(Inline));
-    }
-    let pool = ThreadPool::new(threads as usize);
-    let pool = pool.map_err(|error| {
-        Error::problem(format!("cannot start {threads} threads: {}", output::plain(&error)))
-    })?;
-    Ok(Arc::new(pool))
-}
-
 /// Rejects flags that have no effect on plans, to which models of several ranks are compiled.
 fn expect_of_plans(content: Content, flags: &Flags) -> Result<(), Error> {
     flags.expect(&[InputKind::Plan], None).map_err(|message| match content {
@@ -163,7 +151,7 @@ fn run_library(
         values::fill(&mut given, &library.interface().inputs, seed)?;
     }
     let mut runner = Runner::new(library.into(), &[])?;
-    runner.set_pool(&pool(arguments.threads)?)?;
+    runner.set_pool(&threads::pool(arguments.threads)?)?;
     let _step = console.step("running");
     Ok(runner.run(given)?)
 }
@@ -226,7 +214,7 @@ fn evaluate(
     }
     let step = console.step("compiling");
     model.observe(step.kernels());
-    let program = model.compile(options)?.with_pool(pool(arguments.threads)?)?;
+    let program = model.compile(options)?.with_pool(threads::pool(arguments.threads)?)?;
     drop(step);
     let inputs: Vec<Port> = program.inputs().cloned().collect();
     complete(console, arguments, &mut given, &inputs)?;

@@ -13,41 +13,42 @@
 //! ```
 //!
 //! //! Parts do not wait for each other: a `run` that calls them one after the other is correct, and so is one that divides
-//! the work into another number of parts than it is asked for.
-use crate::attributes::{KernelInfo, launcher, part_of};
-use irc_mlir::ops::llvm;
+//! the work into another number of parts than requested.
+use crate::attributes::{KERNEL, launcher, part_of};
 use irc_mlir::{
     BlockLike, Erase, Operation, OperationLike, OperationRef, RegionLike, ValueLike, read,
 };
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
-/// Defines the launcher of a kernel, and the function that runs one part for it.
-pub fn define(kernel: OperationRef<'_, '_>, info: &KernelInfo) {
-    let (Some(phases), Some(name)) = (&info.phases, read::string(&kernel, "sym_name")) else {
-        return;
+/// Defines the launchers of kernels in a module, in place of their declarations, and the functions that run one part for
+/// them.
+pub fn define<'c: 'a, 'a>(module: OperationRef<'_, '_>, kernels: &[OperationRef<'c, 'a>]) {
+    let divided = |kernel: &OperationRef<'c, 'a>| {
+        let phases = KERNEL.read(kernel).and_then(|info| info.phases)?;
+        Some((*kernel, read::string(kernel, "sym_name")?, phases))
     };
-    let body = kernel.region(0).ok().and_then(|region| region.first_block());
-    let (Some(module), Some(body)) = (kernel.block(), body) else { return };
-    let arguments = (0..body.argument_count()).filter_map(|index| body.argument(index).ok());
-    let types: Vec<String> = arguments.map(|argument| argument.r#type().to_string()).collect();
-    let text = text(&name, &types, &phases.parts);
-    let context = irc_mlir::context_of(&kernel);
-    let Some(parsed) = irc_mlir::parse_module(context, &text) else { return };
-    let defined = |name: &str| [launcher(name), body_of(name)];
-    let names = defined(&name);
-    let mut next = module.first_operation();
-    while let Some(op) = next {
-        next = op.next_in_block();
-        let is_declaration = read::op_name(&op) == llvm::FUNC
-            && read::string(&op, "sym_name").is_some_and(|found| names.contains(&found));
-        if is_declaration {
+    let divided: Vec<_> = kernels.iter().filter_map(divided).collect();
+    let launchers: BTreeSet<String> = divided.iter().map(|(_, name, _)| launcher(name)).collect();
+    for op in read::body_ops(module) {
+        if read::string(&op, "sym_name").is_some_and(|name| launchers.contains(&name)) {
             op.erase();
         }
     }
-    for op in read::body_ops(parsed.as_operation()) {
-        if read::string(&op, "sym_name").is_some_and(|found| names.contains(&found)) {
-            let copy: Operation = (*op).clone();
-            module.insert_operation_after(kernel, copy);
+    for (kernel, name, phases) in divided {
+        let body = kernel.region(0).ok().and_then(|region| region.first_block());
+        let (Some(block), Some(body)) = (kernel.block(), body) else { continue };
+        let arguments = (0..body.argument_count()).filter_map(|index| body.argument(index).ok());
+        let types: Vec<String> = arguments.map(|argument| argument.r#type().to_string()).collect();
+        let text = text(&name, &types, &phases.parts);
+        let Some(parsed) = irc_mlir::parse_module(irc_mlir::context_of(&kernel), &text) else {
+            continue;
+        };
+        let defined = [launcher(&name), body_of(&name)];
+        for op in read::body_ops(parsed.as_operation()) {
+            if read::string(&op, "sym_name").is_some_and(|found| defined.contains(&found)) {
+                let copy: Operation = (*op).clone();
+                block.insert_operation_after(kernel, copy);
+            }
         }
     }
 }

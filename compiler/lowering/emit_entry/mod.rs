@@ -55,20 +55,18 @@ impl Pass for EmitEntry {
         &["llvm"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let functions = walk_collect(module, |op| read::op_name(&op) == llvm::FUNC);
-        let kernels = functions.iter().filter(|function| KERNEL.is_on(*function));
-        let names = kernels.filter_map(|kernel| read::string(kernel, "sym_name"));
+        let kernels =
+            walk_collect(module, |op| read::op_name(&op) == llvm::FUNC && KERNEL.is_on(&op));
+        let names = kernels.iter().filter_map(|kernel| read::string(kernel, "sym_name"));
         let parts: BTreeSet<String> = names.map(|name| part_of(&name)).collect();
-        for function in functions {
+        launch::define(module, &kernels);
+        for function in walk_collect(module, |op| read::op_name(&op) == llvm::FUNC) {
             let is_part =
                 || read::string(&function, "sym_name").is_some_and(|it| parts.contains(&it));
             if !KERNEL.is_on(&function) && !is_part() {
                 limit_effort(function);
             }
             let program = ProgramInfo::of(&function);
-            if let Some(info) = KERNEL.read(&function) {
-                launch::define(function, &info);
-            }
             if let Some(text) = &program.metadata {
                 emit_program(function, &program, text)?;
             } else if let Some(name) = KERNEL.read(&function).and_then(|info| info.entry) {

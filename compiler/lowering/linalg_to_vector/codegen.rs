@@ -1,12 +1,14 @@
 //! The function being written: the places of tensors, and their memory.
 use super::{
     Target,
+    error::Result,
     kernel::{Kernel, Origin, Output, TensorId},
     pack_cache::PackCache,
-    split::Split,
+    split::{MAX_PARTS, MIN_PART, Split, Units, cycles},
 };
 use crate::attributes::Packing;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
+use irc_mlir::ops::arith;
 use irc_mlir::{Attribute, BlockRef, Type, Value};
 
 /// The location of a tensor's elements.
@@ -150,6 +152,41 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
             None => e.workspace_view(memory, offset, size, element),
             Some(_) => e.view_at_start(self.top, memory, (offset, size), element),
         }
+    }
+
+    /// Writes a phase that computes some stages. In a kernel that is divided, it only runs if it is one of those requested.
+    ///
+    /// # Errors
+    /// Those of `body`.
+    pub fn phase(
+        &mut self,
+        e: Emit<'c, 'a>,
+        stages: &[usize],
+        body: impl FnOnce(&mut Self, Emit<'c, 'a>) -> Result<()>,
+    ) -> Result<()> {
+        let cost: i64 = stages.iter().map(|s| cycles(&self.kernel, &self.target, *s)).sum();
+        let Some(split) = &mut self.split else { return body(self, e) };
+        split.limit = (cost / MIN_PART).clamp(1, MAX_PARTS);
+        let number = e.index(split.found.len() as i64);
+        split.found.push(1);
+        let [first, last] = split.phases;
+        let runs = e.binary(arith::ANDI, e.compare(7, first, number), e.compare(6, number, last));
+        e.if_else(runs, &[], |e| body(self, e).map(|()| vec![]), |_| Ok(vec![])).map(|_| ())
+    }
+
+    /// The units that this part of the phase computes, of so many in all; `None` for all of them. Once per phase.
+    pub fn units(&mut self, e: Emit<'c, 'a>, count: i64) -> Option<Units<'c, 'a>> {
+        let split = self.split.as_mut()?;
+        let parts = split.limit.min(count);
+        *split.found.last_mut()? = parts;
+        if parts < 2 {
+            return None;
+        }
+        let start = |part| {
+            let all = e.scale(part, count);
+            e.binary(arith::DIVUI, all, split.parts)
+        };
+        Some(Units { from: start(split.part), to: start(e.offset(split.part, 1)) })
     }
 }
 

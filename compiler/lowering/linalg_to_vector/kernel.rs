@@ -11,7 +11,7 @@ use super::{
     error::{LowerError, Result},
     layout::{Layouts, row_major},
 };
-use irc_mlir::ops::{arith, func, linalg, tensor};
+use irc_mlir::ops::{arith, func, linalg, math, tensor};
 use irc_mlir::{
     Attribute, BlockLike, BlockRef, OperationLike, OperationRef, RegionLike, Type, Value, ValueLike,
 };
@@ -150,6 +150,13 @@ pub struct Kernel<'c, 'a> {
 }
 
 impl<'c: 'a, 'a> Kernel<'c, 'a> {
+    /// The number of ops of a stage per iteration; a math function counts as several.
+    pub fn ops(&self, stage: usize) -> usize {
+        let is_op = |op: OperationRef<'_, '_>| !name_of(op).starts_with(linalg::PREFIX);
+        let ops = irc_mlir::walk_collect(self.stages[stage].op, is_op).into_iter();
+        ops.map(|op| if name_of(op).starts_with(math::PREFIX) { 16 } else { 1 }).sum()
+    }
+
     /// Reads a function whose arguments and results have the given layouts.
     ///
     /// # Errors

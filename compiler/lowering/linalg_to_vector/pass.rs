@@ -11,14 +11,14 @@ use super::{
     body::{self, Argument},
     codegen::{Codegen, Place},
     error::Result,
-    kernel::{Kernel, Output, TensorId},
+    kernel::{Output, TensorId},
     reduce::{Combiner, follows_sum},
     split::Units,
 };
 use crate::kernel::emit::{Emit, Lanes};
 use elements::Around;
-use irc_mlir::ops::{arith, linalg, math, tensor};
-use irc_mlir::{OperationLike, OperationRef, TypeLike, Value};
+use irc_mlir::ops::{arith, linalg, tensor};
+use irc_mlir::{OperationLike, TypeLike, Value};
 
 /// Stages that share their inner loops.
 #[derive(Debug, Clone)]
@@ -563,17 +563,5 @@ fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
 
 /// The number of ops per element; a math function counts as several.
 pub fn cost(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
-    pass.stages.iter().map(|s| ops(&cg.kernel, *s)).sum()
-}
-
-/// The number of ops of a stage per iteration; a math function counts as several.
-pub fn ops(kernel: &Kernel<'_, '_>, stage: usize) -> usize {
-    let is_op = |op: OperationRef<'_, '_>| {
-        let name = op.name();
-        name.as_string_ref().as_str().is_ok_and(|name| !name.starts_with(linalg::PREFIX))
-    };
-    irc_mlir::walk_collect(kernel.stages[stage].op, is_op)
-        .into_iter()
-        .map(|op| if super::kernel::name_of(op).starts_with(math::PREFIX) { 16 } else { 1 })
-        .sum()
+    pass.stages.iter().map(|s| cg.kernel.ops(*s)).sum()
 }

@@ -4,7 +4,7 @@
 //! phase numbers its units of work, such as the tiles of a product, and each of its *parts* computes a range of units:
 //! which loop iterations these are follows from the range, so every element is computed by the same instructions,
 //! whatever the number of parts.
-use super::{Target, codegen::Codegen, error::Result, kernel::Kernel, pass};
+use super::{Target, error::Result, kernel::Kernel};
 use crate::kernel::emit::Emit;
 use irc_mlir::Value;
 use irc_mlir::ops::arith;
@@ -13,10 +13,10 @@ use irc_mlir::ops::arith;
 const MIN_CYCLES: i64 = 40_000;
 
 /// The minimum number of cycles of a part, so that starting it is worth its while.
-const MIN_PART: i64 = 10_000;
+pub const MIN_PART: i64 = 10_000;
 
 /// The maximum number of parts of a phase.
-const MAX_PARTS: i64 = 256;
+pub const MAX_PARTS: i64 = 256;
 
 /// Bytes that one core reads or writes in a cycle.
 const BYTES_PER_CYCLE: i64 = 16;
@@ -34,7 +34,7 @@ pub struct Split<'c, 'a> {
     /// The maximum number of parts of each phase so far.
     pub found: Vec<i64>,
     /// The maximum number of parts of the phase being written, by its cost.
-    limit: i64,
+    pub limit: i64,
 }
 
 impl<'c: 'a, 'a> Split<'c, 'a> {
@@ -50,10 +50,10 @@ pub fn pays(kernel: &Kernel<'_, '_>, target: &Target) -> bool {
 }
 
 /// The cycles that a stage takes, estimated from its ops and the elements that it accesses.
-fn cycles(kernel: &Kernel<'_, '_>, target: &Target, stage: usize) -> i64 {
+pub fn cycles(kernel: &Kernel<'_, '_>, target: &Target, stage: usize) -> i64 {
     let found = &kernel.stages[stage];
     let points = found.sizes.iter().fold(1i64, |all, size| all.saturating_mul(*size));
-    let ops = i64::try_from(pass::ops(kernel, stage)).unwrap_or(i64::MAX);
+    let ops = i64::try_from(kernel.ops(stage)).unwrap_or(i64::MAX);
     // A multiplication and an addition are one instruction, and two can start in a cycle.
     let computing = points.saturating_mul(ops) / (4 * target.lanes());
     let operands = found.inputs.iter().map(|input| (input.tensor, &input.access));
@@ -116,42 +116,4 @@ pub fn loop_over<'c: 'a, 'a>(
         body(e, iv, Some(own)).map(|()| vec![])
     })
     .map(|_| ())
-}
-
-impl<'c: 'a, 'a> Codegen<'c, 'a> {
-    /// Writes a phase that computes some stages. In a kernel that is divided, it only runs if it is one of those asked
-    /// for.
-    ///
-    /// # Errors
-    /// Those of `body`.
-    pub fn phase(
-        &mut self,
-        e: Emit<'c, 'a>,
-        stages: &[usize],
-        body: impl FnOnce(&mut Self, Emit<'c, 'a>) -> Result<()>,
-    ) -> Result<()> {
-        let cost: i64 = stages.iter().map(|s| cycles(&self.kernel, &self.target, *s)).sum();
-        let Some(split) = &mut self.split else { return body(self, e) };
-        split.limit = (cost / MIN_PART).clamp(1, MAX_PARTS);
-        let number = e.index(split.found.len() as i64);
-        split.found.push(1);
-        let [first, last] = split.phases;
-        let runs = e.binary(arith::ANDI, e.compare(7, first, number), e.compare(6, number, last));
-        e.if_else(runs, &[], |e| body(self, e).map(|()| vec![]), |_| Ok(vec![])).map(|_| ())
-    }
-
-    /// The units that this part of the phase computes, of so many in all; `None` for all of them. Once per phase.
-    pub fn units(&mut self, e: Emit<'c, 'a>, count: i64) -> Option<Units<'c, 'a>> {
-        let split = self.split.as_mut()?;
-        let parts = split.limit.min(count);
-        *split.found.last_mut()? = parts;
-        if parts < 2 {
-            return None;
-        }
-        let start = |part| {
-            let all = e.scale(part, count);
-            e.binary(arith::DIVUI, all, split.parts)
-        };
-        Some(Units { from: start(split.part), to: start(e.offset(split.part, 1)) })
-    }
 }

@@ -48,7 +48,15 @@ pub fn read(bytes: &Bytes, sink: &mut Sink) -> Option<Vec<Param>> {
 
 /// The index of each parameter, by name.
 pub fn by_name(params: &[Param]) -> BTreeMap<&str, usize> {
-    params.iter().enumerate().map(|(number, param)| (param.name.as_str(), number)).collect()
+    index(params.iter().enumerate().map(|(number, param)| (param.name.as_str(), number)))
+}
+
+/// Values by key; of those with the same key, the last. It does what `collect` does without sorting, whose code takes
+/// 3 kB for each type in a library that must stay small.
+pub(crate) fn index<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+    let mut found = BTreeMap::new();
+    found.extend(pairs);
+    found
 }
 
 /// Encodes parameters, in the order given.

@@ -98,8 +98,7 @@ const MAX_FAILURES: u64 = 16;
 impl Patience {
     /// For this number of threads: none if they have to share processors.
     fn of(threads: usize) -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let longest = if threads <= processors { MAX_PATIENCE } else { 0 };
+        let longest = if threads <= processors() { MAX_PATIENCE } else { 0 };
         Patience { nanoseconds: AtomicU64::new(longest), failures: AtomicU64::new(0), longest }
     }
 
@@ -130,6 +129,17 @@ impl Patience {
     }
 }
 
+/// Number of processors that this process may use, at least 1.
+fn processors() -> usize {
+    // Safety: an empty set is a valid value, and the system writes only as much as it is large.
+    let count = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        libc::CPU_COUNT(&set)
+    };
+    usize::try_from(count).unwrap_or(1).max(1)
+}
+
 impl ThreadPool {
     /// A pool that runs `threads` tasks concurrently, on the calling thread and `threads - 1` others.
     ///
@@ -137,7 +147,7 @@ impl ThreadPool {
     /// If there are more than 1024, or the system cannot start a thread.
     pub fn new(threads: usize) -> io::Result<Self> {
         if threads > MAX_THREADS {
-            return Err(io::Error::other(format!("a pool has at most {MAX_THREADS} threads")));
+            return Err(io::ErrorKind::InvalidInput.into());
         }
         let shared = Arc::new(Shared::new(threads));
         let mut pool = ThreadPool { shared: shared.clone(), workers: vec![], turn: Mutex::new(()) };

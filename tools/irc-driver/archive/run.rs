@@ -3,8 +3,7 @@ use super::link::{Linked, extract, link};
 use crate::{
     console::Console,
     error::Error,
-    output,
-    run::pool,
+    output, threads,
     values::{self, Buffers, Given},
 };
 use bytes::Bytes;
@@ -24,7 +23,7 @@ pub fn run(
     given: Given,
 ) -> Result<Buffers, Error> {
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
-    let loaded = loaded.on(pool(arguments.threads)?);
+    let loaded = loaded.on(threads::pool(arguments.threads)?);
     let mut given = given.read_for(loaded.model.interface())?;
     if let Some(seed) = arguments.seed {
         values::fill(&mut given, &loaded.model.interface().inputs, seed)?;
@@ -43,7 +42,7 @@ pub fn self_test(console: &Console, arguments: &Run, bytes: &Bytes) -> Result<()
         let problem = Error::problem(format!("{name} contains no test vectors"));
         return Err(problem.help("irc compile --with-test-vectors puts them in"));
     }
-    let loaded = Loaded::open(console, &package)?.on(pool(arguments.threads)?);
+    let loaded = Loaded::open(console, &package)?.on(threads::pool(arguments.threads)?);
     for vector in &vectors {
         let inputs = buffers(&package, &vector.inputs, str::to_owned)?;
         let found = loaded.run(&inputs)?;

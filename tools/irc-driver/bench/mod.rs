@@ -10,7 +10,7 @@ use crate::{
     console::Console,
     error::Error,
     input::{self, Content, Input},
-    models, output, run, target as processor,
+    models, output, run, target as processor, threads,
     values::{self, Buffers, Given},
     world::{Preparation, World},
 };
@@ -51,7 +51,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             expect_sizes(&ports, &given, false)?;
             values::fill(&mut given, &ports, arguments.seed)?;
             let mut runner = Runner::new(library.into(), &[])?;
-            runner.set_pool(&run::pool(arguments.threads)?)?;
+            runner.set_pool(&threads::pool(arguments.threads)?)?;
             measure(console, Prepared::of(runner, given)?, arguments)?
         }
         Content::Archive => measure_archive(console, &input, arguments)?,
@@ -108,7 +108,7 @@ fn model(
         true => runner_of_file(&model.library(compile)?.library)?,
         false => (model.compile(compile)?.runner()?, None),
     };
-    runner.set_pool(&run::pool(arguments.threads)?)?;
+    runner.set_pool(&threads::pool(arguments.threads)?)?;
     drop(step);
     let ports: Vec<Port> = runner.inputs().cloned().collect();
     expect_sizes(&ports, &given, true)?;
@@ -183,7 +183,7 @@ struct Measured {
 
 fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Error> {
     let loaded = archive::Loaded::open_checked(console, &input.name, &input.bytes)?;
-    let loaded = loaded.on(run::pool(arguments.threads)?);
+    let loaded = loaded.on(threads::pool(arguments.threads)?);
     let mut given = given(arguments)?.read_for(loaded.interface())?;
     values::fill(&mut given, &loaded.interface().inputs, arguments.seed)?;
     let mut context = loaded.context(&given)?;

@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use crate::library::{Library, exports};
 use crate::metadata::{ALIGNMENT, Extension, ModelExtension, PATH, SharedLibrary, Vector, Weights};
 use crate::package::Package;
-use crate::params::{self, Param, by_name};
+use crate::params::{self, Param, by_name, index};
 use crate::report::Report;
 use crate::types::Type;
 use irc_diag::clip;
@@ -102,7 +102,7 @@ fn library(
         report(format!("`{member}` is for {machine:?}, the objects are for {other:?}"));
     }
     let called = models.values().filter_map(|model| model.graph).flat_map(Graph::functions);
-    let called: BTreeMap<&str, usize> = called.collect();
+    let called = index(called);
     for name in called.keys().filter(|name| !functions.contains_key(**name)) {
         report(format!("`{member}` does not export `{}`", clip(name)));
     }

@@ -11,7 +11,7 @@ use crate::metadata::{
     tvm_io_bytes, tvm_storage_bytes, usage, workspace_bytes,
 };
 use crate::package::Package;
-use crate::params::Param;
+use crate::params::{Param, index};
 use crate::report::Report;
 use irc_diag::clip;
 
@@ -105,7 +105,7 @@ impl Model<'_> {
         let lies = |(number, (_, entry)): (usize, &(&str, usize))| {
             (self.graph.entries[*entry].storage, number as u64)
         };
-        let numbers: BTreeMap<i64, u64> = named.iter().enumerate().map(lies).collect();
+        let numbers = index(named.iter().enumerate().map(lies));
         let shown = |input: Option<&str>| {
             input.map_or("no input".into(), |input| format!("input `{}`", clip(input)))
         };

@@ -1,14 +1,12 @@
 //! Checks that graph, parameters and code of a model match.
 
-use std::collections::BTreeMap;
-
 use irc_diag::{Diagnostic, Sink};
 
 use super::error;
 use crate::graph::{self, Graph};
 use crate::metadata::{Executor, Memory, Metadata, Module, PATH};
 use crate::package::{Package, Part};
-use crate::params::{Param, by_name};
+use crate::params::{Param, by_name, index};
 use crate::report::Report;
 use irc_diag::clip;
 
@@ -79,7 +77,7 @@ fn agreement(graph: &Graph, params: &[Param], found: &mut Vec<Diagnostic>) {
 
 /// Parameters that are not inputs of the graph.
 fn surplus(graph: &Graph, params: &[Param], found: &mut Sink) {
-    let inputs: BTreeMap<&str, usize> = graph.named_inputs().into_iter().collect();
+    let inputs = index(graph.named_inputs());
     for param in params.iter().filter(|param| !inputs.contains_key(param.name.as_str())) {
         let message = format!("no input is named `{}`: TVM's C runtime fails", clip(&param.name));
         found.push(Diagnostic::warning("mlf-subset-surplus-param", message));

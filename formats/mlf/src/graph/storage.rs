@@ -54,12 +54,11 @@ pub(super) fn check(graph: &Graph, sink: &mut Sink) {
     let first = graph.first_entries();
     let mut lives = lives(graph);
     let storage = |life: &LiveRange| graph.entries[life.entry].storage;
-    lives.sort_by_key(storage);
-    for lives in lives.chunk_by_mut(|a, b| storage(a) == storage(b)) {
+    lives.sort_by_key(|life| (storage(life), life.begin));
+    for lives in lives.chunk_by(|a, b| storage(a) == storage(b)) {
         devices(graph, lives, sink);
-        lives.sort_by_key(|life| life.begin);
         let mut longest: Option<LiveRange> = None;
-        for &mut life in lives {
+        for &life in lives {
             if let Some(other) = longest.filter(|other| other.end >= life.begin) {
                 sink.push(overlap(graph, &first, other, life));
             }
