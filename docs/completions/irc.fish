@@ -98,7 +98,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l expected -d 'File with e
 complete -c irc -n "__fish_irc_using_subcommand run" -l tolerance -d 'Relative tolerance for --expected [default: depends on the type]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Seed for random values of missing inputs; the same on every machine' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'Folder with ONNX test data: inputs input_N.pb, expected outputs output_N.pb [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Number of threads for a plan; models and libraries use one' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Number of threads; results do not depend on it' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, for ui.perfetto.dev [applies to: ARK plans]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks communicate; with mpi, mpirun starts one process per rank' -r -f -a "inprocess\t'All ranks run in one process'
 mpi\t'One process per rank, each with its own output files: y.rank0.npz for y.npz'"
@@ -158,7 +158,7 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l assume-stated-shapes -
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'File with inputs; others are random, with dynamic dimensions set to 1 [applies to: models, shared libraries, archives]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Number of threads for a plan; models and libraries use one' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Number of threads; results do not depend on it' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed for random inputs' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, after warming up for a tenth of that' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l iterations -d 'Number of runs to measure; overrides --time' -r

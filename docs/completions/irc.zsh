@@ -103,7 +103,7 @@ _arguments "${_arguments_options[@]}" : \
 '--tolerance=[Relative tolerance for --expected \[default\: depends on the type\]]:X:_default' \
 '--seed=[Seed for random values of missing inputs; the same on every machine]:N:_default' \
 '--data-set=[Folder with ONNX test data\: inputs input_N.pb, expected outputs output_N.pb \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
-'--threads=[Number of threads for a plan; models and libraries use one]:N:_default' \
+'--threads=[Number of threads; results do not depend on it]:N:_default' \
 '--trace=[File for a timeline of running plans, for ui.perfetto.dev \[applies to\: ARK plans\]]:T.json:_files' \
 '--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
 mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.npz"))' \
@@ -177,7 +177,7 @@ plain\:"One line per step"))' \
 (bench)
 _arguments "${_arguments_options[@]}" : \
 '--inputs=[File with inputs; others are random, with dynamic dimensions set to 1 \[applies to\: models, shared libraries, archives\]]:X.npz:_files' \
-'--threads=[Number of threads for a plan; models and libraries use one]:N:_default' \
+'--threads=[Number of threads; results do not depend on it]:N:_default' \
 '--seed=[Seed for random inputs]:N:_default' \
 '--time=[Seconds to measure, after warming up for a tenth of that]:S:_default' \
 '--iterations=[Number of runs to measure; overrides --time]:N:_default' \

@@ -2,6 +2,7 @@
 //!
 //! Does not depend on LLVM or MLIR.
 
+mod arena;
 mod constants;
 mod host;
 mod image;
@@ -9,17 +10,19 @@ mod interface;
 mod library;
 mod loader;
 mod model;
+mod pool;
 pub mod processor;
 mod runner;
 mod threads;
 
+pub use arena::Guard;
 pub use host::Host;
 pub use image::check as check_image;
 pub use interface::{HostCall, Interface, Port};
 pub use library::{Library, RunError, bind};
 pub use model::{
-    Context, ContextOptions, Guard, Inline, InvalidArchive, MAX_THREADS, Model, ModelError,
-    OpenOptions, Pool, ThreadPool, context_bytes,
+    Context, ContextOptions, InvalidArchive, Model, ModelError, OpenOptions, context_bytes,
 };
+pub use pool::{Inline, MAX_THREADS, Pool, ThreadPool};
 pub use processor::missing_features;
 pub use runner::Runner;

@@ -1,5 +1,5 @@
 //! The threads on which compiled code runs the parts of kernels.
-use crate::{Guard, Interface, Pool, model::arena::Arena};
+use crate::{Guard, Interface, Pool, arena::Arena};
 use irc_tensor::ALIGNMENT;
 use std::{ffi::c_void, sync::Arc};
 

@@ -1,12 +1,12 @@
 //! The context of a library written by `irc compile`.
 use super::{
     ModelError,
-    arena::Arena,
     graph::{arena, within},
     options::ContextOptions,
 };
 use crate::{
     Host, Interface, Library, Port, RunError,
+    arena::Arena,
     threads::{Threads, pointer, thread_bytes},
 };
 use irc_tensor::{Tensor, TensorType};

@@ -1,13 +1,13 @@
 //! The context of a graph: the arguments of all calls are laid out once, so that a run is a loop over calls.
 use super::{
     GraphModel, ModelError,
-    arena::{Arena, machine_bytes},
     options::ContextOptions,
     packed::{self, Function, Value},
     plan::{Action, Plan, ValueMemory},
     slots::RuntimeServices,
     workspace::Workspace,
 };
+use crate::arena::{Arena, machine_bytes};
 use std::{collections::BTreeMap, ffi::c_void, ptr::null_mut, sync::Arc};
 
 /// A graph with its memory.

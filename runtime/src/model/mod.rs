@@ -3,7 +3,6 @@
 //! A [`Model`] is immutable and shared by all threads; a [`Context`] is the state with which one thread runs
 //! it. All memory is allocated when a context is created: a run allocates nothing.
 
-pub(crate) mod arena;
 mod code;
 mod compiled;
 mod context;
@@ -12,15 +11,12 @@ mod graph;
 mod options;
 mod packed;
 mod plan;
-mod pool;
 mod slots;
 mod workspace;
 
-pub use arena::Guard;
 pub use context::Context;
 pub use error::{InvalidArchive, ModelError};
 pub use options::ContextOptions;
-pub use pool::{Inline, MAX_THREADS, Pool, ThreadPool};
 
 use crate::{Interface, Library, constants::HostConstant, processor};
 use bytes::Bytes;

@@ -1,5 +1,5 @@
 //! Options of contexts.
-use super::{Guard, Inline, Pool};
+use crate::{Guard, Inline, Pool};
 use std::sync::Arc;
 
 /// Options of a context.

@@ -4,9 +4,9 @@
 //! context by the calling thread.
 use super::{
     packed::{Function, Value},
-    pool::Pool,
     workspace::Workspace,
 };
+use crate::Pool;
 use std::{
     cell::{Cell, UnsafeCell},
     collections::BTreeMap,
