@@ -23,20 +23,21 @@ use std::{collections::BTreeSet, fmt::Write};
 /// Defines the launchers of kernels in a module, in place of their declarations, and the functions that run one part for
 /// them.
 pub fn define<'c: 'a, 'a>(module: OperationRef<'_, '_>, kernels: &[OperationRef<'c, 'a>]) {
+    // Declarations of kernels have launchers in other modules.
     let divided = |kernel: &OperationRef<'c, 'a>| {
         let phases = KERNEL.read(kernel).and_then(|info| info.phases)?;
-        Some((*kernel, read::string(kernel, "sym_name")?, phases))
+        let body = kernel.region(0).ok().and_then(|region| region.first_block())?;
+        Some((*kernel, read::string(kernel, "sym_name")?, phases, body))
     };
     let divided: Vec<_> = kernels.iter().filter_map(divided).collect();
-    let launchers: BTreeSet<String> = divided.iter().map(|(_, name, _)| launcher(name)).collect();
+    let launchers: BTreeSet<String> = divided.iter().map(|(_, name, ..)| launcher(name)).collect();
     for op in read::body_ops(module) {
         if read::string(&op, "sym_name").is_some_and(|name| launchers.contains(&name)) {
             op.erase();
         }
     }
-    for (kernel, name, phases) in divided {
-        let body = kernel.region(0).ok().and_then(|region| region.first_block());
-        let (Some(block), Some(body)) = (kernel.block(), body) else { continue };
+    for (kernel, name, phases, body) in divided {
+        let Some(block) = kernel.block() else { continue };
         let arguments = (0..body.argument_count()).filter_map(|index| body.argument(index).ok());
         let types: Vec<String> = arguments.map(|argument| argument.r#type().to_string()).collect();
         let text = text(&name, &types, &phases.parts);
