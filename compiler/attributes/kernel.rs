@@ -1,6 +1,6 @@
 //! The properties of a kernel that its callers use.
-use super::Packing;
 use super::{KERNEL, kernel_text};
+use super::{Packing, Schedule};
 use irc_executor::code::Keeps;
 use irc_mlir::{OperationRef, read};
 
@@ -35,6 +35,8 @@ pub struct KernelInfo {
     pub workspace_bytes: Option<u64>,
     /// How its work is divided among threads, if it is: then it has a [`launcher`].
     pub phases: Option<Phases>,
+    /// Choices of its schedule.
+    pub schedule: Schedule,
     /// Arguments that it takes packed.
     pub packed: Vec<Packing>,
     /// The contents of the memory that it keeps between calls.

@@ -6,6 +6,7 @@
 //! program are [`ProgramInfo`].
 mod kernel;
 mod packing;
+mod schedule;
 mod winograd;
 
 use irc_executor::code::Keeps;
@@ -17,6 +18,7 @@ use irc_mlir::{
 
 pub use kernel::{Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of};
 pub use packing::{Packing, Panels};
+pub use schedule::{Algorithm, Schedule};
 pub use winograd::{TILES, Winograd, whole_tiles};
 
 /// On a kernel: a function that launches call.
@@ -138,6 +140,7 @@ impl AttributeValue for KernelInfo {
             symbols: fields.texts("symbols")?,
             workspace_bytes: fields.number("workspace_bytes").map(i64::cast_unsigned),
             phases: phases_of(&fields)?,
+            schedule: schedule_of(&fields)?,
             packed: packed.collect::<Option<_>>()?,
             kept: kept.map(|bytes| Keeps { bytes, operands }),
         })
@@ -167,6 +170,18 @@ impl AttributeValue for Blocks {
     }
 }
 
+/// The choices of a kernel's schedule.
+fn schedule_of(fields: &Fields<'_>) -> Option<Schedule> {
+    Some(Schedule {
+        algorithm: match fields.text("algorithm") {
+            Some(name) => Some(Algorithm::from_name(&name)?),
+            None => None,
+        },
+        rows: fields.number("tile_rows"),
+        depth: fields.number("tile_depth"),
+    })
+}
+
 /// The phases of a kernel; `None` inside if it has none.
 fn phases_of(fields: &Fields<'_>) -> Option<Option<Phases>> {
     let parts = fields.numbers("parts")?;
@@ -177,7 +192,7 @@ fn phases_of(fields: &Fields<'_>) -> Option<Option<Phases>> {
 /// The text of `#tl.kernel`.
 pub fn kernel_text(kernel: &KernelInfo) -> String {
     let packed: Vec<String> = kernel.packed.iter().map(packing_text).collect();
-    let (kept, phases) = (kernel.kept.as_ref(), kernel.phases.as_ref());
+    let (kept, phases, schedule) = (kernel.kept.as_ref(), kernel.phases.as_ref(), kernel.schedule);
     Text::new("kernel")
         .maybe("kind", (!kernel.kind.is_empty()).then(|| quoted(&kernel.kind)))
         .list("constants", &kernel.constants)
@@ -187,6 +202,9 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
         .maybe("workspace_bytes", kernel.workspace_bytes.map(|bytes| bytes.to_string()))
         .list("parts", phases.map_or(&[], |phases| &phases.parts))
         .maybe("part_bytes", phases.map(|phases| phases.part_bytes.to_string()))
+        .maybe("algorithm", schedule.algorithm.map(|algorithm| quoted(algorithm.name())))
+        .maybe("tile_rows", schedule.rows.map(|rows| rows.to_string()))
+        .maybe("tile_depth", schedule.depth.map(|depth| depth.to_string()))
         .maybe("packed", (!packed.is_empty()).then(|| format!("[{}]", packed.join(", "))))
         .maybe("kept_bytes", kept.map(|kept| kept.bytes.to_string()))
         .list("kept_arguments", kept.map_or(&[], |kept| &kept.operands))
@@ -385,6 +403,11 @@ mod tests {
                 symbols: vec!["a \"size\"".to_owned(), "\u{e9}".to_owned()],
                 workspace_bytes: Some(0),
                 phases: Some(Phases { parts: vec![1, 4], part_bytes: 64 }),
+                schedule: Schedule {
+                    algorithm: Some(Algorithm::Winograd),
+                    rows: Some(7),
+                    depth: Some(256),
+                },
                 packed: vec![
                     Packing::Panels(panels),
                     Packing::Panels(Panels { offset: -2, ..panels }),

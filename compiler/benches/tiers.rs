@@ -70,7 +70,7 @@ struct Times {
 }
 
 fn measure(text: &str, backend: Backend, repetitions: usize) -> Times {
-    let options = CompileOptions { target: Target::host().with_backend(backend) };
+    let options = CompileOptions::from(Target::host().with_backend(backend));
     let imports = ImportOptions::default();
     let whole = median(repetitions, || {
         let session = Session::new();

@@ -13,7 +13,7 @@ use crate::{
     fusion::FusionReport,
     import::{Content, FrontEnd, ImportOptions, Imported, InputFile, path_of},
     interface::port_of,
-    session::{Error, Input, Place, queries},
+    session::{Error, Input, Place, queries, tuning::Tunable},
 };
 use bytes::Bytes;
 use irc_ark_model::ArkModel;
@@ -352,6 +352,22 @@ impl<'s> Model<'s> {
         options: impl Into<CompileOptions>,
     ) -> Result<FusionReport, Error> {
         self.session.explain_fusion(self.input, &options.into())
+    }
+
+    /// The kernels whose schedules have choices, once each.
+    ///
+    /// # Errors
+    /// Errors in the file.
+    pub fn tunables(&self, options: impl Into<CompileOptions>) -> Result<Vec<Tunable>, Error> {
+        self.session.tunables(self.input, &options.into())
+    }
+
+    /// The number of kernels of the tuning in the options that the model has.
+    ///
+    /// # Errors
+    /// Errors in the file.
+    pub fn tuned(&self, options: impl Into<CompileOptions>) -> Result<usize, Error> {
+        self.session.tuned(self.input, &options.into())
     }
 
     /// Compiles and loads the model.

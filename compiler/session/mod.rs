@@ -14,6 +14,7 @@ mod load;
 mod plan;
 mod profile;
 pub(crate) mod queries;
+pub mod tuning;
 mod whole;
 
 use crate::{
@@ -28,11 +29,12 @@ use irc_common_format::{FileSystem, Files};
 use irc_diag::Source;
 use irc_runtime::{RunError, Runner};
 use irc_tl::Constant;
-use queries::{Config, KernelKey};
+use queries::{Config, Fused, KernelKey};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
+use tuning::Tunable;
 
 pub use crate::codegen::Target;
 pub use archive::ArchiveOptions;
@@ -223,6 +225,25 @@ impl Session {
     ) -> Result<FusionReport, Error> {
         let report = error::catch(|| queries::explain_fusion(&self.database, input, options));
         report.map_err(|error| self.error(input, options, None, error))
+    }
+
+    /// The kernels of an input whose schedules have choices.
+    pub(crate) fn tunables(
+        &self,
+        input: Input,
+        options: &CompileOptions,
+    ) -> Result<Vec<Tunable>, Error> {
+        self.fused(input, options).map(|fused| tuning::tunables(&fused))
+    }
+
+    /// The number of kernels of the tuning in the options that an input has.
+    pub(crate) fn tuned(&self, input: Input, options: &CompileOptions) -> Result<usize, Error> {
+        self.fused(input, options).map(|fused| fused.tuned)
+    }
+
+    fn fused(&self, input: Input, options: &CompileOptions) -> Result<Arc<Fused>, Error> {
+        let fused = error::catch(|| queries::fused(&self.database, input, self.config(options)));
+        fused.map_err(|error| self.error(input, options, None, error))
     }
 
     fn config(&self, options: &CompileOptions) -> Config<'_> {

@@ -21,7 +21,7 @@ const MAX_NODES: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelUse {
     /// Number of launches in the functions of the program.
-    launches: u64,
+    pub launches: u64,
     /// The nodes that the kernel computes.
     nodes: Vec<String>,
     /// Number of floating-point operations of one launch, if its sizes are known.

@@ -7,10 +7,11 @@ use super::{
     error::{CompileError, QueryError},
     kernel::{self, GlueObject, KernelObject, compile_glue, compile_kernel},
     profile::{self, KERNELS, KernelUse},
+    tuning::Tuning,
     whole,
 };
 use crate::{
-    attributes::{KERNEL, ORIGIN, PROGRAM, ProgramInfo},
+    attributes::{KERNEL, KernelInfo, ORIGIN, PROGRAM, ProgramInfo},
     codegen::{Cause, Output, Target, compile, join_objects, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
     import::{Imported, Parsed, Position, positions},
@@ -24,7 +25,10 @@ use crate::{
 use irc_diag::{Diagnostic, Source};
 use irc_dialects::tl;
 use irc_mlir::{Context, Location, Module, OperationLike, OperationRef, ValueLike, attr, read};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Values of at least this many bytes are reported with their nodes if they cannot be allocated.
 const LARGE_VALUE: usize = 1 << 24;
@@ -34,17 +38,19 @@ const LARGE_VALUE: usize = 1 << 24;
 pub struct CompileOptions {
     /// The processor and the code generator.
     pub target: Target,
+    /// Measured choices of schedules.
+    pub tuning: Arc<Tuning>,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        CompileOptions { target: Target::host() }
+        Target::host().into()
     }
 }
 
 impl From<Target> for CompileOptions {
     fn from(target: Target) -> Self {
-        CompileOptions { target }
+        CompileOptions { target, tuning: Arc::default() }
     }
 }
 
@@ -98,6 +104,8 @@ pub struct Fused {
     pub kernels: BTreeMap<String, Arc<str>>,
     /// What the kernels are for, by symbol.
     pub uses: BTreeMap<String, KernelUse>,
+    /// The number of kernels whose schedules the options choose.
+    pub tuned: usize,
 }
 
 /// Reads an input.
@@ -152,7 +160,7 @@ pub fn fused<'db>(
             PROGRAM.write(main, &ProgramInfo { suffix, ..ProgramInfo::of(&main) });
         }
         constants::mark(module.as_operation(), main);
-        Some(take_apart(context, &module, &options.target))
+        Some(take_apart(context, &module, options))
     });
     fused.map(Arc::new).map_err(|captured| unwritten(message, &captured, &parsed(db, input)))
 }
@@ -197,15 +205,22 @@ fn segment_fusion<'db>(db: &'db dyn salsa::Database, key: SegmentKey<'db>) -> Se
 }
 
 /// Moves kernels out of a module; each gets a symbol derived from its text, and launches are updated.
-fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused {
+fn take_apart(context: &Context, module: &Module<'_>, options: &CompileOptions) -> Fused {
     let (mut kernels, mut symbols) = (BTreeMap::new(), BTreeMap::new());
     let mut uses: BTreeMap<String, KernelUse> = BTreeMap::new();
+    let mut tuned = BTreeSet::new();
     let (compiled, program): (Vec<_>, Vec<_>) =
         read::body_ops(module.as_operation()).into_iter().partition(|op| KERNEL.is_on(op));
     for op in compiled {
         let name = read::string(&op, "sym_name").unwrap_or_default();
-        let text = kernel_text(context, op, &name);
-        let symbol = kernel::symbol_of(&text, target);
+        let mut text = kernel_text(context, op, &name);
+        let schedule = options.tuning.of(&profile::name_of(op), &text);
+        if let Some(schedule) = schedule {
+            KernelInfo::update(op, |info| info.schedule = schedule);
+            text = kernel_text(context, op, &name);
+        }
+        let symbol = kernel::symbol_of(&text, &options.target);
+        tuned.extend(schedule.map(|_| symbol.clone()));
         symbols.insert(name, symbol.clone());
         uses.entry(symbol.clone()).or_default().add_kernel(op);
         kernels.insert(symbol, text);
@@ -221,7 +236,8 @@ fn take_apart(context: &Context, module: &Module<'_>, target: &Target) -> Fused 
     }
     program.iter().for_each(|function| keep_origins(*function));
     let text = |op: &OperationRef<'_, '_>| irc_mlir::to_text_of_valid(op) + "\n";
-    Fused { program: program.iter().map(text).collect(), kernels, uses }
+    let tuned = tuned.len();
+    Fused { program: program.iter().map(text).collect(), kernels, uses, tuned }
 }
 
 /// Keeps the origins of results that may not fit in memory or that the host may not compute, since the text of

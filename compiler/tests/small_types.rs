@@ -28,7 +28,7 @@ fn agree(graph: &Graph, inputs: &[(&str, Tensor)]) {
     let expected = graph.eval(&inputs).unwrap();
     for target in levels().into_iter().chain([Target::host().with_backend(Backend::QUICK)]) {
         let cpu = format!("{:?} for {}", target.backend, target.cpu);
-        let options = CompileOptions { target };
+        let options = CompileOptions::from(target);
         let compiled =
             Session::new().import_graph(graph).library_with(&options, Place::Given).unwrap();
         let found = compiled.runner().unwrap().run(inputs.clone()).unwrap();

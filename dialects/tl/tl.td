@@ -101,6 +101,9 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
     has phases: `parts` is the maximum number of parts of each, and `part_bytes` is the memory that a part needs for
     itself; `@k_parallel` runs it on the threads of a pool, and `@k` on one.
 
+    Choices of its schedule replace those of the cost model: the `algorithm` of a convolution (`direct`, `product` or
+    `winograd`), and the rows and the depth of the tiles of a product.
+
     ```mlir
     func.func private @k(memref<8xf32>, index, memref<64xi8>) attributes {
       tl.kernel = #tl.kernel<kind = "loops", symbols = ["N"], workspace_bytes = 64>
@@ -115,6 +118,9 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
                         OptionalParameter<"::std::optional<int64_t>">:$workspace_bytes,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$parts,
                         OptionalParameter<"::std::optional<int64_t>">:$part_bytes,
+                        OptionalParameter<"::mlir::StringAttr">:$algorithm,
+                        OptionalParameter<"::std::optional<int64_t>">:$tile_rows,
+                        OptionalParameter<"::std::optional<int64_t>">:$tile_depth,
                         OptionalParameter<"::mlir::ArrayAttr">:$packed,
                         OptionalParameter<"::std::optional<int64_t>">:$kept_bytes,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$kept_arguments);

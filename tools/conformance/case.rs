@@ -140,7 +140,7 @@ fn evaluate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
 
 fn compile_and_run(units: &[Unit], backend: Backend) -> Results {
     let target = Target::host().with_backend(backend);
-    let options = CompileOptions { target };
+    let options = CompileOptions::from(target);
     let all = |message: String| vec![Err(format!("compiling: {message}")); units.len()];
     let session = Session::new();
     let models: Vec<_> =

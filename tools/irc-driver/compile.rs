@@ -4,10 +4,10 @@ use crate::{
     console::Console,
     error::Error,
     input::{self, Content, Input},
-    models, npu, output, plan, target,
+    models, npu, output, plan, target, tune,
     values::Given,
 };
-use irc::{Backend, CompileOptions, Results, Session, codegen::Output, pipeline::HOST_CPU};
+use irc::{Backend, CompileOptions, Model, Results, Session, codegen::Output, pipeline::HOST_CPU};
 use irc_cli::{Codegen, CompileTo, Flags, Kind, Support};
 use std::path::Path;
 
@@ -54,7 +54,10 @@ fn write_model(
 ) -> Result<(), Error> {
     let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
     let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
-    let options = options(&arguments.compile, backend)?;
+    let mut options = options(&arguments.compile, backend)?;
+    if let Some(path) = &arguments.tuning {
+        options.tuning = tune::read(path, &options.target.cpu)?.into();
+    }
     let mut import =
         models::program_options(&arguments.graphs, &arguments.compile, Results::Outputs)?;
     if input.content == Content::Graph {
@@ -91,6 +94,9 @@ fn write_model(
     }
     let model = models::open(console, &session, input, &import)?;
     models::explain(console, &model, &options, arguments.compile.explain_fusion)?;
+    if let Some(path) = &arguments.tuning {
+        expect_tuned(console, path, &model, &options)?;
+    }
     if kind == Kind::Tar {
         return archive::write(console, arguments, &model, &options);
     }
@@ -128,6 +134,28 @@ fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Er
         }
     }
     output::write(&arguments.output, text.as_bytes(), output::Content::Text)
+}
+
+/// Rejects a tuning of another model, and names the kernels of the tuning that the model lacks.
+fn expect_tuned(
+    console: &Console,
+    path: &Path,
+    model: &Model<'_>,
+    options: &CompileOptions,
+) -> Result<(), Error> {
+    let (found, count) = (model.tuned(options)?, options.tuning.kernels.len());
+    if count > 0 && found == 0 {
+        let problem = Error::problem(format!(
+            "{} is of another model: this one has none of its {count} kernels",
+            path.display()
+        ));
+        return Err(problem.help("irc tune measures the kernels of a model"));
+    }
+    if found < count {
+        let path = path.display();
+        console.note(&format!("{path} has {count} kernels, of which the model has {found}"));
+    }
+    Ok(())
 }
 
 fn kind_of(path: &Path) -> Result<Kind, Error> {

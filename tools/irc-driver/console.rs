@@ -116,6 +116,13 @@ impl Console {
 pub struct Step(Option<indicatif::ProgressBar>);
 
 impl Step {
+    /// Shows what is being done.
+    pub fn say(&self, what: &str) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(what.to_owned());
+        }
+    }
+
     /// Shows which kernel is being compiled.
     pub fn kernels(&self) -> impl Fn(KernelProgress<'_>) + Send + Sync + 'static {
         let bar = self.0.clone();

@@ -2,7 +2,7 @@
 use crate::{
     bench, check, compile,
     console::{Console, usage},
-    crash, npu, run,
+    crash, npu, run, tune,
 };
 use irc_cli::{Command, parse_irc};
 use std::process::ExitCode;
@@ -19,6 +19,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Command::Run(arguments) => run::run(&console, arguments, &flags),
         Command::Check(arguments) => check::check(&console, arguments, &flags),
         Command::Bench(arguments) => bench::bench(&console, arguments, &flags),
+        Command::Tune(arguments) => tune::tune(&console, arguments, &flags),
         Command::Simulate(arguments) => npu::simulate::simulate(&console, arguments),
     })
 }

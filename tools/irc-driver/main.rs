@@ -27,6 +27,7 @@ mod threads;
 mod translate;
 mod translate_common_ir;
 mod transport;
+mod tune;
 mod values;
 mod world;
 

@@ -6,7 +6,7 @@ use super::{
     pack_cache::PackCache,
     split::{MAX_PARTS, MIN_PART, Split, Units, cycles},
 };
-use crate::attributes::Packing;
+use crate::attributes::{Packing, Schedule};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::arith;
 use irc_mlir::{Attribute, BlockRef, Type, Value};
@@ -54,6 +54,8 @@ pub struct Codegen<'c, 'a> {
     pub workspace_bytes: i64,
     /// The block of the function, where views of the workspace are taken.
     pub top: BlockRef<'c, 'a>,
+    /// Choices that replace those of the cost model.
+    pub schedule: Schedule,
     /// How the work is divided among threads, if it is.
     pub split: Option<Split<'c, 'a>>,
 }

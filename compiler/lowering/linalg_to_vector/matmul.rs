@@ -617,7 +617,10 @@ fn choose_blocks(
         (false, _) => 6,
     };
     let panels = (m + most - 1) / most;
-    let mr = (m + panels - 1) / panels;
+    let mr = match cg.schedule.rows {
+        Some(rows) => rows.clamp(1, most.min(m)),
+        None => (m + panels - 1) / panels,
+    };
     if !pack_b {
         // B is read once, as a few streams of whole rows; the sums stay in L1 meanwhile.
         let nv = if m > 2 { 2 } else { 4 };
@@ -625,7 +628,8 @@ fn choose_blocks(
         return Blocks { mr, nv, mc: m, nc: (n + columns - 1) / columns * columns, kc: k.min(8) };
     }
     let columns = 2 * cg.target.lanes();
-    let kc = even_block(k, 1024, cg.target.lanes());
+    let depth = cg.schedule.depth.map_or(1024, |depth| depth.max(cg.target.lanes()));
+    let kc = even_block(k, depth, cg.target.lanes());
     let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
     let nc = (1024 / columns).max(1) * columns;
     Blocks { mr, nv: 2, mc: rows / mr * mr, nc, kc }

@@ -180,6 +180,7 @@ fn fill<'c: 'a, 'a>(
         target: *target,
         kernel,
         top: block,
+        schedule: info.schedule,
         split,
     };
     let inputs = count - 1 - usize::from(info.keeps) - cg.kernel.results.len();

@@ -12,6 +12,7 @@ use super::{
     windows::Windows,
     winograd::{self, Winograd},
 };
+use crate::attributes::Algorithm;
 use crate::kernel::emit::Emit;
 use std::collections::BTreeMap;
 
@@ -123,7 +124,8 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
         {
             join_loops(cg, s, product.stage());
         }
-        let found = match DirectConv::of(cg, s, &mut paddings) {
+        let direct = takes(cg, Algorithm::Direct).then(|| DirectConv::of(cg, s, &mut paddings));
+        let found = match direct.flatten() {
             Some(conv) => Some(Product::Direct(conv)),
             None => contraction(cg, s).map(|product| of_product(cg, product, &mut paddings)),
         };
@@ -158,6 +160,11 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
     Plan { paddings, steps }
 }
 
+/// Whether a convolution may be computed by an algorithm.
+fn takes(cg: &Codegen<'_, '_>, algorithm: Algorithm) -> bool {
+    cg.schedule.algorithm.is_none_or(|chosen| chosen == algorithm)
+}
+
 /// How a product is computed.
 fn of_product<'c: 'a, 'a>(
     cg: &Codegen<'c, 'a>,
@@ -166,7 +173,8 @@ fn of_product<'c: 'a, 'a>(
 ) -> Product<'c, 'a> {
     let epilogue = vec![];
     let windows = Windows::of(cg, &product);
-    if let Some(found) = &windows
+    if takes(cg, Algorithm::Winograd)
+        && let Some(found) = &windows
         && let Some(winograd) = Winograd::of(cg, &product, found)
     {
         return Product::Winograd(Matmul { product, windows, epilogue }, winograd);

@@ -16,7 +16,7 @@ pub struct CommandRow {
 }
 
 /// The commands that take several kinds of file.
-pub static COMMANDS: [CommandRow; 5] = [
+pub static COMMANDS: [CommandRow; 6] = [
     CommandRow { name: "compile", inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule] },
     CommandRow { name: "run", inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive] },
     CommandRow {
@@ -27,6 +27,7 @@ pub static COMMANDS: [CommandRow; 5] = [
         name: "bench",
         inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive],
     },
+    CommandRow { name: "tune", inputs: &[ArkModel, CommonIr, Layers] },
     CommandRow { name: TRANSLATE, inputs: &[ArkModel, CommonIr, Mlir, Schedule, Program] },
 ];
 
@@ -69,9 +70,9 @@ const DONE: &str = "it is already compiled";
 
 /// Every flag that does not apply everywhere.
 pub static FLAGS: &[FlagRow] = &[
-    flags(&["compile", "run", "check", "bench"], READING).of(&[CommonIr]),
+    flags(&["compile", "run", "check", "bench", "tune"], READING).of(&[CommonIr]),
     flags(&["check"], &["--compat"]).of(&[CommonIr]),
-    flags(&["compile", "bench"], &["--ark-accumulate"]).of(&[ArkModel]),
+    flags(&["compile", "bench", "tune"], &["--ark-accumulate"]).of(&[ArkModel]),
     flags(&["run"], &["--ark-accumulate"]).of(&[ArkModel]).why(&[
         (Plan, "the tasks of a plan accumulate in f32"),
         (Library, DONE),
@@ -96,6 +97,7 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--inputs"]).of(&[CommonIr]),
     flags(&["compile"], &["--inputs"]).to(&[".tar"]),
     flags(&["compile"], &["--target-cpu", "--explain-fusion"]).to(CODE).of(MODELS),
+    flags(&["compile"], &["--tuning"]).to(&[".so", ".tar", ".o", ".ll", ".s"]).of(GRAPHS),
     flags(&["compile"], &["--results"]).to(CODE).of(GRAPHS),
     flags(&["compile"], &["--results"]).to(&[".json"]).of(&[CommonIr, Layers]),
     // irc run and irc bench.

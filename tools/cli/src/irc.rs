@@ -40,6 +40,8 @@ pub enum Command {
     Check(Check),
     /// Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline
     Bench(Bench),
+    /// Measure schedules of a model's kernels, for irc compile --tuning
+    Tune(Tune),
     /// Simulate an NPU schedule: cycles, traces, results
     Simulate(Simulate),
 }
@@ -56,6 +58,7 @@ pub enum Command {
      irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
      irc compile model.onnx -o model.tar                    an archive in TVM's Model Library Format\n  \
      irc compile model.onnx -o model.tar --codegen c        the same, with C source\n  \
+     irc compile model.onnx -o model.so --tuning tune.json    with schedules that irc tune measured\n  \
      irc compile ffn.plan.json -o kernels.mlir          the kernels of the plan's tasks\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
@@ -103,6 +106,9 @@ pub struct CompileTo {
     /// Store inputs and outputs in a .tar for irc run --self-test
     #[arg(long)]
     pub with_test_vectors: bool,
+    /// File of irc tune with schedules of kernels, measured on the processor of the code
+    #[arg(long, value_name = "TUNE.json")]
+    pub tuning: Option<PathBuf>,
     /// Name of the model in a .tar [default: default]
     #[arg(long, value_name = "NAME")]
     pub model_name: Option<String>,
@@ -330,6 +336,33 @@ pub struct Bench {
     /// Code generator
     #[arg(long, value_parser = generators(), default_value = GENERATORS[0].0, value_name = "NAME")]
     pub backend: String,
+    /// What the code is for.
+    #[command(flatten)]
+    pub machine: Machine,
+    /// Options for reading Common IR and ONNX files.
+    #[command(flatten)]
+    pub graphs: Graphs,
+}
+
+/// `irc tune`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = format!(
+    "Compiles every matrix product and convolution of the model alone with several schedules, measures them\n\
+     on random values, and writes those that are at least 3 % faster than the one that the cost model\n\
+     chooses. Results may differ in the last bits, as sums are added in another order.\n\n\
+     Examples:\n  \
+     irc tune model.onnx -o tune.json\n  \
+     irc compile model.onnx -o model.so --tuning tune.json\n\n{EXIT_CODES}"
+))]
+pub struct Tune {
+    /// Model; - for standard input
+    pub model: String,
+    /// File to write
+    #[arg(short, long, value_name = "TUNE.json")]
+    pub output: PathBuf,
+    /// Seconds to measure each kernel
+    #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = positive)]
+    pub time: f64,
     /// What the code is for.
     #[command(flatten)]
     pub machine: Machine,

@@ -14,7 +14,9 @@ pub use common::{
     Planner, Progress, REFERENCE,
 };
 pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
-pub use irc::{Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport};
+pub use irc::{
+    Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport, Tune,
+};
 pub use matrix::{InputKind, MODELS, Support, TRANSLATIONS, matrix_page};
 pub use translate::{Emit, Import, TextOrBinary, Translate, Writing, double_dashes};
 

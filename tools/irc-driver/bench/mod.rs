@@ -1,5 +1,5 @@
 //! `irc bench`: measures a model's latency, and compares it with the roofline of the machine.
-mod latency;
+pub mod latency;
 mod profile;
 mod report;
 mod roofline;
@@ -209,7 +209,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// Runs a model once on these inputs; omitted inputs are zero.
-    fn of(mut runner: Runner, mut inputs: Buffers) -> Result<Self, Error> {
+    pub fn of(mut runner: Runner, mut inputs: Buffers) -> Result<Self, Error> {
         for port in runner.inputs() {
             if inputs.contains_key(&port.name) {
                 continue;
@@ -242,7 +242,7 @@ impl Prepared {
     }
 
     /// Runs the model once more.
-    fn run(&mut self) -> Result<(), Error> {
+    pub fn run(&mut self) -> Result<(), Error> {
         let inputs: Vec<&Tensor> = self.inputs.iter().collect();
         Ok(self.runner.run_with(&inputs, &mut self.outputs)?)
     }
