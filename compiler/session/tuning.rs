@@ -167,7 +167,7 @@ pub struct Tunable {
 }
 
 impl Tunable {
-    /// Choices to measure. Of those that lead to the same code, all but the first can be left out.
+    /// Choices to measure; not all of them apply to every kernel.
     pub fn candidates(&self) -> Vec<Schedule> {
         let default = Schedule::default();
         let algorithms = Algorithm::ALL.map(Some);

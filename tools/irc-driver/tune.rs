@@ -11,11 +11,11 @@ use crate::{
     values::{self, Buffers},
 };
 use irc::{
-    CompileOptions, Session,
+    CompileOptions, Compiled, Place, Session,
     session::tuning::{Tunable, Tuning},
 };
 use irc_cli::{Flags, Tune};
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 /// The share of the default's time that a schedule must not exceed, so that noise does not select one.
 const MAX_SHARE: f64 = 0.97;
@@ -101,8 +101,12 @@ fn tuned(kernel: &Tunable, options: &CompileOptions, seconds: f64) -> Result<Opt
         Ok(latency::measure(Length::Seconds(each), || prepared.run())?.median())
     };
     let mut default = prepared(options)?;
-    let mut best = (f64::INFINITY, None);
+    let (mut best, mut met) = ((f64::INFINITY, None), BTreeSet::new());
     for schedule in candidates {
+        // Choices that do not apply lead to code that was measured already.
+        if !met.insert(without_hashes(&model.library_with(with(schedule), Place::Given)?, kernel)) {
+            continue;
+        }
         let found = time(&mut prepared(&with(schedule))?)?;
         if found < best.0 {
             best = (found, Some(schedule));
@@ -120,6 +124,22 @@ fn tuned(kernel: &Tunable, options: &CompileOptions, seconds: f64) -> Result<Opt
         false => Found { schedule: None, before, after: before },
     }))
 }
+
+/// A library without the hash of the kernel's text, which is all that differs in equal code.
+fn without_hashes(compiled: &Compiled, kernel: &Tunable) -> Vec<u8> {
+    let name = kernel.key.rsplit_once('_').map_or("", |(name, _)| name).as_bytes();
+    let mut bytes = compiled.library.clone();
+    for at in 0..bytes.len() {
+        if bytes[at..].starts_with(name) {
+            let end = (at + name.len() + HASH).min(bytes.len());
+            bytes[at + name.len()..end].fill(0);
+        }
+    }
+    bytes
+}
+
+/// Bytes after a kernel's name in its symbol.
+const HASH: usize = 17;
 
 /// The tuning of a file, for code of a processor.
 pub fn read(path: &Path, processor: &str) -> Result<Tuning, Error> {
