@@ -26,6 +26,8 @@ pub struct KernelInfo {
     pub keeps: bool,
     /// The symbol of its entry point.
     pub entry: Option<String>,
+    /// The extent that stands for a number of rows, which is passed to the kernel and is at most this.
+    pub rows: Option<i64>,
     /// The types of the parameters of a lowered kernel, as MLIR text: memory of operands, results and
     /// scratch, and sizes.
     pub parameters: Vec<String>,
@@ -91,6 +93,8 @@ impl KernelInfo {
 pub struct Phases {
     /// The maximum number of parts of each phase.
     pub parts: Vec<i64>,
+    /// For a kernel that takes sizes, the cycles of each phase, estimated: a number times symbols of the kernel, as text.
+    pub cycles: Vec<String>,
     /// Bytes of memory that each part needs for itself.
     pub part_bytes: u64,
 }
@@ -108,13 +112,13 @@ pub fn part_of(kernel: &str) -> String {
     format!("{kernel}_part")
 }
 
-/// How a kernel with a symbolic number of items is split into kernels of blocks of items: `#tl.blocks`.
+/// How a kernel with a symbolic number of items runs in blocks of items: `#tl.blocks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    /// The kernels of blocks, largest first.
-    pub callees: Vec<String>,
-    /// The number of items in a block of each.
-    pub items: Vec<i64>,
+    /// The kernel of a block.
+    pub callee: String,
+    /// The number of items in a block; the maximum, if it is passed to the kernel.
+    pub items: i64,
     /// The total number of items, as a size.
     pub count: String,
     /// The stride between items in bytes, per operand and result; 0 for those that all items share.

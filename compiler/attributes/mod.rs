@@ -136,6 +136,7 @@ impl AttributeValue for KernelInfo {
             constants: fields.indices("constants")?,
             keeps: fields.has("keeps"),
             entry: fields.text("entry"),
+            rows: fields.number("rows"),
             parameters: vec![],
             symbols: fields.texts("symbols")?,
             workspace_bytes: fields.number("workspace_bytes").map(i64::cast_unsigned),
@@ -152,8 +153,8 @@ impl AttributeValue for Blocks {
 
     fn encode<'c>(context: &'c Context, blocks: &Self) -> Attribute<'c> {
         let text = Text::new("blocks")
-            .field("callees", &quoted_list(&blocks.callees))
-            .field("items", &format!("{:?}", blocks.items))
+            .field("callee", &quoted(&blocks.callee))
+            .field("items", &blocks.items.to_string())
             .field("count", &quoted(&blocks.count))
             .field("bytes", &format!("{:?}", blocks.bytes));
         attr::parse(context, &text.text())
@@ -162,8 +163,8 @@ impl AttributeValue for Blocks {
     fn decode(attribute: Attribute<'_>) -> Option<Self> {
         let fields = Fields::of(attribute, "blocks")?;
         Some(Self {
-            callees: fields.texts("callees")?,
-            items: fields.numbers("items")?,
+            callee: fields.text("callee")?,
+            items: fields.number("items")?,
             count: fields.text("count")?,
             bytes: fields.numbers("bytes")?,
         })
@@ -186,21 +187,25 @@ fn schedule_of(fields: &Fields<'_>) -> Option<Schedule> {
 fn phases_of(fields: &Fields<'_>) -> Option<Option<Phases>> {
     let parts = fields.numbers("parts")?;
     let part_bytes = fields.number("part_bytes").unwrap_or_default().cast_unsigned();
-    Some((!parts.is_empty()).then_some(Phases { parts, part_bytes }))
+    let cycles = fields.texts("cycles")?;
+    Some((!parts.is_empty()).then_some(Phases { parts, cycles, part_bytes }))
 }
 
 /// The text of `#tl.kernel`.
 pub fn kernel_text(kernel: &KernelInfo) -> String {
     let packed: Vec<String> = kernel.packed.iter().map(packing_text).collect();
     let (kept, phases, schedule) = (kernel.kept.as_ref(), kernel.phases.as_ref(), kernel.schedule);
+    let cycles = phases.map(|phases| &phases.cycles).filter(|cycles| !cycles.is_empty());
     Text::new("kernel")
         .maybe("kind", (!kernel.kind.is_empty()).then(|| quoted(&kernel.kind)))
         .list("constants", &kernel.constants)
         .flag("keeps", kernel.keeps)
         .maybe("entry", kernel.entry.as_deref().map(quoted))
+        .maybe("rows", kernel.rows.map(|rows| rows.to_string()))
         .maybe("symbols", (!kernel.symbols.is_empty()).then(|| quoted_list(&kernel.symbols)))
         .maybe("workspace_bytes", kernel.workspace_bytes.map(|bytes| bytes.to_string()))
         .list("parts", phases.map_or(&[], |phases| &phases.parts))
+        .maybe("cycles", cycles.map(|cycles| quoted_list(cycles)))
         .maybe("part_bytes", phases.map(|phases| phases.part_bytes.to_string()))
         .maybe("algorithm", schedule.algorithm.map(|algorithm| quoted(algorithm.name())))
         .maybe("tile_rows", schedule.rows.map(|rows| rows.to_string()))
@@ -399,10 +404,15 @@ mod tests {
                 constants: vec![1, 2],
                 keeps: true,
                 entry: Some("e".to_owned()),
+                rows: Some(251),
                 parameters: vec![],
                 symbols: vec!["a \"size\"".to_owned(), "\u{e9}".to_owned()],
                 workspace_bytes: Some(0),
-                phases: Some(Phases { parts: vec![1, 4], part_bytes: 64 }),
+                phases: Some(Phases {
+                    parts: vec![1, 4],
+                    cycles: vec!["3*N".to_owned(), "5".to_owned()],
+                    part_bytes: 64,
+                }),
                 schedule: Schedule {
                     algorithm: Some(Algorithm::Winograd),
                     rows: Some(7),
@@ -422,9 +432,8 @@ mod tests {
                 kept: Some(Keeps { bytes: 64, operands: vec![1] }),
             },
         );
-        let callees = vec!["a".to_owned(), "b".to_owned()];
-        let count = "2*N".to_owned();
-        round_trip(BLOCKS, Blocks { callees, items: vec![8, 1], count, bytes: vec![4, 0] });
+        let (callee, count) = ("a".to_owned(), "2*N".to_owned());
+        round_trip(BLOCKS, Blocks { callee, items: 251, count, bytes: vec![4, 0] });
         round_trip(PROGRAM, ProgramInfo::default());
         round_trip(
             PROGRAM,

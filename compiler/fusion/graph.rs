@@ -2,6 +2,7 @@
 //!
 //! Fusion works on this graph, so that its decisions depend only on owned values: they can be cached,
 //! hashed and tested without MLIR. [`read_function`] builds it, [`super::emit`] writes the groups back.
+use super::open::{Extents, is_open};
 use irc_dialects::tl;
 use irc_mlir::{BlockLike, OperationLike, OperationRef, RegionLike, Value, ValueLike, read};
 use irc_tl::{Family, Op, TensorType};
@@ -102,6 +103,8 @@ pub struct Function<'c, 'a> {
     pub values: Vec<Value<'c, 'a>>,
     /// The terminator.
     pub terminator: OperationRef<'c, 'a>,
+    /// The extents that stand for numbers of rows.
+    pub(super) extents: Extents,
 }
 
 /// Reads a function. Returns `None` if it has no `tl` op outside of groups.
@@ -110,6 +113,23 @@ pub struct Function<'c, 'a> {
 /// If the function cannot be represented as a graph of tensors.
 pub fn read_function<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
+) -> Result<Option<Function<'c, 'a>>, String> {
+    read(func, Reader::default())
+}
+
+/// As [`read_function`], with the ops whose number of rows depends on symbols: primes stand for the numbers of rows.
+///
+/// # Errors
+/// As [`read_function`].
+pub fn read_open_function<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+) -> Result<Option<Function<'c, 'a>>, String> {
+    read(func, Reader { extents: Some(Extents::default()), ..Reader::default() })
+}
+
+fn read<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    mut reader: Reader<'c, 'a>,
 ) -> Result<Option<Function<'c, 'a>>, String> {
     let mut ops = read::body_ops(func);
     let computes = |op: &OperationRef| tl::op_of(*op).is_ok();
@@ -123,7 +143,6 @@ pub fn read_function<'c: 'a, 'a>(
     if block.next_in_region().is_some() {
         return Err("expected a body of one block, found more".into());
     }
-    let mut reader = Reader::default();
     for index in 0..block.argument_count() {
         let argument = block.argument(index).map_err(|error| error.to_string())?;
         reader.define(argument.into(), None)?;
@@ -132,8 +151,9 @@ pub fn read_function<'c: 'a, 'a>(
         reader.read_op(index, *op)?;
     }
     reader.graph.results = reader.operands(terminator)?;
-    let Reader { graph, values, .. } = reader;
-    Ok(Some(Function { graph, ops, values, terminator }))
+    let Reader { graph, values, extents, .. } = reader;
+    let extents = extents.unwrap_or_default();
+    Ok(Some(Function { graph, ops, values, terminator, extents }))
 }
 
 #[derive(Default)]
@@ -141,6 +161,8 @@ struct Reader<'c, 'a> {
     graph: Graph,
     values: Vec<Value<'c, 'a>>,
     ids: BTreeMap<usize, ValueId>,
+    /// The extents that stand for numbers of rows, if ops with rows are read.
+    extents: Option<Extents>,
 }
 
 impl<'c: 'a, 'a> Reader<'c, 'a> {
@@ -151,7 +173,8 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
         }
         let operands = self.operands(op)?;
         let node = self.graph.nodes.len();
-        let tl_op = tl::op_of(op).ok().filter(|_| !is_general(op));
+        let is_read = !is_general(op) || self.extents.is_some() && is_open(op);
+        let tl_op = tl::op_of(op).ok().filter(|_| is_read);
         let origins = vec![index];
         self.graph.nodes.push(Node { op: tl_op, operands, results: vec![], origins });
         for result in op.results() {
@@ -169,10 +192,15 @@ impl<'c: 'a, 'a> Reader<'c, 'a> {
 
     fn define(&mut self, value: Value<'c, 'a>, maker: Option<NodeId>) -> Result<ValueId, String> {
         let ty = tl::type_of(value.r#type())?;
-        // Ops on values with symbolic sizes are not changed by fusion.
-        let extents = ty.dims.iter().map(|dim| dim.known().unwrap_or_default());
-        let id =
-            self.graph.add_value(TensorType::new(ty.dtype, extents.collect::<Vec<_>>()), maker);
+        let ty = match &mut self.extents {
+            Some(extents) => extents.of(&ty),
+            // Ops on values with symbolic sizes are not changed.
+            None => {
+                let extents = ty.dims.iter().map(|dim| dim.known().unwrap_or_default());
+                TensorType::new(ty.dtype, extents.collect::<Vec<_>>())
+            }
+        };
+        let id = self.graph.add_value(ty, maker);
         self.values.push(value);
         self.ids.insert(key(value), id);
         Ok(id)

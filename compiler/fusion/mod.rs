@@ -22,6 +22,7 @@ mod form;
 mod graph;
 mod inline;
 mod loops;
+mod open;
 mod pass;
 mod plan;
 mod report;
@@ -35,7 +36,9 @@ mod term;
 pub use algebra::{AlgebraRule, algebra};
 pub use cost::{Cost, LAUNCH, WORK_PER_BYTE};
 pub use form::{Form, Kind};
-pub use graph::{Function, Graph, Node, NodeId, ValueId, is_view, read_function};
+pub use graph::{
+    Function, Graph, Node, NodeId, ValueId, is_view, read_function, read_open_function,
+};
 pub use pass::{Fuse, explain, fuse_function, fuse_function_with};
 pub use plan::{Kernel, Plan};
 pub use report::{

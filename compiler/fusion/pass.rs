@@ -3,17 +3,19 @@
 //! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]), with reshapes of
 //! products behind the elementwise ops that follow (see `sink.rs`), and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay outside.
 //! Existing groups are not changed. General ops with one use are inlined first (see [`super::inline`]).
-//! Every algorithm, and every op with symbolic sizes, is a group of kind `loops`.
+//! Every algorithm, and every op with symbolic sizes other than a number of rows (see `open.rs`), is a group of kind
+//! `loops`.
 use super::{
     SegmentFusion,
     emit::{Chosen, emit},
     explain::explain_segment,
     form::Kind,
     fuse_segment,
-    graph::{Function, is_general, is_view, read_function},
+    graph::{Function, is_general, is_view, read_open_function},
     inline::{Inlined, inline_computes, key, reshapes_to_views},
     loops::explain_loops,
-    report::{FusionReport, Simplification},
+    open::{is_open, join_rows},
+    report::{FusionReport, Simplification, WhyNot},
     segment::{GraphSegment, Segment, segments},
     simplify::simplify_function,
     sink::sink_reshapes,
@@ -91,6 +93,7 @@ pub fn explain<'c: 'a, 'a>(
         for (placed, fusion) in decided.segments() {
             explain_segment(&mut report, decided.function, placed, fusion);
         }
+        name_sizes(&mut report, decided.function);
     })?;
     let (loops, apart) = explain_loops(func, &inlined);
     let kernels = loops.len() as u64;
@@ -110,11 +113,23 @@ fn fuse_with_remarks<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Strin
         let (mut report, function) = (FusionReport::default(), decided.function);
         for (placed, fusion) in decided.segments() {
             for (node, text) in explain_segment(&mut report, function, placed, fusion) {
+                let text = function.extents.named(&text);
                 emit_remark(&function.ops[function.graph.nodes[node].origins[0]], &text);
             }
         }
     })
     .map(|_| ())
+}
+
+/// Names the numbers of rows in the facts of a report.
+fn name_sizes(report: &mut FusionReport, function: &Function<'_, '_>) {
+    let steps = report.groups.iter_mut().flat_map(|group| &mut group.steps);
+    let facts = steps.flat_map(|step| &mut step.facts);
+    let conditions = report.unfused.iter_mut().filter_map(|edge| match &mut edge.why {
+        WhyNot::Condition(fact) => Some(fact),
+        _ => None,
+    });
+    facts.chain(conditions).for_each(|fact| *fact = function.extents.named(fact));
 }
 
 /// The decisions for a function, before its groups are written.
@@ -139,10 +154,11 @@ fn fuse<'c: 'a, 'a>(
 ) -> Result<Inlined<'c>, String> {
     reshapes_to_views(func)?;
     let mut inlined = inline_computes(func)?;
+    join_rows(func)?;
     wrap_general(func, &mut inlined)?;
     let simplifications = simplify_function(func)?;
     sink_reshapes(func)?;
-    let Some(function) = read_function(func)? else { return Ok(inlined) };
+    let Some(function) = read_open_function(func)? else { return Ok(inlined) };
     let placed = segments(&function.graph);
     let fusions: Vec<_> = placed.iter().map(|placed| &placed.segment).map(decide).collect();
     observe(simplifications, &Decided { function: &function, placed: &placed, fusions: &fusions });
@@ -158,7 +174,7 @@ fn wrap_general<'c: 'a, 'a>(
     for op in read::body_ops(func) {
         let computes = tl::op_of(op).is_ok_and(|op| !is_view(&op))
             || matches!(tl::algorithm_of(op), Ok(Some(_)));
-        if computes && is_general(op) {
+        if computes && is_general(op) && !is_open(op) {
             let parts = inlined.remove(&key(op));
             let wrapped = key(wrap(op)?);
             inlined.extend(parts.map(|parts| (wrapped, parts)));

@@ -262,6 +262,14 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         Some(self.value(spec.results(&[lanes.of(self.int(1))])))
     }
 
+    /// A mask with the first `live` lanes set, which may be more than there are; `None` for one element.
+    pub fn first_lanes(&self, live: Value<'c, 'a>, lanes: Lanes) -> Option<Value<'c, 'a>> {
+        match lanes {
+            Lanes::Scalar => None,
+            Lanes::Vector(_) => Some(self.op(vector::CREATE_MASK, &[live], lanes.of(self.int(1)))),
+        }
+    }
+
     /// `0, stride, 2 * stride, ...` as indices.
     pub fn iota(&self, stride: i64, lanes: Lanes) -> Value<'c, 'a> {
         let step =

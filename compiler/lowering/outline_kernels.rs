@@ -81,7 +81,7 @@ fn outline<'c: 'a, 'a>(
         kind = LOOPS.to_owned();
         slices::with_symbols(group).map_err(|message| PassError::at(&group, message))?
     } else {
-        rename_sizes(context, &group, &kind)?
+        rename_sizes(context, &group)?
     };
     let (input_types, output_types) = own_types(context, &group);
 
@@ -111,16 +111,16 @@ fn outline<'c: 'a, 'a>(
     Ok(())
 }
 
-/// Replaces the sizes of a group of loops by symbols; returns the sizes they stand for.
+/// Replaces the sizes of a group that depend on symbols by symbols of the kernel; returns the sizes they stand for.
 fn rename_sizes<'c: 'a, 'a>(
     context: &'c Context,
     group: &OperationRef<'c, 'a>,
-    kind: &str,
 ) -> Result<Vec<Dim>, PassError> {
     let mut ops = read::body_ops(*group);
     ops.pop();
-    let sizes = if kind == LOOPS { Sizes::of(&ops) } else { None };
-    let (Some(sizes), Some(block)) = (sizes, first_block(group)) else { return Ok(vec![]) };
+    let (Some(sizes), Some(block)) = (Sizes::of(&ops), first_block(group)) else {
+        return Ok(vec![]);
+    };
     let renamed = sizes.rename(context, block, &ops);
     renamed.map_err(|message| PassError::at(group, message))?;
     Ok(sizes.passed())

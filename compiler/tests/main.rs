@@ -26,6 +26,7 @@ mod integers;
 mod kernels;
 mod memory_files;
 mod op_homes;
+mod open_rows;
 mod packed_constants;
 mod plan_ark;
 mod plan_fused;

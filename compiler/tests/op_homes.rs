@@ -17,7 +17,7 @@ const HOMES: [&str; 4] = [
 ];
 
 /// Ops that the IR itself is made of, with the files that create or take apart such an op.
-const STRUCTURAL: [(&str, &str); 11] = [
+const STRUCTURAL: [(&str, &str); 12] = [
     // Loops around an expression are joined, and their sizes are renamed.
     ("compute", "compiler/fusion/inline.rs"),
     ("compute", "compiler/lowering/outline_kernels/sizes.rs"),
@@ -25,6 +25,7 @@ const STRUCTURAL: [(&str, &str); 11] = [
     ("reshape", "dialects/tl/verify.rs"),
     // Views around kernels.
     ("reshape", "compiler/fusion/inline.rs"),
+    ("reshape", "compiler/fusion/open.rs"),
     ("reshape", "compiler/fusion/sink.rs"),
     ("bitcast", "compiler/lowering/outline_kernels.rs"),
     // Many slices of one value share a kernel, which is given where they start.

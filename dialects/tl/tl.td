@@ -93,12 +93,14 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
   let description = [{
     A kernel on tensors has a `kind`: that of its group, or `task`. `constants` are its arguments that are
     constants which nothing else reads, so that it may want them `packed`; with `keeps` it is given
-    memory for what it keeps between calls; `entry` is the symbol of the entry point that it gets.
+    memory for what it keeps between calls; `entry` is the symbol of the entry point that it gets. The extent `rows`
+    stands for a number of rows that is passed to it, from 0 to `rows`.
 
     A kernel on memory also has `symbols`, the sizes that it takes in the order of its parameters of type
     `index`; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing` and `#tl.winograd`;
     and the bytes of what it keeps, with the arguments that this follows from. If its work is divided among threads, it
-    has phases: `parts` is the maximum number of parts of each, and `part_bytes` is the memory that a part needs for
+    has phases: `parts` is the maximum number of parts of each, `cycles` is how long each takes where that depends on
+    `symbols`, and `part_bytes` is the memory that a part needs for
     itself; `@k_parallel` runs it on the threads of a pool, and `@k` on one.
 
     Choices of its schedule replace those of the cost model: the `algorithm` of a convolution (`direct`, `product` or
@@ -114,9 +116,11 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$constants,
                         OptionalParameter<"::mlir::UnitAttr">:$keeps,
                         OptionalParameter<"::mlir::StringAttr">:$entry,
+                        OptionalParameter<"::std::optional<int64_t>">:$rows,
                         OptionalParameter<"::mlir::ArrayAttr">:$symbols,
                         OptionalParameter<"::std::optional<int64_t>">:$workspace_bytes,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$parts,
+                        OptionalParameter<"::mlir::ArrayAttr">:$cycles,
                         OptionalParameter<"::std::optional<int64_t>">:$part_bytes,
                         OptionalParameter<"::mlir::StringAttr">:$algorithm,
                         OptionalParameter<"::std::optional<int64_t>">:$tile_rows,
@@ -156,14 +160,14 @@ def Tl_Winograd : AttrDef<Tl_Dialect, "Winograd"> {
 
 def Tl_Blocks : AttrDef<Tl_Dialect, "Blocks"> {
   let mnemonic = "blocks";
-  let summary = "how a kernel of a symbolic number of items runs as kernels of blocks of items";
+  let summary = "how a kernel of a symbolic number of items runs in blocks of items";
   let description = [{
-    `callees` are the kernels of blocks, largest first, of `items` items each; there are `count` items, a
-    size; `bytes` are the bytes from one item to the next, per operand and result, 0 for what all items
-    share.
+    `callee` is the kernel of a block of `items` items; there are `count` items, a size; `bytes` are the bytes from one
+    item to the next, per operand and result, 0 for what all items share. A callee with `rows` takes the number of
+    items as an argument, and is called for up to `items` of them.
   }];
-  let parameters = (ins "::mlir::ArrayAttr":$callees, "::mlir::DenseI64ArrayAttr":$items,
-                        "::mlir::StringAttr":$count, "::mlir::DenseI64ArrayAttr":$bytes);
+  let parameters = (ins "::mlir::StringAttr":$callee, "int64_t":$items, "::mlir::StringAttr":$count,
+                        "::mlir::DenseI64ArrayAttr":$bytes);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

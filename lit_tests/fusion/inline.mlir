@@ -21,7 +21,7 @@ func.func @chain(%x: tensor<?x4xf32, #tl.dims<"N", "4">>)
 // The same elements in the same order are the same memory.
 // CHECK-LABEL: func.func @view
 // CHECK-NEXT: %[[V:.*]] = tl.reshape %{{.*}} : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?x2xf32, #tl.dims<"2*N", "2">>
-// CHECK-NEXT: tl.group "loops"(%[[V]])
+// CHECK-NEXT: tl.group "elementwise"(%[[V]])
 func.func @view(%x: tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?x2xf32, #tl.dims<"2*N", "2">> {
   %y = tl.compute(%x) "%0[((0 + i0) * size(2) + i1) / size(4), rem((0 + i0) * size(2) + i1, size(4))]" : (tensor<?x4xf32, #tl.dims<"N", "4">>) -> tensor<?x2xf32, #tl.dims<"2*N", "2">>
   %z = tl.exp %y : tensor<?x2xf32, #tl.dims<"2*N", "2">>

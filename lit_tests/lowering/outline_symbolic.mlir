@@ -5,6 +5,8 @@
 // CHECK:   %[[X:.*]] = tl.bitcast %{{.*}} : (tensor<?xui8, #tl.dims<"N">>) -> tensor<?xi8, #tl.dims<"N">>
 // CHECK:   tl.launch @kernel_0(%[[X]]) {sizes = ["N"]} : (tensor<?xi8, #tl.dims<"N">>) -> tensor<?xi8, #tl.dims<"2*N">>
 // CHECK-LABEL: func.func private @kernel_0(
+// CHECK-SAME: memref<1xi8>, {{.*}}: index, {{.*}}: memref<1xi8>, {{.*}}: memref<0xi8>
+// CHECK-LABEL: func.func private @kernel_0_part(
 // CHECK-SAME: memref<1xi8>, {{.*}}: index, {{.*}}: memref<1xi8> {llvm.noalias}, {{.*}}: memref<0xi8>
 // CHECK:   arith.divui
 func.func @main(%x: tensor<?xui8, #tl.dims<"N">>) -> tensor<?xui8, #tl.dims<"2*N">> {

@@ -104,7 +104,8 @@ fn tuned(kernel: &Tunable, options: &CompileOptions, seconds: f64) -> Result<Opt
     let (mut best, mut met) = ((f64::INFINITY, None), BTreeSet::new());
     for schedule in candidates {
         // Choices that do not apply lead to code that was measured already.
-        if !met.insert(without_hashes(&model.library_with(with(schedule), Place::Given)?, kernel)) {
+        let compiled = model.library_with(with(schedule), Place::Given)?;
+        if !met.insert(without_hashes(&compiled, kernel)) {
             continue;
         }
         let found = time(&mut prepared(&with(schedule))?)?;

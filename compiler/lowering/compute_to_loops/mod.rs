@@ -20,22 +20,24 @@ mod kernel;
 mod nest;
 mod sizes;
 
-use crate::attributes::is_loops;
+use super::linalg_to_vector::{signature, split};
+use crate::attributes::{KERNEL, KernelInfo, Phases, is_loops};
 use crate::kernel::{
     declare::on_memory,
     element::Element,
     emit::{Buffer, Emit},
 };
 use irc_dialects::tl;
-use irc_mlir::ops::func;
+use irc_mlir::ops::{arith, func};
 use irc_mlir::{
     BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, RegionLike, Type, Value, attr, read, walk_collect,
 };
-use irc_tl::DType;
+use irc_tl::{DType, Dim};
 use kernel::{Kernel, Origin, Work};
 use melior::ir::r#type::MemRefType;
 use sizes::Sizes;
+use std::{collections::BTreeMap, convert::Infallible};
 
 /// The pass `compute-to-loops`.
 pub struct ComputeToLoops;
@@ -51,13 +53,20 @@ impl Pass for ComputeToLoops {
         &["arith", "func", "math", "memref", "scf"]
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
-        let kernels = walk_collect(module, |op| is_loops(&op));
-        kernels.into_iter().try_for_each(lower_kernel)
+        let (loops, lowered): (Vec<_>, Vec<_>) = walk_collect(module, |op| KERNEL.is_on(&op))
+            .into_iter()
+            .partition(|kernel| is_loops(kernel));
+        let named = lowered.into_iter().filter_map(|op| Some((read::string(&op, "sym_name")?, op)));
+        let named = named.collect();
+        loops.into_iter().try_for_each(|kernel| lower_kernel(kernel, &named))
     }
 }
 
 /// Replaces one kernel function by its loops.
-fn lower_kernel(func: OperationRef<'_, '_>) -> PassResult {
+fn lower_kernel<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    lowered: &BTreeMap<String, OperationRef<'c, 'a>>,
+) -> PassResult {
     let context = irc_mlir::context_of(&func);
     // A kernel that is already lowered has no op of `tl`.
     let ops = read::body_ops(func);
@@ -65,11 +74,17 @@ fn lower_kernel(func: OperationRef<'_, '_>) -> PassResult {
         return Ok(());
     }
     if blocks::is_split(func) {
-        return blocks::lower(func);
+        return blocks::lower(func, lowered);
     }
     let kernel = Kernel::read(func)?;
-    let (lowered, block) = declare(context, func, &kernel)?;
-    match fill(context, func, block, &kernel) {
+    let cycles = divided(&kernel);
+    let (lowered, block) = declare(context, func, &kernel, cycles.is_some())?;
+    let filled = fill(context, func, block, &kernel, cycles.is_some());
+    let filled = filled.and_then(|()| match cycles {
+        None => Ok(()),
+        Some(cycles) => whole(context, func, lowered, &kernel, &cycles),
+    });
+    match filled {
         Ok(()) => {
             func.erase();
             Ok(())
@@ -79,6 +94,64 @@ fn lower_kernel(func: OperationRef<'_, '_>) -> PassResult {
             Err(error)
         }
     }
+}
+
+/// The cycles of each step, if the kernel is divided among threads: 0 for an algorithm, which is not.
+fn divided(kernel: &Kernel<'_>) -> Option<Vec<Dim>> {
+    let cycles = kernel.steps.iter().map(|step| match &step.work {
+        Work::Nest(nest) => nest::cycles(nest),
+        Work::Algorithm(_) => Some(0.into()),
+    });
+    let cycles: Vec<Dim> = cycles.collect::<Option<_>>()?;
+    let known = cycles.iter().map(Dim::known).sum::<Option<i64>>();
+    let pays = known.is_none_or(|known| known >= split::MIN_CYCLES);
+    pays.then_some(cycles)
+}
+
+/// Adds the kernel, which runs all steps of its function for parts as one part.
+fn whole<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    part: OperationRef<'c, 'a>,
+    kernel: &Kernel<'c>,
+    cycles: &[Dim],
+) -> PassResult {
+    let most = |cycles: &Dim| match cycles.known() {
+        Some(known) => (known / split::MIN_PART).clamp(1, split::MAX_PARTS),
+        None => split::MAX_PARTS,
+    };
+    let phases = Phases {
+        parts: cycles.iter().map(most).collect(),
+        cycles: match kernel.symbols.is_empty() {
+            true => vec![],
+            false => cycles.iter().map(ToString::to_string).collect(),
+        },
+        part_bytes: 0,
+    };
+    let info = KernelInfo { phases: Some(phases), ..described(func, kernel) };
+    let types = parameters(context, kernel);
+    signature::whole(context, func, part, types, &info)
+        .map_err(|error| PassError::at(&func, error.to_string()))
+}
+
+/// What is known of the lowered kernel.
+fn described(func: OperationRef<'_, '_>, kernel: &Kernel<'_>) -> KernelInfo {
+    KernelInfo {
+        symbols: kernel.symbols.iter().map(ToString::to_string).collect(),
+        workspace_bytes: Some(kernel.workspace.cast_unsigned()),
+        ..KERNEL.read(&func).unwrap_or_default()
+    }
+}
+
+/// The parameters of the lowered kernel.
+fn parameters<'c>(context: &'c Context, kernel: &Kernel<'c>) -> Vec<Type<'c>> {
+    let mut types: Vec<Type> =
+        (0..kernel.inputs).map(|input| memory(context, &kernel.values[input].ty)).collect();
+    types.extend(kernel.symbols.iter().map(|_| Type::index(context)));
+    types.extend(kernel.results.iter().map(|result| memory(context, &kernel.values[*result].ty)));
+    let byte = stored(context, DType::U8);
+    types.push(MemRefType::new(byte, &[kernel.workspace], None, None).into());
+    types
 }
 
 /// The type of memory that holds a value.
@@ -100,28 +173,29 @@ fn element(context: &Context, dtype: DType) -> Element<'_> {
     element.unwrap_or_else(|| unreachable!("every type has an element, small or not"))
 }
 
-/// Adds an empty function of the new signature before the old one.
+/// Adds an empty function of the new signature before the old one; one for parts of the kernel if it is divided.
 fn declare<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
     kernel: &Kernel<'c>,
+    is_divided: bool,
 ) -> Result<(OperationRef<'c, 'a>, BlockRef<'c, 'a>), PassError> {
-    let mut types: Vec<Type> =
-        (0..kernel.inputs).map(|input| memory(context, &kernel.values[input].ty)).collect();
-    types.extend(kernel.symbols.iter().map(|_| Type::index(context)));
-    let outputs = types.len()..types.len() + kernel.results.len();
-    types.extend(kernel.results.iter().map(|result| memory(context, &kernel.values[*result].ty)));
-    let byte = stored(context, DType::U8);
-    types.push(MemRefType::new(byte, &[kernel.workspace], None, None).into());
-
+    let types = parameters(context, kernel);
+    let first = kernel.inputs + kernel.symbols.len();
+    let outputs = first..first + kernel.results.len();
     let noalias = |index| if outputs.contains(&index) { "{llvm.noalias}" } else { "{}" };
-    let noalias: Vec<_> = (0..types.len()).map(noalias).collect();
-    let spec = on_memory(func, &types, |info| {
-        info.symbols = kernel.symbols.iter().map(ToString::to_string).collect();
-        info.workspace_bytes = Some(kernel.workspace.cast_unsigned());
-    });
-    let mut spec =
-        spec.attr("arg_attrs", attr::parse(context, &format!("[{}]", noalias.join(", "))));
+    let all = types.len() + if is_divided { signature::PART_PARAMETERS } else { 0 };
+    let noalias: Vec<_> = (0..all).map(noalias).collect();
+    let noalias = attr::parse(context, &format!("[{}]", noalias.join(", ")));
+    if is_divided {
+        let part = signature::declare_part(func, &types);
+        let part = part.map_err(|error| PassError::at(&func, error.to_string()))?;
+        irc_mlir::set_attribute(part, "arg_attrs", noalias);
+        let block = part.region(0).ok().and_then(|region| region.first_block());
+        return Ok((part, block.ok_or_else(|| PassError::at(&func, "has no body"))?));
+    }
+    let spec = on_memory(func, &types, |info| *info = described(func, kernel));
+    let mut spec = spec.attr("arg_attrs", noalias);
     if kernel.steps.iter().any(|step| is_ensemble(&step.work)) {
         // LLVM would merge the paths of a tree ensemble into gathers, which are slower than scalar loads.
         spec = spec.attr("passthrough", attr::parse(context, "[\"noimplicitfloat\"]"));
@@ -143,6 +217,7 @@ fn fill<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     block: BlockRef<'c, 'a>,
     kernel: &Kernel<'c>,
+    is_divided: bool,
 ) -> PassResult {
     let e = Emit { context, block, location: func.location() };
     let argument = |index: usize| -> Result<Value<'c, 'a>, PassError> {
@@ -167,7 +242,18 @@ fn fill<'c: 'a, 'a>(
             }
         });
     }
-    for step in &kernel.steps {
+    // After the workspace: memory of the part, the first phase and the one after the last, the part and the number of
+    // parts.
+    let after = outputs + kernel.results.len() + 1;
+    let phases = match is_divided {
+        true => Some([argument(after + 1)?, argument(after + 2)?]),
+        false => None,
+    };
+    let part = match is_divided {
+        true => Some([argument(after + 3)?, argument(after + 4)?]),
+        false => None,
+    };
+    for (number, step) in kernel.steps.iter().enumerate() {
         let e = e.at(step.location);
         let operands: Vec<_> = step
             .operands
@@ -175,12 +261,23 @@ fn fill<'c: 'a, 'a>(
             .map(|value| (&kernel.values[*value].ty, buffers[*value]))
             .collect();
         let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
-        match &step.work {
-            Work::Nest(nest) => nest::emit(e, nest, &operands, results[0], &sizes),
+        let work = |e: Emit<'c, 'a>| match &step.work {
+            Work::Nest(nest) => nest::emit(e, nest, &operands, results[0], &sizes, part),
             Work::Algorithm(algorithm) => {
                 algorithms::emit(e, algorithm, &operands, &results, &sizes);
             }
-        }
+        };
+        let Some([first, last]) = phases else {
+            work(e);
+            continue;
+        };
+        let number = e.index(number as i64);
+        let runs = e.binary(arith::ANDI, e.compare(7, first, number), e.compare(6, number, last));
+        let then = |e| {
+            work(e);
+            Ok::<_, Infallible>(vec![])
+        };
+        let Ok(_) = e.if_else(runs, &[], then, |_| Ok(vec![]));
     }
     e.spec(func::RETURN).append(&block);
     Ok(())

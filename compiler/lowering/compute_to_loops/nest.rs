@@ -9,9 +9,12 @@ use crate::kernel::{
     element::{Element, Kind},
     emit::{Buffer, Emit, Lanes},
 };
+use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::{arith, memref};
 use irc_mlir::{Value, attr};
-use irc_tl::{Binary, Combine, Compute, DType, Dim, Number, Reduce, Rounding, Scalar, Type};
+use irc_tl::{
+    Binary, Combine, Compute, DType, Dim, Factor, Number, Reduce, Rounding, Scalar, Type,
+};
 use melior::ir::r#type::MemRefType;
 use std::convert::Infallible;
 
@@ -64,13 +67,35 @@ impl Nest {
     }
 }
 
-/// Emits a nest that writes `result`.
+/// The part of a nest to compute: its number, and the number of parts.
+pub(super) type Part<'c, 'a> = [Value<'c, 'a>; 2];
+
+/// The cycles that a nest takes, estimated: a number times symbols. `None` if its sizes are no such products.
+pub(super) fn cycles(nest: &Nest) -> Option<Dim> {
+    let compute = &nest.compute;
+    let reduced = compute.reduction.iter().flat_map(|over| &over.dims);
+    let points = Dim::product(compute.dims.iter().chain(reduced));
+    let mut ops = 0;
+    compute.body.walk(&mut |_| ops += 1);
+    let cycles = points * Dim::Known(ops).ceil_div(&OPS_PER_CYCLE.into());
+    let terms = cycles.terms();
+    let is_symbol = |factor: &Factor| matches!(factor, Factor::Symbol(_));
+    let is_product =
+        terms.len() <= 1 && terms.iter().all(|(_, factors)| factors.iter().all(is_symbol));
+    (is_product || cycles.known().is_some()).then_some(cycles)
+}
+
+/// The parts of an expression that are computed in a cycle, where LLVM vectorises it.
+const OPS_PER_CYCLE: i64 = 8;
+
+/// Emits a nest that writes `result`, or a part of it.
 pub(super) fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     nest: &Nest,
     operands: &[(&Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &Sizes<'c, 'a>,
+    part: Option<Part<'c, 'a>>,
 ) {
     let flat = flattened(nest, operands);
     let (nest, types) = match &flat {
@@ -83,7 +108,12 @@ pub(super) fn emit<'c: 'a, 'a>(
     if runs_in_columns(&nest.compute) {
         writer.columns = Some(Columns::new(e, writer.elements(e).1));
     }
-    writer.outer(e, &mut vec![], &Known::new());
+    let dims = writer.divided();
+    let units = part.filter(|_| !dims.is_empty()).map(|[part, parts]| {
+        let count = sizes.value(e, &Dim::product(dims));
+        Units::of_part(e, Extent::Passed(count), part, parts)
+    });
+    writer.outer(e, &mut vec![], &Known::new(), units);
 }
 
 /// Accumulators of adjacent elements of the result.
@@ -136,7 +166,13 @@ struct Writer<'n, 'c, 'a> {
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// The remaining loops over the result, then one element.
-    fn outer(&self, e: Emit<'c, 'a>, at: &mut Vec<Value<'c, 'a>>, known: &Known<'c, 'a>) {
+    fn outer(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &mut Vec<Value<'c, 'a>>,
+        known: &Known<'c, 'a>,
+        units: Option<Units<'c, 'a>>,
+    ) {
         if let (Some(columns), Some(reduction)) = (self.columns, &self.nest.compute.reduction)
             && at.len() + 1 == self.nest.compute.dims.len()
         {
@@ -146,12 +182,29 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             return self.element(e, at, known);
         };
         let quotients = self.quotients(e, at, at.len());
-        let Ok(_) = self.each(e, dim, &[], |e, index, _| {
-            at.push(index);
-            self.outer(e, at, &quotients);
-            at.pop();
-            vec![]
-        });
+        let inner = match units {
+            None => Extent::Known(1),
+            Some(_) => {
+                let inner = Dim::product(&self.divided()[at.len() + 1..]);
+                inner
+                    .known()
+                    .map_or_else(|| Extent::Passed(self.sizes.value(e, &inner)), Extent::Known)
+            }
+        };
+        let extent = Extent::Passed(self.sizes.value(e, dim));
+        let Ok(()) =
+            split::loop_over::<Infallible>(e, (extent, inner), units, |e, index, units| {
+                at.push(index);
+                self.outer(e, at, &quotients, units);
+                at.pop();
+                Ok(())
+            });
+    }
+
+    /// The loops over the result whose iterations are divided into parts.
+    fn divided(&self) -> &[Dim] {
+        let dims = &self.nest.compute.dims;
+        &dims[..dims.len() - usize::from(self.columns.is_some())]
     }
 
     /// A loop over `0..dim`; `body` gets the index and the carried values.

@@ -4,7 +4,7 @@ use super::{
     error::Result,
     kernel::{Kernel, Origin, Output, TensorId},
     pack_cache::PackCache,
-    split::{MAX_PARTS, MIN_PART, Split, Units, cycles},
+    split::{Extent, MAX_PARTS, MIN_PART, Split, Units, cycles},
 };
 use crate::attributes::{Packing, Schedule};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
@@ -58,9 +58,24 @@ pub struct Codegen<'c, 'a> {
     pub schedule: Schedule,
     /// How the work is divided among threads, if it is.
     pub split: Option<Split<'c, 'a>>,
+    /// The extent that stands for the number of rows that the kernel is passed, and that number.
+    pub rows: Option<(i64, Value<'c, 'a>)>,
 }
 
 impl<'c: 'a, 'a> Codegen<'c, 'a> {
+    /// Whether an extent stands for the number of rows that the kernel is passed.
+    pub fn is_rows(&self, extent: i64) -> bool {
+        self.rows.is_some_and(|(rows, _)| rows == extent)
+    }
+
+    /// The number of iterations of a loop of this extent.
+    pub fn extent(&self, extent: i64) -> Extent<'c, 'a> {
+        match self.rows {
+            Some((rows, passed)) if rows == extent => Extent::Passed(passed),
+            _ => Extent::Known(extent),
+        }
+    }
+
     /// The stage among `stages` that computes a tensor, and the output.
     pub fn producer(&self, tensor: TensorId, stages: &[usize]) -> Option<(usize, &Output)> {
         stages.iter().find_map(|s| {
@@ -171,24 +186,29 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
         split.limit = (cost / MIN_PART).clamp(1, MAX_PARTS);
         let number = e.index(split.found.len() as i64);
         split.found.push(1);
+        split.cycles.push(cost);
         let [first, last] = split.phases;
         let runs = e.binary(arith::ANDI, e.compare(7, first, number), e.compare(6, number, last));
         e.if_else(runs, &[], |e| body(self, e).map(|()| vec![]), |_| Ok(vec![])).map(|_| ())
     }
 
     /// The units that this part of the phase computes, of so many in all; `None` for all of them. Once per phase.
-    pub fn units(&mut self, e: Emit<'c, 'a>, count: i64) -> Option<Units<'c, 'a>> {
+    pub fn units(
+        &mut self,
+        e: Emit<'c, 'a>,
+        count: impl Into<Extent<'c, 'a>>,
+    ) -> Option<Units<'c, 'a>> {
+        let count = count.into();
         let split = self.split.as_mut()?;
-        let parts = split.limit.min(count);
+        let parts = match count {
+            Extent::Known(count) => split.limit.min(count),
+            Extent::Passed(_) => split.limit,
+        };
         *split.found.last_mut()? = parts;
         if parts < 2 {
             return None;
         }
-        let start = |part| {
-            let all = e.scale(part, count);
-            e.binary(arith::DIVUI, all, split.parts)
-        };
-        Some(Units { from: start(split.part), to: start(e.offset(split.part, 1)) })
+        Some(Units::of_part(e, count, split.part, split.parts))
     }
 }
 

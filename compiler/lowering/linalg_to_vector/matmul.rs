@@ -14,7 +14,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{Output, TensorId, name_of},
     packed, packing,
-    split::{self, Units},
+    split::{self, Extent, Units},
     windows::Windows,
 };
 use crate::attributes::{Packing, Panels};
@@ -113,6 +113,8 @@ struct Emitter<'p, 'c, 'a> {
     matmul: &'p Matmul<'c, 'a>,
     blocks: Blocks,
     m: i64,
+    /// The number of rows, which is at most `m`.
+    rows: Extent<'c, 'a>,
     n: i64,
     k: i64,
     lanes: Lanes,
@@ -186,8 +188,9 @@ pub fn emit_matmul<'c: 'a, 'a>(
     let batch: Vec<usize> =
         (0..stage.parallel - 1).filter(|dim| !of_matrix.contains(&Some(*dim))).collect();
     let mut rows = vec![e.index(0); stage.parallel - 1];
-    let matrices: i64 = batch.iter().map(|dim| stage.sizes[*dim]).product();
-    let units = cg.units(e, matrices * emitter.tiles());
+    let matrices: Vec<Extent> = batch.iter().map(|dim| cg.extent(stage.sizes[*dim])).collect();
+    let all = Extent::product(e, &[&matrices[..], &[emitter.tiles(e)]].concat());
+    let units = cg.units(e, all);
     emitter.emit_batch(cg, e, &batch, &mut rows, units)
 }
 
@@ -250,6 +253,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             matmul,
             blocks,
             m,
+            rows: cg.extent(m),
             n,
             k,
             lanes,
@@ -364,8 +368,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             return self.emit_blocks(cg, e, rows, units);
         };
         let sizes = &cg.kernel.stages[self.matmul.product.stage].sizes;
-        let inner = rest.iter().map(|dim| sizes[*dim]).product::<i64>() * self.tiles();
-        split::loop_over(e, (sizes[*dim], inner), units, |e, iv, units| {
+        let matrices = rest.iter().map(|dim| sizes[*dim]).product::<i64>();
+        let (extent, inner) = (cg.extent(sizes[*dim]), self.tiles(e).times(e, matrices));
+        split::loop_over(e, (extent, inner), units, |e, iv, units| {
             rows[*dim] = iv;
             self.emit_batch(cg, e, rest, rows, units)
         })
@@ -386,37 +391,42 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             None => self.source(cg, e, &product.b, rows, Some(product.n)),
         };
         let own = units.map(|units| {
-            let (from, to) = units.iterations(e, self.tiles_of_panel());
+            let (from, to) = units.iterations(e, self.tiles_of_panel(e));
             let columns = self.columns();
             Own { units, from: e.scale(from, columns), to: e.scale(to, columns) }
         });
-        blocked(e, (self.n, nc), own.map(|own| (own.from, own.to)), |e, start, width| {
-            let columns = Columns { start, width, own };
-            blocked(e, (self.k, kc), None, |e, from, size| {
-                let depth = Depth { from, size };
-                let b = match self.packed_b {
-                    Some(packed) => self.pack_b(e, b, packed, columns, depth)?,
-                    None => b.advanced(e, None, Some(from)),
-                };
-                blocked(e, (self.m, mc), None, |e, ic, height| {
-                    let a = match self.packed_a {
-                        Some(packed) => self.pack_a(e, a, packed, ic, height, depth)?,
-                        None => a.advanced(e, None, Some(from)),
+        blocked(
+            e,
+            (self.n, self.n.into(), nc),
+            own.map(|own| (own.from, own.to)),
+            |e, start, width| {
+                let columns = Columns { start, width, own };
+                blocked(e, (self.k, self.k.into(), kc), None, |e, from, size| {
+                    let depth = Depth { from, size };
+                    let b = match self.packed_b {
+                        Some(packed) => self.pack_b(e, b, packed, columns, depth)?,
+                        None => b.advanced(e, None, Some(from)),
                     };
-                    self.emit_panels(cg, e, rows, (a, b), (ic, columns), depth)
+                    blocked(e, (self.m, self.rows, mc), None, |e, ic, height| {
+                        let a = match self.packed_a {
+                            Some(packed) => self.pack_a(e, a, packed, ic, height, depth)?,
+                            None => a.advanced(e, None, Some(from)),
+                        };
+                        self.emit_panels(cg, e, rows, (a, b), (ic, columns), depth)
+                    })
                 })
-            })
-        })
+            },
+        )
     }
 
     /// The number of tiles of a panel of columns.
-    fn tiles_of_panel(&self) -> i64 {
-        (self.m + self.blocks.mr - 1) / self.blocks.mr
+    fn tiles_of_panel(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
+        self.rows.groups(e, self.blocks.mr)
     }
 
     /// The number of tiles of a product: panels of columns, from top to bottom in each.
-    fn tiles(&self) -> i64 {
-        self.all_columns() / self.columns() * self.tiles_of_panel()
+    fn tiles(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
+        self.tiles_of_panel(e).times(e, self.all_columns() / self.columns())
     }
 
     fn source(
@@ -520,7 +530,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         // The tiles of a panel that are computed, from top to bottom.
         let tiles = |e: Emit<'c, 'a>, column: Value<'c, 'a>| {
             let number = e.binary(arith::DIVUI, column, e.index(columns));
-            block.own.map(|own| own.units.within(e, number, self.tiles_of_panel()))
+            block.own.map(|own| own.units.within(e, number, self.tiles_of_panel(e)))
         };
         if full > 0 {
             let (from, to) = self.panels_of(e, block, full);
@@ -555,6 +565,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
         let Blocks { mr, mc, .. } = self.blocks;
+        if let Extent::Passed(count) = self.rows {
+            let strip = Strip { ic, column, columns, tiles };
+            return self.emit_passed_rows(cg, e, outer, (a, b), (strip, count), depth);
+        }
         let full = self.m / mr * mr;
         if full > 0 {
             let end = e.offset(ic, mc);
@@ -578,8 +592,61 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         };
         only_if(e, mc < self.m, ic, self.m - mc, |e| match tiles {
             None => last(e),
-            Some(tiles) => only_if(e, true, tiles.to, self.tiles_of_panel(), last),
+            Some(tiles) => {
+                let all = (self.m + mr - 1) / mr;
+                only_if(e, true, tiles.to, all, last)
+            }
         })
+    }
+
+    /// As [`Self::emit_rows`], of so many rows: whole tiles, then tiles of a power of two of the rest.
+    fn emit_passed_rows(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
+        (Strip { ic, column, columns, tiles }, count): (Strip<'c, 'a>, Value<'c, 'a>),
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let Blocks { mr, mc, .. } = self.blocks;
+        let rest = e.binary(arith::REMUI, count, e.index(mr));
+        let full = e.binary(arith::SUBI, count, rest);
+        let block_end = e.offset(ic, mc);
+        let (mut start, mut end) = (ic, e.min(block_end, full));
+        if let Some(tiles) = tiles {
+            start = e.max(start, e.scale(tiles.from, mr));
+            end = e.min(end, e.scale(tiles.to, mr));
+        }
+        e.for_each((start, end, mr), &[], |e, row, _| {
+            let tile = Tile { row, column, rows: mr, columns };
+            self.emit_tile(cg, e, outer, (a, b), tile, depth).map(|()| vec![])
+        })?;
+        // The rest is in the block of the row after the last whole tile.
+        let mut runs = e.binary(arith::ANDI, e.compare(3, ic, full), e.compare(2, full, block_end));
+        if let Some(tiles) = tiles {
+            let all = self.tiles_of_panel(e).value(e);
+            runs = e.binary(arith::ANDI, runs, e.compare(5, tiles.to, all));
+        }
+        e.if_else(
+            runs,
+            &[],
+            |e| {
+                for rows in [8, 4, 2, 1].into_iter().filter(|rows| *rows < mr) {
+                    let larger = e.binary(arith::ANDI, rest, e.index(-2 * rows));
+                    let row = e.add(full, larger);
+                    let own = e.binary(arith::ANDI, rest, e.index(rows));
+                    let has_own = e.compare(1, own, e.index(0));
+                    let tile = Tile { row, column, rows, columns };
+                    let then =
+                        |e| self.emit_tile(cg, e, outer, (a, b), tile, depth).map(|()| vec![]);
+                    e.if_else(has_own, &[], then, |_| Ok(vec![]))?;
+                }
+                Ok(vec![])
+            },
+            |_| Ok(vec![]),
+        )
+        .map(|_| ())
     }
 }
 
@@ -635,27 +702,29 @@ fn choose_blocks(
     Blocks { mr, nv: 2, mc: rows / mr * mr, nc, kc }
 }
 
-/// A loop over blocks of `step`, or over those with any element from the first to before the second of `own`; `body`
+/// A loop over blocks of `step` of an extent of at most `most`, or over those with any element from the first to before the second of `own`; `body`
 /// gets the start and the size of each.
 fn blocked<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
-    (extent, step): (i64, i64),
+    (most, extent, step): (i64, Extent<'c, 'a>, i64),
     own: Option<(Value<'c, 'a>, Value<'c, 'a>)>,
     body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) -> Result<()>,
 ) -> Result<()> {
-    if extent <= step {
-        return body(e, e.index(0), e.index(extent));
+    let all = extent.value(e);
+    if most <= step {
+        return body(e, e.index(0), all);
     }
     let (from, to) = match own {
-        None => (e.index(0), e.index(extent)),
+        None => (e.index(0), all),
         Some((from, to)) => {
             let block = e.binary(arith::DIVUI, from, e.index(step));
-            (e.scale(block, step), e.min(to, e.index(extent)))
+            (e.scale(block, step), e.min(to, all))
         }
     };
     e.for_each((from, to, step), &[], |e, iv, _| {
-        let rest = e.binary(arith::SUBI, e.index(extent), iv);
-        let size = if extent % step == 0 { e.index(step) } else { e.min(e.index(step), rest) };
+        let rest = e.binary(arith::SUBI, all, iv);
+        let is_whole = matches!(extent, Extent::Known(known) if known % step == 0);
+        let size = if is_whole { e.index(step) } else { e.min(e.index(step), rest) };
         body(e, iv, size).map(|()| vec![])
     })
     .map(|_| ())

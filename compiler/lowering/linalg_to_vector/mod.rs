@@ -9,6 +9,9 @@
 //! memory that is kept between calls, before the workspace. Arguments in `constants` may be read in
 //! another order, which `packed` then describes.
 //!
+//! A kernel with `rows` takes the number of rows, an `index` from 0 to `rows`, after its inputs: the extent `rows`
+//! stands for it.
+//!
 //! A kernel of one `tl.stepped_matmul` is lowered to loops directly; kernels of the kind `loops` have been
 //! lowered by `compute-to-loops`.
 //!
@@ -38,8 +41,8 @@ mod pass;
 mod reduce;
 mod rows;
 mod schedule;
-mod signature;
-mod split;
+pub(super) mod signature;
+pub(super) mod split;
 mod stepped_matmul;
 #[cfg(test)]
 mod tests;
@@ -59,7 +62,8 @@ use kernel::{Kernel, Origin, Tensor};
 use layout::{Layouts, row_major, span};
 use pack_cache::PackCache;
 use signature::{PART_PARAMETERS, declare, declare_part, record_memory};
-use split::Split;
+pub(super) use split::MIN_PART;
+use split::{Extent, Split};
 
 /// The machine that a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +124,7 @@ pub fn lower_kernel<'c: 'a, 'a>(
     }
     let (info, layouts) = (KERNEL.read(&func).unwrap_or_default(), Layouts::of(func));
     let kernel = Kernel::read(func, &layouts)?;
-    let types = signature::parameters(context, &kernel, &layouts, info.keeps);
+    let types = signature::parameters(context, &kernel, &layouts, &info);
     let is_split = info.kind != TASK && !info.keeps && split::pays(&kernel, target);
     let lowered = match is_split {
         true => declare_part(func, &types)?,
@@ -182,10 +186,15 @@ fn fill<'c: 'a, 'a>(
         top: block,
         schedule: info.schedule,
         split,
+        rows: None,
     };
-    let inputs = count - 1 - usize::from(info.keeps) - cg.kernel.results.len();
+    let results = count - 1 - usize::from(info.keeps) - cg.kernel.results.len();
+    cg.rows = match info.rows {
+        Some(rows) => Some((rows, argument(results - 1)?)),
+        None => None,
+    };
     place_sources(&mut cg, e, lowered, layouts, &argument)?;
-    let copies = place_results(&mut cg, e, inputs, layouts, &argument)?;
+    let copies = place_results(&mut cg, e, results, layouts, &argument)?;
     schedule::emit_stages(&mut cg, e)?;
     if !copies.is_empty() {
         cg.phase(e, &[], |cg, e| {
@@ -195,13 +204,22 @@ fn fill<'c: 'a, 'a>(
         })?;
     }
     e.spec(func::RETURN).append(&block);
-    let phases = cg
-        .split
-        .map(|split| Phases { parts: split.found, part_bytes: split.bytes.cast_unsigned() });
+    let phases = cg.split.map(|split| Phases {
+        parts: split.found,
+        cycles: match info.rows {
+            Some(rows) => {
+                split.cycles.iter().map(|cycles| format!("{}*rows", cycles / rows + 1)).collect()
+            }
+            None => vec![],
+        },
+        part_bytes: split.bytes.cast_unsigned(),
+    });
+    let symbols = info.rows.map(|_| "rows".to_owned()).into_iter().collect();
     let part_bytes = phases.as_ref().map_or(0, |phases| phases.part_bytes);
     Ok(KernelInfo {
         workspace_bytes: Some(cg.workspace_bytes.cast_unsigned() + part_bytes),
         phases,
+        symbols,
         kept: cg.pack_cache.map(|cache| cache.contents),
         packed: cg.packed,
         ..info
@@ -236,7 +254,7 @@ fn place_sources<'c: 'a, 'a>(
 fn place_results<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
-    inputs: usize,
+    first: usize,
     layouts: &Layouts,
     argument: &dyn Fn(usize) -> Result<Value<'c, 'a>>,
 ) -> Result<Vec<(usize, Buffer<'c, 'a>)>> {
@@ -247,7 +265,7 @@ fn place_results<'c: 'a, 'a>(
         let shape = cg.kernel.result_shapes[index].clone();
         let whole = Tensor { shape: shape.clone(), ..tensor.clone() };
         let strides = layouts.result(index);
-        let buffer = flat(e, argument(inputs + index)?, &whole, strides);
+        let buffer = flat(e, argument(first + index)?, &whole, strides);
         let all = shape.iter().product::<i64>() == tensor.shape.iter().product::<i64>()
             && has_strides(&result.access, &shape, strides);
         let direct = matches!(tensor.origin, Origin::Stage(_)) && !layouts.overwrites(index);
@@ -293,7 +311,8 @@ fn copy_result<'c: 'a, 'a>(
         _ => return Err(LowerError::at(func, format!("result {index} is never computed"))),
     };
     let strides = strides.map_or_else(|| row_major(&shape), <[i64]>::to_vec);
-    copy_loops(e, &shape, &mut vec![], &|e, ivs| {
+    let extents: Vec<Extent> = shape.iter().map(|size| cg.extent(*size)).collect();
+    copy_loops(e, &extents, &mut vec![], &|e, ivs| {
         let value = match source {
             Ok(from) => {
                 e.load(from, e.linear(e.index(result.access.offset), ivs, &result.access.coefs))
@@ -306,15 +325,15 @@ fn copy_result<'c: 'a, 'a>(
 
 fn copy_loops<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
-    shape: &[i64],
+    extents: &[Extent<'c, 'a>],
     ivs: &mut Vec<Value<'c, 'a>>,
     body: &dyn Fn(Emit<'c, 'a>, &[Value<'c, 'a>]),
 ) -> Result<()> {
-    let Some((size, rest)) = shape.split_first() else {
+    let Some((extent, rest)) = extents.split_first() else {
         body(e, ivs);
         return Ok(());
     };
-    e.loop_over(*size, |e, iv| {
+    split::loop_over(e, (*extent, 1), None, |e, iv, _| {
         ivs.push(iv);
         let result = copy_loops(e, rest, ivs, body);
         ivs.pop();

@@ -95,7 +95,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         let lead = self.whole();
         let units = match in_parts {
             true => None,
-            false => cg.units(e, self.sizes[..lead].iter().product()),
+            false => cg.units(e, self.sizes[..lead].iter().product::<i64>()),
         };
         self.emit_lead(cg, e, to, (0, lead), [e.index(0); 2], units)
     }
@@ -115,7 +115,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             clear(cg, e, (to, start), self.part(lead));
             return self.emit_part(cg, e, (to, start), from, lead);
         }
-        let inner = self.sizes[dim + 1..lead].iter().product();
+        let inner: i64 = self.sizes[dim + 1..lead].iter().product();
         split::loop_over(e, (self.sizes[dim], inner), units, |e, iv, units| {
             let strides = [self.strides[dim], self.part(dim + 1)];
             let starts = [(from, strides[0]), (start, strides[1])];

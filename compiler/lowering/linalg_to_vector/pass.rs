@@ -13,7 +13,7 @@ use super::{
     error::Result,
     kernel::{Output, TensorId},
     reduce::{Combiner, follows_sum},
-    split::Units,
+    split::{Extent, Units},
 };
 use crate::kernel::emit::{Emit, Lanes};
 use elements::Around;
@@ -112,10 +112,14 @@ pub fn emit_pass<'c: 'a, 'a>(
 }
 
 /// The number of units of an elementwise pass: blocks of vectors of the innermost loop, in all iterations of the others.
-pub fn units(cg: &Codegen<'_, '_>, pass: &Pass) -> Option<i64> {
+pub fn units<'c: 'a, 'a>(
+    cg: &Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    pass: &Pass,
+) -> Option<Extent<'c, 'a>> {
     let sweep = Sweep::new(cg, pass, &[]);
     let divides = sweep.accumulators.is_empty() && !pass.partial && !sweep.loops.is_empty();
-    divides.then(|| sweep.units_inside(0))
+    divides.then(|| sweep.units_inside(cg, e, 0))
 }
 
 /// Whether a pass over rows is vectorized.
@@ -244,11 +248,12 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
     }
 
     /// The number of units of the loops inside of so many.
-    fn units_inside(&self, loops: usize) -> i64 {
-        let Some((last, outer)) = self.loops[loops..].split_last() else { return 1 };
+    fn units_inside(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>, loops: usize) -> Extent<'c, 'a> {
+        let Some((last, outer)) = self.loops[loops..].split_last() else { return Extent::Known(1) };
         let block = self.lanes.count() * self.unroll as i64;
-        let blocks = (last.size + block - 1) / block;
-        outer.iter().map(|each| each.size).product::<i64>() * blocks
+        let outer = outer.iter().map(|each| cg.extent(each.size));
+        let blocks = cg.extent(last.size).groups(e, block);
+        Extent::product(e, &outer.chain([blocks]).collect::<Vec<_>>())
     }
 
     fn emit_loops(
@@ -262,9 +267,9 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         if ivs.len() + 1 >= self.loops.len() {
             return self.emit_vector_loop(cg, e, ivs, carried, units);
         }
-        let inner = self.units_inside(ivs.len() + 1);
+        let inner = self.units_inside(cg, e, ivs.len() + 1);
         let (from, to) = match units {
-            None => (e.index(0), e.index(self.loops[ivs.len()].size)),
+            None => (e.index(0), cg.extent(self.loops[ivs.len()].size).value(e)),
             Some(units) => units.iterations(e, inner),
         };
         e.for_each((from, to, 1), carried, |e, iv, carried| {
@@ -291,11 +296,15 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         let each = self.accumulators.len();
         let (width, block) = (self.lanes.count(), self.lanes.count() * self.unroll as i64);
         let blocks = last.size / block * block;
-        let (from, to) = match units {
-            None => (e.index(0), e.index(blocks)),
-            Some(units) => {
-                (e.scale(units.from, block), e.min(e.scale(units.to, block), e.index(blocks)))
+        let whole = match cg.extent(last.size) {
+            Extent::Known(_) => e.index(blocks),
+            Extent::Passed(rows) => {
+                e.binary(arith::SUBI, rows, e.binary(arith::REMUI, rows, e.index(block)))
             }
+        };
+        let (from, to) = match units {
+            None => (e.index(0), whole),
+            Some(units) => (e.scale(units.from, block), e.min(e.scale(units.to, block), whole)),
         };
         let mut values = carried.to_vec();
         if blocks > 0 {
@@ -311,15 +320,38 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 Ok(next)
             })?;
         }
+        if let Extent::Passed(rows) = cg.extent(last.size) {
+            let end = match units {
+                None => rows,
+                Some(units) => e.min(rows, e.scale(units.to, block)),
+            };
+            return self.emit_passed_rest(cg, e, ivs, (whole, end, rows), &hoisted);
+        }
         if blocks == last.size {
             return Ok(values);
         }
         let Some(units) = units else {
             return self.emit_rest(cg, e, ivs, (blocks, last.size), values, &hoisted);
         };
-        let has_last = e.compare(0, units.to, e.index(self.units_inside(ivs.len())));
+        let all = self.units_inside(cg, e, ivs.len()).value(e);
+        let has_last = e.compare(0, units.to, all);
         let rest = |e| self.emit_rest(cg, e, ivs, (blocks, last.size), vec![], &hoisted);
         e.if_else(has_last, &[], rest, |_| Ok(vec![]))
+    }
+
+    /// The elements of an innermost loop over rows after the last whole block of vectors: those up to `end`, of `rows`.
+    fn emit_passed_rest(
+        &self,
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        ivs: &[Value<'c, 'a>],
+        (whole, end, rows): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
+        hoisted: &Hoisted<'c, 'a>,
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        e.for_each((whole, end, self.lanes.count()), &[], |e, iv, _| {
+            let mask = e.first_lanes(e.binary(arith::SUBI, rows, iv), self.lanes);
+            self.emit_point(cg, e, &self.point(ivs, Some(iv), mask), &[], hoisted).map(|_| vec![])
+        })
     }
 
     /// The elements of the innermost loop after the last block of vectors.
@@ -356,7 +388,8 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             let mut rows = self.rows.to_vec();
             if let (true, Some(last)) = (wanted.next, rows.last_mut()) {
                 let stage = &cg.kernel.stages[self.pass.stages[0]];
-                let end = e.index(stage.sizes[self.pass.outer - 1] - 1);
+                let extent = cg.extent(stage.sizes[self.pass.outer - 1]);
+                let end = e.offset(extent.value(e), -1);
                 *last = e.min(e.offset(*last, 1), end);
             }
             let ivs = point.ivs.clone();
@@ -533,6 +566,7 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     });
     let as_one = |dim: usize, size: i64| {
         !indexed
+            && !cg.is_rows(stages().next().map_or(size, |stage| stage.sizes[dim]))
             && stages().all(|stage| {
                 let outputs =
                     stage.outputs.iter().flat_map(|output| [&output.access, &output.init.access]);

@@ -9,7 +9,7 @@ use super::{
     error::Result,
     kernel::{Stage, TensorId},
     pass::{Pass, Prefetch},
-    split::{self, Units},
+    split::{self, Extent, Units},
 };
 use crate::kernel::emit::Emit;
 use irc_mlir::Value;
@@ -108,12 +108,13 @@ pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &N
     let mut passes = plan_passes(cg, nest);
     place_intermediates(cg, e, nest, &passes);
     plan_prefetches(cg, nest, &mut passes);
-    let sizes = cg.kernel.stages[nest.stages[0]].sizes[..nest.outer].to_vec();
+    let sizes = &cg.kernel.stages[nest.stages[0]].sizes[..nest.outer];
+    let extents: Vec<Extent> = sizes.iter().map(|size| cg.extent(*size)).collect();
     let units = match nest.outer {
         0 => pass_units(cg, e, &passes),
-        _ => cg.units(e, sizes.iter().product()),
+        _ => cg.units(e, Extent::product(e, &extents)),
     };
-    emit_outer(cg, e, &sizes, &mut vec![], &passes, units)?;
+    emit_outer(cg, e, &extents, &mut vec![], &passes, units)?;
     cg.forget_scalars();
     Ok(())
 }
@@ -121,17 +122,17 @@ pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &N
 fn emit_outer<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
-    sizes: &[i64],
+    extents: &[Extent<'c, 'a>],
     ivs: &mut Vec<Value<'c, 'a>>,
     passes: &[Pass],
     units: Option<Units<'c, 'a>>,
 ) -> Result<()> {
-    let Some((size, rest)) = sizes.split_first() else {
+    let Some((extent, rest)) = extents.split_first() else {
         // Without outer loops, the units are those of the only pass.
         let units = units.filter(|_| ivs.is_empty());
         return passes.iter().try_for_each(|pass| super::pass::emit_pass(cg, e, pass, ivs, units));
     };
-    split::loop_over(e, (*size, rest.iter().product()), units, |e, iv, units| {
+    split::loop_over(e, (*extent, Extent::product(e, rest)), units, |e, iv, units| {
         ivs.push(iv);
         let result = emit_outer(cg, e, rest, ivs, passes, units);
         ivs.pop();
@@ -146,7 +147,7 @@ fn pass_units<'c: 'a, 'a>(
     passes: &[Pass],
 ) -> Option<Units<'c, 'a>> {
     let [pass] = passes else { return None };
-    let count = super::pass::units(cg, pass)?;
+    let count = super::pass::units(cg, e, pass)?;
     cg.units(e, count)
 }
 

@@ -17,19 +17,20 @@ use melior::ir::{
     r#type::{FunctionType, IntegerType, MemRefType, ShapedTypeLike},
 };
 
-/// The types of the lowered kernel's arguments: inputs, outputs, kept memory if any, and the
-/// workspace. The sizes of the last two are not known yet.
+/// The types of the lowered kernel's arguments: inputs, the number of rows if it is passed, outputs, kept memory if any,
+/// and the workspace. The sizes of the last two are not known yet.
 pub fn parameters<'c>(
     context: &'c Context,
     kernel: &Kernel<'c, '_>,
     layouts: &Layouts,
-    keeps: bool,
+    info: &KernelInfo,
 ) -> Vec<Type<'c>> {
     let mut types = vec![];
     for tensor in &kernel.tensors {
         let Origin::Argument(index) = tensor.origin else { continue };
         types.push(memref(context, tensor.element, &tensor.shape, layouts.argument(index)));
     }
+    types.extend(info.rows.map(|_| Type::index(context)));
     let results = kernel.results.iter().zip(&kernel.result_shapes).enumerate();
     for (index, (result, shape)) in results {
         let element = kernel.tensors[result.tensor].element;
@@ -37,7 +38,7 @@ pub fn parameters<'c>(
     }
     let byte = IntegerType::new(context, 8).into();
     let sized_later: Type = MemRefType::new(byte, &[i64::MIN], None, None).into();
-    types.extend(std::iter::repeat_n(sized_later, 1 + usize::from(keeps)));
+    types.extend(std::iter::repeat_n(sized_later, 1 + usize::from(info.keeps)));
     types
 }
 

@@ -47,7 +47,7 @@ pub use irc_host::{Extents, Function, Pattern, PixelFormat, Separator, Splitter,
 pub use irc_tensor::{DType, Tensor, TensorError, TensorType};
 pub use op::{
     Attribute, AttributeKind, Attributes, Binary, Comparison, Conv, Family, Law, Op, Operands,
-    Presence, Reduction, Rounding, Row, STEP, Split, Unary, Value, broadcast_shapes, ods,
+    Presence, Reduction, Rounding, Row, STEP, Unary, Value, broadcast_shapes, ods,
 };
 pub use results::Results;
 pub use scalar::Scalar;

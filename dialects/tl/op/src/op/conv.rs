@@ -1,7 +1,7 @@
 //! Correlation with filters ("convolution"), with any number of spatial dimensions.
 
-use super::split::is_known;
-use super::{Attribute, AttributeKind, Family, Op, Operands, Row, Split, Value, count};
+use super::open_rows::is_known;
+use super::{Attribute, AttributeKind, Family, Op, Operands, Row, Value, count};
 use crate::{
     Combine, Compute, DType, Dim, EvalError, InferError, Scalar, Tensor, TensorType, Type,
 };
@@ -20,10 +20,6 @@ pub(super) static ROW: Row = Row {
     has_schedule: |op, operands| match (op, operands) {
         (Op::Conv(conv), [x, filters]) => conv.has_vectors(filters.shape[0], x.dtype),
         _ => false,
-    },
-    split: |op, operands| match (op, operands) {
-        (Op::Conv(conv), [x, w]) => images(conv, x, w),
-        _ => None,
     },
     read: |attributes| {
         let pads = attributes.i64s("pads")?;
@@ -77,26 +73,14 @@ pub struct Conv {
 /// The minimum number of filters in a group for which a matrix product is faster than a direct sum.
 const MIN_FILTERS: i64 = 4;
 
-/// One image at a time.
-fn images(conv: &Conv, x: &Type, w: &Type) -> Option<Split> {
-    let is_static = is_known(&x.dims[1..]) && is_known(&w.dims);
-    if !is_static || !conv.has_vectors(w.dims[0].known()?, x.dtype) {
-        return None;
-    }
-    Some(Split {
-        op: Op::Conv(conv.clone()),
-        count: x.dims[0].clone(),
-        sizes: vec![1],
-        block: |types, items| {
-            let mut block = types.to_vec();
-            block[0].dims[0] = items.into();
-            block
-        },
-        own: [true, false],
-    })
-}
-
 impl Conv {
+    /// Whether images are convolved one at a time, with a schedule in vectors.
+    pub(super) fn has_images(&self, x: &Type, w: &Type) -> bool {
+        let is_static = x.rank() > 1 && is_known(&x.dims[1..]) && is_known(&w.dims);
+        let filters = w.dims.first().and_then(Dim::known);
+        is_static && filters.is_some_and(|filters| self.has_vectors(filters, x.dtype))
+    }
+
     /// Whether there is a schedule with vectors for it, given the number of filters and the type of the elements.
     fn has_vectors(&self, filters: i64, dtype: DType) -> bool {
         let is_padded = self.pads.iter().flatten().all(|zeros| *zeros >= 0);

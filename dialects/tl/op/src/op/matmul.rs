@@ -1,11 +1,10 @@
 //! Matrix product.
 
-use super::split::is_known;
-use super::{Attribute, Family, Op, Operands, Row, Split, count};
+use super::{Attribute, Family, Op, Operands, Row, count};
 use crate::general::{join_dims, stretch};
 use crate::index::{broadcast_strides, positions};
 use crate::values::Values;
-use crate::{Combine, Compute, Dim, EvalError, Scalar, Type, broadcast_shapes};
+use crate::{Combine, Compute, EvalError, Scalar, Type, broadcast_shapes};
 use irc_tensor::{DType, Tensor, TensorType};
 use ndarray::{ArrayView2, LinalgScalar, ShapeBuilder};
 
@@ -13,12 +12,6 @@ pub(super) static ROW: Row = Row {
     operands: Operands::Named(&["lhs", "rhs"]),
     attributes: &[Attribute::flag("transpose_lhs"), Attribute::flag("transpose_rhs")],
     family: Family::Contraction,
-    split: |op, operands| match (op, operands) {
-        (Op::Matmul { transpose_lhs, .. }, [lhs, rhs]) => {
-            rows(op, *transpose_lhs, lhs, rhs).or_else(|| matrices(op, lhs, rhs))
-        }
-        _ => None,
-    },
     read: |attributes| {
         let [transpose_lhs, transpose_rhs] =
             [attributes.flag("transpose_lhs")?, attributes.flag("transpose_rhs")?];
@@ -38,49 +31,6 @@ pub(super) static ROW: Row = Row {
     },
     ..Row::new("matmul", "matrix product of the last two dimensions; leading dimensions broadcast")
 };
-
-/// Rows of many matrices against one.
-fn rows(op: &Op, transposed: bool, lhs: &Type, rhs: &Type) -> Option<Split> {
-    let last = lhs.dims.last()?;
-    if transposed || rhs.rank() != 2 || !is_known(&rhs.dims) || last.known().is_none() {
-        return None;
-    }
-    let count = Dim::product(&lhs.dims[..lhs.rank() - 1]);
-    let mut sizes = vec![];
-    for size in [64, 8, 1] {
-        sizes.push(size);
-        if count.modulo(&size.into()).is(0) {
-            break;
-        }
-    }
-    Some(Split {
-        op: op.clone(),
-        count,
-        sizes,
-        block: |types, items| {
-            let depth = types[0].dims[types[0].rank() - 1].clone();
-            vec![Type::new(types[0].dtype, [items.into(), depth]), types[1].clone()]
-        },
-        own: [true, false],
-    })
-}
-
-/// Matrices against the same number of matrices.
-fn matrices(op: &Op, lhs: &Type, rhs: &Type) -> Option<Split> {
-    let fits = lhs.rank() == rhs.rank() && lhs.rank() > 2 && lhs.dims[0] == rhs.dims[0];
-    if !fits || !is_known(&lhs.dims[1..]) || !is_known(&rhs.dims[1..]) {
-        return None;
-    }
-    Some(Split {
-        op: op.clone(),
-        count: lhs.dims[0].clone(),
-        sizes: vec![1],
-        block: |types, _| {
-            types.iter().map(|ty| Type::new(ty.dtype, ty.dims[1..].to_vec())).collect()
-        },
-        own: [true, true],
-    })
-}
 
 pub(super) fn infer(
     operands: &[TensorType],

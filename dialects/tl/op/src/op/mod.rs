@@ -17,6 +17,7 @@ mod fill;
 mod gather;
 mod matmul;
 mod ods;
+mod open_rows;
 mod reduce;
 mod reshape;
 mod rope;
@@ -24,7 +25,6 @@ mod row;
 mod select;
 mod sequential_sum;
 mod slice;
-mod split;
 mod stepped_matmul;
 mod transpose;
 mod unary;
@@ -39,7 +39,6 @@ pub use conv::Conv;
 pub use ods::ods;
 pub use reduce::Reduction;
 pub use row::{Family, Law, Operands, Row};
-pub use split::Split;
 pub use stepped_matmul::STEP;
 pub use unary::Unary;
 
@@ -135,8 +134,8 @@ ops! {
     ///
     /// Operands are positional; any rank is accepted. Sizes are static, except in [`Op::Compute`],
     /// whose sizes may depend on symbols: an op on symbolic operands is written as one, see
-    /// [`Op::as_compute`]. Ops without sizes of their own accept symbolic operands directly, see
-    /// [`Op::infer_symbolic`].
+    /// [`Op::as_compute`], unless it has [rows](Op::open_rows). Ops without sizes of their own accept symbolic operands
+    /// directly, see [`Op::infer_symbolic`].
     #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Op {
         /// A function applied to every element.
@@ -282,11 +281,6 @@ impl Op {
     /// Whether a kernel of the op has a schedule in vectors; otherwise it is computed by loops.
     pub fn has_schedule(&self, operands: &[&TensorType]) -> bool {
         self.family() != Family::Loops && (self.row().has_schedule)(self, operands)
-    }
-
-    /// How a kernel of the op whose number of items is unknown is computed in blocks of known sizes.
-    pub fn split(&self, operands: &[Type]) -> Option<Split> {
-        (self.row().split)(self, operands)
     }
 
     /// Whether each element of the result depends on at most one element of each operand, at the

@@ -1,7 +1,7 @@
 //! The definition of an op as data.
 
-use super::{Attribute, Attributes, Op, Split, Value};
-use crate::{TensorType, Type};
+use super::{Attribute, Attributes, Op, Value};
+use crate::TensorType;
 
 /// The single definition of an op: its ODS, its conversion to and from MLIR, its page in the
 /// manual, its name in the e-graphs, its role in fusion and its cost are derived from it.
@@ -33,8 +33,6 @@ pub struct Row {
     pub law: Option<Law>,
     /// See [`Op::has_schedule`].
     pub(crate) has_schedule: fn(&Op, &[&TensorType]) -> bool,
-    /// See [`Op::split`].
-    pub(crate) split: fn(&Op, &[Type]) -> Option<Split>,
     /// See [`Row::read`].
     pub(crate) read: fn(&Attributes<'_>) -> Result<Op, String>,
     /// The attributes of an op of the row, without those that have their default.
@@ -101,7 +99,6 @@ impl Row {
             samples: None,
             law: None,
             has_schedule: |_, _| true,
-            split: |_, _| None,
             read: |_| Err("the row cannot be read".into()),
             write: |_| vec![],
             example: || unreachable!("the row has no example"),

@@ -64,8 +64,8 @@ pub type Built<T = ValueId> = Result<T, BuildError>;
 /// Builds a [`Graph`] node by node.
 ///
 /// Types are inferred. Small results of ops on constants are folded. An op on operands whose sizes
-/// depend on symbols becomes loops around an expression (see [`Op::as_compute`]), except for products
-/// and convolutions, with a check for each pair of sizes that must agree. The elements of small integer
+/// depend on symbols becomes loops around an expression (see [`Op::as_compute`]), except for products,
+/// convolutions and ops with [rows](Op::open_rows), with a check for each pair of sizes that must agree. The elements of small integer
 /// values are tracked as sizes: see [`Builder::elements`].
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -291,6 +291,7 @@ impl Builder {
                 Op::compute(conv.compute(&types)?)
             }
             Op::Compute(_) | Op::Matmul { .. } | Op::Conv(_) => op,
+            op if symbolic && op.open_rows(&types).is_some() => op,
             op if symbolic => {
                 op.infer_symbolic(&types)?;
                 let compute = op.as_compute(&types);
