@@ -49,6 +49,11 @@ pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements
 /// are zero.
 pub const PADS: Key<Vec<i64>> = Key::new("tl.pads");
+/// Marks a `linalg.generic` whose elements are four bytes of its operand each, the first in the lowest bits.
+pub const QUADS: Key<()> = Key::new("tl.quads");
+/// On a `linalg.generic` that sums products of bytes, four to an element: the operand whose bytes are unsigned; those of
+/// the other are signed.
+pub const DOTS: Key<i64> = Key::new("tl.dots");
 /// Marks an op of `math` whose operand is at most zero.
 pub const NONPOSITIVE: Key<()> = Key::new("tl.nonpositive");
 /// Marks a division whose divisor is at least 1.
@@ -197,11 +202,22 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
 fn packing_text(packing: &Packing) -> String {
     match packing {
         Packing::Panels(panels) => {
-            let Panels { argument, offset, along, across, rows, columns, depth, panel, lanes } =
-                panels;
+            let Panels {
+                argument,
+                offset,
+                along,
+                across,
+                rows,
+                columns,
+                depth,
+                panel,
+                lanes,
+                quads,
+            } = panels;
+            let quads = quads.map_or(String::new(), |quads| format!(", quads = {quads}"));
             format!(
                 "#tl.packing<argument = {argument}, offset = {offset}, along = {along}, across = {across}, \
-                 rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}>"
+                 rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}{quads}>"
             )
         }
         Packing::Winograd(Winograd { argument, filters, channels, panel, tile }) => format!(
@@ -231,6 +247,7 @@ fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
         depth: fields.number("depth")?,
         panel: fields.number("panel")?,
         lanes: fields.number("lanes")?,
+        quads: fields.number("quads").filter(|quads| *quads > 0),
     }))
 }
 
@@ -372,6 +389,7 @@ mod tests {
             depth: 7,
             panel: 8,
             lanes: 9,
+            quads: None,
         };
         round_trip(KERNEL, KernelInfo::default());
         round_trip(
@@ -387,7 +405,7 @@ mod tests {
                 phases: Some(Phases { parts: vec![1, 4], part_bytes: 64 }),
                 packed: vec![
                     Packing::Panels(panels),
-                    Packing::Panels(Panels { offset: -2, ..panels }),
+                    Packing::Panels(Panels { offset: -2, quads: Some(9), ..panels }),
                     Packing::Winograd(Winograd {
                         argument: 2,
                         filters: 3,

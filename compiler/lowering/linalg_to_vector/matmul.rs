@@ -10,10 +10,11 @@ mod tile;
 
 use super::{
     codegen::{Codegen, Place},
-    contraction::Contraction,
+    contraction::{Contraction, Factors},
+    dots::Dots,
     error::{LowerError, Result},
     kernel::{Output, TensorId, name_of},
-    packed, packing,
+    packed, packing, quads,
     split::{self, Units},
     windows::Windows,
 };
@@ -118,6 +119,7 @@ struct Emitter<'p, 'c, 'a> {
     lanes: Lanes,
     element: Type<'c>,
     output: Output,
+    dots: Dots,
     pack_a: bool,
     pack_b: bool,
     packed_a: Option<Buffer<'c, 'a>>,
@@ -244,8 +246,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let (n, k) = (stage.sizes[product.n], stage.sizes[product.k]);
         let pack_b = m > 4
             || !Contraction::is_plain(&product.b)
-            || product.b.operand.access.coefs[product.n] != 1;
-        let blocks = choose_blocks(cg, (m, n, k), pack_b, product.is_transposed);
+            || product.b.operand.access.coefs[product.n] != 1
+            || quads::is_packed(cg, product);
+        let blocks = choose_blocks(cg, (m, n, k), pack_b, product);
         let mut emitter = Self {
             matmul,
             blocks,
@@ -256,6 +259,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             element,
             pack_a: !Contraction::is_plain(&product.a),
             pack_b,
+            dots: cg.target.dots,
             packed_a: None,
             packed_b: None,
             partial: None,
@@ -267,7 +271,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             cg.places[operand].buffer().is_none() && cg.splat_of(operand).is_none()
         };
         let right = matmul.windows.as_ref().map_or(product.b.operand.tensor, |from| from.source);
-        for operand in [product.a.operand.tensor, right] {
+        let is_filled = emitter.packed_b.is_some_and(|it| matches!(it.room, Room::Filled));
+        let right = (!is_filled).then_some(right);
+        for operand in [Some(product.a.operand.tensor), right].into_iter().flatten() {
             if missing(operand) || cg.splat_of(operand).is_some() {
                 return Err(LowerError::at(stage.op, "expected operands of a matmul in memory"));
             }
@@ -306,6 +312,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     fn reserve_b(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> PackedB<'c, 'a> {
         let (product, tensor) = (&self.matmul.product, self.output.tensor);
         let operand = &product.b.operand;
+        let panels = (self.blocks.kc, self.columns(), self.lanes.count());
+        if let Some(buffer) = quads::take(cg, e, product, panels) {
+            return PackedB { buffer, room: Room::Filled };
+        }
         let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
         if is_same_for_all_batches && self.matmul.windows.is_none() {
             let packing = self.packing();
@@ -339,6 +349,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             depth: self.blocks.kc,
             panel: self.columns(),
             lanes: self.lanes.count(),
+            quads: None,
         }
     }
 
@@ -434,7 +445,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                 *coef = 0;
             }
         }
-        let buffer = cg.places[side.operand.tensor].buffer();
+        let own = self.packed_b.map(|packed| packed.buffer);
+        let buffer = cg.places[side.operand.tensor].buffer().or(own);
         let buffer = buffer.unwrap_or_else(|| unreachable!("checked when the emitter was made"));
         Source {
             buffer,
@@ -608,12 +620,15 @@ fn choose_blocks(
     cg: &Codegen<'_, '_>,
     (m, n, k): (i64, i64, i64),
     pack_b: bool,
-    is_transposed: bool,
+    product: &Contraction<'_, '_>,
 ) -> Blocks {
     let wide = cg.target.vector_bytes >= 64;
-    let most = match (wide, is_transposed) {
+    let is_in_quads = matches!(product.factors, Factors::Quads { .. });
+    let most = match (wide, product.is_transposed) {
         (true, true) => 14,
         (true, false) => 8,
+        // The even and odd bytes of vectors need registers too.
+        (false, _) if is_in_quads && cg.target.dots != Dots::Vnni => 4,
         (false, _) => 6,
     };
     let panels = (m + most - 1) / most;

@@ -1,13 +1,14 @@
 //! Orders the stages of a kernel: products with their epilogues, and nests of the other stages between them.
 use super::{
     codegen::Codegen,
-    contraction::Contraction,
+    contraction::{Contraction, Factors},
     direct_conv::{self, DirectConv},
     error::Result,
     kernel::{Origin, TensorId},
     matmul::{self, Matmul, emit_matmul},
     padding::Padding,
     pass::{Pass, runs_in_vectors},
+    quads,
     rows::{emit_nest, plan_nests},
     windows::Windows,
     winograd::{self, Winograd},
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// At an op that has no schedule.
 pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
-    let plan = plan(cg);
+    let plan = plan(cg, e);
     let mut own: BTreeMap<usize, Vec<Padding>> = BTreeMap::new();
     for padding in plan.paddings {
         let reads =
@@ -106,9 +107,11 @@ impl Product<'_, '_> {
 }
 
 /// Schedules each stage as early as its operands allow: even slots contain rows, odd slots one product.
-fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
+fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
     let mut slots: Vec<usize> = vec![];
     let mut paddings = vec![];
+    // Stages whose elements are those of arguments.
+    let mut placed = vec![];
     let mut steps = vec![Step::default()];
     for s in 0..cg.kernel.stages.len() {
         if let Some(padding) = Padding::of(cg, s) {
@@ -125,7 +128,10 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
         }
         let found = match DirectConv::of(cg, s, &mut paddings) {
             Some(conv) => Some(Product::Direct(conv)),
-            None => contraction(cg, s).map(|product| of_product(cg, product, &mut paddings)),
+            None => contraction(cg, s).map(|product| {
+                placed.extend(place_quads(cg, e, &product));
+                of_product(cg, product, &mut paddings)
+            }),
         };
         let slot = if let Some(product) = found {
             let mut step = ready.div_ceil(2);
@@ -155,7 +161,25 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
         };
         slots.push(slot);
     }
+    steps.iter_mut().for_each(|step| step.rows.retain(|row| !placed.contains(row)));
     Plan { paddings, steps }
+}
+
+/// The stages of operands that are read in place, or packed when the caller is compiled.
+fn place_quads<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    product: &Contraction<'c, 'a>,
+) -> Vec<usize> {
+    if !matches!(product.factors, Factors::Quads { .. }) {
+        return vec![];
+    }
+    let left = quads::place(cg, e, product, &product.a, product.m);
+    let right = match quads::packed_stage(cg, product) {
+        Some(stage) => Some(stage),
+        None => quads::place(cg, e, product, &product.b, None),
+    };
+    left.into_iter().chain(right).collect()
 }
 
 /// How a product is computed.

@@ -1,5 +1,6 @@
 //! Correlation with filters ("convolution"), with any number of spatial dimensions.
 
+use super::matmul::{factor, sum_type};
 use super::split::is_known;
 use super::{Attribute, AttributeKind, Family, Op, Operands, Row, Split, Value, count};
 use crate::{
@@ -8,7 +9,7 @@ use crate::{
 
 pub(super) static ROW: Row = Row {
     description: "`strides` and `dilations` have an entry per spatial dimension, `pads` two: zeros before and after
-`x`, of either sign. The channels and filters are in `groups` independent parts.",
+`x`, of either sign. The channels and filters are in `groups` independent parts. The result of `u8` and `i8` is `i32`.",
     operands: Operands::Named(&["x", "w"]),
     attributes: &[
         Attribute::new("strides", AttributeKind::I64s),
@@ -140,10 +141,14 @@ impl Conv {
         }
         let mut tap = vec![Scalar::Loop(1)];
         tap.extend((0..=spatial).map(reduced));
-        let product = Scalar::load(0, from) * Scalar::load(1, tap);
+        let product = factor(Scalar::load(0, from), x.dtype, w.dtype)
+            * factor(Scalar::load(1, tap), w.dtype, x.dtype);
         let body = match inside {
             None => product,
-            Some(inside) => inside.select(product, Scalar::number(0, x.dtype)),
+            Some(inside) => {
+                let sum = sum_type(x.dtype, w.dtype).unwrap_or(x.dtype);
+                inside.select(product, Scalar::number(0, sum))
+            }
         };
         Ok(Compute::reduce(dims, Combine::Sum, over, body))
     }
@@ -172,9 +177,10 @@ impl Conv {
                 self.pads.len()
             ));
         }
-        if x.rank() != 2 + spatial || w.rank() != 2 + spatial || x.dtype != w.dtype {
+        let sum = sum_type(x.dtype, w.dtype);
+        if x.rank() != 2 + spatial || w.rank() != 2 + spatial || sum.is_none() {
             return Err(format!(
-                "expected operands of rank {} and one element type, found {x} and {w}",
+                "expected operands of rank {} and one element type, or u8 and i8, found {x} and {w}",
                 2 + spatial
             ));
         }
