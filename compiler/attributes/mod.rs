@@ -16,7 +16,7 @@ use irc_mlir::{
 };
 
 pub use kernel::{Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of};
-pub use packing::{Packing, Panels};
+pub use packing::{Packing, Panels, Quad};
 pub use winograd::{TILES, Winograd, whole_tiles};
 
 /// On a kernel: a function that launches call.
@@ -47,7 +47,7 @@ pub const CONSTANTS: &str = "tl.constants";
 /// Marks a `linalg.generic` whose reduction must not be reordered.
 pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements
-/// are zero.
+/// are those of its operand.
 pub const PADS: Key<Vec<i64>> = Key::new("tl.pads");
 /// Marks a `linalg.generic` whose elements are four bytes of its operand each, the first in the lowest bits.
 pub const QUADS: Key<()> = Key::new("tl.quads");
@@ -214,7 +214,9 @@ fn packing_text(packing: &Packing) -> String {
                 lanes,
                 quads,
             } = panels;
-            let quads = quads.map_or(String::new(), |quads| format!(", quads = {quads}"));
+            let quads = quads.map_or(String::new(), |Quad { rows, bytes }| {
+                format!(", quads = {rows}, bytes = {bytes}")
+            });
             format!(
                 "#tl.packing<argument = {argument}, offset = {offset}, along = {along}, across = {across}, \
                  rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}{quads}>"
@@ -247,7 +249,11 @@ fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
         depth: fields.number("depth")?,
         panel: fields.number("panel")?,
         lanes: fields.number("lanes")?,
-        quads: fields.number("quads").filter(|quads| *quads > 0),
+        quads: match (fields.number("quads"), fields.number("bytes")) {
+            (Some(rows @ 1..), Some(bytes @ 1..=4)) => Some(Quad { rows, bytes }),
+            (None, None) => None,
+            _ => return None,
+        },
     }))
 }
 
@@ -405,7 +411,7 @@ mod tests {
                 phases: Some(Phases { parts: vec![1, 4], part_bytes: 64 }),
                 packed: vec![
                     Packing::Panels(panels),
-                    Packing::Panels(Panels { offset: -2, quads: Some(9), ..panels }),
+                    Packing::Panels(Panels { offset: -2, quads: Some(Quad { rows: 9, bytes: 3 }), ..panels }),
                     Packing::Winograd(Winograd {
                         argument: 2,
                         filters: 3,

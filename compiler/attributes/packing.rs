@@ -63,9 +63,18 @@ pub struct Panels {
     /// The number of elements of a vector: the rows of the last panel are padded to whole vectors, and
     /// the depth of panels is rounded up to whole vectors.
     pub lanes: i64,
-    /// If each element is four bytes of the constant: the number of consecutive rows of the constant in which they are.
-    /// Byte `j` of row `k` is in row `k / quads * 4 * quads + j * quads + k % quads` of the constant.
-    pub quads: Option<i64>,
+    /// How each element is made of bytes of the constant, if it is.
+    pub quads: Option<Quad>,
+}
+
+/// Elements of four bytes of a constant each: byte `j` of row `k` is in row
+/// `k / rows * bytes * rows + j * rows + k % rows` of the constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quad {
+    /// The number of consecutive rows of the constant that have the same byte of elements.
+    pub rows: i64,
+    /// The number of bytes of an element in the constant, at most 4; the others are 0.
+    pub bytes: i64,
 }
 
 fn up(size: i64, unit: i64) -> i64 {
@@ -89,7 +98,9 @@ impl Panels {
     fn row(&self, k: i64) -> (i64, i64, i64) {
         match self.quads {
             None => (k, 0, 1),
-            Some(quads) => (k / quads * 4 * quads + k % quads, quads * self.along, 4),
+            Some(Quad { rows, bytes }) => {
+                (k / rows * bytes * rows + k % rows, rows * self.along, bytes)
+            }
         }
     }
 
@@ -169,12 +180,15 @@ mod tests {
             depth: 4,
             panel: 1,
             lanes: 1,
-            quads: Some(2),
+            quads: Some(Quad { rows: 2, bytes: 4 }),
         };
         assert_eq!(Packing::Panels(packing).elements(), 32);
         let packed = packing.pack(&matrix, 1).expect("it is there");
         let filter = [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15];
         assert_eq!(packed, [filter, filter.map(|byte| byte + 16)].concat());
         assert_eq!(packing.pack(&matrix, 2), None);
+        let of_three = Panels { rows: 2, quads: Some(Quad { rows: 2, bytes: 3 }), ..packing };
+        let packed = Panels { columns: 1, depth: 2, ..of_three }.pack(&matrix, 1);
+        assert_eq!(packed.expect("it is there"), [0, 2, 4, 0, 1, 3, 5, 0]);
     }
 }

@@ -81,7 +81,10 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         let m = (0..n).rev().find(|dim| moves(&a, *dim) && !moves(&b, *dim));
         let rows = m.map_or(1, |dim| stage.sizes[dim]);
         // Few rows against contiguous columns of B are dot products: the row schedule reads B once.
-        let dots = rows <= 2 && b.operand.access.coefs[k] == 1 && b.operand.access.coefs[n] != 1;
+        let is_in_quads = matches!(factors, Factors::Quads { .. });
+        let dots = !is_in_quads
+            && rows <= 2
+            && b.operand.access.coefs[k] == 1 && b.operand.access.coefs[n] != 1;
         let is_transposed = false;
         (!dots).then_some(Self { stage: number, a, b, m, n, k, factors, is_transposed })
     }

@@ -11,7 +11,7 @@ use super::{
     error::{LowerError, Result},
     kernel::{Operand, Origin, Stage, TensorId},
     matmul::place_outputs,
-    padding::{self, Padding},
+    padding::Padding,
     pass::{Pass, emit_result},
     split::{self, Units},
 };
@@ -221,7 +221,7 @@ pub fn emit<'c: 'a, 'a>(
             // The last vector of a row may be read beyond its end.
             let count = part.padding.part(part.lead) + cg.target.lanes();
             let memory = cg.scratch(e, count, conv.source.tensor);
-            padding::clear(cg, e, (memory, e.index(0)), count);
+            part.padding.clear(cg, e, (memory, e.index(0)), count);
             memory
         }
     };

@@ -1,4 +1,4 @@
-//! A copy of an argument with zeros around it, as a convolution reads it.
+//! A copy of an argument with zeros around it, as a convolution reads it: of its elements, or of four bytes as one element.
 use super::{
     codegen::{Codegen, Place},
     error::{LowerError, Result},
@@ -7,9 +7,9 @@ use super::{
     split::{self, Units},
 };
 use crate::attributes::PADS;
-use crate::kernel::emit::{Buffer, Emit};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, tensor};
-use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, read};
+use irc_mlir::{Attribute, OperationLike, OperationRef, Value, ValueLike, read};
 use std::convert::Infallible;
 
 /// A stage that only places an argument of the kernel in zeros.
@@ -23,6 +23,11 @@ pub struct Padding<'c, 'a> {
     /// The first element read, and the strides between elements.
     first: i64,
     strides: Vec<i64>,
+    /// The number of bytes of the argument that are an element of the result, and their distance; `None` if they have the
+    /// same elements.
+    bytes: Option<(i64, i64)>,
+    /// The elements of the result that are not of the argument.
+    outside: Attribute<'c>,
     /// Its extents.
     shape: Vec<i64>,
     /// The tensor written, its extents, and where the argument starts in it.
@@ -38,15 +43,26 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         let stage = &cg.kernel.stages[s];
         let offsets = PADS.read(&stage.op)?;
         let extracts = irc_mlir::walk_collect(stage.op, |op| name_of(op) == tensor::EXTRACT);
-        let ([extract], [output]) = (&extracts[..], &stage.outputs[..]) else { return None };
+        let ([extract, ..], [output]) = (&extracts[..], &stage.outputs[..]) else { return None };
         let value = operand(*extract, 0).ok()?;
         let (source, first, strides) = cg.kernel.view_of(value)?;
         let (shape, _) = read::tensor_of(value.r#type())?;
+        let outside = cg.splat_of(stage.inputs.first()?.tensor)?;
+        let step = match extracts[..] {
+            [_, second, ..] => cg.kernel.view_of(operand(second, 0).ok()?)?.1 - first,
+            _ => 0,
+        };
+        let are_one = extracts.iter().enumerate().all(|(byte, extract)| {
+            let view = operand(*extract, 0).ok().and_then(|value| cg.kernel.view_of(value));
+            view == Some((source, first + byte as i64 * step, strides))
+        });
+        let is_joined = cg.kernel.tensors[source].element != cg.kernel.tensors[output.tensor].element;
+        let bytes = is_joined.then_some((extracts.len() as i64, step));
         let is_argument = matches!(cg.kernel.tensors[source].origin, Origin::Argument(_));
         let is_dense = output.access.offset == 0 && output.access.coefs == row_major(&stage.sizes);
         let ranks = [strides.len(), shape.len(), stage.sizes.len()];
         let agrees = ranks.iter().all(|rank| *rank == offsets.len());
-        if !is_argument || !is_dense || !agrees || strides.last() != Some(&1) {
+        if !is_argument || !is_dense || !agrees || !are_one || strides.last() != Some(&1) {
             return None;
         }
         Some(Self {
@@ -55,6 +71,8 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             source,
             first,
             strides: strides.to_vec(),
+            bytes,
+            outside,
             shape,
             result: output.tensor,
             sizes: stage.sizes.clone(),
@@ -112,7 +130,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         units: Option<Units<'c, 'a>>,
     ) -> Result<()> {
         if dim == lead {
-            clear(cg, e, (to, start), self.part(lead));
+            self.clear(cg, e, (to, start), self.part(lead));
             return self.emit_part(cg, e, (to, start), from, lead);
         }
         let inner = self.sizes[dim + 1..lead].iter().product();
@@ -188,7 +206,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             let lanes = cg.full_lanes();
             let Ok(()) = e.each_vector::<Infallible>(self.shape[dim], lanes, |e, at, mask| {
                 let [source, result] = starts.map(|start| e.add(start, at));
-                e.store(e.load_lanes(from, source, lanes, mask), to, result, lanes, mask);
+                e.store(self.load(e, from, source, lanes, mask), to, result, lanes, mask);
                 Ok(())
             });
             return;
@@ -199,6 +217,27 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             self.copy(cg, e, (from, to), [source, result], (dim + 1, coefs));
             Ok(())
         });
+    }
+
+    /// The elements of the result that elements of the argument from a place on are, or are the first bytes of.
+    fn load(
+        &self,
+        e: Emit<'c, 'a>,
+        from: Buffer<'c, 'a>,
+        at: Value<'c, 'a>,
+        lanes: Lanes,
+        mask: Option<Value<'c, 'a>>,
+    ) -> Value<'c, 'a> {
+        let Some((count, step)) = self.bytes else { return e.load_lanes(from, at, lanes, mask) };
+        let byte = |number: i64| {
+            let bytes = e.load_lanes(from, e.offset(at, number * step), lanes, mask);
+            let wide = e.op(arith::EXTUI, &[bytes], lanes.of(e.int(32)));
+            match number {
+                0 => wide,
+                _ => e.binary(arith::SHLI, wide, e.integer(8 * number, 32, lanes)),
+            }
+        };
+        (1..count).fold(byte(0), |joined, number| e.binary(arith::ORI, joined, byte(number)))
     }
 
     /// Copies a row: every second element to one half of the row of the result, the others to the other.
@@ -216,10 +255,10 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         let places = [offset, offset + 1].map(|place| place % 2 * half + place / 2);
         let pair = |e: Emit<'c, 'a>, at: Value<'c, 'a>, live: i64| {
             let load = |first: i64| match live - first {
-                live if live <= 0 => e.zero(to.element, lanes),
+                live if live <= 0 => e.constant(self.outside, to.element, lanes),
                 live => {
                     let at = e.offset(e.add(source, at), first);
-                    e.load_lanes(from, at, lanes, e.tail_mask(live, lanes))
+                    self.load(e, from, at, lanes, e.tail_mask(live, lanes))
                 }
             };
             let (low, high) = (load(0), load(width));
@@ -248,18 +287,20 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             pair(e, e.index(whole), count - whole);
         }
     }
-}
 
-/// Stores zeros in so many elements from a first one on.
-pub fn clear<'c: 'a, 'a>(
-    cg: &Codegen<'c, 'a>,
-    e: Emit<'c, 'a>,
-    (to, start): (Buffer<'c, 'a>, Value<'c, 'a>),
-    count: i64,
-) {
-    let lanes = cg.full_lanes();
-    let Ok(()) = e.each_vector::<Infallible>(count, lanes, |e, at, mask| {
-        e.store(e.zero(to.element, lanes), to, e.add(start, at), lanes, mask);
-        Ok(())
-    });
+    /// Stores what is outside of the argument in so many elements from a first one on.
+    pub fn clear(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        (to, start): (Buffer<'c, 'a>, Value<'c, 'a>),
+        count: i64,
+    ) {
+        let lanes = cg.full_lanes();
+        let Ok(()) = e.each_vector::<Infallible>(count, lanes, |e, at, mask| {
+            let value = e.constant(self.outside, to.element, lanes);
+            e.store(value, to, e.add(start, at), lanes, mask);
+            Ok(())
+        });
+    }
 }

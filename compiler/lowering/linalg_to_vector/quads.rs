@@ -8,11 +8,11 @@ use super::{
     kernel::{Origin, TensorId},
     layout::row_major,
 };
-use crate::attributes::{Packing, Panels, QUADS};
+use crate::attributes::{Packing, Panels, QUADS, Quad};
 use crate::kernel::emit::{Buffer, Emit};
 use irc_mlir::Value;
 
-/// A stage whose elements are four bytes of a tensor each.
+/// A stage whose elements are four bytes of a tensor each, or fewer.
 #[derive(Debug, Clone)]
 pub struct Quads {
     /// The stage.
@@ -22,6 +22,8 @@ pub struct Quads {
     /// Its first byte, the distance between the four bytes of an element, and the distance that each loop moves.
     first: i64,
     step: i64,
+    /// The number of bytes of an element: four, or fewer if all of them are one element.
+    bytes: i64,
     coefs: Vec<i64>,
     /// The extent of each loop. The elements are dense in their order.
     sizes: Vec<i64>,
@@ -33,12 +35,11 @@ impl Quads {
         let Origin::Stage(number) = cg.kernel.tensors[tensor].origin else { return None };
         let stage = &cg.kernel.stages[number];
         QUADS.read(&stage.op)?;
-        let ([first, second, ..], [output]) = (&stage.inputs[..], &stage.outputs[..]) else {
+        let ([first, others @ ..], [output]) = (&stage.inputs[..], &stage.outputs[..]) else {
             return None;
         };
-        let step = second.access.offset - first.access.offset;
-        let are_one = stage.inputs.len() == 4
-            && stage.inputs.iter().enumerate().all(|(byte, input)| {
+        let step = others.first().map_or(1, |next| next.access.offset - first.access.offset);
+        let are_one = stage.inputs.iter().enumerate().all(|(byte, input)| {
                 input.tensor == first.tensor
                     && input.access.coefs == first.access.coefs
                     && input.access.offset == first.access.offset + byte as i64 * step
@@ -49,6 +50,7 @@ impl Quads {
             source: first.tensor,
             first: first.access.offset,
             step,
+            bytes: stage.inputs.len() as i64,
             coefs: first.access.coefs.clone(),
             sizes: stage.sizes.clone(),
         })
@@ -64,6 +66,7 @@ impl Quads {
         let Origin::Argument(_) = cg.kernel.tensors[self.source].origin else { return None };
         let expected = row_major(&self.sizes).into_iter().map(|stride| 4 * stride);
         let is_dense = self.step == 1
+            && self.bytes == 4
             && self.first % 4 == 0
             && expected.eq(self.coefs.iter().copied());
         let buffer = cg.places[self.source].buffer().filter(|_| is_dense)?;
@@ -86,7 +89,7 @@ impl Quads {
         let rows: Vec<usize> = (0..self.sizes.len()).filter(|dim| *dim != column).collect();
         // Loops within the distance between bytes are the taps of filters; one at most is outside of it.
         let (outer, taps): (Vec<usize>, Vec<usize>) =
-            rows.iter().partition(|dim| self.coefs[**dim] == 4 * self.step);
+            rows.iter().partition(|dim| self.coefs[**dim] == self.bytes * self.step);
         let sizes: Vec<i64> = taps.iter().map(|dim| self.sizes[*dim]).collect();
         let own: Vec<i64> = taps.iter().map(|dim| self.coefs[*dim]).collect();
         let count: i64 = sizes.iter().product();
@@ -105,7 +108,7 @@ impl Quads {
             depth: 0,
             panel: 0,
             lanes: 0,
-            quads: Some(quads),
+            quads: Some(Quad { rows: quads, bytes: self.bytes }),
         })
     }
 }

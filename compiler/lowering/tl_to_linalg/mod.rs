@@ -14,6 +14,7 @@ mod conv;
 mod generic;
 mod moves;
 mod pointwise;
+mod quads;
 mod reduction;
 mod sequential;
 
