@@ -411,7 +411,11 @@ mod tests {
                 phases: Some(Phases { parts: vec![1, 4], part_bytes: 64 }),
                 packed: vec![
                     Packing::Panels(panels),
-                    Packing::Panels(Panels { offset: -2, quads: Some(Quad { rows: 9, bytes: 3 }), ..panels }),
+                    Packing::Panels(Panels {
+                        offset: -2,
+                        quads: Some(Quad { rows: 9, bytes: 3 }),
+                        ..panels
+                    }),
                     Packing::Winograd(Winograd {
                         argument: 2,
                         filters: 3,

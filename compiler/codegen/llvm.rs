@@ -3,6 +3,7 @@
 use super::{
     CodegenError, Output, Row, Target, isolate::isolated, saturate::widen_saturating_conversions,
 };
+use crate::lowering::linalg_to_vector::Dots;
 use inkwell::{
     OptimizationLevel,
     attributes::{Attribute, AttributeLoc},
@@ -15,7 +16,6 @@ use inkwell::{
     types::{AnyType, AnyTypeEnum, BasicTypeEnum},
     values::FunctionValue,
 };
-use crate::lowering::linalg_to_vector::Dots;
 use irc_mlir::Module;
 use std::sync::Once;
 

@@ -22,7 +22,8 @@ fn case(x: &[i64], w: &[i64], [stride, dilation, pad]: [i64; 3], groups: i64) ->
         strides: vec![stride; spatial],
         dilations: vec![dilation; spatial],
         pads: vec![[pad; 2]; spatial],
-        groups, outside: 0
+        groups,
+        outside: 0,
     };
     Case { x: x.to_vec(), w: w.to_vec(), conv }
 }

@@ -84,7 +84,8 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         let is_in_quads = matches!(factors, Factors::Quads { .. });
         let dots = !is_in_quads
             && rows <= 2
-            && b.operand.access.coefs[k] == 1 && b.operand.access.coefs[n] != 1;
+            && b.operand.access.coefs[k] == 1
+            && b.operand.access.coefs[n] != 1;
         let is_transposed = false;
         (!dots).then_some(Self { stage: number, a, b, m, n, k, factors, is_transposed })
     }
@@ -111,9 +112,7 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
     ) -> Value<'c, 'a> {
         match self.factors {
             Factors::Floats => e.op(math::FMA, &[a, b, accumulator], accumulator.r#type()),
-            Factors::Integers => {
-                e.binary(arith::ADDI, accumulator, e.binary(arith::MULI, a, b))
-            }
+            Factors::Integers => e.binary(arith::ADDI, accumulator, e.binary(arith::MULI, a, b)),
             Factors::Quads { is_unsigned_a } => {
                 let bytes = if is_unsigned_a { [a, b] } else { [b, a] };
                 dots.add(e, bytes, accumulator, lanes)
@@ -139,9 +138,7 @@ pub fn adds_products(stage: &Stage<'_, '_>) -> bool {
 }
 
 /// The conversions of both factors if the region is `acc + a * b`, and what they are.
-fn product<'c: 'a, 'a>(
-    stage: &Stage<'c, 'a>,
-) -> Option<([Vec<OperationRef<'c, 'a>>; 2], Factors)> {
+fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, 'a>>; 2], Factors)> {
     if let Some(unsigned) = DOTS.read(&stage.op) {
         return Some(([vec![], vec![]], Factors::Quads { is_unsigned_a: unsigned == 0 }));
     }

@@ -56,7 +56,8 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             let view = operand(*extract, 0).ok().and_then(|value| cg.kernel.view_of(value));
             view == Some((source, first + byte as i64 * step, strides))
         });
-        let is_joined = cg.kernel.tensors[source].element != cg.kernel.tensors[output.tensor].element;
+        let is_joined =
+            cg.kernel.tensors[source].element != cg.kernel.tensors[output.tensor].element;
         let bytes = is_joined.then_some((extracts.len() as i64, step));
         let is_argument = matches!(cg.kernel.tensors[source].origin, Origin::Argument(_));
         let is_dense = output.access.offset == 0 && output.access.coefs == row_major(&stage.sizes);

@@ -40,10 +40,10 @@ impl Quads {
         };
         let step = others.first().map_or(1, |next| next.access.offset - first.access.offset);
         let are_one = stage.inputs.iter().enumerate().all(|(byte, input)| {
-                input.tensor == first.tensor
-                    && input.access.coefs == first.access.coefs
-                    && input.access.offset == first.access.offset + byte as i64 * step
-            });
+            input.tensor == first.tensor
+                && input.access.coefs == first.access.coefs
+                && input.access.offset == first.access.offset + byte as i64 * step
+        });
         let is_dense = output.access.offset == 0 && output.access.coefs == row_major(&stage.sizes);
         (are_one && is_dense).then(|| Self {
             stage: number,
@@ -62,7 +62,11 @@ impl Quads {
     }
 
     /// The memory of an argument whose bytes are in the order of the elements.
-    fn in_place<'c: 'a, 'a>(&self, cg: &Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Option<Buffer<'c, 'a>> {
+    fn in_place<'c: 'a, 'a>(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+    ) -> Option<Buffer<'c, 'a>> {
         let Origin::Argument(_) = cg.kernel.tensors[self.source].origin else { return None };
         let expected = row_major(&self.sizes).into_iter().map(|stride| 4 * stride);
         let is_dense = self.step == 1
@@ -131,7 +135,8 @@ fn panels(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<(Quads,
     let is_one_matrix = access.offset == 0 && access.coefs[..product.n].iter().all(|c| *c == 0);
     let matrix = quads.matrix(access.coefs[product.n])?;
     let stage = &cg.kernel.stages[product.stage];
-    let is_whole = matrix.columns == stage.sizes[product.n] && matrix.rows == stage.sizes[product.k];
+    let is_whole =
+        matrix.columns == stage.sizes[product.n] && matrix.rows == stage.sizes[product.k];
     let is_own = quads.is_read_by(cg, operand.tensor, product.stage);
     (is_one_matrix && is_whole && is_own).then_some((quads, matrix))
 }

@@ -41,7 +41,12 @@ pub fn divides(size: i64) -> bool {
 
 /// An element of four bytes.
 fn quad<'c>(emitter: &Emitter<'c, '_>) -> Element<'c> {
-    Element { storage: ty::parse(emitter.context, "i32"), bits: 32, kind: Kind::Signed, small: None }
+    Element {
+        storage: ty::parse(emitter.context, "i32"),
+        bits: 32,
+        kind: Kind::Signed,
+        small: None,
+    }
 }
 
 /// The shape with a quarter of the elements along an axis.
@@ -99,16 +104,13 @@ pub fn quads<'c: 'a, 'a>(
     let (shape, element) = (quarter(&x.shape, axis), quad(emitter));
     let loops = wide_dims(&shape);
     let dims: Vec<usize> = (0..loops.len()).collect();
-    let access = |part: &Lowered<'c, 'a>| Access {
-        tensor: emitter.materialise(part),
-        loops: dims.clone(),
-    };
+    let access =
+        |part: &Lowered<'c, 'a>| Access { tensor: emitter.materialise(part), loops: dims.clone() };
     let inputs: Vec<Access> = parts(emitter, x, axis).iter().map(access).collect();
     let output = Access { tensor: emitter.empty(&squeezed(&shape), element), loops: dims.clone() };
     let space = Loops::parallel(loops.len());
-    let tensor = emitter.generic(&inputs, output, &space, |scope, x| {
-        join(scope, &x[..inputs.len()], element)
-    });
+    let tensor = emitter
+        .generic(&inputs, output, &space, |scope, x| join(scope, &x[..inputs.len()], element));
     if let Some(generic) = read::defining_op(tensor) {
         QUADS.write(generic, ());
     }

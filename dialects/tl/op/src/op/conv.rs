@@ -247,8 +247,15 @@ mod tests {
             Tensor::from_values([1, 1, 3, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
         let w = Tensor::from_values([1, 1, 2, 2], &[1.0f32, 0.0, 0.0, -1.0]);
         let (x, w) = (x.expect("a tensor"), w.expect("a tensor"));
-        let conv =
-            |pads| Op::Conv(Conv { strides: vec![2, 2], dilations: vec![1, 1], pads, groups: 1, outside: 0 });
+        let conv = |pads| {
+            Op::Conv(Conv {
+                strides: vec![2, 2],
+                dilations: vec![1, 1],
+                pads,
+                groups: 1,
+                outside: 0,
+            })
+        };
         let plain = conv(vec![[0, 0]; 2]).eval(&[&x, &w]).expect("it fits");
         assert_eq!((plain.shape(), plain.to_f64()), (&[1, 1, 1, 1][..], vec![-4.0]));
         let padded = conv(vec![[1, 0]; 2]).eval(&[&x, &w]).expect("it fits");
@@ -271,14 +278,26 @@ mod tests {
     fn groups_see_their_own_channels() {
         let x = Tensor::from_values([1, 2, 1], &[3.0f32, 5.0]).expect("a tensor");
         let w = Tensor::from_values([4, 1, 1], &[1.0f32, 2.0, 10.0, 20.0]).expect("a tensor");
-        let conv = Conv { strides: vec![1], dilations: vec![1], pads: vec![[0, 0]], groups: 2, outside: 0 };
+        let conv = Conv {
+            strides: vec![1],
+            dilations: vec![1],
+            pads: vec![[0, 0]],
+            groups: 2,
+            outside: 0,
+        };
         let result = Op::Conv(conv).eval(&[&x, &w]).expect("it fits");
         assert_eq!(result.to_f64(), [3.0, 6.0, 50.0, 100.0]);
     }
 
     #[test]
     fn sizes_must_agree() {
-        let conv = Conv { strides: vec![1], dilations: vec![1], pads: vec![[0, 0]], groups: 2, outside: 0 };
+        let conv = Conv {
+            strides: vec![1],
+            dilations: vec![1],
+            pads: vec![[0, 0]],
+            groups: 2,
+            outside: 0,
+        };
         let ty = |shape: &[i64]| TensorType::new(DType::F32, shape);
         let error =
             Op::Conv(conv).infer(&[ty(&[1, 3, 5]), ty(&[4, 1, 1])]).expect_err("3 channels");

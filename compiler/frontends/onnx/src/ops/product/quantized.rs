@@ -4,9 +4,7 @@ use super::matmul::product;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::cast::converted;
-use irc_tl::{
-    Binary, Builder, Built, DType, Dim, Op, Rounding, Tensor, Unary, ValueId,
-};
+use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Rounding, Tensor, Unary, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("MatMulInteger", &[10], |cx| {

@@ -72,9 +72,8 @@ fn correlate_bytes(
     [zero, w_zero]: [Option<ValueId>; 2],
     bias: Option<ValueId>,
 ) -> Result<Option<(ValueId, Option<ValueId>)>, LowerError> {
-    let is_narrow = |value: ValueId, cx: &Context<'_>| {
-        matches!(cx.dtype(value), DType::I8 | DType::U8)
-    };
+    let is_narrow =
+        |value: ValueId, cx: &Context<'_>| matches!(cx.dtype(value), DType::I8 | DType::U8);
     let groups = cx.int_or("group", 1)?;
     let filters = cx.b.dims(w).first().and_then(Dim::known).unwrap_or(0);
     let conv = Conv { groups, ..Conv::default() };

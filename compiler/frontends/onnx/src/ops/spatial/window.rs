@@ -121,12 +121,7 @@ pub(in crate::ops) fn halves(total: &Dim, more_before: bool) -> [Dim; 2] {
 }
 
 /// Pads the spatial dimensions of `x` with `value`.
-pub(in crate::ops) fn pad(
-    b: &mut Builder,
-    x: ValueId,
-    pads: &[[Dim; 2]],
-    value: i64,
-) -> Built {
+pub(in crate::ops) fn pad(b: &mut Builder, x: ValueId, pads: &[[Dim; 2]], value: i64) -> Built {
     let own = b.dims(x);
     let mut dims = own.clone();
     let mut at = loops(0..dims.len());
