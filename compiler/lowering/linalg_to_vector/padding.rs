@@ -2,14 +2,14 @@
 use super::{
     codegen::{Codegen, Place},
     error::{LowerError, Result},
-    kernel::{Origin, TensorId, name_of, operand},
+    kernel::{Origin, TensorId, constant_of, defining_op, name_of, operand},
     layout::row_major,
     split::{self, Units},
 };
 use crate::attributes::PADS;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, tensor};
-use irc_mlir::{Attribute, OperationLike, OperationRef, Value, ValueLike, read};
+use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Value, ValueLike, read};
 use std::convert::Infallible;
 
 /// A stage that only places an argument of the kernel in zeros.
@@ -47,7 +47,13 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         let value = operand(*extract, 0).ok()?;
         let (source, first, strides) = cg.kernel.view_of(value)?;
         let (shape, _) = read::tensor_of(value.r#type())?;
-        let outside = cg.splat_of(stage.inputs.first()?.tensor)?;
+        // The last op selects an element of the argument, or else what is outside.
+        let selected = defining_op(stage.body.terminator()?.operand(0).ok()?)?;
+        let outside = match &stage.inputs[..] {
+            [] => constant_of(operand(selected, 2).ok()?)?,
+            [splat] => cg.splat_of(splat.tensor)?,
+            _ => return None,
+        };
         let step = match extracts[..] {
             [_, second, ..] => cg.kernel.view_of(operand(second, 0).ok()?)?.1 - first,
             _ => 0,
