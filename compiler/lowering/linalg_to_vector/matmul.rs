@@ -640,7 +640,8 @@ fn choose_blocks(
         return Blocks { mr, nv, mc: m, nc: (n + columns - 1) / columns * columns, kc: k.min(8) };
     }
     let columns = 2 * cg.target.lanes();
-    let kc = even_block(k, 1024, cg.target.lanes());
+    let most = if is_in_quads { 256 } else { 1024 };
+    let kc = even_block(k, most, cg.target.lanes());
     let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
     let nc = (1024 / columns).max(1) * columns;
     Blocks { mr, nv: 2, mc: rows / mr * mr, nc, kc }
