@@ -45,24 +45,29 @@ pub fn transposed<'c: 'a, 'a>(
     let (columns, depth) = (stage.sizes[product.n], stage.sizes[product.k]);
     let vectors = (columns + lanes - 1) / lanes;
     let output = &stage.outputs[0];
+    let turned = product.transposed()?;
+    let is_in_quads = matches!(product.factors, Factors::Quads { .. });
     let is_f32 = [product.a.operand.tensor, product.b.operand.tensor, output.tensor]
         .into_iter()
         .all(|tensor| cg.kernel.tensors[tensor].element.is_f32());
-    let applies = is_f32
+    let is_packed = match is_in_quads {
+        true => cg.target.dots == Dots::Vnni && quads::is_packed(cg, &turned),
+        false => is_f32 && packed::argument_of(cg, &product.a.operand).is_some(),
+    };
+    let applies = is_packed
         && Contraction::is_plain(&product.a)
         && Contraction::is_plain(&product.b)
         && cg.splat_of(output.init.tensor).is_some()
         && Some(product.n - 1) == product.m
-        && product.b.operand.access.coefs[product.n] == 1
-        && packed::argument_of(cg, &product.a.operand).is_some();
+        && product.b.operand.access.coefs[product.n] == 1;
     // At least a sixth of the lanes would be idle.
     let pays = lanes >= 8
         && columns >= 8
         && 6 * columns < 5 * vectors * lanes
         && rows >= 2 * lanes
         && rows % lanes == 0
-        && depth >= 128;
-    if applies && pays { product.transposed() } else { None }
+        && depth >= if is_in_quads { 32 } else { 128 };
+    (applies && pays).then_some(turned)
 }
 
 /// Block sizes in elements.

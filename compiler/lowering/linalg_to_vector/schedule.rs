@@ -129,8 +129,11 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
         let found = match DirectConv::of(cg, s, &mut paddings) {
             Some(conv) => Some(Product::Direct(conv)),
             None => contraction(cg, s).map(|product| {
-                placed.extend(place_quads(cg, e, &product));
-                of_product(cg, product, &mut paddings)
+                let found = of_product(cg, product, &mut paddings);
+                if let Product::Matmul(matmul) = &found {
+                    placed.extend(place_quads(cg, e, &matmul.product));
+                }
+                found
             }),
         };
         let slot = if let Some(product) = found {
