@@ -98,11 +98,13 @@ impl Product<'_, '_> {
         !cg.is_result(padding.result) && !cg.read_by_other(padding.result, &readers)
     }
 
-    fn push(&mut self, stage: usize) {
-        match self {
-            Self::Matmul(matmul) | Self::Winograd(matmul, _) => matmul.epilogue.push(stage),
-            Self::Direct(conv) => conv.epilogue.push(stage),
-        }
+    /// Adds a stage to the epilogue, in program order.
+    fn insert(&mut self, stage: usize) {
+        let epilogue = match self {
+            Self::Matmul(matmul) | Self::Winograd(matmul, _) => &mut matmul.epilogue,
+            Self::Direct(conv) => &mut conv.epilogue,
+        };
+        epilogue.insert(epilogue.partition_point(|earlier| *earlier < stage), stage);
     }
 }
 
@@ -154,7 +156,7 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
             && let Some(product) = &mut steps[ready / 2].product
             && joins_epilogue(cg, s, product)
         {
-            product.push(s);
+            product.insert(s);
             ready
         } else {
             let step = ready.div_ceil(2);
@@ -165,7 +167,38 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
         slots.push(slot);
     }
     steps.iter_mut().for_each(|step| step.rows.retain(|row| !placed.contains(row)));
+    sink(cg, &mut steps);
     Plan { paddings, steps }
+}
+
+/// Moves elementwise stages that only the epilogue of one product reads into it, so that their results stay in registers.
+fn sink(cg: &mut Codegen<'_, '_>, steps: &mut [Step<'_, '_>]) {
+    for number in (0..steps.len()).rev() {
+        // Readers come before what they read.
+        for row in steps[number].rows.clone().into_iter().rev() {
+            let reader = steps[number..].iter().position(|step| {
+                step.product.as_ref().is_some_and(|product| is_read_by(cg, row, product))
+            });
+            let Some(at) = reader.map(|after| number + after) else { continue };
+            let Some(product) = &mut steps[at].product else { continue };
+            join_loops(cg, row, product.stage());
+            let joins = joins_epilogue(cg, row, product)
+                && product.epilogue().iter().all(|stage| meets(cg, *stage, &[row]));
+            if joins {
+                product.insert(row);
+                steps[number].rows.retain(|stage| *stage != row);
+            }
+        }
+    }
+}
+
+/// Whether the epilogue of a product, and nothing else, reads what a stage computes.
+fn is_read_by(cg: &Codegen<'_, '_>, stage: usize, product: &Product<'_, '_>) -> bool {
+    let epilogue = product.epilogue();
+    cg.kernel.stages[stage].outputs.iter().all(|output| {
+        let is_read = epilogue.iter().any(|reader| reads(cg, *reader).any(|it| it == output.tensor));
+        is_read && !cg.is_result(output.tensor) && !cg.read_by_other(output.tensor, epilogue)
+    })
 }
 
 /// The stages of operands that are read in place, or packed when the caller is compiled.
@@ -280,18 +313,23 @@ fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, to: &Product<'_, '_>) -> bool 
         return false;
     }
     let group = [&[to.stage()], to.epilogue()].concat();
+    let outer = stage.sizes.len() - 1;
+    let pass = Pass::after_product(&[s], outer, stage.sizes[outer]);
+    let contiguous = stage.outputs.iter().all(|output| output.access.coefs[outer] == 1);
+    meets(cg, s, &group) && contiguous && runs_in_vectors(cg, &pass)
+}
+
+/// Whether a stage reads the elements that stages of a group compute at the point where these do.
+fn meets(cg: &Codegen<'_, '_>, s: usize, group: &[usize]) -> bool {
+    let stage = &cg.kernel.stages[s];
     let inits = stage.outputs.iter().filter(|output| output.reads_init).map(|output| &output.init);
-    let meets = stage.inputs.iter().chain(inits).all(|input| {
-        cg.producer(input.tensor, &group).is_none_or(|(from, output)| {
+    stage.inputs.iter().chain(inits).all(|input| {
+        cg.producer(input.tensor, group).is_none_or(|(from, output)| {
             let producer = &cg.kernel.stages[from].outputs;
             let loops = stage.sizes.len();
             producer.len() == 1
                 && output.access.offset == input.access.offset
                 && output.access.coefs[..loops] == input.access.coefs[..]
         })
-    });
-    let outer = stage.sizes.len() - 1;
-    let pass = Pass::after_product(&[s], outer, stage.sizes[outer]);
-    let contiguous = stage.outputs.iter().all(|output| output.access.coefs[outer] == 1);
-    meets && contiguous && runs_in_vectors(cg, &pass)
+    })
 }
