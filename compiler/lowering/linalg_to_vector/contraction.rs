@@ -137,6 +137,20 @@ pub fn adds_products(stage: &Stage<'_, '_>) -> bool {
     has_operands && product(stage).is_some_and(|(casts, _)| casts.iter().all(Vec::is_empty))
 }
 
+/// Which of the two operands of a stage are unsigned, if it adds products of integers that are converted before.
+pub fn adds_products_of_bytes(stage: &Stage<'_, '_>) -> Option<[bool; 2]> {
+    if stage.inputs.len() != 2 || stage.outputs.len() != 1 {
+        return None;
+    }
+    let (casts, factors) = product(stage)?;
+    let is_unsigned = |casts: &Vec<OperationRef<'_, '_>>| match &casts[..] {
+        [cast] => Some(name_of(*cast) == arith::EXTUI),
+        _ => None,
+    };
+    let [first, second] = casts.each_ref().map(is_unsigned);
+    (factors == Factors::Integers).then_some([first?, second?])
+}
+
 /// The conversions of both factors if the region is `acc + a * b`, and what they are.
 fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, 'a>>; 2], Factors)> {
     if let Some(unsigned) = DOTS.read(&stage.op) {

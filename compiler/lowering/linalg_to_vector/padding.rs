@@ -10,6 +10,8 @@ use crate::attributes::PADS;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, tensor};
 use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Value, ValueLike, read};
+use irc_mlir::{Type, TypeLike};
+use melior::ir::attribute::IntegerAttribute;
 use std::convert::Infallible;
 
 /// A stage that only places an argument of the kernel in zeros.
@@ -213,7 +215,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             let lanes = cg.full_lanes();
             let Ok(()) = e.each_vector::<Infallible>(self.shape[dim], lanes, |e, at, mask| {
                 let [source, result] = starts.map(|start| e.add(start, at));
-                e.store(self.load(e, from, source, lanes, mask), to, result, lanes, mask);
+                e.store(self.load(e, (from, to), source, lanes, mask), to, result, lanes, mask);
                 Ok(())
             });
             return;
@@ -226,16 +228,29 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         });
     }
 
-    /// The elements of the result that elements of the argument from a place on are, or are the first bytes of.
+    /// What is outside of the argument, in memory of a type: that of the result, or `f32` for unsigned bytes.
+    fn outside_as(&self, e: Emit<'c, 'a>, element: Type<'c>, lanes: Lanes) -> Value<'c, 'a> {
+        let byte = IntegerAttribute::try_from(self.outside).ok().filter(|_| element.is_f32());
+        match byte {
+            None => e.constant(self.outside, element, lanes),
+            Some(byte) => e.float(f64::from(byte.value() as u8), element, lanes),
+        }
+    }
+
+    /// The elements of the result that elements of the argument from a place on are, or are the first bytes of; unsigned
+    /// bytes as `f32` if the memory written has that type.
     fn load(
         &self,
         e: Emit<'c, 'a>,
-        from: Buffer<'c, 'a>,
+        (from, to): (Buffer<'c, 'a>, Buffer<'c, 'a>),
         at: Value<'c, 'a>,
         lanes: Lanes,
         mask: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
-        let Some((count, step)) = self.bytes else { return e.load_lanes(from, at, lanes, mask) };
+        let Some((count, step)) = self.bytes else {
+            let value = e.load_lanes(from, at, lanes, mask);
+            return if from.element == to.element { value } else { float_of_byte(e, value, true, lanes) };
+        };
         let byte = |number: i64| {
             let bytes = e.load_lanes(from, e.offset(at, number * step), lanes, mask);
             let wide = e.op(arith::EXTUI, &[bytes], lanes.of(e.int(32)));
@@ -262,10 +277,10 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         let places = [offset, offset + 1].map(|place| place % 2 * half + place / 2);
         let pair = |e: Emit<'c, 'a>, at: Value<'c, 'a>, live: i64| {
             let load = |first: i64| match live - first {
-                live if live <= 0 => e.constant(self.outside, to.element, lanes),
+                live if live <= 0 => self.outside_as(e, to.element, lanes),
                 live => {
                     let at = e.offset(e.add(source, at), first);
-                    self.load(e, from, at, lanes, e.tail_mask(live, lanes))
+                    self.load(e, (from, to), at, lanes, e.tail_mask(live, lanes))
                 }
             };
             let (low, high) = (load(0), load(width));
@@ -305,9 +320,20 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
     ) {
         let lanes = cg.full_lanes();
         let Ok(()) = e.each_vector::<Infallible>(count, lanes, |e, at, mask| {
-            let value = e.constant(self.outside, to.element, lanes);
-            e.store(value, to, e.add(start, at), lanes, mask);
+            e.store(self.outside_as(e, to.element, lanes), to, e.add(start, at), lanes, mask);
             Ok(())
         });
     }
+}
+
+/// Integers of 8 bits as `f32`.
+pub fn float_of_byte<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    byte: Value<'c, 'a>,
+    is_unsigned: bool,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    let extend = if is_unsigned { arith::EXTUI } else { arith::EXTSI };
+    let wide = e.op(extend, &[byte], lanes.of(e.int(32)));
+    e.op(arith::SITOFP, &[wide], lanes.of(e.f32()))
 }

@@ -112,7 +112,7 @@ impl Conv {
     /// Whether there is a schedule with vectors for it, given the number of filters and the type of the elements.
     fn has_vectors(&self, filters: i64, dtype: DType) -> bool {
         let is_padded = self.pads.iter().flatten().all(|zeros| *zeros >= 0);
-        is_padded && (self.is_product(filters) || dtype == DType::F32)
+        is_padded && (self.is_product(filters) || matches!(dtype, DType::F32 | DType::U8))
     }
 
     /// Whether it is computed as a matrix product, given the number of filters; with few in each group, each result

@@ -74,10 +74,7 @@ fn correlate_bytes(
 ) -> Result<Option<(ValueId, Option<ValueId>)>, LowerError> {
     let is_narrow =
         |value: ValueId, cx: &Context<'_>| matches!(cx.dtype(value), DType::I8 | DType::U8);
-    let groups = cx.int_or("group", 1)?;
-    let filters = cx.b.dims(w).first().and_then(Dim::known).unwrap_or(0);
-    let conv = Conv { groups, ..Conv::default() };
-    if !is_narrow(x, cx) || !is_narrow(w, cx) || groups < 1 || !conv.is_product(filters) {
+    if !is_narrow(x, cx) || !is_narrow(w, cx) {
         return Ok(None);
     }
     let known = match zero {
