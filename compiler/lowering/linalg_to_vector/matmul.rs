@@ -61,14 +61,43 @@ pub fn transposed<'c: 'a, 'a>(
         && Some(product.n - 1) == product.m
         && product.b.operand.access.coefs[product.n] == 1;
     // At least a sixth of the lanes would be idle.
-    let pays = lanes >= 8
-        && columns >= 8
-        && 6 * columns < 5 * vectors * lanes
-        && rows >= 2 * lanes
-        && rows % lanes == 0
-        && depth >= if is_in_quads { 32 } else { 128 };
+    let is_narrow = 6 * columns < 5 * vectors * lanes;
+    let pays = lanes >= 8 && columns >= 8 && rows >= 2 * lanes && rows % lanes == 0;
+    let pays = pays
+        && match is_in_quads {
+            true => turns_bytes(cg, product, lanes),
+            false => is_narrow && depth >= 128,
+        };
     (applies && pays).then_some(turned)
 }
+
+/// Whether a product of bytes with positions of images as columns takes fewer cycles with them as rows, by an estimate: a
+/// vector is multiplied in a cycle, a tile that is transposed takes as long as 300 more, and windows are copied.
+fn turns_bytes(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>, lanes: i64) -> bool {
+    let stage = &cg.kernel.stages[product.stage];
+    let rows = product.m.map_or(1, |dim| stage.sizes[dim]);
+    let (columns, depth) = (stage.sizes[product.n], stage.sizes[product.k]);
+    let up = |size: i64, unit: i64| (size + unit - 1) / unit;
+    // A tile of one vector takes as long as loading a factor for each row.
+    let rest = match columns % (2 * lanes) {
+        0 => 0,
+        few if few <= lanes => TILE_ROWS + 2,
+        _ => 2 * TILE_ROWS,
+    };
+    let as_columns =
+        up(rows, TILE_ROWS) * depth * (columns / (2 * lanes) * 2 * TILE_ROWS + rest);
+    let tiles = up(columns, TURNED_ROWS);
+    let as_rows = up(rows, 2 * lanes) * tiles * (2 * up(columns, tiles) * depth + 300);
+    let copied = match Windows::of(cg, product) {
+        None => 0,
+        Some(_) => depth * up(columns, lanes) * 8,
+    };
+    as_rows + copied < as_columns
+}
+
+/// Rows of a tile with 32 registers of 64 bytes, and of one that is transposed before it is stored.
+const TILE_ROWS: i64 = 8;
+const TURNED_ROWS: i64 = 14;
 
 /// Block sizes in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -630,8 +659,8 @@ fn choose_blocks(
     let wide = cg.target.vector_bytes >= 64;
     let is_in_quads = matches!(product.factors, Factors::Quads { .. });
     let most = match (wide, product.is_transposed) {
-        (true, true) => 14,
-        (true, false) => 8,
+        (true, true) => TURNED_ROWS,
+        (true, false) => TILE_ROWS,
         // The even and odd bytes of vectors need registers too.
         (false, _) if is_in_quads && cg.target.dots != Dots::Vnni => 4,
         (false, _) => 6,
