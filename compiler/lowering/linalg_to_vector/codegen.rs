@@ -126,12 +126,7 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
     }
 
     /// As [`Self::scratch`], of elements of a type.
-    pub fn scratch_of(
-        &mut self,
-        e: Emit<'c, 'a>,
-        size: i64,
-        element: Type<'c>,
-    ) -> Buffer<'c, 'a> {
+    pub fn scratch_of(&mut self, e: Emit<'c, 'a>, size: i64, element: Type<'c>) -> Buffer<'c, 'a> {
         match &mut self.split {
             None => self.shared_of(e, size, element),
             Some(split) => {

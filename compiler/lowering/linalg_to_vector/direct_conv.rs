@@ -99,8 +99,16 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         }
         let has_rows = n > 0 && filter.access.coefs[n - 1] == 0 && source.access.coefs[n - 1] > 0;
         let outer = if has_rows { n - 1 } else { n };
-        let mut conv =
-            Self { stage: s, epilogue: vec![], source, filter, outer, part: None, split: None, bytes };
+        let mut conv = Self {
+            stage: s,
+            epilogue: vec![],
+            source,
+            filter,
+            outer,
+            part: None,
+            split: None,
+            bytes,
+        };
         let is_own = !cg.read_by_other(conv.source.tensor, &[s]);
         let found = paddings.iter().position(|padding| padding.result == conv.source.tensor);
         // Parts of bytes are copied as `f32`.
@@ -368,7 +376,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             let tap = e.load(self.filter, e.offset(filter, tap.filter));
             let tap = match self.conv.bytes {
                 None => tap,
-                Some([_, is_unsigned]) => padding::float_of_byte(e, tap, is_unsigned, Lanes::Scalar),
+                Some([_, is_unsigned]) => {
+                    padding::float_of_byte(e, tap, is_unsigned, Lanes::Scalar)
+                }
             };
             e.splat(tap, self.lanes)
         };

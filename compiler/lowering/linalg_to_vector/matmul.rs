@@ -84,8 +84,7 @@ fn turns_bytes(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>, lanes: i64) 
         few if few <= lanes => TILE_ROWS + 2,
         _ => 2 * TILE_ROWS,
     };
-    let as_columns =
-        up(rows, TILE_ROWS) * depth * (columns / (2 * lanes) * 2 * TILE_ROWS + rest);
+    let as_columns = up(rows, TILE_ROWS) * depth * (columns / (2 * lanes) * 2 * TILE_ROWS + rest);
     let tiles = up(columns, TURNED_ROWS);
     let as_rows = up(rows, 2 * lanes) * tiles * (2 * up(columns, tiles) * depth + 300);
     let copied = match Windows::of(cg, product) {

@@ -249,7 +249,11 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
     ) -> Value<'c, 'a> {
         let Some((count, step)) = self.bytes else {
             let value = e.load_lanes(from, at, lanes, mask);
-            return if from.element == to.element { value } else { float_of_byte(e, value, true, lanes) };
+            return if from.element == to.element {
+                value
+            } else {
+                float_of_byte(e, value, true, lanes)
+            };
         };
         let byte = |number: i64| {
             let bytes = e.load_lanes(from, e.offset(at, number * step), lanes, mask);

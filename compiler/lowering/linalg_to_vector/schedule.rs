@@ -196,7 +196,8 @@ fn sink(cg: &mut Codegen<'_, '_>, steps: &mut [Step<'_, '_>]) {
 fn is_read_by(cg: &Codegen<'_, '_>, stage: usize, product: &Product<'_, '_>) -> bool {
     let epilogue = product.epilogue();
     cg.kernel.stages[stage].outputs.iter().all(|output| {
-        let is_read = epilogue.iter().any(|reader| reads(cg, *reader).any(|it| it == output.tensor));
+        let is_read =
+            epilogue.iter().any(|reader| reads(cg, *reader).any(|it| it == output.tensor));
         is_read && !cg.is_result(output.tensor) && !cg.read_by_other(output.tensor, epilogue)
     })
 }

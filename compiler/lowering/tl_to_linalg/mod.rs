@@ -23,12 +23,12 @@ use crate::{
     kernel::element::{self, Element},
 };
 use generic::Emitter;
-use pointwise::Term;
 use irc_mlir::ops::func;
 use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass,
     PassError, PassResult, RegionLike, Type, Value, ValueLike, function, read, walk_collect,
 };
+use pointwise::Term;
 use std::collections::BTreeMap;
 
 /// The pass `tl-to-linalg`.
