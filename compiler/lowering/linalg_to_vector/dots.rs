@@ -45,13 +45,13 @@ impl Dots {
         match self {
             Self::Vnni if bits >= 128 => {
                 let bytes = [unsigned, signed].map(|quads| cast(e, quads, 8, 4 * lanes.count()));
-                let name = format!("llvm.x86.avx512.vpdpbusd.{bits}");
+                let name = format!("x86.avx512.vpdpbusd.{bits}");
                 intrinsic(e, &name, &[sum, bytes[0], bytes[1]], sum.r#type())
             }
             Self::Pairs if bits >= 256 => {
                 let name = match bits {
-                    256 => "llvm.x86.avx2.pmadd.wd",
-                    _ => "llvm.x86.avx512.pmaddw.d.512",
+                    256 => "x86.avx2.pmadd.wd",
+                    _ => "x86.avx512.pmaddw.d.512",
                 };
                 let of_unsigned = unsigned_halves(e, unsigned, lanes);
                 let of_signed = signed_halves(e, signed, lanes);
@@ -110,7 +110,7 @@ fn intrinsic<'c: 'a, 'a>(
 ) -> Value<'c, 'a> {
     let segments = format!("array<i32: {}, 0>", operands.len());
     let spec = e.spec(llvm::CALL_INTRINSIC).operands(operands).results(&[result]);
-    let spec = spec.attr("intrin", attr::string(e.context, name));
+    let spec = spec.attr("intrin", attr::string(e.context, &format!("{}{name}", llvm::PREFIX)));
     let spec = spec.attr("operandSegmentSizes", attr::parse(e.context, &segments));
     e.value(spec.attr("op_bundle_sizes", attr::parse(e.context, "array<i32>")))
 }

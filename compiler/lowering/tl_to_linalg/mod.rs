@@ -17,6 +17,7 @@ mod pointwise;
 mod quads;
 mod reduction;
 mod sequential;
+mod sums;
 
 use crate::{
     attributes::{KERNEL, LINKAGE, is_loops},

@@ -4,9 +4,11 @@
 //! element of both operands, so that processors multiply and add four of them at once; the depth is a quarter then. A
 //! schedule that knows such products (`tl.dots`) reads bytes that are in this order already as they are.
 use super::{
-    Contents, Lowered, contraction,
+    Contents, Lowered,
     generic::{Access, Emitter, Loops},
-    moves, squeezed, wide_dims,
+    moves, squeezed,
+    sums::{sides, sum_of},
+    wide_dims,
 };
 use crate::attributes::{DOTS, QUADS};
 use crate::kernel::{
@@ -140,13 +142,13 @@ pub fn padded<'c: 'a, 'a>(
 /// The sum over the last loops of the products of elements of four bytes, of which those of `unsigned` are unsigned.
 pub fn multiply<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
-    sides: [(&Lowered<'c, 'a>, &[usize]); 2],
+    operands: [(&Lowered<'c, 'a>, &[usize]); 2],
     shape: &[i64],
     unsigned: i64,
 ) -> Contents<'c, 'a> {
     let element = quad(emitter);
-    let (inputs, loops) = contraction::sides(emitter, sides, shape);
-    let contents = contraction::sum_of(emitter, &inputs, &loops, shape, element, |scope, x| {
+    let (inputs, loops) = sides(emitter, operands, shape);
+    let contents = sum_of(emitter, &inputs, &loops, shape, element, |scope, x| {
         sum_of_bytes(scope, x, element, unsigned as usize)
     });
     if let Contents::Tensor(tensor) = contents
