@@ -1,5 +1,5 @@
 //! The stage table: the stages that every tool runs, in order, and the dialects that may remain after each.
-use crate::Target;
+use crate::{Target, lowering::linalg_to_vector::Dots};
 
 /// One step of a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub struct Stage {
 pub struct Settings {
     /// The vector width in bytes that kernels are scheduled for.
     pub vector_bytes: u32,
+    /// The instructions for sums of products of bytes.
+    pub dots: Dots,
     /// The prefix of the names of kernels.
     pub kernel_prefix: String,
 }
@@ -33,7 +35,8 @@ impl Default for Settings {
 impl Settings {
     /// The settings for a target.
     pub fn of(target: &Target) -> Self {
-        Settings { vector_bytes: target.vector_bytes(), kernel_prefix: String::new() }
+        let (vector_bytes, dots) = (target.vector_bytes(), target.dots());
+        Settings { vector_bytes, dots, kernel_prefix: String::new() }
     }
 }
 
@@ -90,16 +93,16 @@ pub const HOST_CPU: Pipeline = Pipeline {
         Stage {
             name: "vector",
             passes: |settings| {
-                let bytes = settings.vector_bytes;
-                format!("linalg-to-vector{{vector-bytes={bytes}}},compute-to-loops")
+                let (bytes, dots) = (settings.vector_bytes, settings.dots.name());
+                format!("linalg-to-vector{{vector-bytes={bytes} dots={dots}}},compute-to-loops")
             },
-            leaves: &["arith", "func", "math", "memref", "scf", "tl", "vector"],
+            leaves: &["arith", "func", "llvm", "math", "memref", "scf", "tl", "vector"],
             why: "the schedule: tiles, vectors, packing; kernels now write into memory",
         },
         Stage {
             name: "memory",
             passes: |_| "plan-memory".into(),
-            leaves: &["arith", "cf", "func", "math", "memref", "scf", "vector"],
+            leaves: &["arith", "cf", "func", "llvm", "math", "memref", "scf", "vector"],
             why: "after scheduling, which says how much scratch each kernel needs",
         },
         Stage {

@@ -100,7 +100,8 @@ LogicalResult irc::tl::TlDialect::verifyOperationAttribute(Operation *op, NamedA
                          getStridesAttrHelper(), getOverwritesAttrHelper(), getGraphAttrHelper(), getStringsAttrHelper(),
                          getProgramAttrHelper(), getNameAttrHelper(), getPreservedAttrHelper(),
                          getWeightAttrHelper(), getValueAttrHelper(), getOriginAttrHelper(),
-                         getNonpositiveAttrHelper(), getAtLeastOneAttrHelper(), getIgnoresNanAttrHelper(), getOrderedAttrHelper(), getPadsAttrHelper(), getConstantsAttrHelper());
+                         getNonpositiveAttrHelper(), getAtLeastOneAttrHelper(), getIgnoresNanAttrHelper(), getOrderedAttrHelper(), getPadsAttrHelper(),
+                         getQuadsAttrHelper(), getDotsAttrHelper(), getConstantsAttrHelper());
 }
 
 LogicalResult irc::tl::TlDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,

@@ -17,7 +17,7 @@ use irc_mlir::{
 };
 
 pub use kernel::{Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of};
-pub use packing::{Packing, Panels};
+pub use packing::{Packing, Panels, Quad};
 pub use schedule::{Algorithm, Schedule};
 pub use winograd::{TILES, Winograd, whole_tiles};
 
@@ -49,8 +49,13 @@ pub const CONSTANTS: &str = "tl.constants";
 /// Marks a `linalg.generic` whose reduction must not be reordered.
 pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements
-/// are zero.
+/// are those of its operand.
 pub const PADS: Key<Vec<i64>> = Key::new("tl.pads");
+/// Marks a `linalg.generic` whose elements are four bytes of its operand each, the first in the lowest bits.
+pub const QUADS: Key<()> = Key::new("tl.quads");
+/// On a `linalg.generic` that sums products of bytes, four to an element: the operand whose bytes are unsigned; those of
+/// the other are signed.
+pub const DOTS: Key<i64> = Key::new("tl.dots");
 /// Marks an op of `math` whose operand is at most zero.
 pub const NONPOSITIVE: Key<()> = Key::new("tl.nonpositive");
 /// Marks a division whose divisor is at least 1.
@@ -220,11 +225,24 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
 fn packing_text(packing: &Packing) -> String {
     match packing {
         Packing::Panels(panels) => {
-            let Panels { argument, offset, along, across, rows, columns, depth, panel, lanes } =
-                panels;
+            let Panels {
+                argument,
+                offset,
+                along,
+                across,
+                rows,
+                columns,
+                depth,
+                panel,
+                lanes,
+                quads,
+            } = panels;
+            let quads = quads.map_or(String::new(), |Quad { rows, bytes }| {
+                format!(", quads = {rows}, bytes = {bytes}")
+            });
             format!(
                 "#tl.packing<argument = {argument}, offset = {offset}, along = {along}, across = {across}, \
-                 rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}>"
+                 rows = {rows}, columns = {columns}, depth = {depth}, panel = {panel}, lanes = {lanes}{quads}>"
             )
         }
         Packing::Winograd(Winograd { argument, filters, channels, panel, tile }) => format!(
@@ -254,6 +272,11 @@ fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
         depth: fields.number("depth")?,
         panel: fields.number("panel")?,
         lanes: fields.number("lanes")?,
+        quads: match (fields.number("quads"), fields.number("bytes")) {
+            (Some(rows @ 1..), Some(bytes @ 1..=4)) => Some(Quad { rows, bytes }),
+            (None, None) => None,
+            _ => return None,
+        },
     }))
 }
 
@@ -395,6 +418,7 @@ mod tests {
             depth: 7,
             panel: 8,
             lanes: 9,
+            quads: None,
         };
         round_trip(KERNEL, KernelInfo::default());
         round_trip(
@@ -420,7 +444,11 @@ mod tests {
                 },
                 packed: vec![
                     Packing::Panels(panels),
-                    Packing::Panels(Panels { offset: -2, ..panels }),
+                    Packing::Panels(Panels {
+                        offset: -2,
+                        quads: Some(Quad { rows: 9, bytes: 3 }),
+                        ..panels
+                    }),
                     Packing::Winograd(Winograd {
                         argument: 2,
                         filters: 3,

@@ -23,7 +23,7 @@ impl Packing {
     /// The number of elements of the packed constant.
     pub fn elements(&self) -> i64 {
         match self {
-            Self::Panels(panels) => panels.elements(),
+            Self::Panels(panels) => panels.elements() * if panels.quads.is_some() { 4 } else { 1 },
             Self::Winograd(winograd) => winograd.elements(),
         }
     }
@@ -63,6 +63,18 @@ pub struct Panels {
     /// The number of elements of a vector: the rows of the last panel are padded to whole vectors, and
     /// the depth of panels is rounded up to whole vectors.
     pub lanes: i64,
+    /// How each element is made of bytes of the constant, if it is.
+    pub quads: Option<Quad>,
+}
+
+/// Elements of four bytes of a constant each: byte `j` of row `k` is in row
+/// `k / rows * bytes * rows + j * rows + k % rows` of the constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quad {
+    /// The number of consecutive rows of the constant that have the same byte of elements.
+    pub rows: i64,
+    /// The number of bytes of an element in the constant, at most 4; the others are 0.
+    pub bytes: i64,
 }
 
 fn up(size: i64, unit: i64) -> i64 {
@@ -81,11 +93,26 @@ impl Panels {
         up(self.depth, self.lanes)
     }
 
+    /// The row of the constant that a row of the matrix starts in, and the distance between its bytes in elements, of which
+    /// there are so many.
+    fn row(&self, k: i64) -> (i64, i64, i64) {
+        match self.quads {
+            None => (k, 0, 1),
+            Some(Quad { rows, bytes }) => {
+                (k / rows * bytes * rows + k % rows, rows * self.along, bytes)
+            }
+        }
+    }
+
     /// The packed elements of a constant whose elements have `width` bytes; padding is zero. `None` if
-    /// the constant is too small.
+    /// the constant is too small, or elements of four bytes are to be made of larger ones.
     pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
+        if self.quads.is_some() && width != 1 {
+            return None;
+        }
+        let own = if self.quads.is_some() { 4 } else { width };
         let count = usize::try_from(self.elements()).ok()?;
-        let mut packed = vec![0; count.checked_mul(width)?];
+        let mut packed = vec![0; count.checked_mul(own)?];
         for first in (0..self.columns).step_by(self.panel as usize) {
             let columns = self.panel.min(self.columns - first);
             let row = if columns < self.panel { up(columns, self.lanes) } else { self.panel };
@@ -94,11 +121,16 @@ impl Panels {
                 let to = block * up(self.columns, self.panel)
                     + first * self.panel_depth()
                     + (k - block) * row;
-                let from = self.offset + k * self.along + first * self.across;
+                let (row_of, step, parts) = self.row(k);
+                let from = self.offset + row_of * self.along + first * self.across;
                 for column in 0..columns {
-                    let (to, from) = (to + column, from + column * self.across);
-                    let (to, from) = (to as usize * width, usize::try_from(from).ok()? * width);
-                    packed.get_mut(to..to + width)?.copy_from_slice(bytes.get(from..from + width)?);
+                    for part in 0..parts {
+                        let from = from + column * self.across + part * step;
+                        let to = (to + column) as usize * own + part as usize * width;
+                        let from = usize::try_from(from).ok()? * width;
+                        let part = bytes.get(from..from + width)?;
+                        packed.get_mut(to..to + width)?.copy_from_slice(part);
+                    }
                 }
             }
         }
@@ -124,6 +156,7 @@ mod tests {
             depth: 2,
             panel: 4,
             lanes: 2,
+            quads: None,
         };
         assert_eq!(packing.elements(), 2 * 2 * 8);
         let packed = packing.pack(&matrix, 1).expect("it is there");
@@ -131,5 +164,31 @@ mod tests {
         let second = [3, 6, 9, 12, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(packed, [first, second].concat());
         assert_eq!(packing.pack(&matrix[1..], 1), None);
+    }
+
+    #[test]
+    fn four_bytes_of_an_element_are_in_as_many_rows() {
+        // Filters of 8 channels of two taps each; a column is a filter.
+        let matrix: Vec<u8> = (0..32).collect();
+        let packing = Panels {
+            argument: 0,
+            offset: 0,
+            along: 1,
+            across: 16,
+            rows: 4,
+            columns: 2,
+            depth: 4,
+            panel: 1,
+            lanes: 1,
+            quads: Some(Quad { rows: 2, bytes: 4 }),
+        };
+        assert_eq!(Packing::Panels(packing).elements(), 32);
+        let packed = packing.pack(&matrix, 1).expect("it is there");
+        let filter = [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15];
+        assert_eq!(packed, [filter, filter.map(|byte| byte + 16)].concat());
+        assert_eq!(packing.pack(&matrix, 2), None);
+        let of_three = Panels { rows: 2, quads: Some(Quad { rows: 2, bytes: 3 }), ..packing };
+        let packed = Panels { columns: 1, depth: 2, ..of_three }.pack(&matrix, 1);
+        assert_eq!(packed.expect("it is there"), [0, 2, 4, 0, 1, 3, 5, 0]);
     }
 }

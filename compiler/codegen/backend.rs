@@ -1,5 +1,6 @@
 //! The code generators, one row each.
 use super::{CodegenError, Output, Target, c, cranelift, llvm};
+use crate::lowering::linalg_to_vector::Dots;
 use irc_mlir::Module;
 use std::fmt;
 
@@ -12,6 +13,8 @@ pub struct Row {
     pub outputs: &'static [Output],
     /// Width in bytes of the widest vector register that code for a target should use.
     pub vector_bytes: fn(&Target) -> u32,
+    /// The instructions that code for a target should use for sums of products of bytes.
+    pub dots: fn(&Target) -> Dots,
     /// The features of [`irc_runtime::processor::FEATURES`] that code for a target may use.
     pub features: fn(&Target) -> Vec<&'static str>,
     /// Checks that it can generate code for a target; the error names what the processor lacks.

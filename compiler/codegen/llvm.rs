@@ -3,6 +3,7 @@
 use super::{
     CodegenError, Output, Row, Target, isolate::isolated, saturate::widen_saturating_conversions,
 };
+use crate::lowering::linalg_to_vector::Dots;
 use inkwell::{
     OptimizationLevel,
     attributes::{Attribute, AttributeLoc},
@@ -32,6 +33,7 @@ pub const ROW: Row = Row {
     name: "llvm",
     outputs: &[Output::Object, Output::LlvmIr, Output::Assembly],
     vector_bytes,
+    dots,
     features: |target| target.known_features().unwrap_or_default(),
     expect: |_| Ok(()),
     compile,
@@ -39,6 +41,18 @@ pub const ROW: Row = Row {
 
 fn vector_bytes(target: &Target) -> u32 {
     if target.has(&["avx512f", "avx512vl", "avx512bw"]) { 64 } else { 32 }
+}
+
+fn dots(target: &Target) -> Dots {
+    let vnni = match vector_bytes(target) {
+        64 => target.has(&["avx512vnni"]),
+        _ => target.has(&["avxvnni"]) || target.has(&["avx512vnni", "avx512vl"]),
+    };
+    match vnni {
+        true => Dots::Vnni,
+        false if target.has(&["avx2"]) => Dots::Pairs,
+        false => Dots::Plain,
+    }
 }
 
 /// Compiles a module in the `llvm` dialect.

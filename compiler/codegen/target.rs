@@ -1,5 +1,6 @@
 //! The machine for which code is generated.
 use super::Backend;
+use crate::lowering::linalg_to_vector::Dots;
 use inkwell::targets::TargetMachine;
 use irc_runtime::{missing_features, processor};
 use std::sync::OnceLock;
@@ -51,6 +52,11 @@ impl Target {
     /// Width in bytes of the widest vector register that code should use.
     pub fn vector_bytes(&self) -> u32 {
         (self.backend.vector_bytes)(self)
+    }
+
+    /// The instructions that code should use for sums of products of bytes.
+    pub fn dots(&self) -> Dots {
+        (self.backend.dots)(self)
     }
 
     /// Whether this machine can run code generated for the target.

@@ -56,7 +56,10 @@ fn stage_of(module: &Module<'_>) -> Result<&'static str, String> {
         dialects.extend(name.split('.').next().map(str::to_owned));
     }
     dialects.remove("builtin");
+    // Earlier stages leave only calls of intrinsics of this dialect.
+    let is_lowered = dialects.iter().all(|dialect| dialect == "llvm") && !dialects.is_empty();
     let first = match (has_kernels, has_groups) {
+        _ if is_lowered => "llvm",
         (true, _) => "kernels",
         (false, true) => "fuse",
         (false, false) if dialects.iter().all(|name| name == "func" || name == "tl") => "tensor",

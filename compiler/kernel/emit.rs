@@ -1,6 +1,6 @@
 //! Appends `arith`, `scf`, `vector` and `memref` ops at the end of a block.
 use irc_mlir::ops::{arith, memref, scf, vector};
-use irc_mlir::{OpSpec, attr};
+use irc_mlir::{OpSpec, attr, read};
 use melior::{
     Context,
     ir::{
@@ -234,6 +234,13 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         lanes: Lanes,
         mask: Option<Value<'c, 'a>>,
     ) {
+        if let (Lanes::Vector(_), Some(mask)) = (lanes, mask)
+            && is_first_lane(mask)
+        {
+            // LLVM 22 stores more than one lane of a truncated vector then; see docs/kernels.md.
+            let first = self.extract(value, buffer.element, 0);
+            return self.store(first, buffer, at, Lanes::Scalar, None);
+        }
         let (name, operands) = match (lanes, mask) {
             (Lanes::Scalar, _) => (memref::STORE, vec![value, buffer.memref, at]),
             (_, None) => (vector::STORE, vec![value, buffer.memref, at]),
@@ -437,6 +444,15 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let view = block.insert_operation_after(start, view.results(&[ty]).build());
         Buffer { memref: first_result(view), element }
     }
+}
+
+/// Whether a mask is a constant that only has the first lane set.
+fn is_first_lane(mask: Value<'_, '_>) -> bool {
+    let made = read::defining_op(mask);
+    made.is_some_and(|op| {
+        read::op_name(&op) == vector::CONSTANT_MASK
+            && read::integers(&op, "mask_dim_sizes").is_some_and(|sizes| sizes == [1])
+    })
 }
 
 fn body_of<'c: 'a, 'a>(op: OperationRef<'c, 'a>, region: usize) -> BlockRef<'c, 'a> {

@@ -23,6 +23,7 @@ fn case(x: &[i64], w: &[i64], [stride, dilation, pad]: [i64; 3], groups: i64) ->
         dilations: vec![dilation; spatial],
         pads: vec![[pad; 2]; spatial],
         groups,
+        outside: 0,
     };
     Case { x: x.to_vec(), w: w.to_vec(), conv }
 }

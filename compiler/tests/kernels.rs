@@ -96,6 +96,7 @@ fn general(dtype: DType) -> Vec<Case> {
             dilations: vec![1, 1],
             pads: vec![pads; 2],
             groups,
+            outside: 0,
         })
     };
     let (x, w) = (numbers(dtype, &[2, 4, 5, 6], 11), numbers(dtype, &[6, 2, 3, 3], 12));
@@ -149,8 +150,13 @@ fn all_types(cases: impl Fn(DType) -> Vec<Case>) {
 
 #[test]
 fn what_follows_a_convolution_joins_it() {
-    let conv =
-        Conv { strides: vec![1, 1], dilations: vec![1, 1], pads: vec![[1, 1]; 2], groups: 1 };
+    let conv = Conv {
+        strides: vec![1, 1],
+        dilations: vec![1, 1],
+        pads: vec![[1, 1]; 2],
+        groups: 1,
+        outside: 0,
+    };
     let text = r#"
         func.func @main(%x: tensor<2x3x7x9xf32>, %w: tensor<20x3x3x3xf32>, %b: tensor<20x1x1xf32>) -> tensor<2x20x7x9xf32> {
           %c = tl.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, groups = 1 : i64} : (tensor<2x3x7x9xf32>, tensor<20x3x3x3xf32>) -> tensor<2x20x7x9xf32>

@@ -31,6 +31,7 @@ mod packed_constants;
 mod plan_ark;
 mod plan_fused;
 mod plan_run;
+mod products_of_bytes;
 mod quick_tier;
 mod small_types;
 mod softmax;

@@ -168,7 +168,7 @@ fn images() {
     let x = b.input("x", f32_of([n(), 8.into(), 14.into(), 14.into()]));
     let conv = |b: &mut Builder, x: ValueId, filters: [i64; 4], groups: i64, seed: u64| {
         let pads = vec![[filters[2] / 2; 2]; 2];
-        let conv = Conv { strides: vec![1, 1], dilations: vec![1, 1], pads, groups };
+        let conv = Conv { strides: vec![1, 1], dilations: vec![1, 1], pads, groups, outside: 0 };
         let (w, bias) = (weights(b, filters, seed), weights(b, [filters[0], 1, 1], seed + 1));
         let y = b.op(Op::Conv(conv), &[x, w]).unwrap();
         let y = b.binary(Binary::Add, y, bias).unwrap();

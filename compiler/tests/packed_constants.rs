@@ -120,7 +120,7 @@ fn pointwise(images: i64, channels: i64, filters: i64, size: i64) -> (Graph, Ten
     let w = b.constant(Constant::of(&f32s([filters, channels, 1, 1], 2)));
     let bias = b.constant(Constant::of(&f32s([filters, 1, 1], 3)));
     let (ones, pads) = (vec![1, 1], vec![[0, 0]; 2]);
-    let conv = Conv { strides: ones.clone(), dilations: ones, pads, groups: 1 };
+    let conv = Conv { strides: ones.clone(), dilations: ones, pads, groups: 1, outside: 0 };
     let y = b.op(Op::Conv(conv), &[input, w]).unwrap();
     let y = b.binary(irc_tl::Binary::Add, y, bias).unwrap();
     let y = b.op(Op::Unary(irc_tl::Unary::Relu), &[y]).unwrap();

@@ -203,8 +203,13 @@ fn products_of_blocks() {
     is_split(product(false), vec![heads(9, 5), heads(5, 18)]);
     let image = ty(DType::F32, [n(), 4.into(), 6.into(), 7.into()]);
     let filters = ty(DType::F32, [16.into(), 2.into(), 3.into(), 3.into()]);
-    let conv =
-        Conv { strides: vec![1, 2], dilations: vec![1, 1], pads: vec![[1, 1], [0, 2]], groups: 2 };
+    let conv = Conv {
+        strides: vec![1, 2],
+        dilations: vec![1, 1],
+        pads: vec![[1, 1], [0, 2]],
+        groups: 2,
+        outside: 0,
+    };
     is_split(Op::Conv(conv), vec![image, filters]);
 }
 
@@ -226,8 +231,13 @@ fn moves_and_sizes_that_are_computed() {
 fn windows() {
     let image = ty(DType::F32, [1.into(), 3.into(), n() + 2.into(), m() + 2.into()]);
     let filters = ty(DType::F32, [4.into(), 3.into(), 3.into(), 3.into()]);
-    let conv =
-        Conv { strides: vec![2, 1], dilations: vec![1, 1], pads: vec![[1, 1]; 2], groups: 1 };
+    let conv = Conv {
+        strides: vec![2, 1],
+        dilations: vec![1, 1],
+        pads: vec![[1, 1]; 2],
+        groups: 1,
+        outside: 0,
+    };
     check(Work::Op(Op::Conv(conv)), vec![image, filters]);
     let most = Compute::reduce(
         [n()],

@@ -60,7 +60,7 @@ fn conv(
 ) -> ValueId {
     let w = weights(b, [filters, channels / groups, kernel, kernel]);
     let pads = vec![[kernel / 2, kernel / 2]; 2];
-    let conv = Conv { strides: vec![stride; 2], dilations: vec![1, 1], pads, groups };
+    let conv = Conv { strides: vec![stride; 2], dilations: vec![1, 1], pads, groups, outside: 0 };
     b.op(Op::Conv(conv), &[x, w]).unwrap()
 }
 

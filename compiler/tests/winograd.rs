@@ -20,7 +20,7 @@ struct Case {
 impl Case {
     fn op(&self) -> Op {
         let (strides, dilations, pads) = (vec![1, 1], vec![1, 1], self.pads.to_vec());
-        Op::Conv(Conv { strides, dilations, pads, groups: 1 })
+        Op::Conv(Conv { strides, dilations, pads, groups: 1, outside: 0 })
     }
 
     fn x(&self) -> Tensor {

@@ -527,7 +527,7 @@ def Tl_SteppedMatmulOp : Tl_Pure<"stepped_matmul"> {
 }
 
 def Tl_MatmulOp : Tl_Pure<"matmul"> {
-  let summary = "matrix product of the last two dimensions; leading dimensions broadcast";
+  let summary = "matrix product of the last two dimensions, `i32` of `u8` and `i8`; leading dimensions broadcast";
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
@@ -589,10 +589,10 @@ def Tl_BitcastOp : Tl_Pure<"bitcast"> {
 def Tl_ConvOp : Tl_Pure<"conv"> {
   let summary = "correlation of `x[batch, channels, ...]` with filters `w[filters, channels / groups, ...]`";
   let description = [{
-    `strides` and `dilations` have an entry per spatial dimension, `pads` two: zeros before and after
-    `x`, of either sign. The channels and filters are in `groups` independent parts.
+    `strides` and `dilations` have an entry per spatial dimension, `pads` two: elements before and after
+    `x`, of either sign, which are `outside`, an integer, by default 0. The channels and filters are in `groups` independent parts. The result of `u8` and `i8` is `i32`.
   }];
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$pads, I64Attr:$groups);
+  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$w, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$pads, I64Attr:$groups, OptionalAttr<I64Attr>:$outside);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$x `,` $w attr-dict `:` functional-type(operands, $result)";
 }

@@ -41,7 +41,9 @@ def Tl_Dialect : Dialect {
     | `tl.constants` | a program whose memory is planned | the bytes of its constants, at the offsets in `#tl.program` |
     | `tl.origin` | a launch or call | the node that it computes, as text, where locations are omitted |
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
-    | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are zero |
+    | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are those of its operand |
+    | `tl.quads` | a `linalg.generic` | a unit: its elements are four bytes of its operand each, the first in the lowest bits |
+    | `tl.dots` | a `linalg.generic` | the number of the operand whose elements are four unsigned bytes each; it sums their products with the signed bytes of the other |
     | `tl.nonpositive` | an op of `math` | a unit: its operand is at most zero |
     | `tl.at_least_one` | an `arith.divf` | a unit: its divisor is at least 1 |
     | `tl.ignores_nan` | an `arith.maximumf` | a unit: NaN may be ignored |
@@ -65,6 +67,8 @@ def Tl_Dialect : Dialect {
     "::mlir::UnitAttr":$ignores_nan,
     "::mlir::UnitAttr":$ordered,
     "::mlir::DenseI64ArrayAttr":$pads,
+    "::mlir::UnitAttr":$quads,
+    "::mlir::IntegerAttr":$dots,
     "::mlir::ElementsAttr":$constants
   );
   let hasOperationAttrVerify = 1;
@@ -138,10 +142,14 @@ def Tl_Packing : AttrDef<Tl_Dialect, "Packing"> {
     Blocks of `depth` rows, each of panels of `panel` columns, each of rows without gaps, in vectors of
     `lanes` elements. The element in row `k` and column `n` lies, in elements, at
     `offset + k * along + n * across` of the constant.
+
+    With `quads`, an element is `bytes` bytes of the constant, followed by zeros: byte `j` of row `k` is in row
+    `k / quads * bytes * quads + j * quads + k % quads`.
   }];
   let parameters = (ins "int64_t":$argument, "int64_t":$offset, "int64_t":$along, "int64_t":$across,
                         "int64_t":$rows, "int64_t":$columns, "int64_t":$depth, "int64_t":$panel,
-                        "int64_t":$lanes);
+                        "int64_t":$lanes, OptionalParameter<"::std::optional<int64_t>">:$quads,
+                        OptionalParameter<"::std::optional<int64_t>">:$bytes);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -8,6 +8,7 @@
 // CHECK: --common-ir-to-tl {{.*}} lower a Common IR or ONNX graph
 // CHECK: --emit-entry
 // CHECK: --linalg-to-vector
+// CHECK-NEXT: --dots=<string>
 // CHECK-NEXT: --l2-bytes=<long>
 // CHECK: --outline-kernels
 // CHECK: --plan-memory

@@ -5,6 +5,7 @@
 //! file's prologue, `helpers`, printed if they are used. An op without a translation is an error at that
 //! op. `docs/c-source.md` specifies the file.
 use super::{CodegenError, Output, Row, llvm};
+use crate::lowering::linalg_to_vector::Dots;
 use irc_mlir::Module;
 
 mod arithmetic;
@@ -31,6 +32,7 @@ pub const ROW: Row = Row {
     outputs: &[Output::C],
     // C compilers split vectors that are wider than the processor's.
     vector_bytes: |target| if target.has(&["avx"]) { (llvm::ROW.vector_bytes)(target) } else { 16 },
+    dots: |_| Dots::Plain,
     // The C compiler decides; without flags it needs no features.
     features: |_| Vec::new(),
     expect: |_| Ok(()),

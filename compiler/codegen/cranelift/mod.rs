@@ -4,6 +4,7 @@
 //! `types`. Code is not optimised: the purpose of the tier is fast compilation. An op without a translation
 //! is an error at that op.
 use super::{CodegenError, Output, Row, Target};
+use crate::lowering::linalg_to_vector::Dots;
 use irc_mlir::Module;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -29,6 +30,7 @@ pub const ROW: Row = Row {
     outputs: &[Output::Object],
     // The only vectors that Cranelift supports.
     vector_bytes: |_| 16,
+    dots: |_| Dots::Plain,
     features: |target| isa::features(target).unwrap_or_default(),
     expect: |target| isa::isa(target).map(drop),
     compile: |module, target, _| compile(module, target),

@@ -130,6 +130,31 @@ fn integer_to_float<'c: 'b, 'b>(
 }
 
 /// Saturates out-of-range values and maps NaN to 0.
+/// A float as an integer of at most 16 bits, whose bounds are floats: bounded first, as processors bound floats in one
+/// instruction. NaN is less than no number, so that it becomes the lower bound first.
+fn float_to_narrow<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    value: Value<'c, '_>,
+    compute: Element<'c>,
+    to: Element<'c>,
+    bounds: [f64; 2],
+) -> Value<'c, 'b> {
+    let [low, high]: [Value; 2] = bounds.map(|bound| scope.constant(compute, bound));
+    let test = |number: i64, x, bound| -> Value<'c, '_> {
+        predicate(scope, arith::CMPF, number, x, bound)
+    };
+    let least: Value = select(scope, test(OGT, value, low), value, low, compute);
+    let bounded: Value = select(scope, test(OLT, least, high), least, high, compute);
+    let word = Element { storage: ty::parse(scope.context, "i32"), bits: 32, ..to };
+    let whole: Value = scope.op(arith::FPTOSI, &[bounded], word.storage);
+    let narrow: Value = scope.op(arith::TRUNCI, &[whole], to.storage);
+    if to.kind == Kind::Unsigned {
+        return irc_mlir::rebind(narrow);
+    }
+    let zero: Value = scope.constant(to, 0.0);
+    select(scope, test(UNO, value, low), zero, narrow, to)
+}
+
 fn float_to_integer<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     value: Value<'c, '_>,
@@ -146,6 +171,9 @@ fn float_to_integer<'c: 'b, 'b>(
     let magnitude = if signed { to.bits - 1 } else { to.bits };
     let above = 2f64.powi(magnitude as i32);
     let (low, high) = (if signed { -above } else { 0.0 }, above);
+    if to.bits <= 16 && to.small.is_none() {
+        return float_to_narrow(scope, wide, compute, to, [low, high - 1.0]);
+    }
     let name = if signed { arith::FPTOSI } else { arith::FPTOUI };
     let inside: Value = scope.op(name, &[wide], to.storage);
     let test = |number: i64, bound: f64| -> Value<'c, '_> {

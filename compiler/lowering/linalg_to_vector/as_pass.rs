@@ -1,5 +1,5 @@
 //! The pass over [`lower_kernel`], with the target as its options.
-use super::{DIALECTS, Target, is_scheduled_here, lower_kernel};
+use super::{DIALECTS, Dots, Target, is_scheduled_here, lower_kernel};
 use irc_mlir::{
     OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, walk_collect,
 };
@@ -30,6 +30,12 @@ impl Pass for LinalgToVector {
                 kind: OptionKind::Integer,
                 default: "1048576",
             },
+            PassOption {
+                name: "dots",
+                help: "instructions for sums of products of bytes: vnni, pairs or plain",
+                kind: OptionKind::String,
+                default: "plain",
+            },
         ]
     }
 
@@ -38,7 +44,11 @@ impl Pass for LinalgToVector {
     }
 
     fn run(&self, op: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let Some(dots) = Dots::named(options.text("dots")) else {
+            return Err(PassError::at(&op, "expected dots to be vnni, pairs or plain"));
+        };
         let target = Target {
+            dots,
             vector_bytes: options.integer("vector-bytes"),
             l2_bytes: options.integer("l2-bytes"),
         };

@@ -139,10 +139,14 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
 
     /// A new buffer for `size` elements of the type of a tensor, for one part of a phase alone.
     pub fn scratch(&mut self, e: Emit<'c, 'a>, size: i64, tensor: TensorId) -> Buffer<'c, 'a> {
+        self.scratch_of(e, size, self.kernel.tensors[tensor].element)
+    }
+
+    /// As [`Self::scratch`], of elements of a type.
+    pub fn scratch_of(&mut self, e: Emit<'c, 'a>, size: i64, element: Type<'c>) -> Buffer<'c, 'a> {
         match &mut self.split {
-            None => self.shared(e, size, tensor),
+            None => self.shared_of(e, size, element),
             Some(split) => {
-                let element = self.kernel.tensors[tensor].element;
                 let offset = reserve(&mut split.bytes, size * super::byte_width(element));
                 let memory = split.memory;
                 self.view(e, memory, (offset, size), element)
@@ -152,7 +156,10 @@ impl<'c: 'a, 'a> Codegen<'c, 'a> {
 
     /// A new buffer that all parts of all phases share, for `size` elements of the type of a tensor.
     pub fn shared(&mut self, e: Emit<'c, 'a>, size: i64, tensor: TensorId) -> Buffer<'c, 'a> {
-        let element = self.kernel.tensors[tensor].element;
+        self.shared_of(e, size, self.kernel.tensors[tensor].element)
+    }
+
+    fn shared_of(&mut self, e: Emit<'c, 'a>, size: i64, element: Type<'c>) -> Buffer<'c, 'a> {
         let offset = reserve(&mut self.workspace_bytes, size * super::byte_width(element));
         self.view(e, self.workspace, (offset, size), element)
     }

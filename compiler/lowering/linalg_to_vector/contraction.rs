@@ -1,6 +1,8 @@
 //! Recognises a matmul among stages and names its loops.
+use super::dots::Dots;
 use super::kernel::{Kernel, Operand, Stage, argument, defining_op, name_of};
-use crate::kernel::emit::Emit;
+use crate::attributes::DOTS;
+use crate::kernel::emit::{Emit, Lanes};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{BlockLike, OperationLike, OperationRef, Value, ValueLike};
 
@@ -11,6 +13,20 @@ pub struct Side<'c, 'a> {
     pub operand: Operand,
     /// Conversions to the accumulator's type, in order.
     pub casts: Vec<OperationRef<'c, 'a>>,
+}
+
+/// The factors of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Factors {
+    /// Floats.
+    Floats,
+    /// Integers.
+    Integers,
+    /// Four bytes to an element, unsigned ones of one side and signed ones of the other; their products are added.
+    Quads {
+        /// Whether those of `a` are unsigned.
+        is_unsigned_a: bool,
+    },
 }
 
 /// `C[batch, m, n] += A[batch, m, k] * B[batch, k, n]` with `n` contiguous in `C`, or `m` if it is transposed.
@@ -28,8 +44,8 @@ pub struct Contraction<'c, 'a> {
     pub n: usize,
     /// The reduction loop.
     pub k: usize,
-    /// Whether the product is of floats.
-    pub float: bool,
+    /// What is multiplied.
+    pub factors: Factors,
     /// Whether rows of `C` are contiguous instead of columns.
     pub is_transposed: bool,
 }
@@ -44,7 +60,7 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         if stage.sizes.len() != stage.parallel + 1 || stage.parallel == 0 {
             return None;
         }
-        let (chains, float) = product(stage)?;
+        let (chains, mut factors) = product(stage)?;
         let side = |operand: &Operand, index: usize| Side {
             operand: operand.clone(),
             casts: chains[index].clone(),
@@ -57,6 +73,7 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         let moves = |side: &Side, dim: usize| side.operand.access.coefs[dim] != 0;
         if moves(&a, n) {
             std::mem::swap(&mut a, &mut b);
+            factors = factors.exchanged();
         }
         if moves(&a, n) || !moves(&b, n) || !moves(&a, k) || !moves(&b, k) {
             return None;
@@ -64,15 +81,20 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         let m = (0..n).rev().find(|dim| moves(&a, *dim) && !moves(&b, *dim));
         let rows = m.map_or(1, |dim| stage.sizes[dim]);
         // Few rows against contiguous columns of B are dot products: the row schedule reads B once.
-        let dots = rows <= 2 && b.operand.access.coefs[k] == 1 && b.operand.access.coefs[n] != 1;
+        let is_in_quads = matches!(factors, Factors::Quads { .. });
+        let dots = !is_in_quads
+            && rows <= 2
+            && b.operand.access.coefs[k] == 1
+            && b.operand.access.coefs[n] != 1;
         let is_transposed = false;
-        (!dots).then_some(Self { stage: number, a, b, m, n, k, float, is_transposed })
+        (!dots).then_some(Self { stage: number, a, b, m, n, k, factors, is_transposed })
     }
 
     /// The product of the transposed operands, whose result is transposed. `None` if there is one row.
     pub fn transposed(&self) -> Option<Self> {
         let (a, b) = (self.b.clone(), self.a.clone());
-        Some(Self { a, b, m: Some(self.n), n: self.m?, is_transposed: true, ..*self })
+        let factors = self.factors.exchanged();
+        Some(Self { a, b, m: Some(self.n), n: self.m?, factors, is_transposed: true, ..*self })
     }
 
     /// Whether an operand is read without a conversion.
@@ -80,18 +102,32 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         side.casts.is_empty()
     }
 
-    /// `accumulator + a * b` on scalars or vectors.
+    /// `accumulator + a * b` on vectors.
     pub fn multiply_add(
         &self,
         e: Emit<'c, 'a>,
-        a: Value<'c, 'a>,
-        b: Value<'c, 'a>,
-        accumulator: Value<'c, 'a>,
+        dots: Dots,
+        [a, b, accumulator]: [Value<'c, 'a>; 3],
+        lanes: Lanes,
     ) -> Value<'c, 'a> {
-        if self.float {
-            return e.op(math::FMA, &[a, b, accumulator], accumulator.r#type());
+        match self.factors {
+            Factors::Floats => e.op(math::FMA, &[a, b, accumulator], accumulator.r#type()),
+            Factors::Integers => e.binary(arith::ADDI, accumulator, e.binary(arith::MULI, a, b)),
+            Factors::Quads { is_unsigned_a } => {
+                let bytes = if is_unsigned_a { [a, b] } else { [b, a] };
+                dots.add(e, bytes, accumulator, lanes)
+            }
         }
-        e.binary(arith::ADDI, accumulator, e.binary(arith::MULI, a, b))
+    }
+}
+
+impl Factors {
+    /// With the sides exchanged.
+    fn exchanged(self) -> Self {
+        match self {
+            Self::Quads { is_unsigned_a } => Self::Quads { is_unsigned_a: !is_unsigned_a },
+            other => other,
+        }
     }
 }
 
@@ -101,12 +137,29 @@ pub fn adds_products(stage: &Stage<'_, '_>) -> bool {
     has_operands && product(stage).is_some_and(|(casts, _)| casts.iter().all(Vec::is_empty))
 }
 
-/// The conversions of both factors if the region is `acc + a * b`, and whether it is in floats.
-fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, 'a>>; 2], bool)> {
+/// Which of the two operands of a stage are unsigned, if it adds products of integers that are converted before.
+pub fn adds_products_of_bytes(stage: &Stage<'_, '_>) -> Option<[bool; 2]> {
+    if stage.inputs.len() != 2 || stage.outputs.len() != 1 {
+        return None;
+    }
+    let (casts, factors) = product(stage)?;
+    let is_unsigned = |casts: &Vec<OperationRef<'_, '_>>| match &casts[..] {
+        [cast] => Some(name_of(*cast) == arith::EXTUI),
+        _ => None,
+    };
+    let [first, second] = casts.each_ref().map(is_unsigned);
+    (factors == Factors::Integers).then_some([first?, second?])
+}
+
+/// The conversions of both factors if the region is `acc + a * b`, and what they are.
+fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, 'a>>; 2], Factors)> {
+    if let Some(unsigned) = DOTS.read(&stage.op) {
+        return Some(([vec![], vec![]], Factors::Quads { is_unsigned_a: unsigned == 0 }));
+    }
     let sum = defining_op(stage.body.terminator()?.operand(0).ok()?)?;
-    let float = match name_of(sum).as_str() {
-        arith::ADDF => true,
-        arith::ADDI => false,
+    let (factors, expected) = match name_of(sum).as_str() {
+        arith::ADDF => (Factors::Floats, arith::MULF),
+        arith::ADDI => (Factors::Integers, arith::MULI),
         _ => return None,
     };
     let accumulator = argument(stage.op, stage.body, 2).ok()?;
@@ -120,7 +173,6 @@ fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, '
         return None;
     };
     let product = defining_op(factor)?;
-    let expected = if float { arith::MULF } else { arith::MULI };
     if name_of(product) != expected || !wide {
         return None;
     }
@@ -130,7 +182,7 @@ fn product<'c: 'a, 'a>(stage: &Stage<'c, 'a>) -> Option<([Vec<OperationRef<'c, '
         chains[input] = Some(casts);
     }
     let [Some(first), Some(second)] = chains else { return None };
-    Some(([first, second], float))
+    Some(([first, second], factors))
 }
 
 /// The region argument before a chain of conversions.

@@ -7,7 +7,7 @@
 //! elements of its rows before the odd ones.
 use super::{
     codegen::Codegen,
-    contraction::adds_products,
+    contraction::{adds_products, adds_products_of_bytes},
     error::{LowerError, Result},
     kernel::{Operand, Origin, Stage, TensorId},
     matmul::place_outputs,
@@ -16,11 +16,15 @@ use super::{
     split::{self, Units},
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
-use irc_mlir::ops::math;
-use irc_mlir::{OperationLike, TypeLike, Value, ValueLike};
+use irc_mlir::ops::{arith, math};
+use irc_mlir::{OperationLike, Type, TypeLike, Value, ValueLike};
+use melior::ir::r#type::IntegerType;
 
 /// The maximum number of taps whose products are written one after the other; more are in loops.
 const MAX_TAPS: i64 = 64;
+
+/// The maximum number of products of bytes whose sum is exact in `f32`, in which they are computed.
+const MAX_EXACT: i64 = (1 << 24) / (255 * 255);
 
 /// The maximum distance between the elements that neighbouring columns read.
 const MAX_STEP: i64 = 4;
@@ -39,6 +43,8 @@ pub struct DirectConv<'c, 'a> {
     part: Option<Part<'c, 'a>>,
     /// The length of a row of the operand if its even elements are before its odd ones.
     split: Option<i64>,
+    /// Whether the operand and the filters are unsigned, if they are bytes.
+    bytes: Option<[bool; 2]>,
 }
 
 /// How the part of the operand that one image and channel reads is copied.
@@ -60,34 +66,54 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         let ([first, second], [output]) = (&stage.inputs[..], &stage.outputs[..]) else {
             return None;
         };
-        let (source, filter) = match (first.access.coefs[n], second.access.coefs[n]) {
-            (1..=MAX_STEP, 0) => (first.clone(), second.clone()),
-            (0, 1..=MAX_STEP) => (second.clone(), first.clone()),
+        let taps: i64 = stage.sizes[stage.parallel..].iter().product();
+        let bytes = adds_products_of_bytes(stage).filter(|_| taps <= MAX_EXACT);
+        let ((source, filter), bytes) = match (first.access.coefs[n], second.access.coefs[n]) {
+            (1..=MAX_STEP, 0) => ((first.clone(), second.clone()), bytes),
+            (0, 1..=MAX_STEP) => {
+                ((second.clone(), first.clone()), bytes.map(|[first, second]| [second, first]))
+            }
             _ => return None,
         };
+        let integer = Type::from(IntegerType::new(irc_mlir::context_of(&stage.op), 32));
         let in_memory = |operand: &Operand| {
             let tensor = &cg.kernel.tensors[operand.tensor];
             let is_stored =
                 matches!(tensor.origin, Origin::Argument(_) | Origin::Stage(_) | Origin::Dense(_));
-            is_stored && tensor.element.is_f32()
+            let is_computed = match bytes {
+                None => tensor.element.is_f32(),
+                Some(_) => super::byte_width(tensor.element) == 1,
+            };
+            is_stored && is_computed
         };
         let applies = stage.gathered.is_empty()
             && output.access.coefs[n] == 1
-            && cg.kernel.tensors[output.tensor].element.is_f32()
+            && (cg.kernel.tensors[output.tensor].element.is_f32()
+                || bytes.is_some() && cg.kernel.tensors[output.tensor].element == integer)
             && cg.splat_of(output.init.tensor).is_some()
             && [&source, &filter].into_iter().all(in_memory)
-            && adds_products(stage)
+            && (bytes.is_some() || adds_products(stage))
             && has_windows(stage, &source, &filter);
         if !applies {
             return None;
         }
         let has_rows = n > 0 && filter.access.coefs[n - 1] == 0 && source.access.coefs[n - 1] > 0;
         let outer = if has_rows { n - 1 } else { n };
-        let mut conv =
-            Self { stage: s, epilogue: vec![], source, filter, outer, part: None, split: None };
+        let mut conv = Self {
+            stage: s,
+            epilogue: vec![],
+            source,
+            filter,
+            outer,
+            part: None,
+            split: None,
+            bytes,
+        };
         let is_own = !cg.read_by_other(conv.source.tensor, &[s]);
         let found = paddings.iter().position(|padding| padding.result == conv.source.tensor);
-        if let Some(at) = found.filter(|_| is_own) {
+        // Parts of bytes are copied as `f32`.
+        let is_copied = is_own && conv.bytes.is_none_or(|[is_unsigned, _]| is_unsigned);
+        if let Some(at) = found.filter(|_| is_copied) {
             conv.split_rows(stage, &mut paddings[at]);
             if let Some((lead, strides)) = conv.parts(stage, &paddings[at]) {
                 let loops = strides.iter().rposition(|stride| *stride != 0).map_or(0, |at| at + 1);
@@ -220,8 +246,8 @@ pub fn emit<'c: 'a, 'a>(
         Some(part) => {
             // The last vector of a row may be read beyond its end.
             let count = part.padding.part(part.lead) + cg.target.lanes();
-            let memory = cg.scratch(e, count, conv.source.tensor);
-            padding::clear(cg, e, (memory, e.index(0)), count);
+            let memory = cg.scratch_of(e, count, e.f32());
+            part.padding.clear(cg, e, (memory, e.index(0)), count);
             memory
         }
     };
@@ -346,8 +372,16 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
 
     /// The taps, each in all lanes.
     fn factors(&self, e: Emit<'c, 'a>, filter: Value<'c, 'a>) -> Vec<Value<'c, 'a>> {
-        let factor =
-            |tap: &Tap| e.splat(e.load(self.filter, e.offset(filter, tap.filter)), self.lanes);
+        let factor = |tap: &Tap| {
+            let tap = e.load(self.filter, e.offset(filter, tap.filter));
+            let tap = match self.conv.bytes {
+                None => tap,
+                Some([_, is_unsigned]) => {
+                    padding::float_of_byte(e, tap, is_unsigned, Lanes::Scalar)
+                }
+            };
+            e.splat(tap, self.lanes)
+        };
         self.taps.iter().map(factor).collect()
     }
 
@@ -373,7 +407,10 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let output = self.stage.outputs[0].clone();
         let init = cg.splat_of(output.init.tensor);
         let missing = || LowerError::at(self.stage.op, "expected a filled accumulator");
-        let zero = e.constant(init.ok_or_else(missing)?, self.source.element, self.lanes);
+        let zero = match (init.ok_or_else(missing)?, self.conv.bytes) {
+            (init, None) => e.constant(init, e.f32(), self.lanes),
+            (_, Some(_)) => e.zero(e.f32(), self.lanes),
+        };
         let n = self.stage.parallel - 1;
         let coefs = &self.conv.source.access.coefs;
         let step = if self.conv.split.is_some() { 1 } else { coefs[n] };
@@ -383,7 +420,10 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         }
         let starts = vec![zero; tile.rows as usize];
         let sums = self.sum(e, image, tile, (at, image.filter), self.looped.clone(), starts);
-        for (number, sum) in sums.into_iter().enumerate() {
+        for (number, mut sum) in sums.into_iter().enumerate() {
+            if self.conv.bytes.is_some() {
+                sum = e.op(arith::FPTOSI, &[sum], self.lanes.of(e.int(32)));
+            }
             let mut rows = image.ivs.to_vec();
             if self.conv.outer < n {
                 rows.push(e.offset(tile.row, number as i64));
@@ -457,10 +497,17 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         mask: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
         let step = self.conv.source.access.coefs[self.stage.parallel - 1];
-        if step != 1 && self.conv.split.is_none() {
-            return e.gather(self.source, at, e.iota(step, self.lanes), self.lanes, mask);
+        let mask = mask.filter(|_| self.conv.part.is_none() || step != 1);
+        let value = match step != 1 && self.conv.split.is_none() {
+            true => e.gather(self.source, at, e.iota(step, self.lanes), self.lanes, mask),
+            false => {
+                let mask = mask.filter(|_| self.conv.part.is_none());
+                e.load_lanes(self.source, at, self.lanes, mask)
+            }
+        };
+        match self.conv.bytes.filter(|_| self.conv.part.is_none()) {
+            None => value,
+            Some([is_unsigned, _]) => padding::float_of_byte(e, value, is_unsigned, self.lanes),
         }
-        let mask = mask.filter(|_| self.conv.part.is_none());
-        e.load_lanes(self.source, at, self.lanes, mask)
     }
 }

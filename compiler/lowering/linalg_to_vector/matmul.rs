@@ -10,10 +10,11 @@ mod tile;
 
 use super::{
     codegen::{Codegen, Place},
-    contraction::Contraction,
+    contraction::{Contraction, Factors},
+    dots::Dots,
     error::{LowerError, Result},
     kernel::{Output, TensorId, name_of},
-    packed, packing,
+    packed, packing, quads,
     split::{self, Extent, Units},
     windows::Windows,
 };
@@ -44,25 +45,58 @@ pub fn transposed<'c: 'a, 'a>(
     let (columns, depth) = (stage.sizes[product.n], stage.sizes[product.k]);
     let vectors = (columns + lanes - 1) / lanes;
     let output = &stage.outputs[0];
+    let turned = product.transposed()?;
+    let is_in_quads = matches!(product.factors, Factors::Quads { .. });
     let is_f32 = [product.a.operand.tensor, product.b.operand.tensor, output.tensor]
         .into_iter()
         .all(|tensor| cg.kernel.tensors[tensor].element.is_f32());
-    let applies = is_f32
+    let is_packed = match is_in_quads {
+        true => cg.target.dots == Dots::Vnni && quads::is_packed(cg, &turned),
+        false => is_f32 && packed::argument_of(cg, &product.a.operand).is_some(),
+    };
+    let applies = is_packed
         && Contraction::is_plain(&product.a)
         && Contraction::is_plain(&product.b)
         && cg.splat_of(output.init.tensor).is_some()
         && Some(product.n - 1) == product.m
-        && product.b.operand.access.coefs[product.n] == 1
-        && packed::argument_of(cg, &product.a.operand).is_some();
+        && product.b.operand.access.coefs[product.n] == 1;
     // At least a sixth of the lanes would be idle.
-    let pays = lanes >= 8
-        && columns >= 8
-        && 6 * columns < 5 * vectors * lanes
-        && rows >= 2 * lanes
-        && rows % lanes == 0
-        && depth >= 128;
-    if applies && pays { product.transposed() } else { None }
+    let is_narrow = 6 * columns < 5 * vectors * lanes;
+    let pays = lanes >= 8 && columns >= 8 && rows >= 2 * lanes && rows % lanes == 0;
+    let pays = pays
+        && match is_in_quads {
+            true => turns_bytes(cg, product, lanes),
+            false => is_narrow && depth >= 128,
+        };
+    (applies && pays).then_some(turned)
 }
+
+/// Whether a product of bytes with positions of images as columns takes fewer cycles with them as rows, by an estimate: a
+/// vector is multiplied in a cycle, a tile that is transposed takes as long as 300 more, and windows are copied.
+fn turns_bytes(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>, lanes: i64) -> bool {
+    let stage = &cg.kernel.stages[product.stage];
+    let rows = product.m.map_or(1, |dim| stage.sizes[dim]);
+    let (columns, depth) = (stage.sizes[product.n], stage.sizes[product.k]);
+    let up = |size: i64, unit: i64| (size + unit - 1) / unit;
+    // A tile of one vector takes as long as loading a factor for each row.
+    let rest = match columns % (2 * lanes) {
+        0 => 0,
+        few if few <= lanes => TILE_ROWS + 2,
+        _ => 2 * TILE_ROWS,
+    };
+    let as_columns = up(rows, TILE_ROWS) * depth * (columns / (2 * lanes) * 2 * TILE_ROWS + rest);
+    let tiles = up(columns, TURNED_ROWS);
+    let as_rows = up(rows, 2 * lanes) * tiles * (2 * up(columns, tiles) * depth + 300);
+    let copied = match Windows::of(cg, product) {
+        None => 0,
+        Some(_) => depth * up(columns, lanes) * 8,
+    };
+    as_rows + copied < as_columns
+}
+
+/// Rows of a tile with 32 registers of 64 bytes, and of one that is transposed before it is stored.
+const TILE_ROWS: i64 = 8;
+const TURNED_ROWS: i64 = 14;
 
 /// Block sizes in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +154,7 @@ struct Emitter<'p, 'c, 'a> {
     lanes: Lanes,
     element: Type<'c>,
     output: Output,
+    dots: Dots,
     pack_a: bool,
     pack_b: bool,
     packed_a: Option<Buffer<'c, 'a>>,
@@ -247,8 +282,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let (n, k) = (stage.sizes[product.n], stage.sizes[product.k]);
         let pack_b = m > 4
             || !Contraction::is_plain(&product.b)
-            || product.b.operand.access.coefs[product.n] != 1;
-        let blocks = choose_blocks(cg, (m, n, k), pack_b, product.is_transposed);
+            || product.b.operand.access.coefs[product.n] != 1
+            || quads::is_packed(cg, product);
+        let blocks = choose_blocks(cg, (m, n, k), pack_b, product);
         let mut emitter = Self {
             matmul,
             blocks,
@@ -260,6 +296,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             element,
             pack_a: !Contraction::is_plain(&product.a),
             pack_b,
+            dots: cg.target.dots,
             packed_a: None,
             packed_b: None,
             partial: None,
@@ -271,7 +308,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             cg.places[operand].buffer().is_none() && cg.splat_of(operand).is_none()
         };
         let right = matmul.windows.as_ref().map_or(product.b.operand.tensor, |from| from.source);
-        for operand in [product.a.operand.tensor, right] {
+        let is_filled = emitter.packed_b.is_some_and(|it| matches!(it.room, Room::Filled));
+        let right = (!is_filled).then_some(right);
+        for operand in [Some(product.a.operand.tensor), right].into_iter().flatten() {
             if missing(operand) || cg.splat_of(operand).is_some() {
                 return Err(LowerError::at(stage.op, "expected operands of a matmul in memory"));
             }
@@ -310,6 +349,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     fn reserve_b(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> PackedB<'c, 'a> {
         let (product, tensor) = (&self.matmul.product, self.output.tensor);
         let operand = &product.b.operand;
+        let panels = (self.blocks.kc, self.columns(), self.lanes.count());
+        if let Some(buffer) = quads::take(cg, e, product, panels) {
+            return PackedB { buffer, room: Room::Filled };
+        }
         let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
         if is_same_for_all_batches && self.matmul.windows.is_none() {
             let packing = self.packing();
@@ -343,6 +386,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             depth: self.blocks.kc,
             panel: self.columns(),
             lanes: self.lanes.count(),
+            quads: None,
         }
     }
 
@@ -444,7 +488,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                 *coef = 0;
             }
         }
-        let buffer = cg.places[side.operand.tensor].buffer();
+        let own = self.packed_b.map(|packed| packed.buffer);
+        let buffer = cg.places[side.operand.tensor].buffer().or(own);
         let buffer = buffer.unwrap_or_else(|| unreachable!("checked when the emitter was made"));
         Source {
             buffer,
@@ -675,12 +720,15 @@ fn choose_blocks(
     cg: &Codegen<'_, '_>,
     (m, n, k): (i64, i64, i64),
     pack_b: bool,
-    is_transposed: bool,
+    product: &Contraction<'_, '_>,
 ) -> Blocks {
     let wide = cg.target.vector_bytes >= 64;
-    let most = match (wide, is_transposed) {
-        (true, true) => 14,
-        (true, false) => 8,
+    let is_in_quads = matches!(product.factors, Factors::Quads { .. });
+    let most = match (wide, product.is_transposed) {
+        (true, true) => TURNED_ROWS,
+        (true, false) => TILE_ROWS,
+        // The even and odd bytes of vectors need registers too.
+        (false, _) if is_in_quads && cg.target.dots != Dots::Vnni => 4,
         (false, _) => 6,
     };
     let panels = (m + most - 1) / most;
@@ -695,7 +743,8 @@ fn choose_blocks(
         return Blocks { mr, nv, mc: m, nc: (n + columns - 1) / columns * columns, kc: k.min(8) };
     }
     let columns = 2 * cg.target.lanes();
-    let depth = cg.schedule.depth.map_or(1024, |depth| depth.max(cg.target.lanes()));
+    let most = if is_in_quads { 256 } else { 1024 };
+    let depth = cg.schedule.depth.map_or(most, |depth| depth.max(cg.target.lanes()));
     let kc = even_block(k, depth, cg.target.lanes());
     let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
     let nc = (1024 / columns).max(1) * columns;

@@ -29,6 +29,7 @@ mod body;
 mod codegen;
 mod contraction;
 mod direct_conv;
+mod dots;
 mod error;
 mod kernel;
 mod layout;
@@ -38,6 +39,7 @@ mod packed;
 mod packing;
 mod padding;
 mod pass;
+mod quads;
 mod reduce;
 mod rows;
 mod schedule;
@@ -56,6 +58,7 @@ use crate::{
 use access::Access;
 pub use as_pass::LinalgToVector;
 use codegen::{Codegen, Place};
+pub use dots::Dots;
 pub use error::LowerError;
 use error::Result;
 use kernel::{Kernel, Origin, Tensor};
@@ -72,6 +75,8 @@ pub struct Target {
     pub vector_bytes: i64,
     /// Bytes of L2 cache per core.
     pub l2_bytes: i64,
+    /// The instructions for sums of products of bytes.
+    pub dots: Dots,
 }
 
 impl Target {
@@ -83,12 +88,12 @@ impl Target {
 
 impl Default for Target {
     fn default() -> Self {
-        Self { vector_bytes: 64, l2_bytes: 1 << 20 }
+        Self { vector_bytes: 64, l2_bytes: 1 << 20, dots: Dots::Plain }
     }
 }
 
 /// Dialects that the context must have loaded before [`lower_kernel`]; the pass declares them.
-pub const DIALECTS: [&str; 6] = ["arith", "func", "math", "memref", "scf", "vector"];
+pub const DIALECTS: [&str; 7] = ["arith", "func", "llvm", "math", "memref", "scf", "vector"];
 
 /// Lowers every function of a module with the attribute `tl.kernel`.
 ///

@@ -1,15 +1,17 @@
-//! A copy of an argument with zeros around it, as a convolution reads it.
+//! A copy of an argument with zeros around it, as a convolution reads it: of its elements, or of four bytes as one element.
 use super::{
     codegen::{Codegen, Place},
     error::{LowerError, Result},
-    kernel::{Origin, TensorId, name_of, operand},
+    kernel::{Origin, TensorId, constant_of, defining_op, name_of, operand},
     layout::row_major,
     split::{self, Units},
 };
 use crate::attributes::PADS;
-use crate::kernel::emit::{Buffer, Emit};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, tensor};
-use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, read};
+use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Value, ValueLike, read};
+use irc_mlir::{Type, TypeLike};
+use melior::ir::attribute::IntegerAttribute;
 use std::convert::Infallible;
 
 /// A stage that only places an argument of the kernel in zeros.
@@ -23,6 +25,11 @@ pub struct Padding<'c, 'a> {
     /// The first element read, and the strides between elements.
     first: i64,
     strides: Vec<i64>,
+    /// The number of bytes of the argument that are an element of the result, and their distance; `None` if they have the
+    /// same elements.
+    bytes: Option<(i64, i64)>,
+    /// The elements of the result that are not of the argument.
+    outside: Attribute<'c>,
     /// Its extents.
     shape: Vec<i64>,
     /// The tensor written, its extents, and where the argument starts in it.
@@ -38,15 +45,33 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         let stage = &cg.kernel.stages[s];
         let offsets = PADS.read(&stage.op)?;
         let extracts = irc_mlir::walk_collect(stage.op, |op| name_of(op) == tensor::EXTRACT);
-        let ([extract], [output]) = (&extracts[..], &stage.outputs[..]) else { return None };
+        let ([extract, ..], [output]) = (&extracts[..], &stage.outputs[..]) else { return None };
         let value = operand(*extract, 0).ok()?;
         let (source, first, strides) = cg.kernel.view_of(value)?;
         let (shape, _) = read::tensor_of(value.r#type())?;
+        // The last op selects an element of the argument, or else what is outside.
+        let selected = defining_op(stage.body.terminator()?.operand(0).ok()?)?;
+        let outside = match &stage.inputs[..] {
+            [] => constant_of(operand(selected, 2).ok()?)?,
+            [splat] => cg.splat_of(splat.tensor)?,
+            _ => return None,
+        };
+        let step = match extracts[..] {
+            [_, second, ..] => cg.kernel.view_of(operand(second, 0).ok()?)?.1 - first,
+            _ => 0,
+        };
+        let are_one = extracts.iter().enumerate().all(|(byte, extract)| {
+            let view = operand(*extract, 0).ok().and_then(|value| cg.kernel.view_of(value));
+            view == Some((source, first + byte as i64 * step, strides))
+        });
+        let is_joined =
+            cg.kernel.tensors[source].element != cg.kernel.tensors[output.tensor].element;
+        let bytes = is_joined.then_some((extracts.len() as i64, step));
         let is_argument = matches!(cg.kernel.tensors[source].origin, Origin::Argument(_));
         let is_dense = output.access.offset == 0 && output.access.coefs == row_major(&stage.sizes);
         let ranks = [strides.len(), shape.len(), stage.sizes.len()];
         let agrees = ranks.iter().all(|rank| *rank == offsets.len());
-        if !is_argument || !is_dense || !agrees || strides.last() != Some(&1) {
+        if !is_argument || !is_dense || !agrees || !are_one || strides.last() != Some(&1) {
             return None;
         }
         Some(Self {
@@ -55,6 +80,8 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             source,
             first,
             strides: strides.to_vec(),
+            bytes,
+            outside,
             shape,
             result: output.tensor,
             sizes: stage.sizes.clone(),
@@ -112,7 +139,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         units: Option<Units<'c, 'a>>,
     ) -> Result<()> {
         if dim == lead {
-            clear(cg, e, (to, start), self.part(lead));
+            self.clear(cg, e, (to, start), self.part(lead));
             return self.emit_part(cg, e, (to, start), from, lead);
         }
         let inner: i64 = self.sizes[dim + 1..lead].iter().product();
@@ -188,7 +215,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             let lanes = cg.full_lanes();
             let Ok(()) = e.each_vector::<Infallible>(self.shape[dim], lanes, |e, at, mask| {
                 let [source, result] = starts.map(|start| e.add(start, at));
-                e.store(e.load_lanes(from, source, lanes, mask), to, result, lanes, mask);
+                e.store(self.load(e, (from, to), source, lanes, mask), to, result, lanes, mask);
                 Ok(())
             });
             return;
@@ -199,6 +226,44 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             self.copy(cg, e, (from, to), [source, result], (dim + 1, coefs));
             Ok(())
         });
+    }
+
+    /// What is outside of the argument, in memory of a type: that of the result, or `f32` for unsigned bytes.
+    fn outside_as(&self, e: Emit<'c, 'a>, element: Type<'c>, lanes: Lanes) -> Value<'c, 'a> {
+        let byte = IntegerAttribute::try_from(self.outside).ok().filter(|_| element.is_f32());
+        match byte {
+            None => e.constant(self.outside, element, lanes),
+            Some(byte) => e.float(f64::from(byte.value() as u8), element, lanes),
+        }
+    }
+
+    /// The elements of the result that elements of the argument from a place on are, or are the first bytes of; unsigned
+    /// bytes as `f32` if the memory written has that type.
+    fn load(
+        &self,
+        e: Emit<'c, 'a>,
+        (from, to): (Buffer<'c, 'a>, Buffer<'c, 'a>),
+        at: Value<'c, 'a>,
+        lanes: Lanes,
+        mask: Option<Value<'c, 'a>>,
+    ) -> Value<'c, 'a> {
+        let Some((count, step)) = self.bytes else {
+            let value = e.load_lanes(from, at, lanes, mask);
+            return if from.element == to.element {
+                value
+            } else {
+                float_of_byte(e, value, true, lanes)
+            };
+        };
+        let byte = |number: i64| {
+            let bytes = e.load_lanes(from, e.offset(at, number * step), lanes, mask);
+            let wide = e.op(arith::EXTUI, &[bytes], lanes.of(e.int(32)));
+            match number {
+                0 => wide,
+                _ => e.binary(arith::SHLI, wide, e.integer(8 * number, 32, lanes)),
+            }
+        };
+        (1..count).fold(byte(0), |joined, number| e.binary(arith::ORI, joined, byte(number)))
     }
 
     /// Copies a row: every second element to one half of the row of the result, the others to the other.
@@ -216,10 +281,10 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         let places = [offset, offset + 1].map(|place| place % 2 * half + place / 2);
         let pair = |e: Emit<'c, 'a>, at: Value<'c, 'a>, live: i64| {
             let load = |first: i64| match live - first {
-                live if live <= 0 => e.zero(to.element, lanes),
+                live if live <= 0 => self.outside_as(e, to.element, lanes),
                 live => {
                     let at = e.offset(e.add(source, at), first);
-                    e.load_lanes(from, at, lanes, e.tail_mask(live, lanes))
+                    self.load(e, (from, to), at, lanes, e.tail_mask(live, lanes))
                 }
             };
             let (low, high) = (load(0), load(width));
@@ -248,18 +313,31 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             pair(e, e.index(whole), count - whole);
         }
     }
+
+    /// Stores what is outside of the argument in so many elements from a first one on.
+    pub fn clear(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        (to, start): (Buffer<'c, 'a>, Value<'c, 'a>),
+        count: i64,
+    ) {
+        let lanes = cg.full_lanes();
+        let Ok(()) = e.each_vector::<Infallible>(count, lanes, |e, at, mask| {
+            e.store(self.outside_as(e, to.element, lanes), to, e.add(start, at), lanes, mask);
+            Ok(())
+        });
+    }
 }
 
-/// Stores zeros in so many elements from a first one on.
-pub fn clear<'c: 'a, 'a>(
-    cg: &Codegen<'c, 'a>,
+/// Integers of 8 bits as `f32`.
+pub fn float_of_byte<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
-    (to, start): (Buffer<'c, 'a>, Value<'c, 'a>),
-    count: i64,
-) {
-    let lanes = cg.full_lanes();
-    let Ok(()) = e.each_vector::<Infallible>(count, lanes, |e, at, mask| {
-        e.store(e.zero(to.element, lanes), to, e.add(start, at), lanes, mask);
-        Ok(())
-    });
+    byte: Value<'c, 'a>,
+    is_unsigned: bool,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    let extend = if is_unsigned { arith::EXTUI } else { arith::EXTSI };
+    let wide = e.op(extend, &[byte], lanes.of(e.int(32)));
+    e.op(arith::SITOFP, &[wide], lanes.of(e.f32()))
 }

@@ -1,13 +1,14 @@
 //! Orders the stages of a kernel: products with their epilogues, and nests of the other stages between them.
 use super::{
     codegen::Codegen,
-    contraction::Contraction,
+    contraction::{Contraction, Factors},
     direct_conv::{self, DirectConv},
     error::Result,
     kernel::{Origin, TensorId},
     matmul::{self, Matmul, emit_matmul},
     padding::Padding,
     pass::{Pass, runs_in_vectors},
+    quads,
     rows::{emit_nest, plan_nests},
     windows::Windows,
     winograd::{self, Winograd},
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// At an op that has no schedule.
 pub fn emit_stages<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Result<()> {
-    let plan = plan(cg);
+    let plan = plan(cg, e);
     let mut own: BTreeMap<usize, Vec<Padding>> = BTreeMap::new();
     for padding in plan.paddings {
         let reads =
@@ -98,18 +99,22 @@ impl Product<'_, '_> {
         !cg.is_result(padding.result) && !cg.read_by_other(padding.result, &readers)
     }
 
-    fn push(&mut self, stage: usize) {
-        match self {
-            Self::Matmul(matmul) | Self::Winograd(matmul, _) => matmul.epilogue.push(stage),
-            Self::Direct(conv) => conv.epilogue.push(stage),
-        }
+    /// Adds a stage to the epilogue, in program order.
+    fn insert(&mut self, stage: usize) {
+        let epilogue = match self {
+            Self::Matmul(matmul) | Self::Winograd(matmul, _) => &mut matmul.epilogue,
+            Self::Direct(conv) => &mut conv.epilogue,
+        };
+        epilogue.insert(epilogue.partition_point(|earlier| *earlier < stage), stage);
     }
 }
 
 /// Schedules each stage as early as its operands allow: even slots contain rows, odd slots one product.
-fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
+fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
     let mut slots: Vec<usize> = vec![];
     let mut paddings = vec![];
+    // Stages whose elements are those of arguments.
+    let mut placed = vec![];
     let mut steps = vec![Step::default()];
     for s in 0..cg.kernel.stages.len() {
         if let Some(padding) = Padding::of(cg, s) {
@@ -127,7 +132,13 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
         let direct = takes(cg, Algorithm::Direct).then(|| DirectConv::of(cg, s, &mut paddings));
         let found = match direct.flatten() {
             Some(conv) => Some(Product::Direct(conv)),
-            None => contraction(cg, s).map(|product| of_product(cg, product, &mut paddings)),
+            None => contraction(cg, s).map(|product| {
+                let found = of_product(cg, product, &mut paddings);
+                if let Product::Matmul(matmul) = &found {
+                    placed.extend(place_quads(cg, e, &matmul.product));
+                }
+                found
+            }),
         };
         let slot = if let Some(product) = found {
             let mut step = ready.div_ceil(2);
@@ -147,7 +158,7 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
             && let Some(product) = &mut steps[ready / 2].product
             && joins_epilogue(cg, s, product)
         {
-            product.push(s);
+            product.insert(s);
             ready
         } else {
             let step = ready.div_ceil(2);
@@ -157,12 +168,62 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>) -> Plan<'c, 'a> {
         };
         slots.push(slot);
     }
+    steps.iter_mut().for_each(|step| step.rows.retain(|row| !placed.contains(row)));
+    sink(cg, &mut steps);
     Plan { paddings, steps }
 }
 
 /// Whether a convolution may be computed by an algorithm.
 fn takes(cg: &Codegen<'_, '_>, algorithm: Algorithm) -> bool {
     cg.schedule.algorithm.is_none_or(|chosen| chosen == algorithm)
+}
+
+/// Moves elementwise stages that only the epilogue of one product reads into it, so that their results stay in registers.
+fn sink(cg: &mut Codegen<'_, '_>, steps: &mut [Step<'_, '_>]) {
+    for number in (0..steps.len()).rev() {
+        // Readers come before what they read.
+        for row in steps[number].rows.clone().into_iter().rev() {
+            let reader = steps[number..].iter().position(|step| {
+                step.product.as_ref().is_some_and(|product| is_read_by(cg, row, product))
+            });
+            let Some(at) = reader.map(|after| number + after) else { continue };
+            let Some(product) = &mut steps[at].product else { continue };
+            join_loops(cg, row, product.stage());
+            let joins = joins_epilogue(cg, row, product)
+                && product.epilogue().iter().all(|stage| meets(cg, *stage, &[row]));
+            if joins {
+                product.insert(row);
+                steps[number].rows.retain(|stage| *stage != row);
+            }
+        }
+    }
+}
+
+/// Whether the epilogue of a product, and nothing else, reads what a stage computes.
+fn is_read_by(cg: &Codegen<'_, '_>, stage: usize, product: &Product<'_, '_>) -> bool {
+    let epilogue = product.epilogue();
+    cg.kernel.stages[stage].outputs.iter().all(|output| {
+        let is_read =
+            epilogue.iter().any(|reader| reads(cg, *reader).any(|it| it == output.tensor));
+        is_read && !cg.is_result(output.tensor) && !cg.read_by_other(output.tensor, epilogue)
+    })
+}
+
+/// The stages of operands that are read in place, or packed when the caller is compiled.
+fn place_quads<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    product: &Contraction<'c, 'a>,
+) -> Vec<usize> {
+    if !matches!(product.factors, Factors::Quads { .. }) {
+        return vec![];
+    }
+    let left = quads::place(cg, e, product, &product.a, product.m);
+    let right = match quads::packed_stage(cg, product) {
+        Some(stage) => Some(stage),
+        None => quads::place(cg, e, product, &product.b, None),
+    };
+    left.into_iter().chain(right).collect()
 }
 
 /// How a product is computed.
@@ -261,18 +322,23 @@ fn joins_epilogue(cg: &Codegen<'_, '_>, s: usize, to: &Product<'_, '_>) -> bool 
         return false;
     }
     let group = [&[to.stage()], to.epilogue()].concat();
+    let outer = stage.sizes.len() - 1;
+    let pass = Pass::after_product(&[s], outer, stage.sizes[outer]);
+    let contiguous = stage.outputs.iter().all(|output| output.access.coefs[outer] == 1);
+    meets(cg, s, &group) && contiguous && runs_in_vectors(cg, &pass)
+}
+
+/// Whether a stage reads the elements that stages of a group compute at the point where these do.
+fn meets(cg: &Codegen<'_, '_>, s: usize, group: &[usize]) -> bool {
+    let stage = &cg.kernel.stages[s];
     let inits = stage.outputs.iter().filter(|output| output.reads_init).map(|output| &output.init);
-    let meets = stage.inputs.iter().chain(inits).all(|input| {
-        cg.producer(input.tensor, &group).is_none_or(|(from, output)| {
+    stage.inputs.iter().chain(inits).all(|input| {
+        cg.producer(input.tensor, group).is_none_or(|(from, output)| {
             let producer = &cg.kernel.stages[from].outputs;
             let loops = stage.sizes.len();
             producer.len() == 1
                 && output.access.offset == input.access.offset
                 && output.access.coefs[..loops] == input.access.coefs[..]
         })
-    });
-    let outer = stage.sizes.len() - 1;
-    let pass = Pass::after_product(&[s], outer, stage.sizes[outer]);
-    let contiguous = stage.outputs.iter().all(|output| output.access.coefs[outer] == 1);
-    meets && contiguous && runs_in_vectors(cg, &pass)
+    })
 }

@@ -1,14 +1,17 @@
 //! `tl.matmul`: one contraction with an `f32` accumulator for the narrow floats.
 use super::{
     Contents, Lowered,
-    generic::{Access, Emitter, Loops, Sums},
+    generic::{Emitter, Sums},
+    quads,
     reduction::convert,
-    squeezed, wide_dims,
+    sums::{sides, sum_of},
 };
-use crate::kernel::arithmetic::{narrow, widen};
+use crate::kernel::arithmetic::{cast, narrow, widen};
 use crate::kernel::element::{Element, Kind};
+use crate::kernel::scope::Scope;
 use irc_mlir::ops::arith;
 use irc_mlir::{OperationRef, Value, read};
+use irc_tl::Rounding;
 
 /// Lowers a matmul; the loops are the dimensions of batch, m, n and k that are not 1.
 pub fn lower<'c: 'a, 'a>(
@@ -25,6 +28,19 @@ pub fn lower<'c: 'a, 'a>(
     let k = rank;
     let lhs_dims = operand_dims(lhs.shape.len(), rank, [rank - 2, k], flag("transpose_lhs"));
     let rhs_dims = operand_dims(rhs.shape.len(), rank, [k, rank - 1], flag("transpose_rhs"));
+    let at = |dims: &[usize]| dims.iter().position(|dim| *dim == k);
+    if let (Some(unsigned), Some(lhs_k), Some(rhs_k)) =
+        (quads::unsigned_of([lhs.element, rhs.element]), at(&lhs_dims), at(&rhs_dims))
+        && quads::divides(lhs.shape[lhs_k])
+    {
+        let (lhs, rhs) = (quads::quads(emitter, lhs, lhs_k), quads::quads(emitter, rhs, rhs_k));
+        return Ok(quads::multiply(
+            emitter,
+            [(&lhs, &lhs_dims), (&rhs, &rhs_dims)],
+            shape,
+            unsigned,
+        ));
+    }
     Ok(multiply(emitter, [(lhs, &lhs_dims), (rhs, &rhs_dims)], shape, element))
 }
 
@@ -32,24 +48,13 @@ pub fn lower<'c: 'a, 'a>(
 /// each of its dimensions.
 pub fn multiply<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
-    [(lhs, lhs_dims), (rhs, rhs_dims)]: [(&Lowered<'c, 'a>, &[usize]); 2],
+    operands: [(&Lowered<'c, 'a>, &[usize]); 2],
     shape: &[i64],
     element: Element<'c>,
 ) -> Contents<'c, 'a> {
-    let k = shape.len();
-    let depth = lhs_dims.iter().position(|dim| *dim == k).map_or(1, |at| lhs.shape[at]);
-    let mut extents = shape.to_vec();
-    extents.push(depth);
-    let loops = wide_dims(&extents);
-    let access = |operand: &Lowered<'c, 'a>, dims: &[usize]| Access {
-        tensor: emitter.materialise(operand),
-        loops: wide_dims(&operand.shape)
-            .into_iter()
-            .filter_map(|at| loops.iter().position(|dim| *dim == dims[at]))
-            .collect(),
-    };
-    let inputs = [access(lhs, lhs_dims).sums(), access(rhs, rhs_dims).sums()];
-    sum_of_products(emitter, &inputs, [lhs.element, rhs.element], &loops, shape, element)
+    let (inputs, loops) = sides(emitter, operands, shape);
+    let elements = operands.map(|(operand, _)| operand.element);
+    sum_of_products(emitter, &inputs, elements, &loops, shape, element)
 }
 
 /// The sum of products over all loops but those of the result, which come first; `loops` are those whose extent
@@ -63,22 +68,30 @@ pub fn sum_of_products<'c: 'a, 'a>(
     element: Element<'c>,
 ) -> Contents<'c, 'a> {
     let compute = element.compute(emitter.context);
-    let init = emitter.fill(&squeezed(shape), compute, 0.0);
-    let (kept, reductions) = (0..loops.len()).partition(|at| loops[*at] < shape.len());
-    let output = Access { tensor: init, loops: kept };
-    let space = Loops { count: loops.len(), reductions };
     let float = element.kind == Kind::Float;
     let (mul, add) = if float { (arith::MULF, arith::ADDF) } else { (arith::MULI, arith::ADDI) };
-    let product = emitter.generic_of_sums(inputs, output, &space, |scope, x| {
-        let a: Value = widen(scope, x[0], elements[0]);
-        let b: Value = widen(scope, x[1], elements[1]);
+    let contents = sum_of(emitter, inputs, loops, shape, compute, |scope, x| {
+        let a: Value = factor(scope, x[0], elements[0], compute);
+        let b: Value = factor(scope, x[1], elements[1], compute);
         let contract = fastmath(scope.context, float);
         let term: Value = scope.with(mul, &[a, b], compute.storage, &contract);
         scope.with(add, &[x[2], term], compute.storage, &contract)
     });
-    let wide =
-        Lowered { shape: shape.to_vec(), element: compute, contents: Contents::Tensor(product) };
+    let wide = Lowered { shape: shape.to_vec(), element: compute, contents };
     convert(emitter, &wide, compute, element, |scope, x| narrow(scope, x, element)).contents
+}
+
+/// An element as a factor of a product: bytes of both signs are multiplied in `i32`.
+fn factor<'c: 'b, 'b>(
+    scope: &Scope<'c, '_>,
+    x: Value<'c, '_>,
+    own: Element<'c>,
+    compute: Element<'c>,
+) -> Value<'c, 'b> {
+    match own.kind {
+        Kind::Float => widen(scope, x, own),
+        _ => cast(scope, x, own, compute, Rounding::TowardZero),
+    }
 }
 
 /// Allows a product and its sum to become one fused multiply-add.

@@ -10,10 +10,10 @@
 use super::{
     Contents, Lowered, contraction,
     generic::{Access, Emitter, Loops, Sums},
-    moves, squeezed, wide_dims,
+    moves, quads, squeezed, wide_dims,
 };
 use crate::attributes::{TILES, whole_tiles};
-use crate::kernel::element::Element;
+use crate::kernel::element::{Element, Kind};
 use irc_dialects::tl;
 use irc_mlir::OperationRef;
 use irc_tl::{Conv, Op};
@@ -34,18 +34,24 @@ pub fn lower<'c: 'a, 'a>(
     let pads = pads_of(&conv, &w.shape, shape, &operands[0]);
     let is_split = steps_by_two(&conv, &w.shape);
     if !conv.is_product(w.shape[0]) {
-        let x = padded(emitter, &operands[0], &pads, is_split);
+        let x = padded(emitter, &conv, &operands[0], &pads, is_split);
         let x = seen(emitter, &conv, &x, &w.shape, shape);
         return Ok(direct(emitter, &conv, [&x, w], shape, element));
     }
-    let x = padded(emitter, &operands[0], &pads, false);
+    let bytes = quads::unsigned_of([operands[0].element, w.element])
+        .filter(|_| quads::divides(w.shape[1]) || conv.groups == 1 && w.shape[1] < quads::BYTES);
+    let (x, w) = match bytes {
+        None => (padded(emitter, &conv, &operands[0], &pads, false), w.clone()),
+        Some(_) => (in_quads(emitter, &conv, &operands[0], &pads), quads::quads(emitter, w, 1)),
+    };
+    let w = &w;
     let (batch, groups) = (x.shape[0], conv.groups);
     let (filters, depth) = (w.shape[0] / groups, w.shape[1..].iter().product());
     let places: i64 = shape[2..].iter().product();
     let matrix = |value: &Lowered<'c, 'a>, shape: &[i64]| Lowered {
         shape: shape.to_vec(),
-        element,
         contents: moves::reshape(emitter, value, shape),
+        ..value.clone()
     };
     let windows = if is_pointwise(&conv, &w.shape) {
         x
@@ -58,7 +64,11 @@ pub fn lower<'c: 'a, 'a>(
     // Loops: image, group, filter, position, then the depth.
     let sides: [(&Lowered, &[usize]); 2] = [(&filter, &[1, 2, 4]), (&windows, &[0, 1, 4, 3])];
     let result = [batch, groups, filters, places];
-    let contents = contraction::multiply(emitter, sides, &result, element);
+    // The filters are the first operand of the product, and the second of the convolution.
+    let contents = match bytes {
+        None => contraction::multiply(emitter, sides, &result, element),
+        Some(unsigned) => quads::multiply(emitter, sides, &result, 1 - unsigned),
+    };
     let product = Lowered { shape: result.to_vec(), element, contents };
     Ok(moves::reshape(emitter, &product, shape))
 }
@@ -76,6 +86,7 @@ fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) ->
         && conv.groups == 1
         && conv.strides.iter().chain(&conv.dilations).all(|step| *step == 1)
         && filters[..2].iter().all(|count| *count >= 8)
+        && x.element.kind == Kind::Float
         && result[2..].iter().product::<i64>() >= MIN_POSITIONS;
     if in_tiles {
         for (axis, pad) in pads.iter_mut().enumerate() {
@@ -85,7 +96,9 @@ fn pads_of(conv: &Conv, filters: &[i64], result: &[i64], x: &Lowered<'_, '_>) ->
             }
         }
     }
-    if steps_by_two(conv, filters) {
+    // Elements of four bytes are copied even if there is no padding.
+    let is_copied = x.element.kind != Kind::Float && conv.strides.last() == Some(&2);
+    if steps_by_two(conv, filters) || is_copied {
         let last = pads.len() - 1;
         pads[last][1] += (x.shape[2 + last] + pads[last][0] + pads[last][1]) % 2;
     }
@@ -100,6 +113,7 @@ fn steps_by_two(conv: &Conv, filters: &[i64]) -> bool {
 /// The operand with its padding; a copy even if there is none, if `is_copied`.
 fn padded<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
+    conv: &Conv,
     x: &Lowered<'c, 'a>,
     pads: &[[i64; 2]],
     is_copied: bool,
@@ -113,8 +127,25 @@ fn padded<'c: 'a, 'a>(
         shape[2 + axis] += before + after;
         offsets[2 + axis] = *before;
     }
-    let contents = moves::pad(emitter, x, &shape, &offsets);
+    let contents = moves::pad(emitter, x, &shape, &offsets, conv.outside as f64);
     Lowered { shape, element: x.element, contents }
+}
+
+/// The operand with its padding, with four channels of bytes to an element.
+fn in_quads<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    conv: &Conv,
+    x: &Lowered<'c, 'a>,
+    pads: &[[i64; 2]],
+) -> Lowered<'c, 'a> {
+    let mut shape = x.shape.clone();
+    let mut offsets = vec![0; shape.len()];
+    shape[1] = quads::count(shape[1]);
+    for (axis, [before, after]) in pads.iter().enumerate() {
+        shape[2 + axis] += before + after;
+        offsets[2 + axis] = *before;
+    }
+    quads::padded(emitter, x, 1, (&shape, conv.outside), &offsets)
 }
 
 /// The sum over the window of each position, given the operand with its padding and the filters.

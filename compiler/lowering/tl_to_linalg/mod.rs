@@ -14,8 +14,10 @@ mod conv;
 mod generic;
 mod moves;
 mod pointwise;
+mod quads;
 mod reduction;
 mod sequential;
+mod sums;
 
 use crate::{
     attributes::{KERNEL, LINKAGE, is_loops},
@@ -24,9 +26,10 @@ use crate::{
 use generic::Emitter;
 use irc_mlir::ops::func;
 use irc_mlir::{
-    Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass,
+    Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Pass,
     PassError, PassResult, RegionLike, Type, Value, ValueLike, function, read, walk_collect,
 };
+use pointwise::Term;
 use std::collections::BTreeMap;
 
 /// The pass `tl-to-linalg`.
@@ -108,6 +111,7 @@ fn lower_kernel(kernel: OperationRef<'_, '_>) -> PassResult {
     let block = lowered.region(0).ok().and_then(|region| region.first_block());
     let Some(block) = block else { return Err(PassError::at(&kernel, "has no body")) };
     lower_body(kernel, &Emitter::new(context, block), &result_types)?;
+    erase_unused(block);
     kernel.erase();
     Ok(())
 }
@@ -148,14 +152,54 @@ fn lower_body<'c: 'a, 'a>(
         let Some(operands) = operands else {
             return Err(PassError::at(&op, "uses a value from outside its kernel"));
         };
-        let lowered =
-            lower_op(op, &emitter, &operands).map_err(|message| PassError::at(&op, message))?;
+        let lowered = match lower_sum(op, &emitter, &values) {
+            Some(lowered) => lowered,
+            None => {
+                lower_op(op, &emitter, &operands).map_err(|message| PassError::at(&op, message))?
+            }
+        };
         let Ok(result) = op.result(0) else {
             return Err(PassError::at(&op, "has no result"));
         };
         values.insert(key(result.into()), lowered);
     }
     Err(PassError::at(&kernel, "does not return"))
+}
+
+/// A product and a sum that are computed by one instruction.
+fn lower_sum<'c: 'a, 'a>(
+    op: OperationRef<'c, 'a>,
+    emitter: &Emitter<'c, 'a>,
+    values: &BTreeMap<usize, Lowered<'c, 'a>>,
+) -> Option<Lowered<'c, 'a>> {
+    let terms = pointwise::multiplied_and_added(op)?;
+    let (shape, _) = read::tensor_of(op.result(0).ok()?.r#type())?;
+    let element = Element::f32(emitter.context);
+    let lowered = |term: Term<'c, 'a>| match term {
+        Term::Value(value) => values.get(&key(value)).cloned(),
+        Term::Number(number) => {
+            Some(Lowered { shape: vec![], element, contents: Contents::Splat(number) })
+        }
+    };
+    let [x, y, z] = terms.map(lowered);
+    let contents = pointwise::multiply_add(emitter, &[x?, y?, z?], &shape, element);
+    Some(Lowered { shape, element, contents })
+}
+
+/// Erases the ops of a block whose results are not used.
+fn erase_unused(block: BlockRef<'_, '_>) {
+    let mut ops = vec![];
+    let mut next = block.first_operation();
+    while let Some(op) = next {
+        ops.push(op);
+        next = op.next_in_block();
+    }
+    for op in ops.into_iter().rev() {
+        let mut results = op.results();
+        if op.result_count() > 0 && results.all(|result| irc_mlir::uses(result.into()).is_empty()) {
+            op.erase();
+        }
+    }
 }
 
 fn lower_return<'c: 'a, 'a>(

@@ -122,7 +122,20 @@ pub fn put<'c: 'a, 'a>(
     source: &Lowered<'c, 'a>,
     offsets: &[i64],
 ) -> Contents<'c, 'a> {
-    let source_tensor = emitter.materialise(source);
+    let tensor = emitter.materialise(source);
+    placed(emitter, dest, &source.shape, offsets, |scope, at| {
+        extract(scope, tensor, at, dest.element)
+    })
+}
+
+/// `dest` with a box at `offsets` replaced by the elements that `inside` makes, given the place in the box.
+fn placed<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    dest: &Lowered<'c, 'a>,
+    shape: &[i64],
+    offsets: &[i64],
+    element_at: impl FnOnce(&Scope<'c, '_>, &[Value<'c, '_>]) -> Value<'c, 'a>,
+) -> Contents<'c, 'a> {
     let wide = wide_dims(&dest.shape);
     let element = dest.element;
     map(emitter, std::slice::from_ref(dest), &dest.shape, element, |scope, x| {
@@ -131,35 +144,64 @@ pub fn put<'c: 'a, 'a>(
             scope.with(arith::CONSTANT, &[], flag, &[("value", attr::bool(scope.context, true))]);
         let mut at = Vec::new();
         for (position, dim) in wide.iter().enumerate() {
-            let (relative, within) = box_index(scope, position, offsets[*dim], source.shape[*dim]);
+            let (relative, within) = box_index(scope, position, offsets[*dim], shape[*dim]);
             inside = scope.op(arith::ANDI, &[inside, within], flag);
-            if source.shape[*dim] != 1 {
+            if shape[*dim] != 1 {
                 at.push(relative);
             }
         }
-        let from_source: Value = extract(scope, source_tensor, &at, element);
+        let from_source = element_at(scope, &at);
         scope.op(arith::SELECT, &[inside, from_source, x[0]], element.storage)
     })
 }
 
-/// A source of these offsets in zeros of a shape.
+/// `dest`, a splat, with the box at `offsets` replaced by what `join` makes of an element of each source, which have one
+/// shape.
+pub fn pad_joined<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    dest: &Lowered<'c, 'a>,
+    sources: &[Lowered<'c, 'a>],
+    offsets: &[i64],
+    join: impl FnOnce(&Scope<'c, '_>, &[Value<'c, '_>]) -> Value<'c, 'a>,
+) -> Contents<'c, 'a> {
+    let shape = &sources[0].shape;
+    let tensors: Vec<Value> = sources.iter().map(|source| emitter.materialise(source)).collect();
+    let padded = placed(emitter, dest, shape, offsets, |scope, at| {
+        let elements: Vec<Value> = tensors
+            .iter()
+            .zip(sources)
+            .map(|(tensor, source)| extract(scope, *tensor, at, source.element))
+            .collect();
+        join(scope, &elements)
+    });
+    mark_padding(&padded, shape, &dest.shape, offsets);
+    padded
+}
+
+/// A source of these offsets in a shape whose other elements are `outside`.
 pub fn pad<'c: 'a, 'a>(
     emitter: &Emitter<'c, 'a>,
     source: &Lowered<'c, 'a>,
     shape: &[i64],
     offsets: &[i64],
+    outside: f64,
 ) -> Contents<'c, 'a> {
-    let zeros = Contents::Splat(0.0);
-    let zeros = Lowered { shape: shape.to_vec(), element: source.element, contents: zeros };
-    let padded = put(emitter, &zeros, source, offsets);
+    let dest = Contents::Splat(outside);
+    let dest = Lowered { shape: shape.to_vec(), element: source.element, contents: dest };
+    let padded = put(emitter, &dest, source, offsets);
+    mark_padding(&padded, &source.shape, shape, offsets);
+    padded
+}
+
+/// Marks what places a source of some shape in a splat of another.
+fn mark_padding(padded: &Contents<'_, '_>, source: &[i64], shape: &[i64], offsets: &[i64]) {
     if let Contents::Tensor(tensor) = padded
-        && let Some(generic) = read::defining_op(tensor)
-        && wide_dims(&source.shape) == wide_dims(shape)
+        && let Some(generic) = read::defining_op(*tensor)
+        && wide_dims(source) == wide_dims(shape)
     {
         let offsets: Vec<i64> = wide_dims(shape).into_iter().map(|dim| offsets[dim]).collect();
         PADS.write(generic, &offsets);
     }
-    padded
 }
 
 /// A loop's index relative to a box along one dimension, clamped to it, and whether it was inside.

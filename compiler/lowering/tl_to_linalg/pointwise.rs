@@ -10,7 +10,7 @@ use crate::kernel::{element::Element, scope::Scope};
 use irc_dialects::tl;
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, attr, read};
-use irc_tl::{Binary, Op, Unary};
+use irc_tl::{Binary, DType, Op, Rounding, Unary};
 
 /// Lowers an elementwise op, casts and explicit broadcasts included.
 pub fn lower<'c: 'a, 'a>(
@@ -38,6 +38,58 @@ pub fn lower<'c: 'a, 'a>(
     Ok(map(emitter, operands, shape, element, |scope, scalars| {
         scalar(scope, &own, scalars, operands, element)
     }))
+}
+
+/// `x`, `y` and `z` of `x * y + z` in `f64`, which an op rounds to `f32`, if `x` is an integer of 8 bits and the others are
+/// `f32`, or numbers of it: what they are converted from, or numbers. The product is exact, and the sum is rounded
+/// once by a fused multiplication and addition.
+pub fn multiplied_and_added<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<[Term<'c, 'a>; 3]> {
+    let to_single = matches!(tl::op_of(op), Ok(Op::Cast { to: DType::F32, .. }));
+    if read::op_name(&op) != "tl.cast" || !to_single {
+        return None;
+    }
+    let sum = operand(op, 0, "tl.add")?;
+    let product = operand(sum, 0, "tl.mul")?;
+    let term = |of: OperationRef<'c, 'a>, index: usize| -> Option<(Term<'c, 'a>, String)> {
+        if let Some(fill) = operand(of, index, "tl.fill") {
+            let value = read::float(&fill, "value")?;
+            let is_single = f64::from(value as f32) == value;
+            return is_single.then(|| (Term::Number(value), "f32".to_owned()));
+        }
+        let wide = of.operand(index).ok()?;
+        let (_, double) = read::tensor_of(wide.r#type())?;
+        let from = operand(of, index, "tl.cast")?.operand(0).ok()?;
+        let (_, own) = read::tensor_of(from.r#type())?;
+        (double.to_string() == "f64").then(|| (Term::Value(from), own.to_string()))
+    };
+    let [x, y, z] = [term(product, 0)?, term(product, 1)?, term(sum, 1)?];
+    let is_exact = ["i8", "ui8"].contains(&x.1.as_str()) && y.1 == "f32" && z.1 == "f32";
+    is_exact.then_some([x.0, y.0, z.0])
+}
+
+/// A term of a sum, before it is converted.
+#[derive(Clone, Copy)]
+pub enum Term<'c, 'a> {
+    /// A value of the tensor level.
+    Value(Value<'c, 'a>),
+    /// A number.
+    Number(f64),
+}
+
+/// `x * y + z` in `f32`, rounded once.
+pub fn multiply_add<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    terms: &[Lowered<'c, 'a>; 3],
+    shape: &[i64],
+    element: Element<'c>,
+) -> Contents<'c, 'a> {
+    map(emitter, terms, shape, element, |scope, x| {
+        let single = |index: usize| -> Value<'c, '_> {
+            let own = terms[index].element;
+            arithmetic::cast(scope, x[index], own, element, Rounding::TowardZero)
+        };
+        scope.op(math::FMA, &[single(0), single(1), single(2)], element.storage)
+    })
 }
 
 /// Whether an op divides by a sum of `e^(x - max x)` that reduces the last axis, which is at least 1.

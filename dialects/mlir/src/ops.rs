@@ -221,6 +221,7 @@ ops! {
 
     /// Vectors.
     vector {
+        BITCAST               "vector.bitcast"               1 -> 1;
         BROADCAST             "vector.broadcast"             1 -> 1;
         CONSTANT_MASK         "vector.constant_mask"         0 -> 1;
         CREATE_MASK           "vector.create_mask"           * -> 1;

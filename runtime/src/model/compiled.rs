@@ -91,7 +91,7 @@ fn threads(
     options: &ContextOptions,
 ) -> Result<Option<Box<Threads>>, ModelError> {
     let bytes = thread_bytes(&options.pool, interface).unwrap_or(usize::MAX);
-    let needed = within(&[blocks, &[bytes]].concat(), options)?;
+    let needed = within(&[blocks, &[bytes]], options)?;
     let threads = Threads::new(&options.pool, interface, options.guard);
     threads.map_err(|reason| ModelError::Memory { needed, reason })
 }

@@ -94,13 +94,14 @@ fn workspaces(each: usize, options: &ContextOptions) -> Vec<usize> {
 /// Number of bytes of a context.
 pub fn bytes(plan: &Plan, options: &ContextOptions) -> Result<u64, ModelError> {
     let workspaces = workspaces(workspace(plan, options), options);
-    within(&[&*plan.blocks, &*workspaces].concat(), options)
+    within(&[&plan.blocks, &workspaces], options)
 }
 
-/// Number of bytes of blocks, if it is within the limit.
-pub fn within(blocks: &[usize], options: &ContextOptions) -> Result<u64, ModelError> {
+/// Number of bytes of arenas with these blocks, if it is within the limit.
+pub fn within(arenas: &[&[usize]], options: &ContextOptions) -> Result<u64, ModelError> {
     let limit = options.memory_limit.unwrap_or_else(machine_bytes);
-    let bytes = Arena::size(blocks, options.guard).map(|bytes| bytes as u64);
+    let sizes = arenas.iter().map(|blocks| Arena::size(blocks, options.guard));
+    let bytes = { sizes }.try_fold(0_u64, |sum, bytes| sum.checked_add(bytes? as u64));
     match bytes {
         Some(bytes) if bytes <= limit => Ok(bytes),
         _ => Err(ModelError::Memory {
@@ -112,7 +113,7 @@ pub fn within(blocks: &[usize], options: &ContextOptions) -> Result<u64, ModelEr
 
 /// Memory for blocks, if it is within the limit.
 pub fn arena(blocks: &[usize], options: &ContextOptions) -> Result<Arena, ModelError> {
-    let needed = within(blocks, options)?;
+    let needed = within(&[blocks], options)?;
     Arena::new(blocks, options.guard).map_err(|reason| ModelError::Memory { needed, reason })
 }
 
@@ -124,7 +125,7 @@ impl Lanes {
         options: &ContextOptions,
     ) -> Result<Self, ModelError> {
         let sizes = workspaces(*each, options);
-        within(&[&**tensors, &*sizes].concat(), options)?;
+        within(&[tensors, &sizes], options)?;
         let arena = arena(&sizes, options)?;
         let workspace = |block| Workspace::new(arena.block(block), *each);
         let workspaces = (0..sizes.len()).map(workspace);

@@ -101,5 +101,5 @@ fn sums(
     };
     let (x, weight) = (b.cast(x, DType::I32)?, b.cast(weight, DType::I32)?);
     let strides = window.stride.to_vec();
-    b.conv(Conv { strides, dilations: vec![1, 1], pads, groups: 1 }, x, weight)
+    b.conv(Conv { strides, dilations: vec![1, 1], pads, groups: 1, outside: 0 }, x, weight)
 }

@@ -169,6 +169,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let live = tile.columns - (each - 1) * width;
         // Packed panels are padded with zeros; B itself is not.
         let tail = if self.pack_b { None } else { e.tail_mask(live, self.lanes) };
+        let dots = self.dots;
         e.for_each((e.index(0), depth.size, 1), starts, |e, k, sums| {
             let at = e.add(b.base, e.scale(k, b.along));
             let columns: Vec<Value> = (0..each)
@@ -184,7 +185,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 let broadcast = e.splat(scalar, self.lanes);
                 for (vector, column) in columns.iter().enumerate() {
                     let sum = sums[(row * each) as usize + vector];
-                    next.push(product.multiply_add(e, broadcast, *column, sum));
+                    let operands = [broadcast, *column, sum];
+                    next.push(product.multiply_add(e, dots, operands, self.lanes));
                 }
             }
             Ok(next)

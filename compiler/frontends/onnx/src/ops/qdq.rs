@@ -7,7 +7,7 @@ use super::find;
 use crate::context::{Context, LowerError, Producer};
 use crate::operator::{MICROSOFT, ONNX};
 use irc_common_format::model::AttributeValue;
-use irc_tl::{DType, ValueId};
+use irc_tl::{DType, Tensor, ValueId};
 
 /// An operator, and the one that computes it on integers.
 struct Form {
@@ -41,8 +41,12 @@ const fn form(
 
 /// Whether an operator has a form on integers.
 pub(super) fn has(name: &str) -> bool {
-    FORMS.iter().any(|form| form.op == name)
+    FORMS.iter().any(|form| form.op == name) || CHOICES.contains(&name)
 }
+
+/// Operators that only choose elements of their first operand, and of which the order of integers is that of the numbers
+/// that they stand for.
+const CHOICES: &[&str] = &["Flatten", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"];
 
 /// Integers with their scale and zero point.
 struct Quantised {
@@ -54,6 +58,9 @@ struct Quantised {
 /// The result of a quantisation whose operand is computed on integers; `None` if it cannot be.
 pub(super) fn on_integers(cx: &mut Context<'_>) -> Result<Option<Vec<ValueId>>, LowerError> {
     let Some(op) = cx.producer(0) else { return Ok(None) };
+    if CHOICES.contains(&op.node.op.as_str()) {
+        return chosen(cx, &op);
+    }
     let Some(form) = FORMS.iter().find(|form| form.op == op.node.op) else { return Ok(None) };
     let (scale, Some(zero)) = (cx.input(1)?, cx.optional(2)) else { return Ok(None) };
     if !is_narrow(cx.dtype(zero)) || !is_single(cx, scale) || !is_single(cx, zero) {
@@ -91,6 +98,30 @@ pub(super) fn on_integers(cx: &mut Context<'_>) -> Result<Option<Vec<ValueId>>, 
         (operator.lower)(cx)
     })?;
     Ok(Some(results))
+}
+
+/// The elements that an operator chooses, as integers, if they are quantised as they were before.
+fn chosen(cx: &mut Context<'_>, op: &Producer) -> Result<Option<Vec<ValueId>>, LowerError> {
+    let (scale, Some(zero)) = (cx.input(1)?, cx.optional(2)) else { return Ok(None) };
+    if !is_narrow(cx.dtype(zero)) || !is_single(cx, scale) || !is_single(cx, zero) {
+        return Ok(None);
+    }
+    let Some(operand) = quantised(cx, op, 0)? else { return Ok(None) };
+    let is_same = cx.dtype(operand.integers) == cx.dtype(zero)
+        && is_one_number(cx, operand.scale, scale)?
+        && is_one_number(cx, operand.zero, zero)?;
+    let Some(operator) = find(ONNX, &op.node.op).filter(|_| is_same) else { return Ok(None) };
+    let mut inputs = op.inputs.clone();
+    inputs[0] = Some(operand.integers);
+    let results = cx.with_node(&op.node, &inputs, |cx| (operator.lower)(cx))?;
+    Ok(Some(vec![results[0]]))
+}
+
+/// Whether two values are constants of one number.
+fn is_one_number(cx: &Context<'_>, x: ValueId, y: ValueId) -> Result<bool, LowerError> {
+    let (x, y) = (cx.b.constant_of(x)?, cx.b.constant_of(y)?);
+    let first = |constant: Option<Tensor>| constant.and_then(|it| it.to_f64().first().copied());
+    Ok(first(x).is_some_and(|x| Some(x) == first(y)))
 }
 
 /// Whether integers have 8 bits.

@@ -1,5 +1,6 @@
 //! Correlation with filters ("convolution"), with any number of spatial dimensions.
 
+use super::matmul::{factor, sum_type};
 use super::open_rows::is_known;
 use super::{Attribute, AttributeKind, Family, Op, Operands, Row, Value, count};
 use crate::{
@@ -7,14 +8,15 @@ use crate::{
 };
 
 pub(super) static ROW: Row = Row {
-    description: "`strides` and `dilations` have an entry per spatial dimension, `pads` two: zeros before and after
-`x`, of either sign. The channels and filters are in `groups` independent parts.",
+    description: "`strides` and `dilations` have an entry per spatial dimension, `pads` two: elements before and after
+`x`, of either sign, which are `outside`, an integer, by default 0. The channels and filters are in `groups` independent parts. The result of `u8` and `i8` is `i32`.",
     operands: Operands::Named(&["x", "w"]),
     attributes: &[
         Attribute::new("strides", AttributeKind::I64s),
         Attribute::new("dilations", AttributeKind::I64s),
         Attribute::new("pads", AttributeKind::I64s),
         Attribute::new("groups", AttributeKind::I64),
+        Attribute::optional("outside", AttributeKind::I64),
     ],
     family: Family::Contraction,
     has_schedule: |op, operands| match (op, operands) {
@@ -31,20 +33,27 @@ pub(super) static ROW: Row = Row {
             dilations: attributes.i64s("dilations")?,
             pads: pads.to_vec(),
             groups: attributes.i64("groups")?,
+            outside: if attributes.has("outside") { attributes.i64("outside")? } else { 0 },
         }))
     },
     write: |op| match op {
-        Op::Conv(conv) => vec![
-            ("strides", conv.strides[..].into()),
-            ("dilations", conv.dilations[..].into()),
-            ("pads", conv.pads.as_flattened().into()),
-            ("groups", Value::I64(conv.groups)),
-        ],
+        Op::Conv(conv) => {
+            let mut attributes = vec![
+                ("strides", conv.strides[..].into()),
+                ("dilations", conv.dilations[..].into()),
+                ("pads", conv.pads.as_flattened().into()),
+                ("groups", Value::I64(conv.groups)),
+            ];
+            if conv.outside != 0 {
+                attributes.push(("outside", Value::I64(conv.outside)));
+            }
+            attributes
+        }
         _ => vec![],
     },
     example: || {
         let (strides, dilations) = (vec![1, 2], vec![1, 1]);
-        let conv = Conv { strides, dilations, pads: vec![[1, 0], [0, 0]], groups: 1 };
+        let conv = Conv { strides, dilations, pads: vec![[1, 0], [0, 0]], groups: 1, outside: 0 };
         let shapes: [&[i64]; 2] = [&[1, 2, 5, 6], &[4, 2, 3, 3]];
         (Op::Conv(conv), shapes.map(|shape| TensorType::new(DType::F32, shape)).to_vec())
     },
@@ -57,17 +66,20 @@ pub(super) static ROW: Row = Row {
 /// How filters move over an operand `x[batch, channels, ...]`; one entry per spatial dimension.
 ///
 /// `result[b, m, o...] = sum over c, k... of x[b, g*C + c, o*stride + k*dilation - pad_before] *
-/// w[m, c, k...]` with `g` the group of the filter `m` and `C = channels / groups`; `x` is 0 outside.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// w[m, c, k...]` with `g` the group of the filter `m` and `C = channels / groups`; `x` is `outside` where it
+/// has no element.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Conv {
     /// Step of the filter; at least 1.
     pub strides: Vec<i64>,
     /// Distance between the filter's taps; at least 1.
     pub dilations: Vec<i64>,
-    /// Zeros before and after the operand; may be negative.
+    /// Elements before and after the operand; may be negative.
     pub pads: Vec<[i64; 2]>,
     /// Number of independent groups of channels; at least 1.
     pub groups: i64,
+    /// The value of these elements.
+    pub outside: i64,
 }
 
 /// The minimum number of filters in a group for which a matrix product is faster than a direct sum.
@@ -84,7 +96,7 @@ impl Conv {
     /// Whether there is a schedule with vectors for it, given the number of filters and the type of the elements.
     fn has_vectors(&self, filters: i64, dtype: DType) -> bool {
         let is_padded = self.pads.iter().flatten().all(|zeros| *zeros >= 0);
-        is_padded && (self.is_product(filters) || dtype == DType::F32)
+        is_padded && (self.is_product(filters) || matches!(dtype, DType::F32 | DType::U8))
     }
 
     /// Whether it is computed as a matrix product, given the number of filters; with few in each group, each result
@@ -124,10 +136,15 @@ impl Conv {
         }
         let mut tap = vec![Scalar::Loop(1)];
         tap.extend((0..=spatial).map(reduced));
-        let product = Scalar::load(0, from) * Scalar::load(1, tap);
+        let filter = factor(Scalar::load(1, tap), w.dtype, x.dtype);
+        let element = factor(Scalar::load(0, from), x.dtype, w.dtype);
+        let sum = sum_type(x.dtype, w.dtype).unwrap_or(x.dtype);
         let body = match inside {
-            None => product,
-            Some(inside) => inside.select(product, Scalar::number(0, x.dtype)),
+            None => element * filter,
+            Some(inside) if self.outside == 0 => {
+                inside.select(element * filter, Scalar::number(0, sum))
+            }
+            Some(inside) => inside.select(element, Scalar::number(self.outside, sum)) * filter,
         };
         Ok(Compute::reduce(dims, Combine::Sum, over, body))
     }
@@ -156,9 +173,10 @@ impl Conv {
                 self.pads.len()
             ));
         }
-        if x.rank() != 2 + spatial || w.rank() != 2 + spatial || x.dtype != w.dtype {
+        let sum = sum_type(x.dtype, w.dtype);
+        if x.rank() != 2 + spatial || w.rank() != 2 + spatial || sum.is_none() {
             return Err(format!(
-                "expected operands of rank {} and one element type, found {x} and {w}",
+                "expected operands of rank {} and one element type, or u8 and i8, found {x} and {w}",
                 2 + spatial
             ));
         }
@@ -213,8 +231,15 @@ mod tests {
             Tensor::from_values([1, 1, 3, 3], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
         let w = Tensor::from_values([1, 1, 2, 2], &[1.0f32, 0.0, 0.0, -1.0]);
         let (x, w) = (x.expect("a tensor"), w.expect("a tensor"));
-        let conv =
-            |pads| Op::Conv(Conv { strides: vec![2, 2], dilations: vec![1, 1], pads, groups: 1 });
+        let conv = |pads| {
+            Op::Conv(Conv {
+                strides: vec![2, 2],
+                dilations: vec![1, 1],
+                pads,
+                groups: 1,
+                outside: 0,
+            })
+        };
         let plain = conv(vec![[0, 0]; 2]).eval(&[&x, &w]).expect("it fits");
         assert_eq!((plain.shape(), plain.to_f64()), (&[1, 1, 1, 1][..], vec![-4.0]));
         let padded = conv(vec![[1, 0]; 2]).eval(&[&x, &w]).expect("it fits");
@@ -222,17 +247,41 @@ mod tests {
     }
 
     #[test]
+    fn bytes_of_both_signs_multiply_exactly_beside_an_element_outside() {
+        let x = Tensor::from_values([1, 1, 2], &[255u8, 1]).expect("a tensor");
+        let w = Tensor::from_values([1, 1, 2], &[-128i8, 127]).expect("a tensor");
+        let (strides, dilations, pads) = (vec![1], vec![1], vec![[1, 1]]);
+        let conv = Conv { strides, dilations, pads, groups: 1, outside: 129 };
+        let result = Op::Conv(conv).eval(&[&x, &w]).expect("it fits");
+        let expected = [129 * -128 + 255 * 127, 255 * -128 + 127, -128 + 129 * 127];
+        assert_eq!(result.to_f64(), expected.map(f64::from));
+        assert_eq!(result.dtype(), DType::I32);
+    }
+
+    #[test]
     fn groups_see_their_own_channels() {
         let x = Tensor::from_values([1, 2, 1], &[3.0f32, 5.0]).expect("a tensor");
         let w = Tensor::from_values([4, 1, 1], &[1.0f32, 2.0, 10.0, 20.0]).expect("a tensor");
-        let conv = Conv { strides: vec![1], dilations: vec![1], pads: vec![[0, 0]], groups: 2 };
+        let conv = Conv {
+            strides: vec![1],
+            dilations: vec![1],
+            pads: vec![[0, 0]],
+            groups: 2,
+            outside: 0,
+        };
         let result = Op::Conv(conv).eval(&[&x, &w]).expect("it fits");
         assert_eq!(result.to_f64(), [3.0, 6.0, 50.0, 100.0]);
     }
 
     #[test]
     fn sizes_must_agree() {
-        let conv = Conv { strides: vec![1], dilations: vec![1], pads: vec![[0, 0]], groups: 2 };
+        let conv = Conv {
+            strides: vec![1],
+            dilations: vec![1],
+            pads: vec![[0, 0]],
+            groups: 2,
+            outside: 0,
+        };
         let ty = |shape: &[i64]| TensorType::new(DType::F32, shape);
         let error =
             Op::Conv(conv).infer(&[ty(&[1, 3, 5]), ty(&[4, 1, 1])]).expect_err("3 channels");

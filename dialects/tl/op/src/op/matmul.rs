@@ -29,7 +29,10 @@ pub(super) static ROW: Row = Row {
         let shapes: [&[i64]; 2] = [&[2, 4], &[8, 4]];
         (op, shapes.map(|shape| TensorType::new(DType::F32, shape)).to_vec())
     },
-    ..Row::new("matmul", "matrix product of the last two dimensions; leading dimensions broadcast")
+    ..Row::new(
+        "matmul",
+        "matrix product of the last two dimensions, `i32` of `u8` and `i8`; leading dimensions broadcast",
+    )
 };
 
 pub(super) fn infer(
@@ -39,11 +42,11 @@ pub(super) fn infer(
 ) -> Result<TensorType, String> {
     let [lhs, rhs] = [&operands[0], &operands[1]];
     let transposed = [*transpose_lhs, *transpose_rhs];
-    if lhs.dtype != rhs.dtype || matches!(lhs.dtype, DType::Bool | DType::String) {
-        return Err(format!(
-            "expected float or integer operands of one element type, found {lhs} and {rhs}"
-        ));
-    }
+    let dtype = sum_type(lhs.dtype, rhs.dtype).ok_or_else(|| {
+        format!(
+            "expected float or integer operands of one element type, or u8 and i8, found {lhs} and {rhs}"
+        )
+    })?;
     if lhs.rank() < 2 || rhs.rank() < 2 {
         return Err(format!("expected operands of rank 2 or more, found {lhs} and {rhs}"));
     }
@@ -58,7 +61,25 @@ pub(super) fn infer(
         format!("expected batch dimensions that broadcast together, found {lhs} and {rhs}")
     })?;
     shape.extend([rows, columns]);
-    Ok(TensorType::new(lhs.dtype, shape))
+    Ok(TensorType::new(dtype, shape))
+}
+
+/// The type of sums of products of elements of two types: theirs if it is one, and `i32` for `u8` and `i8`, whose
+/// products are exact in it. `None` for others.
+pub(super) fn sum_type(lhs: DType, rhs: DType) -> Option<DType> {
+    match (lhs, rhs) {
+        (DType::U8, DType::I8) | (DType::I8, DType::U8) => Some(DType::I32),
+        (DType::Bool | DType::String, _) => None,
+        _ => (lhs == rhs).then_some(lhs),
+    }
+}
+
+/// An element of an operand as a factor of such a product.
+pub(super) fn factor(element: Scalar, own: DType, other: DType) -> Scalar {
+    match sum_type(own, other) {
+        Some(sum) if sum != own => element.cast(sum),
+        _ => element,
+    }
 }
 
 /// Two operations per multiply-accumulate.
@@ -171,7 +192,7 @@ pub(super) fn compute(
         };
         let pair = if transposed[index] { [pair[1], pair[0]] } else { pair };
         let at: Vec<_> = (0..own).map(at).chain(pair.map(Scalar::Loop)).collect();
-        Scalar::load(index, at)
+        factor(Scalar::load(index, at), ty.dtype, operands[1 - index].dtype)
     };
     let inner = outer + 2;
     let body = side(0, lhs, [outer, inner]) * side(1, rhs, [inner, outer + 1]);
@@ -223,6 +244,19 @@ mod tests {
         let square = Op::Matmul { transpose_lhs: false, transpose_rhs: true };
         let product = square.eval(&[&bytes, &bytes]).expect("matrices");
         assert_eq!(product.to_f64(), [f64::from(20_000 % 256)]);
+    }
+
+    #[test]
+    fn bytes_of_both_signs_multiply_exactly() {
+        let lhs = Tensor::from_values([1, 3], &[255u8, 255, 0]).expect("a tensor");
+        let rhs = Tensor::from_values([3, 1], &[-128i8, -128, 127]).expect("a tensor");
+        let product = PLAIN.eval(&[&lhs, &rhs]).expect("matrices");
+        assert_eq!((product.dtype(), product.to_f64()), (DType::I32, vec![-65280.0]));
+        let types = [&lhs, &rhs].map(|operand| operand.ty().clone().into());
+        let loops = PLAIN.as_compute(&types).expect("loops");
+        assert_eq!(loops.eval(&[&lhs, &rhs]).expect("matrices"), product);
+        let floats = TensorType::new(DType::F32, [3, 1]);
+        assert!(PLAIN.infer(&[lhs.ty().clone(), floats]).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::like::{like, like_with};
 use crate::ops::pieces::{concat, softmax};
-use crate::ops::product::quantized::{centred, quantize};
+use crate::ops::product::quantized::{centred, products, quantize};
 use crate::ops::spatial::pool::averages;
 use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Reduction, Unary, ValueId};
 
@@ -216,8 +216,11 @@ fn gemm(cx: &mut Context<'_>) -> Lowered {
         Some(zero) => Some(of_columns(cx.b, zero, transpose_rhs)?),
         None => None,
     };
-    let (left, right) = (centred(cx.b, a, a_zero)?, centred(cx.b, b, b_zero)?);
-    let mut sum = cx.b.op(Op::Matmul { transpose_lhs, transpose_rhs }, &[left, right])?;
+    let multiply = |b: &mut Builder, left: ValueId, right: ValueId| {
+        b.op(Op::Matmul { transpose_lhs, transpose_rhs }, &[left, right])
+    };
+    let columns = usize::from(!transpose_rhs);
+    let mut sum = products(cx.b, [a, b], [a_zero, b_zero], columns, multiply)?;
     if let Some(added) = cx.optional(6) {
         sum = cx.b.binary(Binary::Add, sum, added)?;
     }

@@ -4,7 +4,7 @@ use super::matmul::product;
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::cast::converted;
-use irc_tl::{Binary, Builder, Built, DType, Dim, Unary, ValueId};
+use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Rounding, Tensor, Unary, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("MatMulInteger", &[10], |cx| {
@@ -22,9 +22,124 @@ pub(in crate::ops) fn integers(
     zeros: [Option<ValueId>; 2],
 ) -> Result<ValueId, LowerError> {
     let rows = per_row(b, zeros[0])?;
-    let left = centred(b, values[0], rows)?;
-    let right = centred(b, values[1], zeros[1])?;
-    Ok(product(b, left, right)?)
+    Ok(products(b, values, [rows, zeros[1]], 1, product)?)
+}
+
+/// As [`integers`], by a function that multiplies two matrices, of which the columns of the second are along an axis. Zero
+/// points broadcast to the matrices.
+///
+/// A product with constants that fit in `i8` is one of bytes, minus the zero point of the other operand times the sums of
+/// their columns.
+pub(in crate::ops) fn products(
+    b: &mut Builder,
+    values: [ValueId; 2],
+    zeros: [Option<ValueId>; 2],
+    columns: usize,
+    multiply: impl Fn(&mut Builder, ValueId, ValueId) -> Built,
+) -> Built {
+    let is_narrow = matches!(b.dtype(values[0]), DType::I8 | DType::U8) && b.rank(values[1]) == 2;
+    let weights = if is_narrow { weights(b, values[1], zeros[1])? } else { None };
+    let Some((weights, elements)) = weights else {
+        let left = centred(b, values[0], zeros[0])?;
+        let right = centred(b, values[1], zeros[1])?;
+        return multiply(b, left, right);
+    };
+    let (x, zero) = unsigned(b, values[0], zeros[0])?;
+    let sum = multiply(b, x, weights)?;
+    let sums = sums(b, &elements, columns)?;
+    Ok(less(b, Some(sum), zero, sums)?.unwrap_or(sum))
+}
+
+/// `value - zero * sums`, the zero point of one operand times the sums of the elements of the other that it is subtracted
+/// from. `None` if that is 0.
+pub(in crate::ops) fn less(
+    b: &mut Builder,
+    value: Option<ValueId>,
+    zero: Option<ValueId>,
+    sums: ValueId,
+) -> Built<Option<ValueId>> {
+    let Some(zero) = zero else { return Ok(value) };
+    if b.constant_of(zero)?.is_some_and(|zero| zero.to_f64().iter().all(|z| *z == 0.0)) {
+        return Ok(value);
+    }
+    let value = match value {
+        Some(value) => value,
+        None => b.scalar(0.0, DType::I32)?,
+    };
+    let zero = b.cast(zero, DType::I32)?;
+    let moved = b.binary(Binary::Mul, zero, sums)?;
+    Ok(Some(b.binary(Binary::Sub, value, moved)?))
+}
+
+/// Constant integers of 8 bits minus their zero points, which are given as they broadcast to them, if all of these fit
+/// in `i8`.
+pub(in crate::ops) fn weights(
+    b: &mut Builder,
+    w: ValueId,
+    zero: Option<ValueId>,
+) -> Built<Option<(ValueId, Tensor)>> {
+    if !matches!(b.dtype(w), DType::I8 | DType::U8) {
+        return Ok(None);
+    }
+    let Some(elements) = b.constant_of(w)? else { return Ok(None) };
+    let zero = match zero {
+        None => None,
+        Some(zero) => match b.constant_of(zero)? {
+            Some(zero) if zero.to_f64().iter().all(|zero| *zero == 0.0) => None,
+            Some(zero) => Some(zero),
+            None => return Ok(None),
+        },
+    };
+    if zero.is_none() && elements.dtype() == DType::I8 {
+        return Ok(Some((w, elements)));
+    }
+    let eval = |op: Op, operands: &[&Tensor]| op.eval(operands).map_err(|error| error.to_string());
+    let wide = Op::Cast { to: DType::I32, rounding: Rounding::TowardZero };
+    let mut centred = eval(wide.clone(), &[&elements])?;
+    if let Some(zero) = zero {
+        centred = eval(Op::Binary(Binary::Sub), &[&centred, &eval(wide, &[&zero])?])?;
+    }
+    let fits = centred.to_f64().iter().all(|value| (-128.0..=127.0).contains(value));
+    let narrow = Op::Cast { to: DType::I8, rounding: Rounding::TowardZero };
+    if !fits {
+        return Ok(None);
+    }
+    let elements = eval(narrow, &[&centred])?;
+    Ok(Some((b.tensor(&elements), elements)))
+}
+
+/// The sums of constants of `i8` over all axes but one, in `i32`.
+pub(in crate::ops) fn sums(b: &mut Builder, weights: &Tensor, axis: usize) -> Built {
+    let shape = weights.shape();
+    let (count, inner) = (shape[axis] as usize, shape[axis + 1..].iter().product::<i64>() as usize);
+    let mut sums = vec![0_i32; count];
+    for (index, byte) in weights.bytes().iter().enumerate() {
+        sums[index / inner % count] += i32::from(byte.cast_signed());
+    }
+    let sums = Tensor::from_values([shape[axis]], &sums).map_err(|error| error.to_string())?;
+    Ok(b.tensor(&sums))
+}
+
+/// Integers of 8 bits as `u8`, signed ones plus 128, and so their zero point.
+pub(in crate::ops) fn unsigned(
+    b: &mut Builder,
+    x: ValueId,
+    zero: Option<ValueId>,
+) -> Built<(ValueId, Option<ValueId>)> {
+    if b.dtype(x) != DType::I8 {
+        return Ok((x, zero));
+    }
+    let middle = b.scalar(128.0, DType::I32)?;
+    let moved = |b: &mut Builder, value: ValueId| {
+        let wide = b.cast(value, DType::I32)?;
+        b.binary(Binary::Add, wide, middle)
+    };
+    let zero = match zero {
+        Some(zero) => moved(b, zero)?,
+        None => middle,
+    };
+    let x = moved(b, x)?;
+    Ok((b.cast(x, DType::U8)?, Some(zero)))
 }
 
 /// One element per row of the left matrix, as a column.
@@ -59,6 +174,9 @@ pub(in crate::ops) fn quantize(b: &mut Builder, x: ValueId, zero: ValueId) -> Bu
     }
     let nearest = b.unary(Unary::Round, x)?;
     let to = b.dtype(zero);
+    if b.constant_of(zero)?.is_some_and(|zero| zero.to_f64().iter().all(|zero| *zero == 0.0)) {
+        return b.cast(nearest, to);
+    }
     let zero = b.cast(zero, b.dtype(nearest))?;
     let moved = b.binary(Binary::Add, nearest, zero)?;
     b.cast(moved, to)

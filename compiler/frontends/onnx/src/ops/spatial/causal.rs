@@ -28,7 +28,7 @@ fn causal_conv(cx: &mut Context<'_>) -> Lowered {
         None => (x, known(&carried, "filters")?),
     };
     let pads = vec![[before, 0]];
-    let conv = Conv { strides: vec![1], dilations: vec![1], pads, groups };
+    let conv = Conv { strides: vec![1], dilations: vec![1], pads, groups, outside: 0 };
     let dtype = cx.dtype(x);
     let (read, w) = (cx.b.cast(padded, wide(dtype))?, cx.b.cast(w, wide(dtype))?);
     let mut y = cx.b.conv(conv, read, w)?;

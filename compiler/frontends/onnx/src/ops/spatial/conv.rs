@@ -4,7 +4,7 @@ use super::window::{Window, groups, pad, spatial_rank};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::pieces::{along, with_extent};
-use crate::ops::product::quantized::{centred, quantize, ratio};
+use crate::ops::product::quantized::{centred, less, quantize, ratio, sums, unsigned, weights};
 use irc_tl::{Binary, Conv, DType, Dim, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -24,18 +24,15 @@ fn conv(cx: &mut Context<'_>) -> Lowered {
 fn conv_integer(cx: &mut Context<'_>) -> Lowered {
     let (x, w) = (cx.input(0)?, cx.input(1)?);
     let (x_zero, w_zero) = (cx.optional(2), cx.optional(3));
-    Ok(vec![correlate_integers(cx, [x, w], [x_zero, w_zero])?])
+    Ok(vec![correlate_integers(cx, [x, w], [x_zero, w_zero], None)?])
 }
 
 fn conv_quantized(cx: &mut Context<'_>) -> Lowered {
     let [x, x_scale, x_zero] = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
     let [w, w_scale, w_zero] = [cx.input(3)?, cx.input(4)?, cx.input(5)?];
     let [y_scale, y_zero] = [cx.input(6)?, cx.input(7)?];
-    let mut sum = correlate_integers(cx, [x, w], [Some(x_zero), Some(w_zero)])?;
-    if let Some(bias) = cx.optional(8) {
-        let bias = per_channel(cx, bias, sum)?;
-        sum = cx.b.binary(Binary::Add, sum, bias)?;
-    }
+    let bias = cx.optional(8);
+    let sum = correlate_integers(cx, [x, w], [Some(x_zero), Some(w_zero)], bias)?;
     let by = ratio(cx.b, x_scale, w_scale, y_scale)?;
     let by = per_channel(cx, by, sum)?;
     let sum = cx.b.cast(sum, DType::F32)?;
@@ -44,20 +41,73 @@ fn conv_quantized(cx: &mut Context<'_>) -> Lowered {
     one(quantize(cx.b, value, y_zero))
 }
 
-/// Convolution of small integers minus their zero points, in `i32`; one zero point of the filters
+/// Convolution of small integers minus their zero points, plus a bias, in `i32`; one zero point of the filters
 /// may be given per filter.
 fn correlate_integers(
     cx: &mut Context<'_>,
     values: [ValueId; 2],
     zeros: [Option<ValueId>; 2],
+    bias: Option<ValueId>,
 ) -> Result<ValueId, LowerError> {
-    let x = centred(cx.b, values[0], zeros[0])?;
     let rank = cx.b.rank(values[1]);
     let zero = match zeros[1] {
         Some(zero) => Some(along(cx.b, zero, 0, rank)?),
         None => None,
     };
-    let w = centred(cx.b, values[1], zero)?;
+    let (sum, bias) = match correlate_bytes(cx, values, [zeros[0], zero], bias)? {
+        Some(found) => found,
+        None => (correlate_centred(cx, values, [zeros[0], zero])?, bias),
+    };
+    let Some(bias) = bias else { return Ok(sum) };
+    let bias = per_channel(cx, bias, sum)?;
+    Ok(cx.b.binary(Binary::Add, sum, bias)?)
+}
+
+/// Convolution of bytes with constant filters, and what is to be added to it: a bias minus the zero point of the bytes
+/// times the sums of the filters, for each filter. `None` if the filters minus their zero points do not fit in `i8`, or
+/// the zero point of the bytes is not known.
+fn correlate_bytes(
+    cx: &mut Context<'_>,
+    [x, w]: [ValueId; 2],
+    [zero, w_zero]: [Option<ValueId>; 2],
+    bias: Option<ValueId>,
+) -> Result<Option<(ValueId, Option<ValueId>)>, LowerError> {
+    let is_narrow =
+        |value: ValueId, cx: &Context<'_>| matches!(cx.dtype(value), DType::I8 | DType::U8);
+    if !is_narrow(x, cx) || !is_narrow(w, cx) {
+        return Ok(None);
+    }
+    let known = match zero {
+        Some(zero) => match cx.b.constant_of(zero)?.map(|zero| zero.to_f64()).as_deref() {
+            Some([zero]) => Some(*zero),
+            _ => return Ok(None),
+        },
+        None => None,
+    };
+    let Some((w, elements)) = weights(cx.b, w, w_zero)? else { return Ok(None) };
+    let zero = match known {
+        Some(zero) => Some(cx.b.scalar(zero, cx.dtype(x))?),
+        None => None,
+    };
+    let (x, zero) = unsigned(cx.b, x, zero)?;
+    let outside = match zero {
+        Some(zero) => cx.b.constant_of(zero)?.map_or(0.0, |zero| zero.to_f64()[0]),
+        None => 0.0,
+    };
+    let sum = correlate_beside(cx, x, w, outside as i64)?;
+    let sums = sums(cx.b, &elements, 0)?;
+    let bias = less(cx.b, bias, zero, sums)?;
+    Ok(Some((sum, bias)))
+}
+
+/// Convolution of small integers minus their zero points, in `i32`.
+fn correlate_centred(
+    cx: &mut Context<'_>,
+    values: [ValueId; 2],
+    zeros: [Option<ValueId>; 2],
+) -> Result<ValueId, LowerError> {
+    let x = centred(cx.b, values[0], zeros[0])?;
+    let w = centred(cx.b, values[1], zeros[1])?;
     if !is_exact(cx, values[1], zeros[1])? {
         return correlate(cx, x, w);
     }
@@ -106,6 +156,16 @@ pub(in crate::ops) fn correlate(
     x: ValueId,
     w: ValueId,
 ) -> Result<ValueId, LowerError> {
+    correlate_beside(cx, x, w, 0)
+}
+
+/// As [`correlate`], of an operand that is padded with `outside`.
+fn correlate_beside(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    w: ValueId,
+    outside: i64,
+) -> Result<ValueId, LowerError> {
     let rank = spatial_rank(cx, x)?;
     let (dims, filters) = (cx.b.dims(x), cx.b.dims(w));
     if filters.len() != dims.len() {
@@ -132,9 +192,9 @@ pub(in crate::ops) fn correlate(
     let (strides, dilations) = (window.strides.clone(), window.dilations.clone());
     let (x, pads) = match window.known_pads() {
         Some(pads) => (x, pads),
-        None => (pad(cx.b, x, &window.pads)?, vec![[0, 0]; rank]),
+        None => (pad(cx.b, x, &window.pads, outside)?, vec![[0, 0]; rank]),
     };
-    Ok(cx.b.conv(Conv { strides, dilations, pads, groups }, x, w)?)
+    Ok(cx.b.conv(Conv { strides, dilations, pads, groups, outside }, x, w)?)
 }
 
 /// One element per channel, shaped to broadcast to a batch of channels.

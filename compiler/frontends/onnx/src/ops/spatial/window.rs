@@ -121,7 +121,7 @@ pub(in crate::ops) fn halves(total: &Dim, more_before: bool) -> [Dim; 2] {
 }
 
 /// Pads the spatial dimensions of `x` with `value`.
-pub(in crate::ops) fn pad(b: &mut Builder, x: ValueId, pads: &[[Dim; 2]]) -> Built {
+pub(in crate::ops) fn pad(b: &mut Builder, x: ValueId, pads: &[[Dim; 2]], value: i64) -> Built {
     let own = b.dims(x);
     let mut dims = own.clone();
     let mut at = loops(0..dims.len());
@@ -132,8 +132,8 @@ pub(in crate::ops) fn pad(b: &mut Builder, x: ValueId, pads: &[[Dim; 2]]) -> Bui
         at[axis] = Scalar::Loop(axis) - size(before);
         conditions.push(within(&at[axis], Scalar::index(0), size(&own[axis])));
     }
-    let zero = Scalar::number(0, b.dtype(x));
-    let body = guarded(all(conditions), Scalar::load(0, at), zero);
+    let outside = Scalar::number(value, b.dtype(x));
+    let body = guarded(all(conditions), Scalar::load(0, at), outside);
     b.compute(Compute::map(dims, body), &[x])
 }
 

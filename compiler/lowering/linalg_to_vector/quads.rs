@@ -1,0 +1,193 @@
+//! Tensors whose elements are four bytes of an argument each, as products of bytes read them.
+//!
+//! They are not computed where the bytes of an argument are in that order already, or can be when the caller is compiled,
+//! because the argument is a constant.
+use super::{
+    codegen::{Codegen, Place},
+    contraction::{Contraction, Side},
+    kernel::{Origin, TensorId},
+    layout::row_major,
+};
+use crate::attributes::{Packing, Panels, QUADS, Quad};
+use crate::kernel::emit::{Buffer, Emit};
+use irc_mlir::Value;
+
+/// A stage whose elements are four bytes of a tensor each, or fewer.
+#[derive(Debug, Clone)]
+pub struct Quads {
+    /// The stage.
+    pub stage: usize,
+    /// The tensor of bytes.
+    pub source: TensorId,
+    /// Its first byte, the distance between the four bytes of an element, and the distance that each loop moves.
+    first: i64,
+    step: i64,
+    /// The number of bytes of an element: four, or fewer if all of them are one element.
+    bytes: i64,
+    coefs: Vec<i64>,
+    /// The extent of each loop. The elements are dense in their order.
+    sizes: Vec<i64>,
+}
+
+impl Quads {
+    /// The stage that makes a tensor, if it is one.
+    pub fn of(cg: &Codegen<'_, '_>, tensor: TensorId) -> Option<Self> {
+        let Origin::Stage(number) = cg.kernel.tensors[tensor].origin else { return None };
+        let stage = &cg.kernel.stages[number];
+        QUADS.read(&stage.op)?;
+        let ([first, others @ ..], [output]) = (&stage.inputs[..], &stage.outputs[..]) else {
+            return None;
+        };
+        let step = others.first().map_or(1, |next| next.access.offset - first.access.offset);
+        let are_one = stage.inputs.iter().enumerate().all(|(byte, input)| {
+            input.tensor == first.tensor
+                && input.access.coefs == first.access.coefs
+                && input.access.offset == first.access.offset + byte as i64 * step
+        });
+        let is_dense = output.access.offset == 0 && output.access.coefs == row_major(&stage.sizes);
+        (are_one && is_dense).then(|| Self {
+            stage: number,
+            source: first.tensor,
+            first: first.access.offset,
+            step,
+            bytes: stage.inputs.len() as i64,
+            coefs: first.access.coefs.clone(),
+            sizes: stage.sizes.clone(),
+        })
+    }
+
+    /// Whether only one product reads the elements.
+    fn is_read_by(&self, cg: &Codegen<'_, '_>, tensor: TensorId, product: usize) -> bool {
+        !cg.is_result(tensor) && !cg.read_by_other(tensor, &[product])
+    }
+
+    /// The memory of an argument whose bytes are in the order of the elements.
+    fn in_place<'c: 'a, 'a>(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+    ) -> Option<Buffer<'c, 'a>> {
+        let Origin::Argument(_) = cg.kernel.tensors[self.source].origin else { return None };
+        let expected = row_major(&self.sizes).into_iter().map(|stride| 4 * stride);
+        let is_dense = self.step == 1
+            && self.bytes == 4
+            && self.first % 4 == 0
+            && expected.eq(self.coefs.iter().copied());
+        let buffer = cg.places[self.source].buffer().filter(|_| is_dense)?;
+        let count = self.sizes.iter().product();
+        Some(e.workspace_view(buffer.memref, self.first, count, e.int(32)))
+    }
+
+    /// The argument, if it is a constant that nothing else reads, and its memory.
+    fn constant<'c, 'a>(&self, cg: &Codegen<'c, 'a>) -> Option<(usize, Value<'c, 'a>)> {
+        let Origin::Argument(argument) = cg.kernel.tensors[self.source].origin else { return None };
+        let found = cg.constants.iter().find(|(index, _)| *index == argument)?;
+        (!cg.read_by_other(self.source, &[self.stage])).then_some(*found)
+    }
+
+    /// The elements as a matrix of which `across` is the stride between columns: its columns, and its rows, without
+    /// panels.
+    fn matrix(&self, across: i64) -> Option<Panels> {
+        let strides = row_major(&self.sizes);
+        let column = strides.iter().position(|stride| *stride == across)?;
+        let rows: Vec<usize> = (0..self.sizes.len()).filter(|dim| *dim != column).collect();
+        // Loops within the distance between bytes are the taps of filters; one at most is outside of it.
+        let (outer, taps): (Vec<usize>, Vec<usize>) =
+            rows.iter().partition(|dim| self.coefs[**dim] == self.bytes * self.step);
+        let sizes: Vec<i64> = taps.iter().map(|dim| self.sizes[*dim]).collect();
+        let own: Vec<i64> = taps.iter().map(|dim| self.coefs[*dim]).collect();
+        let count: i64 = sizes.iter().product();
+        let is_matrix = outer.len() <= 1
+            && outer.iter().all(|dim| taps.iter().all(|tap| tap > dim))
+            && own == row_major(&sizes)
+            && (taps.is_empty() || count == self.step);
+        let (along, quads) = if taps.is_empty() { (self.step, 1) } else { (1, count) };
+        is_matrix.then(|| Panels {
+            argument: 0,
+            offset: self.first,
+            along,
+            across: self.coefs[column],
+            rows: rows.iter().map(|dim| self.sizes[*dim]).product(),
+            columns: self.sizes[column],
+            depth: 0,
+            panel: 0,
+            lanes: 0,
+            quads: Some(Quad { rows: quads, bytes: self.bytes }),
+        })
+    }
+}
+
+/// Whether the right operand of a product is packed in panels when the caller is compiled.
+pub fn is_packed(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> bool {
+    panels(cg, product).is_some()
+}
+
+/// The stage that makes such an operand.
+pub fn packed_stage(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<usize> {
+    panels(cg, product).map(|(quads, _)| quads.stage)
+}
+
+fn panels(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<(Quads, Panels)> {
+    let operand = &product.b.operand;
+    let quads = Quads::of(cg, operand.tensor)?;
+    quads.constant(cg)?;
+    let access = &operand.access;
+    let is_one_matrix = access.offset == 0 && access.coefs[..product.n].iter().all(|c| *c == 0);
+    let matrix = quads.matrix(access.coefs[product.n])?;
+    let stage = &cg.kernel.stages[product.stage];
+    let is_whole =
+        matrix.columns == stage.sizes[product.n] && matrix.rows == stage.sizes[product.k];
+    let is_own = quads.is_read_by(cg, operand.tensor, product.stage);
+    (is_one_matrix && is_whole && is_own).then_some((quads, matrix))
+}
+
+/// The panels of the right operand of a product, packed when the caller is compiled.
+pub fn take<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    product: &Contraction<'c, 'a>,
+    (depth, panel, lanes): (i64, i64, i64),
+) -> Option<Buffer<'c, 'a>> {
+    let (quads, matrix) = panels(cg, product)?;
+    let (argument, memref) = quads.constant(cg)?;
+    let packing = Panels { argument, depth, panel, lanes, ..matrix };
+    Some(packed(cg, e, memref, packing))
+}
+
+/// The memory of an argument that is packed.
+fn packed<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    memref: Value<'c, 'a>,
+    packing: Panels,
+) -> Buffer<'c, 'a> {
+    let (packing, count) = (Packing::Panels(packing), packing.elements());
+    cg.packed.push(packing);
+    let bytes = super::flat_view(e, memref, packing.elements(), e.int(8));
+    e.workspace_view(bytes.memref, 0, count, e.int(32))
+}
+
+/// Places an operand of a product in the argument that its bytes are from, if the argument is in that order or, as a
+/// constant, can be; returns the stage, which is not computed then.
+pub fn place<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    product: &Contraction<'c, 'a>,
+    side: &Side<'c, 'a>,
+    across: Option<usize>,
+) -> Option<usize> {
+    let tensor = side.operand.tensor;
+    let quads = Quads::of(cg, tensor).filter(|it| it.is_read_by(cg, tensor, product.stage))?;
+    if let Some(buffer) = quads.in_place(cg, e) {
+        cg.places[tensor] = Place::Memory(buffer);
+        return Some(quads.stage);
+    }
+    let (argument, memref) = quads.constant(cg)?;
+    let matrix = quads.matrix(side.operand.access.coefs[across?])?;
+    // Column after column: one to a panel.
+    let is_in_order = side.operand.access.coefs[product.k] == 1;
+    let packing = Panels { argument, depth: matrix.rows, panel: 1, lanes: 1, ..matrix };
+    let buffer = is_in_order.then(|| packed(cg, e, memref, packing))?;
+    cg.places[tensor] = Place::Memory(buffer);
+    Some(quads.stage)
+}

@@ -1,0 +1,185 @@
+//! Products and convolutions of unsigned and signed bytes, which are exact, against the evaluator.
+
+use crate::support::levels::levels;
+use irc::{Place, Session, Target, codegen::Backend};
+use irc_tensor::Tensor;
+use irc_tl::{Binary, Builder, Constant, Conv, DType, Graph, Op, Type};
+use std::collections::BTreeMap;
+
+/// Bytes of all values; those of a type are the same for the same seed.
+fn bytes(dtype: DType, shape: &[i64], seed: u64) -> Tensor {
+    Tensor::random(irc_tensor::TensorType::new(dtype, shape), seed).unwrap()
+}
+
+/// How an operand is given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Given {
+    Constant,
+    Input,
+}
+
+/// An op on two operands, and the sum of its result and a bias of each filter or column.
+struct Case {
+    op: Op,
+    operands: [(DType, Vec<i64>, Given); 2],
+    bias: Vec<i64>,
+}
+
+fn conv(x: &[i64], w: &[i64], [stride, pad, groups, outside]: [i64; 4]) -> Case {
+    let spatial = x.len() - 2;
+    let conv = Conv {
+        strides: vec![stride; spatial],
+        dilations: vec![1; spatial],
+        pads: vec![[pad; 2]; spatial],
+        groups,
+        outside,
+    };
+    let mut bias = vec![1; spatial + 1];
+    bias[0] = w[0];
+    let operands =
+        [(DType::U8, x.to_vec(), Given::Input), (DType::I8, w.to_vec(), Given::Constant)];
+    Case { op: Op::Conv(conv), operands, bias }
+}
+
+fn matmul(types: [DType; 2], lhs: &[i64], rhs: &[i64], transpose_rhs: bool, given: Given) -> Case {
+    let columns = rhs[rhs.len() - if transpose_rhs { 2 } else { 1 }];
+    let operands = [(types[0], lhs.to_vec(), Given::Input), (types[1], rhs.to_vec(), given)];
+    Case { op: Op::Matmul { transpose_lhs: false, transpose_rhs }, operands, bias: vec![columns] }
+}
+
+fn convolutions() -> Vec<Case> {
+    vec![
+        // Filters of one element; with steps of 2, on even and odd sizes; small images are columns.
+        conv(&[1, 64, 14, 14], &[40, 64, 1, 1], [1, 0, 1, 0]),
+        conv(&[2, 64, 14, 14], &[32, 64, 1, 1], [2, 0, 1, 0]),
+        conv(&[1, 16, 15, 15], &[8, 16, 1, 1], [2, 0, 1, 0]),
+        conv(&[1, 160, 7, 7], &[64, 160, 1, 1], [1, 0, 1, 0]),
+        // Windows, beside zeros and another value; a depth of several blocks.
+        conv(&[1, 32, 14, 14], &[20, 32, 3, 3], [1, 1, 1, 0]),
+        conv(&[1, 32, 14, 14], &[20, 32, 3, 3], [1, 1, 1, 255]),
+        conv(&[1, 16, 28, 27], &[12, 16, 3, 3], [2, 1, 1, 7]),
+        conv(&[1, 512, 7, 7], &[32, 512, 3, 3], [1, 1, 1, 0]),
+        conv(&[3, 12, 9, 9], &[5, 12, 3, 3], [1, 1, 1, 3]),
+        // As many channels as fill one element, or fewer, or not a multiple.
+        conv(&[1, 4, 12, 12], &[8, 4, 3, 3], [1, 1, 1, 9]),
+        conv(&[1, 3, 32, 32], &[32, 3, 7, 7], [2, 3, 1, 129]),
+        conv(&[2, 1, 16, 16], &[8, 1, 3, 3], [1, 1, 1, 9]),
+        conv(&[1, 6, 12, 12], &[8, 6, 3, 3], [1, 1, 1, 9]),
+        // Groups: with many filters, and depthwise.
+        conv(&[1, 32, 14, 14], &[32, 8, 3, 3], [1, 1, 4, 5]),
+        conv(&[1, 12, 14, 14], &[12, 6, 3, 3], [1, 1, 2, 5]),
+        conv(&[2, 8, 30, 19], &[8, 1, 3, 3], [1, 1, 8, 200]),
+        conv(&[1, 8, 28, 28], &[8, 1, 5, 5], [2, 2, 8, 0]),
+        conv(&[1, 8, 11, 26], &[8, 1, 3, 3], [1, 0, 8, 0]),
+        conv(&[1, 70, 9, 20], &[2, 70, 3, 3], [1, 1, 1, 4]),
+    ]
+}
+
+fn products() -> Vec<Case> {
+    let mixed = [DType::U8, DType::I8];
+    let turned = [DType::I8, DType::U8];
+    vec![
+        matmul(mixed, &[33, 64], &[64, 48], false, Given::Constant),
+        matmul(mixed, &[33, 64], &[64, 48], false, Given::Input),
+        matmul(mixed, &[17, 1028], &[1028, 33], false, Given::Constant),
+        matmul(mixed, &[1, 1280], &[100, 1280], true, Given::Constant),
+        matmul(mixed, &[9, 128], &[40, 128], true, Given::Input),
+        matmul(mixed, &[9, 128], &[40, 128], true, Given::Constant),
+        matmul(mixed, &[5, 30], &[30, 20], false, Given::Constant),
+        matmul(mixed, &[5, 4], &[4, 20], false, Given::Constant),
+        matmul(mixed, &[2, 9, 64], &[2, 64, 20], false, Given::Constant),
+        matmul(turned, &[20, 64], &[64, 33], false, Given::Constant),
+        matmul(turned, &[20, 64], &[64, 33], false, Given::Input),
+    ]
+}
+
+impl Case {
+    fn operand(&self, index: usize) -> Tensor {
+        let (dtype, shape, _) = &self.operands[index];
+        bytes(*dtype, shape, index as u64 + 1)
+    }
+
+    fn graph(&self) -> (Graph, BTreeMap<String, Tensor>) {
+        let mut b = Builder::new();
+        let mut inputs = BTreeMap::new();
+        let mut values = vec![];
+        for index in 0..2 {
+            let tensor = self.operand(index);
+            values.push(match self.operands[index].2 {
+                Given::Constant => b.constant(Constant::of(&tensor)),
+                Given::Input => {
+                    let name = format!("x{index}");
+                    let value = b.input(&name, Type::from(tensor.ty().clone()));
+                    inputs.insert(name, tensor);
+                    value
+                }
+            });
+        }
+        let product = b.op(self.op.clone(), &values).unwrap();
+        let count: i64 = self.bias.iter().product();
+        let bias: Vec<i32> = (0..count as i32).map(|filter| 1000 * filter - 5000).collect();
+        let bias =
+            b.constant(Constant::of(&Tensor::from_values(self.bias.clone(), &bias).unwrap()));
+        let sum = b.binary(Binary::Add, product, bias).unwrap();
+        // As quantised models go on.
+        let float = b.cast(sum, DType::F32).unwrap();
+        let scale = b.scalar(0.003, DType::F32).unwrap();
+        let scaled = b.binary(Binary::Mul, float, scale).unwrap();
+        let quantised = b.cast(scaled, DType::U8).unwrap();
+        b.output("sum", sum);
+        b.output("quantised", quantised);
+        (b.finish(), inputs)
+    }
+
+    fn check(&self, target: Target) {
+        let (graph, inputs) = self.graph();
+        let expected = graph.eval(&inputs).unwrap();
+        let what = format!("{:?} on {}, {:?}", self.op, target.cpu, target.backend);
+        let compiled =
+            Session::new().import_graph(&graph).library_with(target, Place::Given).unwrap();
+        let found = compiled.runner().unwrap().run(inputs).unwrap();
+        for (name, expected) in ["sum", "quantised"].into_iter().zip(expected) {
+            assert_eq!(found[name].dtype(), expected.dtype(), "{name} of {what}");
+            let differs = found[name].to_f64().into_iter().zip(expected.to_f64());
+            let place = differs.enumerate().find(|(_, (found, expected))| found != expected);
+            assert_eq!(place, None, "{name} of {what}");
+        }
+    }
+}
+
+#[test]
+fn convolutions_are_exact_on_every_processor() {
+    check(&convolutions());
+}
+
+#[test]
+fn products_are_exact_on_every_processor() {
+    check(&products());
+}
+
+fn check(cases: &[Case]) {
+    let levels = levels();
+    for (number, case) in cases.iter().enumerate() {
+        case.check(Target::host());
+        case.check(levels[number % levels.len()].clone());
+        case.check(Target::host().with_backend(Backend::QUICK));
+    }
+}
+
+/// Constants are not converted: their bytes are packed, in as many elements.
+#[test]
+fn weights_are_packed_as_bytes() {
+    for case in [
+        conv(&[1, 64, 14, 14], &[40, 64, 3, 3], [1, 1, 1, 0]),
+        matmul([DType::U8, DType::I8], &[33, 64], &[64, 64], false, Given::Constant),
+    ] {
+        let (graph, _) = case.graph();
+        let compiled =
+            Session::new().import_graph(&graph).library_with(Target::host(), Place::Given).unwrap();
+        let elements: i64 = case.operands[1].1.iter().product();
+        let found = compiled.constants.iter().find(|it| it.bytes.len() as i64 == elements);
+        let found = found.expect("weights of one byte an element");
+        assert_eq!((found.ty.dtype, &found.ty.shape[..]), (DType::I8, &[elements][..]));
+        assert_ne!(found.bytes[..], case.operand(1).bytes()[..], "{:?}", case.op);
+    }
+}
