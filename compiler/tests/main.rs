@@ -38,4 +38,5 @@ mod softmax;
 mod support;
 mod symbolic_kernels;
 mod threads;
+mod tuning;
 mod winograd;
