@@ -15,12 +15,12 @@
 //! with the same kernel.
 use super::queries::Fused;
 use crate::attributes::{Algorithm, GRAPH, KERNEL, Schedule};
-use crate::{lowering::tl_to_graph::tl_to_graph, machine::in_context};
+use crate::{fusion::Kind, lowering::tl_to_graph::tl_to_graph, machine::in_context};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_json::{At, Format, Node, Reader};
 use irc_mlir::{attr, read};
 use irc_tensor::Tensor;
-use irc_tl::{Constant, Graph, NodeKind, Op};
+use irc_tl::{Constant, Graph};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The kind of file, and the version of its form.
@@ -160,8 +160,6 @@ pub struct Tunable {
     pub key: String,
     /// What it computes, with random constants.
     pub graph: Graph,
-    /// Whether it is a convolution.
-    pub is_conv: bool,
     /// Number of launches in the program; in loops they may be more.
     pub launches: u64,
 }
@@ -169,12 +167,9 @@ pub struct Tunable {
 impl Tunable {
     /// Choices to measure; not all of them apply to every kernel.
     pub fn candidates(&self) -> Vec<Schedule> {
-        let default = Schedule::default();
-        let algorithms = Algorithm::ALL.map(Some);
-        let algorithms = if self.is_conv { &algorithms[..] } else { &[None] };
         let mut found = vec![];
-        for algorithm in algorithms {
-            let of = Schedule { algorithm: *algorithm, ..default };
+        for algorithm in Algorithm::ALL.map(Some) {
+            let of = Schedule { algorithm, ..Schedule::default() };
             found.push(of);
             found.extend(ROWS.map(|rows| Schedule { rows: Some(rows), ..of }));
             found.extend(DEPTHS.map(|depth| Schedule { depth: Some(depth), ..of }));
@@ -193,15 +188,8 @@ const DEPTHS: [i64; 4] = [128, 256, 512, 2048];
 pub(crate) fn tunables(fused: &Fused) -> Vec<Tunable> {
     let tunable = |(symbol, text): (&String, &Arc<str>)| {
         let graph = graph_of(text)?;
-        let is = |found: fn(&Op) -> bool| {
-            graph.nodes.iter().any(|node| matches!(&node.kind, NodeKind::Op(op) if found(op)))
-        };
-        let is_conv = is(|op| matches!(op, Op::Conv(_)));
-        if !is_conv && !is(|op| matches!(op, Op::Matmul { .. })) {
-            return None;
-        }
         let launches = fused.uses.get(symbol).map_or(1, |used| used.launches);
-        Some(Tunable { key: key(&name_of(symbol), text), graph, is_conv, launches })
+        Some(Tunable { key: key(&name_of(symbol), text), graph, launches })
     };
     fused.kernels.iter().filter_map(tunable).collect()
 }
@@ -211,12 +199,12 @@ fn name_of(symbol: &str) -> String {
     symbol.rsplit_once('_').map_or(symbol, |(name, _)| name).to_owned()
 }
 
-/// The graph of a kernel's text, with random constants.
+/// The graph of the text of a kernel with a product or convolution, with random constants.
 fn graph_of(text: &str) -> Option<Graph> {
     in_context(|context| {
         let module = irc_mlir::parse_module(context, text)?;
         let kernel = read::body_ops(module.as_operation()).into_iter().next()?;
-        let info = KERNEL.read(&kernel)?;
+        let info = KERNEL.read(&kernel).filter(|info| info.kind == Kind::Contraction.name())?;
         let (types, _) = read::signature(&kernel)?;
         let mut weights = vec![];
         let attributes = types.iter().enumerate().map(|(index, ty)| {
