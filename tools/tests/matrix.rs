@@ -125,6 +125,7 @@ fn output(command: &CommandRow, kind: InputKind) -> Option<&'static str> {
         ("compile", InputKind::Schedule) => Some(".asm"),
         ("compile", InputKind::Plan) => Some(".mlir"),
         ("compile", _) => Some(".so"),
+        ("tune", _) => Some(".json"),
         _ => None,
     }
 }
