@@ -34,6 +34,9 @@ _irc() {
             irc,simulate)
                 cmd="irc__subcmd__simulate"
                 ;;
+            irc,tune)
+                cmd="irc__subcmd__tune"
+                ;;
             irc__subcmd__help,bench)
                 cmd="irc__subcmd__help__subcmd__bench"
                 ;;
@@ -52,6 +55,9 @@ _irc() {
             irc__subcmd__help,simulate)
                 cmd="irc__subcmd__help__subcmd__simulate"
                 ;;
+            irc__subcmd__help,tune)
+                cmd="irc__subcmd__help__subcmd__tune"
+                ;;
             *)
                 ;;
         esac
@@ -59,7 +65,7 @@ _irc() {
 
     case "${cmd}" in
         irc)
-            opts="-h -V --diagnostics --color --progress --help --version compile run check bench simulate help"
+            opts="-h -V --diagnostics --color --progress --help --version compile run check bench tune simulate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -221,7 +227,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --frontend --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --model-name --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --frontend --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -277,6 +283,10 @@ _irc() {
                     ;;
                 --codegen)
                     COMPREPLY=($(compgen -W "o c" -- "${cur}"))
+                    return 0
+                    ;;
+                --tuning)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --model-name)
@@ -335,7 +345,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__help)
-            opts="compile run check bench simulate help"
+            opts="compile run check bench tune simulate help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -419,6 +429,20 @@ _irc() {
             return 0
             ;;
         irc__subcmd__help__subcmd__simulate)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        irc__subcmd__help__subcmd__tune)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -575,6 +599,68 @@ _irc() {
                     ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --diagnostics)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --progress)
+                    COMPREPLY=($(compgen -W "auto none plain" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        irc__subcmd__tune)
+            opts="-o -h -V --output --time --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --time)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --target-cpu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --library-path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allow-fetch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --functions)
+                    COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
                     ;;
                 --diagnostics)

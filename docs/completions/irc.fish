@@ -38,6 +38,7 @@ complete -c irc -n "__fish_irc_needs_command" -f -a "compile" -d 'Compile a mode
 complete -c irc -n "__fish_irc_needs_command" -f -a "run" -d 'Run a model, compiled library, archive, or the ARK plans of all ranks'
 complete -c irc -n "__fish_irc_needs_command" -f -a "check" -d 'Check files and report every error'
 complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline'
+complete -c irc -n "__fish_irc_needs_command" -f -a "tune" -d 'Measure schedules of a model\'s kernels, for irc compile --tuning'
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output' -r -F
@@ -65,6 +66,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l mlf-version -d 'Mode
 7\t''"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l codegen -d 'Code in a .tar: an object file (o), or portable C source (c) [default: o] [applies to: .tar]' -r -f -a "o\t'An object file, and a shared library'
 c\t'C source, which needs only a C compiler'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l tuning -d 'File of irc tune with schedules of kernels, measured on the processor of the code [applies to: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l model-name -d 'Name of the model in a .tar [default: default] [applies to: .tar]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
@@ -189,6 +191,29 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l ignore-control-inputs 
 complete -c irc -n "__fish_irc_using_subcommand bench" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand bench" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand tune" -s o -l output -d 'File to write' -r -F
+complete -c irc -n "__fish_irc_using_subcommand tune" -l time -d 'Seconds to measure each kernel' -r
+complete -c irc -n "__fish_irc_using_subcommand tune" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any]' -r
+complete -c irc -n "__fish_irc_using_subcommand tune" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
+complete -c irc -n "__fish_irc_using_subcommand tune" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand tune" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand tune" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand tune" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
+outline\t'Share one function between calls where its structure does not depend on argument values'"
+complete -c irc -n "__fish_irc_using_subcommand tune" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
+json\t'One JSON object per line'"
+complete -c irc -n "__fish_irc_using_subcommand tune" -l color -d 'When to use colours; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
+always\t'Always'
+never\t'Never'"
+complete -c irc -n "__fish_irc_using_subcommand tune" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
+none\t'No progress report'
+plain\t'One line per step'"
+complete -c irc -n "__fish_irc_using_subcommand tune" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32 [applies to: ARK models]'
+complete -c irc -n "__fish_irc_using_subcommand tune" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand tune" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand tune" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand tune" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c irc -n "__fish_irc_using_subcommand tune" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the same network; required for schedules of one core' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l program -d 'Run this program of the schedule instead of compiling one: a listing, a trace or .npu' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l trace -d 'File for a Perfetto trace' -r -F
@@ -210,9 +235,10 @@ plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l json -d 'Print one JSON object instead of text'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "compile" -d 'Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "run" -d 'Run a model, compiled library, archive, or the ARK plans of all ranks'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "check" -d 'Check files and report every error'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "bench" -d 'Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench simulate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "compile" -d 'Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "run" -d 'Run a model, compiled library, archive, or the ARK plans of all ranks'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "check" -d 'Check files and report every error'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "bench" -d 'Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "tune" -d 'Measure schedules of a model\'s kernels, for irc compile --tuning'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -63,6 +63,7 @@ ark\:"A reproduction of ARK'\''s planner, which schedules one op after another")
 '--mlf-version=[Model Library Format version of a .tar \[default\: 5\] \[applies to\: .tar\]]:N:(5 7)' \
 '--codegen=[Code in a .tar\: an object file (o), or portable C source (c) \[default\: o\] \[applies to\: .tar\]]:KIND:((o\:"An object file, and a shared library"
 c\:"C source, which needs only a C compiler"))' \
+'--tuning=[File of irc tune with schedules of kernels, measured on the processor of the code \[applies to\: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files\]]:TUNE.json:_files' \
 '--model-name=[Name of the model in a .tar \[default\: default\] \[applies to\: .tar\]]:NAME:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
@@ -213,6 +214,37 @@ plain\:"One line per step"))' \
 ':file -- Model, ARK plan, compiled library or archive; - for standard input:_default' \
 && ret=0
 ;;
+(tune)
+_arguments "${_arguments_options[@]}" : \
+'-o+[File to write]:TUNE.json:_files' \
+'--output=[File to write]:TUNE.json:_files' \
+'--time=[Seconds to measure each kernel]:S:_default' \
+'--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\]]:CPU:_default' \
+'--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
+'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+outline\:"Share one function between calls where its structure does not depend on argument values"))' \
+'--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
+json\:"One JSON object per line"))' \
+'--color=[When to use colours; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
+always\:"Always"
+never\:"Never"))' \
+'--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
+none\:"No progress report"
+plain\:"One line per step"))' \
+'--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32 \[applies to\: ARK models\]]' \
+'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
+'--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files\]]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+':model -- Model; - for standard input:_default' \
+&& ret=0
+;;
 (simulate)
 _arguments "${_arguments_options[@]}" : \
 '--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
@@ -269,6 +301,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(tune)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (simulate)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -293,6 +329,7 @@ _irc_commands() {
 'run:Run a model, compiled library, archive, or the ARK plans of all ranks' \
 'check:Check files and report every error' \
 'bench:Benchmark a model or plan\: latency, GFLOP/s, bytes, percentage of the roofline' \
+'tune:Measure schedules of a model'\''s kernels, for irc compile --tuning' \
 'simulate:Simulate an NPU schedule\: cycles, traces, results' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
@@ -320,6 +357,7 @@ _irc__subcmd__help_commands() {
 'run:Run a model, compiled library, archive, or the ARK plans of all ranks' \
 'check:Check files and report every error' \
 'bench:Benchmark a model or plan\: latency, GFLOP/s, bytes, percentage of the roofline' \
+'tune:Measure schedules of a model'\''s kernels, for irc compile --tuning' \
 'simulate:Simulate an NPU schedule\: cycles, traces, results' \
 'help:Print this message or the help of the given subcommand(s)' \
     )
@@ -355,6 +393,11 @@ _irc__subcmd__help__subcmd__simulate_commands() {
     local commands; commands=()
     _describe -t commands 'irc help simulate commands' commands "$@"
 }
+(( $+functions[_irc__subcmd__help__subcmd__tune_commands] )) ||
+_irc__subcmd__help__subcmd__tune_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc help tune commands' commands "$@"
+}
 (( $+functions[_irc__subcmd__run_commands] )) ||
 _irc__subcmd__run_commands() {
     local commands; commands=()
@@ -364,6 +407,11 @@ _irc__subcmd__run_commands() {
 _irc__subcmd__simulate_commands() {
     local commands; commands=()
     _describe -t commands 'irc simulate commands' commands "$@"
+}
+(( $+functions[_irc__subcmd__tune_commands] )) ||
+_irc__subcmd__tune_commands() {
+    local commands; commands=()
+    _describe -t commands 'irc tune commands' commands "$@"
 }
 
 if [ "$funcstack[1]" = "_irc" ]; then

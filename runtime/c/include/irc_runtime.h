@@ -127,7 +127,8 @@ size_t irc_context_bytes(const irc_context *context);
 
 // Runs later calls on this number of threads of the runtime, from 1 to 1024. Results do not depend on it. After an
 // error, the context keeps its threads.
-irc_error *irc_context_set_threads(irc_context *context, uint32_t count);
+irc_error *irc_context_set_threads(irc_context *context,
+                                   uint32_t count);
 
 // Copies `bytes` bytes to an input, and ends its binding.
 irc_error *irc_context_set_input(irc_context *context,
