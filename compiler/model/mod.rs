@@ -13,7 +13,7 @@ use crate::{
     fusion::FusionReport,
     import::{Content, FrontEnd, ImportOptions, Imported, InputFile, path_of},
     interface::port_of,
-    session::{Error, Input, Place, queries, tuning::Tunable},
+    session::{Error, Input, Place, queries, tunable::Tunable},
 };
 use bytes::Bytes;
 use irc_ark_model::ArkModel;

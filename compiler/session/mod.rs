@@ -14,6 +14,7 @@ mod load;
 mod plan;
 mod profile;
 pub(crate) mod queries;
+pub mod tunable;
 pub mod tuning;
 mod whole;
 
@@ -34,7 +35,7 @@ use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
-use tuning::Tunable;
+use tunable::Tunable;
 
 pub use crate::codegen::Target;
 pub use archive::ArchiveOptions;
@@ -233,7 +234,7 @@ impl Session {
         input: Input,
         options: &CompileOptions,
     ) -> Result<Vec<Tunable>, Error> {
-        self.fused(input, options).map(|fused| tuning::tunables(&fused))
+        self.fused(input, options).map(|fused| tunable::tunables(&fused))
     }
 
     /// The number of kernels of the tuning in the options that an input has.

@@ -4,10 +4,13 @@ use crate::{
     console::Console,
     error::Error,
     input::{self, Content, Input},
-    models, npu, output, plan, target, tune,
+    models, npu, output, plan, target,
     values::Given,
 };
-use irc::{Backend, CompileOptions, Model, Results, Session, codegen::Output, pipeline::HOST_CPU};
+use irc::{
+    Backend, CompileOptions, Model, Results, Session, codegen::Output, pipeline::HOST_CPU,
+    session::tuning::Tuning,
+};
 use irc_cli::{Codegen, CompileTo, Flags, Kind, Support};
 use std::path::Path;
 
@@ -56,7 +59,7 @@ fn write_model(
     let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
     let mut options = options(&arguments.compile, backend)?;
     if let Some(path) = &arguments.tuning {
-        options.tuning = tune::read(path, &options.target.cpu)?.into();
+        options.tuning = tuning(path, &options.target.cpu)?.into();
     }
     let mut import =
         models::program_options(&arguments.graphs, &arguments.compile, Results::Outputs)?;
@@ -134,6 +137,21 @@ fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Er
         }
     }
     output::write(&arguments.output, text.as_bytes(), output::Content::Text)
+}
+
+/// The tuning of a file, for code of a processor.
+fn tuning(path: &Path, processor: &str) -> Result<Tuning, Error> {
+    let name = path.display().to_string();
+    let source = input::source(&name, &input::read(&name)?);
+    let tuning = Tuning::from_json(&source).map_err(|found| Error::Diagnostics(source, found))?;
+    if tuning.processor != processor {
+        return Err(Error::problem(format!(
+            "{} was measured on {}, and this code is for {processor}",
+            path.display(),
+            tuning.processor
+        )));
+    }
+    Ok(tuning)
 }
 
 /// Rejects a tuning of another model, and names the kernels of the tuning that the model lacks.

@@ -12,10 +12,10 @@ use crate::{
 };
 use irc::{
     CompileOptions, Compiled, Place, Session,
-    session::tuning::{Tunable, Tuning},
+    session::{tunable::Tunable, tuning::Tuning},
 };
 use irc_cli::{Flags, Tune};
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The share of the default's time that a schedule must not exceed, so that noise does not select one.
 const MAX_SHARE: f64 = 0.97;
@@ -141,18 +141,3 @@ fn without_hashes(compiled: &Compiled, kernel: &Tunable) -> Vec<u8> {
 
 /// Bytes after a kernel's name in its symbol.
 const HASH: usize = 17;
-
-/// The tuning of a file, for code of a processor.
-pub fn read(path: &Path, processor: &str) -> Result<Tuning, Error> {
-    let name = path.display().to_string();
-    let source = input::source(&name, &input::read(&name)?);
-    let tuning = Tuning::from_json(&source).map_err(|found| Error::Diagnostics(source, found))?;
-    if tuning.processor != processor {
-        return Err(Error::problem(format!(
-            "{} was measured on {}, and this code is for {processor}",
-            path.display(),
-            tuning.processor
-        )));
-    }
-    Ok(tuning)
-}
