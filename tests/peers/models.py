@@ -74,6 +74,7 @@ def measure(path, args):
         times = interleaved(programs, args)
         footprint = {}
         if args.footprint:
+            np.savez(f"{library}.npz", **inputs)
             footprint = {name: footprint_of(name, path, library, args) for name in times if name != "base"}
     peers = {name: value for name, value in times.items() if name not in ("irc", "base")}
     best = min(peers, key=peers.get)
@@ -97,20 +98,18 @@ def measure(path, args):
 def footprint_of(name, path, library, args):
     """Milliseconds to the end of the first run, and megabytes that it takes, in a process of its own."""
     flags = ["--irc", args.irc, "--runtime", args.runtime, "--threads", str(args.threads), "--first-run", name]
-    done = subprocess.run([sys.executable, __file__, str(path), library, *flags], capture_output=True, text=True)
+    files = [str(path), library, f"{library}.npz"]
+    done = subprocess.run([sys.executable, __file__, *files, *flags], capture_output=True, text=True)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def first_run(args):
-    path, library = args.models
-    # Inputs are made, and packages imported, before the clock starts.
-    spec = onnx_runtime_session(path, 1)
-    inputs = inputs_of(path, spec)
-    names = [port.name for port in spec.get_outputs()]
-    del spec
+    path, library, inputs = args.models
+    # Inputs are read, and packages imported, before the clock starts.
+    inputs = {name: aligned(values) for name, values in np.load(inputs).items()}
     starts = {
         "irc": lambda: Runtime(args.runtime).program(library, inputs, args.threads),
-        "ONNX Runtime": lambda: functools.partial(onnx_runtime_session(path, args.threads).run, names, inputs),
+        "ONNX Runtime": lambda: functools.partial(onnx_runtime_session(path, args.threads).run, None, inputs),
         "OpenVINO": lambda: openvino_program(path, inputs, args.threads),
         "TorchInductor": lambda: inductor_program(path, inputs, args.threads),
     }
