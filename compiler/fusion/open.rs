@@ -117,7 +117,8 @@ fn view<'c: 'a, 'a>(
 #[derive(Default)]
 pub(super) struct Extents {
     primes: BTreeMap<Dim, i64>,
-    last: Option<i64>,
+    /// What each prime stands for.
+    rows: BTreeMap<i64, Dim>,
 }
 
 /// Larger than the extents of models, so that none of these is also the extent of a known dimension.
@@ -137,22 +138,32 @@ impl Extents {
 
     /// A text in which sizes stand for the extents.
     pub(super) fn named(&self, text: &str) -> String {
-        let all = self.primes.iter();
-        all.fold(text.to_owned(), |text, (rows, prime)| {
-            text.replace(&prime.to_string(), &rows.to_string())
-        })
+        let mut named = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find(|letter: char| letter.is_ascii_digit()) {
+            let after = rest[start..].find(|letter: char| !letter.is_ascii_digit());
+            let end = after.map_or(rest.len(), |length| start + length);
+            let rows = rest[start..end].parse().ok().and_then(|number| self.rows.get(&number));
+            named += &rest[..start];
+            match rows {
+                Some(rows) => named += &rows.to_string(),
+                None => named += &rest[start..end],
+            }
+            rest = &rest[end..];
+        }
+        named + rest
     }
 
     fn prime(&mut self, rows: &Dim) -> i64 {
         if let Some(known) = self.primes.get(rows) {
             return *known;
         }
-        let first = self.last.map_or(FIRST, |last| last + 2);
+        let first = self.rows.last_key_value().map_or(FIRST, |(last, _)| last + 2);
         let is_prime = |number: &i64| {
             (3..).step_by(2).take_while(|by| by * by <= *number).all(|by| number % by != 0)
         };
         let prime = (first..).step_by(2).find(is_prime).unwrap_or(first);
-        self.last = Some(prime);
+        self.rows.insert(prime, rows.clone());
         self.primes.insert(rows.clone(), prime);
         prime
     }

@@ -23,6 +23,6 @@ pub use library::{Library, RunError, bind};
 pub use model::{
     Context, ContextOptions, InvalidArchive, Model, ModelError, OpenOptions, context_bytes,
 };
-pub use pool::{Inline, MAX_THREADS, Pool, ThreadPool};
+pub use pool::{Inline, MAX_THREADS, Pool, ThreadPool, pool_of};
 pub use processor::missing_features;
 pub use runner::Runner;

@@ -140,6 +140,17 @@ fn processors() -> usize {
     usize::try_from(count).unwrap_or(1).max(1)
 }
 
+/// The calling thread alone for 0 and 1, and otherwise a [`ThreadPool`].
+///
+/// # Errors
+/// Those of [`ThreadPool::new`].
+pub fn pool_of(threads: usize) -> io::Result<Arc<dyn Pool>> {
+    match threads {
+        0 | 1 => Ok(Arc::new(Inline)),
+        threads => Ok(Arc::new(ThreadPool::new(threads)?)),
+    }
+}
+
 impl ThreadPool {
     /// A pool that runs `threads` tasks concurrently, on the calling thread and `threads - 1` others.
     ///

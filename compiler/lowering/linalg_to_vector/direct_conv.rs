@@ -497,7 +497,6 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         mask: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
         let step = self.conv.source.access.coefs[self.stage.parallel - 1];
-        let mask = mask.filter(|_| self.conv.part.is_none() || step != 1);
         let value = match step != 1 && self.conv.split.is_none() {
             true => e.gather(self.source, at, e.iota(step, self.lanes), self.lanes, mask),
             false => {

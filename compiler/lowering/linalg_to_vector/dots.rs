@@ -53,8 +53,8 @@ impl Dots {
                     256 => "x86.avx2.pmadd.wd",
                     _ => "x86.avx512.pmaddw.d.512",
                 };
-                let of_unsigned = unsigned_halves(e, unsigned, lanes);
-                let of_signed = signed_halves(e, signed, lanes);
+                let of_unsigned = halves(e, unsigned, lanes, false);
+                let of_signed = halves(e, signed, lanes, true);
                 of_unsigned.into_iter().zip(of_signed).fold(sum, |sum, (a, b)| {
                     let products = intrinsic(e, name, &[a, b], sum.r#type());
                     e.binary(arith::ADDI, sum, products)
@@ -72,29 +72,22 @@ impl Dots {
     }
 }
 
-/// The even and the odd bytes of each lane as unsigned 16-bit integers.
-fn unsigned_halves<'c: 'a, 'a>(
+/// The even and the odd bytes of each lane as 16-bit integers.
+fn halves<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     quads: Value<'c, 'a>,
     lanes: Lanes,
-) -> [Value<'c, 'a>; 2] {
-    let wide = Lanes::Vector(2 * lanes.count());
-    let halves = cast(e, quads, 16, wide.count());
-    let even = e.binary(arith::ANDI, halves, e.integer(255, 16, wide));
-    [even, e.binary(arith::SHRUI, halves, e.integer(8, 16, wide))]
-}
-
-/// The even and the odd bytes of each lane as signed 16-bit integers.
-fn signed_halves<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    quads: Value<'c, 'a>,
-    lanes: Lanes,
+    is_signed: bool,
 ) -> [Value<'c, 'a>; 2] {
     let wide = Lanes::Vector(2 * lanes.count());
     let halves = cast(e, quads, 16, wide.count());
     let by = e.integer(8, 16, wide);
-    let even = e.binary(arith::SHRSI, e.binary(arith::SHLI, halves, by), by);
-    [even, e.binary(arith::SHRSI, halves, by)]
+    if is_signed {
+        let even = e.binary(arith::SHRSI, e.binary(arith::SHLI, halves, by), by);
+        return [even, e.binary(arith::SHRSI, halves, by)];
+    }
+    let even = e.binary(arith::ANDI, halves, e.integer(255, 16, wide));
+    [even, e.binary(arith::SHRUI, halves, by)]
 }
 
 /// The bits of a vector as integers of so many bits.

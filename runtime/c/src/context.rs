@@ -5,7 +5,7 @@ use crate::{
     model::irc_model,
     pool::irc_pool,
 };
-use irc_runtime::{Context, ContextOptions, Guard, Inline, MAX_THREADS, Pool, ThreadPool};
+use irc_runtime::{Context, ContextOptions, Guard, MAX_THREADS, Pool, pool_of};
 use std::{
     ffi::c_void,
     ptr::{null, null_mut},
@@ -59,19 +59,12 @@ unsafe fn options(options: *const irc_context_options) -> Result<ContextOptions,
 
 /// A pool of threads of the runtime.
 fn threads(count: u32) -> Result<Arc<dyn Pool>, irc_error> {
-    match count as usize {
-        1 => Ok(Arc::new(Inline)),
-        count @ 2..=MAX_THREADS => {
-            let pool = ThreadPool::new(count);
-            let pool =
-                pool.map_err(|error| irc_error::new(irc_code::IRC_MEMORY, &error.to_string()));
-            Ok(Arc::new(pool?))
-        }
-        count => {
-            let message = format!("expected 1 to {MAX_THREADS} threads, found {count}");
-            Err(irc_error::argument(&message))
-        }
+    let count = count as usize;
+    if !(1..=MAX_THREADS).contains(&count) {
+        let message = format!("expected 1 to {MAX_THREADS} threads, found {count}");
+        return Err(irc_error::argument(&message));
     }
+    pool_of(count).map_err(|error| irc_error::new(irc_code::IRC_MEMORY, &error.to_string()))
 }
 
 /// Creates a context of a model, and stores it in `context`; `irc_context_free` frees it. `options` may be null.

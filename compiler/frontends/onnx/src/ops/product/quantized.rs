@@ -59,7 +59,7 @@ pub(in crate::ops) fn less(
     sums: ValueId,
 ) -> Built<Option<ValueId>> {
     let Some(zero) = zero else { return Ok(value) };
-    if b.constant_of(zero)?.is_some_and(|zero| zero.to_f64().iter().all(|z| *z == 0.0)) {
+    if is_zero(b, zero)? {
         return Ok(value);
     }
     let value = match value {
@@ -69,6 +69,12 @@ pub(in crate::ops) fn less(
     let zero = b.cast(zero, DType::I32)?;
     let moved = b.binary(Binary::Mul, zero, sums)?;
     Ok(Some(b.binary(Binary::Sub, value, moved)?))
+}
+
+/// Whether a value is a constant of zeros.
+fn is_zero(b: &Builder, value: ValueId) -> Built<bool> {
+    let constant = b.constant_of(value)?;
+    Ok(constant.is_some_and(|constant| constant.to_f64().iter().all(|number| *number == 0.0)))
 }
 
 /// Constant integers of 8 bits minus their zero points, which are given as they broadcast to them, if all of these fit
@@ -157,8 +163,7 @@ pub(in crate::ops) fn centred(b: &mut Builder, x: ValueId, zero: Option<ValueId>
     let computed = if b.dtype(x).is_float() { DType::F32 } else { DType::I32 };
     let x = b.cast(x, computed)?;
     let Some(zero) = zero else { return Ok(x) };
-    let none = b.constant_of(zero)?.is_some_and(|zero| zero.to_f64().iter().all(|z| *z == 0.0));
-    if none {
+    if is_zero(b, zero)? {
         return Ok(x);
     }
     let zero = b.cast(zero, computed)?;
@@ -174,7 +179,7 @@ pub(in crate::ops) fn quantize(b: &mut Builder, x: ValueId, zero: ValueId) -> Bu
     }
     let nearest = b.unary(Unary::Round, x)?;
     let to = b.dtype(zero);
-    if b.constant_of(zero)?.is_some_and(|zero| zero.to_f64().iter().all(|zero| *zero == 0.0)) {
+    if is_zero(b, zero)? {
         return b.cast(nearest, to);
     }
     let zero = b.cast(zero, b.dtype(nearest))?;
