@@ -48,6 +48,17 @@ pub struct Buffer<'c, 'a> {
     pub element: Type<'c>,
 }
 
+/// Where a line of memory is prefetched to, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefetch {
+    /// Into the first-level cache, to be read.
+    Read,
+    /// Into the first-level cache, to be written.
+    Write,
+    /// Into the second-level cache, to be read.
+    L2,
+}
+
 /// An insertion point at the end of a block. Copies append to the same block.
 #[derive(Clone, Copy)]
 pub struct Emit<'c, 'a> {
@@ -250,11 +261,11 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
     }
 
     /// Prefetches the cache line of an element, for a read or a write.
-    pub fn prefetch(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>, write: bool) {
+    pub fn prefetch(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>, to: Prefetch) {
         self.spec(memref::PREFETCH)
             .operands(&[buffer.memref, at])
-            .attr("isWrite", attr::bool(self.context, write))
-            .attr("localityHint", attr::i32(self.context, 3))
+            .attr("isWrite", attr::bool(self.context, to == Prefetch::Write))
+            .attr("localityHint", attr::i32(self.context, if to == Prefetch::L2 { 2 } else { 3 }))
             .attr("isDataCache", attr::bool(self.context, true))
             .append(&self.block);
     }
