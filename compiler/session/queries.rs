@@ -128,7 +128,13 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
     let Some(document) = parsed.document.filter(|_| !failed) else {
         return Err(QueryError::found(parsed.diagnostics.to_vec()));
     };
-    document.import().map(Arc::new).map_err(|mut found| {
+    let bounded = document.import().and_then(|mut imported| {
+        if let Contents::File(_, file) = input.contents(db) {
+            imported.bound(&file.options.bounds)?;
+        }
+        Ok(Arc::new(imported))
+    });
+    bounded.map_err(|mut found| {
         document.locate(&mut found);
         QueryError::found(found)
     })
@@ -304,8 +310,9 @@ pub fn kernels(
 }
 
 /// All objects of a program, named, and its interface.
-struct Objects {
-    glue: Arc<GlueObject>,
+pub struct Objects {
+    /// The object of the functions that launch kernels.
+    pub glue: Arc<GlueObject>,
     kernels: BTreeMap<String, Arc<KernelObject>>,
     /// The object of the constants, if they are linked.
     data: Option<Vec<u8>>,
@@ -316,7 +323,8 @@ struct Objects {
 }
 
 impl Objects {
-    fn all(&self) -> impl Iterator<Item = (String, &[u8])> {
+    /// All of them, by name.
+    pub fn all(&self) -> impl Iterator<Item = (String, &[u8])> {
         let glue = [("irc_glue".to_owned(), self.glue.object.as_slice())];
         let data = self.data.iter().map(|object| (WEIGHTS.to_owned(), object.as_slice()));
         let uses = [(KERNELS.to_owned(), self.uses.as_slice())];
@@ -326,7 +334,8 @@ impl Objects {
     }
 }
 
-fn objects<'db>(
+/// The objects of a program, with its constants in a place.
+pub fn objects<'db>(
     db: &'db dyn salsa::Database,
     input: Input,
     config: Config<'db>,
