@@ -146,7 +146,11 @@ fn dynamic_sizes(interface: &Interface) -> ArchiveError {
 
 /// The names in the sizes of a port.
 pub fn symbols(port: &Port) -> BTreeSet<Arc<str>> {
-    port.sizes.iter().filter_map(|size| size.parse::<Dim>().ok()).flat_map(|size| size.symbols()).collect()
+    port.sizes
+        .iter()
+        .filter_map(|size| size.parse::<Dim>().ok())
+        .flat_map(|size| size.symbols())
+        .collect()
 }
 
 /// Flags that bound dimensions.
@@ -330,8 +334,7 @@ impl Draft {
         let copied: Vec<(Place, i64)> = inputs.iter().filter(is_copied).copied().collect();
         let mut places = BTreeMap::new();
         for chunk in distinct(&copied).chunks(MAX_ARGUMENTS - 1) {
-            let bytes: Vec<i64> =
-                chunk.iter().map(|place| bytes_of(self.ty(*place))).collect();
+            let bytes: Vec<i64> = chunk.iter().map(|place| bytes_of(self.ty(*place))).collect();
             let (ty, offsets) = laid_out(&bytes);
             let sources: Vec<(Place, i64)> = chunk.iter().map(|place| (*place, 0)).collect();
             let targets: Vec<_> = offsets.iter().map(|offset| (0, *offset)).collect();

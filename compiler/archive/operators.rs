@@ -84,7 +84,9 @@ impl Callees<'_> {
                 part: kernel.phases.as_ref().map(|phases| phases.part_bytes),
             }),
             Callee::Step(number) => self.steps.get(*number).map(|step| step.memory),
-            Callee::Program { .. } => self.program.map(|bytes| Memory { scratch: 0, part: Some(bytes) }),
+            Callee::Program { .. } => {
+                self.program.map(|bytes| Memory { scratch: 0, part: Some(bytes) })
+            }
             Callee::Copy(_) => None,
         }
         .unwrap_or_default()

@@ -39,7 +39,8 @@ impl Imported {
             let (least, most) = (*range.start(), *range.end());
             let ends = [(least.into(), dim.clone()), (dim, most.into())];
             for (left, right) in ends {
-                let message = format!("input '{input}': expected {name} between {least} and {most}");
+                let message =
+                    format!("input '{input}': expected {name} between {least} and {most}");
                 self.graph.checks.push(Check { left, right, relation: Relation::AtMost, message });
             }
         }

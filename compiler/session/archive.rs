@@ -220,14 +220,14 @@ fn open(
     archive: &ArchiveOptions,
 ) -> Result<ProgramArtefacts, QueryError> {
     if !target.backend.writes(Output::Object) {
-        let message = "an archive with open sizes contains objects, which this backend does not write";
+        let message =
+            "an archive with open sizes contains objects, which this backend does not write";
         return Err(QueryError::at("mlf-program", message));
     }
     let interface = &objects.glue.interface;
     let planned = plan_open(interface, bounds, &archive.prefix()).map_err(archive_error)?;
     let kernels = BTreeMap::new();
-    let callees =
-        Callees { kernels: &kernels, steps: &[], program: Some(interface.thread_bytes) };
+    let callees = Callees { kernels: &kernels, steps: &[], program: Some(interface.thread_bytes) };
     let text = operators::write(&planned.operators, callees, archive.count());
     let functions = functions(&text.map_err(archive_error)?, target)?;
     let first = [("operators".to_owned(), functions.as_slice())];

@@ -160,7 +160,11 @@ impl Library {
     ///
     /// # Errors
     /// As [`Library::load`].
-    pub(crate) fn entry(path: &Path, code: &Arc<unix::Library>, suffix: &str) -> Result<Self, RunError> {
+    pub(crate) fn entry(
+        path: &Path,
+        code: &Arc<unix::Library>,
+        suffix: &str,
+    ) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
         let missing = |error| not_a_model(loader::message(error));
         // Safety: the type is the one that the compiler exports; the metadata is zero-terminated.

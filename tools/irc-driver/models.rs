@@ -92,7 +92,8 @@ enum Shape {
 }
 
 fn shape(flag: &str) -> Result<Shape, Error> {
-    let wrong = |expected: &str| Error::Usage(format!("--shape: expected {expected}, found '{flag}'"));
+    let wrong =
+        |expected: &str| Error::Usage(format!("--shape: expected {expected}, found '{flag}'"));
     let form = "NAME=SHAPE, as in data=1x3x224x224, or DIMENSION=MIN..MAX, as in N=1..64";
     let (name, shape) = flag.rsplit_once('=').ok_or_else(|| wrong(form))?;
     let extent = |text: &str| text.parse().ok().filter(|extent: &i64| *extent >= 0);

@@ -681,7 +681,12 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
 
     /// The share of the panel after this one that a tile prefetches, by its first row in the block. A packed panel of a large
     /// constant comes from memory or a shared cache while its first tile is computed, more slowly than a tile can use it.
-    fn ahead(&self, e: Emit<'c, 'a>, b: Source<'c, 'a>, row: Value<'c, 'a>) -> Option<Ahead<'c, 'a>> {
+    fn ahead(
+        &self,
+        e: Emit<'c, 'a>,
+        b: Source<'c, 'a>,
+        row: Value<'c, 'a>,
+    ) -> Option<Ahead<'c, 'a>> {
         let Blocks { mr, mc, kc, .. } = self.blocks;
         let is_constant = self.packed_b.is_some_and(|packed| matches!(packed.room, Room::Filled));
         let tiles = (mc.min(self.m) + mr - 1) / mr;

@@ -395,7 +395,11 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             let ivs = point.ivs.clone();
             let point = Point { rows: &rows, ivs, lanes: point.lanes, mask: None };
             let at = self.address(e, &wanted.access, &cg.places[wanted.tensor], &point);
-            e.prefetch(buffer, at, if wanted.write { emit::Prefetch::Write } else { emit::Prefetch::Read });
+            e.prefetch(
+                buffer,
+                at,
+                if wanted.write { emit::Prefetch::Write } else { emit::Prefetch::Read },
+            );
         }
     }
 

@@ -149,9 +149,7 @@ impl Loaded {
         for (name, tensor) in given {
             let input = self.model.input(name).map_err(model_error)?;
             let tensor = irc_runtime::bind(&self.interface().inputs[input], Some(tensor.clone()))?;
-            context
-                .set_input_shaped(input, tensor.shape(), tensor.bytes())
-                .map_err(model_error)?;
+            context.set_input_shaped(input, tensor.shape(), tensor.bytes()).map_err(model_error)?;
         }
         Ok(Ready(context))
     }
