@@ -260,6 +260,15 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.spec(name).operands(&operands).append(&self.block);
     }
 
+    /// Memory on the stack for so many elements, aligned to a cache line.
+    pub fn stack(&self, elements: i64, element: Type<'c>) -> Buffer<'c, 'a> {
+        let ty = MemRefType::new(element, &[elements], None, None).into();
+        let segments = attr::parse(self.context, "array<i32: 0, 0>");
+        let spec = self.spec(memref::ALLOCA).results(&[ty]).attr("operandSegmentSizes", segments);
+        let memref = self.value(spec.attr("alignment", attr::i64(self.context, 64)));
+        Buffer { memref, element }
+    }
+
     /// Prefetches the cache line of an element, for a read or a write.
     pub fn prefetch(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>, to: Prefetch) {
         self.spec(memref::PREFETCH)
