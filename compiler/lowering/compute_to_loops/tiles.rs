@@ -360,6 +360,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         (vectors, rest): (i64, Option<Value<'c, 'a>>),
     ) {
         if let Some(packed) = self.packed {
+            if let Some(dim) = self.tiles.row {
+                at[dim] = from;
+            }
             self.pack(e, &Tile { at, rows: 1, vectors, rest }, packed);
         }
         let mut start = from;
