@@ -463,21 +463,23 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         });
         let total = totals.into_iter().reduce(|left, right| joined(e, left, right));
         let total = total.unwrap_or(neutral);
-        let Ok(total) = e.for_each::<Infallible>((whole, end, width), &[total], |e, first, total| {
-            let mask = e.first_lanes(e.binary(arith::SUBI, end, first), lanes);
-            let value = e.load_lanes(buffer, place(e, first), lanes, mask);
-            let value = match mask {
-                Some(mask) => e.op(arith::SELECT, &[mask, value, neutral], lanes.of(element.storage)),
-                None => value,
-            };
-            Ok(vec![joined(e, total[0], value)])
-        });
+        let Ok(total) =
+            e.for_each::<Infallible>((whole, end, width), &[total], |e, first, total| {
+                let mask = e.first_lanes(e.binary(arith::SUBI, end, first), lanes);
+                let value = e.load_lanes(buffer, place(e, first), lanes, mask);
+                let value = match mask {
+                    Some(mask) => {
+                        e.op(arith::SELECT, &[mask, value, neutral], lanes.of(element.storage))
+                    }
+                    None => value,
+                };
+                Ok(vec![joined(e, total[0], value)])
+            });
         let mut total = total[0];
         let mut width = width;
         while width > 1 {
             width /= 2;
-            let [low, high] =
-                [0, width].map(|from| e.slice(total, element.storage, from, width));
+            let [low, high] = [0, width].map(|from| e.slice(total, element.storage, from, width));
             total = joined(e, low, high);
         }
         e.extract(total, element.storage, 0)

@@ -52,7 +52,10 @@ impl Load {
 impl Tiles {
     /// The nest with its last two loops as one, if both move along contiguous elements of one factor, as positions of an
     /// image do for a filter of one position.
-    pub(super) fn merged<'t>(nest: &Nest, types: &[&'t Type]) -> Option<(Nest, Vec<Cow<'t, Type>>)> {
+    pub(super) fn merged<'t>(
+        nest: &Nest,
+        types: &[&'t Type],
+    ) -> Option<(Nest, Vec<Cow<'t, Type>>)> {
         let compute = &nest.compute;
         let tiles = Self::of(nest, types)?;
         let (column, above) = (compute.dims.len() - 1, compute.dims.len().checked_sub(2)?);
@@ -188,7 +191,8 @@ impl Tiles {
         };
         let outer: Vec<usize> = (0..column).filter(|at| Some(*at) != self.row).collect();
         let mut at = vec![e.index(0); compute.dims.len()];
-        let counts: Vec<Extent> = outer.iter().map(|dim| writer.extent(e, &compute.dims[*dim])).collect();
+        let counts: Vec<Extent> =
+            outer.iter().map(|dim| writer.extent(e, &compute.dims[*dim])).collect();
         let strips = writer.strips(e);
         let units = part.map(|[part, parts]| {
             let all = Extent::product(e, &[&counts[..], &[strips]].concat());
@@ -202,7 +206,9 @@ impl Tiles {
 fn without_only_groups(body: &Scalar, dims: &[Dim]) -> Scalar {
     body.replace(&mut |scalar| {
         let Scalar::Binary(Binary::Div, loop_, extent) = scalar else { return None };
-        let (Scalar::Loop(loop_), Scalar::Size(extent)) = (&**loop_, &**extent) else { return None };
+        let (Scalar::Loop(loop_), Scalar::Size(extent)) = (&**loop_, &**extent) else {
+            return None;
+        };
         (dims.get(*loop_) == Some(extent)).then(|| Scalar::index(0))
     })
 }
@@ -293,9 +299,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 
     /// The number of groups of rows that are divided among threads.
     fn strips(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
-        self.tiles.row.map_or(Extent::Known(1), |row| {
-            self.extent(e, &self.dims[row]).groups(e, self.rows)
-        })
+        self.tiles
+            .row
+            .map_or(Extent::Known(1), |row| self.extent(e, &self.dims[row]).groups(e, self.rows))
     }
 
     fn outer(
@@ -310,11 +316,12 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             return self.matrix(e, at, units);
         };
         let inner = Extent::product(e, &[counts, &[self.strips(e)]].concat());
-        let Ok(()) = split::loop_over::<Infallible>(e, (*count, inner), units, |e, index, units| {
-            at[*dim] = index;
-            self.outer(e, (rest, counts), at, units);
-            Ok(())
-        });
+        let Ok(()) =
+            split::loop_over::<Infallible>(e, (*count, inner), units, |e, index, units| {
+                at[*dim] = index;
+                self.outer(e, (rest, counts), at, units);
+                Ok(())
+            });
     }
 
     /// The tiles of all columns, and of all rows or those of some units.
@@ -326,7 +333,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         };
         let rows = match units {
             None => (e.index(0), end),
-            Some(units) => (e.scale(units.from, self.rows), e.min(e.scale(units.to, self.rows), end)),
+            Some(units) => {
+                (e.scale(units.from, self.rows), e.min(e.scale(units.to, self.rows), end))
+            }
         };
         let columns = self.sizes.value(e, &self.dims[column]);
         let width = self.lanes.count();
@@ -343,11 +352,12 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             (whole, short, 1, true),
         ];
         for (from, to, vectors, is_last) in panels {
-            let Ok(_) = e.for_each::<Infallible>((from, to, vectors * width), &[], |e, first, _| {
-                at[column] = first;
-                self.panel(e, at, rows, (vectors, is_last.then_some(rest)));
-                Ok(vec![])
-            });
+            let Ok(_) =
+                e.for_each::<Infallible>((from, to, vectors * width), &[], |e, first, _| {
+                    at[column] = first;
+                    self.panel(e, at, rows, (vectors, is_last.then_some(rest)));
+                    Ok(vec![])
+                });
         }
     }
 
@@ -397,7 +407,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let (row, vector) = (number as i64 / tile.vectors, number as i64 % tile.vectors);
             let mut place = e.index(0);
             for (dim, index) in tile.at.iter().enumerate() {
-                let index = if Some(dim) == self.tiles.row { e.offset(*index, row) } else { *index };
+                let index =
+                    if Some(dim) == self.tiles.row { e.offset(*index, row) } else { *index };
                 let extent = self.sizes.value(e, &self.dims[dim]);
                 place = e.add(e.binary(arith::MULI, place, extent), index);
             }
@@ -575,7 +586,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 
     /// The mask of such lanes, with numbers from `first` on.
     fn mask(&self, e: Emit<'c, 'a>, [start, end]: [Value<'c, 'a>; 2], first: i64) -> Value<'c, 'a> {
-        let numbers: Vec<String> = (first..first + self.lanes.count()).map(|it| it.to_string()).collect();
+        let numbers: Vec<String> =
+            (first..first + self.lanes.count()).map(|it| it.to_string()).collect();
         let ty = self.lanes.of(e.int(32));
         let numbers = format!("dense<[{}]> : {ty}", numbers.join(", "));
         let numbers = attr::parse(e.context, &numbers);
