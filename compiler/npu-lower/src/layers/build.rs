@@ -8,7 +8,7 @@ use super::source::{
 use super::view::{Atom, Dimension, Whole, dimension, merged, reshaped};
 use super::{Layers, Operand, Origin, Parameters, window};
 use irc_diag::Diagnostic;
-use irc_npu_cost::{Axis, MAX_BATCH, Network, Op as LayerOp, Reads, Shape, Window};
+use irc_npu_cost::{Axis, MAX_BATCH, Network, Op as LayerOp, Reads, Shape};
 use irc_tl::{Compute, Graph, Node, NodeKind, Op, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -115,7 +115,8 @@ pub fn build(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
         match build.whole(*value) {
             Ok(view) => outputs.push((name.clone(), view.source)),
             Err(Failure::Layout(message) | Failure::Operator(message)) => {
-                found.push(Diagnostic::error("npu-operator", format!("output '{name}': {message}")));
+                found
+                    .push(Diagnostic::error("npu-operator", format!("output '{name}': {message}")));
             }
         }
     }
@@ -184,7 +185,7 @@ pub fn located(diagnostic: Diagnostic, origin: Option<&str>) -> Diagnostic {
 
 impl Build<'_> {
     /// Makes a value a source of its own.
-    fn give(&mut self, value: ValueId) {
+    pub fn give(&mut self, value: ValueId) {
         let extents = self.shapes[value.0].clone();
         let dims = extents.iter().enumerate().map(|(dim, extent)| match dim {
             0 if self.images > 1 && *extent == self.images => dimension(Whole::Images, *extent),
@@ -235,7 +236,9 @@ impl Build<'_> {
             | Op::Broadcast { .. } => self.elementwise(index, result, operands, false),
             Op::Rope => self.elementwise(index, result, operands, true),
             Op::Reshape { .. } => self.reshape(result, operands[0]),
-            Op::Transpose { permutation } => self.transpose(index, result, operands[0], permutation),
+            Op::Transpose { permutation } => {
+                self.transpose(index, result, operands[0], permutation)
+            }
             Op::Conv(conv) => self.convolution(index, result, operands, conv),
             Op::Matmul { transpose_lhs, transpose_rhs } => {
                 self.product(index, result, operands, [*transpose_lhs, *transpose_rhs])
@@ -262,10 +265,8 @@ impl Build<'_> {
         if let Some((operand, along)) = window::windows(compute) {
             return self.pool(index, result, operands[operand], &along);
         }
-        let constant: Vec<bool> = operands
-            .iter()
-            .map(|value| matches!(self.values[value.0], Value::Constant))
-            .collect();
+        let constant: Vec<bool> =
+            operands.iter().map(|value| matches!(self.values[value.0], Value::Constant)).collect();
         match window::is_elementwise(compute, &shapes, &constant) {
             true => self.elementwise(index, result, operands, false),
             false => operator(
@@ -304,7 +305,7 @@ impl Build<'_> {
     ) -> Step<()> {
         let turned = |view: View| View {
             dims: permutation.iter().map(|dim| view.dims[*dim].clone()).collect(),
-            moved: Some(index),
+            moved: view.moved.or(Some(index)),
             ..view
         };
         self.values[result.0] = match self.values[operand.0].clone() {
@@ -323,9 +324,9 @@ impl Build<'_> {
         match self.values[value.0].clone() {
             Value::Constant => operator("its operand is a constant"),
             Value::View(view) => Ok(View { dims: self.resolved(&view), ..view }),
-            Value::Function(function) if function.is_statistic => {
-                operator("a reduction over channels is read by something else than a function of each element")
-            }
+            Value::Function(function) if function.is_statistic => operator(
+                "a reduction over channels is read by something else than a function of each element",
+            ),
             Value::Function(Function { view, cone, .. }) => {
                 let node = cone.last().copied().unwrap_or_default();
                 let view = self.pointwise(node, value, view, cone);
@@ -375,7 +376,9 @@ impl Build<'_> {
         let atom = |atom: &Atom| match atom.of {
             Whole::Dimension(dim) => {
                 let of = &axes[dim];
-                of.iter().map(|whole| Atom { stride: atom.stride * whole.stride, of: whole.of, ..*atom }).collect()
+                of.iter()
+                    .map(|whole| Atom { stride: atom.stride * whole.stride, of: whole.of, ..*atom })
+                    .collect()
             }
             _ => vec![*atom],
         };
@@ -399,7 +402,10 @@ impl Build<'_> {
                 all[*dim] = atoms;
             }
         }
-        if images > 1 && extents.first() == Some(&images) && !groups.iter().flatten().any(|dim| *dim == 0) {
+        if images > 1
+            && extents.first() == Some(&images)
+            && !groups.iter().flatten().any(|dim| *dim == 0)
+        {
             all[0] = dimension(Whole::Images, images);
         }
         *axes = Some((all, shape.into()));
@@ -412,7 +418,9 @@ impl Build<'_> {
             Kind::Layer(_) => return,
             Kind::Given(extents, axes) => {
                 if axes.is_none() {
-                    let first = usize::from(self.images > 1 || extents.first() == Some(&1) && extents.len() > 1);
+                    let first = usize::from(
+                        self.images > 1 || extents.first() == Some(&1) && extents.len() > 1,
+                    );
                     let last = self.roles[self.sources[source].root.0].channels_last;
                     let groups = default_groups(extents.len(), first, last);
                     self.assign(source, &groups);
@@ -431,15 +439,21 @@ impl Build<'_> {
         for (dim, atoms) in dims.iter().enumerate() {
             let is_read = groups.iter().any(|group| group.contains(&dim));
             if !is_read && atoms.iter().any(|atom| atom.of != Whole::Images) {
-                return layout(format!("dimension {dim} of an operand is neither channels, rows nor columns"));
+                return layout(format!(
+                    "dimension {dim} of an operand is neither channels, rows nor columns"
+                ));
             }
         }
         let atoms = groups.map(|group| joined(&dims, group));
         let shape = self.shape(view.source);
         match order(&atoms, shape) {
             Some(Order::Same) => Ok(view.source),
-            Some(Order::Exchanged(order)) => Ok(self.exchange(view.moved.unwrap_or(index), view.source, order)),
-            None => layout("an operand's channels, rows or columns are not an axis of a layer's result"),
+            Some(Order::Exchanged(order)) => {
+                Ok(self.exchange(view.moved.unwrap_or(index), view.source, order))
+            }
+            None => {
+                layout("an operand's channels, rows or columns are not an axis of a layer's result")
+            }
         }
     }
 
@@ -457,7 +471,9 @@ impl Build<'_> {
         let of = |group: &[usize]| {
             let atoms = joined(&view.dims, group);
             let dim = |atom: &Atom| match atom.of {
-                Whole::Dimension(dim) if atom.stride == 1 && atom.extent == extents[dim] => Some(dim),
+                Whole::Dimension(dim) if atom.stride == 1 && atom.extent == extents[dim] => {
+                    Some(dim)
+                }
                 _ => None,
             };
             atoms.iter().map(dim).collect::<Option<Vec<_>>>()
@@ -517,11 +533,15 @@ impl Build<'_> {
             }
             Kind::Layer(draft) => {
                 let whole = &self.drafts[draft];
-                let (LayerOp::Conv { .. }, Some(parameters)) = (&whole.op, &whole.parameters) else {
-                    return layout("some channels of a result are read that is not computed from constant weights");
+                let (LayerOp::Conv { .. }, Some(parameters)) = (&whole.op, &whole.parameters)
+                else {
+                    return layout(
+                        "some channels of a result are read that is not computed from constant weights",
+                    );
                 };
                 let first = parameters.channels.start;
-                let parameters = Parameters { channels: first + from..first + to, ..parameters.clone() };
+                let parameters =
+                    Parameters { channels: first + from..first + to, ..parameters.clone() };
                 let output = Shape { channels: to - from, ..whole.output };
                 let draft = Draft { output, parameters: Some(parameters), ..whole.clone() };
                 self.layer(draft, self.sources[source].root)
@@ -532,7 +552,13 @@ impl Build<'_> {
         Ok(made)
     }
 
-    fn slice(&mut self, result: ValueId, operand: ValueId, offsets: &[i64], sizes: &[i64]) -> Step<()> {
+    fn slice(
+        &mut self,
+        result: ValueId,
+        operand: ValueId,
+        offsets: &[i64],
+        sizes: &[i64],
+    ) -> Step<()> {
         let view = self.whole(operand)?;
         self.assign_default(view.source);
         let mut dims = self.resolved(&view);
@@ -566,7 +592,9 @@ impl Build<'_> {
                 Kind::Joined(parts) => pending.extend(parts),
                 Kind::Layer(draft) if !wanted[*draft] => {
                     wanted[*draft] = true;
-                    pending.extend(self.drafts[*draft].input.iter().chain(&self.drafts[*draft].weights));
+                    pending.extend(
+                        self.drafts[*draft].input.iter().chain(&self.drafts[*draft].weights),
+                    );
                 }
                 _ => {}
             }
@@ -593,7 +621,10 @@ impl Build<'_> {
             }
         }
         if made.found.is_empty() && made.origins.is_empty() {
-            made.found.push(Diagnostic::error("npu-operator", "the model has nothing that the NPU computes"));
+            made.found.push(Diagnostic::error(
+                "npu-operator",
+                "the model has nothing that the NPU computes",
+            ));
         }
         let Finished { network, origins, found, .. } = made;
         if !found.is_empty() {
@@ -657,7 +688,8 @@ impl Finished<'_, '_> {
             operands.iter().filter_map(layer).collect()
         };
         let origin = self.build.graph.nodes[draft.node].origin.clone();
-        let layer = irc_npu_cost::Layer::new(self.name(origin.as_deref()), draft.op.clone(), draft.output);
+        let layer =
+            irc_npu_cost::Layer::new(self.name(origin.as_deref()), draft.op.clone(), draft.output);
         let external = self.external(draft);
         let (inputs, weights) = (layers(&operands), layers(&weights));
         let reads = Reads { inputs: &inputs, external, weights: &weights };
@@ -698,7 +730,8 @@ impl Finished<'_, '_> {
 
     /// A name that is one word and unique: that of the node, or its path.
     fn name(&mut self, origin: Option<&str>) -> String {
-        let (path, node) = origin.map_or(("layer", ""), |origin| origin.split_once(": ").unwrap_or((origin, "")));
+        let (path, node) =
+            origin.map_or(("layer", ""), |origin| origin.split_once(": ").unwrap_or((origin, "")));
         let own = node.split_once('\'').and_then(|(_, name)| name.strip_suffix('\''));
         let own = own.filter(|name| !name.is_empty()).unwrap_or(path);
         let name: String = own.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
@@ -711,9 +744,6 @@ impl Finished<'_, '_> {
         unique
     }
 }
-
-/// A window of one element.
-pub const POINT: Window = Window::POINT;
 
 /// The extent of an axis of a source.
 pub fn along(shape: Shape, axis: Axis) -> u64 {

@@ -1,8 +1,8 @@
 //! Functions of each element, reductions, windows and concatenations.
 
-use super::build::{Build, Function, Step, Value, layout, operator};
+use super::build::{Build, Function, Step, Value, along, layout, operator};
 use super::source::{AXES, Draft, Kind, SourceId, View, spread};
-use super::view::{Dimension, Whole};
+use super::view::{Dimension, Whole, dimension, reshaped};
 use super::window::Along;
 use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
 use irc_tl::{Binary, NodeKind, Op, ValueId};
@@ -24,8 +24,12 @@ impl Build<'_> {
             match self.values[operand.0].clone() {
                 Value::Constant => {}
                 Value::View(view) => {
-                    let function =
-                        Function { view, cone: vec![], reduces: mixes_channels, is_statistic: false };
+                    let function = Function {
+                        view,
+                        cone: vec![],
+                        reduces: mixes_channels,
+                        is_statistic: false,
+                    };
                     read.push((operand, function));
                 }
                 Value::Function(function) => {
@@ -52,7 +56,8 @@ impl Build<'_> {
             return layout("a tensor and another order of its own elements are combined");
         }
         if read.iter().any(|(operand, function)| {
-            !function.is_statistic && self.shapes[operand.0].iter().product::<u64>() != self.volume(result)
+            !function.is_statistic
+                && self.shapes[operand.0].iter().product::<u64>() != self.volume(result)
         }) {
             return operator("an operand is repeated along an axis");
         }
@@ -120,7 +125,8 @@ impl Build<'_> {
         for (operand, _) in read {
             let mut view = self.whole(*operand)?;
             // The model has place for one operand from outside.
-            let is_given = |source: &SourceId| matches!(self.sources[*source].kind, Kind::Given(..));
+            let is_given =
+                |source: &SourceId| matches!(self.sources[*source].kind, Kind::Given(..));
             if is_given(&view.source) && sources.iter().any(is_given) {
                 view = self.pointwise(index, *operand, view, vec![]);
             }
@@ -192,7 +198,13 @@ impl Build<'_> {
     }
 
     /// A reduction: over channels a statistic, over rows and columns a pool.
-    pub fn reduce(&mut self, index: usize, result: ValueId, operand: ValueId, axes: &[usize]) -> Step<()> {
+    pub fn reduce(
+        &mut self,
+        index: usize,
+        result: ValueId,
+        operand: ValueId,
+        axes: &[usize],
+    ) -> Step<()> {
         let (view, cone) = match self.values[operand.0].clone() {
             Value::Constant => return Ok(()),
             Value::View(view) => (view, vec![]),
@@ -220,7 +232,7 @@ impl Build<'_> {
         for (at, axis) in AXES[1..].iter().enumerate() {
             let group = &of[at + 1];
             if group.iter().all(|dim| axes.contains(dim)) {
-                let extent = super::build::along(shape, *axis);
+                let extent = along(shape, *axis);
                 (window.kernel[at], window.stride[at]) = (extent, extent);
             } else if group.iter().any(|dim| axes.contains(dim)) {
                 return layout("a reduction over a part of an axis");
@@ -231,7 +243,8 @@ impl Build<'_> {
             columns: shape.columns / window.kernel[1],
             ..shape
         };
-        let draft = Draft { input: vec![source], ..self.draft(index, LayerOp::Pool(window), output) };
+        let draft =
+            Draft { input: vec![source], ..self.draft(index, LayerOp::Pool(window), output) };
         let made = self.layer(draft, result);
         let mut left: Vec<Dimension> = vec![];
         let keeps = self.shapes[result.0].len() == dims.len();
@@ -247,19 +260,28 @@ impl Build<'_> {
     }
 
     /// A pool.
-    pub fn pool(&mut self, index: usize, result: ValueId, operand: ValueId, along: &[Along]) -> Step<()> {
+    pub fn pool(
+        &mut self,
+        index: usize,
+        result: ValueId,
+        operand: ValueId,
+        along: &[Along],
+    ) -> Step<()> {
         let view = self.whole(operand)?;
         let is_moving =
             |dim: &usize| (along[*dim].kernel, along[*dim].stride, along[*dim].before) != (1, 1, 0);
         let rank = along.len();
-        let is_last = (1..rank.saturating_sub(1)).any(|dim| is_moving(&dim)) && rank > 3 && !is_moving(&(rank - 1));
+        let is_last = (1..rank.saturating_sub(1)).any(|dim| is_moving(&dim))
+            && rank > 3
+            && !is_moving(&(rank - 1));
         let spatial: Vec<usize> =
             if is_last { (1..rank - 1).collect() } else { (2..rank).collect() };
         if spatial.len() > 2 || (0..rank).any(|dim| is_moving(&dim) && !spatial.contains(&dim)) {
             return operator("a window over other dimensions than rows and columns");
         }
         let channels = if is_last { rank - 1 } else { 1 };
-        let groups: [&[usize]; 3] = [&[channels], &spatial[..1.min(spatial.len())], &spatial[1.min(spatial.len())..]];
+        let groups: [&[usize]; 3] =
+            [&[channels], &spatial[..1.min(spatial.len())], &spatial[1.min(spatial.len())..]];
         let source = self.arrange(index, &view, groups)?;
         let shape = self.shape(source);
         let mut window = Window::POINT;
@@ -271,16 +293,20 @@ impl Build<'_> {
             padding[at] = along[*dim].before;
         }
         let output = Shape { rows: output[0], columns: output[1], ..shape };
-        let draft =
-            Draft { input: vec![source], padding, ..self.draft(index, LayerOp::Pool(window), output) };
+        let draft = Draft {
+            input: vec![source],
+            padding,
+            ..self.draft(index, LayerOp::Pool(window), output)
+        };
         let made = self.layer(draft, result);
-        let dims = self.axes_of(result, groups);
+        let dims = self.axes_of(result, output, groups);
         self.set(result, made, dims);
         Ok(())
     }
 
-    /// The dimensions of a result whose channels, rows and columns are these; others are images.
-    pub fn axes_of(&self, result: ValueId, groups: [&[usize]; 3]) -> Vec<Dimension> {
+    /// The dimensions of a result whose channels, rows and columns are these, the outermost of them perhaps
+    /// together with images; others are images.
+    pub fn axes_of(&self, result: ValueId, shape: Shape, groups: [&[usize]; 3]) -> Vec<Dimension> {
         let extents = &self.shapes[result.0];
         let mut dims: Vec<Dimension> = extents
             .iter()
@@ -288,9 +314,13 @@ impl Build<'_> {
             .collect();
         for (axis, group) in groups.into_iter().enumerate() {
             let sizes: Vec<u64> = group.iter().map(|dim| extents[*dim]).collect();
-            for (dim, atoms) in group.iter().zip(spread(AXES[axis], &sizes)) {
-                dims[*dim] = atoms;
-            }
+            let own = dimension(Whole::Axis(AXES[axis]), along(shape, AXES[axis]));
+            let all = match sizes.iter().product::<u64>() == along(shape, AXES[axis]) {
+                true => vec![own],
+                false => vec![self.batch(), own],
+            };
+            let parts = reshaped(&all, &sizes).unwrap_or_else(|| spread(AXES[axis], &sizes));
+            group.iter().zip(parts).for_each(|(dim, atoms)| dims[*dim] = atoms);
         }
         dims
     }
@@ -305,28 +335,13 @@ impl Build<'_> {
     ) -> Step<()> {
         let mut views = vec![];
         for operand in operands {
+            // Weights that are joined with a result are read like an input.
+            if matches!(self.values[operand.0], Value::Constant) {
+                self.give(*operand);
+            }
             views.push(self.whole(*operand)?);
         }
-        let rank = self.shapes[result.0].len();
-        let is_stack = operands.iter().all(|operand| self.shapes[operand.0][axis] == 1) && axis + 2 < rank;
-        let of = if is_stack {
-            // Matrices one after the other: their columns are channels, their rows rows.
-            let rest: Vec<usize> = (axis + 1..rank - 1).collect();
-            [vec![axis, rank - 1], rest, vec![]]
-        } else {
-            let model = views.iter().position(|view| !view.dims[axis].is_empty()).unwrap_or(0);
-            let model = views[model].clone();
-            self.assign_default(model.source);
-            let dims = self.resolved(&model);
-            let mut of = groups(&dims);
-            if of[0].is_empty() {
-                of[0].push(axis);
-            }
-            if of[0] != [axis] {
-                return layout("a concatenation along another axis than channels");
-            }
-            of
-        };
+        let of = self.groups_of_concatenation(result, operands, &views, axis);
         let mut sources = vec![];
         for view in &views {
             let source = self.arrange(index, view, [&of[0], &of[1], &of[2]])?;
@@ -336,15 +351,61 @@ impl Build<'_> {
             sources.push(source);
         }
         let source = self.source(Kind::Joined(sources), result);
-        let dims = self.axes_of(result, [&of[0], &of[1], &of[2]]);
-        self.set(result, source, dims);
+        let shape = self.shape(source);
+        let dims = self.axes_of(result, shape, [&of[0], &of[1], &of[2]]);
+        if of[0].first() == Some(&axis) {
+            self.set(result, source, dims);
+            return Ok(());
+        }
+        // The parts alternate in the channels of the result: a copy puts them in order.
+        let view = View { source, dims, moved: None };
+        let view = self.pointwise(index, result, view, vec![index]);
+        self.values[result.0] = Value::View(view);
         Ok(())
+    }
+
+    /// Which dimensions of a concatenation along `axis` are channels, rows and columns. The axis is one of
+    /// those that are channels.
+    fn groups_of_concatenation(
+        &mut self,
+        result: ValueId,
+        operands: &[ValueId],
+        views: &[View],
+        axis: usize,
+    ) -> [Vec<usize>; 3] {
+        let rank = self.shapes[result.0].len();
+        let is_stack = operands.iter().all(|operand| self.shapes[operand.0][axis] == 1);
+        if is_stack && axis + 2 < rank {
+            // Matrices one after the other: their columns are channels, their rows rows.
+            return [vec![axis, rank - 1], (axis + 1..rank - 1).collect(), vec![]];
+        }
+        let is_computed =
+            |view: &&View| !matches!(self.sources[view.source].kind, Kind::Given(_, None));
+        let reads_axis = |view: &&View| !view.dims[axis].is_empty();
+        let known = || views.iter().filter(is_computed);
+        let model =
+            known().find(reads_axis).or_else(|| known().next()).unwrap_or(&views[0]).clone();
+        self.assign_default(model.source);
+        let dims = self.resolved(&model);
+        let mut of = groups(&dims);
+        if of[0] == [axis] {
+            return of;
+        }
+        if dims[axis].is_empty() && of[1..].iter().any(|group| !group.is_empty()) {
+            of[0].push(axis);
+            of[0].sort_unstable();
+            return of;
+        }
+        let is_other =
+            |dim: &usize| *dim != axis && dims[*dim].iter().any(|atom| atom.of != Whole::Images);
+        [vec![axis], (0..rank).filter(is_other).collect(), vec![]]
     }
 }
 
 /// The function of all that is read, computed by one more node.
 fn merge(read: &[(ValueId, Function)], index: usize, view: View) -> Function {
-    let mut cone: Vec<usize> = read.iter().flat_map(|(_, function)| function.cone.iter().copied()).collect();
+    let mut cone: Vec<usize> =
+        read.iter().flat_map(|(_, function)| function.cone.iter().copied()).collect();
     cone.push(index);
     cone.sort_unstable();
     cone.dedup();
@@ -359,7 +420,8 @@ fn merge(read: &[(ValueId, Function)], index: usize, view: View) -> Function {
 /// Which dimensions are channels, rows and columns.
 pub fn groups(dims: &[Dimension]) -> [Vec<usize>; 3] {
     AXES.map(|axis| {
-        let is_of = |dim: &usize| dims[*dim].first().is_some_and(|atom| atom.of == Whole::Axis(axis));
+        let is_of =
+            |dim: &usize| dims[*dim].first().is_some_and(|atom| atom.of == Whole::Axis(axis));
         (0..dims.len()).filter(is_of).collect()
     })
 }

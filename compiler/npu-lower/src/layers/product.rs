@@ -1,9 +1,9 @@
 //! Convolutions and matrix products.
 
-use super::build::{Build, Step, Value, layout, operator};
+use super::Parameters;
+use super::build::{Build, Step, Value, operator};
 use super::source::{Draft, SourceId, View, joined};
 use super::view::{Atom, Whole, merged};
-use super::Parameters;
 use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
 use irc_tl::{Conv, ValueId};
 
@@ -32,13 +32,17 @@ impl Build<'_> {
         }
         let spatial = conv.strides.len();
         if !(1..=2).contains(&spatial) {
-            return operator(format!("a convolution over {spatial} dimensions; the NPU has 1 and 2"));
+            return operator(format!(
+                "a convolution over {spatial} dimensions; the NPU has 1 and 2"
+            ));
         }
         if conv.dilations.iter().any(|dilation| *dilation != 1) {
             return operator("a dilated convolution");
         }
         if conv.pads.iter().flatten().any(|pad| *pad < 0) || conv.outside != 0 {
-            return operator("a convolution that cuts its input, or pads it with other values than 0");
+            return operator(
+                "a convolution that cuts its input, or pads it with other values than 0",
+            );
         }
         let view = self.whole(x)?;
         let columns: &[usize] = if spatial == 2 { &[3] } else { &[] };
@@ -62,7 +66,7 @@ impl Build<'_> {
         let draft =
             Draft { input: vec![source], parameters, padding, ..self.draft(index, op, output) };
         let made = self.layer(draft, result);
-        let dims = self.axes_of(result, groups);
+        let dims = self.axes_of(result, output, groups);
         self.set(result, made, dims);
         Ok(())
     }
@@ -80,7 +84,8 @@ impl Build<'_> {
         let rank = self.shapes[result.0].len();
         let matrix = |value: ValueId, is_outer_last: bool| {
             let own = self.shapes[value.0].len();
-            let (outer, inner) = if is_outer_last { (own - 1, own - 2) } else { (own - 2, own - 1) };
+            let (outer, inner) =
+                if is_outer_last { (own - 1, own - 2) } else { (own - 2, own - 1) };
             let batch = (0..rank - 2).map(|dim| (dim + own).checked_sub(rank)).collect();
             Matrix { batch, outer, inner }
         };
@@ -109,7 +114,8 @@ impl Build<'_> {
     ) -> Step<()> {
         let view = self.whole(x)?;
         let is_constant = matches!(self.values[w.0], Value::Constant);
-        let size = |value: ValueId, dim: Option<usize>| dim.map_or(1, |dim| self.shapes[value.0][dim]);
+        let size =
+            |value: ValueId, dim: Option<usize>| dim.map_or(1, |dim| self.shapes[value.0][dim]);
         let products: Vec<usize> =
             (0..with.batch.len()).filter(|dim| size(w, with.batch[*dim]) > 1).collect();
         if is_constant && products.is_empty() {
@@ -119,8 +125,9 @@ impl Build<'_> {
         let is_images = |view: &View, dim: Option<usize>| {
             dim.is_some_and(|dim| view.dims[dim].iter().any(|atom| atom.of == Whole::Images))
         };
-        let groups: Vec<usize> =
-            (0..of.batch.len()).filter(|dim| size(x, of.batch[*dim]) > 1 && !is_images(&view, of.batch[*dim])).collect();
+        let groups: Vec<usize> = (0..of.batch.len())
+            .filter(|dim| size(x, of.batch[*dim]) > 1 && !is_images(&view, of.batch[*dim]))
+            .collect();
         let own: Vec<usize> = groups.iter().filter_map(|dim| of.batch[*dim]).collect();
         if groups.iter().any(|dim| size(w, with.batch[*dim]) != size(x, of.batch[*dim])) {
             return operator("a product repeats an operand for several matrices");
@@ -143,12 +150,14 @@ impl Build<'_> {
             weights = self.weights(index, &view, &groups, with, count * depth)?;
         }
         let output = Shape::new(count * width, self.shapes[x.0][of.outer], 1);
-        let op = LayerOp::GroupedConv { channels: count * depth, window: Window::POINT, groups: count };
-        let draft = Draft { input: vec![source], weights, parameters, ..self.draft(index, op, output) };
+        let op =
+            LayerOp::GroupedConv { channels: count * depth, window: Window::POINT, groups: count };
+        let draft =
+            Draft { input: vec![source], weights, parameters, ..self.draft(index, op, output) };
         let made = self.layer(draft, result);
         let mut channels = groups;
         channels.push(wide);
-        let dims = self.axes_of(result, [&channels, &[outer], &[]]);
+        let dims = self.axes_of(result, output, [&channels, &[outer], &[]]);
         self.set(result, made, dims);
         Ok(())
     }
@@ -174,7 +183,7 @@ impl Build<'_> {
                 ..self.draft(index, LayerOp::Conv { channels, window }, output)
             };
             let made = self.layer(draft, result);
-            let dims = self.axes_of(result, [&[wide], &[], &[]]);
+            let dims = self.axes_of(result, output, [&[wide], &[], &[]]);
             self.set(result, made, dims);
             return Ok(());
         }
@@ -182,12 +191,12 @@ impl Build<'_> {
         let mut rest: Vec<(usize, usize)> = vec![];
         for (dim, own) in of.batch.iter().enumerate().chain([(outer, &Some(of.outer))]) {
             let Some(own) = *own else { continue };
-            if !dims[own].is_empty() && dims[own].iter().all(|atom| atom.of != Whole::Images) {
+            if dims[own].iter().any(|atom| atom.of != Whole::Images) {
                 rest.push((own, dim));
             }
         }
         let all: Vec<usize> = rest.iter().map(|(own, _)| *own).collect();
-        let cut = match joined(&dims, &all).len() {
+        let cut = match joined(&dims, &all).iter().filter(|atom| atom.of != Whole::Images).count() {
             0 | 1 => all.len(),
             // Rows first, then columns.
             _ => (1..all.len()).find(|cut| joined(&dims, &all[*cut..]).len() == 1).unwrap_or(1),
@@ -199,7 +208,7 @@ impl Build<'_> {
         let draft = Draft { input: vec![source], parameters, ..self.draft(index, op, output) };
         let made = self.layer(draft, result);
         let results: Vec<usize> = rest.iter().map(|(_, dim)| *dim).collect();
-        let dims = self.axes_of(result, [&[wide], &results[..cut], &results[cut..]]);
+        let dims = self.axes_of(result, output, [&[wide], &results[..cut], &results[cut..]]);
         self.set(result, made, dims);
         Ok(())
     }
@@ -242,9 +251,10 @@ impl Build<'_> {
         let mut inputs = groups.to_vec();
         inputs.push(with.inner);
         let Some(source) = self.arranged(view, [&inputs, &[with.outer], &[]]) else {
-            return layout("the weights of a product of activations are neither rows nor columns of matrices");
+            return Ok(vec![self.arrange(index, view, [&outputs, &[with.inner], &[]])?]);
         };
-        let count: u64 = joined(&self.resolved(view), groups).iter().map(|atom| atom.extent).product();
+        let count: u64 =
+            joined(&self.resolved(view), groups).iter().map(|atom| atom.extent).product();
         let depth = channels / count;
         let mut all = vec![];
         for group in 0..count {

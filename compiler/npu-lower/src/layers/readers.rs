@@ -32,7 +32,9 @@ impl<'g> Readers<'g> {
         }
         let mut budget = 4 * MAX_NODES;
         let results = inner.iter().flat_map(|node| &self.graph.nodes[*node].results);
-        std::iter::once(&value).chain(results).all(|value| self.is_read_by(*value, cone, &mut budget))
+        std::iter::once(&value)
+            .chain(results)
+            .all(|value| self.is_read_by(*value, cone, &mut budget))
     }
 
     fn is_read_by(&self, value: ValueId, cone: &[usize], budget: &mut usize) -> bool {

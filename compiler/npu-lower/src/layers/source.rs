@@ -60,7 +60,7 @@ pub struct View {
     pub source: SourceId,
     /// The dimensions.
     pub dims: Vec<Dimension>,
-    /// The last transposition that led to it.
+    /// The first transposition between the source and it.
     pub moved: Option<usize>,
 }
 
@@ -100,7 +100,12 @@ pub enum Order {
 pub fn order(atoms: &[Vec<Atom>; 3], shape: Shape) -> Option<Order> {
     let mut order = [None; 3];
     for (axis, atoms) in atoms.iter().enumerate() {
-        let &[atom] = &atoms[..] else {
+        // Images may be part of the outermost dimension.
+        let atoms = match &atoms[..] {
+            [Atom { of: Whole::Images, .. }, rest @ ..] => rest,
+            all => all,
+        };
+        let &[atom] = atoms else {
             if atoms.is_empty() {
                 continue;
             }

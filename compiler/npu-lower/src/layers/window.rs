@@ -16,13 +16,19 @@ impl Affine {
             Scalar::Loop(number) => Self { loops: BTreeMap::from([(*number, 1)]), constant: 0 },
             Scalar::Int(value, _) => Self { constant: *value, ..Self::default() },
             Scalar::Size(size) => Self { constant: size.known()?, ..Self::default() },
-            Scalar::Binary(Binary::Add, left, right) => Self::of(left)?.plus(&Self::of(right)?, 1)?,
-            Scalar::Binary(Binary::Sub, left, right) => Self::of(left)?.plus(&Self::of(right)?, -1)?,
+            Scalar::Binary(Binary::Add, left, right) => {
+                Self::of(left)?.plus(&Self::of(right)?, 1)?
+            }
+            Scalar::Binary(Binary::Sub, left, right) => {
+                Self::of(left)?.plus(&Self::of(right)?, -1)?
+            }
             Scalar::Binary(Binary::Mul, left, right) => {
                 let (left, right) = (Self::of(left)?, Self::of(right)?);
                 match left.loops.is_empty() {
                     true => Self::default().plus(&right, left.constant)?,
-                    false if right.loops.is_empty() => Self::default().plus(&left, right.constant)?,
+                    false if right.loops.is_empty() => {
+                        Self::default().plus(&left, right.constant)?
+                    }
                     false => return None,
                 }
             }
@@ -81,43 +87,53 @@ pub fn is_elementwise(compute: &Compute, shapes: &[Vec<u64>], is_constant: &[boo
 
 /// The axis along which operands are concatenated, each at the end of the one before; and their order.
 pub fn concatenation(compute: &Compute, shapes: &[Vec<u64>]) -> Option<(usize, Vec<usize>)> {
-    if compute.reduction.is_some() {
-        return None;
-    }
-    let (mut body, mut axis, mut from) = (&compute.body, None, 0);
-    let mut order = vec![];
-    loop {
-        let (here, rest, limit) = match body {
+    let Scalar::Select(parts) = &compute.body else { return None };
+    let Scalar::Compare(Comparison::Lt, left, _) = &parts[0] else { return None };
+    let (Scalar::Loop(axis), None) = (&**left, &compute.reduction) else { return None };
+    let end = u64::try_from(compute.dims.get(*axis)?.known()?).ok()?;
+    let mut found = Concatenation { compute, shapes, axis: *axis, order: vec![] };
+    found.add(&compute.body, 0, end)?;
+    Some((*axis, found.order))
+}
+
+/// A concatenation: a decision tree over the index along an axis, whose leaves are operands.
+struct Concatenation<'c> {
+    compute: &'c Compute,
+    shapes: &'c [Vec<u64>],
+    axis: usize,
+    order: Vec<usize>,
+}
+
+impl Concatenation<'_> {
+    /// Adds the operands for indices from `from` to `to`.
+    fn add(&mut self, body: &Scalar, from: u64, to: u64) -> Option<()> {
+        let (operand, at) = match body {
             Scalar::Select(parts) => {
                 let Scalar::Compare(Comparison::Lt, left, right) = &parts[0] else { return None };
-                let (Scalar::Loop(number), limit) = (&**left, Affine::of(right)?) else { return None };
-                if *axis.get_or_insert(*number) != *number || !limit.loops.is_empty() {
+                let limit = Affine::of(right).filter(|limit| limit.loops.is_empty())?;
+                let limit = u64::try_from(limit.constant).ok()?;
+                if **left != Scalar::Loop(self.axis) || limit <= from || to <= limit {
                     return None;
                 }
-                (&parts[1], Some(&parts[2]), Some(u64::try_from(limit.constant).ok()?))
+                self.add(&parts[1], from, limit)?;
+                return self.add(&parts[2], limit, to);
             }
-            last => (last, None, None),
+            Scalar::Load(operand, at) => (*operand, at),
+            _ => return None,
         };
-        let Scalar::Load(operand, at) = here else { return None };
-        let (axis, extent) = (axis?, *shapes[*operand].get(axis?)?);
+        let shift = i64::try_from(from).ok()?;
         for (dim, index) in at.iter().enumerate() {
-            let shift = if dim == axis { i64::try_from(from).ok()? } else { 0 };
-            // A dimension of one element may be read at 0.
-            let single = compute.dims[dim].is(1) || dim == axis && extent == 1 && shift == 0;
+            let first = if dim == self.axis { shift } else { 0 };
             let found = Affine::of(index)?;
-            if found.offset() != Some((dim, shift)) && !(single && found == Affine::default()) {
+            // The only index of a dimension may be written as 0.
+            let is_single = self.shapes[operand].get(dim) == Some(&1);
+            if found.offset() != Some((dim, first)) && !(is_single && found == Affine::default()) {
                 return None;
             }
         }
-        from += extent;
-        order.push(*operand);
-        match (rest, limit) {
-            (Some(rest), Some(limit)) if limit == from => body = rest,
-            (None, None) if order.len() > 1 && compute.dims[axis].is(i64::try_from(from).ok()?) => {
-                return Some((axis, order));
-            }
-            _ => return None,
-        }
+        self.order.push(operand);
+        let is_whole = self.shapes[operand].get(self.axis) == Some(&(to - from));
+        (is_whole && at.len() == self.compute.dims.len()).then_some(())
     }
 }
 
@@ -133,7 +149,8 @@ pub fn windows(compute: &Compute) -> Option<(usize, Vec<Along>)> {
     let mut all = vec![];
     for (dim, index) in at.iter().enumerate() {
         let index = Affine::of(index)?;
-        let mut along = Along { kernel: 1, stride: 1, before: u64::try_from(-index.constant).ok()? };
+        let mut along =
+            Along { kernel: 1, stride: 1, before: u64::try_from(-index.constant).ok()? };
         let is_single = compute.dims[dim].is(1);
         if !is_single {
             along.stride = u64::try_from(*index.loops.get(&dim)?).ok()?;
