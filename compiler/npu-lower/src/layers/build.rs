@@ -82,7 +82,7 @@ pub struct Build<'g> {
 /// See [`super::layers`].
 pub fn build(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
     let shapes = shapes(graph)?;
-    let roles = roles(graph);
+    let roles = roles(graph, &shapes);
     let mut build = Build {
         graph,
         readers: Readers::new(graph),

@@ -39,10 +39,12 @@ impl Build<'_> {
         if conv.dilations.iter().any(|dilation| *dilation != 1) {
             return operator("a dilated convolution");
         }
-        if conv.pads.iter().flatten().any(|pad| *pad < 0) || conv.outside != 0 {
-            return operator(
-                "a convolution that cuts its input, or pads it with other values than 0",
-            );
+        if conv.pads.iter().flatten().any(|pad| *pad < 0) {
+            return operator("a convolution that cuts its input");
+        }
+        // Of quantised elements, the number that stands for 0 need not be 0.
+        if conv.outside != 0 && self.graph.ty(x).dtype.is_float() {
+            return operator("a convolution that pads its input with other values than 0");
         }
         let view = self.whole(x)?;
         let columns: &[usize] = if spatial == 2 { &[3] } else { &[] };

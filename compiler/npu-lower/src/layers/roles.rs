@@ -1,5 +1,6 @@
 //! What values are for: weights, or activations and in which order of axes.
 
+use super::window;
 use irc_tl::{Graph, NodeKind, Op, ValueId};
 
 /// What the readers of a value take it for.
@@ -12,7 +13,7 @@ pub struct Role {
 }
 
 /// The roles of all values: found from the readers back, as graphs do not state which inputs are weights.
-pub fn roles(graph: &Graph) -> Vec<Role> {
+pub fn roles(graph: &Graph, shapes: &[Vec<u64>]) -> Vec<Role> {
     let mut roles = vec![Role::default(); graph.types.len()];
     for (_, value) in &graph.outputs {
         roles[value.0].is_activation = true;
@@ -24,12 +25,12 @@ pub fn roles(graph: &Graph) -> Vec<Role> {
                 read(&mut roles, node.operands[0], Some(false));
             }
             NodeKind::Op(Op::Matmul { .. }) => read(&mut roles, node.operands[0], Some(true)),
-            NodeKind::Op(_) => {
+            NodeKind::Op(op) => {
                 let (role, count) = (roles[result.0], graph.ty(result).elements());
+                let repeats = repeats(op, &node.operands, shapes);
                 for &operand in &node.operands {
                     let ty = graph.ty(operand);
-                    let is_smaller = ty.elements() != count && !is_reduction(&node.kind);
-                    if !role.is_activation || is_smaller {
+                    if !role.is_activation || repeats && ty.elements() != count {
                         continue;
                     }
                     let same = ty.dims == graph.ty(result).dims;
@@ -42,14 +43,14 @@ pub fn roles(graph: &Graph) -> Vec<Role> {
     roles
 }
 
-fn is_reduction(kind: &NodeKind) -> bool {
-    match kind {
-        NodeKind::Op(Op::Reduce { .. } | Op::Slice { .. } | Op::Gather | Op::Update { .. }) => true,
-        NodeKind::Op(Op::Compute(compute)) => {
-            // Pools, concatenations and paddings; not functions that broadcast constants.
-            compute.reduction.is_some() || matches!(compute.body, irc_tl::Scalar::Select(_))
+/// Whether an operand with fewer elements than the result is one that is repeated, like a bias.
+fn repeats(op: &Op, operands: &[ValueId], shapes: &[Vec<u64>]) -> bool {
+    match op {
+        Op::Compute(compute) => {
+            let shapes: Vec<_> = operands.iter().map(|operand| shapes[operand.0].clone()).collect();
+            window::is_elementwise(compute, &shapes, &vec![false; operands.len()])
         }
-        _ => false,
+        _ => op.is_elementwise(),
     }
 }
 
