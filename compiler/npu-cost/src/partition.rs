@@ -7,7 +7,7 @@ use crate::shape::{Shape, Span};
 pub const LETTERS: [char; 4] = ['K', 'B', 'H', 'W'];
 
 /// Number of parts of each axis: output channels, images, rows, columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(pub [u64; 4]);
 
 impl Partition {
@@ -108,7 +108,7 @@ fn pairs(number: u64) -> Vec<[u64; 2]> {
 }
 
 /// The placement of a layer on its cores: its partition, and the order of axes along cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scheme {
     /// Parts of each axis.
     pub partition: Partition,
