@@ -11,6 +11,11 @@ pub const LETTERS: [char; 4] = ['K', 'B', 'H', 'W'];
 pub struct Partition(pub [u64; 4]);
 
 impl Partition {
+    /// All partitions into so many parts, those with nearly equal factors first.
+    pub fn all(parts: u64) -> Vec<Self> {
+        partitions(parts)
+    }
+
     /// Total number of parts.
     pub fn parts(self) -> u64 {
         self.0.iter().product()
