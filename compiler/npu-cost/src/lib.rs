@@ -31,7 +31,7 @@ mod tree;
 mod usage;
 
 pub use diagnostic::Result;
-pub use evaluate::{Cost, Energy, Evaluation, LayerCost, Model, evaluate};
+pub use evaluate::{Cost, Energy, Evaluation, LayerCost, Model, SegmentCost, evaluate};
 pub use initial::{initial, layer_by_layer};
 pub use layer::{Axis, Layer, Op, Window};
 pub use machine::{Array, Eyeriss, Machine, Memory, Polar, VectorUnit};

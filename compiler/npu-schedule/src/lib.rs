@@ -5,8 +5,13 @@
 //! the batch, the objective, the budget and the seed only: not on clocks, nor on the number of threads.
 //! The algorithm is described in `docs/npu-schedule.md`.
 
+mod anneal;
+mod moves;
 mod options;
+mod random;
 mod schedule;
+mod segmentation;
+mod state;
 
 pub use options::{Options, Progress};
 pub use schedule::{Bound, RunnerUp, Schedule, Segment, Source, schedule};

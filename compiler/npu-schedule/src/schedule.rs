@@ -6,7 +6,11 @@ use irc_npu_cost::{
     Cost, Evaluation, Kind, LayerCost, Machine, Model, Network, Result, Tree, initial,
 };
 
+use crate::anneal::{Run, anneal};
 use crate::options::Options;
+use crate::random::Random;
+use crate::segmentation::segmentation;
+use crate::state::Problem;
 
 /// What limits the speed of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +87,18 @@ pub fn schedule(
     options: &Options<'_>,
 ) -> Result<Schedule> {
     let mut model = Model::new(network, machine, options.objective)?;
-    let (tree, evaluation) = initial(&mut model, network, batch)?;
-    let tree = with_schemes(tree, &mut evaluation.layers.iter());
+    let problem = Problem { network, machine, batch, objective: options.objective };
+    let mut evaluations = 0;
+    let start = std::time::Instant::now();
+    let state = segmentation(&problem, &mut model, batch, &mut evaluations)?;
+    eprintln!("dp {evaluations} {:?} {:e}", start.elapsed(), problem.value(state.totals(&problem)));
+    let heat = std::env::var("HEAT").map_or(0.005, |text| text.parse().unwrap_or(0.005));
+    let run = Run { budget: options.budget, heat };
+    let mut random = Random::new(options.seed, 0);
+    let state = anneal(&problem, &mut model, state, run, &mut random);
+    eprintln!("sa {:?} {:e}", start.elapsed(), problem.value(state.totals(&problem)));
+    let tree = state.tree(&problem);
+    let evaluation = model.evaluate(&tree)?;
     let whole = |(layer, node): (usize, &irc_npu_cost::Node)| Source {
         layer,
         channels: 0..node.layer.output.channels,
@@ -92,16 +106,4 @@ pub fn schedule(
     let sources = network.nodes().iter().enumerate().map(whole).collect();
     let network = network.clone();
     Ok(Schedule { network, sources, tree, evaluation, segments: vec![], evaluations: 1 })
-}
-
-/// The tree with the schemes of its layers.
-fn with_schemes<'l>(mut tree: Tree, layers: &mut impl Iterator<Item = &'l LayerCost>) -> Tree {
-    match &mut tree.kind {
-        Kind::Leaf(_, scheme) => *scheme = layers.next().map(|layer| layer.scheme),
-        Kind::Cut(_, children) => {
-            let all = std::mem::take(children);
-            *children = all.into_iter().map(|child| with_schemes(child, layers)).collect();
-        }
-    }
-    tree
 }
