@@ -366,7 +366,7 @@ impl Walk<'_, '_> {
     }
 
     fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
-        let CutStep { groups, stages, children } = cut;
+        let CutStep { groups, stages, children, .. } = cut;
         let (machine, capacity) = (self.model.machine, self.capacity());
         let times: Vec<f64> = children.iter().map(|child| child.time).collect();
         let Some(shared) = mesh::share_out(cores.clone(), &times, machine.least_shared) else {

@@ -6,5 +6,7 @@
 //! `docs/npu-layers.md`.
 
 mod layers;
+mod schedule;
 
 pub use layers::{Layers, Operand, Origin, Parameters, layers};
+pub use schedule::{LayerFacts, Scheduled, schedule};

@@ -44,10 +44,20 @@ pub struct CutStep<'t> {
     pub groups: u64,
     /// Delay of the last stage of a pipeline, in groups.
     pub stages: u64,
+    /// Delay of each child, in groups; empty in a temporal cut, where children run in turn.
+    pub delays: Vec<u64>,
     pub children: Vec<Step<'t>>,
 }
 
 impl Step<'_> {
+    /// The number of leaves.
+    pub fn leaves(&self) -> usize {
+        match &self.kind {
+            StepKind::Leaf(_) => 1,
+            StepKind::Cut(_, cut) => cut.children.iter().map(Step::leaves).sum(),
+        }
+    }
+
     /// A diagnostic at the node.
     pub fn locate(&self, diagnostic: Box<Diagnostic>, network: &Network) -> Box<Diagnostic> {
         locate(self.tree, diagnostic, network)
@@ -309,13 +319,13 @@ impl<'t> Shape<'t, '_> {
             path.pop();
         }
         let groups = batch / children[0].batch;
-        let stages = self.stages.get(path).and_then(|stages| stages.iter().max());
-        let stages = stages.copied().unwrap_or(0);
+        let delays = self.stages.get(path).cloned().unwrap_or_default();
+        let stages = delays.iter().max().copied().unwrap_or(0);
         let mut time = steps.iter().fold(0.0, |sum, step| sum + step.time);
         if cut == Cut::Space {
             time = time * (groups + stages) as f64 / groups as f64;
         }
-        let kind = StepKind::Cut(cut, CutStep { groups, stages, children: steps });
+        let kind = StepKind::Cut(cut, CutStep { groups, stages, delays, children: steps });
         Ok(Step { batch, time, kind, tree })
     }
 }

@@ -33,7 +33,7 @@ impl Work {
             (Some(LayerKind::ElementWise | LayerKind::PointToPoint), false) => {
                 Ok(Self::Elementwise)
             }
-            (None, false) if is_transposed(workload) => Ok(Self::Transpose),
+            (Some(LayerKind::Dt) | None, false) if is_transposed(workload) => Ok(Self::Transpose),
             (None, false) => reject(
                 "the workload has no kind, and it is no transposition: it has no weight, and does not \
                  exchange channels and rows"
