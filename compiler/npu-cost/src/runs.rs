@@ -119,12 +119,10 @@ impl Walk {
                 self.leaf(leaf, first..first + step.batch, *next);
                 *next += 1;
             }
-            StepKind::Cut(cut, inner) => {
-                match cut {
-                    Cut::Time => self.time(inner, first, next, is_root),
-                    Cut::Space => self.space(inner, first, next),
-                }
-            }
+            StepKind::Cut(cut, inner) => match cut {
+                Cut::Time => self.time(inner, first, next, is_root),
+                Cut::Space => self.space(inner, first, next),
+            },
         }
     }
 

@@ -9,4 +9,4 @@ mod layers;
 mod schedule;
 
 pub use layers::{Layers, Operand, Origin, Parameters, layers};
-pub use schedule::{LayerFacts, Scheduled, schedule};
+pub use schedule::{LayerFacts, Scheduled, known_layers, schedule};

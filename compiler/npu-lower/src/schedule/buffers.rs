@@ -137,7 +137,8 @@ pub fn fill(core: i64, workloads: &mut [Workload], held: Vec<Held>, capacity: i6
         workloads.iter().map(|workload| result(core, workload)).collect();
     let spans: Vec<(usize, usize)> =
         held.iter().map(|held| (held.begin(&ids), held.last)).collect();
-    let mut used: Vec<i64> = results.iter().map(|held| if held.is_some() { RESULT_BLOCKS } else { 0 }).collect();
+    let mut used: Vec<i64> =
+        results.iter().map(|held| if held.is_some() { RESULT_BLOCKS } else { 0 }).collect();
     for (held, (first, last)) in held.iter().zip(&spans) {
         used[*first..=*last].iter_mut().for_each(|used| *used += held.blocks());
     }

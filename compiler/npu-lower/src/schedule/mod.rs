@@ -11,7 +11,8 @@ mod workloads;
 
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
-use irc_npu_cost::{Evaluation, Machine, Network, Objective, Tree, runs};
+use irc_npu_cost::{Evaluation, Machine, Network, Objective, Op, Tree, runs};
+use irc_npu_emit::{KnownLayer, KnownLayers};
 
 /// A tree with the network that it schedules.
 #[derive(Clone, Copy, Debug)]
@@ -46,4 +47,25 @@ pub struct LayerFacts {
 pub fn schedule(of: &Scheduled<'_>) -> Result<Schedule, Box<Diagnostic>> {
     let runs = runs(of.network, of.machine, of.tree, of.evaluation, of.objective)?;
     Ok(workloads::write(of, &runs))
+}
+
+/// What the program of a schedule needs to know about the layers of a network.
+pub fn known_layers(network: &Network, facts: &[LayerFacts]) -> KnownLayers {
+    let layers = network.nodes().iter().enumerate().map(|(index, node)| {
+        let window = node.layer.window();
+        let padding = facts.get(index).map_or(node.padding, |facts| facts.padding);
+        let groups = match node.layer.op {
+            Op::GroupedConv { groups, .. } => groups,
+            _ => 1,
+        };
+        let signed = |pair: [u64; 2]| pair.map(|number| number as i64);
+        let known = KnownLayer {
+            kernel: signed(window.kernel),
+            stride: signed(window.stride),
+            padding: signed(padding),
+            groups: groups as i64,
+        };
+        (node.layer.name.clone(), known)
+    });
+    layers.collect()
 }

@@ -306,13 +306,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Results that serve as weights: their channels are output channels, their rows input channels.
-    fn made_weights(
-        &mut self,
-        run: &Run,
-        region: Region,
-        reader: &Reader,
-        index: usize,
-    ) -> Weight {
+    fn made_weights(&mut self, run: &Run, region: Region, reader: &Reader, index: usize) -> Weight {
         let node = self.node(run.layer);
         let mut sources = vec![];
         let mut from = 0;
@@ -395,7 +389,13 @@ fn ids(sources: &[(Source, Vec<i64>)]) -> Vec<i64> {
 }
 
 /// A part of a tensor, whose channels begin at `first` of the reader's.
-fn source(own: Extent, first: u64, name: &str, transfer: i64, (id, kind): (i64, PlaceKind)) -> Source {
+fn source(
+    own: Extent,
+    first: u64,
+    name: &str,
+    transfer: i64,
+    (id, kind): (i64, PlaceKind),
+) -> Source {
     let (low, high) = own.axis(1);
     let first = first as i64;
     Source {
