@@ -6,7 +6,11 @@
 //! `docs/npu-layers.md`.
 
 mod layers;
+mod report;
 mod schedule;
+mod target;
 
 pub use layers::{Layers, Operand, Origin, Parameters, layers};
+pub use report::{LayerReport, Report, SegmentReport};
 pub use schedule::{LayerFacts, Scheduled, known_layers, schedule};
+pub use target::{CoreKind, DramRate, Goal, PREFIX, Target};

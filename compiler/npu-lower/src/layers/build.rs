@@ -606,7 +606,7 @@ impl Build<'_> {
             network: Network::new("model"),
             origins: vec![],
             layers: vec![None; self.drafts.len()],
-            names: BTreeSet::new(),
+            names: self.graph.inputs.iter().map(|(name, _)| name.clone()).collect(),
             found: vec![],
         };
         order.into_iter().for_each(|draft| made.add(draft));
@@ -667,7 +667,14 @@ impl Finished<'_, '_> {
         match &self.build.sources[source].kind {
             Kind::Joined(all) => all.iter().for_each(|part| self.parts(*part, parts)),
             Kind::Layer(draft) => parts.extend(self.layers[*draft].map(Operand::Layer)),
-            Kind::Given(..) => parts.push(Operand::Value(self.build.sources[source].root)),
+            Kind::Given(..) => {
+                let value = self.build.sources[source].root;
+                let mut inputs = self.build.graph.inputs.iter();
+                let name = inputs.find(|(_, input)| *input == value).map(|(name, _)| name.clone());
+                let name = name.unwrap_or_else(|| format!("value_{}", value.0));
+                let channels = self.build.shape(source).channels;
+                parts.push(Operand::Value { value, name, channels });
+            }
         }
     }
 
@@ -677,13 +684,13 @@ impl Finished<'_, '_> {
         draft.input.iter().for_each(|source| self.parts(*source, &mut operands));
         draft.weights.iter().for_each(|source| self.parts(*source, &mut weights));
         operands.sort_by_key(|operand| match operand {
-            Operand::Value(_) => 0,
+            Operand::Value { .. } => 0,
             Operand::Layer(layer) => layer + 1,
         });
         let layers = |operands: &[Operand]| -> Vec<usize> {
             let layer = |operand: &Operand| match operand {
                 Operand::Layer(layer) => Some(*layer),
-                Operand::Value(_) => None,
+                Operand::Value { .. } => None,
             };
             operands.iter().filter_map(layer).collect()
         };

@@ -15,6 +15,7 @@ mod source;
 mod view;
 mod window;
 
+use crate::schedule::LayerFacts;
 use irc_diag::Diagnostic;
 use irc_npu_cost::Network;
 use irc_tl::{Graph, ValueId};
@@ -53,8 +54,15 @@ pub struct Origin {
 /// A part of the input of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// An input of the graph, or a value that the NPU does not compute.
-    Value(ValueId),
+    /// An input of the graph: its name and the number of its channels.
+    Value {
+        /// The value of the graph.
+        value: ValueId,
+        /// Its name.
+        name: String,
+        /// Channels.
+        channels: u64,
+    },
     /// The result of a layer.
     Layer(usize),
 }
@@ -66,6 +74,29 @@ pub struct Parameters {
     pub value: ValueId,
     /// Those of its output channels that the layer computes.
     pub channels: Range<u64>,
+}
+
+impl Layers {
+    /// What schedules need to know about layers of a network that are those of this one, or some of their
+    /// channels: for each the layer here.
+    pub fn facts(&self, layers: impl IntoIterator<Item = usize>) -> Vec<LayerFacts> {
+        let facts = |layer: usize| {
+            let origin = &self.origins[layer];
+            let given = origin.operands.iter().filter_map(|operand| match operand {
+                Operand::Value { name, channels, .. } => Some((name.clone(), *channels)),
+                Operand::Layer(_) => None,
+            });
+            LayerFacts { padding: origin.padding, given: given.collect() }
+        };
+        layers.into_iter().map(facts).collect()
+    }
+
+    /// A diagnostic at the node of the graph that a layer is for.
+    pub fn locate(&self, graph: &Graph, layer: usize, diagnostic: Diagnostic) -> Diagnostic {
+        let node = self.origins.get(layer).and_then(|origin| origin.nodes.first());
+        let origin = node.and_then(|node| graph.nodes.get(*node)?.origin.clone());
+        build::located(diagnostic, origin.as_deref())
+    }
 }
 
 /// The layers of a graph.
