@@ -17,8 +17,8 @@ use crate::network::Network;
 use crate::objective::Objective;
 use crate::partition::Scheme;
 use crate::traffic::Traffic;
-use crate::tree::{Cut, CutStep, LeafStep, Step, StepKind, Tree, resolve};
-use crate::usage::Usage;
+use crate::tree::{Cut, CutStep, Extent, Facts, LeafStep, Step, StepKind, Tree, resolve};
+use crate::usage::{Room, Usage};
 
 /// Energy in pJ of each part of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -87,11 +87,31 @@ pub struct Model<'a> {
     machine: &'a Machine,
     objective: Objective,
     memo: Memo,
+    facts: Facts,
+    /// The places of results, by layer; between evaluations none.
+    made: Vec<Option<Arc<ProducedParts>>>,
+}
+
+/// The result of evaluating a segment: a child of a temporal root.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentCost {
+    /// The cost of its images.
+    pub cost: Cost,
+    /// Cycles that the cores need, before the limits of links and DRAM for all its data.
+    pub cores: u64,
+    /// Cycles that DRAM needs.
+    pub dram: u64,
+    /// Cycles that the busiest link needs.
+    pub links: u64,
+    /// Its layers in the order of the tree.
+    pub layers: Vec<LayerCost>,
 }
 
 /// An evaluated node.
 struct NodeCost {
     latency: u64,
+    /// Cycles before the last bound by links and DRAM.
+    unbounded: u64,
     energy: f64,
     /// Cycles without links and DRAM.
     parts: Energy,
@@ -118,8 +138,8 @@ struct Walk<'m, 'a> {
     model: &'m mut Model<'a>,
     /// Images of the whole tree.
     batch: u64,
-    /// The places of results.
-    made: Vec<Option<Arc<ProducedParts>>>,
+    /// pJ that a cycle is worth to each layer without a scheme, instead of the objective.
+    prices: &'m [Option<f64>],
     layers: Vec<LayerCost>,
 }
 
@@ -130,7 +150,9 @@ impl<'a> Model<'a> {
     /// `cost-machine` if a parameter of the machine is invalid.
     pub fn new(network: &'a Network, machine: &'a Machine, objective: Objective) -> Result<Self> {
         machine.check()?;
-        Ok(Self { network, machine, objective, memo: Memo::default() })
+        let facts = Facts::new(network, machine);
+        let made = vec![None; network.nodes().len()];
+        Ok(Self { network, machine, objective, memo: Memo::default(), facts, made })
     }
 
     /// The cost of a tree.
@@ -140,13 +162,46 @@ impl<'a> Model<'a> {
     /// `cost-no-scheme`), buffers that overflow (`cost-no-room`), or a spatial cut whose cores
     /// cannot be divided among its children (`cost-no-cores`), at the node concerned.
     pub fn evaluate(&mut self, tree: &Tree) -> Result<Evaluation> {
-        let root = resolve(tree, self.network, self.machine)?;
-        let made = self.network.nodes().iter().map(|_| None).collect();
-        let cores = 0..self.machine.mesh.cores();
-        let mut walk = Walk { batch: root.batch, made, layers: vec![], model: self };
-        let done = walk.node(&root, cores, Level::Root)?;
-        let layers = walk.layers;
+        let root = resolve(tree, self.network, &self.facts, Extent::Whole)?;
+        let (done, layers) = self.walk(&root, root.batch, &[], Level::Root)?;
         Ok(Evaluation { cost: done.cost(self.machine), layers })
+    }
+
+    /// The cost of a child of the temporal root of a tree of `batch` images. It depends on nothing else in
+    /// the tree, since all data from and to other segments pass through DRAM.
+    ///
+    /// A layer without a scheme gets the best one by the objective, or, if `prices` has a number of pJ for
+    /// it, by its energy plus so much for each cycle.
+    ///
+    /// # Errors
+    /// As [`Model::evaluate`], for the layers of the segment.
+    pub fn segment(
+        &mut self,
+        tree: &Tree,
+        batch: u64,
+        prices: &[Option<f64>],
+    ) -> Result<SegmentCost> {
+        let step = resolve(tree, self.network, &self.facts, Extent::Segment(batch))?;
+        let (done, layers) = self.walk(&step, batch, prices, Level::Segment)?;
+        let (cost, machine) = (done.cost(self.machine), self.machine);
+        let dram = done.traffic.dram.div_ceil(machine.dram_bandwidth);
+        let links = done.traffic.busiest().div_ceil(machine.link_bandwidth);
+        Ok(SegmentCost { cost, cores: done.unbounded, dram, links, layers })
+    }
+
+    fn walk(
+        &mut self,
+        step: &Step<'_>,
+        batch: u64,
+        prices: &[Option<f64>],
+        level: Level,
+    ) -> Result<(NodeCost, Vec<LayerCost>)> {
+        let cores = 0..self.machine.mesh.cores();
+        let mut walk = Walk { batch, prices, layers: vec![], model: self };
+        let done = walk.node(step, cores, level);
+        let layers = walk.layers;
+        layers.iter().for_each(|layer| self.made[layer.layer] = None);
+        Ok((done?, layers))
     }
 }
 
@@ -160,8 +215,9 @@ pub fn evaluate(network: &Network, machine: &Machine, tree: &Tree) -> Result<Cos
 }
 
 impl Walk<'_, '_> {
-    fn capacity(&self) -> u64 {
-        self.model.machine.buffer.size
+    fn capacity(&self) -> Room {
+        let Machine { buffer, mesh, .. } = self.model.machine;
+        Room { capacity: buffer.size, mesh: *mesh }
     }
 
     fn node(&mut self, step: &Step<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
@@ -188,15 +244,16 @@ impl Walk<'_, '_> {
             batch,
             times: self.batch / batch,
             cores: cores.clone(),
-            made: &self.made,
+            made: &model.made,
             direct: &leaf.direct,
             stores: leaf.stores,
             scheme: leaf.scheme,
+            price: self.prices.get(layer).copied().flatten(),
         };
         let placed = model.memo.place(&task, machine, objective)?;
         let scheme = placed.scheme;
-        let (done, made) = self.place(placed, layer, cores.end - cores.start, level)?;
-        self.made[layer] = Some(made);
+        let done = self.place(&placed, layer, cores.end - cores.start, level)?;
+        self.model.made[layer] = Some(placed.made.clone());
         let cost = done.cost(machine);
         self.layers.push(LayerCost { layer, batch, cores, scheme, cost });
         Ok(done)
@@ -204,16 +261,16 @@ impl Walk<'_, '_> {
 
     fn place(
         &self,
-        placed: PlacedLayer,
+        placed: &PlacedLayer,
         layer: usize,
         cores: u64,
         level: Level,
-    ) -> Result<(NodeCost, Arc<ProducedParts>)> {
+    ) -> Result<NodeCost> {
         let (machine, capacity) = (self.model.machine, self.capacity());
         let has_made_weights = self.model.network.nodes()[layer].has_made_weights();
-        let (mut inputs, mut weights) = (Usage::of(&placed.inputs), Usage::of(&placed.weights));
+        let (mut inputs, mut weights) = (placed.inputs.clone(), placed.weights.clone());
         if has_made_weights {
-            inputs = inputs.and(&std::mem::take(&mut weights));
+            inputs.add(&std::mem::take(&mut weights));
         }
         let working = inputs.clone().each_with(machine.output_tile).within(capacity)?;
         working.clone().and(&weights).within(capacity)?;
@@ -225,12 +282,14 @@ impl Walk<'_, '_> {
             compute: placed.mapping.compute * count,
             ..Energy::default()
         };
-        let (latency, energy, traffic) = (placed.time, placed.energy, placed.traffic);
-        let mut done = NodeCost { latency, energy, parts, traffic, inputs, weights, working };
+        let (latency, energy, traffic) = (placed.time, placed.energy, placed.traffic.clone());
+        let unbounded = latency;
+        let mut done =
+            NodeCost { latency, unbounded, energy, parts, traffic, inputs, weights, working };
         if level != Level::Inner {
             done.bound(machine);
         }
-        Ok((done, placed.made))
+        Ok(done)
     }
 
     fn time(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
@@ -307,7 +366,7 @@ impl Walk<'_, '_> {
     }
 
     fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
-        let CutStep { groups, stages, children } = cut;
+        let CutStep { groups, stages, children, .. } = cut;
         let (machine, capacity) = (self.model.machine, self.capacity());
         let times: Vec<f64> = children.iter().map(|child| child.time).collect();
         let Some(shared) = mesh::share_out(cores.clone(), &times, machine.least_shared) else {
@@ -363,6 +422,7 @@ impl NodeCost {
     fn empty() -> Self {
         Self {
             latency: 0,
+            unbounded: 0,
             energy: 0.0,
             parts: Energy::default(),
             traffic: Traffic::default(),
@@ -397,6 +457,7 @@ impl NodeCost {
 
     /// Raises the time to at least that of the data movements.
     fn bound(&mut self, machine: &Machine) {
+        self.unbounded = self.latency;
         self.latency = self.latency.max(self.traffic.time(machine));
     }
 

@@ -11,14 +11,15 @@ use crate::diagnostic::{Result, error};
 use crate::layer::Op;
 use crate::layout::{Parts, ProducedParts, Shares};
 use crate::machine::Machine;
-use crate::mapper::Mapping;
+use crate::mapper::{self, Mapping};
 use crate::mesh::Place;
-use crate::moves::Moves;
+use crate::moves::{Moves, Operand};
 use crate::network::{Network, Node};
 use crate::objective::Objective;
 use crate::partition::{Partition, PartitionRequest, Scheme};
 use crate::shape::{Region, Span};
 use crate::traffic::Traffic;
+use crate::usage::Usage;
 
 /// Share of the global buffers that the input of a convolution may fill.
 const INPUT_SHARE: f64 = 0.8;
@@ -44,6 +45,8 @@ pub struct Task<'a> {
     pub stores: bool,
     /// The scheme, if it is given; otherwise the best one is searched.
     pub scheme: Option<Scheme>,
+    /// If it is searched: pJ that a cycle is worth, instead of the objective.
+    pub price: Option<f64>,
 }
 
 /// A layer with its scheme.
@@ -63,21 +66,32 @@ pub struct PlacedLayer {
     pub traffic: Traffic,
     /// The places of the result.
     pub made: Arc<ProducedParts>,
-    /// Bytes of inputs by core.
-    pub inputs: Vec<(Place, u64)>,
-    /// Bytes of weights by core.
-    pub weights: Vec<(Place, u64)>,
+    /// Inputs in the buffers.
+    pub inputs: Usage,
+    /// Weights in the buffers.
+    pub weights: Usage,
 }
 
-/// A partition with its operands and the cost of its mapping.
-struct Cut {
+/// A partition with its operands and the cost of its mapping, which depend on nothing else in a tree.
+pub struct Layout {
     parts: Parts,
+    regions: Vec<Region>,
     inputs: Shares,
     weights: Shares,
     mapping: Mapping,
+}
+
+/// A layout with its data movements.
+struct Cut<'l> {
+    layout: &'l Layout,
+    partition: Partition,
     /// Energy in pJ to fill and read the global buffers.
     exchange: f64,
-    moves: Moves,
+    moves: Moves<'l>,
+    /// Energy in pJ, without links.
+    energy: f64,
+    /// Cycles, disregarding links.
+    time: u64,
 }
 
 /// A scheme with its cost before links are distinguished.
@@ -85,35 +99,75 @@ struct Choice {
     value: f64,
     scheme: Scheme,
     energy: f64,
-    time: u64,
 }
 
-/// Finds the best mapping of the largest part of a partition for a number of images.
-pub type Map<'a> = dyn FnMut(Partition, u64) -> Option<Mapping> + 'a;
+/// The layout of a partition; `None` if it does not fit.
+pub type Layouts<'a> = dyn FnMut(Partition) -> Option<Arc<Layout>> + 'a;
+
+impl Layout {
+    /// The layout of `batch` images of a layer; `None` if it does not fit the memories of the cores.
+    pub fn new(
+        node: &Node,
+        partition: Partition,
+        batch: u64,
+        machine: &Machine,
+        objective: Objective,
+    ) -> Option<Self> {
+        let parts = Parts::new(node, partition, batch);
+        let regions = parts.regions();
+        let inputs = Shares::of_inputs(node, partition, &regions);
+        let weights = Shares::of_weights(node, partition, &regions);
+        if machine.output_tile + inputs.largest() + weights.largest() > machine.buffer.size {
+            return None;
+        }
+        let mapping = mapper::map(node, partition, batch, machine, objective)?;
+        Some(Self { parts, regions, inputs, weights, mapping })
+    }
+}
 
 impl Task<'_> {
-    /// The best scheme.
+    /// The best scheme; `None` if no partition fits the memories of the cores.
     ///
     /// # Errors
-    /// `cost-scheme` if the number of parts of a given scheme is not the number of cores, `cost-no-scheme`
-    /// if no partition fits the memories of the cores.
+    /// `cost-scheme` if the number of parts of a given scheme is not the number of cores.
     pub fn place(
         &self,
         machine: &Machine,
         objective: Objective,
-        map: &mut Map<'_>,
-    ) -> Result<PlacedLayer> {
-        let mut best: Option<(Choice, Cut)> = None;
-        for partition in self.partitions(machine)? {
-            let Some(cut) = self.cut(partition, machine, map) else { continue };
-            let least = best.as_ref().map_or(f64::INFINITY, |(choice, _)| choice.value);
-            if let Some(choice) = self.choose(&cut, partition, least, machine, objective) {
-                best = Some((choice, cut));
+        layouts: &mut Layouts<'_>,
+    ) -> Result<Option<PlacedLayer>> {
+        let found = self.partitions(machine)?.into_iter().filter_map(|partition| {
+            let layout = layouts(partition)?;
+            Some((partition, layout))
+        });
+        let layouts: Vec<(Partition, Arc<Layout>)> = found.collect();
+        let cuts = layouts.iter().map(|(partition, layout)| self.cut(*partition, layout, machine));
+        // A bound: links add to the energy.
+        let bounded = cuts.map(|cut| (self.value(objective, cut.energy, cut.time), cut));
+        let mut cuts: Vec<(f64, usize, Cut<'_>)> =
+            bounded.enumerate().map(|(at, (bound, cut))| (bound, at, cut)).collect();
+        cuts.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        // Of equal schemes, that of the first partition is the best.
+        let mut best: Option<(Choice, usize, &Cut<'_>)> = None;
+        for (bound, at, cut) in &cuts {
+            if best.as_ref().is_some_and(|(choice, ..)| *bound > choice.value) {
+                break;
+            }
+            let Some(choice) = self.choose(cut, machine, objective) else { continue };
+            let is_better = best.as_ref().is_none_or(|(least, first, _)| {
+                choice.value < least.value || choice.value == least.value && at < first
+            });
+            if is_better {
+                best = Some((choice, *at, cut));
             }
         }
-        match best {
-            Some((choice, cut)) => Ok(self.finish(choice, cut, machine)),
-            None => Err(error("cost-no-scheme", "no partition fits the memories of the cores")),
+        Ok(best.map(|(choice, _, cut)| self.finish(&choice, cut, machine)))
+    }
+
+    fn value(&self, objective: Objective, energy: f64, time: u64) -> f64 {
+        match self.price {
+            Some(price) => energy + price * time as f64,
+            None => objective.of(energy, time),
         }
     }
 
@@ -152,20 +206,14 @@ impl Task<'_> {
         (input / (room * INPUT_SHARE) + 1.0) as u64
     }
 
-    /// Lays out and maps a partition; `None` if it does not fit.
-    fn cut(&self, partition: Partition, machine: &Machine, map: &mut Map<'_>) -> Option<Cut> {
-        let node = self.node();
-        let parts = Parts::new(node, partition, self.batch);
-        let regions = parts.regions();
-        let inputs = Shares::of_inputs(node, partition, &regions);
-        let weights = Shares::of_weights(node, partition, &regions);
-        if machine.output_tile + inputs.largest() + weights.largest() > machine.buffer.size {
-            return None;
-        }
-        let mapping = map(partition, self.batch)?;
-        let exchange = self.exchange(&inputs, &weights, machine);
-        let moves = self.moves(&inputs, &weights, &regions);
-        Some(Cut { parts, inputs, weights, mapping, exchange, moves })
+    fn cut<'l>(&self, partition: Partition, layout: &'l Layout, machine: &Machine) -> Cut<'l> {
+        let exchange = self.exchange(&layout.inputs, &layout.weights, machine);
+        let moves = self.moves(layout);
+        let dram = moves.dram();
+        let computing = layout.mapping.energy * self.core_count() as f64 + exchange;
+        let energy = computing + dram as f64 * machine.dram;
+        let time = layout.mapping.time.max(dram.div_ceil(machine.dram_bandwidth));
+        Cut { layout, partition, exchange, moves, energy, time }
     }
 
     /// Energy in pJ to fill the global buffers with operands, constants once for all batches, and to read
@@ -180,68 +228,57 @@ impl Task<'_> {
         exchange + inputs.total() as f64 * machine.buffer.write
     }
 
-    fn moves(&self, inputs: &Shares, weights: &Shares, regions: &[Region]) -> Moves {
+    fn moves<'l>(&self, layout: &'l Layout) -> Moves<'l> {
         let node = self.node();
         let mut moves = Moves::default();
         match node.has_made_weights() {
-            true => self.bring(&mut moves, &node.weights, weights, 0, u64::MAX),
-            false => moves.load_constants(weights, self.times),
+            true => {
+                let mut operand = moves.operand(&layout.weights);
+                self.bring(&mut operand, &node.weights, 0, u64::MAX);
+            }
+            false => moves.load_constants(&layout.weights, self.times),
         }
-        let operand = match node.layer.op {
+        let channels = match node.layer.op {
             Op::Eltwise { .. } => node.layer.output.channels,
             _ => u64::MAX,
         };
-        moves.load(inputs, Span::upto(node.external));
-        self.bring(&mut moves, &node.inputs, inputs, node.external % operand, operand);
+        let mut operand = moves.operand(&layout.inputs);
+        operand.load(Span::upto(node.external));
+        self.bring(&mut operand, &node.inputs, node.external % channels, channels);
         if self.stores {
-            moves.store(regions);
+            moves.store(&layout.regions);
         }
         moves
     }
 
-    /// Adds the movements of results that are concatenated from channel `first` on; channel `operand`
+    /// Adds the movements of results that are concatenated from channel `first` on; channel `channels`
     /// starts the next operand.
-    fn bring(
-        &self,
-        moves: &mut Moves,
-        layers: &[usize],
-        needed: &Shares,
-        first: u64,
-        operand: u64,
-    ) {
+    fn bring(&self, operand: &mut Operand<'_, '_>, layers: &[usize], first: u64, channels: u64) {
         let mut first = first;
         for &layer in layers {
             let next = first + self.network.nodes()[layer].layer.output.channels;
             match &self.made[layer] {
                 Some(made) if self.direct.contains(&layer) => {
-                    moves.send(made, needed, first, self.batch);
+                    operand.send(made, first, self.batch);
                 }
-                _ => moves.load(needed, Span { from: first, to: next }),
+                _ => operand.load(Span { from: first, to: next }),
             }
-            first = next % operand;
+            first = next % channels;
         }
     }
 
-    /// The best placement of a partition, if it is better than `least`.
-    fn choose(
-        &self,
-        cut: &Cut,
-        partition: Partition,
-        least: f64,
-        machine: &Machine,
-        objective: Objective,
-    ) -> Option<Choice> {
-        let computing = cut.mapping.energy * self.core_count() as f64 + cut.exchange;
+    /// The best placement of a partition.
+    fn choose(&self, cut: &Cut<'_>, machine: &Machine, objective: Objective) -> Option<Choice> {
+        let computing = cut.layout.mapping.energy * self.core_count() as f64 + cut.exchange;
+        let dram = cut.moves.dram() as f64 * machine.dram;
         let mut best: Option<Choice> = None;
-        let schemes = self.scheme.map_or_else(|| Scheme::all(partition), |given| vec![given]);
+        let schemes = self.scheme.map_or_else(|| Scheme::all(cut.partition), |given| vec![given]);
         for scheme in schemes {
-            let places = self.places(scheme, machine);
-            let traffic = cut.moves.carry(&places, machine, Traffic::default());
-            let energy = computing + (traffic.link_energy(machine) + traffic.dram_energy(machine));
-            let time = cut.mapping.time.max(traffic.time(machine));
-            let value = objective.of(energy, time);
-            if value < best.as_ref().map_or(least, |choice| choice.value) {
-                best = Some(Choice { value, scheme, energy, time });
+            let hops = cut.moves.hops(&self.places(scheme, machine), machine);
+            let energy = computing + (hops as f64 * machine.hop + dram);
+            let value = self.value(objective, energy, cut.time);
+            if best.as_ref().is_none_or(|choice| value < choice.value) {
+                best = Some(Choice { value, scheme, energy });
             }
         }
         best
@@ -253,25 +290,24 @@ impl Task<'_> {
         scheme.cores().into_iter().map(place).collect()
     }
 
-    fn finish(&self, choice: Choice, cut: Cut, machine: &Machine) -> PlacedLayer {
+    fn finish(&self, choice: &Choice, cut: &Cut<'_>, machine: &Machine) -> PlacedLayer {
         let places = self.places(choice.scheme, machine);
         let held = |shares: &Shares| {
-            let all = shares.each().filter(|(_, bytes)| *bytes > 0);
-            all.map(|(part, bytes)| (places[part], bytes)).collect()
+            Usage::of(shares.each().map(|(part, bytes)| (places[part], bytes)), machine.mesh)
         };
         PlacedLayer {
             scheme: choice.scheme,
             energy: choice.energy,
-            time: choice.time,
-            mapping: cut.mapping,
+            time: cut.time,
+            mapping: cut.layout.mapping,
             exchange: cut.exchange,
-            traffic: cut.moves.carry(&places, machine, Traffic::on_links(machine.mesh)),
-            inputs: held(&cut.inputs),
-            weights: held(&cut.weights),
+            traffic: cut.moves.carry(&places, machine),
+            inputs: held(&cut.layout.inputs),
+            weights: held(&cut.layout.weights),
             made: Arc::new(ProducedParts {
                 scheme: choice.scheme,
                 first: self.cores.start,
-                parts: cut.parts,
+                parts: cut.layout.parts.clone(),
                 places,
                 batch: self.batch,
             }),

@@ -1,19 +1,23 @@
 //! Memoisation, so that a tree that differs little from an earlier one is cheap.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::diagnostic::Result;
-use crate::leaf::{PlacedLayer, Task};
+use irc_diag::Diagnostic;
+
+use crate::diagnostic::{Result, error};
+use crate::leaf::{Layout, PlacedLayer, Task};
 use crate::machine::Machine;
-use crate::mapper::{self, Mapping};
 use crate::objective::Objective;
 use crate::partition::{Partition, Scheme};
 
-/// Limit on the sum of cores over memoised leaves: some hundred MB. When it is reached, all are dropped.
-const MAX_CORES: u64 = 1 << 18;
+/// Limit on the sum of parts over memoised leaves: some hundred MB. When it is reached, all are dropped.
+const MAX_LEAF_PARTS: u64 = 1 << 20;
+/// The same for layouts.
+const MAX_LAYOUT_PARTS: u64 = 1 << 19;
 
 /// The inputs that determine a leaf's scheme and cost on one machine.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Leaf {
     layer: usize,
     batch: u64,
@@ -21,44 +25,63 @@ struct Leaf {
     cores: (u64, u64),
     stores: bool,
     scheme: Option<Scheme>,
+    price: Option<u64>,
     /// Results passed directly: layer, scheme, first core, images.
     direct: Vec<(usize, Scheme, u64, u64)>,
 }
 
-/// Mappings of a layer's parts and schemes of leaves.
+/// Layouts of layers and schemes of leaves. Maps are only asked, never enumerated.
 #[derive(Default)]
 pub struct Memo {
-    mappings: BTreeMap<(usize, Partition, u64), Option<Mapping>>,
-    leaves: BTreeMap<Leaf, PlacedLayer>,
+    layouts: HashMap<(usize, Partition, u64), Option<Arc<Layout>>>,
+    layout_parts: u64,
+    leaves: HashMap<Leaf, Option<Arc<PlacedLayer>>>,
+    leaf_parts: u64,
 }
 
 impl Memo {
     /// Memoised [`Task::place`].
     ///
     /// # Errors
-    /// As there.
+    /// As there, and `cost-no-scheme` if no partition fits the memories of the cores.
     pub fn place(
         &mut self,
         task: &Task<'_>,
         machine: &Machine,
         objective: Objective,
-    ) -> Result<PlacedLayer> {
+    ) -> Result<Arc<PlacedLayer>> {
         let leaf = Leaf::of(task);
-        if let Some(placed) = self.leaves.get(&leaf) {
-            return Ok(placed.clone());
+        if let Some(known) = self.leaves.get(&leaf) {
+            return known.clone().ok_or_else(no_scheme);
         }
         let node = &task.network.nodes()[task.layer];
-        let mut map = |partition, batch| {
-            let search = || mapper::map(node, partition, batch, machine, objective);
-            *self.mappings.entry((task.layer, partition, batch)).or_insert_with(search)
+        let mut layouts = |partition: Partition| {
+            let new = || Layout::new(node, partition, task.batch, machine, objective).map(Arc::new);
+            if self.layout_parts > MAX_LAYOUT_PARTS {
+                self.layouts.clear();
+                self.layout_parts = 0;
+            }
+            let known = self.layouts.entry((task.layer, partition, task.batch));
+            known
+                .or_insert_with(|| {
+                    self.layout_parts += partition.parts();
+                    new()
+                })
+                .clone()
         };
-        let placed = task.place(machine, objective, &mut map)?;
-        if self.leaves.len() as u64 * machine.mesh.cores() >= MAX_CORES {
+        let placed = task.place(machine, objective, &mut layouts)?.map(Arc::new);
+        if self.leaf_parts > MAX_LEAF_PARTS {
             self.leaves.clear();
+            self.leaf_parts = 0;
         }
+        self.leaf_parts += task.cores.end - task.cores.start;
         self.leaves.insert(leaf, placed.clone());
-        Ok(placed)
+        placed.ok_or_else(no_scheme)
     }
+}
+
+fn no_scheme() -> Box<Diagnostic> {
+    error("cost-no-scheme", "no partition fits the memories of the cores")
 }
 
 impl Leaf {
@@ -74,6 +97,7 @@ impl Leaf {
             cores: (task.cores.start, task.cores.end),
             stores: task.stores,
             scheme: task.scheme,
+            price: task.price.filter(|_| task.scheme.is_none()).map(f64::to_bits),
             direct: task.direct.iter().filter_map(made).collect(),
         }
     }

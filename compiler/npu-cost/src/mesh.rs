@@ -46,6 +46,16 @@ impl Mesh {
         }
     }
 
+    /// The index of a position, in the order of columns.
+    pub fn index(self, place: Place) -> usize {
+        (place.x * self.height + place.y) as usize
+    }
+
+    /// The position with an index.
+    pub fn at(self, index: usize) -> Place {
+        Place { x: index as u64 / self.height, y: index as u64 % self.height }
+    }
+
     /// The positions of the DRAM ports, next to the cores at the left and right edge.
     pub fn ports(self) -> impl ExactSizeIterator<Item = Place> {
         let edge = self.width - 1;

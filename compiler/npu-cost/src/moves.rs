@@ -6,36 +6,130 @@ use crate::mesh::Place;
 use crate::shape::{Region, Span};
 use crate::traffic::Traffic;
 
-/// One movement; parts are named by their numbers.
-enum Move {
-    Load { to: Vec<usize>, bytes: u64 },
-    Send { from: Place, to: Vec<usize>, bytes: u64 },
-    Store { from: usize, bytes: u64 },
+/// Data for the same parts, which are named by their numbers.
+struct Group<'s> {
+    to: &'s [usize],
+    /// Bytes of each load from DRAM.
+    loads: Vec<u64>,
+    /// Origin and bytes of each transfer between cores.
+    sends: Vec<(Place, u64)>,
 }
 
 /// The movements of a layer for one batch, independent of the placement of its parts.
 #[derive(Default)]
-pub struct Moves {
+pub struct Moves<'s> {
     /// Constant weights, loaded once for several batches.
-    constants: Vec<Move>,
+    constants: Vec<Group<'s>>,
     /// The number of those batches.
     times: u64,
-    others: Vec<Move>,
+    others: Vec<Group<'s>>,
+    /// Bytes of each part that are stored to DRAM; empty if the result is not.
+    stores: Vec<u64>,
 }
 
-impl Moves {
+/// The movements of an operand.
+pub struct Operand<'m, 's> {
+    groups: &'m mut [Group<'s>],
+    needed: &'s Shares,
+}
+
+impl<'s> Group<'s> {
+    fn new(to: &'s [usize], loads: Vec<u64>) -> Self {
+        Self { to, loads, sends: vec![] }
+    }
+}
+
+impl<'s> Moves<'s> {
     /// Loads constant weights from DRAM, once for `times` batches.
-    pub fn load_constants(&mut self, weights: &Shares, times: u64) {
+    pub fn load_constants(&mut self, weights: &'s Shares, times: u64) {
         self.times = times;
-        let all = weights.regions.iter().map(|(region, to)| (region.volume(), to));
-        self.constants.extend(all.map(|(bytes, to)| Move::Load { to: to.clone(), bytes }));
+        let all = weights.regions.iter().filter(|(region, _)| region.volume() > 0);
+        self.constants.extend(all.map(|(region, to)| Group::new(to, vec![region.volume()])));
     }
 
-    /// Loads channels of an operand from DRAM.
-    pub fn load(&mut self, needed: &Shares, channels: Span) {
-        for (region, to) in &needed.regions {
+    /// Begins the movements of an operand.
+    pub fn operand(&mut self, needed: &'s Shares) -> Operand<'_, 's> {
+        let first = self.others.len();
+        self.others.extend(needed.regions.iter().map(|(_, to)| Group::new(to, vec![])));
+        Operand { groups: &mut self.others[first..], needed }
+    }
+
+    /// Stores the result to DRAM.
+    pub fn store(&mut self, parts: &[Region]) {
+        self.stores = parts.iter().map(|part| part.volume()).collect();
+    }
+
+    /// Bytes to and from DRAM, wherever the parts are.
+    pub fn dram(&self) -> u64 {
+        let loads =
+            |groups: &[Group<'_>]| groups.iter().flat_map(|group| &group.loads).sum::<u64>();
+        let stores: u64 = self.stores.iter().sum();
+        loads(&self.constants) / self.times.max(1) + loads(&self.others) + stores
+    }
+
+    /// Bytes times links for parts at `places`.
+    pub fn hops(&self, places: &[Place], machine: &Machine) -> u64 {
+        let mesh = machine.mesh;
+        let (mut spread, mut from_ports) = (Spread::default(), vec![]);
+        let mut of = |groups: &[Group<'_>]| {
+            let mut hops = 0;
+            for group in groups {
+                spread.set(group.to.iter().map(|part| places[*part]));
+                if !group.loads.is_empty() {
+                    from_ports.clear();
+                    from_ports.extend(mesh.ports().map(|port| spread.hops(port)));
+                }
+                for bytes in &group.loads {
+                    hops += shared_hops(&from_ports, *bytes);
+                }
+                let sends = group.sends.iter();
+                hops += sends.map(|(from, bytes)| spread.hops(*from) * bytes).sum::<u64>();
+            }
+            hops
+        };
+        let mut hops = of(&self.constants) / self.times.max(1) + of(&self.others);
+        for (part, bytes) in self.stores.iter().enumerate() {
+            from_ports.clear();
+            from_ports.extend(mesh.ports().map(|port| places[part].hops(port)));
+            hops += shared_hops(&from_ports, *bytes);
+        }
+        hops
+    }
+
+    /// The traffic on links for parts at `places`.
+    pub fn carry(&self, places: &[Place], machine: &Machine) -> Traffic {
+        let mut traffic = Traffic::on_links(machine.mesh);
+        let mut to = vec![];
+        let mut carry = |groups: &[Group<'_>], traffic: &mut Traffic| {
+            for group in groups {
+                to.clear();
+                to.extend(group.to.iter().map(|part| places[*part]));
+                to.sort_unstable();
+                group.loads.iter().for_each(|bytes| traffic.load(machine.mesh, &to, *bytes));
+                for (from, bytes) in &group.sends {
+                    traffic.send(machine.mesh, *from, &to, *bytes);
+                }
+            }
+        };
+        carry(&self.constants, &mut traffic);
+        traffic.divide(self.times.max(1));
+        carry(&self.others, &mut traffic);
+        for (part, bytes) in self.stores.iter().enumerate() {
+            traffic.store(machine.mesh, places[part], *bytes);
+        }
+        traffic
+    }
+}
+
+impl Operand<'_, '_> {
+    /// Loads channels from DRAM.
+    pub fn load(&mut self, channels: Span) {
+        for ((region, _), group) in self.needed.regions.iter().zip(&mut *self.groups) {
             let region = Region { channels: region.channels.overlap(channels), ..*region };
-            self.others.push(Move::Load { to: to.clone(), bytes: region.volume() });
+            let bytes = region.volume();
+            if bytes > 0 {
+                group.loads.push(bytes);
+            }
         }
     }
 
@@ -44,8 +138,8 @@ impl Moves {
     ///
     /// A region that begins before `first` receives nothing: the published code loses the data after
     /// the first of several results that a part reads.
-    pub fn send(&mut self, made: &ProducedParts, needed: &Shares, first: u64, batch: u64) {
-        for (region, to) in &needed.regions {
+    pub fn send(&mut self, made: &ProducedParts, first: u64, batch: u64) {
+        for ((region, _), group) in self.needed.regions.iter().zip(&mut *self.groups) {
             let Span { from, to: end } = region.channels;
             if from < first {
                 continue;
@@ -54,42 +148,53 @@ impl Moves {
             let region = Region { channels, ..*region };
             for (part, there) in made.parts.meeting(region, made.batch != batch) {
                 let bytes = common(there, region, made.batch, batch);
-                let from = made.places[part];
-                self.others.push(Move::Send { from, to: to.clone(), bytes });
+                if bytes > 0 {
+                    group.sends.push((made.places[part], bytes));
+                }
             }
         }
-    }
-
-    /// Stores the result to DRAM.
-    pub fn store(&mut self, parts: &[Region]) {
-        let all = parts.iter().enumerate();
-        self.others.extend(all.map(|(from, part)| Move::Store { from, bytes: part.volume() }));
-    }
-
-    /// The traffic for parts at `places`, added to `traffic`, which is empty.
-    pub fn carry(&self, places: &[Place], machine: &Machine, mut traffic: Traffic) -> Traffic {
-        self.constants.iter().for_each(|each| each.carry(places, machine, &mut traffic));
-        traffic.divide(self.times.max(1));
-        self.others.iter().for_each(|each| each.carry(places, machine, &mut traffic));
-        traffic
     }
 }
 
-impl Move {
-    fn carry(&self, places: &[Place], machine: &Machine, traffic: &mut Traffic) {
-        let sorted = |parts: &[usize]| {
-            let mut all: Vec<Place> = parts.iter().map(|part| places[*part]).collect();
-            all.sort_unstable();
-            all
-        };
-        match self {
-            Self::Load { bytes: 0, .. } | Self::Send { bytes: 0, .. } => {}
-            Self::Load { to, bytes } => traffic.load(machine.mesh, &sorted(to), *bytes),
-            Self::Send { from, to, bytes } => {
-                traffic.send(machine.mesh, *from, &sorted(to), *bytes);
+/// Bytes times links, if ports so many links away send equal shares.
+fn shared_hops(from_ports: &[u64], bytes: u64) -> u64 {
+    let count = from_ports.len() as u64;
+    let (each, rest) = (bytes / count, bytes % count);
+    let mut hops = each * from_ports.iter().sum::<u64>();
+    if rest > 0 {
+        let upto = |port: u64| rest * port / count;
+        let more = (0..).zip(from_ports).map(|(port, hops)| (upto(port + 1) - upto(port)) * hops);
+        hops += more.sum::<u64>();
+    }
+    hops
+}
+
+/// Where data go: rows of each column.
+#[derive(Default)]
+struct Spread {
+    /// Column, first and last row.
+    columns: Vec<[u64; 3]>,
+}
+
+impl Spread {
+    fn set(&mut self, places: impl Iterator<Item = Place>) {
+        self.columns.clear();
+        for Place { x, y } in places {
+            match self.columns.iter_mut().find(|column| column[0] == x) {
+                Some([_, first, last]) => (*first, *last) = ((*first).min(y), (*last).max(y)),
+                None => self.columns.push([x, y, y]),
             }
-            Self::Store { from, bytes } => traffic.store(machine.mesh, places[*from], *bytes),
         }
+    }
+
+    /// Links of the tree from a place to all.
+    fn hops(&self, from: Place) -> u64 {
+        let (mut left, mut right, mut hops) = (from.x, from.x, 0);
+        for &[x, first, last] in &self.columns {
+            (left, right) = (left.min(x), right.max(x));
+            hops += last.max(from.y) - first.min(from.y);
+        }
+        hops + right - left
     }
 }
 

@@ -7,10 +7,15 @@ use crate::shape::{Shape, Span};
 pub const LETTERS: [char; 4] = ['K', 'B', 'H', 'W'];
 
 /// Number of parts of each axis: output channels, images, rows, columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(pub [u64; 4]);
 
 impl Partition {
+    /// All partitions into so many parts, those with nearly equal factors first.
+    pub fn all(parts: u64) -> Vec<Self> {
+        partitions(parts)
+    }
+
     /// Total number of parts.
     pub fn parts(self) -> u64 {
         self.0.iter().product()
@@ -108,7 +113,7 @@ fn pairs(number: u64) -> Vec<[u64; 2]> {
 }
 
 /// The placement of a layer on its cores: its partition, and the order of axes along cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scheme {
     /// Parts of each axis.
     pub partition: Partition,

@@ -12,6 +12,7 @@ mod frame;
 mod groups;
 mod hazards;
 mod instructions;
+mod known;
 mod layers;
 mod limits;
 mod mesh;
@@ -29,6 +30,7 @@ use irc_npu::{Core as CoreCode, Program};
 pub use diagnostic::FileDiagnostic;
 use diagnostic::{Result, error};
 use frame::Frame;
+pub use known::{KnownLayer, KnownLayers};
 use layers::Layers;
 use tensors::View;
 
@@ -40,6 +42,18 @@ pub fn emit(
     schedule: &Schedule,
     frontend: Option<&Frontend>,
 ) -> Result<Program, Vec<FileDiagnostic>> {
+    emit_known(schedule, frontend, &KnownLayers::new())
+}
+
+/// As [`emit`], with properties of the layers of a schedule of several cores.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_known(
+    schedule: &Schedule,
+    frontend: Option<&Frontend>,
+    known: &KnownLayers,
+) -> Result<Program, Vec<FileDiagnostic>> {
     let sound = limits::check(schedule, frontend);
     let made = sound.and_then(|()| match (schedule.dialect, frontend) {
         (Dialect::A, Some(frontend)) => emit_all(schedule, frontend),
@@ -48,7 +62,7 @@ pub fn emit(
             "$",
             "the schedule needs the frontend file of its layers",
         )),
-        (Dialect::B | Dialect::C, _) => mesh::emit(schedule),
+        (Dialect::B | Dialect::C, _) => mesh::emit(schedule, known),
     });
     made.map_err(|diagnostic| vec![*diagnostic])
 }

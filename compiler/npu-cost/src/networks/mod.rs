@@ -1,16 +1,22 @@
 //! Networks of the published experiments, as tables of layers.
 
+mod darknet;
 mod densenet;
 mod googlenet;
+mod inception_resnet;
 mod resnet;
 mod transformer;
 mod vgg;
+mod zfnet;
 
+pub use darknet::darknet19;
 pub use densenet::densenet;
 pub use googlenet::googlenet;
-pub use resnet::{resnet50, resnet101};
-pub use transformer::{bert_block, transformer_cell};
+pub use inception_resnet::inception_resnet;
+pub use resnet::{resnet50, resnet101, resnext50};
+pub use transformer::{bert_block, gpt_decode, gpt_prefill, transformer_cell};
 pub use vgg::vgg19;
+pub use zfnet::zfnet;
 
 use crate::diagnostic::Result;
 use crate::layer::{Layer, Op, Window};
@@ -20,15 +26,21 @@ use crate::shape::Shape;
 /// Builds a network.
 pub type Builder = fn() -> Result<Network>;
 
-/// All networks, by their names on SET's command line.
-pub const ALL: [(&str, Builder); 7] = [
+/// All networks, by their names on SET's command line; `resnext50` is on Gemini's.
+pub const ALL: [(&str, Builder); 13] = [
     ("bert", bert_block),
+    ("darknet", darknet19),
     ("dense", densenet),
     ("goog", googlenet),
+    ("gpt_decode", gpt_decode),
+    ("gpt_prefill", gpt_prefill),
+    ("ires", inception_resnet),
     ("resnet", resnet50),
     ("resnet101", resnet101),
+    ("resnext50", resnext50),
     ("trans_cell", transformer_cell),
     ("vgg", vgg19),
+    ("zfnet", zfnet),
 ];
 
 /// The shape of a picture of 224 by 224 pixels with three colours.
@@ -56,5 +68,10 @@ fn sum(name: &str, output: Shape) -> Layer {
 
 /// Adds the layer that reads the picture.
 fn add_first(network: &mut Network, layer: Layer) -> Result<usize> {
-    network.add_reading(layer, Reads { external: Some(PICTURE), ..Reads::default() })
+    add_first_of(network, layer, PICTURE)
+}
+
+/// Adds the layer that reads a picture of this shape.
+fn add_first_of(network: &mut Network, layer: Layer, picture: Shape) -> Result<usize> {
+    network.add_reading(layer, Reads { external: Some(picture), ..Reads::default() })
 }

@@ -1,4 +1,4 @@
-//! Transformers (Vaswani et al. 2017), and BERT (Devlin et al. 2019).
+//! Transformers (Vaswani et al. 2017), BERT (Devlin et al. 2019), and GPT-2 (Radford et al. 2019).
 //!
 //! A sequence is a map of one column: tokens are rows, features channels. Products of activations are
 //! grouped convolutions, one group per head, whose weights are activations.
@@ -9,6 +9,9 @@ use crate::layer::{Axis, Layer, Op, Window};
 use crate::network::{Network, Reads};
 use crate::shape::Shape;
 
+/// Exchanges tokens and features.
+const EXCHANGE: Op = Op::Transpose { order: [Axis::Rows, Axis::Channels, Axis::Columns] };
+
 /// Size of the vocabulary of the last layer.
 const WORDS: u64 = 1000;
 
@@ -16,6 +19,8 @@ const WORDS: u64 = 1000;
 #[derive(Clone, Copy)]
 struct Extents {
     tokens: u64,
+    /// Tokens whose keys and values are known.
+    earlier: u64,
     heads: u64,
     head: u64,
     /// Features between the two layers of a feed-forward part.
@@ -24,6 +29,10 @@ struct Extents {
     gathers_keys: bool,
 }
 
+/// GPT-2 XL, with as many features in its feed-forward part as in the published experiments, on a prompt.
+const PROMPT: Extents =
+    Extents { tokens: 512, earlier: 0, heads: 25, head: 64, inner: 2048, gathers_keys: false };
+
 /// One block of BERT-Large on 512 tokens, between an embedding and a projection.
 ///
 /// The feed-forward part has 2,048 features, as in the published experiments, not 4,096.
@@ -31,8 +40,33 @@ struct Extents {
 /// # Errors
 /// None: the layers match.
 pub fn bert_block() -> Result<Network> {
-    let extents = Extents { tokens: 512, heads: 16, head: 64, inner: 2048, gathers_keys: false };
+    let extents = Extents { heads: 16, ..PROMPT };
     let mut network = Network::new("bert_block");
+    let words = extents.add_embedding(&mut network, "word_embed")?;
+    let last = extents.add_encoder(&mut network, "block1", words)?;
+    extents.add_projection(&mut network, last)?;
+    Ok(network)
+}
+
+/// One block of GPT-2 XL on the 512 tokens of a prompt, between an embedding and a projection.
+///
+/// # Errors
+/// None: the layers match.
+pub fn gpt_prefill() -> Result<Network> {
+    let mut network = Network::new("gpt_prefill");
+    let words = PROMPT.add_embedding(&mut network, "word_embed")?;
+    let last = PROMPT.add_encoder(&mut network, "block1", words)?;
+    PROMPT.add_projection(&mut network, last)?;
+    Ok(network)
+}
+
+/// The same block on one token after 512, whose keys and values come from outside.
+///
+/// # Errors
+/// None: the layers match.
+pub fn gpt_decode() -> Result<Network> {
+    let mut network = Network::new("gpt_decode");
+    let extents = Extents { tokens: 1, earlier: 512, gathers_keys: true, ..PROMPT };
     let words = extents.add_embedding(&mut network, "word_embed")?;
     let last = extents.add_encoder(&mut network, "block1", words)?;
     extents.add_projection(&mut network, last)?;
@@ -44,7 +78,7 @@ pub fn bert_block() -> Result<Network> {
 /// # Errors
 /// None: the layers match.
 pub fn transformer_cell() -> Result<Network> {
-    let extents = Extents { tokens: 512, heads: 8, head: 64, inner: 2048, gathers_keys: true };
+    let extents = Extents { heads: 8, gathers_keys: true, ..PROMPT };
     let mut network = Network::new("transformer_cell");
     let words = extents.add_embedding(&mut network, "word_embed_enc")?;
     let encoded = extents.add_encoder(&mut network, "encoder", words)?;
@@ -124,9 +158,9 @@ impl Extents {
         let all = self.sequence(features);
         let query = network.add(dense(format!("{name}_Q"), features, all), &[from])?;
         let keys = self.add_keys(network, name, of)?;
-        let value = network.add(dense(format!("{name}_V"), features, all), &[of])?;
+        let value = self.add_values(network, name, of)?;
 
-        let scores = self.sequence(self.heads * self.tokens);
+        let scores = self.sequence(self.heads * self.seen());
         let score = self.product(format!("{name}_QK"), features, scores);
         let reads = Reads { inputs: &[query], weights: &keys, external: None };
         let score = network.add_reading(score, reads)?;
@@ -140,21 +174,48 @@ impl Extents {
 
     /// The keys of each head, with tokens and features exchanged.
     fn add_keys(self, network: &mut Network, name: &str, of: usize) -> Result<Vec<usize>> {
-        let exchange = Op::Transpose { order: [Axis::Rows, Axis::Channels, Axis::Columns] };
         let mut keys = vec![];
         for head in 0..self.heads {
             let key = dense(format!("{name}_K{head}"), self.features(), self.sequence(self.head));
             let key = network.add(key, &[of])?;
             let turned = Shape::new(self.tokens, self.head, 1);
-            let turned = Layer::new(format!("{name}_Kt{head}"), exchange.clone(), turned);
+            let turned = Layer::new(format!("{name}_Kt{head}"), EXCHANGE, turned);
             keys.push(network.add(turned, &[key])?);
         }
         if self.gathers_keys {
-            let all = Shape::new(self.heads * self.tokens, self.head, 1);
+            let all = Shape::new(self.heads * self.seen(), self.head, 1);
             let all = Layer::new(format!("{name}_K"), Op::Pointwise, all);
-            keys = vec![network.add(all, &keys)?];
+            let external = self.known(self.heads * self.earlier, self.head);
+            let reads = Reads { inputs: &keys, external, ..Reads::default() };
+            keys = vec![network.add_reading(all, reads)?];
         }
         Ok(keys)
+    }
+
+    /// The values; if some are known, a row for each token, as weights.
+    fn add_values(self, network: &mut Network, name: &str, of: usize) -> Result<usize> {
+        let features = self.features();
+        let made = dense(format!("{name}_V"), features, self.sequence(features));
+        let made = network.add(made, &[of])?;
+        if self.earlier == 0 {
+            return Ok(made);
+        }
+        let turned = Shape::new(self.tokens, features, 1);
+        let turned = Layer::new(format!("{name}_Vt1"), EXCHANGE, turned);
+        let turned = network.add(turned, &[made])?;
+        let all = Layer::new(format!("{name}_Vt2"), EXCHANGE, Shape::new(features, self.seen(), 1));
+        let external = self.known(self.earlier, features);
+        network.add_reading(all, Reads { inputs: &[turned], external, ..Reads::default() })
+    }
+
+    /// Tokens that a token attends to.
+    fn seen(self) -> u64 {
+        self.earlier + self.tokens
+    }
+
+    /// Input from outside, if there are earlier tokens.
+    fn known(self, channels: u64, rows: u64) -> Option<Shape> {
+        (self.earlier > 0).then(|| Shape::new(channels, rows, 1))
     }
 
     /// A matrix product per head.

@@ -19,7 +19,7 @@ mod parse;
 mod resolve;
 
 pub use parse::parse;
-pub(crate) use resolve::{CutStep, LeafStep, Step, StepKind, resolve};
+pub(crate) use resolve::{CutStep, Extent, Facts, LeafStep, Step, StepKind, resolve};
 
 use std::ops::Range;
 

@@ -47,7 +47,7 @@ pub fn windows(spans: &[Span]) -> Option<Windows> {
 }
 
 /// Whether windows along an axis are consistent with what each workload reads.
-fn explains(windows: &Windows, spans: &[Span]) -> bool {
+pub fn explains(windows: &Windows, spans: &[Span]) -> bool {
     let Windows { kernel, stride, pad } = *windows;
     let last = spans.iter().map(|(_, read)| read.1).max().unwrap_or(0);
     spans.iter().all(|(made, read)| {

@@ -6,6 +6,7 @@ use super::activations::is_activations;
 use super::geometry::{self, Span, Windows};
 use super::parts::Origins;
 use crate::diagnostic::{Result, error, word, words};
+use crate::known::KnownLayer;
 
 /// The kind of computation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl Work {
             (Some(LayerKind::ElementWise | LayerKind::PointToPoint), false) => {
                 Ok(Self::Elementwise)
             }
-            (None, false) if is_transposed(workload) => Ok(Self::Transpose),
+            (Some(LayerKind::Dt) | None, false) if is_transposed(workload) => Ok(Self::Transpose),
             (None, false) => reject(
                 "the workload has no kind, and it is no transposition: it has no weight, and does not \
                  exchange channels and rows"
@@ -76,8 +77,13 @@ pub struct LayerWeights {
 }
 
 impl Layer {
-    /// Infers the properties from the workloads at some places.
-    pub fn of(number: u32, origins: &Origins<'_>, places: &[Place]) -> Result<Self> {
+    /// Infers the properties from the workloads at some places, unless they are known.
+    pub fn of(
+        number: u32,
+        origins: &Origins<'_>,
+        places: &[Place],
+        known: Option<&KnownLayer>,
+    ) -> Result<Self> {
         let path = places.first().map_or("$".into(), |at| origins.schedule.workload_path(*at));
         let shape = Shape::new(origins, places, path);
         let work = places.iter().map(|at| Work::of(origins.workload(*at), &shape.path));
@@ -85,9 +91,13 @@ impl Layer {
             return Ok(Self { number, windows: [Windows::NONE; 2], weights: None });
         }
         let Some(elements) = shape.elements(origins, places)? else {
-            return Ok(Self { number, windows: shape.windows(None)?, weights: None });
+            let windows = known.map_or_else(|| shape.windows(None), |known| shape.known(known))?;
+            return Ok(Self { number, windows, weights: None });
         };
-        let (windows, group, c) = shape.grouped(elements)?;
+        let (windows, group, c) = match known {
+            Some(known) => shape.known_groups(known, elements)?,
+            None => shape.grouped(elements)?,
+        };
         let size = words([c, windows[0].kernel, windows[1].kernel], &shape.path)?;
         let k = word(shape.k, &shape.path)?;
         let is_activations =
@@ -129,6 +139,40 @@ impl Shape {
             error("emit-windows", &self.path, message)
         };
         geometry::kernel(&self.spans, elements).ok_or_else(unclear)
+    }
+
+    /// The windows of a known layer, which must be consistent with what the workloads read.
+    fn known(&self, layer: &KnownLayer) -> Result<[Windows; 2]> {
+        let windows = [0, 1].map(|axis| Windows {
+            kernel: layer.kernel[axis],
+            stride: layer.stride[axis],
+            pad: layer.padding[axis],
+        });
+        if [0, 1].into_iter().all(|axis| geometry::explains(&windows[axis], &self.spans[axis])) {
+            return Ok(windows);
+        }
+        let message = format!(
+            "windows of {:?} with strides {:?} and padding {:?} do not read what the workloads of the layer read",
+            layer.kernel, layer.stride, layer.padding
+        );
+        Err(error("emit-windows", &self.path, message))
+    }
+
+    /// The same as [`Self::grouped`] for a known layer.
+    fn known_groups(&self, layer: &KnownLayer, elements: i64) -> Result<([Windows; 2], i64, i64)> {
+        let windows = self.known(layer)?;
+        let area = windows[0].kernel * windows[1].kernel;
+        let c = self.channels / layer.groups.max(1);
+        // Of weights that are activations, `elements` are those of a group's input channels.
+        if c * layer.groups == self.channels && c * area == elements && self.k % layer.groups == 0 {
+            return Ok((windows, self.k / layer.groups, c));
+        }
+        let message = format!(
+            "weights of {elements} elements per output channel do not match windows of {area} elements over \
+             {} channels in {} groups",
+            self.channels, layer.groups
+        );
+        Err(error("emit-windows", &format!("{}.weight", self.path), message))
     }
 
     /// Windows, output channels per group and input channels per group, for weights of so many elements

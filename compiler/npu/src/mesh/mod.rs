@@ -23,6 +23,7 @@ use irc_npu::{Origin, Program};
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::frame::Frame;
 use crate::instructions;
+use crate::known::KnownLayers;
 use crate::step::Step;
 use crate::tensors::{Tensor, lengths};
 use crate::tokens;
@@ -35,8 +36,8 @@ use space::Space;
 const L2: i64 = 8 << 20;
 
 /// The programs of all cores.
-pub fn emit(schedule: &Schedule) -> Result<Program> {
-    let mut mesh = Mesh::new(schedule)?;
+pub fn emit(schedule: &Schedule, known: &KnownLayers) -> Result<Program> {
+    let mut mesh = Mesh::new(schedule, known)?;
     for place in mesh.walk()? {
         mesh.issue(place)?;
     }
@@ -77,7 +78,7 @@ struct Mesh<'s> {
 }
 
 impl<'s> Mesh<'s> {
-    fn new(schedule: &'s Schedule) -> Result<Self> {
+    fn new(schedule: &'s Schedule, known: &KnownLayers) -> Result<Self> {
         let origins = Origins::new(schedule)?;
         let mut reads = BTreeMap::new();
         for (core, index, workload) in schedule.workloads() {
@@ -88,7 +89,7 @@ impl<'s> Mesh<'s> {
         let mut dram = Dram::new(schedule, reads.values().flat_map(|reads| &reads.parts), "$")?;
         let mut layers = BTreeMap::new();
         for (number, (name, places)) in origins.by_layer.iter().enumerate() {
-            let layer = Layer::of(word(number as i64, "$")?, &origins, places)?;
+            let layer = Layer::of(word(number as i64, "$")?, &origins, places, known.get(*name))?;
             match layer.weights {
                 Some(weights) if weights.is_activations => {
                     dram.add_constants(name, weights.k, "$")?;

@@ -173,7 +173,10 @@ impl<'s> Origins<'s> {
             let slack = slack(size[1], own.clone());
             covered(size, own, &path).map(|()| Operand { size: *size, slack })
         };
-        let operands = sizes.iter().enumerate().map(operand).collect::<Result<_>>()?;
+        let mut operands = sizes.iter().enumerate().map(operand).collect::<Result<Vec<_>>>()?;
+        // Vector operations have one layout for all operands.
+        let slack = operands[..count].iter().map(|operand| operand.slack).max().unwrap_or(0);
+        operands[..count].iter_mut().for_each(|operand| operand.slack = slack);
         Ok(Reads { first: corner(&inputs.whole), operands, parts, inputs: count })
     }
 

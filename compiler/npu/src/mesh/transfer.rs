@@ -154,13 +154,33 @@ impl Mesh<'_> {
     /// Channels that start within a word are read up to the next pixel; the surplus is written to
     /// padding, or overwritten by what arrives later.
     fn landing(&mut self, reader: Place, part: &Part) -> Result<TensorOffset> {
-        if part.is_of_words(self.operand_of(reader, part.operand)?.size[1]) {
+        let is_of_words = part.is_of_words(self.operand_of(reader, part.operand)?.size[1]);
+        if is_of_words && !self.follows_padding(reader, part)? {
             self.arrive(reader, part)?;
             return Ok(TensorOffset { tensor: self.operand(reader, part.operand)?, at: part.at });
         }
         let staged = self.room(reader, lengths(&part.extent))?;
         self.staged.entry(reader).or_default().push((part.clone(), staged));
         Ok(TensorOffset { tensor: staged, at: [0; 4] })
+    }
+
+    /// Whether a staged part of the operand, which moves to its place later, has padding where a part begins.
+    fn follows_padding(&self, reader: Place, part: &Part) -> Result<bool> {
+        let reads = self.reads_of(reader)?;
+        let channels = self.operand_of(reader, part.operand)?.size[1];
+        let size = lengths(&part.extent);
+        Ok(reads.parts.iter().any(|other| {
+            let own = lengths(&other.extent);
+            let overlaps = |axis: usize| {
+                other.at[axis] < part.at[axis] + size[axis]
+                    && part.at[axis] < other.at[axis] + own[axis]
+            };
+            other.operand == part.operand
+                && other.at[1] < part.at[1]
+                && other.at[1] + padded(own[1]) > part.at[1]
+                && !other.is_of_words(channels)
+                && [0, 2, 3].into_iter().all(overlaps)
+        }))
     }
 
     /// Copies a staged part to its operand.

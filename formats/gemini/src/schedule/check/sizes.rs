@@ -164,6 +164,8 @@ impl Sizes<'_, '_> {
             let kib = match resident.kind {
                 ResidentKind::Ofmap if self.facts.schedule.dialect == Dialect::B => RESULT_BLOCKS,
                 ResidentKind::Ofmap | ResidentKind::Ifmap => match resident.extent() {
+                    // SET counts one operand of an elementwise layer; others may count all.
+                    Some(_) if block == operand_blocks(resident) => continue,
                     Some(extent) => up(extent.volume(), BLOCK) / BLOCK,
                     None => continue,
                 },
@@ -212,4 +214,10 @@ fn weight_bytes(weight: &Weight) -> i64 {
     let [_, k, c, window] = lengths[..] else { return 0 };
     let row = up(c, 8).saturating_mul(window).saturating_add(CHANNEL_PARAMETERS);
     k.saturating_mul(row)
+}
+
+/// KiB of all that was brought to a tensor.
+fn operand_blocks(resident: &Resident) -> i64 {
+    let sources = resident.sources().iter().filter_map(|source| source.extent());
+    up(sources.map(|extent| extent.volume()).fold(0, i64::saturating_add), BLOCK) / BLOCK
 }

@@ -87,8 +87,9 @@ fn kind(
         published.note("gem-w2-no-layer-type", why, path, message);
         return;
     };
-    let of_a = matches!(kind, LayerKind::Pe | LayerKind::Vp | LayerKind::Dt);
-    if of_a != (facts.schedule.dialect == Dialect::A) {
+    // Data transformations have one name in all dialects.
+    let of_a = matches!(kind, LayerKind::Pe | LayerKind::Vp);
+    if kind != LayerKind::Dt && of_a != (facts.schedule.dialect == Dialect::A) {
         let message = format!("`{kind}` is not a kind of layer in this dialect");
         let diagnostic = Diagnostic::error("gem-w2-layer-type", message);
         sink.push(diagnostic.path(format!("{}.layer_type", path())));

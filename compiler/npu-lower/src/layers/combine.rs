@@ -1,0 +1,427 @@
+//! Functions of each element, reductions, windows and concatenations.
+
+use super::build::{Build, Function, Step, Value, along, layout, operator};
+use super::source::{AXES, Draft, Kind, SourceId, View, spread};
+use super::view::{Dimension, Whole, dimension, reshaped};
+use super::window::Along;
+use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
+use irc_tl::{Binary, NodeKind, Op, ValueId};
+
+impl Build<'_> {
+    /// A function of each element of its operands.
+    pub fn elementwise(
+        &mut self,
+        index: usize,
+        result: ValueId,
+        operands: &[ValueId],
+        mixes_channels: bool,
+    ) -> Step<()> {
+        let mut read: Vec<(ValueId, Function)> = vec![];
+        for &operand in operands {
+            if read.iter().any(|(known, _)| *known == operand) {
+                continue;
+            }
+            match self.values[operand.0].clone() {
+                Value::Constant => {}
+                Value::View(view) => {
+                    let function = Function {
+                        view,
+                        cone: vec![],
+                        reduces: mixes_channels,
+                        is_statistic: false,
+                    };
+                    read.push((operand, function));
+                }
+                Value::Function(function) => {
+                    let reduces = function.reduces || mixes_channels;
+                    read.push((operand, Function { reduces, ..function }));
+                }
+            }
+        }
+        self.join_statistics(&mut read);
+        let source = read[0].1.view.source;
+        if read.iter().any(|(_, function)| function.view.source != source) {
+            return self.several(index, result, &read);
+        }
+        let whole = read.iter().filter(|(_, function)| !function.is_statistic);
+        let mut views = whole.map(|(_, function)| &function.view);
+        let Some(view) = views.next().cloned() else {
+            let mut function = merge(&read, index, read[0].1.view.clone());
+            function.is_statistic = true;
+            self.values[result.0] = Value::Function(function);
+            return Ok(());
+        };
+        let dims = self.resolved(&view);
+        if views.any(|other| self.resolved(other) != dims) {
+            return layout("a tensor and another order of its own elements are combined");
+        }
+        if read.iter().any(|(operand, function)| {
+            !function.is_statistic
+                && self.shapes[operand.0].iter().product::<u64>() != self.volume(result)
+        }) {
+            return operator("an operand is repeated along an axis");
+        }
+        let function = merge(&read, index, view);
+        self.place(index, result, function);
+        Ok(())
+    }
+
+    fn volume(&self, value: ValueId) -> u64 {
+        self.shapes[value.0].iter().product()
+    }
+
+    /// A statistic of what another operand is a function of counts as one of that operand.
+    fn join_statistics(&self, read: &mut [(ValueId, Function)]) {
+        let whole = read.iter().find(|(_, function)| !function.is_statistic);
+        let Some(source) = whole.map(|(_, function)| function.view.source) else { return };
+        let Kind::Layer(draft) = self.sources[source].kind else { return };
+        let draft = &self.drafts[draft];
+        if !matches!(draft.op, LayerOp::Pointwise) {
+            return;
+        }
+        for (_, function) in read {
+            if function.is_statistic && draft.input[..] == [function.view.source] {
+                function.view.source = source;
+                function.cone.clear();
+            }
+        }
+    }
+
+    /// Makes a function part of the layer that it is a function of, or a layer, or leaves it for later.
+    fn place(&mut self, index: usize, result: ValueId, function: Function) {
+        let source = function.view.source;
+        if !self.readers.are_covered(self.sources[source].root, &function.cone) {
+            self.values[result.0] = Value::Function(function);
+            return;
+        }
+        if let Kind::Layer(draft) = self.sources[source].kind {
+            let draft = &mut self.drafts[draft];
+            if !function.reduces || matches!(draft.op, LayerOp::Pointwise) {
+                draft.nodes.extend(function.cone);
+                self.sources[source].root = result;
+                self.values[result.0] = Value::View(View { moved: None, ..function.view });
+                return;
+            }
+        }
+        let view = self.pointwise(index, result, function.view, function.cone);
+        self.values[result.0] = Value::View(view);
+    }
+
+    /// A function of the results of several layers.
+    fn several(&mut self, index: usize, result: ValueId, read: &[(ValueId, Function)]) -> Step<()> {
+        let volume = self.volume(result);
+        let is_repeated = |(operand, _): &&(ValueId, Function)| self.volume(*operand) != volume;
+        if let Some((small, _)) = read.iter().find(is_repeated) {
+            let large = read.iter().find(|read| !is_repeated(read)).map(|(large, _)| *large);
+            let is_product =
+                matches!(self.graph.nodes[index].kind, NodeKind::Op(Op::Binary(Binary::Mul)));
+            return match large.filter(|_| is_product && read.len() == 2) {
+                Some(large) => self.scale(index, result, large, *small),
+                None => operator("an operand is repeated along an axis"),
+            };
+        }
+        let mut sources: Vec<SourceId> = vec![];
+        let mut dims: Option<Vec<Dimension>> = None;
+        for (operand, _) in read {
+            let mut view = self.whole(*operand)?;
+            // The model has place for one operand from outside.
+            let is_given =
+                |source: &SourceId| matches!(self.sources[*source].kind, Kind::Given(..));
+            if is_given(&view.source) && sources.iter().any(is_given) {
+                view = self.pointwise(index, *operand, view, vec![]);
+            }
+            let groups = match &dims {
+                Some(dims) => groups(dims),
+                None => {
+                    self.assign_default(view.source);
+                    groups(&self.resolved(&view))
+                }
+            };
+            let [channels, rows, columns] = &groups;
+            let source = self.arrange(index, &view, [channels, rows, columns])?;
+            if dims.is_none() {
+                dims = Some(self.resolved(&view));
+            }
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+        let output = self.shape(sources[0]);
+        let operands = sources.len() as u64;
+        let op = if operands == 1 { LayerOp::Pointwise } else { LayerOp::Eltwise { operands } };
+        let draft = Draft { input: sources, nodes: vec![index], ..self.draft(index, op, output) };
+        let source = self.layer(draft, result);
+        self.set(result, source, dims.unwrap_or_default());
+        Ok(())
+    }
+
+    /// The product of a tensor and a factor of each channel: a convolution of each channel whose weights are
+    /// a result.
+    fn scale(&mut self, index: usize, result: ValueId, large: ValueId, small: ValueId) -> Step<()> {
+        let (view, factors) = (self.whole(large)?, self.whole(small)?);
+        self.assign_default(view.source);
+        let dims = self.resolved(&view);
+        let of = groups(&dims);
+        let source = self.arrange(index, &view, [&of[0], &of[1], &of[2]])?;
+        let output = self.shape(source);
+        let all: Vec<usize> = (0..self.shapes[small.0].len()).collect();
+        let weights = self.arrange(index, &factors, [&all, &[], &[]])?;
+        let shape = self.shape(weights);
+        if (shape.channels, shape.rows, shape.columns) != (output.channels, 1, 1) {
+            return operator("an operand is repeated along an axis");
+        }
+        let channels = output.channels;
+        let op = LayerOp::GroupedConv { channels, window: Window::POINT, groups: channels };
+        let draft = Draft {
+            input: vec![source],
+            weights: vec![weights],
+            nodes: vec![index],
+            ..self.draft(index, op, output)
+        };
+        let source = self.layer(draft, result);
+        self.set(result, source, dims);
+        Ok(())
+    }
+
+    /// A draft without operands.
+    pub fn draft(&self, node: usize, op: LayerOp, output: Shape) -> Draft {
+        Draft {
+            node,
+            op,
+            output,
+            input: vec![],
+            weights: vec![],
+            parameters: None,
+            padding: [0, 0],
+            nodes: vec![node],
+        }
+    }
+
+    /// A reduction: over channels a statistic, over rows and columns a pool.
+    pub fn reduce(
+        &mut self,
+        index: usize,
+        result: ValueId,
+        operand: ValueId,
+        axes: &[usize],
+    ) -> Step<()> {
+        let (view, cone) = match self.values[operand.0].clone() {
+            Value::Constant => return Ok(()),
+            Value::View(view) => (view, vec![]),
+            Value::Function(function) => (function.view, function.cone),
+        };
+        self.assign_default(view.source);
+        let dims = self.resolved(&view);
+        let reduced = || axes.iter().flat_map(|axis| &dims[*axis]);
+        if reduced().all(|atom| atom.of == Whole::Axis(Axis::Channels)) {
+            let mut cone = cone;
+            cone.push(index);
+            let function = Function { view, cone, reduces: true, is_statistic: true };
+            self.values[result.0] = Value::Function(function);
+            return Ok(());
+        }
+        if reduced().any(|atom| matches!(atom.of, Whole::Images | Whole::Axis(Axis::Channels))) {
+            return operator("a reduction over images, or over channels and rows");
+        }
+        let view = self.whole(operand)?;
+        let dims = self.resolved(&view);
+        let of = groups(&dims);
+        let source = self.arrange(index, &view, [&of[0], &of[1], &of[2]])?;
+        let shape = self.shape(source);
+        let mut window = Window::POINT;
+        for (at, axis) in AXES[1..].iter().enumerate() {
+            let group = &of[at + 1];
+            if group.iter().all(|dim| axes.contains(dim)) {
+                let extent = along(shape, *axis);
+                (window.kernel[at], window.stride[at]) = (extent, extent);
+            } else if group.iter().any(|dim| axes.contains(dim)) {
+                return layout("a reduction over a part of an axis");
+            }
+        }
+        let output = Shape {
+            rows: shape.rows / window.kernel[0],
+            columns: shape.columns / window.kernel[1],
+            ..shape
+        };
+        let draft =
+            Draft { input: vec![source], ..self.draft(index, LayerOp::Pool(window), output) };
+        let made = self.layer(draft, result);
+        let mut left: Vec<Dimension> = vec![];
+        let keeps = self.shapes[result.0].len() == dims.len();
+        for (dim, atoms) in dims.into_iter().enumerate() {
+            match axes.contains(&dim) {
+                false => left.push(atoms),
+                true if keeps => left.push(vec![]),
+                true => {}
+            }
+        }
+        self.set(result, made, left);
+        Ok(())
+    }
+
+    /// A pool.
+    pub fn pool(
+        &mut self,
+        index: usize,
+        result: ValueId,
+        operand: ValueId,
+        along: &[Along],
+    ) -> Step<()> {
+        let view = self.whole(operand)?;
+        let is_moving =
+            |dim: &usize| (along[*dim].kernel, along[*dim].stride, along[*dim].before) != (1, 1, 0);
+        let rank = along.len();
+        let is_last = (1..rank.saturating_sub(1)).any(|dim| is_moving(&dim))
+            && rank > 3
+            && !is_moving(&(rank - 1));
+        let spatial: Vec<usize> =
+            if is_last { (1..rank - 1).collect() } else { (2..rank).collect() };
+        if spatial.len() > 2 || (0..rank).any(|dim| is_moving(&dim) && !spatial.contains(&dim)) {
+            return operator("a window over other dimensions than rows and columns");
+        }
+        let channels = if is_last { rank - 1 } else { 1 };
+        let groups: [&[usize]; 3] =
+            [&[channels], &spatial[..1.min(spatial.len())], &spatial[1.min(spatial.len())..]];
+        let source = self.arrange(index, &view, groups)?;
+        let shape = self.shape(source);
+        let mut window = Window::POINT;
+        let mut output = [shape.rows, shape.columns];
+        let mut padding = [0, 0];
+        for (at, dim) in spatial.iter().enumerate() {
+            (window.kernel[at], window.stride[at]) = (along[*dim].kernel, along[*dim].stride);
+            output[at] = self.shapes[result.0][*dim];
+            padding[at] = along[*dim].before;
+        }
+        let output = Shape { rows: output[0], columns: output[1], ..shape };
+        let draft = Draft {
+            input: vec![source],
+            padding,
+            ..self.draft(index, LayerOp::Pool(window), output)
+        };
+        let made = self.layer(draft, result);
+        let dims = self.axes_of(result, output, groups);
+        self.set(result, made, dims);
+        Ok(())
+    }
+
+    /// The dimensions of a result whose channels, rows and columns are these, the outermost of them perhaps
+    /// together with images; others are images.
+    pub fn axes_of(&self, result: ValueId, shape: Shape, groups: [&[usize]; 3]) -> Vec<Dimension> {
+        let extents = &self.shapes[result.0];
+        let mut dims: Vec<Dimension> = extents
+            .iter()
+            .map(|extent| if *extent == self.images { self.batch() } else { vec![] })
+            .collect();
+        for (axis, group) in groups.into_iter().enumerate() {
+            let sizes: Vec<u64> = group.iter().map(|dim| extents[*dim]).collect();
+            let own = dimension(Whole::Axis(AXES[axis]), along(shape, AXES[axis]));
+            let all = match sizes.iter().product::<u64>() == along(shape, AXES[axis]) {
+                true => vec![own],
+                false => vec![self.batch(), own],
+            };
+            let parts = reshaped(&all, &sizes).unwrap_or_else(|| spread(AXES[axis], &sizes));
+            group.iter().zip(parts).for_each(|(dim, atoms)| dims[*dim] = atoms);
+        }
+        dims
+    }
+
+    /// A concatenation of channels.
+    pub fn concatenate(
+        &mut self,
+        index: usize,
+        result: ValueId,
+        operands: &[ValueId],
+        axis: usize,
+    ) -> Step<()> {
+        let mut views = vec![];
+        for operand in operands {
+            // Weights that are joined with a result are read like an input.
+            if matches!(self.values[operand.0], Value::Constant) {
+                self.give(*operand);
+            }
+            views.push(self.whole(*operand)?);
+        }
+        let of = self.groups_of_concatenation(result, operands, &views, axis);
+        let mut sources = vec![];
+        for view in &views {
+            let source = self.arrange(index, view, [&of[0], &of[1], &of[2]])?;
+            if sources.contains(&source) {
+                return layout("a tensor is concatenated with itself");
+            }
+            sources.push(source);
+        }
+        let source = self.source(Kind::Joined(sources), result);
+        let shape = self.shape(source);
+        let dims = self.axes_of(result, shape, [&of[0], &of[1], &of[2]]);
+        if of[0].first() == Some(&axis) {
+            self.set(result, source, dims);
+            return Ok(());
+        }
+        // The parts alternate in the channels of the result: a copy puts them in order.
+        let view = View { source, dims, moved: None };
+        let view = self.pointwise(index, result, view, vec![index]);
+        self.values[result.0] = Value::View(view);
+        Ok(())
+    }
+
+    /// Which dimensions of a concatenation along `axis` are channels, rows and columns. The axis is one of
+    /// those that are channels.
+    fn groups_of_concatenation(
+        &mut self,
+        result: ValueId,
+        operands: &[ValueId],
+        views: &[View],
+        axis: usize,
+    ) -> [Vec<usize>; 3] {
+        let rank = self.shapes[result.0].len();
+        let is_stack = operands.iter().all(|operand| self.shapes[operand.0][axis] == 1);
+        if is_stack && axis + 2 < rank {
+            // Matrices one after the other: their columns are channels, their rows rows.
+            return [vec![axis, rank - 1], (axis + 1..rank - 1).collect(), vec![]];
+        }
+        let is_computed =
+            |view: &&View| !matches!(self.sources[view.source].kind, Kind::Given(_, None));
+        let reads_axis = |view: &&View| !view.dims[axis].is_empty();
+        let known = || views.iter().filter(is_computed);
+        let model =
+            known().find(reads_axis).or_else(|| known().next()).unwrap_or(&views[0]).clone();
+        self.assign_default(model.source);
+        let dims = self.resolved(&model);
+        let mut of = groups(&dims);
+        if of[0] == [axis] {
+            return of;
+        }
+        if dims[axis].is_empty() && of[1..].iter().any(|group| !group.is_empty()) {
+            of[0].push(axis);
+            of[0].sort_unstable();
+            return of;
+        }
+        let is_other =
+            |dim: &usize| *dim != axis && dims[*dim].iter().any(|atom| atom.of != Whole::Images);
+        [vec![axis], (0..rank).filter(is_other).collect(), vec![]]
+    }
+}
+
+/// The function of all that is read, computed by one more node.
+fn merge(read: &[(ValueId, Function)], index: usize, view: View) -> Function {
+    let mut cone: Vec<usize> =
+        read.iter().flat_map(|(_, function)| function.cone.iter().copied()).collect();
+    cone.push(index);
+    cone.sort_unstable();
+    cone.dedup();
+    // A function of so many nodes becomes a layer of its own: only their last one matters then.
+    if cone.len() > 2 * super::readers::MAX_NODES {
+        cone.drain(..cone.len() - super::readers::MAX_NODES - 1);
+    }
+    let reduces = read.iter().any(|(_, function)| function.reduces);
+    Function { view, cone, reduces, is_statistic: false }
+}
+
+/// Which dimensions are channels, rows and columns.
+pub fn groups(dims: &[Dimension]) -> [Vec<usize>; 3] {
+    AXES.map(|axis| {
+        let is_of =
+            |dim: &usize| dims[*dim].first().is_some_and(|atom| atom.of == Whole::Axis(axis));
+        (0..dims.len()).filter(is_of).collect()
+    })
+}

@@ -1,0 +1,110 @@
+//! The layers of a graph.
+//!
+//! Nodes are visited in order. A value is a constant, a [`View`] of the result of a layer, or a function of the
+//! elements of one that is not part of a layer yet. Convolutions, products, pools and functions of several
+//! results are layers; a function of each element becomes part of the layer before it if nothing else reads
+//! that layer's result, and a layer of its own otherwise. Reshapes and transpositions are views, and layers
+//! only where a reader needs other axes.
+
+mod build;
+mod combine;
+mod product;
+mod readers;
+mod roles;
+mod source;
+mod view;
+mod window;
+
+use crate::schedule::LayerFacts;
+use irc_diag::Diagnostic;
+use irc_npu_cost::Network;
+use irc_tl::{Graph, ValueId};
+use std::ops::Range;
+
+/// The layers of a graph, and what they are in it.
+#[derive(Clone, Debug)]
+pub struct Layers {
+    /// The layers, of one image.
+    pub network: Network,
+    /// What each layer computes, by its index in the network.
+    pub origins: Vec<Origin>,
+    /// Images of the graph's inputs; 1 if they have no batch.
+    pub images: u64,
+    /// The outputs of the graph, and the layers whose results they are.
+    pub outputs: Vec<(String, usize)>,
+}
+
+/// What a layer computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The nodes of the graph, by index, ascending. Those of a layer of which only some channels are computed
+    /// are nodes of other layers too.
+    pub nodes: Vec<usize>,
+    /// The value of the graph that the layer's result is, up to the order of its elements.
+    pub result: ValueId,
+    /// What the input consists of, in the order of its channels: inputs of the graph come first, then layers
+    /// in ascending order.
+    pub operands: Vec<Operand>,
+    /// The weights, unless they are results of layers.
+    pub parameters: Option<Parameters>,
+    /// Rows, then columns, that the first window begins before the input.
+    pub padding: [u64; 2],
+}
+
+/// A part of the input of a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// An input of the graph: its name and the number of its channels.
+    Value {
+        /// The value of the graph.
+        value: ValueId,
+        /// Its name.
+        name: String,
+        /// Channels.
+        channels: u64,
+    },
+    /// The result of a layer.
+    Layer(usize),
+}
+
+/// Constant weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// The value of the graph.
+    pub value: ValueId,
+    /// Those of its output channels that the layer computes.
+    pub channels: Range<u64>,
+}
+
+impl Layers {
+    /// What schedules need to know about layers of a network that are those of this one, or some of their
+    /// channels: for each the layer here.
+    pub fn facts(&self, layers: impl IntoIterator<Item = usize>) -> Vec<LayerFacts> {
+        let facts = |layer: usize| {
+            let origin = &self.origins[layer];
+            let given = origin.operands.iter().filter_map(|operand| match operand {
+                Operand::Value { name, channels, .. } => Some((name.clone(), *channels)),
+                Operand::Layer(_) => None,
+            });
+            LayerFacts { padding: origin.padding, given: given.collect() }
+        };
+        layers.into_iter().map(facts).collect()
+    }
+
+    /// A diagnostic at the node of the graph that a layer is for.
+    pub fn locate(&self, graph: &Graph, layer: usize, diagnostic: Diagnostic) -> Diagnostic {
+        let node = self.origins.get(layer).and_then(|origin| origin.nodes.first());
+        let origin = node.and_then(|node| graph.nodes.get(*node)?.origin.clone());
+        build::located(diagnostic, origin.as_deref())
+    }
+}
+
+/// The layers of a graph.
+///
+/// # Errors
+/// All that the NPU cannot compute: `npu-open-size` for inputs whose sizes are not known, `npu-operator` for
+/// nodes that are no layers, `npu-layout` for nodes that need another order of axes than the NPU can
+/// provide, and for layers those of [`Network::add_reading`]. Diagnostics have the paths of nodes.
+pub fn layers(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
+    build::build(graph)
+}

@@ -1,0 +1,5 @@
+//! Tests of the crate.
+
+mod networks;
+mod schedules;
+mod support;

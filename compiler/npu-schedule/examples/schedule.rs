@@ -1,0 +1,59 @@
+//! Schedules a network, and prints the cost and the tree:
+//!
+//!     cargo run --release -p irc-npu-schedule --example schedule -- NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED]]]
+
+use irc_npu_cost::{Machine, Mesh, networks};
+use irc_npu_schedule::{Options, schedule};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Err(message) = run(&arguments) {
+        eprintln!("{message}");
+        std::process::exit(1);
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let [network, mesh, batch, rest @ ..] = arguments else {
+        return Err("usage: schedule NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED]]]".into());
+    };
+    let known = networks::ALL.into_iter().find(|(name, _)| name == network);
+    let (_, build) = known.ok_or_else(|| format!("no network {network}"))?;
+    let text = |diagnostic: Box<irc_diag::Diagnostic>| {
+        format!("{}: {} {}", diagnostic.code, diagnostic.message, diagnostic.notes.join(", "))
+    };
+    let network = build().map_err(text)?;
+    let machine = Machine::polar(parse_mesh(mesh).ok_or("expected a mesh WIDTHxHEIGHT/STRIDE")?);
+    let number = |at: usize, else_: u64| match rest.get(at) {
+        None => Ok(else_),
+        Some(text) => text.parse().map_err(|_| format!("expected a number, found {text}")),
+    };
+    let batch = batch.parse().map_err(|_| "expected a number of images")?;
+    let default = Options::default();
+    let options = Options {
+        budget: number(0, default.budget)?,
+        threads: number(1, default.threads as u64)? as usize,
+        seed: number(2, default.seed)?,
+        ..default
+    };
+    let start = std::time::Instant::now();
+    let found = schedule(&network, &machine, batch, &options).map_err(text)?;
+    let cost = found.evaluation.cost;
+    print!("{}", found.tree.text(&found.network));
+    println!(
+        "latency {} energy {:.6e} edp {:.6e} evaluations {} wall {:.1} s",
+        cost.latency,
+        cost.energy,
+        cost.energy * cost.latency as f64,
+        found.evaluations,
+        start.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+fn parse_mesh(text: &str) -> Option<Mesh> {
+    let (size, stride) = text.split_once('/')?;
+    let (width, height) = size.split_once('x')?;
+    let number = |text: &str| text.parse().ok();
+    Some(Mesh { width: number(width)?, height: number(height)?, stride: number(stride)? })
+}

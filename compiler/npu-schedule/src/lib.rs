@@ -1,0 +1,20 @@
+//! Schedules of networks for tiled accelerators: a deterministic search over resource allocation trees.
+//!
+//! [`schedule`] finds a [`Tree`] for a [`Network`] on a [`Machine`] that minimises an [`Objective`] of the
+//! energy and the delay which `irc-npu-cost` computes. The result depends on the network, the machine,
+//! the batch, the objective, the budget and the seed only: not on clocks, nor on the number of threads.
+//! The algorithm is described in `docs/npu-schedule.md`.
+
+mod anneal;
+mod moves;
+mod options;
+mod random;
+mod schedule;
+mod segmentation;
+mod state;
+
+pub use options::{Options, Progress};
+pub use schedule::{Bound, RunnerUp, Schedule, Segment, Source, schedule};
+
+#[cfg(doc)]
+use irc_npu_cost::{Machine, Network, Objective, Tree};

@@ -1,0 +1,109 @@
+//! The search as a whole, and its result.
+
+use std::ops::Range;
+
+use irc_npu_cost::{
+    Cost, Evaluation, Kind, LayerCost, Machine, Model, Network, Result, Tree, initial,
+};
+
+use crate::anneal::{Run, anneal};
+use crate::options::Options;
+use crate::random::Random;
+use crate::segmentation::segmentation;
+use crate::state::Problem;
+
+/// What limits the speed of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The cores.
+    Compute,
+    /// The busiest link of the network on chip.
+    Links,
+    /// DRAM.
+    Dram,
+}
+
+/// The best alternative to a segment that was not chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunnerUp {
+    /// Its tree, in one line.
+    pub shape: String,
+    /// Its cost.
+    pub cost: Cost,
+    /// Why it was not chosen.
+    pub reason: String,
+}
+
+/// A part of a schedule whose layers exchange data on the chip; between segments all data pass through DRAM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// Its layers, in the order of the tree.
+    pub layers: Vec<usize>,
+    /// Its tree, in one line.
+    pub shape: String,
+    /// The cost of all images.
+    pub cost: Cost,
+    /// What limits its speed.
+    pub bound: Bound,
+    /// The best alternative.
+    pub runner_up: Option<RunnerUp>,
+}
+
+/// The layer of the given network that a layer of the scheduled one computes, and which of its channels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Index in the given network.
+    pub layer: usize,
+    /// Output channels.
+    pub channels: Range<u64>,
+}
+
+/// A schedule.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// The network that the tree schedules: the given one, unless it has layers that fit in no buffers
+    /// and are split along their channels.
+    pub network: Network,
+    /// What each layer of `network` computes.
+    pub sources: Vec<Source>,
+    /// The tree, with a scheme at each leaf.
+    pub tree: Tree,
+    /// Its cost.
+    pub evaluation: Evaluation,
+    /// Segments in the order of the tree.
+    pub segments: Vec<Segment>,
+    /// Evaluations of the search.
+    pub evaluations: u64,
+}
+
+/// Schedules a network for `batch` images.
+///
+/// # Errors
+/// `cost-machine`, `cost-tree-batch`, or what prevents every schedule, with the layer named.
+pub fn schedule(
+    network: &Network,
+    machine: &Machine,
+    batch: u64,
+    options: &Options<'_>,
+) -> Result<Schedule> {
+    let mut model = Model::new(network, machine, options.objective)?;
+    let problem = Problem { network, machine, batch, objective: options.objective };
+    let mut evaluations = 0;
+    let start = std::time::Instant::now();
+    let state = segmentation(&problem, &mut model, batch, &mut evaluations)?;
+    eprintln!("dp {evaluations} {:?} {:e}", start.elapsed(), problem.value(state.totals(&problem)));
+    let heat = std::env::var("HEAT").map_or(0.005, |text| text.parse().unwrap_or(0.005));
+    let run = Run { budget: options.budget, heat };
+    let mut random = Random::new(options.seed, 0);
+    let state = anneal(&problem, &mut model, state, run, &mut random);
+    eprintln!("sa {:?} {:e}", start.elapsed(), problem.value(state.totals(&problem)));
+    let tree = state.tree(&problem);
+    let evaluation = model.evaluate(&tree)?;
+    let whole = |(layer, node): (usize, &irc_npu_cost::Node)| Source {
+        layer,
+        channels: 0..node.layer.output.channels,
+    };
+    let sources = network.nodes().iter().enumerate().map(whole).collect();
+    let network = network.clone();
+    Ok(Schedule { network, sources, tree, evaluation, segments: vec![], evaluations: 1 })
+}

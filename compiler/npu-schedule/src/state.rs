@@ -1,0 +1,149 @@
+//! A schedule during the search: segments with their costs.
+
+use std::sync::Arc;
+
+use irc_npu_cost::{
+    Cut, Kind, LayerCost, Machine, Model, Network, Objective, Result, Scheme, SegmentCost, Tree,
+};
+
+use crate::moves;
+
+/// A segment with its cost.
+#[derive(Clone, Debug)]
+pub struct Priced {
+    /// Its tree; leaves have schemes where a change set them.
+    pub tree: Tree,
+    /// Its cost, with the scheme of each leaf.
+    pub cost: SegmentCost,
+}
+
+/// Everything that does not change during a search.
+#[derive(Clone, Copy)]
+pub struct Problem<'a> {
+    /// The network.
+    pub network: &'a Network,
+    /// The machine.
+    pub machine: &'a Machine,
+    /// Images.
+    pub batch: u64,
+    /// What is minimised.
+    pub objective: Objective,
+}
+
+/// A schedule: segments that run one after another, for some images at a time.
+#[derive(Clone)]
+pub struct State {
+    /// Images at a time.
+    pub images: u64,
+    /// In order.
+    pub segments: Vec<Arc<Priced>>,
+    /// The number of cores and the scheme of each layer.
+    pub placed: Vec<(u64, Scheme)>,
+    /// The multiples of the price of a cycle with which each layer's scheme is chosen.
+    pub multiples: Vec<f64>,
+}
+
+impl Problem<'_> {
+    /// The energy and the delay of all images, of segments that run for `images` at a time.
+    pub fn totals<'s>(
+        &self,
+        images: u64,
+        segments: impl Iterator<Item = &'s SegmentCost>,
+    ) -> (f64, f64) {
+        let (mut energy, mut delay) = (0.0, 0.0);
+        for segment in segments {
+            energy += segment.cost.energy;
+            delay += segment.cost.latency as f64;
+        }
+        let groups = (self.batch / images) as f64;
+        (energy * groups, delay * groups)
+    }
+
+    /// The objective.
+    pub fn value(&self, (energy, delay): (f64, f64)) -> f64 {
+        let power = |base: f64, exponent: u32| base.powi(exponent as i32);
+        power(energy, self.objective.energy) * power(delay, self.objective.delay)
+    }
+
+    /// pJ that a cycle is worth at these totals: the derivative of the objective by the delay over that
+    /// by the energy. `None` if energy is worth nothing.
+    pub fn price(&self, (energy, delay): (f64, f64)) -> Option<f64> {
+        let Objective { energy: by_energy, delay: by_delay } = self.objective;
+        let price = energy / delay * f64::from(by_delay) / f64::from(by_energy);
+        (by_energy > 0 && price.is_finite()).then_some(price)
+    }
+
+    /// The cost of a segment. If given schemes do not fit their cores, they are searched again.
+    pub fn segment(
+        &self,
+        model: &mut Model<'_>,
+        tree: Tree,
+        prices: &[Option<f64>],
+    ) -> Result<Priced> {
+        match model.segment(&tree, self.batch, prices) {
+            Ok(cost) => Ok(Priced { tree, cost }),
+            Err(diagnostic) if diagnostic.code == "cost-scheme" => {
+                let tree = tree.without_schemes();
+                let cost = model.segment(&tree, self.batch, prices)?;
+                Ok(Priced { tree, cost })
+            }
+            Err(diagnostic) => Err(diagnostic),
+        }
+    }
+
+    /// The state of segments.
+    pub fn state(&self, images: u64, segments: Vec<Arc<Priced>>) -> State {
+        let nothing = Scheme { partition: irc_npu_cost::Partition([1; 4]), order: [0, 1, 2, 3] };
+        let count = self.network.nodes().len();
+        let mut state = State {
+            images,
+            segments,
+            placed: vec![(0, nothing); count],
+            multiples: vec![1.0; count],
+        };
+        for segment in &state.segments {
+            place(&mut state.placed, &segment.cost.layers);
+        }
+        state
+    }
+}
+
+/// Notes the cores and schemes of layers.
+pub fn place(placed: &mut [(u64, Scheme)], layers: &[LayerCost]) {
+    for layer in layers {
+        placed[layer.layer] = (layer.cores.end - layer.cores.start, layer.scheme);
+    }
+}
+
+impl State {
+    /// Energy and delay.
+    pub fn totals(&self, problem: &Problem<'_>) -> (f64, f64) {
+        problem.totals(self.images, self.segments.iter().map(|segment| &segment.cost))
+    }
+
+    /// The tree, with a scheme at each leaf.
+    pub fn tree(&self, problem: &Problem<'_>) -> Tree {
+        let all = self.segments.iter().map(|segment| {
+            let mut layers = segment.cost.layers.iter();
+            with_schemes(segment.tree.clone(), &mut layers)
+        });
+        Tree::cut(Cut::Time, problem.batch, all.collect())
+    }
+
+    /// Number of layers of each segment.
+    pub fn leaves(&self) -> impl Iterator<Item = usize> {
+        self.segments.iter().map(|segment| moves::leaves(&segment.tree))
+    }
+}
+
+/// The tree with the schemes of its layers.
+pub fn with_schemes<'l>(mut tree: Tree, layers: &mut impl Iterator<Item = &'l LayerCost>) -> Tree {
+    match &mut tree.kind {
+        Kind::Leaf(_, scheme) => *scheme = layers.next().map(|layer| layer.scheme),
+        Kind::Cut(_, children) => {
+            let all = std::mem::take(children);
+            *children = all.into_iter().map(|child| with_schemes(child, layers)).collect();
+        }
+    }
+    tree
+}
