@@ -47,9 +47,8 @@ fn conv(strides: [i64; 2], dilations: [i64; 2], pads: [[i64; 2]; 2], groups: i64
 
 #[test]
 fn convolutions() {
-    let image = |channels: i64| {
-        ty(DType::F32, [1.into(), channels.into(), n() + 4.into(), m() + 4.into()])
-    };
+    let image =
+        |channels: i64| ty(DType::F32, [1.into(), channels.into(), n() + 4.into(), m() + 4.into()]);
     let filters = |dims: [i64; 4]| ty(DType::F32, dims.map(irc_tl::Dim::Known));
     check(conv([1, 1], [1, 1], [[1, 1]; 2], 1), vec![image(3), filters([11, 3, 3, 3])]);
     check(conv([1, 1], [1, 1], [[0, 0]; 2], 1), vec![image(5), filters([9, 5, 1, 1])]);

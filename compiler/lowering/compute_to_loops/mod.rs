@@ -268,7 +268,12 @@ fn fill<'c: 'a, 'a>(
             .collect();
         let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
         let work = |e: Emit<'c, 'a>| match &step.work {
-            Work::Nest(nest) => nest::emit(e, nest, &operands, results[0], &sizes, (part, lanes)),
+            Work::Nest(nest) => {
+                let how = (part, lanes);
+                if !tiles::emit(e, nest, &operands, results[0], &sizes, how) {
+                    nest::emit(e, nest, &operands, results[0], &sizes, how);
+                }
+            }
             Work::Algorithm(algorithm) => {
                 algorithms::emit(e, algorithm, &operands, &results, &sizes);
             }

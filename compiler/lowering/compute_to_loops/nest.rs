@@ -3,7 +3,6 @@ use super::{
     element,
     expression::{Body, Known, RESULT, Typed, accumulator, loop_number, scope, to_memory},
     sizes::Sizes,
-    tiles::Tiles,
 };
 use crate::kernel::{
     arithmetic,
@@ -97,15 +96,6 @@ pub(super) fn emit<'c: 'a, 'a>(
     sizes: &Sizes<'c, 'a>,
     (part, lanes): (Option<Part<'c, 'a>>, i64),
 ) {
-    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
-    if let Some((merged, types)) = Tiles::merged(nest, &types) {
-        let buffers = operands.iter().map(|(_, buffer)| *buffer);
-        let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
-        return emit(e, &merged, &operands, result, sizes, (part, lanes));
-    }
-    if let Some(tiles) = Tiles::of(nest, &types) {
-        return tiles.emit(e, nest, operands, result, sizes, (part, lanes));
-    }
     let flat = flattened(nest, operands);
     let (nest, types) = match &flat {
         Some((nest, types)) => (nest, types.iter().collect()),

@@ -16,7 +16,7 @@ use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar, Type};
 use std::{borrow::Cow, convert::Infallible};
 
 /// How a nest is computed in tiles.
-pub(super) struct Tiles {
+struct Tiles {
     /// The factor that does not depend on the column.
     broadcast: Load,
     /// The factor whose last index moves along the columns.
@@ -49,13 +49,32 @@ impl Load {
     }
 }
 
+/// Emits a nest that writes `result`, or a part of it, if it is computed in tiles; returns whether it is.
+pub(super) fn emit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    operands: &[(&Type, Buffer<'c, 'a>)],
+    result: Buffer<'c, 'a>,
+    sizes: &Sizes<'c, 'a>,
+    (part, lanes): (Option<Part<'c, 'a>>, i64),
+) -> bool {
+    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
+    if let Some((merged, types)) = Tiles::merged(nest, &types) {
+        let buffers = operands.iter().map(|(_, buffer)| *buffer);
+        let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
+        return emit(e, &merged, &operands, result, sizes, (part, lanes));
+    }
+    let tiles = Tiles::of(nest, &types);
+    if let Some(tiles) = &tiles {
+        tiles.emit(e, nest, operands, result, sizes, (part, lanes));
+    }
+    tiles.is_some()
+}
+
 impl Tiles {
     /// The nest with its last two loops as one, if both move along contiguous elements of one factor, as positions of an
     /// image do for a filter of one position.
-    pub(super) fn merged<'t>(
-        nest: &Nest,
-        types: &[&'t Type],
-    ) -> Option<(Nest, Vec<Cow<'t, Type>>)> {
+    fn merged<'t>(nest: &Nest, types: &[&'t Type]) -> Option<(Nest, Vec<Cow<'t, Type>>)> {
         let compute = &nest.compute;
         let tiles = Self::of(nest, types)?;
         let (column, above) = (compute.dims.len() - 1, compute.dims.len().checked_sub(2)?);
@@ -95,7 +114,7 @@ impl Tiles {
     }
 
     /// The tiles of a nest, if it adds products of single precision with columns next to each other.
-    pub(super) fn of(nest: &Nest, types: &[&Type]) -> Option<Self> {
+    fn of(nest: &Nest, types: &[&Type]) -> Option<Self> {
         let compute = &nest.compute;
         let reduction = compute.reduction.as_ref()?;
         let column = compute.dims.len().checked_sub(1)?;
@@ -155,7 +174,7 @@ impl Tiles {
     }
 
     /// Emits the nest, or a part of it.
-    pub(super) fn emit<'c: 'a, 'a>(
+    fn emit<'c: 'a, 'a>(
         &self,
         e: Emit<'c, 'a>,
         nest: &Nest,
