@@ -14,7 +14,7 @@ use crate::{
     attributes::{KERNEL, KernelInfo, ORIGIN, PROGRAM, ProgramInfo},
     codegen::{Cause, Output, Target, compile, join_objects, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
-    import::{Imported, Parsed, Position, positions},
+    import::{Imported, Parsed, Position, path_of, positions},
     lowering::{
         emit_entry::WEIGHTS,
         graph_to_tl::{give_values, graph_to_tl, graph_to_tl_at, weights},
@@ -307,6 +307,28 @@ pub fn kernels(
         Ok((symbol.clone(), kernel_object(db, key)?))
     };
     fused.kernels.iter().map(object).collect()
+}
+
+/// A warning for each kernel that adds products in scalar loops, at the first node that it computes.
+pub fn slow_kernels<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    config: Config<'db>,
+) -> Result<Vec<Diagnostic>, QueryError> {
+    let fused = fused(db, input, config)?;
+    let kernels = kernels(db, &fused, &config.options(db).target)?;
+    let slow = kernels.iter().filter(|(_, kernel)| kernel.info.is_scalar);
+    let nodes = slow.flat_map(|(name, _)| fused.uses.get(name)).flat_map(|used| used.nodes.first());
+    let warning = |node: &String| {
+        let why =
+            "its sum of products runs in scalar loops, several times more slowly than in vectors";
+        Diagnostic::warning("kernel-scalar", format!("{node}: {why}")).path(path_of(node))
+    };
+    let mut found: Vec<Diagnostic> = nodes.map(warning).collect();
+    if let Some(document) = parsed(db, input).document {
+        document.locate(&mut found);
+    }
+    Ok(found)
 }
 
 /// All objects of a program, named, and its interface.

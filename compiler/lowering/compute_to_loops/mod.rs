@@ -145,8 +145,15 @@ fn described(func: OperationRef<'_, '_>, kernel: &Kernel<'_>) -> KernelInfo {
     KernelInfo {
         symbols: kernel.symbols.iter().map(ToString::to_string).collect(),
         workspace_bytes: Some(kernel.workspace.cast_unsigned()),
+        is_scalar: kernel.steps.iter().any(|step| is_scalar(kernel, step)),
         ..KERNEL.read(&func).unwrap_or_default()
     }
+}
+
+/// Whether a step adds products in scalar loops.
+fn is_scalar(kernel: &Kernel<'_>, step: &kernel::Step<'_>) -> bool {
+    let types: Vec<_> = step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
+    matches!(&step.work, Work::Nest(nest) if nest::adds_products(nest) && !tiles::apply(nest, &types))
 }
 
 /// The parameters of the lowered kernel.

@@ -1,7 +1,7 @@
 //! Loops around an expression.
 use super::{
     element,
-    expression::{Body, Known, RESULT, Typed, accumulator, loop_number, scope, to_memory},
+    expression::{Body, Known, RESULT, Typed, accumulator, loads, loop_number, scope, to_memory},
     sizes::Sizes,
 };
 use crate::kernel::{
@@ -64,6 +64,18 @@ impl Nest {
         self.compute.body.walk(&mut visit);
         self.epilogue.iter().for_each(|epilogue| epilogue.walk(&mut visit));
     }
+}
+
+/// Whether a nest is a sum of products of elements.
+pub(super) fn adds_products(nest: &Nest) -> bool {
+    let is_sum = nest.compute.reduction.as_ref().is_some_and(|it| it.combine == Combine::Sum);
+    let mut found = false;
+    nest.compute.body.walk(&mut |part| {
+        if let Scalar::Binary(Binary::Mul, x, y) = part {
+            found |= [x, y].iter().all(|factor| loads(factor));
+        }
+    });
+    is_sum && found
 }
 
 /// The part of a nest to compute: its number, and the number of parts.

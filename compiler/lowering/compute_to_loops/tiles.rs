@@ -71,6 +71,11 @@ pub(super) fn emit<'c: 'a, 'a>(
     tiles.is_some()
 }
 
+/// Whether a nest is computed in tiles.
+pub(super) fn apply(nest: &Nest, types: &[&Type]) -> bool {
+    Tiles::of(nest, types).is_some()
+}
+
 impl Tiles {
     /// The nest with its last two loops as one, if both move along contiguous elements of one factor, as positions of an
     /// image do for a filter of one position.
