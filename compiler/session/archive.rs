@@ -106,7 +106,7 @@ impl Session {
         Ok(contents(artefacts, sources, options, archive))
     }
 
-    /// The IR after each stage, as text by path.
+    /// The IR after each stage, as text by path. Equal kernels are one from the stage on that makes kernels.
     fn sources(
         &self,
         input: Input,
@@ -122,6 +122,9 @@ impl Session {
             let (mut texts, mut last) = (vec![text(module)], tensor.name);
             for stage in later {
                 run_stages(context, module, &options.settings(), last, stage.name)?;
+                if stage.name == "kernels" {
+                    queries::share_kernels(context, module);
+                }
                 texts.push(text(module));
                 last = stage.name;
             }
