@@ -186,6 +186,10 @@ impl<'s> Model<'s> {
         self.input
     }
 
+    pub(crate) fn session(&self) -> &'s Session {
+        self.session
+    }
+
     /// The file, for rendering diagnostics.
     pub fn source(&self) -> Source {
         queries::source(&self.session.database, self.input)

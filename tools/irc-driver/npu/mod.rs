@@ -14,6 +14,7 @@ use std::path::Path;
 mod brief;
 pub mod check;
 mod compute;
+pub mod model;
 pub mod simulate;
 pub mod translate;
 
