@@ -3,3 +3,4 @@
 mod networks;
 mod schedules;
 mod support;
+mod values;
