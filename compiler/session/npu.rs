@@ -107,7 +107,7 @@ pub fn npu_tree<'db>(
     let found = npu_layers(db, input)?;
     let batch = options.batch.unwrap_or(found.images);
     let objective = options.goal.objective();
-    let failed = |error: Box<Diagnostic>| NpuError::Model(QueryError::found(vec![*error]));
+    let failed = |error| NpuError::Model(of_layer(db, input, &found, error));
     let Some(text) = &options.tree else {
         let search = Search { objective, ..Search::default() };
         let made = irc_npu_schedule::schedule(&found.network, &machine, batch, &search);
@@ -199,6 +199,21 @@ pub fn npu_program<'db>(
         };
         NpuError::Model(located(db, input, found.into_iter().map(place).collect()))
     })
+}
+
+/// A diagnostic of scheduling, at the node of the layer that its note names.
+fn of_layer(
+    db: &dyn salsa::Database,
+    input: Input,
+    layers: &Layers,
+    error: Box<Diagnostic>,
+) -> QueryError {
+    let named =
+        error.notes.iter().find_map(|note| layers.network.find(note.strip_prefix("layer ")?));
+    let (Some(layer), Ok(imported)) = (named, queries::imported(db, input)) else {
+        return QueryError::found(vec![*error]);
+    };
+    located(db, input, vec![layers.locate(&imported.graph, layer, *error)])
 }
 
 /// The layer of the workload that a diagnostic is about.

@@ -2,7 +2,8 @@
 
 use irc_diag::{Sink, Source};
 use irc_npu_cost::{
-    Axis, Layer, Machine, Mesh, Model, Network, Objective, Op, Reads, Shape, Tree, Window, initial, parse,
+    Axis, Layer, Machine, Mesh, Model, Network, Objective, Op, Reads, Shape, Tree, Window, initial,
+    parse,
 };
 use irc_npu_lower::{LayerFacts, Scheduled, known_layers, schedule};
 use irc_npu_network::{Layout, fill, run};
@@ -15,7 +16,9 @@ fn network() -> Network {
     let mut network = Network::new("all");
     let image = Reads { external: Some(Shape::new(3, 16, 16)), ..Reads::default() };
     let square = |channels, extent| Shape::new(channels, extent, extent);
-    let conv = |name: &str, from, to, kernel, stride| Layer::conv(name, from, to, Window::square(kernel, stride));
+    let conv = |name: &str, from, to, kernel, stride| {
+        Layer::conv(name, from, to, Window::square(kernel, stride))
+    };
     let first = network.add_reading(conv("first", 3, square(20, 8), 3, 2), image).expect("a layer");
     let mut add = |layer: Layer, inputs: &[usize]| network.add(layer, inputs).expect("a layer");
     let point = add(conv("point", 20, square(12, 8), 1, 1), &[first]);
@@ -25,10 +28,8 @@ fn network() -> Network {
     let narrow = add(conv("narrow", 32, square(32, 8), 3, 1), &[joined]);
     let sum = add(Layer::new("sum", Op::Eltwise { operands: 2 }, square(32, 8)), &[joined, narrow]);
     let column = Shape::new(32, 8, 1);
-    let rows = add(
-        Layer::conv("rows", 32, column, Window { kernel: [1, 8], stride: [1, 1] }),
-        &[sum],
-    );
+    let rows =
+        add(Layer::conv("rows", 32, column, Window { kernel: [1, 8], stride: [1, 1] }), &[sum]);
     let order = [Axis::Rows, Axis::Channels, Axis::Columns];
     let turned = add(Layer::new("turned", Op::Transpose { order }, Shape::new(8, 32, 1)), &[rows]);
     let scores = add(Layer::conv("scores", 8, Shape::new(8, 32, 1), Window::POINT), &[turned]);
@@ -44,7 +45,8 @@ fn result(network: &Network, mesh: [u64; 3], batch: u64, tree: Option<&str>) -> 
     let mut model = Model::new(network, &machine, Objective::EDP).expect("a machine");
     let (tree, evaluation): (Tree, _) = match tree {
         Some(text) => {
-            let tree = parse(&Source::new("tree", text), network, &mut Sink::new()).expect("a tree");
+            let tree =
+                parse(&Source::new("tree", text), network, &mut Sink::new()).expect("a tree");
             let evaluation = model.evaluate(&tree).unwrap_or_else(|found| panic!("{found:#?}"));
             (tree, evaluation)
         }

@@ -136,6 +136,10 @@ pub static FLAGS: &[FlagRow] = &[
     // irc-translate.
     flags(&[TRANSLATE], &["--arch", "--processors", "--planner", "--config-rules"])
         .to(&["--emit-plan"]),
+    flags(&[TRANSLATE], &["--target", "--batch", "--objective", "--set-tree"])
+        .to(&["--emit-gemini", "--emit-npu"])
+        .of(&[ArkModel, CommonIr, Mlir])
+        .why(&[(Schedule, "a schedule states its NPU"), (Program, "a program states its NPU")]),
     flags(&[TRANSLATE], &["--frontend"]).of(&[Schedule]),
     flags(&[TRANSLATE], &["--strict"]).of(&[ArkModel, Schedule]),
     flags(&[TRANSLATE], IMPORTING).of(&[CommonIr]).to(&["--emit-ark", "--emit-plan", "--emit-mlf"]),

@@ -406,6 +406,7 @@ pub struct Tune {
      irc simulate schedule.json.gz --frontend layers.json --trace trace.json\n  \
      irc simulate schedule.json --frontend layers.json --html buffers.html\n  \
      irc simulate schedule.json --program net.asm\n  \
+     irc simulate cores.json --model resnet50.onnx\n  \
      irc simulate cores.json --link-rate 24 --dram-rate 4 --json\n  \
      irc simulate schedule.json --frontend layers.json --seed 1 --outputs y.npz\n\n{EXIT_CODES}"
 ))]
@@ -415,6 +416,9 @@ pub struct Simulate {
     /// Frontend file of the same network; required for schedules of one core
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
+    /// Model of a schedule of several cores, which states its windows; otherwise they are inferred
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["program", "frontend"])]
+    pub model: Option<String>,
     /// Run this program of the schedule instead of compiling one: a listing, a trace or .npu
     #[arg(long, value_name = "P")]
     pub program: Option<PathBuf>,

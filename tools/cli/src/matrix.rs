@@ -133,13 +133,15 @@ pub static TRANSLATIONS: [(&str, &[InputKind], &str); 7] = [
     ("--emit-plan", &[InputKind::ArkModel, InputKind::CommonIr], OF_MODELS),
     (
         "--emit-gemini",
-        &[InputKind::Schedule],
-        "Gemini schedules are made from Gemini schedules (--import-gemini)",
+        &[InputKind::ArkModel, InputKind::CommonIr, InputKind::Schedule],
+        "Gemini schedules are made from models (--import-ark, --import-onnx, --import-common-ir) and from Gemini \
+         schedules (--import-gemini)",
     ),
     (
         "--emit-npu",
-        &[InputKind::Schedule, InputKind::Program],
-        "NPU programs are made from Gemini schedules (--import-gemini) and from NPU programs (--import-npu)",
+        &[InputKind::ArkModel, InputKind::CommonIr, InputKind::Schedule, InputKind::Program],
+        "NPU programs are made from models (--import-ark, --import-onnx, --import-common-ir), from Gemini schedules \
+         (--import-gemini) and from NPU programs (--import-npu)",
     ),
     (
         "--emit-mlf",

@@ -6,12 +6,13 @@ use crate::{
     models,
     output::{self, Content},
 };
+use bytes::Bytes;
 use irc::{
     ImportOptions, Model, NpuModel, NpuOptions, NpuTree, Session,
-    npu::{Goal, Report, Target},
+    npu::{Goal, Report, Target, known_layers},
 };
 use irc_cli::{Kind, Npu, Objective};
-use irc_npu::listing;
+use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -49,7 +50,7 @@ pub fn write(
     let scheduled = model.npu(options)?;
     step.say("writing the schedule");
     let bytes = match kind {
-        Kind::Asm => listing::write(&*model.npu_program(options)?).into_bytes(),
+        Kind::Asm => super::translate::write(&*model.npu_program(options)?, to).0,
         _ => irc_gemini_format::schedule::write(&*model.npu_schedule(options)?).into_bytes(),
     };
     drop(step);
@@ -60,6 +61,40 @@ pub fn write(
     }
     console.text(&summary(&scheduled.report));
     Ok(())
+}
+
+/// Translates a model to its schedule, or to its program.
+pub fn translate(
+    console: &Console,
+    arguments: &irc_cli::Translate,
+    bytes: Bytes,
+    is_program: bool,
+) -> Result<(Vec<u8>, Content), Error> {
+    let Some(options) = options(&arguments.npu)? else {
+        let message =
+            "schedules and programs of a model need --target, as in --target npu:mesh=4x4";
+        return Err(Error::Usage(message.into()));
+    };
+    let content = input::Content::of(&bytes);
+    let input = Input { name: arguments.input.clone(), bytes, content };
+    let import = import(&arguments.graphs, &input)?;
+    let session = Session::new();
+    let model = models::open(console, &session, &input, &import)?;
+    if is_program {
+        return Ok(super::translate::write(&*model.npu_program(&options)?, &arguments.output));
+    }
+    let text = irc_gemini_format::schedule::write(&*model.npu_schedule(&options)?);
+    Ok((text.into_bytes(), Content::Text))
+}
+
+/// What a model states about the layers of its schedule.
+pub fn known(console: &Console, name: &str) -> Result<KnownLayers, Error> {
+    let input = Input::open(name, None)?;
+    let session = Session::new();
+    let model = models::open(console, &session, &input, &ImportOptions::default())?;
+    let layers = model.npu_layers()?;
+    let facts = layers.facts(0..layers.network.nodes().len());
+    Ok(known_layers(&layers.network, &facts))
 }
 
 /// The first lines of a report.
