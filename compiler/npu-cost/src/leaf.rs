@@ -81,13 +81,14 @@ pub struct Layout {
     mapping: Mapping,
 }
 
-/// A layout with its data movements.
+/// A layout with what a placement does not change.
 struct Cut<'l> {
     layout: &'l Layout,
     partition: Partition,
     /// Energy in pJ to fill and read the global buffers.
     exchange: f64,
-    moves: Moves<'l>,
+    /// Bytes to and from DRAM.
+    dram: u64,
     /// Energy in pJ, without links.
     energy: f64,
     /// Cycles, disregarding links.
@@ -208,12 +209,11 @@ impl Task<'_> {
 
     fn cut<'l>(&self, partition: Partition, layout: &'l Layout, machine: &Machine) -> Cut<'l> {
         let exchange = self.exchange(&layout.inputs, &layout.weights, machine);
-        let moves = self.moves(layout);
-        let dram = moves.dram();
+        let dram = self.dram(layout);
         let computing = layout.mapping.energy * self.core_count() as f64 + exchange;
         let energy = computing + dram as f64 * machine.dram;
         let time = layout.mapping.time.max(dram.div_ceil(machine.dram_bandwidth));
-        Cut { layout, partition, exchange, moves, energy, time }
+        Cut { layout, partition, exchange, dram, energy, time }
     }
 
     /// Energy in pJ to fill the global buffers with operands, constants once for all batches, and to read
@@ -228,6 +228,44 @@ impl Task<'_> {
         exchange + inputs.total() as f64 * machine.buffer.write
     }
 
+    /// Bytes to and from DRAM.
+    fn dram(&self, layout: &Layout) -> u64 {
+        let node = self.node();
+        let from_dram = |needed: &Shares, layers: &[usize], first: u64, channels: u64| {
+            let (mut first, mut bytes) = (first, 0);
+            for &layer in layers {
+                let next = first + self.network.nodes()[layer].layer.output.channels;
+                if !self.passes(layer) {
+                    bytes += needed.volume(Span { from: first, to: next });
+                }
+                first = next % channels;
+            }
+            bytes
+        };
+        let weights = match node.has_made_weights() {
+            true => from_dram(&layout.weights, &node.weights, 0, u64::MAX),
+            false => layout.weights.volume(Span::upto(u64::MAX)) / self.times.max(1),
+        };
+        let channels = self.operand_channels();
+        let inputs = from_dram(&layout.inputs, &node.inputs, node.external % channels, channels);
+        let external = layout.inputs.volume(Span::upto(node.external));
+        let stores = layout.regions.iter().map(|part| part.volume()).sum::<u64>();
+        weights + inputs + external + if self.stores { stores } else { 0 }
+    }
+
+    /// Whether a result comes directly from the cores that computed it.
+    fn passes(&self, layer: usize) -> bool {
+        self.made[layer].is_some() && self.direct.contains(&layer)
+    }
+
+    /// Channels of an operand of an element-wise layer.
+    fn operand_channels(&self) -> u64 {
+        match self.node().layer.op {
+            Op::Eltwise { .. } => self.node().layer.output.channels,
+            _ => u64::MAX,
+        }
+    }
+
     fn moves<'l>(&self, layout: &'l Layout) -> Moves<'l> {
         let node = self.node();
         let mut moves = Moves::default();
@@ -238,10 +276,7 @@ impl Task<'_> {
             }
             false => moves.load_constants(&layout.weights, self.times),
         }
-        let channels = match node.layer.op {
-            Op::Eltwise { .. } => node.layer.output.channels,
-            _ => u64::MAX,
-        };
+        let channels = self.operand_channels();
         let mut operand = moves.operand(&layout.inputs);
         operand.load(Span::upto(node.external));
         self.bring(&mut operand, &node.inputs, node.external % channels, channels);
@@ -258,7 +293,7 @@ impl Task<'_> {
         for &layer in layers {
             let next = first + self.network.nodes()[layer].layer.output.channels;
             match &self.made[layer] {
-                Some(made) if self.direct.contains(&layer) => {
+                Some(made) if self.passes(layer) => {
                     operand.send(made, first, self.batch);
                 }
                 _ => operand.load(Span { from: first, to: next }),
@@ -270,11 +305,11 @@ impl Task<'_> {
     /// The best placement of a partition.
     fn choose(&self, cut: &Cut<'_>, machine: &Machine, objective: Objective) -> Option<Choice> {
         let computing = cut.layout.mapping.energy * self.core_count() as f64 + cut.exchange;
-        let dram = cut.moves.dram() as f64 * machine.dram;
+        let (moves, dram) = (self.moves(cut.layout), cut.dram as f64 * machine.dram);
         let mut best: Option<Choice> = None;
         let schemes = self.scheme.map_or_else(|| Scheme::all(cut.partition), |given| vec![given]);
         for scheme in schemes {
-            let hops = cut.moves.hops(&self.places(scheme, machine), machine);
+            let hops = moves.hops(&self.places(scheme, machine), machine);
             let energy = computing + (hops as f64 * machine.hop + dram);
             let value = self.value(objective, energy, cut.time);
             if best.as_ref().is_none_or(|choice| value < choice.value) {
@@ -301,7 +336,7 @@ impl Task<'_> {
             time: cut.time,
             mapping: cut.layout.mapping,
             exchange: cut.exchange,
-            traffic: cut.moves.carry(&places, machine),
+            traffic: self.moves(cut.layout).carry(&places, machine),
             inputs: held(&cut.layout.inputs),
             weights: held(&cut.layout.weights),
             made: Arc::new(ProducedParts {

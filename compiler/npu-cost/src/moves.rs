@@ -59,14 +59,6 @@ impl<'s> Moves<'s> {
         self.stores = parts.iter().map(|part| part.volume()).collect();
     }
 
-    /// Bytes to and from DRAM, wherever the parts are.
-    pub fn dram(&self) -> u64 {
-        let loads =
-            |groups: &[Group<'_>]| groups.iter().flat_map(|group| &group.loads).sum::<u64>();
-        let stores: u64 = self.stores.iter().sum();
-        loads(&self.constants) / self.times.max(1) + loads(&self.others) + stores
-    }
-
     /// Bytes times links for parts at `places`.
     pub fn hops(&self, places: &[Place], machine: &Machine) -> u64 {
         let mesh = machine.mesh;
@@ -146,12 +138,12 @@ impl Operand<'_, '_> {
             }
             let channels = Span { from: from - first, to: end - first };
             let region = Region { channels, ..*region };
-            for (part, there) in made.parts.meeting(region, made.batch != batch) {
+            made.parts.meeting(region, made.batch != batch, |part, there| {
                 let bytes = common(there, region, made.batch, batch);
                 if bytes > 0 {
                     group.sends.push((made.places[part], bytes));
                 }
-            }
+            });
         }
     }
 }

@@ -10,6 +10,7 @@ mod moves;
 mod options;
 mod random;
 mod schedule;
+mod search;
 mod segmentation;
 mod state;
 

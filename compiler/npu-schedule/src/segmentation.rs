@@ -1,6 +1,7 @@
 //! The first schedule: dynamic programming over segments of consecutive layers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use irc_npu_cost::{Cut, Model, Result, Tree};
 
@@ -14,12 +15,12 @@ pub fn segmentation(
     problem: &Problem<'_>,
     model: &mut Model<'_>,
     images: u64,
-    evaluations: &mut u64,
+    evaluations: &AtomicU64,
 ) -> Result<State> {
     let count = problem.network.nodes().len();
     let mut layers = vec![];
     for layer in 0..count {
-        *evaluations += 1;
+        evaluations.fetch_add(1, Ordering::Relaxed);
         layers.push(Arc::new(problem.segment(model, Tree::leaf(layer, images), &[])?));
     }
     let mut totals = problem.totals(images, layers.iter().map(|segment| &segment.cost));
@@ -28,7 +29,7 @@ pub fn segmentation(
     let prices = vec![price; count];
     for first in 0..count {
         options[first].push(vec![layers[first].clone()]);
-        *evaluations += 1;
+        evaluations.fetch_add(1, Ordering::Relaxed);
         if let Ok(again) = problem.segment(model, Tree::leaf(first, images), &prices) {
             options[first][0].push(Arc::new(again));
         }
@@ -43,7 +44,7 @@ pub fn segmentation(
                         continue;
                     }
                     let leaves = (first..=last).map(|layer| Tree::leaf(layer, at_a_time)).collect();
-                    *evaluations += 1;
+                    evaluations.fetch_add(1, Ordering::Relaxed);
                     let tree = Tree::cut(cut, images, leaves);
                     if let Ok(segment) = problem.segment(model, tree, &prices) {
                         found.push(Arc::new(segment));
