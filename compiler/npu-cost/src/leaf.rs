@@ -21,6 +21,9 @@ use crate::shape::{Region, Span};
 use crate::traffic::Traffic;
 use crate::usage::Usage;
 
+/// Maximum number of partitions of which placements are compared when a price is given.
+const MAX_COMPARED: usize = 12;
+
 /// Share of the global buffers that the input of a convolution may fill.
 const INPUT_SHARE: f64 = 0.8;
 
@@ -150,7 +153,8 @@ impl Task<'_> {
         cuts.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         // Of equal schemes, that of the first partition is the best.
         let mut best: Option<(Choice, usize, &Cut<'_>)> = None;
-        for (bound, at, cut) in &cuts {
+        let most = if self.price.is_some() { MAX_COMPARED } else { cuts.len() };
+        for (bound, at, cut) in cuts.iter().take(most) {
             if best.as_ref().is_some_and(|(choice, ..)| *bound > choice.value) {
                 break;
             }
