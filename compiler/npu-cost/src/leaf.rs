@@ -108,6 +108,53 @@ struct Choice {
 /// The layout of a partition; `None` if it does not fit.
 pub type Layouts<'a> = dyn FnMut(Partition) -> Option<Arc<Layout>> + 'a;
 
+/// What one image of a layer needs in the global buffer of a core, in bytes, under the partition that
+/// needs least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The partition.
+    pub partition: Partition,
+    /// Reserved for the result.
+    pub output: u64,
+    /// Inputs on the fullest core.
+    pub inputs: u64,
+    /// Weights on the fullest core.
+    pub weights: u64,
+    /// Whether a core has a mapping for a part.
+    pub is_mapped: bool,
+}
+
+impl Need {
+    /// The need of a layer on all cores.
+    pub fn of(network: &Network, layer: usize, machine: &Machine) -> Self {
+        let node = &network.nodes()[layer];
+        let need = |partition: Partition| {
+            let regions = Parts::new(node, partition, 1).regions();
+            let mapping = mapper::map(node, partition, 1, machine, Objective::EDP);
+            Self {
+                partition,
+                output: machine.output_tile,
+                inputs: Shares::of_inputs(node, partition, &regions).largest(),
+                weights: Shares::of_weights(node, partition, &regions).largest(),
+                is_mapped: mapping.is_some(),
+            }
+        };
+        let all = Partition::all(machine.mesh.cores()).into_iter().map(need);
+        let least = all.min_by_key(|need| (!need.is_mapped, need.bytes()));
+        least.unwrap_or_else(|| need(Partition([1; 4])))
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> u64 {
+        self.output + self.inputs + self.weights
+    }
+
+    /// Whether a core can hold it and compute.
+    pub fn fits(&self, machine: &Machine) -> bool {
+        self.is_mapped && self.bytes() <= machine.buffer.size
+    }
+}
+
 impl Layout {
     /// The layout of `batch` images of a layer; `None` if it does not fit the memories of the cores.
     pub fn new(
@@ -140,11 +187,16 @@ impl Task<'_> {
         objective: Objective,
         layouts: &mut Layouts<'_>,
     ) -> Result<Option<PlacedLayer>> {
-        let found = self.partitions(machine)?.into_iter().filter_map(|partition| {
-            let layout = layouts(partition)?;
-            Some((partition, layout))
-        });
-        let layouts: Vec<(Partition, Arc<Layout>)> = found.collect();
+        let mut fitting = |partitions: Vec<Partition>| {
+            let all = partitions.into_iter();
+            let found = all.filter_map(|partition| Some((partition, layouts(partition)?)));
+            found.collect::<Vec<(Partition, Arc<Layout>)>>()
+        };
+        let mut layouts = fitting(self.partitions(machine)?);
+        if layouts.is_empty() && self.price.is_some() && self.scheme.is_none() {
+            // Uneven partitions, which SET's search leaves out.
+            layouts = fitting(Partition::all(self.core_count()));
+        }
         let cuts = layouts.iter().map(|(partition, layout)| self.cut(*partition, layout, machine));
         // A bound: links add to the energy.
         let bounded = cuts.map(|cut| (self.value(objective, cut.energy, cut.time), cut));

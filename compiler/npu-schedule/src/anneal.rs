@@ -109,7 +109,7 @@ fn propose(
                 continue;
             }
             let prices: Vec<Option<f64>> =
-                state.multiples.iter().map(|by| price.map(|price| price * by)).collect();
+                state.multiples.iter().map(|by| Some(price * by)).collect();
             *evaluations += 1;
             segments.push(Arc::new(problem.segment(model, tree, &prices).ok()?));
         }

@@ -12,6 +12,7 @@ mod random;
 mod schedule;
 mod search;
 mod segmentation;
+mod split;
 mod state;
 
 pub use options::{Options, Progress};

@@ -6,6 +6,7 @@ use irc_npu_cost::{Cost, Evaluation, Machine, Model, Network, Result, Tree};
 
 use crate::options::Options;
 use crate::search::search;
+use crate::split::split;
 use crate::state::Problem;
 
 /// What limits the speed of a segment.
@@ -82,16 +83,12 @@ pub fn schedule(
     batch: u64,
     options: &Options<'_>,
 ) -> Result<Schedule> {
-    let mut model = Model::new(network, machine, options.objective)?;
-    let problem = Problem { network, machine, batch, objective: options.objective };
+    machine.check()?;
+    let (network, sources) = split(network, machine)?;
+    let problem = Problem { network: &network, machine, batch, objective: options.objective };
     let (state, evaluations) = search(problem, options)?;
+    let mut model = Model::new(&network, machine, options.objective)?;
     let tree = state.tree(&problem);
     let evaluation = model.evaluate(&tree)?;
-    let whole = |(layer, node): (usize, &irc_npu_cost::Node)| Source {
-        layer,
-        channels: 0..node.layer.output.channels,
-    };
-    let sources = network.nodes().iter().enumerate().map(whole).collect();
-    let network = network.clone();
     Ok(Schedule { network, sources, tree, evaluation, segments: vec![], evaluations })
 }
