@@ -34,6 +34,7 @@ mod usage;
 pub use diagnostic::Result;
 pub use evaluate::{Cost, Energy, Evaluation, LayerCost, Model, SegmentCost, evaluate};
 pub use initial::{initial, layer_by_layer};
+pub use leaf::Need;
 pub use layer::{Axis, Layer, Op, Window};
 pub use machine::{Array, Eyeriss, Machine, Memory, Polar, VectorUnit};
 pub use mesh::{Mesh, Place};
