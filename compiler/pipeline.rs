@@ -94,7 +94,9 @@ pub const HOST_CPU: Pipeline = Pipeline {
             name: "vector",
             passes: |settings| {
                 let (bytes, dots) = (settings.vector_bytes, settings.dots.name());
-                format!("linalg-to-vector{{vector-bytes={bytes} dots={dots}}},compute-to-loops")
+                format!(
+                    "linalg-to-vector{{vector-bytes={bytes} dots={dots}}},compute-to-loops{{vector-bytes={bytes}}}"
+                )
             },
             leaves: &["arith", "func", "llvm", "math", "memref", "scf", "tl", "vector"],
             why: "the schedule: tiles, vectors, packing; kernels now write into memory",

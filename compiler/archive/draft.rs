@@ -12,10 +12,16 @@ use bytes::Bytes;
 use irc_mlf::{Code, DataType, Type};
 use irc_tensor::{ALIGNMENT, DType, TensorType, append_aligned};
 use irc_tl::{Constant, Dim};
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Ranks that every client supports.
 const RANKS: std::ops::RangeInclusive<usize> = 1..=6;
+
+/// What to do where archives cannot represent a model.
+pub const LIBRARY_HELP: &str = "compile to a shared library (-o model.so) instead";
 
 /// Maximum length in bytes of an input's name that every client supports.
 const MAX_NAME: usize = 79;
@@ -83,31 +89,33 @@ pub fn draft(
 
 /// Fails for types that clients of archives do not have: strings, and symbolic sizes.
 fn expect_types(interface: &Interface, is_dynamic: bool) -> Result<(), ArchiveError> {
-    let strings = strings(interface);
     let sizes = is_dynamic.then(|| dynamic_sizes(interface));
-    match (strings, sizes) {
-        (None, None) => Ok(()),
-        (None, Some(sizes)) => Err(sizes),
-        (Some(strings), None) => Err(strings),
+    match (expect_no_strings(interface), sizes) {
+        (Ok(()), None) => Ok(()),
+        (Ok(()), Some(sizes)) => Err(sizes),
+        (Err(strings), None) => Err(strings),
         // Given sizes would not help.
-        (Some(strings), Some(sizes)) => {
+        (Err(strings), Some(sizes)) => {
             let message = format!("{}; {}", strings.message, sizes.message);
             Err(ArchiveError { message, ..strings })
         }
     }
 }
 
-/// The error of inputs and outputs that are strings, if there are any.
-fn strings(interface: &Interface) -> Option<ArchiveError> {
+/// Fails for inputs and outputs that are strings.
+pub fn expect_no_strings(interface: &Interface) -> Result<(), ArchiveError> {
     let given = interface.inputs.iter().filter(|port| port.weight.is_none());
     let strings = given.chain(&interface.outputs);
     let strings = strings.filter(|port| port.element_type() == Some(DType::String));
     let strings: Vec<String> =
         strings.map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
-    (!strings.is_empty()).then(|| ArchiveError {
-        message: format!("clients of archives have no strings: {}", strings.join(", ")),
-        help: Some("compile to a shared library (-o model.so) instead".to_owned()),
-    })
+    match strings.is_empty() {
+        true => Ok(()),
+        false => Err(ArchiveError {
+            message: format!("clients of archives have no strings: {}", strings.join(", ")),
+            help: Some(LIBRARY_HELP.to_owned()),
+        }),
+    }
 }
 
 /// The error of a program with symbolic sizes.
@@ -122,18 +130,37 @@ fn dynamic_sizes(interface: &Interface) -> ArchiveError {
         open.iter().map(|port| format!("'{}': {}", port.name, port.type_text())).collect();
     let flags: Vec<String> =
         open.iter().map(|port| format!("--shape {}", port.example_shape())).collect();
+    let names: BTreeSet<Arc<str>> = open.iter().flat_map(|port| symbols(port)).collect();
     ArchiveError {
         message: format!(
             "a graph of an archive has fixed sizes, but these inputs have dynamic sizes: {}",
             types.join(", ")
         ),
-        help: Some(format!("specify them, as with {}", flags.join(" "))),
+        help: Some(format!(
+            "specify them, as with {}, or bound their dimensions, as with {}",
+            flags.join(" "),
+            bound_flags(&names)
+        )),
     }
+}
+
+/// The names in the sizes of a port.
+pub fn symbols(port: &Port) -> BTreeSet<Arc<str>> {
+    port.sizes
+        .iter()
+        .filter_map(|size| size.parse::<Dim>().ok())
+        .flat_map(|size| size.symbols())
+        .collect()
+}
+
+/// Flags that bound dimensions.
+pub fn bound_flags(names: &BTreeSet<Arc<str>>) -> String {
+    names.iter().map(|name| format!("--shape {name}=1..64")).collect::<Vec<_>>().join(" ")
 }
 
 /// The type that clients see: a scalar has one element, tensors of unsupported rank become one-dimensional,
 /// and unsupported element types become bytes.
-fn type_of(ty: &TensorType) -> Result<Type, String> {
+pub fn type_of(ty: &TensorType) -> Result<Type, String> {
     let bytes = ty.byte_size().map_err(|error| error.to_string())? as i64;
     let dtype = DataType::of(ty.dtype);
     let elements = match dtype {
@@ -179,25 +206,12 @@ impl Reader<'_, '_, '_> {
                 Some(number) => {
                     let weight = usize::try_from(number).ok().and_then(|at| weights.get(at));
                     let weight = weight.ok_or_else(|| format!("there is no constant {number}"))?;
-                    self.constant(type_of(&weight.ty)?, weight.bytes.clone())
+                    self.draft.constant(type_of(&weight.ty)?, weight.bytes.clone())
                 }
             };
             self.places.insert(value, place);
         }
         Ok(())
-    }
-
-    /// Adds a constant; constants with equal elements are shared.
-    fn constant(&mut self, ty: Type, data: Bytes) -> Place {
-        let is_same = |(known, bytes): &(Type, Bytes)| {
-            *known == ty && (bytes.as_ptr() == data.as_ptr() || *bytes == data)
-        };
-        let constants = &mut self.draft.constants;
-        let known = constants.iter().position(is_same);
-        Place::Constant(known.unwrap_or_else(|| {
-            constants.push((ty, data));
-            constants.len() - 1
-        }))
     }
 
     fn step(&mut self, position: usize, step: &ProgramStep) -> Result<(), String> {
@@ -207,7 +221,7 @@ impl Reader<'_, '_, '_> {
                 return Ok(());
             }
             ProgramStep::Constant { bytes, to } => {
-                let place = self.constant(self.ty(*to)?, bytes.clone().into());
+                let place = self.draft.constant(self.ty(*to)?, bytes.clone().into());
                 self.places.insert(*to, place);
                 return Ok(());
             }
@@ -225,7 +239,7 @@ impl Reader<'_, '_, '_> {
         let inputs = step.operands().iter().map(|value| self.places[&self.roots[*value]]).collect();
         let results = step.results();
         let types = results.iter().map(|value| self.ty(*value)).collect::<Result<_, _>>()?;
-        let made = self.call(callee, inputs, types);
+        let made = self.draft.call(callee, inputs, types);
         self.places.extend(results.into_iter().zip(made));
         Ok(())
     }
@@ -240,9 +254,44 @@ impl Reader<'_, '_, '_> {
         kernel.symbols.iter().map(size).collect()
     }
 
+    /// Makes every output the result of a call, distinct from the others, and of the declared type.
+    fn outputs(&mut self) -> Result<(), String> {
+        for value in &self.function.results {
+            let place = self.places[&self.roots[*value]];
+            let ty = self.ty(*value)?;
+            match place {
+                Place::Result(call, result) if !self.draft.outputs.contains(&place) => {
+                    self.draft.calls[call].results[result] = ty;
+                    self.draft.outputs.push(place);
+                }
+                _ => {
+                    let copy = Callee::Copy(vec![bytes_of(&ty)]);
+                    let call = self.draft.add(copy, &[(place, 0)], vec![ty], &[(0, 0)]);
+                    self.draft.outputs.push(Place::Result(call, 0));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Draft {
+    /// Adds a constant; constants with equal elements are shared.
+    fn constant(&mut self, ty: Type, data: Bytes) -> Place {
+        let is_same = |(known, bytes): &(Type, Bytes)| {
+            *known == ty && (bytes.as_ptr() == data.as_ptr() || *bytes == data)
+        };
+        let constants = &mut self.constants;
+        let known = constants.iter().position(is_same);
+        Place::Constant(known.unwrap_or_else(|| {
+            constants.push((ty, data));
+            constants.len() - 1
+        }))
+    }
+
     /// Adds a call with at most as many arguments as every client supports: if there are more, its
     /// constants are concatenated, then its inputs, then its results. Returns the places of its results.
-    fn call(&mut self, callee: Callee, inputs: Vec<Place>, results: Vec<Type>) -> Vec<Place> {
+    pub fn call(&mut self, callee: Callee, inputs: Vec<Place>, results: Vec<Type>) -> Vec<Place> {
         let mut inputs: Vec<(Place, i64)> = inputs.into_iter().map(|place| (place, 0)).collect();
         if distinct(&inputs).len() + results.len() > MAX_ARGUMENTS {
             self.join_constants(&mut inputs);
@@ -264,7 +313,7 @@ impl Reader<'_, '_, '_> {
         for (place, _) in inputs.iter() {
             let Place::Constant(number) = place else { continue };
             if !offsets.contains_key(place) {
-                let offset = append_aligned(&mut data, &self.draft.constants[*number].1);
+                let offset = append_aligned(&mut data, &self.constants[*number].1);
                 offsets.insert(*place, offset as i64);
             }
         }
@@ -285,8 +334,7 @@ impl Reader<'_, '_, '_> {
         let copied: Vec<(Place, i64)> = inputs.iter().filter(is_copied).copied().collect();
         let mut places = BTreeMap::new();
         for chunk in distinct(&copied).chunks(MAX_ARGUMENTS - 1) {
-            let bytes: Vec<i64> =
-                chunk.iter().map(|place| bytes_of(self.draft.ty(*place))).collect();
+            let bytes: Vec<i64> = chunk.iter().map(|place| bytes_of(self.ty(*place))).collect();
             let (ty, offsets) = laid_out(&bytes);
             let sources: Vec<(Place, i64)> = chunk.iter().map(|place| (*place, 0)).collect();
             let targets: Vec<_> = offsets.iter().map(|offset| (0, *offset)).collect();
@@ -336,32 +384,10 @@ impl Reader<'_, '_, '_> {
             .iter()
             .map(|(result, offset)| Buffer { argument: arguments.len() + result, offset: *offset });
         let buffers = read.chain(written).collect();
-        self.draft.calls.push(Call { callee, inputs: arguments, results, buffers });
-        self.draft.calls.len() - 1
+        self.calls.push(Call { callee, inputs: arguments, results, buffers });
+        self.calls.len() - 1
     }
 
-    /// Makes every output the result of a call, distinct from the others, and of the declared type.
-    fn outputs(&mut self) -> Result<(), String> {
-        for value in &self.function.results {
-            let place = self.places[&self.roots[*value]];
-            let ty = self.ty(*value)?;
-            match place {
-                Place::Result(call, result) if !self.draft.outputs.contains(&place) => {
-                    self.draft.calls[call].results[result] = ty;
-                    self.draft.outputs.push(place);
-                }
-                _ => {
-                    let copy = Callee::Copy(vec![bytes_of(&ty)]);
-                    let call = self.add(copy, &[(place, 0)], vec![ty], &[(0, 0)]);
-                    self.draft.outputs.push(Place::Result(call, 0));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Draft {
     /// The type of a tensor.
     pub fn ty(&self, place: Place) -> &Type {
         match place {
@@ -394,7 +420,7 @@ fn laid_out(bytes: &[i64]) -> (Type, Vec<i64>) {
 }
 
 /// A name that every client supports: that of the input, or else a unique name with its number.
-fn plain_name(interface: &Interface, number: usize) -> String {
+pub fn plain_name(interface: &Interface, number: usize) -> String {
     let is_plain = |byte: u8| (byte.is_ascii_graphic() || byte == b' ') && !b"\"\\".contains(&byte);
     let name = &interface.inputs[number].name;
     if !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_plain) {

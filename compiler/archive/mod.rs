@@ -8,7 +8,10 @@
 
 mod draft;
 mod graph;
+mod open;
 pub mod operators;
+
+pub use open::plan_open;
 
 use crate::{
     attributes::KernelInfo, interface::Interface, lowering::plan_memory::program::Function,
@@ -62,6 +65,13 @@ pub enum Callee {
     Kernel(String, Vec<i64>),
     /// A step of the program: one of [`Planned::steps`].
     Step(usize),
+    /// The program with so many inputs, at these extents of them, one after the other.
+    Program {
+        /// Number of inputs.
+        inputs: usize,
+        /// Their extents.
+        extents: Vec<i64>,
+    },
     /// A copy of each operand to a result, with its number of bytes.
     Copy(Vec<i64>),
 }
@@ -120,6 +130,7 @@ pub fn plan(
             kernels.get(symbol).map_or("kernel", |kernel| &kernel.kind).to_owned()
         }
         Callee::Step(_) => "step".to_owned(),
+        Callee::Program { .. } => "program".to_owned(),
         Callee::Copy(_) => "copy".to_owned(),
     };
     let (graph, params, operators) = graph::write(draft, prefix, kind);

@@ -63,6 +63,8 @@ pub struct Callees<'p> {
     pub kernels: &'p BTreeMap<String, KernelInfo>,
     /// Steps by number.
     pub steps: &'p [Entry],
+    /// Bytes of memory of each part of the program's work, if there are calls of it.
+    pub program: Option<u64>,
 }
 
 /// Alignment of scratch memory in bytes.
@@ -82,6 +84,9 @@ impl Callees<'_> {
                 part: kernel.phases.as_ref().map(|phases| phases.part_bytes),
             }),
             Callee::Step(number) => self.steps.get(*number).map(|step| step.memory),
+            Callee::Program { .. } => {
+                self.program.map(|bytes| Memory { scratch: 0, part: Some(bytes) })
+            }
             Callee::Copy(_) => None,
         }
         .unwrap_or_default()
@@ -108,6 +113,9 @@ pub fn write(operators: &[Operator], callees: Callees<'_>, count: Count) -> Resu
     let mut text = String::from(COMMON);
     messages(&mut text);
     declare(&mut text, operators, callees);
+    if callees.program.is_some() {
+        text += PROGRAM;
+    }
     for (number, operator) in operators.iter().enumerate() {
         table(&mut text, number, &operator.arguments);
         body(&mut text, number, operator, callees);
@@ -202,6 +210,10 @@ fn body(text: &mut String, number: usize, operator: &Operator, callees: Callees<
         Callee::Step(step) => {
             call_step(text, callees.steps.get(*step).map_or("", |step| &step.symbol), operator);
         }
+        Callee::Program { inputs, extents } => {
+            call_program(text, number, (*inputs, extents), operator);
+            return;
+        }
         Callee::Copy(bytes) => copy(text, bytes),
     }
     if workspace != 0 {
@@ -294,6 +306,58 @@ fn call_step(text: &mut String, symbol: &str, operator: &Operator) {
     );
 }
 
+/// Runs the program with so many inputs, at their extents, as a host without a runtime.
+fn call_program(
+    text: &mut String,
+    number: usize,
+    (inputs, extents): (usize, &[i64]),
+    operator: &Operator,
+) {
+    let list: Vec<String> = extents.iter().map(i64::to_string).collect();
+    let (list, results) = (list.join(", "), operator.buffers.len() - inputs);
+    *text += &format!(
+        "%words = llvm.mlir.constant({words} : i64) : i64
+         %host = llvm.alloca %words x !llvm.ptr {{alignment = 64 : i64}} : (i64) -> !llvm.ptr
+         %given = llvm.mlir.constant({given} : i64) : i64
+         %inputs = llvm.alloca %given x !llvm.ptr : (i64) -> !llvm.ptr
+         %null = llvm.mlir.zero : !llvm.ptr\n",
+        words = HOST_WORDS + results,
+        given = inputs.max(1),
+    );
+    let mut store = |value: &str, row: &str, index: usize| {
+        let place = format!("{row}_{index}");
+        element(text, &place, row, index);
+        line(text, format_args!("llvm.store {value}, {place} : !llvm.ptr, !llvm.ptr"));
+    };
+    for index in 0..inputs {
+        store(&format!("%buffer_{index}"), "%inputs", index);
+    }
+    for result in 0..results {
+        store(&format!("%buffer_{}", inputs + result), "%host", HOST_WORDS + result);
+    }
+    // Programs of this convention call no functions of the host.
+    store("%null", "%host", 4);
+    store("%threads", "%host", 5);
+    store("%null", "%host", 6);
+    for (index, name) in ["allocate", "release", "output", "fail"].into_iter().enumerate() {
+        line(text, format_args!("%{name} = llvm.mlir.addressof @irc_graph_{name} : !llvm.ptr"));
+        element(text, &format!("%host_{index}"), "%host", index);
+        line(text, format_args!("llvm.store %{name}, %host_{index} : !llvm.ptr, !llvm.ptr"));
+    }
+    *text += &format!(
+        "%extents = llvm.mlir.addressof @irc_extents_{number} : !llvm.ptr
+         %status = llvm.call @irc_run_sized(%host, %inputs, %extents) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+         llvm.call @irc_graph_release_all(%host) : (!llvm.ptr) -> ()
+         %lost = llvm.call @irc_failed(%threads) : (!llvm.ptr) -> i32
+         %ended = llvm.or %status, %lost : i32
+         llvm.return %ended : i32
+         }}
+         llvm.mlir.global internal constant @irc_extents_{number}(dense<[{list}]> : \
+         tensor<{count}xi64>) : !llvm.array<{count} x i64>\n",
+        count = extents.len(),
+    );
+}
+
 /// Loads the address of an argument.
 fn load(text: &mut String, argument: usize) {
     element(text, &format!("%slot_{argument}"), "%arguments", argument);
@@ -342,6 +406,10 @@ fn copy(text: &mut String, bytes: &[i64]) {
 /// The two functions that clients call.
 fn entries(text: &mut String, number: usize, operator: &Operator) {
     let (name, count) = (&operator.name, operator.arguments.len());
+    let message = match operator.callee {
+        Callee::Program { .. } => ENDED,
+        _ => NO_MEMORY,
+    };
     *text += &format!(
         "llvm.func @{name}(%values: !llvm.ptr, %codes: !llvm.ptr, %count: i32, %result: !llvm.ptr, \
            %code: !llvm.ptr, %resource: !llvm.ptr) -> i32 {{
@@ -358,7 +426,7 @@ fn entries(text: &mut String, number: usize, operator: &Operator) {
          %full = llvm.icmp \"eq\" %done, %zero : i32
          llvm.cond_br %full, ^end(%done : i32), ^empty
          ^empty:
-         %message = llvm.mlir.constant({NO_MEMORY} : i32) : i32
+         %message = llvm.mlir.constant({message} : i32) : i32
          %minus = llvm.mlir.constant(-1 : i32) : i32
          %false = llvm.mlir.constant(false) : i1
          %failed = llvm.call @irc_fail(%message, %minus, %false) : (i32, i32, i1) -> i32
@@ -387,7 +455,7 @@ fn entries(text: &mut String, number: usize, operator: &Operator) {
          llvm.store %nothing, %rest : i64, !llvm.ptr
          llvm.br ^end(%zero : i32)
          ^empty:
-         %message = llvm.mlir.constant({NO_MEMORY} : i32) : i32
+         %message = llvm.mlir.constant({message} : i32) : i32
          %minus = llvm.mlir.constant(-1 : i32) : i32
          %true = llvm.mlir.constant(true) : i1
          %failed = llvm.call @irc_fail(%message, %minus, %true) : (i32, i32, i1) -> i32
@@ -442,7 +510,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 
 /// Error messages of functions, by number, each of the same size. The zero is replaced by the number of the
 /// argument, or of arguments.
-const MESSAGES: [&str; 7] = [
+const MESSAGES: [&str; 8] = [
     "expected 0 arguments",
     "argument 0: expected a tensor",
     "argument 0: expected memory of the host",
@@ -450,10 +518,17 @@ const MESSAGES: [&str; 7] = [
     "argument 0: expected dense rows",
     "argument 0: expected another number of elements",
     "expected memory for scratch",
+    "out of memory, or a check of the model failed",
 ];
 
 /// Number of the message that memory is exhausted.
 const NO_MEMORY: usize = 6;
+
+/// Number of the message that a program ended early.
+const ENDED: usize = 7;
+
+/// Words of a host before the addresses of results: see `program.mlir`.
+const HOST_WORDS: usize = 7;
 
 /// Size of a message in bytes, with its terminating zero.
 const MESSAGE: usize = 48;
@@ -463,6 +538,9 @@ fn messages(text: &mut String) {
     let all: String = MESSAGES.iter().map(padded).collect();
     line(text, format_args!("llvm.mlir.global internal constant @irc_messages(\"{all}\")"));
 }
+
+/// The host of programs.
+const PROGRAM: &str = include_str!("program.mlir");
 
 /// Definitions that all functions share.
 const COMMON: &str = include_str!("common.mlir");

@@ -145,6 +145,7 @@ impl AttributeValue for KernelInfo {
             parameters: vec![],
             symbols: fields.texts("symbols")?,
             workspace_bytes: fields.number("workspace_bytes").map(i64::cast_unsigned),
+            is_scalar: fields.has("scalar"),
             phases: phases_of(&fields)?,
             schedule: schedule_of(&fields)?,
             packed: packed.collect::<Option<_>>()?,
@@ -205,6 +206,7 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
         .maybe("kind", (!kernel.kind.is_empty()).then(|| quoted(&kernel.kind)))
         .list("constants", &kernel.constants)
         .flag("keeps", kernel.keeps)
+        .flag("scalar", kernel.is_scalar)
         .maybe("entry", kernel.entry.as_deref().map(quoted))
         .maybe("rows", kernel.rows.map(|rows| rows.to_string()))
         .maybe("symbols", (!kernel.symbols.is_empty()).then(|| quoted_list(&kernel.symbols)))

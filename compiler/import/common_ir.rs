@@ -51,6 +51,7 @@ impl Document for CommonIr {
                 graph: imported.graph,
                 structures: imported.structures,
                 warnings: imported.warnings.iter().map(diagnostic).collect(),
+                ..Imported::default()
             }),
             Err(found) => Err(found.iter().map(diagnostic).collect()),
         }

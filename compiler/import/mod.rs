@@ -4,6 +4,7 @@
 //! interface of documents is the same for all formats: the graph, the file in the dialect of its format,
 //! and the location of a diagnostic in the file. All later steps are shared.
 mod ark;
+mod bounds;
 mod common_ir;
 mod content;
 mod gemini;
@@ -18,8 +19,9 @@ use irc_mlir::{Context, Module};
 use irc_onnx_ops::{Calls, Structure, cases::Values};
 use irc_tensor::Tensor;
 use irc_tl::{Constant, Graph, Results};
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, sync::Arc};
 
+pub use bounds::Bounds;
 pub use common_ir::{Libraries, Read, folder, load_options, read};
 pub use content::Content;
 
@@ -47,6 +49,8 @@ pub struct ImportOptions {
     pub assume_stated_shapes: bool,
     /// Shapes of inputs with symbolic dimensions in the model, in elements.
     pub shapes: BTreeMap<String, Vec<i64>>,
+    /// Bounds of dimensions that the model leaves open.
+    pub bounds: Bounds,
     /// Values of inputs. The program is specialised for those that its structure depends on.
     pub inputs: Values,
     /// The values that the program returns.
@@ -60,6 +64,13 @@ impl ImportOptions {
     #[must_use]
     pub fn shape(mut self, name: impl Into<String>, shape: impl Into<Vec<i64>>) -> Self {
         self.shapes.insert(name.into(), shape.into());
+        self
+    }
+
+    /// Bounds a dimension of inputs.
+    #[must_use]
+    pub fn bound(mut self, name: impl Into<String>, range: RangeInclusive<i64>) -> Self {
+        self.bounds.insert(name.into(), range);
         self
     }
 
@@ -107,6 +118,8 @@ pub struct Imported {
     pub graph: Graph,
     /// How inputs and outputs that are not tensors are composed of tensors of the graph.
     pub structures: BTreeMap<String, Structure>,
+    /// The bounds of dimensions of inputs, which the program checks.
+    pub bounds: Bounds,
     /// Deviations from declarations in the file that do not affect the program.
     pub warnings: Vec<Diagnostic>,
 }

@@ -48,6 +48,17 @@ pub struct Buffer<'c, 'a> {
     pub element: Type<'c>,
 }
 
+/// Where a line of memory is prefetched to, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefetch {
+    /// Into the first-level cache, to be read.
+    Read,
+    /// Into the first-level cache, to be written.
+    Write,
+    /// Into the second-level cache, to be read.
+    L2,
+}
+
 /// An insertion point at the end of a block. Copies append to the same block.
 #[derive(Clone, Copy)]
 pub struct Emit<'c, 'a> {
@@ -249,12 +260,21 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         self.spec(name).operands(&operands).append(&self.block);
     }
 
+    /// Memory on the stack for so many elements, aligned to a cache line.
+    pub fn stack(&self, elements: i64, element: Type<'c>) -> Buffer<'c, 'a> {
+        let ty = MemRefType::new(element, &[elements], None, None).into();
+        let segments = attr::parse(self.context, "array<i32: 0, 0>");
+        let spec = self.spec(memref::ALLOCA).results(&[ty]).attr("operandSegmentSizes", segments);
+        let memref = self.value(spec.attr("alignment", attr::i64(self.context, 64)));
+        Buffer { memref, element }
+    }
+
     /// Prefetches the cache line of an element, for a read or a write.
-    pub fn prefetch(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>, write: bool) {
+    pub fn prefetch(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>, to: Prefetch) {
         self.spec(memref::PREFETCH)
             .operands(&[buffer.memref, at])
-            .attr("isWrite", attr::bool(self.context, write))
-            .attr("localityHint", attr::i32(self.context, 3))
+            .attr("isWrite", attr::bool(self.context, to == Prefetch::Write))
+            .attr("localityHint", attr::i32(self.context, if to == Prefetch::L2 { 2 } else { 3 }))
             .attr("isDataCache", attr::bool(self.context, true))
             .append(&self.block);
     }

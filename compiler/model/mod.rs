@@ -358,6 +358,17 @@ impl<'s> Model<'s> {
         self.session.explain_fusion(self.input, &options.into())
     }
 
+    /// A warning for each kernel that adds products in scalar loops. The kernels are compiled, and cached.
+    ///
+    /// # Errors
+    /// If lowering or code generation fails.
+    pub fn slow_kernels(
+        &self,
+        options: impl Into<CompileOptions>,
+    ) -> Result<Vec<Diagnostic>, Error> {
+        self.session.slow_kernels(self.input, &options.into())
+    }
+
     /// The kernels whose schedules have choices, once each.
     ///
     /// # Errors

@@ -5,17 +5,18 @@ use super::{
     database::Input,
     error::{CompileError, QueryError},
     kernel, profile,
-    queries::{self, Config, Fused, GlueKey},
+    queries::{self, Config, Fused, GlueKey, Objects},
     whole,
 };
 use crate::{
     archive::{
         ArchiveError, Operator, Planned, Step,
         operators::{self, Callees, Count, Entry},
-        plan,
+        plan, plan_open,
     },
     attributes::{GRAPH, KernelInfo, PROGRAM, ProgramInfo, launcher},
     codegen::{Backend, Output, Target, compile, join_objects, link_shared},
+    import::Bounds,
     interface::{Interface, interface_of},
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
     machine::{in_context, run_stages},
@@ -58,8 +59,6 @@ struct Program {
     fused: Arc<Fused>,
     /// The constants that are arguments.
     weights: Vec<Constant>,
-    /// The IR of each stage, by path.
-    sources: BTreeMap<String, Bytes>,
 }
 
 /// The symbol of the entry point of a step, and the text of its program.
@@ -91,9 +90,20 @@ impl Session {
         self.compile_kernels(input, options)?;
         let config = Config::new(db, options.clone(), String::new());
         let fused = queries::fused(db, input, config)?;
-        let weights = weights(&queries::imported(db, input)?.graph);
+        let imported = queries::imported(db, input)?;
         let sources = self.sources(input, options)?;
-        self.archived(Program { fused, weights, sources }, options, archive)
+        let is_open = imported.graph.types.iter().any(|ty| ty.known().is_none());
+        let artefacts = if is_open && !imported.bounds.is_empty() {
+            let objects = queries::objects(db, input, config, constants::Place::Linked)?;
+            open(&objects, &imported.bounds, &options.target, archive)?
+        } else {
+            let mut program = Program { fused, weights: weights(&imported.graph) };
+            match options.target.backend.writes(Output::Object) {
+                true => self.objects(&mut program, &options.target, archive)?,
+                false => source(&mut program, &options.target, archive)?,
+            }
+        };
+        Ok(contents(artefacts, sources, options, archive))
     }
 
     /// The IR after each stage, as text by path.
@@ -124,37 +134,6 @@ impl Session {
         Ok(named.collect())
     }
 
-    fn archived(
-        &self,
-        mut program: Program,
-        options: &CompileOptions,
-        archive: &ArchiveOptions,
-    ) -> Result<Contents, QueryError> {
-        let artefacts = match options.target.backend.writes(Output::Object) {
-            true => self.objects(&mut program, &options.target, archive)?,
-            false => source(&mut program, &options.target, archive)?,
-        };
-        let model = Model {
-            name: archive.model.clone(),
-            target: target_text(&options.target),
-            device: 1,
-            workspaces: artefacts.workspaces,
-            graph: artefacts.planned.graph,
-            outputs: artefacts.planned.outputs,
-            with_weights: !artefacts.planned.params.is_empty(),
-            params: artefacts.planned.params,
-            vectors: vec![],
-        };
-        Ok(Contents {
-            version: archive.version,
-            time: archive.time,
-            models: vec![model],
-            code: BTreeMap::from([artefacts.code]),
-            shared: artefacts.shared,
-            sources: program.sources,
-        })
-    }
-
     /// A program whose kernels are compiled separately and linked.
     fn objects(
         &self,
@@ -183,7 +162,7 @@ impl Session {
             entries.push(Entry::new(symbol.clone(), &glue.interface));
             steps.insert(symbol, glue);
         }
-        let callees = Callees { kernels: &kernels, steps: &entries };
+        let callees = Callees { kernels: &kernels, steps: &entries, program: None };
         let text = operators::write(&planned.operators, callees, archive.count());
         let functions = functions(&text.map_err(archive_error)?, target)?;
         let first = [("operators".to_owned(), functions.as_slice())].into_iter();
@@ -203,6 +182,65 @@ impl Session {
             shared: Some(Shared { bytes: shared.bytes.into(), requires }),
         })
     }
+}
+
+/// The contents of an archive of one model; `sources` is the IR of each stage, by path.
+fn contents(
+    artefacts: ProgramArtefacts,
+    sources: BTreeMap<String, Bytes>,
+    options: &CompileOptions,
+    archive: &ArchiveOptions,
+) -> Contents {
+    let model = Model {
+        name: archive.model.clone(),
+        target: target_text(&options.target),
+        device: 1,
+        workspaces: artefacts.workspaces,
+        graph: artefacts.planned.graph,
+        outputs: artefacts.planned.outputs,
+        with_weights: !artefacts.planned.params.is_empty(),
+        params: artefacts.planned.params,
+        vectors: vec![],
+    };
+    Contents {
+        version: archive.version,
+        time: archive.time,
+        models: vec![model],
+        code: BTreeMap::from([artefacts.code]),
+        shared: artefacts.shared,
+        sources,
+    }
+}
+
+/// A program with open sizes, with its constants, as an object that is linked as a library too.
+fn open(
+    objects: &Objects,
+    bounds: &Bounds,
+    target: &Target,
+    archive: &ArchiveOptions,
+) -> Result<ProgramArtefacts, QueryError> {
+    if !target.backend.writes(Output::Object) {
+        let message =
+            "an archive with open sizes contains objects, which this backend does not write";
+        return Err(QueryError::at("mlf-program", message));
+    }
+    let interface = &objects.glue.interface;
+    let planned = plan_open(interface, bounds, &archive.prefix()).map_err(archive_error)?;
+    let kernels = BTreeMap::new();
+    let callees = Callees { kernels: &kernels, steps: &[], program: Some(interface.thread_bytes) };
+    let text = operators::write(&planned.operators, callees, archive.count());
+    let functions = functions(&text.map_err(archive_error)?, target)?;
+    let first = [("operators".to_owned(), functions.as_slice())];
+    let object = join_objects(first.into_iter().chain(objects.all()))?;
+    let shared = link_shared(&object)?;
+    let requires = shared.features.among(target.required_features());
+    let path = format!("lib/{}_lib0.o", archive.model);
+    Ok(ProgramArtefacts {
+        workspaces: workspaces(&planned, callees),
+        planned,
+        code: (path, object.into()),
+        shared: Some(Shared { bytes: shared.bytes.into(), requires }),
+    })
 }
 
 impl ArchiveOptions {
@@ -249,7 +287,7 @@ fn source(
         for symbol in fused.kernels.keys().chain(entries.iter().map(|entry| &entry.symbol)) {
             set_linkage(*functions.get(symbol)?, "internal");
         }
-        let callees = Callees { kernels: &kernels, steps: &entries };
+        let callees = Callees { kernels: &kernels, steps: &entries, program: None };
         let text = operators::write(&planned.operators, callees, archive.count());
         let text = text.map_err(|error| message = Some(error.into())).ok()?;
         kernel::add(&module, &irc_mlir::parse_module(context, &text)?);

@@ -28,7 +28,7 @@ use crate::{
 pub(crate) use database::Contents;
 use database::Database;
 use irc_common_format::{FileSystem, Files};
-use irc_diag::Source;
+use irc_diag::{Diagnostic, Source};
 use irc_runtime::{RunError, Runner};
 use irc_tl::Constant;
 use queries::{Config, Fused, KernelKey};
@@ -228,6 +228,22 @@ impl Session {
     ) -> Result<FusionReport, Error> {
         let report = error::catch(|| queries::explain_fusion(&self.database, input, options));
         report.map_err(|error| self.error(input, options, None, error))
+    }
+
+    /// A warning for each kernel of an input that adds products in scalar loops.
+    pub(crate) fn slow_kernels(
+        &self,
+        input: Input,
+        options: &CompileOptions,
+    ) -> Result<Vec<Diagnostic>, Error> {
+        let found = error::catch(|| {
+            if queries::stage_of(&self.database, input).is_some() {
+                return Ok(vec![]);
+            }
+            self.compile_kernels(input, options)?;
+            queries::slow_kernels(&self.database, input, self.config(options))
+        });
+        found.map_err(|error| self.error(input, options, Some(Output::Object), error))
     }
 
     /// The kernels of an input whose schedules have choices.

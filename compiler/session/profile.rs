@@ -23,7 +23,7 @@ pub struct KernelUse {
     /// Number of launches in the functions of the program.
     pub launches: u64,
     /// The nodes that the kernel computes.
-    nodes: Vec<String>,
+    pub nodes: Vec<String>,
     /// Number of floating-point operations of one launch, if its sizes are known.
     operations: Option<u64>,
     /// Size of its operands and results in bytes, if known.

@@ -14,7 +14,7 @@ use crate::{
     attributes::{KERNEL, KernelInfo, ORIGIN, PROGRAM, ProgramInfo},
     codegen::{Cause, Output, Target, compile, join_objects, link_library},
     fusion::{FusionReport, Segment, SegmentFusion, explain, fuse_function_with, fuse_segment},
-    import::{Imported, Parsed, Position, positions},
+    import::{Imported, Parsed, Position, path_of, positions},
     lowering::{
         emit_entry::WEIGHTS,
         graph_to_tl::{give_values, graph_to_tl, graph_to_tl_at, weights},
@@ -128,7 +128,13 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
     let Some(document) = parsed.document.filter(|_| !failed) else {
         return Err(QueryError::found(parsed.diagnostics.to_vec()));
     };
-    document.import().map(Arc::new).map_err(|mut found| {
+    let bounded = document.import().and_then(|mut imported| {
+        if let Contents::File(_, file) = input.contents(db) {
+            imported.bound(&file.options.bounds)?;
+        }
+        Ok(Arc::new(imported))
+    });
+    bounded.map_err(|mut found| {
         document.locate(&mut found);
         QueryError::found(found)
     })
@@ -303,9 +309,32 @@ pub fn kernels(
     fused.kernels.iter().map(object).collect()
 }
 
+/// A warning for each kernel that adds products in scalar loops, at the first node that it computes.
+pub fn slow_kernels<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    config: Config<'db>,
+) -> Result<Vec<Diagnostic>, QueryError> {
+    let fused = fused(db, input, config)?;
+    let kernels = kernels(db, &fused, &config.options(db).target)?;
+    let slow = kernels.iter().filter(|(_, kernel)| kernel.info.is_scalar);
+    let nodes = slow.flat_map(|(name, _)| fused.uses.get(name)).flat_map(|used| used.nodes.first());
+    let warning = |node: &String| {
+        let why =
+            "its sum of products runs in scalar loops, several times more slowly than in vectors";
+        Diagnostic::warning("kernel-scalar", format!("{node}: {why}")).path(path_of(node))
+    };
+    let mut found: Vec<Diagnostic> = nodes.map(warning).collect();
+    if let Some(document) = parsed(db, input).document {
+        document.locate(&mut found);
+    }
+    Ok(found)
+}
+
 /// All objects of a program, named, and its interface.
-struct Objects {
-    glue: Arc<GlueObject>,
+pub struct Objects {
+    /// The object of the functions that launch kernels.
+    pub glue: Arc<GlueObject>,
     kernels: BTreeMap<String, Arc<KernelObject>>,
     /// The object of the constants, if they are linked.
     data: Option<Vec<u8>>,
@@ -316,7 +345,8 @@ struct Objects {
 }
 
 impl Objects {
-    fn all(&self) -> impl Iterator<Item = (String, &[u8])> {
+    /// All of them, by name.
+    pub fn all(&self) -> impl Iterator<Item = (String, &[u8])> {
         let glue = [("irc_glue".to_owned(), self.glue.object.as_slice())];
         let data = self.data.iter().map(|object| (WEIGHTS.to_owned(), object.as_slice()));
         let uses = [(KERNELS.to_owned(), self.uses.as_slice())];
@@ -326,7 +356,8 @@ impl Objects {
     }
 }
 
-fn objects<'db>(
+/// The objects of a program, with its constants in a place.
+pub fn objects<'db>(
     db: &'db dyn salsa::Database,
     input: Input,
     config: Config<'db>,

@@ -37,6 +37,7 @@ mod small_types;
 mod softmax;
 mod support;
 mod symbolic_kernels;
+mod symbolic_tiles;
 mod threads;
 mod tuning;
 mod winograd;

@@ -18,13 +18,13 @@ use std::ffi::c_void;
 type Entry = unsafe extern "C" fn(*const *mut c_void, *mut c_void) -> i32;
 
 /// What the kernel computes.
-enum Work {
+pub enum Work {
     Op(Op),
     Algorithm(Algorithm),
 }
 
 /// A kernel on memory whose size its symbols say.
-struct Kernel {
+pub struct Kernel {
     work: Work,
     operands: Vec<Type>,
     results: Vec<Type>,
@@ -35,7 +35,7 @@ struct Kernel {
 }
 
 impl Kernel {
-    fn compile(work: Work, operands: Vec<Type>) -> Self {
+    pub fn compile(work: Work, operands: Vec<Type>) -> Self {
         Self::compile_as(LOOPS, work, operands)
     }
 
@@ -94,10 +94,10 @@ impl Kernel {
     }
 
     /// Runs on random operands and compares with the meaning.
-    fn check(&self, sizes: &[(&str, i64)]) {
+    pub fn check(&self, sizes: &[(&str, i64)]) {
         let bound: BTreeMap<_, _> = sizes.iter().copied().collect();
         let value = |name: &str| bound.get(name).copied();
-        let mut operands: Vec<Tensor> = self
+        let operands: Vec<Tensor> = self
             .operands
             .iter()
             .enumerate()
@@ -108,7 +108,7 @@ impl Kernel {
             .iter()
             .map(|ty| Tensor::zeros(ty.eval(&value).unwrap()).unwrap())
             .collect();
-        self.run(&mut operands, &mut results, &value);
+        self.run(&operands, &mut results, &value);
         let borrowed: Vec<_> = operands.iter().collect();
         let known = |name: &str| value(name).map(Dim::Known);
         let expected = match &self.work {
@@ -126,12 +126,14 @@ impl Kernel {
 
     fn run(
         &self,
-        operands: &mut [Tensor],
+        operands: &[Tensor],
         results: &mut [Tensor],
         value: &dyn Fn(&str) -> Option<i64>,
     ) {
         let pointer = |tensor: &mut Tensor| tensor.bytes_mut().as_mut_ptr().cast::<c_void>();
-        let mut slots: Vec<*mut c_void> = operands.iter_mut().map(pointer).collect();
+        let operands: Vec<Guarded> =
+            operands.iter().map(|tensor| Guarded::new(tensor.bytes())).collect();
+        let mut slots: Vec<*mut c_void> = operands.iter().map(|guarded| guarded.start).collect();
         // A size takes the place of a pointer.
         slots.extend(self.symbols.iter().map(|name| value(name).unwrap() as usize as *mut c_void));
         slots.extend(results.iter_mut().map(pointer));
@@ -146,15 +148,49 @@ impl Kernel {
     }
 }
 
-fn n() -> Dim {
+/// A copy of bytes, before and after which no memory can be accessed.
+struct Guarded {
+    base: *mut c_void,
+    length: usize,
+    start: *mut c_void,
+}
+
+impl Guarded {
+    fn new(bytes: &[u8]) -> Self {
+        const PAGE: usize = 1 << 16;
+        let length = bytes.len().next_multiple_of(PAGE) + 2 * PAGE;
+        // Safety: new memory, the middle of which is made accessible, and holds the bytes at its end.
+        unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let base = libc::mmap(std::ptr::null_mut(), length, libc::PROT_NONE, flags, -1, 0);
+            assert_ne!(base, libc::MAP_FAILED);
+            let middle = base.byte_add(PAGE);
+            let usable = length - 2 * PAGE;
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            assert!(usable == 0 || libc::mprotect(middle, usable, access) == 0);
+            let start = base.byte_add(length - PAGE - bytes.len());
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len());
+            Self { base, length, start }
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // Safety: the memory is this value's own.
+        unsafe { libc::munmap(self.base, self.length) };
+    }
+}
+
+pub fn n() -> Dim {
     Dim::symbol("N")
 }
 
-fn m() -> Dim {
+pub fn m() -> Dim {
     Dim::symbol("M")
 }
 
-fn ty(dtype: DType, dims: impl Into<Vec<Dim>>) -> Type {
+pub fn ty(dtype: DType, dims: impl Into<Vec<Dim>>) -> Type {
     Type::new(dtype, dims)
 }
 

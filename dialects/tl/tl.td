@@ -101,7 +101,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
     stands for a number of rows that is passed to it, from 0 to `rows`.
 
     A kernel on memory also has `symbols`, the sizes that it takes in the order of its parameters of type
-    `index`; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing` and `#tl.winograd`;
+    `index`; `scalar` if it adds products in scalar loops; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing` and `#tl.winograd`;
     and the bytes of what it keeps, with the arguments that this follows from. If its work is divided among threads, it
     has phases: `parts` is the maximum number of parts of each, `cycles` is how long each takes where that depends on
     `symbols`, and `part_bytes` is the memory that a part needs for
@@ -119,6 +119,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
   let parameters = (ins OptionalParameter<"::mlir::StringAttr">:$kind,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$constants,
                         OptionalParameter<"::mlir::UnitAttr">:$keeps,
+                        OptionalParameter<"::mlir::UnitAttr">:$scalar,
                         OptionalParameter<"::mlir::StringAttr">:$entry,
                         OptionalParameter<"::std::optional<int64_t>">:$rows,
                         OptionalParameter<"::mlir::ArrayAttr">:$symbols,

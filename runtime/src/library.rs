@@ -156,7 +156,15 @@ impl Library {
         suffixes.iter().map(|suffix| Self::entry(path, &code, suffix)).collect()
     }
 
-    fn entry(path: &Path, code: &Arc<unix::Library>, suffix: &str) -> Result<Self, RunError> {
+    /// A model of loaded code, by the suffix of its names; `path` is its name in messages.
+    ///
+    /// # Errors
+    /// As [`Library::load`].
+    pub(crate) fn entry(
+        path: &Path,
+        code: &Arc<unix::Library>,
+        suffix: &str,
+    ) -> Result<Self, RunError> {
         let not_a_model = |reason: String| RunError::NotAModel { path: path.to_owned(), reason };
         let missing = |error| not_a_model(loader::message(error));
         // Safety: the type is the one that the compiler exports; the metadata is zero-terminated.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes eight small models with inputs and what comes of them, to compile to archives and check.
+"""Writes nine small models with inputs and what comes of them, to compile to archives and check.
 
     models.py FOLDER [NAME ...]
 
@@ -13,6 +13,7 @@ NAME.outputs.npz, which check_archive.py takes:
     resnet18    ResNet-18 of 8 to 64 channels on 32x32 pixels, BatchNormalization and all
     mobilenet   inverted residuals of MobileNetV2 on 32x32 pixels, depthwise convolutions
     bert_layer  an encoder layer: attention with a mask, LayerNormalization, GELU by Erf
+    open_sizes  dimensions N and S without a size: a layer, Tanh, Softmax along S; two outputs
     ffn         examples/ffn.model.json
 
 Weights and inputs are drawn with the name as a seed, weights scaled by what they sum over, so that
@@ -182,7 +183,7 @@ def write_onnx(make, folder):
     proto = model.proto(name)
     inputs = {}
     for port in proto.graph.input:
-        shape = [each.dim_value for each in port.type.tensor_type.shape.dim]
+        shape = [SIZES.get(each.dim_param, each.dim_value) for each in port.type.tensor_type.shape.dim]
         inputs[port.name] = model.random.standard_normal(shape).astype(F)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -196,6 +197,17 @@ def write_onnx(make, folder):
     return len(data), outputs
 
 
+# The sizes of the inputs of `open_sizes`.
+SIZES = {"N": 3, "S": 8}
+
+
+def open_sizes(model):
+    x = model.op("Tanh", model.linear(model.input("x", "N", "S", 24), 24, 40))
+    x = model.op("Add", x, model.op("Mul", x, model.op("Softmax", x, axis=1)))
+    model.output(model.linear(x, 40, 10), "N", "S", 10)
+    model.output(model.op("ReduceMean", x, axes=[1], keepdims=0), "N", 40)
+
+
 def ffn(folder):
     model = folder / "ffn.model.json"
     inputs, outputs = folder / "ffn.inputs.npz", folder / "ffn.outputs.npz"
@@ -207,7 +219,7 @@ def ffn(folder):
         return model.stat().st_size, dict(arrays)
 
 
-MODELS = {make.__name__: make for make in (mlp, cnn, lstm, attention, resnet18, mobilenet, bert_layer, ffn)}
+MODELS = {make.__name__: make for make in (mlp, cnn, lstm, attention, resnet18, mobilenet, bert_layer, open_sizes, ffn)}
 
 
 def main():

@@ -124,6 +124,9 @@ fn write_model(
         Kind::Tar | Kind::Json | Kind::Asm | Kind::Ptx => unreachable!("written or rejected above"),
     };
     drop(step);
+    if matches!(kind, Kind::So | Kind::O) {
+        console.diagnostics(&model.source(), &model.slow_kernels(&options)?);
+    }
     output::write(&arguments.output, &bytes, content)
 }
 

@@ -7,7 +7,7 @@ use crate::{
 };
 use irc::{
     Accumulate, CompileOptions, ImportOptions, Model, Results, Session,
-    import::{FrontEnd, Libraries, read},
+    import::{Bounds, FrontEnd, Libraries, read},
 };
 use irc_cli::{Explain, Functions, Graphs};
 use irc_common_format::{
@@ -19,7 +19,7 @@ use irc_diag::{Diagnostic, Severity};
 use irc_onnx_ops::{Calls, cases::Values, dtype_of, is_part};
 use irc_tensor::TensorType;
 use irc_tl::Constant;
-use std::path::Path;
+use std::{collections::BTreeMap, ops::RangeInclusive, path::Path};
 
 /// The encoding that a flag names.
 fn format(flags: &Graphs) -> Result<Format, Error> {
@@ -32,6 +32,13 @@ fn format(flags: &Graphs) -> Result<Format, Error> {
 
 /// The import options of the flags.
 pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
+    let (mut shapes, mut bounds) = (BTreeMap::new(), Bounds::new());
+    for flag in &flags.shape {
+        match shape(flag)? {
+            Shape::Of(name, extents) => drop(shapes.insert(name, extents)),
+            Shape::Bound(name, range) => drop(bounds.insert(name, range)),
+        }
+    }
     Ok(ImportOptions {
         format: format(flags)?,
         library_paths: flags.library_path.clone(),
@@ -43,7 +50,8 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
         },
         ignore_control_inputs: flags.ignore_control_inputs,
         assume_stated_shapes: flags.assume_stated_shapes,
-        shapes: flags.shape.iter().map(|flag| shape(flag)).collect::<Result<_, _>>()?,
+        shapes,
+        bounds,
         ..ImportOptions::default()
     })
 }
@@ -75,17 +83,31 @@ pub fn accumulate(ark: bool) -> Accumulate {
     if ark { Accumulate::Ark } else { Accumulate::Wide }
 }
 
-/// The name and shape of an input, from `data=1x3x224x224`.
-fn shape(flag: &str) -> Result<(String, Vec<i64>), Error> {
-    let wrong = || {
-        let expected = "expected NAME=SHAPE, as in data=1x3x224x224";
-        Error::Usage(format!("--shape: {expected}, found '{flag}'"))
-    };
-    let (name, shape) = flag.rsplit_once('=').ok_or_else(wrong)?;
+/// What a flag `--shape` states.
+enum Shape {
+    /// The shape of an input.
+    Of(String, Vec<i64>),
+    /// The least and the largest value of a dimension.
+    Bound(String, RangeInclusive<i64>),
+}
+
+fn shape(flag: &str) -> Result<Shape, Error> {
+    let wrong =
+        |expected: &str| Error::Usage(format!("--shape: expected {expected}, found '{flag}'"));
+    let form = "NAME=SHAPE, as in data=1x3x224x224, or DIMENSION=MIN..MAX, as in N=1..64";
+    let (name, shape) = flag.rsplit_once('=').ok_or_else(|| wrong(form))?;
     let extent = |text: &str| text.parse().ok().filter(|extent: &i64| *extent >= 0);
+    if let Some((least, most)) = shape.split_once("..") {
+        let ends = extent(least).zip(extent(most));
+        let (least, most) = ends.ok_or_else(|| wrong("DIMENSION=MIN..MAX, as in N=1..64"))?;
+        if least > most {
+            return Err(wrong("a minimum of at most the maximum"));
+        }
+        return Ok(Shape::Bound(name.to_owned(), least..=most));
+    }
     let extents = shape.split('x').filter(|_| !shape.is_empty()).map(extent);
-    let extents: Vec<i64> = extents.collect::<Option<_>>().ok_or_else(wrong)?;
-    Ok((name.to_owned(), extents))
+    let extents: Vec<i64> = extents.collect::<Option<_>>().ok_or_else(|| wrong(form))?;
+    Ok(Shape::Of(name.to_owned(), extents))
 }
 
 /// Imports a model. The first warnings are shown on the console; `irc check` shows all.

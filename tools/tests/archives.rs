@@ -1,7 +1,7 @@
 //! Runs archives of `irc compile` on real clients: libdlr, apache-tvm's reader of parameters, tvm-ffi, the
 //! packed C interface, a C program.
 //!
-//! `tests/clients/models.py` makes eight models with inputs and expected outputs, and
+//! `tests/clients/models.py` makes nine models with inputs and expected outputs, and
 //! `tests/clients/check_archive.py` runs an archive on every client.
 use irc_runtime::{Context, ContextOptions, Guard, Model, OpenOptions};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -16,6 +16,9 @@ const MODELS: [&str; 8] =
 
 /// The models that are tested in version 7 too, which differs only in paths and metadata.
 const LAYOUTS: [&str; 2] = ["cnn", "ffn"];
+
+/// The model whose dimensions have no sizes, and their bounds.
+const OPEN: (&str, &[&str]) = ("open_sizes", &["--shape", "N=1..3", "--shape", "S=1..8"]);
 
 /// Compilation options, and steps of the check that are skipped, as another row covers them.
 const WAYS: [(&str, &[&str], &[&str]); 3] = [
@@ -53,7 +56,8 @@ fn main() {
         let models = if way.0 == "version_7" { &LAYOUTS[..] } else { &MODELS[..] };
         models.iter().map(|model| trial(model, way)).collect::<Vec<_>>()
     };
-    let trials = ways.flat_map(of_way).collect();
+    let mut trials: Vec<Trial> = ways.flat_map(of_way).collect();
+    trials.push(trial(OPEN.0, ("bounded", OPEN.1, &["reject"])));
     let conclusion = libtest_mimic::run(&arguments, trials);
     drop(models);
     conclusion.exit();
@@ -85,8 +89,10 @@ fn check(
     let mut compile = Command::new(env!("CARGO_BIN_EXE_irc"));
     compile.arg("compile").arg(model).arg("-o").arg(archive.path()).args(flags);
     succeed(compile.args(results.into_iter().flatten()))?;
-    if !flags.contains(&"c") {
-        stay_inside(archive.path())?;
+    match flags {
+        _ if name == OPEN.0 => accept_all_sizes(archive.path(), &file("onnx"))?,
+        ["--codegen", "c"] => {}
+        _ => stay_inside(archive.path())?,
     }
     let mut check = Command::new(python);
     check.arg(root().join("tests/clients/check_archive.py")).arg(archive.path());
@@ -103,6 +109,54 @@ fn stay_inside(archive: &Path) -> Result<(), Failed> {
     // Twice: the second run starts with the memory that the first one left.
     context.run()?;
     Ok(context.run()?)
+}
+
+/// Runs an archive with open sizes at sizes within its bounds, with the results of the model at these sizes, and at others.
+fn accept_all_sizes(archive: &Path, onnx: &Path) -> Result<(), Failed> {
+    let model = Arc::new(Model::open(archive, OpenOptions::default())?);
+    let mut context = Context::new(&model, &ContextOptions::default())?;
+    for shape in [[1, 1, 24], [2, 5, 24], [3, 8, 24], [1, 8, 24]] {
+        let values = (0..shape.iter().product::<i64>()).map(|it| (it % 17) as f32 / 8.0 - 1.0);
+        let input: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
+        context.set_input_shaped(0, &shape, &input)?;
+        context.run()?;
+        let fixed = fixed(onnx, shape)?;
+        let mut expected = Context::new(&fixed, &ContextOptions::default())?;
+        expected.set_input(0, &input)?;
+        expected.run()?;
+        for output in 0..2 {
+            let sizes = &fixed.interface().outputs[output].shape;
+            let [found, expected] = [context.output(output)?, expected.output(output)?].map(floats);
+            let is_close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-6;
+            let agrees = found.len() == expected.len() && found.iter().zip(&expected).all(is_close);
+            if context.output_shape(output)? != sizes.as_slice() || !agrees {
+                return Err(format!("output {output} at {shape:?}: {found:?}, {expected:?}").into());
+            }
+        }
+    }
+    for (shape, name) in [([4, 1, 24], "N"), ([1, 9, 24], "S")] {
+        let bytes = shape.iter().product::<i64>() as usize * 4;
+        context.set_input_shaped(0, &shape, &vec![0; bytes])?;
+        let message = context.run().err().map(|error| error.to_string()).unwrap_or_default();
+        if !message.contains(&format!("input 'x': expected {name} between 1 and")) {
+            return Err(format!("{shape:?}: {message}").into());
+        }
+    }
+    Ok(())
+}
+
+/// The library of a model at a shape of its input.
+fn fixed(onnx: &Path, shape: [i64; 3]) -> Result<Arc<Model>, Failed> {
+    let library = tempfile::Builder::new().suffix(".so").tempfile()?;
+    let shape = shape.map(|extent| extent.to_string()).join("x");
+    let mut compile = Command::new(env!("CARGO_BIN_EXE_irc"));
+    compile.arg("compile").arg(onnx).arg("-o").arg(library.path());
+    succeed(compile.arg("--shape").arg(format!("x={shape}")))?;
+    Ok(Arc::new(Model::open(library.path(), OpenOptions::default())?))
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
 fn succeed(command: &mut Command) -> Result<(), Failed> {

@@ -107,6 +107,18 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
 
     fn load(&mut self, e: Emit<'c, 'a>, operand: usize, at: &[Scalar]) -> Typed<'c, 'a> {
         let (ty, buffer) = self.operands[operand];
+        let place = self.place(e, operand, at);
+        (from_memory(e, e.load(buffer, place), ty.dtype), ty.dtype)
+    }
+
+    /// The place of an element of an operand in its memory, as an `index`.
+    pub(super) fn place(
+        &mut self,
+        e: Emit<'c, 'a>,
+        operand: usize,
+        at: &[Scalar],
+    ) -> Value<'c, 'a> {
+        let (ty, _) = self.operands[operand];
         let mut linear = None;
         for (index, dim) in at.iter().zip(&ty.dims) {
             let (index, _) = self.emit(e, index);
@@ -118,11 +130,10 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
                 }
             });
         }
-        let place = match linear {
+        match linear {
             None => e.index(0),
             Some(linear) => e.op(arith::INDEX_CAST, &[linear], MlirType::index(e.context)),
-        };
-        (from_memory(e, e.load(buffer, place), ty.dtype), ty.dtype)
+        }
     }
 
     /// A size as an `i64`.
@@ -145,6 +156,11 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a> {
             Scalar::Select(parts) => self.dtype(&parts[1]),
         }
     }
+}
+
+/// The index of a loop as a number of an expression.
+pub(super) fn loop_number<'c: 'a, 'a>(e: Emit<'c, 'a>, index: Value<'c, 'a>) -> Value<'c, 'a> {
+    e.op(arith::INDEX_CAST, &[index], e.int(64))
 }
 
 /// The scope in which scalar ops are emitted.

@@ -19,8 +19,9 @@ mod expression;
 mod kernel;
 mod nest;
 mod sizes;
+mod tiles;
 
-use super::linalg_to_vector::{signature, split};
+use super::linalg_to_vector::{VECTOR_BYTES, lanes_of, signature, split};
 use crate::attributes::{KERNEL, KernelInfo, Phases, is_loops};
 use crate::kernel::{
     declare::on_memory,
@@ -31,7 +32,7 @@ use irc_dialects::tl;
 use irc_mlir::ops::{arith, func};
 use irc_mlir::{
     BlockLike, BlockRef, Context, Erase, OperationLike, OperationRef, Options, Pass, PassError,
-    PassResult, RegionLike, Type, Value, attr, read, walk_collect,
+    PassOption, PassResult, RegionLike, Type, Value, attr, read, walk_collect,
 };
 use irc_tl::{DType, Dim};
 use kernel::{Kernel, Origin, Work};
@@ -52,13 +53,17 @@ impl Pass for ComputeToLoops {
     fn dialects(&self) -> &'static [&'static str] {
         &["arith", "func", "math", "memref", "scf"]
     }
-    fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
+    fn options(&self) -> &'static [PassOption] {
+        &[VECTOR_BYTES]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let lanes = lanes_of(&module, options)?;
         let (loops, lowered): (Vec<_>, Vec<_>) = walk_collect(module, |op| KERNEL.is_on(&op))
             .into_iter()
             .partition(|kernel| is_loops(kernel));
         let named = lowered.into_iter().filter_map(|op| Some((read::string(&op, "sym_name")?, op)));
         let named = named.collect();
-        loops.into_iter().try_for_each(|kernel| lower_kernel(kernel, &named))
+        loops.into_iter().try_for_each(|kernel| lower_kernel(kernel, &named, lanes))
     }
 }
 
@@ -66,6 +71,7 @@ impl Pass for ComputeToLoops {
 fn lower_kernel<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     lowered: &BTreeMap<String, OperationRef<'c, 'a>>,
+    lanes: i64,
 ) -> PassResult {
     let context = irc_mlir::context_of(&func);
     // A kernel that is already lowered has no op of `tl`.
@@ -79,7 +85,7 @@ fn lower_kernel<'c: 'a, 'a>(
     let kernel = Kernel::read(func)?;
     let cycles = divided(&kernel);
     let (lowered, block) = declare(context, func, &kernel, cycles.is_some())?;
-    let filled = fill(context, func, block, &kernel, cycles.is_some());
+    let filled = fill(context, func, block, &kernel, (cycles.is_some(), lanes));
     let filled = filled.and_then(|()| match cycles {
         None => Ok(()),
         Some(cycles) => whole(context, func, lowered, &kernel, &cycles),
@@ -139,8 +145,15 @@ fn described(func: OperationRef<'_, '_>, kernel: &Kernel<'_>) -> KernelInfo {
     KernelInfo {
         symbols: kernel.symbols.iter().map(ToString::to_string).collect(),
         workspace_bytes: Some(kernel.workspace.cast_unsigned()),
+        is_scalar: kernel.steps.iter().any(|step| is_scalar(kernel, step)),
         ..KERNEL.read(&func).unwrap_or_default()
     }
+}
+
+/// Whether a step adds products in scalar loops.
+fn is_scalar(kernel: &Kernel<'_>, step: &kernel::Step<'_>) -> bool {
+    let types: Vec<_> = step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
+    matches!(&step.work, Work::Nest(nest) if nest::adds_products(nest) && !tiles::apply(nest, &types))
 }
 
 /// The parameters of the lowered kernel.
@@ -217,7 +230,7 @@ fn fill<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     block: BlockRef<'c, 'a>,
     kernel: &Kernel<'c>,
-    is_divided: bool,
+    (is_divided, lanes): (bool, i64),
 ) -> PassResult {
     let e = Emit { context, block, location: func.location() };
     let argument = |index: usize| -> Result<Value<'c, 'a>, PassError> {
@@ -262,7 +275,12 @@ fn fill<'c: 'a, 'a>(
             .collect();
         let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
         let work = |e: Emit<'c, 'a>| match &step.work {
-            Work::Nest(nest) => nest::emit(e, nest, &operands, results[0], &sizes, part),
+            Work::Nest(nest) => {
+                let how = (part, lanes);
+                if !tiles::emit(e, nest, &operands, results[0], &sizes, how) {
+                    nest::emit(e, nest, &operands, results[0], &sizes, how);
+                }
+            }
             Work::Algorithm(algorithm) => {
                 algorithms::emit(e, algorithm, &operands, &results, &sizes);
             }

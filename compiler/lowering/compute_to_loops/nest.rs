@@ -1,7 +1,7 @@
 //! Loops around an expression.
 use super::{
     element,
-    expression::{Body, Known, RESULT, Typed, accumulator, scope, to_memory},
+    expression::{Body, Known, RESULT, Typed, accumulator, loads, loop_number, scope, to_memory},
     sizes::Sizes,
 };
 use crate::kernel::{
@@ -10,12 +10,11 @@ use crate::kernel::{
     emit::{Buffer, Emit, Lanes},
 };
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
-use irc_mlir::ops::{arith, memref};
+use irc_mlir::ops::arith;
 use irc_mlir::{Value, attr};
 use irc_tl::{
     Binary, Combine, Compute, DType, Dim, Factor, Number, Reduce, Rounding, Scalar, Type,
 };
-use melior::ir::r#type::MemRefType;
 use std::convert::Infallible;
 
 /// Loops, the expression in them, and the use of each result.
@@ -67,6 +66,18 @@ impl Nest {
     }
 }
 
+/// Whether a nest is a sum of products of elements.
+pub(super) fn adds_products(nest: &Nest) -> bool {
+    let is_sum = nest.compute.reduction.as_ref().is_some_and(|it| it.combine == Combine::Sum);
+    let mut found = false;
+    nest.compute.body.walk(&mut |part| {
+        if let Scalar::Binary(Binary::Mul, x, y) = part {
+            found |= [x, y].iter().all(|factor| loads(factor));
+        }
+    });
+    is_sum && found
+}
+
 /// The part of a nest to compute: its number, and the number of parts.
 pub(super) type Part<'c, 'a> = [Value<'c, 'a>; 2];
 
@@ -95,7 +106,7 @@ pub(super) fn emit<'c: 'a, 'a>(
     operands: &[(&Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &Sizes<'c, 'a>,
-    part: Option<Part<'c, 'a>>,
+    (part, lanes): (Option<Part<'c, 'a>>, i64),
 ) {
     let flat = flattened(nest, operands);
     let (nest, types) = match &flat {
@@ -104,8 +115,11 @@ pub(super) fn emit<'c: 'a, 'a>(
     };
     let operands: Vec<_> =
         types.into_iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
-    let mut writer = Writer { nest, operands: &operands, result, sizes, columns: None };
-    if runs_in_columns(&nest.compute) {
+    let mut writer = Writer { nest, operands: &operands, result, sizes, columns: None, row: None };
+    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
+    if reduces_a_row(&nest.compute, &types) {
+        writer.row = Some(Lanes::Vector(lanes));
+    } else if runs_in_columns(&nest.compute) {
         writer.columns = Some(Columns::new(e, writer.elements(e).1));
     }
     let dims = writer.divided();
@@ -127,13 +141,7 @@ const BLOCK: i64 = 256;
 
 impl<'c: 'a, 'a> Columns<'c, 'a> {
     fn new(e: Emit<'c, 'a>, element: Element<'c>) -> Self {
-        let ty = MemRefType::new(element.storage, &[BLOCK], None, None).into();
-        let spec = e.spec(memref::ALLOCA).results(&[ty]);
-        let segments = attr::parse(e.context, "array<i32: 0, 0>");
-        let memref = e.value(
-            spec.attr("operandSegmentSizes", segments).attr("alignment", attr::i64(e.context, 64)),
-        );
-        Self { totals: Buffer { memref, element: element.storage } }
+        Self { totals: e.stack(BLOCK, element.storage) }
     }
 }
 
@@ -156,12 +164,29 @@ fn runs_in_columns(compute: &Compute) -> bool {
     found
 }
 
+/// Whether a reduction combines contiguous elements of single precision, one row for each element of the result.
+fn reduces_a_row(compute: &Compute, types: &[&Type]) -> bool {
+    let (Some(reduction), Scalar::Load(operand, at)) = (&compute.reduction, &compute.body) else {
+        return false;
+    };
+    let reduced = Scalar::Loop(compute.dims.len());
+    let Some((innermost, outer)) = at.split_last() else { return false };
+    let mut moves = false;
+    outer.iter().for_each(|index| index.walk(&mut |part| moves |= *part == reduced));
+    reduction.dims.len() == 1
+        && types[*operand].dtype == DType::F32
+        && *innermost == reduced
+        && !moves
+}
+
 struct Writer<'n, 'c, 'a> {
     nest: &'n Nest,
     operands: &'n [(&'n Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &'n Sizes<'c, 'a>,
     columns: Option<Columns<'c, 'a>>,
+    /// The vectors in which the contiguous elements of a row are reduced.
+    row: Option<Lanes>,
 }
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
@@ -224,7 +249,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             None => self.body(e, at, known).emit(e, &self.nest.compute.body),
             Some(reduction) => {
                 let start = self.neutral(e, reduction);
-                let total = self.inner(e, reduction, &mut at.to_vec(), start, known);
+                let total = match self.row {
+                    Some(lanes) => self.whole_row(e, reduction, at, (start, lanes)),
+                    None => self.inner(e, reduction, &mut at.to_vec(), start, known),
+                };
                 self.finished(e, at, total)
             }
         };
@@ -397,6 +425,68 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         totals[0]
     }
 
+    /// The reduction of a row of contiguous elements, in several vectors side by side.
+    fn whole_row(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &[Value<'c, 'a>],
+        (start, lanes): (Value<'c, 'a>, Lanes),
+    ) -> Value<'c, 'a> {
+        const VECTORS: i64 = 4;
+        let Scalar::Load(operand, index) = &self.nest.compute.body else { return start };
+        let (buffer, width) = (self.operands[*operand].1, lanes.count());
+        let (_, element) = self.elements(e);
+        let place = |e: Emit<'c, 'a>, first: Value<'c, 'a>| {
+            self.body(e, &[at, &[first]].concat(), &Known::new()).place(e, *operand, index)
+        };
+        let joined = |e: Emit<'c, 'a>, total: Value<'c, 'a>, value: Value<'c, 'a>| {
+            let name = match reduction.combine {
+                Combine::Sum => arith::ADDF,
+                Combine::Product => arith::MULF,
+                Combine::Max => arith::MAXIMUMF,
+                Combine::Min => arith::MINIMUMF,
+            };
+            e.binary(name, total, value)
+        };
+        let end = self.sizes.value(e, &reduction.dims[0]);
+        let rest = e.binary(arith::REMSI, end, e.index(VECTORS * width));
+        let whole = e.binary(arith::SUBI, end, rest);
+        let neutral = e.splat(start, lanes);
+        let bounds = (e.index(0), whole, VECTORS * width);
+        let totals = vec![neutral; VECTORS as usize];
+        let Ok(totals) = e.for_each::<Infallible>(bounds, &totals, |e, first, totals| {
+            let first = place(e, first);
+            let next = totals.iter().zip(0..).map(|(total, vector)| {
+                let value = e.load_lanes(buffer, e.offset(first, vector * width), lanes, None);
+                joined(e, *total, value)
+            });
+            Ok(next.collect())
+        });
+        let total = totals.into_iter().reduce(|left, right| joined(e, left, right));
+        let total = total.unwrap_or(neutral);
+        let Ok(total) =
+            e.for_each::<Infallible>((whole, end, width), &[total], |e, first, total| {
+                let mask = e.first_lanes(e.binary(arith::SUBI, end, first), lanes);
+                let value = e.load_lanes(buffer, place(e, first), lanes, mask);
+                let value = match mask {
+                    Some(mask) => {
+                        e.op(arith::SELECT, &[mask, value, neutral], lanes.of(element.storage))
+                    }
+                    None => value,
+                };
+                Ok(vec![joined(e, total[0], value)])
+            });
+        let mut total = total[0];
+        let mut width = width;
+        while width > 1 {
+            width /= 2;
+            let [low, high] = [0, width].map(|from| e.slice(total, element.storage, from, width));
+            total = joined(e, low, high);
+        }
+        e.extract(total, element.storage, 0)
+    }
+
     /// The quotients and remainders of the expression that do not depend on the innermost loop, computed
     /// before it; empty if another loop is inside of `innermost`. `at` has the index of every other loop.
     ///
@@ -430,11 +520,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         at: &[Value<'c, 'a>],
         known: &Known<'c, 'a>,
     ) -> Body<'_, 'c, 'a> {
-        let number = |index: &Value<'c, 'a>| e.op(arith::INDEX_CAST, &[*index], e.int(64));
         Body {
             operands: self.operands,
             sizes: self.sizes,
-            loops: at.iter().map(number).collect(),
+            loops: at.iter().map(|index| loop_number(e, *index)).collect(),
             reduced: None,
             known: vec![known.clone()],
         }

@@ -4,6 +4,25 @@ use irc_mlir::{
     OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult, walk_collect,
 };
 
+/// The option that states the size of vectors.
+pub const VECTOR_BYTES: PassOption = PassOption {
+    name: "vector-bytes",
+    help: "bytes per vector register: 64, 32 or 16",
+    kind: OptionKind::Integer,
+    default: "64",
+};
+
+/// The elements of single precision of a vector, by that option.
+///
+/// # Errors
+/// If there are no such vectors.
+pub fn lanes_of(op: &OperationRef<'_, '_>, options: &Options) -> Result<i64, PassError> {
+    match options.integer(VECTOR_BYTES.name) {
+        bytes @ (16 | 32 | 64) => Ok(bytes / 4),
+        _ => Err(PassError::at(op, "expected vector-bytes to be 16, 32 or 64")),
+    }
+}
+
 /// Lowers every function with the attribute `tl.kernel`.
 pub struct LinalgToVector;
 
@@ -18,12 +37,7 @@ impl Pass for LinalgToVector {
 
     fn options(&self) -> &'static [PassOption] {
         &[
-            PassOption {
-                name: "vector-bytes",
-                help: "bytes per vector register: 64, 32 or 16",
-                kind: OptionKind::Integer,
-                default: "64",
-            },
+            VECTOR_BYTES,
             PassOption {
                 name: "l2-bytes",
                 help: "bytes of L2 cache per core",
@@ -49,12 +63,9 @@ impl Pass for LinalgToVector {
         };
         let target = Target {
             dots,
-            vector_bytes: options.integer("vector-bytes"),
+            vector_bytes: 4 * lanes_of(&op, options)?,
             l2_bytes: options.integer("l2-bytes"),
         };
-        if !matches!(target.vector_bytes, 16 | 32 | 64) {
-            return Err(PassError::at(&op, "expected vector-bytes to be 16, 32 or 64"));
-        }
         let context = irc_mlir::context_of(&op);
         for func in walk_collect(op, is_scheduled_here) {
             lower_kernel(context, func, &target)

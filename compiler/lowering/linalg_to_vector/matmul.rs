@@ -98,6 +98,9 @@ fn turns_bytes(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>, lanes: i64) 
 const TILE_ROWS: i64 = 8;
 const TURNED_ROWS: i64 = 14;
 
+/// Panels with more tiles are not prefetched: only the first one waits for memory.
+const MAX_TILES_AHEAD: i64 = 32;
+
 /// Block sizes in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Blocks {
@@ -172,6 +175,14 @@ struct Tile<'c, 'a> {
     column: Value<'c, 'a>,
     rows: i64,
     columns: i64,
+    ahead: Option<Ahead<'c, 'a>>,
+}
+
+/// What a tile prefetches: so many elements for each `k`, from an index of packed `B` on.
+#[derive(Clone, Copy)]
+struct Ahead<'c, 'a> {
+    at: Value<'c, 'a>,
+    step: i64,
 }
 
 /// A block of columns, and those of them that are computed if these are not all.
@@ -600,98 +611,92 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         })
     }
 
+    /// Emits the tiles of a strip: whole ones, then one of the rest; of a number of rows that is passed, whole tiles,
+    /// then tiles of a power of two of the rest.
     fn emit_rows(
         &self,
         cg: &mut Codegen<'c, 'a>,
         e: Emit<'c, 'a>,
         outer: &[Value<'c, 'a>],
         (a, b): (Source<'c, 'a>, Source<'c, 'a>),
-        Strip { ic, column, columns, tiles }: Strip<'c, 'a>,
+        strip: Strip<'c, 'a>,
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
         let Blocks { mr, mc, .. } = self.blocks;
-        if let Extent::Passed(count) = self.rows {
-            let strip = Strip { ic, column, columns, tiles };
-            return self.emit_passed_rows(cg, e, outer, (a, b), (strip, count), depth);
-        }
-        let full = self.m / mr * mr;
-        if full > 0 {
-            let end = e.offset(ic, mc);
-            let mut end = if mc < self.m { e.min(end, e.index(full)) } else { e.index(full) };
+        let Strip { ic, column, columns, tiles } = strip;
+        let mut emit = |e: Emit<'c, 'a>, row: Value<'c, 'a>, rows: i64| {
+            let ahead = self.ahead(e, b, e.binary(arith::SUBI, row, ic));
+            let tile = Tile { row, column, rows, columns, ahead };
+            self.emit_tile(cg, e, outer, (a, b), tile, depth)
+        };
+        let mut whole = |e: Emit<'c, 'a>, mut end: Value<'c, 'a>| {
             let mut start = ic;
             if let Some(tiles) = tiles {
                 start = e.max(start, e.scale(tiles.from, mr));
                 end = e.min(end, e.scale(tiles.to, mr));
             }
-            e.for_each((start, end, mr), &[], |e, row, _| {
-                let tile = Tile { row, column, rows: mr, columns };
-                self.emit_tile(cg, e, outer, (a, b), tile, depth).map(|()| vec![])
-            })?;
-        }
-        if full == self.m {
-            return Ok(());
-        }
-        let mut last = |e: Emit<'c, 'a>| {
-            let tile = Tile { row: e.index(full), column, rows: self.m - full, columns };
-            self.emit_tile(cg, e, outer, (a, b), tile, depth)
+            e.for_each((start, end, mr), &[], |e, row, _| emit(e, row, mr).map(|()| vec![]))
         };
-        only_if(e, mc < self.m, ic, self.m - mc, |e| match tiles {
-            None => last(e),
-            Some(tiles) => {
-                let all = (self.m + mr - 1) / mr;
-                only_if(e, true, tiles.to, all, last)
+        let block_end = e.offset(ic, mc);
+        let count = match self.rows {
+            Extent::Passed(count) => count,
+            Extent::Known(_) => {
+                let full = self.m / mr * mr;
+                if full > 0 {
+                    let full = e.index(full);
+                    whole(e, if mc < self.m { e.min(block_end, full) } else { full })?;
+                }
+                if full == self.m {
+                    return Ok(());
+                }
+                let mut last = |e: Emit<'c, 'a>| emit(e, e.index(full), self.m - full);
+                return only_if(e, mc < self.m, ic, self.m - mc, |e| match tiles {
+                    None => last(e),
+                    Some(tiles) => only_if(e, true, tiles.to, (self.m + mr - 1) / mr, last),
+                });
             }
-        })
-    }
-
-    /// As [`Self::emit_rows`], of so many rows: whole tiles, then tiles of a power of two of the rest.
-    fn emit_passed_rows(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        outer: &[Value<'c, 'a>],
-        (a, b): (Source<'c, 'a>, Source<'c, 'a>),
-        (Strip { ic, column, columns, tiles }, count): (Strip<'c, 'a>, Value<'c, 'a>),
-        depth: Depth<'c, 'a>,
-    ) -> Result<()> {
-        let Blocks { mr, mc, .. } = self.blocks;
+        };
         let rest = e.binary(arith::REMUI, count, e.index(mr));
         let full = e.binary(arith::SUBI, count, rest);
-        let block_end = e.offset(ic, mc);
-        let (mut start, mut end) = (ic, e.min(block_end, full));
-        if let Some(tiles) = tiles {
-            start = e.max(start, e.scale(tiles.from, mr));
-            end = e.min(end, e.scale(tiles.to, mr));
-        }
-        e.for_each((start, end, mr), &[], |e, row, _| {
-            let tile = Tile { row, column, rows: mr, columns };
-            self.emit_tile(cg, e, outer, (a, b), tile, depth).map(|()| vec![])
-        })?;
+        whole(e, e.min(block_end, full))?;
         // The rest is in the block of the row after the last whole tile.
         let mut runs = e.binary(arith::ANDI, e.compare(3, ic, full), e.compare(2, full, block_end));
         if let Some(tiles) = tiles {
             let all = self.tiles_of_panel(e).value(e);
             runs = e.binary(arith::ANDI, runs, e.compare(5, tiles.to, all));
         }
-        e.if_else(
-            runs,
-            &[],
-            |e| {
-                for rows in [8, 4, 2, 1].into_iter().filter(|rows| *rows < mr) {
-                    let larger = e.binary(arith::ANDI, rest, e.index(-2 * rows));
-                    let row = e.add(full, larger);
-                    let own = e.binary(arith::ANDI, rest, e.index(rows));
-                    let has_own = e.compare(1, own, e.index(0));
-                    let tile = Tile { row, column, rows, columns };
-                    let then =
-                        |e| self.emit_tile(cg, e, outer, (a, b), tile, depth).map(|()| vec![]);
-                    e.if_else(has_own, &[], then, |_| Ok(vec![]))?;
-                }
-                Ok(vec![])
-            },
-            |_| Ok(vec![]),
-        )
-        .map(|_| ())
+        let rest_of = |e: Emit<'c, 'a>| {
+            for rows in [8, 4, 2, 1].into_iter().filter(|rows| *rows < mr) {
+                let larger = e.binary(arith::ANDI, rest, e.index(-2 * rows));
+                let row = e.add(full, larger);
+                let own = e.binary(arith::ANDI, rest, e.index(rows));
+                let has_own = e.compare(1, own, e.index(0));
+                let then = |e| emit(e, row, rows).map(|()| vec![]);
+                e.if_else(has_own, &[], then, |_| Ok(vec![]))?;
+            }
+            Ok(vec![])
+        };
+        e.if_else(runs, &[], rest_of, |_| Ok(vec![])).map(|_| ())
+    }
+
+    /// The share of the panel after this one that a tile prefetches, by its first row in the block. A packed panel of a large
+    /// constant comes from memory or a shared cache while its first tile is computed, more slowly than a tile can use it.
+    fn ahead(
+        &self,
+        e: Emit<'c, 'a>,
+        b: Source<'c, 'a>,
+        row: Value<'c, 'a>,
+    ) -> Option<Ahead<'c, 'a>> {
+        let Blocks { mr, mc, kc, .. } = self.blocks;
+        let is_constant = self.packed_b.is_some_and(|packed| matches!(packed.room, Room::Filled));
+        let tiles = (mc.min(self.m) + mr - 1) / mr;
+        if !is_constant || tiles > MAX_TILES_AHEAD {
+            return None;
+        }
+        let step = (b.along + tiles - 1) / tiles;
+        let number = e.binary(arith::DIVUI, row, e.index(mr));
+        let next = e.offset(b.base, self.columns() * self.panel_depth());
+        Some(Ahead { at: e.add(next, e.scale(number, step * kc)), step })
     }
 }
 

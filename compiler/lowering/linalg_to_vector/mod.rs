@@ -56,7 +56,7 @@ use crate::{
     kernel::emit::{Buffer, Emit, Lanes},
 };
 use access::Access;
-pub use as_pass::LinalgToVector;
+pub use as_pass::{LinalgToVector, VECTOR_BYTES, lanes_of};
 use codegen::{Codegen, Place};
 pub use dots::Dots;
 pub use error::LowerError;

@@ -1,6 +1,6 @@
 //! Copies blocks of `A` and `B` into the order in which the micro-kernel reads them.
 use super::{body::apply, error::Result, kernel::name_of};
-use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use irc_mlir::ops::{arith, vector};
 use irc_mlir::{OperationRef, Type, Value};
 
@@ -77,7 +77,7 @@ pub fn pack_panel<'c: 'a, 'a>(
 /// Prefetches a row of a panel: hardware prefetchers do not predict rows that are far apart.
 fn prefetch_row<'c: 'a, 'a>(e: Emit<'c, 'a>, panel: &Panel<'_, 'c, 'a>, at: Value<'c, 'a>) {
     for first in (0..panel.columns).step_by(panel.lanes.count() as usize) {
-        e.prefetch(panel.from, e.offset(at, first), false);
+        e.prefetch(panel.from, e.offset(at, first), Prefetch::Read);
     }
 }
 

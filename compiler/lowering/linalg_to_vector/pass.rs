@@ -15,7 +15,7 @@ use super::{
     reduce::{Combiner, follows_sum},
     split::{Extent, Units},
 };
-use crate::kernel::emit::{Emit, Lanes};
+use crate::kernel::emit::{self, Emit, Lanes};
 use elements::Around;
 use irc_mlir::ops::{arith, linalg, tensor};
 use irc_mlir::{OperationLike, TypeLike, Value};
@@ -395,7 +395,11 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             let ivs = point.ivs.clone();
             let point = Point { rows: &rows, ivs, lanes: point.lanes, mask: None };
             let at = self.address(e, &wanted.access, &cg.places[wanted.tensor], &point);
-            e.prefetch(buffer, at, wanted.write);
+            e.prefetch(
+                buffer,
+                at,
+                if wanted.write { emit::Prefetch::Write } else { emit::Prefetch::Read },
+            );
         }
     }
 

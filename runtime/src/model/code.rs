@@ -8,12 +8,15 @@ use std::{
     io::{self, Write},
     os::fd::{AsRawFd, FromRawFd},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// A loaded library with initialised slots.
 pub struct Code {
-    library: Library,
+    library: Arc<Library>,
     /// Its name in messages.
     name: String,
 }
@@ -43,6 +46,19 @@ impl Code {
         image::check(bytes).map_err(failed)?;
         let file = in_memory(bytes).map_err(|error| failed(error.to_string()))?;
         load(&unique_path(&file), name.to_owned())
+    }
+
+    /// The program of the library, if it has one with open sizes, which is then run instead of a graph.
+    ///
+    /// # Errors
+    /// [`ModelError::Library`].
+    pub fn program(&self) -> Result<Option<crate::Library>, ModelError> {
+        // Safety: only whether the symbol exists matters.
+        if unsafe { self.library.get::<*const c_void>("irc_metadata") }.is_err() {
+            return Ok(None);
+        }
+        let program = crate::Library::entry(Path::new(&self.name), &self.library, "")?;
+        Ok(Some(program))
     }
 
     /// A function by name.
@@ -76,7 +92,7 @@ fn load(path: &Path, name: String) -> Result<Code, ModelError> {
             }
         }
     }
-    Ok(Code { library, name })
+    Ok(Code { library: Arc::new(library), name })
 }
 
 /// A file that exists only in memory, with these bytes.

@@ -112,7 +112,8 @@ impl Model {
         Self::from_package(&package, options)
     }
 
-    /// The model of an archive that has been read.
+    /// The model of an archive that has been read. The sizes of one whose library contains a program with open sizes depend
+    /// on its inputs.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -124,6 +125,9 @@ impl Model {
             Some(library) => Code::open(library)?,
             None => Code::from_bytes(package.archive.name(), shared_library(package)?)?,
         };
+        if let Some(program) = code.program()? {
+            return Ok(Model { kind: Kind::Compiled(Arc::new(program)) });
+        }
         let functions = plan.functions.iter().map(|name| code.function(name));
         let functions: Vec<Function> = functions.collect::<Result<_, _>>()?;
         let by_name = plan.functions.iter().cloned().zip(functions.iter().copied()).collect();

@@ -5,7 +5,7 @@ mod run;
 use crate::{console::Console, error::Error, output::Stream, values::Given};
 use bytes::Bytes;
 use irc::{ArchiveOptions, CompileOptions, Model, Session, Target};
-use irc_cli::CompileTo;
+use irc_cli::{Codegen, CompileTo};
 use irc_diag::{Diagnostic, Source};
 use irc_mlf::{Contents, Depth, Package, Version, read};
 use std::path::Path;
@@ -65,6 +65,9 @@ pub fn write(
         expect_equal(&package, &built(path, &again)?)?;
     }
     drop(step);
+    if arguments.codegen != Some(Codegen::C) {
+        console.diagnostics(&model.source(), &model.slow_kernels(compile)?);
+    }
     if arguments.with_test_vectors {
         let given = Given::open(arguments.inputs.as_deref())?;
         let vector = run::test_vector(console, &package, given)?;

@@ -149,7 +149,7 @@ impl Loaded {
         for (name, tensor) in given {
             let input = self.model.input(name).map_err(model_error)?;
             let tensor = irc_runtime::bind(&self.interface().inputs[input], Some(tensor.clone()))?;
-            context.set_input(input, tensor.bytes()).map_err(model_error)?;
+            context.set_input_shaped(input, tensor.shape(), tensor.bytes()).map_err(model_error)?;
         }
         Ok(Ready(context))
     }
@@ -159,9 +159,10 @@ impl Loaded {
         ready.run()?;
         let output = |(number, port): (usize, &Port)| {
             let bytes = ready.0.output(number).map_err(model_error)?;
+            let shape = ready.0.output_shape(number).map_err(model_error)?;
             let unknown =
                 || Error::problem(format!("output '{}': {}", port.name, port.type_text()));
-            let ty = port.tensor_type().ok_or_else(unknown)?;
+            let ty = TensorType::new(port.element_type().ok_or_else(unknown)?, shape);
             let tensor = Tensor::from_bytes(ty, bytes);
             let tensor =
                 tensor.map_err(|error| Error::problem(format!("{}: {error}", port.name)))?;

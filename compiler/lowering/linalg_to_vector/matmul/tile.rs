@@ -1,6 +1,6 @@
 //! One register tile: its sums over a block of depth, and the final store.
-use super::{Depth, Emitter, Source, Tile};
-use crate::kernel::emit::{Buffer, Emit};
+use super::{Ahead, Depth, Emitter, Source, Tile};
+use crate::kernel::emit::{Buffer, Emit, Prefetch};
 use crate::lowering::linalg_to_vector::{
     access::Access,
     codegen::{Codegen, Place},
@@ -9,6 +9,9 @@ use crate::lowering::linalg_to_vector::{
     pass::{Pass, emit_result},
 };
 use irc_mlir::Value;
+
+/// Elements of four bytes in a line of a cache.
+const LINE: usize = 16;
 
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     /// Computes a tile over a block of depth.
@@ -178,6 +181,12 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     e.load_lanes(b.buffer, e.offset(at, vector * width), self.lanes, mask)
                 })
                 .collect();
+            if let Some(Ahead { at, step }) = tile.ahead {
+                let at = e.add(at, e.scale(k, step));
+                for line in (0..step).step_by(LINE) {
+                    e.prefetch(b.buffer, e.offset(at, line), Prefetch::L2);
+                }
+            }
             let at = e.add(first, e.scale(k, a.along));
             let mut next = vec![];
             for row in 0..tile.rows {

@@ -1,0 +1,84 @@
+//! Programs with open sizes as graphs of one node, whose tensors have the largest sizes within the bounds of dimensions.
+//!
+//! Clients of graphs know one size of each tensor, and run the program at these. irc's own runtime runs the program in the
+//! shared library of the archive, which accepts all sizes within the bounds.
+use super::{
+    ArchiveError, Callee, Planned,
+    draft::{
+        Draft, LIBRARY_HELP, Place, bound_flags, expect_no_strings, plain_name, symbols, type_of,
+    },
+    graph,
+};
+use crate::{
+    import::Bounds,
+    interface::{Interface, Port},
+};
+use irc_tensor::TensorType;
+use irc_tl::Dim;
+use std::{collections::BTreeSet, sync::Arc};
+
+/// The graph of a program with open sizes.
+///
+/// # Errors
+/// If a dimension has no bound, a size depends on values of inputs, the program applies functions of its host, or clients
+/// cannot represent a type.
+pub fn plan_open(
+    interface: &Interface,
+    bounds: &Bounds,
+    prefix: &str,
+) -> Result<Planned, ArchiveError> {
+    expect_no_strings(interface)?;
+    if interface.convention == Interface::CALLS {
+        let message = "clients of archives have no strings, which this model uses".to_owned();
+        return Err(ArchiveError { message, help: Some(LIBRARY_HELP.to_owned()) });
+    }
+    let open: BTreeSet<Arc<str>> = interface.inputs.iter().flat_map(symbols).collect();
+    let unbounded: BTreeSet<Arc<str>> =
+        open.into_iter().filter(|name| !bounds.contains_key(&**name)).collect();
+    if !unbounded.is_empty() {
+        let names = unbounded.iter().cloned().collect::<Vec<_>>().join(", ");
+        return Err(ArchiveError {
+            message: format!("an archive states the largest sizes, but {names} has no bound"),
+            help: Some(format!("bound it, as with {}", bound_flags(&unbounded))),
+        });
+    }
+    let (mut draft, mut extents) = (Draft::default(), vec![]);
+    for (number, port) in interface.inputs.iter().enumerate() {
+        let ty = largest(port, bounds)?;
+        draft.inputs.push((plain_name(interface, number), type_of(&ty)?));
+        extents.extend(ty.shape);
+    }
+    let results = interface.outputs.iter().map(|port| Ok(type_of(&largest(port, bounds)?)?));
+    let results = results.collect::<Result<Vec<_>, ArchiveError>>()?;
+    let inputs: Vec<Place> = (0..draft.inputs.len()).map(Place::Input).collect();
+    let callee = Callee::Program { inputs: inputs.len(), extents };
+    draft.outputs = draft.call(callee, inputs, results);
+    let kind = |callee: &Callee| match callee {
+        Callee::Program { .. } => "program".to_owned(),
+        _ => "copy".to_owned(),
+    };
+    let (graph, params, operators) = graph::write(draft, prefix, kind);
+    let outputs = interface.outputs.iter().map(|port| port.name.clone()).collect();
+    Ok(Planned { graph, params, operators, steps: vec![], outputs })
+}
+
+/// The type of an input or output where every dimension has its largest value.
+fn largest(port: &Port, bounds: &Bounds) -> Result<TensorType, ArchiveError> {
+    let value = |name: &str| bounds.get(name).map(|range| *range.end());
+    let extent = |(axis, extent): (usize, &i64)| match port.sizes.get(axis) {
+        Some(size) => size.parse::<Dim>().ok()?.eval(&value),
+        None => Some(*extent),
+    };
+    let shape = port.shape.iter().enumerate().map(extent).collect::<Option<Vec<i64>>>();
+    match (port.element_type(), shape) {
+        (Some(dtype), Some(shape)) => Ok(TensorType { dtype, shape }),
+        _ => Err(ArchiveError {
+            message: format!(
+                "the size of '{}' depends on values of inputs: {}",
+                port.name,
+                port.type_text()
+            ),
+            help: Some(LIBRARY_HELP.to_owned()),
+        }),
+    }
+}

@@ -1,0 +1,635 @@
+//! Sums of products in vectors, with sizes that are known at run time: matrix products and convolutions.
+//!
+//! One factor is read along the columns of the result, a vector at a time; the other does not depend on the column. The sums
+//! of a tile of rows and columns stay in registers. Vectors at the end of a row, and those that are partly outside of an
+//! image, are masked.
+use super::{
+    expression::{Body, Known, loop_number},
+    nest::{Nest, Part},
+    sizes::Sizes,
+};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
+use irc_mlir::ops::{arith, math};
+use irc_mlir::{Value, ValueLike, attr};
+use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar, Type};
+use std::{borrow::Cow, convert::Infallible};
+
+/// How a nest is computed in tiles.
+struct Tiles {
+    /// The factor that does not depend on the column.
+    broadcast: Load,
+    /// The factor whose last index moves along the columns.
+    vector: Load,
+    /// The step of that index from one column to the next: 1 or 2.
+    step: i64,
+    /// Conditions that do not depend on the column.
+    guards: Vec<Scalar>,
+    /// The index of the vector factor must be in `0..bound`.
+    bound: Option<Scalar>,
+    /// The loop over rows: only the broadcast factor depends on it.
+    row: Option<usize>,
+}
+
+/// An element of an operand.
+#[derive(Clone)]
+struct Load {
+    operand: usize,
+    at: Vec<Scalar>,
+}
+
+impl Load {
+    fn of(scalar: &Scalar) -> Option<Self> {
+        let Scalar::Load(operand, at) = scalar else { return None };
+        Some(Self { operand: *operand, at: at.clone() })
+    }
+
+    fn depends_on(&self, loop_: usize) -> bool {
+        self.at.iter().any(|index| depends_on(index, loop_))
+    }
+}
+
+/// Emits a nest that writes `result`, or a part of it, if it is computed in tiles; returns whether it is.
+pub(super) fn emit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    operands: &[(&Type, Buffer<'c, 'a>)],
+    result: Buffer<'c, 'a>,
+    sizes: &Sizes<'c, 'a>,
+    (part, lanes): (Option<Part<'c, 'a>>, i64),
+) -> bool {
+    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
+    if let Some((merged, types)) = Tiles::merged(nest, &types) {
+        let buffers = operands.iter().map(|(_, buffer)| *buffer);
+        let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
+        return emit(e, &merged, &operands, result, sizes, (part, lanes));
+    }
+    let tiles = Tiles::of(nest, &types);
+    if let Some(tiles) = &tiles {
+        tiles.emit(e, nest, operands, result, sizes, (part, lanes));
+    }
+    tiles.is_some()
+}
+
+/// Whether a nest is computed in tiles.
+pub(super) fn apply(nest: &Nest, types: &[&Type]) -> bool {
+    Tiles::of(nest, types).is_some()
+}
+
+impl Tiles {
+    /// The nest with its last two loops as one, if both move along contiguous elements of one factor, as positions of an
+    /// image do for a filter of one position.
+    fn merged<'t>(nest: &Nest, types: &[&'t Type]) -> Option<(Nest, Vec<Cow<'t, Type>>)> {
+        let compute = &nest.compute;
+        let tiles = Self::of(nest, types)?;
+        let (column, above) = (compute.dims.len() - 1, compute.dims.len().checked_sub(2)?);
+        let (operand, at) = (tiles.vector.operand, &tiles.vector.at);
+        let rank = at.len();
+        let dims = &types[operand].dims;
+        let is_whole = rank >= 2
+            && at[rank - 2..] == [Scalar::Loop(above), Scalar::Loop(column)]
+            && dims[rank - 2..] == compute.dims[above..]
+            && !at[..rank - 2].iter().any(|index| depends_on(index, above))
+            && tiles.guards.is_empty()
+            && tiles.bound.is_none()
+            && !tiles.broadcast.depends_on(above);
+        if !is_whole {
+            return None;
+        }
+        let joined = Dim::product(&compute.dims[above..]);
+        let mut taken = types.iter().map(|ty| Cow::Borrowed(*ty)).collect::<Vec<_>>();
+        let shape = [&dims[..rank - 2], &[joined.clone()]].concat();
+        taken[operand] = Cow::Owned(Type::new(DType::F32, shape));
+        // The loops after the removed one have lower numbers.
+        let renumbered = |scalar: &Scalar| {
+            scalar.replace(&mut |part| match part {
+                Scalar::Loop(loop_) if *loop_ >= column => Some(Scalar::Loop(loop_ - 1)),
+                _ => None,
+            })
+        };
+        let load = |load: &Load, at: &[Scalar]| {
+            Scalar::load(load.operand, at.iter().map(renumbered).collect::<Vec<_>>())
+        };
+        let vector = [&at[..rank - 2], &[Scalar::Loop(column)]].concat();
+        let broadcast = load(&tiles.broadcast, &tiles.broadcast.at);
+        let body = broadcast * load(&tiles.vector, &vector);
+        let dims = [&compute.dims[..above], &[joined]].concat();
+        let compute = Compute { dims, reduction: compute.reduction.clone(), body };
+        Some((Nest::of(compute), taken))
+    }
+
+    /// The tiles of a nest, if it adds products of single precision with columns next to each other.
+    fn of(nest: &Nest, types: &[&Type]) -> Option<Self> {
+        let compute = &nest.compute;
+        let reduction = compute.reduction.as_ref()?;
+        let column = compute.dims.len().checked_sub(1)?;
+        if reduction.combine != Combine::Sum || nest.epilogue.is_some() {
+            return None;
+        }
+        let body = without_only_groups(&compute.body, &compute.dims);
+        let (conditions, product) = match &body {
+            Scalar::Select(parts) => {
+                let [condition, product, other] = &**parts;
+                (*other == Scalar::float(0.0, DType::F32)).then_some(())?;
+                (conjuncts(condition), product.clone())
+            }
+            _ => (vec![], body),
+        };
+        let Scalar::Binary(Binary::Mul, a, b) = &product else { return None };
+        let (a, b) = (Load::of(a)?, Load::of(b)?);
+        let is_f32 = |load: &Load| types[load.operand].dtype == DType::F32;
+        let (broadcast, vector) = match (a.depends_on(column), b.depends_on(column)) {
+            (false, true) => (a, b),
+            (true, false) => (b, a),
+            _ => return None,
+        };
+        let (innermost, outer) = vector.at.split_last()?;
+        let step = coefficient(innermost, column)?;
+        let moves = outer.iter().any(|index| depends_on(index, column));
+        if !is_f32(&broadcast) || !is_f32(&vector) || moves || !(1..=2).contains(&step) {
+            return None;
+        }
+        let (moving, guards): (Vec<_>, Vec<_>) =
+            conditions.into_iter().partition(|condition| depends_on(condition, column));
+        let bound = bound(&moving, innermost)?;
+        let is_row = |loop_: &usize| {
+            let fixed = !vector.depends_on(*loop_)
+                && !guards.iter().chain(&moving).any(|guard| depends_on(guard, *loop_));
+            fixed && broadcast.depends_on(*loop_)
+        };
+        let row = (0..column).rev().find(is_row);
+        Some(Self { broadcast, vector, step, guards, bound, row })
+    }
+
+    /// Memory for the columns of a tile, if they are packed: so that many rows read them from adjacent lines.
+    fn packed<'c: 'a, 'a>(
+        &self,
+        e: Emit<'c, 'a>,
+        compute: &Compute,
+        over: &[Dim],
+        columns: i64,
+    ) -> Option<Buffer<'c, 'a>> {
+        const FEWEST_ROWS: i64 = 32;
+        const DEEPEST: i64 = 512;
+        let [depth] = over else { return None };
+        let depth = depth.known().filter(|depth| *depth <= DEEPEST)?;
+        let rows = compute.dims[self.row?].known().unwrap_or(i64::MAX);
+        let is_plain = self.guards.is_empty() && self.bound.is_none() && self.step == 1;
+        (is_plain && rows >= FEWEST_ROWS).then(|| e.stack(depth * columns, e.f32()))
+    }
+
+    /// Emits the nest, or a part of it.
+    fn emit<'c: 'a, 'a>(
+        &self,
+        e: Emit<'c, 'a>,
+        nest: &Nest,
+        operands: &[(&Type, Buffer<'c, 'a>)],
+        result: Buffer<'c, 'a>,
+        sizes: &Sizes<'c, 'a>,
+        (part, lanes): (Option<Part<'c, 'a>>, i64),
+    ) {
+        let compute = &nest.compute;
+        let reduced = compute.reduction.iter().flat_map(|over| &over.dims);
+        let column = compute.dims.len() - 1;
+        let rows = match (self.row, lanes) {
+            (None, _) => 1,
+            (Some(_), 16..) => 8,
+            (Some(_), _) => 4,
+        };
+        let over: Vec<Dim> = reduced.cloned().collect();
+        // The longest loop is innermost: LLVM would unroll a short one there, and run out of registers.
+        let mut order: Vec<usize> = (0..over.len()).collect();
+        order.sort_by_key(|loop_| over[*loop_].known().unwrap_or(i64::MAX));
+        let writer = Writer {
+            tiles: self,
+            dims: &compute.dims,
+            over: &over,
+            order,
+            operands,
+            result,
+            sizes,
+            lanes: Lanes::Vector(lanes),
+            rows,
+            vectors: if self.row.is_some() { 2 } else { 4 },
+            packed: self.packed(e, compute, &over, 2 * lanes),
+        };
+        let outer: Vec<usize> = (0..column).filter(|at| Some(*at) != self.row).collect();
+        let mut at = vec![e.index(0); compute.dims.len()];
+        let counts: Vec<Extent> =
+            outer.iter().map(|dim| writer.extent(e, &compute.dims[*dim])).collect();
+        let strips = writer.strips(e);
+        let units = part.map(|[part, parts]| {
+            let all = Extent::product(e, &[&counts[..], &[strips]].concat());
+            Units::of_part(e, all, part, parts)
+        });
+        writer.outer(e, (&outer, &counts), &mut at, units);
+    }
+}
+
+/// The expression without quotients of a loop by its own extent, which are 0.
+fn without_only_groups(body: &Scalar, dims: &[Dim]) -> Scalar {
+    body.replace(&mut |scalar| {
+        let Scalar::Binary(Binary::Div, loop_, extent) = scalar else { return None };
+        let (Scalar::Loop(loop_), Scalar::Size(extent)) = (&**loop_, &**extent) else {
+            return None;
+        };
+        (dims.get(*loop_) == Some(extent)).then(|| Scalar::index(0))
+    })
+}
+
+fn depends_on(scalar: &Scalar, loop_: usize) -> bool {
+    let mut found = false;
+    scalar.walk(&mut |part| found |= *part == Scalar::Loop(loop_));
+    found
+}
+
+/// The conditions that a condition joins.
+fn conjuncts(condition: &Scalar) -> Vec<Scalar> {
+    match condition {
+        Scalar::Binary(Binary::And, x, y) => [conjuncts(x), conjuncts(y)].concat(),
+        other => vec![other.clone()],
+    }
+}
+
+/// What an index gains when a loop advances by one; `None` if that varies.
+fn coefficient(index: &Scalar, loop_: usize) -> Option<i64> {
+    let known = |scalar: &Scalar| match scalar {
+        Scalar::Int(value, _) => Some(*value),
+        _ => None,
+    };
+    match index {
+        Scalar::Loop(found) => Some(i64::from(*found == loop_)),
+        _ if !depends_on(index, loop_) => Some(0),
+        Scalar::Binary(Binary::Add, x, y) => Some(coefficient(x, loop_)? + coefficient(y, loop_)?),
+        Scalar::Binary(Binary::Sub, x, y) => Some(coefficient(x, loop_)? - coefficient(y, loop_)?),
+        Scalar::Binary(Binary::Mul, x, y) => match (known(x), known(y)) {
+            (Some(by), _) => Some(by * coefficient(y, loop_)?),
+            (_, Some(by)) => Some(by * coefficient(x, loop_)?),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The size below which conditions keep an index, which they also keep from being negative. The inner value is `None`
+/// without conditions, the outer one if they state something else.
+fn bound(conditions: &[Scalar], index: &Scalar) -> Option<Option<Scalar>> {
+    let (mut least, mut most) = (false, None);
+    for condition in conditions {
+        let Scalar::Compare(comparison, x, y) = condition else { return None };
+        match (comparison, &**y) {
+            (Comparison::Ge, Scalar::Int(0, _)) if **x == *index => least = true,
+            (Comparison::Lt, size @ Scalar::Size(_)) if **x == *index => most = Some(size.clone()),
+            _ => return None,
+        }
+    }
+    match (least, most) {
+        (false, None) => Some(None),
+        (true, Some(size)) => Some(Some(size)),
+        _ => None,
+    }
+}
+
+struct Writer<'n, 'c, 'a> {
+    tiles: &'n Tiles,
+    dims: &'n [Dim],
+    over: &'n [Dim],
+    /// The loops of the reduction, outermost first.
+    order: Vec<usize>,
+    operands: &'n [(&'n Type, Buffer<'c, 'a>)],
+    result: Buffer<'c, 'a>,
+    sizes: &'n Sizes<'c, 'a>,
+    lanes: Lanes,
+    /// Rows and vectors of a tile.
+    rows: i64,
+    vectors: i64,
+    /// Memory for the columns of a tile, if they are packed.
+    packed: Option<Buffer<'c, 'a>>,
+}
+
+/// A tile: indices of its first element, and its extent.
+struct Tile<'p, 'c, 'a> {
+    at: &'p [Value<'c, 'a>],
+    rows: i64,
+    vectors: i64,
+    /// The columns from its first one on, if there may be fewer than it has.
+    rest: Option<Value<'c, 'a>>,
+}
+
+impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
+    fn extent(&self, e: Emit<'c, 'a>, dim: &Dim) -> Extent<'c, 'a> {
+        dim.known().map_or_else(|| Extent::Passed(self.sizes.value(e, dim)), Extent::Known)
+    }
+
+    /// The number of groups of rows that are divided among threads.
+    fn strips(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
+        self.tiles
+            .row
+            .map_or(Extent::Known(1), |row| self.extent(e, &self.dims[row]).groups(e, self.rows))
+    }
+
+    fn outer(
+        &self,
+        e: Emit<'c, 'a>,
+        (dims, counts): (&[usize], &[Extent<'c, 'a>]),
+        at: &mut [Value<'c, 'a>],
+        units: Option<Units<'c, 'a>>,
+    ) {
+        let (Some((dim, rest)), Some((count, counts))) = (dims.split_first(), counts.split_first())
+        else {
+            return self.matrix(e, at, units);
+        };
+        let inner = Extent::product(e, &[counts, &[self.strips(e)]].concat());
+        let Ok(()) =
+            split::loop_over::<Infallible>(e, (*count, inner), units, |e, index, units| {
+                at[*dim] = index;
+                self.outer(e, (rest, counts), at, units);
+                Ok(())
+            });
+    }
+
+    /// The tiles of all columns, and of all rows or those of some units.
+    fn matrix(&self, e: Emit<'c, 'a>, at: &mut [Value<'c, 'a>], units: Option<Units<'c, 'a>>) {
+        let column = self.dims.len() - 1;
+        let end = match self.tiles.row {
+            None => e.index(1),
+            Some(row) => self.sizes.value(e, &self.dims[row]),
+        };
+        let rows = match units {
+            None => (e.index(0), end),
+            Some(units) => {
+                (e.scale(units.from, self.rows), e.min(e.scale(units.to, self.rows), end))
+            }
+        };
+        let columns = self.sizes.value(e, &self.dims[column]);
+        let width = self.lanes.count();
+        let rest = e.binary(arith::REMSI, columns, e.index(self.vectors * width));
+        let whole = e.binary(arith::SUBI, columns, rest);
+        // The last columns take one vector or as many as the others.
+        const SLE: i64 = 3;
+        let is_short = e.compare(SLE, rest, e.index(width));
+        let short = e.op(arith::SELECT, &[is_short, columns, whole], columns.r#type());
+        let long = e.op(arith::SELECT, &[is_short, whole, columns], columns.r#type());
+        let panels = [
+            (e.index(0), whole, self.vectors, false),
+            (whole, long, self.vectors, true),
+            (whole, short, 1, true),
+        ];
+        for (from, to, vectors, is_last) in panels {
+            let Ok(_) =
+                e.for_each::<Infallible>((from, to, vectors * width), &[], |e, first, _| {
+                    at[column] = first;
+                    self.panel(e, at, rows, (vectors, is_last.then_some(rest)));
+                    Ok(vec![])
+                });
+        }
+    }
+
+    /// The tiles of some columns: whole ones, then those of the remaining rows.
+    fn panel(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &mut [Value<'c, 'a>],
+        (from, to): (Value<'c, 'a>, Value<'c, 'a>),
+        (vectors, rest): (i64, Option<Value<'c, 'a>>),
+    ) {
+        if let Some(packed) = self.packed {
+            if let Some(dim) = self.tiles.row {
+                at[dim] = from;
+            }
+            self.pack(e, &Tile { at, rows: 1, vectors, rest }, packed);
+        }
+        let mut start = from;
+        for rows in [self.rows, 2, 1].into_iter().filter(|rows| *rows <= self.rows) {
+            let count = e.binary(arith::SUBI, to, start);
+            let whole = e.scale(e.binary(arith::DIVSI, count, e.index(rows)), rows);
+            let end = e.add(start, whole);
+            let Ok(_) = e.for_each::<Infallible>((start, end, rows), &[], |e, row, _| {
+                if let Some(dim) = self.tiles.row {
+                    at[dim] = row;
+                }
+                self.tile(e, &Tile { at, rows, vectors, rest });
+                Ok(vec![])
+            });
+            start = end;
+            if rows == 1 {
+                return;
+            }
+        }
+    }
+
+    fn tile(&self, e: Emit<'c, 'a>, tile: &Tile<'_, 'c, 'a>) {
+        let zero = e.zero(e.f32(), self.lanes);
+        let zeros = vec![zero; (tile.rows * tile.vectors) as usize];
+        let sums = self.sums(e, tile, &mut vec![], &zeros);
+        let masks = (0..tile.vectors).map(|vector| {
+            let columns = self.columns(e, tile, vector)?;
+            e.first_lanes(columns, self.lanes)
+        });
+        let masks: Vec<Option<Value>> = masks.collect();
+        for (number, sum) in sums.into_iter().enumerate() {
+            let (row, vector) = (number as i64 / tile.vectors, number as i64 % tile.vectors);
+            let mut place = e.index(0);
+            for (dim, index) in tile.at.iter().enumerate() {
+                let index =
+                    if Some(dim) == self.tiles.row { e.offset(*index, row) } else { *index };
+                let extent = self.sizes.value(e, &self.dims[dim]);
+                place = e.add(e.binary(arith::MULI, place, extent), index);
+            }
+            let place = e.offset(place, vector * self.lanes.count());
+            e.store(sum, self.result, place, self.lanes, masks[vector as usize]);
+        }
+    }
+
+    /// The columns of a vector of a tile, if there may be fewer than it has lanes.
+    fn columns(
+        &self,
+        e: Emit<'c, 'a>,
+        tile: &Tile<'_, 'c, 'a>,
+        vector: i64,
+    ) -> Option<Value<'c, 'a>> {
+        let left = e.offset(tile.rest?, -vector * self.lanes.count());
+        Some(e.max(left, e.index(0)))
+    }
+
+    /// The loops of the reduction that are left, around the sums.
+    fn sums(
+        &self,
+        e: Emit<'c, 'a>,
+        tile: &Tile<'_, 'c, 'a>,
+        reduced: &mut Vec<Value<'c, 'a>>,
+        sums: &[Value<'c, 'a>],
+    ) -> Vec<Value<'c, 'a>> {
+        let Some(loop_) = self.order.get(reduced.len()) else {
+            let in_order = (0..reduced.len()).filter_map(|loop_| {
+                Some(reduced[self.order.iter().position(|other| *other == loop_)?])
+            });
+            return self.products(e, tile, &in_order.collect::<Vec<_>>(), sums);
+        };
+        let bounds = (e.index(0), self.sizes.value(e, &self.over[*loop_]), 1);
+        let Ok(sums) = e.for_each::<Infallible>(bounds, sums, |e, index, sums| {
+            reduced.push(index);
+            let next = self.sums(e, tile, reduced, sums);
+            reduced.pop();
+            Ok(next)
+        });
+        sums
+    }
+
+    /// Adds the products at one iteration of the reduction.
+    fn products(
+        &self,
+        e: Emit<'c, 'a>,
+        tile: &Tile<'_, 'c, 'a>,
+        reduced: &[Value<'c, 'a>],
+        sums: &[Value<'c, 'a>],
+    ) -> Vec<Value<'c, 'a>> {
+        let loops = [tile.at, reduced].concat();
+        let mut body = self.body(e, &loops);
+        let guard = self.guard(e, &mut body);
+        let vectors = (0..tile.vectors).map(|vector| self.vector(e, tile, &loops, (vector, guard)));
+        let vectors: Vec<Value> = vectors.collect();
+        let mut next = vec![];
+        for row in 0..tile.rows {
+            let mut loops = loops.clone();
+            if let Some(dim) = self.tiles.row {
+                loops[dim] = e.offset(loops[dim], row);
+            }
+            let Load { operand, at } = &self.tiles.broadcast;
+            let place = self.body(e, &loops).place(e, *operand, at);
+            let factor = e.splat(e.load(self.operands[*operand].1, place), self.lanes);
+            for (vector, values) in vectors.iter().enumerate() {
+                let sum = sums[(row * tile.vectors) as usize + vector];
+                next.push(e.op(math::FMA, &[factor, *values, sum], sum.r#type()));
+            }
+        }
+        next
+    }
+
+    /// Whether all conditions that do not depend on the column hold.
+    fn guard(&self, e: Emit<'c, 'a>, body: &mut Body<'_, 'c, 'a>) -> Option<Value<'c, 'a>> {
+        let holds = self.tiles.guards.iter().map(|guard| body.emit(e, guard).0);
+        holds.reduce(|x, y| e.binary(arith::ANDI, x, y))
+    }
+
+    /// The elements of the vector factor for a vector of columns; zeros where a condition does not hold.
+    fn vector(
+        &self,
+        e: Emit<'c, 'a>,
+        tile: &Tile<'_, 'c, 'a>,
+        loops: &[Value<'c, 'a>],
+        (vector, guard): (i64, Option<Value<'c, 'a>>),
+    ) -> Value<'c, 'a> {
+        if let Some(packed) = self.packed {
+            let depth = loops[self.dims.len()];
+            let width = self.lanes.count();
+            let place = e.offset(e.scale(depth, tile.vectors * width), vector * width);
+            return e.load_lanes(packed, place, self.lanes, None);
+        }
+        self.read(e, tile, loops, (vector, guard))
+    }
+
+    /// Copies the columns of a tile to adjacent lines.
+    fn pack(&self, e: Emit<'c, 'a>, tile: &Tile<'_, 'c, 'a>, packed: Buffer<'c, 'a>) {
+        let bounds = (e.index(0), self.sizes.value(e, &self.over[0]), 1);
+        let Ok(_) = e.for_each::<Infallible>(bounds, &[], |e, depth, _| {
+            let loops = [tile.at, &[depth]].concat();
+            let row = e.scale(depth, tile.vectors * self.lanes.count());
+            for vector in 0..tile.vectors {
+                let values = self.read(e, tile, &loops, (vector, None));
+                let place = e.offset(row, vector * self.lanes.count());
+                e.store(values, packed, place, self.lanes, None);
+            }
+            Ok(vec![])
+        });
+    }
+
+    /// As [`Self::vector`], from the operand itself.
+    fn read(
+        &self,
+        e: Emit<'c, 'a>,
+        tile: &Tile<'_, 'c, 'a>,
+        loops: &[Value<'c, 'a>],
+        (vector, guard): (i64, Option<Value<'c, 'a>>),
+    ) -> Value<'c, 'a> {
+        let Load { operand, at } = &self.tiles.vector;
+        let (column, width, step) = (self.dims.len() - 1, self.lanes.count(), self.tiles.step);
+        let mut loops = loops.to_vec();
+        loops[column] = e.offset(loops[column], vector * width);
+        let mut body = self.body(e, &loops);
+        let place = body.place(e, *operand, at);
+        let buffer = self.operands[*operand].1;
+        let columns = self.columns(e, tile, vector);
+        let limit = self.limit(e, &mut body, columns, guard);
+        let loads = (0..step).map(|number| {
+            let mask = limit.map(|limit| self.mask(e, limit, number * width));
+            e.load_lanes(buffer, e.offset(place, number * width), self.lanes, mask)
+        });
+        let loads: Vec<Value> = loads.collect();
+        match loads[..] {
+            [only] => only,
+            [first, second] => {
+                let even: Vec<i64> = (0..width).map(|lane| 2 * lane).collect();
+                e.shuffle(first, second, &even)
+            }
+            _ => unreachable!("a step is 1 or 2"),
+        }
+    }
+
+    /// The elements that may be read: lanes whose number plus the first value is below the second one, as unsigned numbers.
+    /// `None` for all.
+    fn limit(
+        &self,
+        e: Emit<'c, 'a>,
+        body: &mut Body<'_, 'c, 'a>,
+        columns: Option<Value<'c, 'a>>,
+        guard: Option<Value<'c, 'a>>,
+    ) -> Option<[Value<'c, 'a>; 2]> {
+        let none = e.integer(0, 32, Lanes::Scalar);
+        let narrow = |wide| e.op(arith::TRUNCI, &[wide], e.int(32));
+        let guarded = |count: Value<'c, 'a>| match guard {
+            Some(guard) => e.op(arith::SELECT, &[guard, count, none], e.int(32)),
+            None => count,
+        };
+        if let Some(size) = &self.tiles.bound {
+            let innermost = self.tiles.vector.at.last()?;
+            let first = narrow(body.emit(e, innermost).0);
+            return Some([first, guarded(narrow(body.emit(e, size).0))]);
+        }
+        let (width, step) = (self.lanes.count(), self.tiles.step);
+        let columns = match columns {
+            Some(columns) => columns,
+            None if step > 1 || guard.is_some() => e.index(width),
+            None => return None,
+        };
+        // The last column is read at `step * (columns - 1)`.
+        let count = e.max(e.offset(e.scale(columns, step), 1 - step), e.index(0));
+        let count = e.op(arith::INDEX_CAST, &[count], e.int(32));
+        Some([none, guarded(count)])
+    }
+
+    /// The mask of such lanes, with numbers from `first` on.
+    fn mask(&self, e: Emit<'c, 'a>, [start, end]: [Value<'c, 'a>; 2], first: i64) -> Value<'c, 'a> {
+        let numbers: Vec<String> =
+            (first..first + self.lanes.count()).map(|it| it.to_string()).collect();
+        let ty = self.lanes.of(e.int(32));
+        let numbers = format!("dense<[{}]> : {ty}", numbers.join(", "));
+        let numbers = attr::parse(e.context, &numbers);
+        let numbers = e.value(e.spec(arith::CONSTANT).attr("value", numbers).results(&[ty]));
+        let lanes = e.add(e.splat(start, self.lanes), numbers);
+        const ULT: i64 = 6;
+        let spec = e.spec(arith::CMPI).operands(&[lanes, e.splat(end, self.lanes)]);
+        let spec = spec.attr("predicate", attr::i64(e.context, ULT));
+        e.value(spec.results(&[self.lanes.of(e.int(1))]))
+    }
+
+    fn body(&self, e: Emit<'c, 'a>, loops: &[Value<'c, 'a>]) -> Body<'_, 'c, 'a> {
+        Body {
+            operands: self.operands,
+            sizes: self.sizes,
+            loops: loops.iter().map(|index| loop_number(e, *index)).collect(),
+            reduced: None,
+            known: vec![Known::new()],
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Products, convolutions and reductions of rows with open sizes, in tiles of vectors: at sizes that end in every part of a
+//! tile, and within the memory of their operands.
+
+use crate::symbolic_kernels::{Kernel, Work, m, n, ty};
+use irc_tensor::DType;
+use irc_tl::{Combine, Compute, Conv, Op, Scalar, Type};
+
+/// Sizes around the numbers of rows and columns of a tile.
+const SIZES: [(i64, i64); 11] = [
+    (1, 1),
+    (8, 32),
+    (9, 31),
+    (7, 33),
+    (3, 16),
+    (16, 15),
+    (11, 49),
+    (2, 65),
+    (23, 8),
+    (0, 5),
+    (5, 0),
+];
+
+fn check(op: Op, operands: Vec<Type>) {
+    let kernel = Kernel::compile(Work::Op(op), operands);
+    for (n, m) in SIZES {
+        kernel.check(&[("N", n), ("M", m)]);
+    }
+}
+
+#[test]
+fn products() {
+    let product = || Op::Matmul { transpose_lhs: false, transpose_rhs: false };
+    let f32s = |dims: Vec<irc_tl::Dim>| ty(DType::F32, dims);
+    check(product(), vec![f32s(vec![n(), m()]), f32s(vec![m(), 37.into()])]);
+    check(product(), vec![f32s(vec![n(), 5.into()]), f32s(vec![5.into(), m()])]);
+    // Columns are packed for 32 rows or more.
+    check(product(), vec![f32s(vec![40.into(), 12.into()]), f32s(vec![12.into(), m()])]);
+    let heads = |rows, columns| f32s(vec![2.into(), 3.into(), rows, columns]);
+    check(product(), vec![heads(n(), 16.into()), heads(16.into(), m())]);
+    check(product(), vec![heads(n(), m()), heads(m(), n())]);
+}
+
+fn conv(strides: [i64; 2], dilations: [i64; 2], pads: [[i64; 2]; 2], groups: i64) -> Op {
+    let (strides, dilations, pads) = (strides.to_vec(), dilations.to_vec(), pads.to_vec());
+    Op::Conv(Conv { strides, dilations, pads, groups, outside: 0 })
+}
+
+#[test]
+fn convolutions() {
+    let image =
+        |channels: i64| ty(DType::F32, [1.into(), channels.into(), n() + 4.into(), m() + 4.into()]);
+    let filters = |dims: [i64; 4]| ty(DType::F32, dims.map(irc_tl::Dim::Known));
+    check(conv([1, 1], [1, 1], [[1, 1]; 2], 1), vec![image(3), filters([11, 3, 3, 3])]);
+    check(conv([1, 1], [1, 1], [[0, 0]; 2], 1), vec![image(5), filters([9, 5, 1, 1])]);
+    check(conv([1, 1], [1, 1], [[0, 0]; 2], 1), vec![image(2), filters([40, 2, 1, 1])]);
+    check(conv([1, 1], [1, 1], [[0, 0]; 2], 1), vec![image(2), filters([8, 2, 3, 3])]);
+    check(conv([2, 2], [1, 1], [[1, 1]; 2], 1), vec![image(3), filters([10, 3, 3, 3])]);
+    check(conv([2, 2], [1, 1], [[0, 0]; 2], 1), vec![image(3), filters([4, 3, 1, 1])]);
+    check(conv([1, 3], [1, 1], [[1, 1]; 2], 1), vec![image(3), filters([4, 3, 3, 3])]);
+    check(conv([1, 1], [1, 2], [[0, 0], [2, 3]], 1), vec![image(3), filters([12, 3, 2, 3])]);
+    check(conv([1, 1], [1, 1], [[1, 1]; 2], 6), vec![image(6), filters([6, 1, 3, 3])]);
+    check(conv([2, 1], [1, 1], [[1, 0]; 2], 2), vec![image(4), filters([6, 2, 2, 2])]);
+}
+
+#[test]
+fn rows() {
+    for combine in Combine::ALL {
+        let row = Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(1)]);
+        let reduced = Compute::reduce([n()], combine, [m()], row);
+        check(Op::compute(reduced), vec![ty(DType::F32, [n(), m()])]);
+    }
+}
