@@ -71,7 +71,8 @@ impl<'s> Moves<'s> {
                     from_ports.clear();
                     from_ports.extend(mesh.ports().map(|port| spread.hops(port)));
                 }
-                hops += group.loads.iter().map(|bytes| shared_hops(&from_ports, *bytes)).sum::<u64>();
+                hops +=
+                    group.loads.iter().map(|bytes| shared_hops(&from_ports, *bytes)).sum::<u64>();
                 let sends = group.sends.iter();
                 hops += sends.map(|(from, bytes)| spread.hops(*from) * bytes).sum::<u64>();
             }

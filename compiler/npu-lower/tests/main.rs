@@ -1,5 +1,6 @@
 //! Tests of the crate.
 
+mod codes;
 mod networks;
 mod schedules;
 mod support;

@@ -134,7 +134,7 @@ pub struct Compile {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "NPU")]
 pub struct Npu {
-    /// The NPU: npu:mesh=WxH, more keys in docs/npu-layers.md
+    /// The NPU: npu:mesh=WxH, more keys in docs/npu-models.md
     #[arg(long, value_name = "NPU")]
     pub target: Option<String>,
     /// Images that are scheduled at once [default: those of the model's inputs]

@@ -115,8 +115,10 @@ pub fn build(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
         match build.whole(*value) {
             Ok(view) => outputs.push((name.clone(), view.source)),
             Err(Failure::Layout(message) | Failure::Operator(message)) => {
-                found
-                    .push(Diagnostic::error("npu-operator", format!("output '{name}': {message}")));
+                found.push(Diagnostic::error(
+                    "layer-operator",
+                    format!("output '{name}': {message}"),
+                ));
             }
         }
     }
@@ -138,7 +140,7 @@ fn shapes(graph: &Graph) -> Result<Vec<Vec<u64>>, Vec<Diagnostic>> {
         .map(|(name, value)| {
             let message = format!("input '{name}' has an open size: {}", graph.ty(*value));
             let help = format!("give its shape, as in --shape {name}=1x3x224x224");
-            Diagnostic::error("npu-open-size", message).help(help)
+            Diagnostic::error("layer-open-size", message).help(help)
         })
         .collect();
     let all: Option<Vec<_>> = graph.types.iter().map(extents).collect();
@@ -149,7 +151,7 @@ fn shapes(graph: &Graph) -> Result<Vec<Vec<u64>>, Vec<Diagnostic>> {
         let results = |node: &&Node| node.results.iter().any(|value| is_open(*value));
         let origin = graph.nodes.iter().find(results).and_then(|node| node.origin.clone());
         let message = "the size of a result depends on values that are known only at run time";
-        found.push(located(Diagnostic::error("npu-open-size", message), origin.as_deref()));
+        found.push(located(Diagnostic::error("layer-open-size", message), origin.as_deref()));
     }
     Err(found)
 }
@@ -165,8 +167,8 @@ fn images(graph: &Graph, roles: &[Role], shapes: &[Vec<u64>]) -> u64 {
 
 fn diagnostic(node: &Node, failure: Failure) -> Diagnostic {
     let (code, message) = match failure {
-        Failure::Operator(message) => ("npu-operator", message),
-        Failure::Layout(message) => ("npu-layout", message),
+        Failure::Operator(message) => ("layer-operator", message),
+        Failure::Layout(message) => ("layer-axes", message),
     };
     located(Diagnostic::error(code, message), node.origin.as_deref())
 }
@@ -622,7 +624,7 @@ impl Build<'_> {
         }
         if made.found.is_empty() && made.origins.is_empty() {
             made.found.push(Diagnostic::error(
-                "npu-operator",
+                "layer-operator",
                 "the model has nothing that the NPU computes",
             ));
         }
