@@ -201,7 +201,7 @@ pub fn npu_program<'db>(
     })
 }
 
-/// A diagnostic of scheduling, at the node of the layer that its note names.
+/// A diagnostic of scheduling, at the node of the layer that a note or the message names.
 fn of_layer(
     db: &dyn salsa::Database,
     input: Input,
