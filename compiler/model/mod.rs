@@ -5,6 +5,7 @@
 //! [`Model::library`], [`Model::emit`] and [`Model::archive`] make artefacts, and [`Model::stage`] returns
 //! the intermediate IR.
 mod batch;
+mod npu;
 mod program;
 
 use crate::{
@@ -184,10 +185,6 @@ impl<'s> Model<'s> {
 
     pub(crate) fn input(&self) -> Input {
         self.input
-    }
-
-    pub(crate) fn session(&self) -> &'s Session {
-        self.session
     }
 
     /// The file, for rendering diagnostics.

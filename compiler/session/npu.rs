@@ -5,7 +5,6 @@ use super::{
     error::{Error, QueryError},
     queries,
 };
-use crate::model::Model;
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{FileKind, schedule::Schedule};
 use irc_npu::Program;
@@ -208,8 +207,11 @@ fn of_layer(
     layers: &Layers,
     error: Box<Diagnostic>,
 ) -> QueryError {
-    let named =
-        error.notes.iter().find_map(|note| layers.network.find(note.strip_prefix("layer ")?));
+    let named = |text: &String| {
+        let name = text.strip_prefix("layer ")?.split([' ', ':']).next()?;
+        layers.network.find(name)
+    };
+    let named = error.notes.iter().chain([&error.message]).find_map(named);
     let (Some(layer), Ok(imported)) = (named, queries::imported(db, input)) else {
         return QueryError::found(vec![*error]);
     };
@@ -239,59 +241,49 @@ fn located(db: &dyn salsa::Database, input: Input, mut found: Vec<Diagnostic>) -
     QueryError::found(found)
 }
 
-impl Model<'_> {
-    /// The layers that an NPU computes.
-    ///
-    /// # Errors
-    /// Errors in the file; every node that the NPU does not compute.
-    pub fn npu_layers(&self) -> Result<Arc<Layers>, Error> {
-        let found = npu_layers(&self.session().database, self.input());
-        found.map_err(|error| Error::new(self.source(), error))
-    }
-
-    /// The model, scheduled for an NPU.
-    ///
-    /// # Errors
-    /// As [`Model::npu_layers`]; a target that is no machine (`npu-target`); what prevents every schedule; a tree
-    /// that is not of the model.
-    pub fn npu(&self, options: &NpuOptions) -> Result<Arc<NpuModel>, Error> {
-        let session = self.session();
-        let key = NpuKey::new(&session.database, options.clone());
-        let found = npu_tree(&session.database, self.input(), key);
-        found.map_err(|error| session.npu_error(self, options, error))
-    }
-
-    /// The Gemini schedule of the model, of dialect B.
-    ///
-    /// # Errors
-    /// As [`Model::npu`].
-    pub fn npu_schedule(&self, options: &NpuOptions) -> Result<Arc<Schedule>, Error> {
-        let session = self.session();
-        let key = NpuKey::new(&session.database, options.clone());
-        let found = npu_schedule(&session.database, self.input(), key);
-        found.map_err(|error| session.npu_error(self, options, error))
-    }
-
-    /// The program of each core.
-    ///
-    /// # Errors
-    /// As [`Model::npu`]; layers that have a schedule and no program (`emit-…`).
-    pub fn npu_program(&self, options: &NpuOptions) -> Result<Arc<Program>, Error> {
-        let session = self.session();
-        let key = NpuKey::new(&session.database, options.clone());
-        let found = npu_program(&session.database, self.input(), key);
-        found.map_err(|error| session.npu_error(self, options, error))
-    }
-}
-
 impl Session {
-    fn npu_error(&self, model: &Model<'_>, options: &NpuOptions, error: NpuError) -> Error {
+    /// The layers of an input that an NPU computes.
+    pub(crate) fn npu_layers(&self, input: Input) -> Result<Arc<Layers>, Error> {
+        let found = npu_layers(&self.database, input);
+        found.map_err(|error| Error::new(queries::source(&self.database, input), error))
+    }
+
+    /// An input, scheduled for an NPU.
+    pub(crate) fn npu(&self, input: Input, options: &NpuOptions) -> Result<Arc<NpuModel>, Error> {
+        let key = NpuKey::new(&self.database, options.clone());
+        npu_tree(&self.database, input, key).map_err(|error| self.npu_error(input, options, error))
+    }
+
+    /// The schedule of an input.
+    pub(crate) fn npu_schedule(
+        &self,
+        input: Input,
+        options: &NpuOptions,
+    ) -> Result<Arc<Schedule>, Error> {
+        let key = NpuKey::new(&self.database, options.clone());
+        let made = npu_schedule(&self.database, input, key);
+        made.map_err(|error| self.npu_error(input, options, error))
+    }
+
+    /// The program of an input.
+    pub(crate) fn npu_program(
+        &self,
+        input: Input,
+        options: &NpuOptions,
+    ) -> Result<Arc<Program>, Error> {
+        let key = NpuKey::new(&self.database, options.clone());
+        let made = npu_program(&self.database, input, key);
+        made.map_err(|error| self.npu_error(input, options, error))
+    }
+
+    fn npu_error(&self, input: Input, options: &NpuOptions, error: NpuError) -> Error {
+        let source = || queries::source(&self.database, input);
         match (error, &options.tree) {
-            (NpuError::Model(error), _) => Error::new(model.source(), error),
+            (NpuError::Model(error), _) => Error::new(source(), error),
             (NpuError::Tree(found), Some(tree)) => {
                 Error::found(Source::new(&tree.name, &*tree.text), found)
             }
-            (NpuError::Tree(found), None) => Error::found(model.source(), found),
+            (NpuError::Tree(found), None) => Error::found(source(), found),
         }
     }
 }

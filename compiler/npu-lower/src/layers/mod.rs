@@ -6,8 +6,10 @@
 //! that layer's result, and a layer of its own otherwise. Reshapes and transpositions are views, and layers
 //! only where a reader needs other axes.
 
+mod arrange;
 mod build;
 mod combine;
+mod finish;
 mod product;
 mod readers;
 mod roles;
