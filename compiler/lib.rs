@@ -136,6 +136,7 @@ pub use irc_ark_frontend::Accumulate;
 pub use irc_common_format::{FileSystem, Files, Format, MemoryFiles, library::Fetch};
 pub use irc_diag::{Diagnostic, Severity, Source};
 pub use irc_mlf as mlf;
+pub use irc_npu_lower as npu;
 pub use irc_onnx_ops::Calls;
 pub use irc_planner as planner;
 pub use irc_runtime::{Interface, Port, RunError, Runner};
@@ -144,5 +145,5 @@ pub use irc_tl::Results;
 pub use model::{Batch, Entry, Model, ModelId, Program};
 pub use session::{
     ArchiveOptions, CancelToken, CompileOptions, Compiled, CompiledPlan, Error, KernelProgress,
-    Place, PlanFile, Session, Target,
+    NpuModel, NpuOptions, NpuTree, Place, PlanFile, Session, Target,
 };

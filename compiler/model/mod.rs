@@ -5,6 +5,7 @@
 //! [`Model::library`], [`Model::emit`] and [`Model::archive`] make artefacts, and [`Model::stage`] returns
 //! the intermediate IR.
 mod batch;
+mod npu;
 mod program;
 
 use crate::{

@@ -11,6 +11,7 @@ mod diagnose;
 pub(crate) mod error;
 pub(crate) mod kernel;
 mod load;
+mod npu;
 mod plan;
 mod profile;
 pub(crate) mod queries;
@@ -43,6 +44,7 @@ pub use constants::Place;
 pub(crate) use database::Input;
 pub use error::{Error, QueryError};
 pub(crate) use load::with_file;
+pub use npu::{NpuModel, NpuOptions, NpuTree};
 pub use plan::{CompiledPlan, PlanFile};
 pub use queries::CompileOptions;
 

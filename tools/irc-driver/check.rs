@@ -31,14 +31,22 @@ pub fn check(
     // Errors of a file are reported in the order of the files.
     let mut turns: Vec<Result<Range<usize>, Error>> = Vec::new();
     for name in &arguments.files {
-        turns.push(read_file(name, arguments, against.as_ref()).map(|read| {
+        turns.push(read_file(name, arguments, against.as_ref()).and_then(|mut read| {
+            for file in &mut read {
+                check_npu(file, name, arguments)?;
+            }
             let first = files.len();
             files.extend(read);
-            first..files.len()
+            Ok(first..files.len())
         }));
     }
     let kinds: Vec<_> = files.iter().filter_map(|file| input::kind(file.content)).collect();
     flags.expect(&kinds, None).map_err(Error::Usage)?;
+    let is_plan = |kind: &irc_cli::InputKind| *kind == irc_cli::InputKind::Plan;
+    if arguments.cost && arguments.npu.target.is_none() && !kinds.iter().any(is_plan) {
+        let message = "--cost of a model needs --target, as in --target npu:mesh=4x4";
+        return Err(Error::Usage(message.into()));
+    }
     let mut models: Vec<model::Model> = Vec::new();
     for name in &arguments.models {
         models.extend(report(console, read_model(name, arguments.strict), &mut failed)?);
@@ -59,6 +67,13 @@ pub fn check(
                 records.extend(found.as_array().into_iter().flatten().cloned());
             } else {
                 console.diagnostics(&file.source, &file.diagnostics);
+            }
+            if let Some(cost) = &file.npu {
+                let text = cost["text"].as_str().unwrap_or_default();
+                match arguments.json {
+                    true => costs.push(cost.clone()),
+                    false => output::print(&format!("{}\n{text}", file.source.name()))?,
+                }
             }
             let Some(plan) = file.plan.as_ref().filter(|_| arguments.cost) else { continue };
             let (name, estimate) = (file.source.name(), estimate(plan));
@@ -104,12 +119,14 @@ struct File {
     model: Option<model::Model>,
     /// Its schedule or frontend file, if that has no errors.
     network: Option<npu::check::Network>,
+    /// The cost of its schedule for an NPU, if that is wanted.
+    npu: Option<Value>,
 }
 
 impl File {
     /// A file that is not compared with others.
     fn plain(source: Source, content: Content, diagnostics: Vec<Diagnostic>) -> Self {
-        Self { source, content, diagnostics, plan: None, model: None, network: None }
+        Self { source, content, diagnostics, plan: None, model: None, network: None, npu: None }
     }
 
     /// The rank and the world size of its plan or model.
@@ -182,6 +199,25 @@ fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Dia
     let model = session.parse(input.shown(), input.bytes.clone(), &options)?;
     let source = model.source();
     Ok((source, model.check()))
+}
+
+/// Checks that the NPU of the flags can compute a model without errors.
+fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), Error> {
+    let is_model = input::kind(file.content).is_some_and(|kind| irc_cli::MODELS.contains(&kind));
+    if !is_model || file.diagnostics.iter().any(Diagnostic::is_error) {
+        return Ok(());
+    }
+    let Some(options) = npu::model::options(&flags.npu)? else { return Ok(()) };
+    let input = Input::open(name, flags.graphs.format.as_deref())?;
+    let import = npu::model::import(&flags.graphs, &input)?;
+    match npu::model::check(&input, &import, &options, flags.cost) {
+        Ok(cost) => file.npu = cost,
+        Err(error) if error.file.name() == file.source.name() => {
+            file.diagnostics.extend(error.diagnostics);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 fn is_npu(content: Content) -> bool {

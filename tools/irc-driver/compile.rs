@@ -69,6 +69,15 @@ fn write_model(
     }
     let stage = stage(arguments)?;
     let session = Session::new();
+    if let Some(npu) = npu::model::options(&arguments.npu)? {
+        let model = models::open(console, &session, input, &import)?;
+        let files = (&*arguments.output, arguments.report.as_deref());
+        return npu::model::write(console, &model, &npu, kind, files);
+    }
+    if kind == Kind::Asm {
+        let problem = Error::problem("an NPU program needs the NPU");
+        return Err(problem.help("give it, as in --target npu:mesh=4x4"));
+    }
     // The first stage is the file in its own dialect, whether or not it can be imported.
     if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
         let model = session.parse(input.shown(), input.bytes.clone(), &import)?;

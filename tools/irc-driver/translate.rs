@@ -96,6 +96,11 @@ fn of_bytes(
     to: &To,
 ) -> Result<(Vec<u8>, Content), Error> {
     let bytes = input::read(&arguments.input)?;
+    let is_npu = matches!(to, To::Gemini | To::Npu);
+    let is_model = matches!(from, Origin::Ark | Origin::Graph(_)) || arguments.npu.target.is_some();
+    if is_npu && is_model {
+        return npu::model::translate(console, arguments, bytes, matches!(to, To::Npu));
+    }
     match (from, to) {
         (_, To::Archive) => to_archive(console, arguments, bytes),
         (Origin::Graph(_), To::Ark | To::Plan(_)) => graph_to_ark(console, arguments, bytes, to),

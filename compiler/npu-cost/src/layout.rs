@@ -34,25 +34,24 @@ impl Parts {
         regions
     }
 
-    /// Parts that overlap a region, disregarding images if `any_image`: their numbers, and
-    /// their regions.
-    pub fn meeting(&self, region: Region, any_image: bool) -> Vec<(usize, Region)> {
+    /// Calls `then` with the number and the region of each part that overlaps a region, disregarding
+    /// images if `any_image`.
+    pub fn meeting(&self, region: Region, any_image: bool, mut then: impl FnMut(usize, Region)) {
         let meet = |axis: usize, span: Span, any: bool| {
             let all = self.spans[axis].iter().copied().enumerate();
             all.filter(move |(_, part)| any || !part.overlap(span).is_empty())
         };
         let count = |axis: usize| self.spans[axis].len();
-        let mut found = vec![];
         for (k, channels) in meet(0, region.channels, false) {
             for (b, images) in meet(1, region.images, any_image) {
                 for (h, rows) in meet(2, region.rows, false) {
                     let row = ((k * count(1) + b) * count(2) + h) * count(3);
-                    let part = |(w, columns)| (row + w, Region { channels, images, rows, columns });
-                    found.extend(meet(3, region.columns, false).map(part));
+                    for (w, columns) in meet(3, region.columns, false) {
+                        then(row + w, Region { channels, images, rows, columns });
+                    }
                 }
             }
         }
-        found
     }
 }
 
@@ -111,6 +110,14 @@ impl Shares {
     pub fn largest(&self) -> u64 {
         let each = self.regions.iter().map(|(region, _)| region.volume());
         each.max().unwrap_or(0) * self.operands
+    }
+
+    /// Bytes of some channels of the regions, each once.
+    pub fn volume(&self, channels: Span) -> u64 {
+        let each = self.regions.iter().map(|(region, _)| {
+            Region { channels: region.channels.overlap(channels), ..*region }.volume()
+        });
+        each.sum()
     }
 
     /// Bytes that each part needs, by number.

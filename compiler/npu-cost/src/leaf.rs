@@ -21,6 +21,9 @@ use crate::shape::{Region, Span};
 use crate::traffic::Traffic;
 use crate::usage::Usage;
 
+/// Maximum number of partitions of which placements are compared when a price is given.
+const MAX_COMPARED: usize = 12;
+
 /// Share of the global buffers that the input of a convolution may fill.
 const INPUT_SHARE: f64 = 0.8;
 
@@ -81,13 +84,14 @@ pub struct Layout {
     mapping: Mapping,
 }
 
-/// A layout with its data movements.
+/// A layout with what a placement does not change.
 struct Cut<'l> {
     layout: &'l Layout,
     partition: Partition,
     /// Energy in pJ to fill and read the global buffers.
     exchange: f64,
-    moves: Moves<'l>,
+    /// Bytes to and from DRAM.
+    dram: u64,
     /// Energy in pJ, without links.
     energy: f64,
     /// Cycles, disregarding links.
@@ -103,6 +107,53 @@ struct Choice {
 
 /// The layout of a partition; `None` if it does not fit.
 pub type Layouts<'a> = dyn FnMut(Partition) -> Option<Arc<Layout>> + 'a;
+
+/// What one image of a layer needs in the global buffer of a core, in bytes, under the partition that
+/// needs least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The partition.
+    pub partition: Partition,
+    /// Reserved for the result.
+    pub output: u64,
+    /// Inputs on the fullest core.
+    pub inputs: u64,
+    /// Weights on the fullest core.
+    pub weights: u64,
+    /// Whether a core has a mapping for a part.
+    pub is_mapped: bool,
+}
+
+impl Need {
+    /// The need of a layer on all cores.
+    pub fn of(network: &Network, layer: usize, machine: &Machine) -> Self {
+        let node = &network.nodes()[layer];
+        let need = |partition: Partition| {
+            let regions = Parts::new(node, partition, 1).regions();
+            let mapping = mapper::map(node, partition, 1, machine, Objective::EDP);
+            Self {
+                partition,
+                output: machine.output_tile,
+                inputs: Shares::of_inputs(node, partition, &regions).largest(),
+                weights: Shares::of_weights(node, partition, &regions).largest(),
+                is_mapped: mapping.is_some(),
+            }
+        };
+        let all = Partition::all(machine.mesh.cores()).into_iter().map(need);
+        let least = all.min_by_key(|need| (!need.is_mapped, need.bytes()));
+        least.unwrap_or_else(|| need(Partition([1; 4])))
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> u64 {
+        self.output + self.inputs + self.weights
+    }
+
+    /// Whether a core can hold it and compute.
+    pub fn fits(&self, machine: &Machine) -> bool {
+        self.is_mapped && self.bytes() <= machine.buffer.size
+    }
+}
 
 impl Layout {
     /// The layout of `batch` images of a layer; `None` if it does not fit the memories of the cores.
@@ -136,11 +187,16 @@ impl Task<'_> {
         objective: Objective,
         layouts: &mut Layouts<'_>,
     ) -> Result<Option<PlacedLayer>> {
-        let found = self.partitions(machine)?.into_iter().filter_map(|partition| {
-            let layout = layouts(partition)?;
-            Some((partition, layout))
-        });
-        let layouts: Vec<(Partition, Arc<Layout>)> = found.collect();
+        let mut fitting = |partitions: Vec<Partition>| {
+            let all = partitions.into_iter();
+            let found = all.filter_map(|partition| Some((partition, layouts(partition)?)));
+            found.collect::<Vec<(Partition, Arc<Layout>)>>()
+        };
+        let mut layouts = fitting(self.partitions(machine)?);
+        if layouts.is_empty() && self.price.is_some() && self.scheme.is_none() {
+            // Uneven partitions, which SET's search leaves out.
+            layouts = fitting(Partition::all(self.core_count()));
+        }
         let cuts = layouts.iter().map(|(partition, layout)| self.cut(*partition, layout, machine));
         // A bound: links add to the energy.
         let bounded = cuts.map(|cut| (self.value(objective, cut.energy, cut.time), cut));
@@ -149,7 +205,8 @@ impl Task<'_> {
         cuts.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         // Of equal schemes, that of the first partition is the best.
         let mut best: Option<(Choice, usize, &Cut<'_>)> = None;
-        for (bound, at, cut) in &cuts {
+        let most = if self.price.is_some() { MAX_COMPARED } else { cuts.len() };
+        for (bound, at, cut) in cuts.iter().take(most) {
             if best.as_ref().is_some_and(|(choice, ..)| *bound > choice.value) {
                 break;
             }
@@ -208,12 +265,11 @@ impl Task<'_> {
 
     fn cut<'l>(&self, partition: Partition, layout: &'l Layout, machine: &Machine) -> Cut<'l> {
         let exchange = self.exchange(&layout.inputs, &layout.weights, machine);
-        let moves = self.moves(layout);
-        let dram = moves.dram();
+        let dram = self.dram(layout);
         let computing = layout.mapping.energy * self.core_count() as f64 + exchange;
         let energy = computing + dram as f64 * machine.dram;
         let time = layout.mapping.time.max(dram.div_ceil(machine.dram_bandwidth));
-        Cut { layout, partition, exchange, moves, energy, time }
+        Cut { layout, partition, exchange, dram, energy, time }
     }
 
     /// Energy in pJ to fill the global buffers with operands, constants once for all batches, and to read
@@ -228,6 +284,44 @@ impl Task<'_> {
         exchange + inputs.total() as f64 * machine.buffer.write
     }
 
+    /// Bytes to and from DRAM.
+    fn dram(&self, layout: &Layout) -> u64 {
+        let node = self.node();
+        let from_dram = |needed: &Shares, layers: &[usize], first: u64, channels: u64| {
+            let (mut first, mut bytes) = (first, 0);
+            for &layer in layers {
+                let next = first + self.network.nodes()[layer].layer.output.channels;
+                if !self.passes(layer) {
+                    bytes += needed.volume(Span { from: first, to: next });
+                }
+                first = next % channels;
+            }
+            bytes
+        };
+        let weights = match node.has_made_weights() {
+            true => from_dram(&layout.weights, &node.weights, 0, u64::MAX),
+            false => layout.weights.volume(Span::upto(u64::MAX)) / self.times.max(1),
+        };
+        let channels = self.operand_channels();
+        let inputs = from_dram(&layout.inputs, &node.inputs, node.external % channels, channels);
+        let external = layout.inputs.volume(Span::upto(node.external));
+        let stores = layout.regions.iter().map(|part| part.volume()).sum::<u64>();
+        weights + inputs + external + if self.stores { stores } else { 0 }
+    }
+
+    /// Whether a result comes directly from the cores that computed it.
+    fn passes(&self, layer: usize) -> bool {
+        self.made[layer].is_some() && self.direct.contains(&layer)
+    }
+
+    /// Channels of an operand of an element-wise layer.
+    fn operand_channels(&self) -> u64 {
+        match self.node().layer.op {
+            Op::Eltwise { .. } => self.node().layer.output.channels,
+            _ => u64::MAX,
+        }
+    }
+
     fn moves<'l>(&self, layout: &'l Layout) -> Moves<'l> {
         let node = self.node();
         let mut moves = Moves::default();
@@ -238,10 +332,7 @@ impl Task<'_> {
             }
             false => moves.load_constants(&layout.weights, self.times),
         }
-        let channels = match node.layer.op {
-            Op::Eltwise { .. } => node.layer.output.channels,
-            _ => u64::MAX,
-        };
+        let channels = self.operand_channels();
         let mut operand = moves.operand(&layout.inputs);
         operand.load(Span::upto(node.external));
         self.bring(&mut operand, &node.inputs, node.external % channels, channels);
@@ -258,7 +349,7 @@ impl Task<'_> {
         for &layer in layers {
             let next = first + self.network.nodes()[layer].layer.output.channels;
             match &self.made[layer] {
-                Some(made) if self.direct.contains(&layer) => {
+                Some(made) if self.passes(layer) => {
                     operand.send(made, first, self.batch);
                 }
                 _ => operand.load(Span { from: first, to: next }),
@@ -270,11 +361,11 @@ impl Task<'_> {
     /// The best placement of a partition.
     fn choose(&self, cut: &Cut<'_>, machine: &Machine, objective: Objective) -> Option<Choice> {
         let computing = cut.layout.mapping.energy * self.core_count() as f64 + cut.exchange;
-        let dram = cut.moves.dram() as f64 * machine.dram;
+        let (moves, dram) = (self.moves(cut.layout), cut.dram as f64 * machine.dram);
         let mut best: Option<Choice> = None;
         let schemes = self.scheme.map_or_else(|| Scheme::all(cut.partition), |given| vec![given]);
         for scheme in schemes {
-            let hops = cut.moves.hops(&self.places(scheme, machine), machine);
+            let hops = moves.hops(&self.places(scheme, machine), machine);
             let energy = computing + (hops as f64 * machine.hop + dram);
             let value = self.value(objective, energy, cut.time);
             if best.as_ref().is_none_or(|choice| value < choice.value) {
@@ -301,7 +392,7 @@ impl Task<'_> {
             time: cut.time,
             mapping: cut.layout.mapping,
             exchange: cut.exchange,
-            traffic: cut.moves.carry(&places, machine),
+            traffic: self.moves(cut.layout).carry(&places, machine),
             inputs: held(&cut.layout.inputs),
             weights: held(&cut.layout.weights),
             made: Arc::new(ProducedParts {

@@ -35,6 +35,7 @@ pub use diagnostic::Result;
 pub use evaluate::{Cost, Energy, Evaluation, LayerCost, Model, SegmentCost, evaluate};
 pub use initial::{initial, layer_by_layer};
 pub use layer::{Axis, Layer, Op, Window};
+pub use leaf::Need;
 pub use machine::{Array, Eyeriss, Machine, Memory, Polar, VectorUnit};
 pub use mesh::{Mesh, Place};
 pub use network::{MAX_BATCH, Network, Node, Reads};

@@ -2,9 +2,9 @@
 
 use crate::layout::{ProducedParts, Shares};
 use crate::machine::Machine;
-use crate::mesh::Place;
+use crate::mesh::{Mesh, Place};
 use crate::shape::{Region, Span};
-use crate::traffic::Traffic;
+use crate::traffic::{Flow, Traffic};
 
 /// Data for the same parts, which are named by their numbers.
 struct Group<'s> {
@@ -59,18 +59,10 @@ impl<'s> Moves<'s> {
         self.stores = parts.iter().map(|part| part.volume()).collect();
     }
 
-    /// Bytes to and from DRAM, wherever the parts are.
-    pub fn dram(&self) -> u64 {
-        let loads =
-            |groups: &[Group<'_>]| groups.iter().flat_map(|group| &group.loads).sum::<u64>();
-        let stores: u64 = self.stores.iter().sum();
-        loads(&self.constants) / self.times.max(1) + loads(&self.others) + stores
-    }
-
     /// Bytes times links for parts at `places`.
     pub fn hops(&self, places: &[Place], machine: &Machine) -> u64 {
         let mesh = machine.mesh;
-        let (mut spread, mut from_ports) = (Spread::default(), vec![]);
+        let (mut spread, mut from_ports) = (Spread::new(mesh), vec![]);
         let mut of = |groups: &[Group<'_>]| {
             let mut hops = 0;
             for group in groups {
@@ -79,9 +71,8 @@ impl<'s> Moves<'s> {
                     from_ports.clear();
                     from_ports.extend(mesh.ports().map(|port| spread.hops(port)));
                 }
-                for bytes in &group.loads {
-                    hops += shared_hops(&from_ports, *bytes);
-                }
+                hops +=
+                    group.loads.iter().map(|bytes| shared_hops(&from_ports, *bytes)).sum::<u64>();
                 let sends = group.sends.iter();
                 hops += sends.map(|(from, bytes)| spread.hops(*from) * bytes).sum::<u64>();
             }
@@ -98,25 +89,25 @@ impl<'s> Moves<'s> {
 
     /// The traffic on links for parts at `places`.
     pub fn carry(&self, places: &[Place], machine: &Machine) -> Traffic {
-        let mut traffic = Traffic::on_links(machine.mesh);
-        let mut to = vec![];
-        let mut carry = |groups: &[Group<'_>], traffic: &mut Traffic| {
+        let (mut to, mut constants, mut others) =
+            (vec![], Flow::new(machine.mesh), Flow::new(machine.mesh));
+        let mut carry = |groups: &[Group<'_>], flow: &mut Flow| {
             for group in groups {
                 to.clear();
                 to.extend(group.to.iter().map(|part| places[*part]));
                 to.sort_unstable();
-                group.loads.iter().for_each(|bytes| traffic.load(machine.mesh, &to, *bytes));
-                for (from, bytes) in &group.sends {
-                    traffic.send(machine.mesh, *from, &to, *bytes);
-                }
+                group.loads.iter().for_each(|bytes| flow.load(&to, *bytes));
+                group.sends.iter().for_each(|(from, bytes)| flow.send(*from, &to, *bytes));
             }
         };
-        carry(&self.constants, &mut traffic);
-        traffic.divide(self.times.max(1));
-        carry(&self.others, &mut traffic);
+        carry(&self.constants, &mut constants);
+        carry(&self.others, &mut others);
         for (part, bytes) in self.stores.iter().enumerate() {
-            traffic.store(machine.mesh, places[part], *bytes);
+            others.store(places[part], *bytes);
         }
+        let mut traffic = constants.traffic();
+        traffic.divide(self.times.max(1));
+        traffic.add(&others.traffic());
         traffic
     }
 }
@@ -146,12 +137,12 @@ impl Operand<'_, '_> {
             }
             let channels = Span { from: from - first, to: end - first };
             let region = Region { channels, ..*region };
-            for (part, there) in made.parts.meeting(region, made.batch != batch) {
+            made.parts.meeting(region, made.batch != batch, |part, there| {
                 let bytes = common(there, region, made.batch, batch);
                 if bytes > 0 {
                     group.sends.push((made.places[part], bytes));
                 }
-            }
+            });
         }
     }
 }
@@ -169,32 +160,42 @@ fn shared_hops(from_ports: &[u64], bytes: u64) -> u64 {
     hops
 }
 
-/// Where data go: rows of each column.
-#[derive(Default)]
+/// Where data go, and the links of trees from anywhere to there.
 struct Spread {
     /// Column, first and last row.
     columns: Vec<[u64; 3]>,
+    /// Links along columns, by the row of the origin.
+    vertical: Vec<u64>,
+    /// First and last column.
+    across: [u64; 2],
 }
 
 impl Spread {
+    fn new(mesh: Mesh) -> Self {
+        Self { columns: vec![], vertical: vec![0; mesh.height as usize], across: [0; 2] }
+    }
+
     fn set(&mut self, places: impl Iterator<Item = Place>) {
         self.columns.clear();
         for Place { x, y } in places {
-            match self.columns.iter_mut().find(|column| column[0] == x) {
+            // Places follow each other along columns or rows.
+            match self.columns.iter_mut().rev().find(|column| column[0] == x) {
                 Some([_, first, last]) => (*first, *last) = ((*first).min(y), (*last).max(y)),
                 None => self.columns.push([x, y, y]),
             }
         }
+        for (y, links) in (0..).zip(&mut self.vertical) {
+            let each = self.columns.iter().map(|[_, first, last]| y.max(*last) - y.min(*first));
+            *links = each.sum();
+        }
+        let columns = || self.columns.iter().map(|column| column[0]);
+        self.across = [columns().min().unwrap_or(0), columns().max().unwrap_or(0)];
     }
 
     /// Links of the tree from a place to all.
     fn hops(&self, from: Place) -> u64 {
-        let (mut left, mut right, mut hops) = (from.x, from.x, 0);
-        for &[x, first, last] in &self.columns {
-            (left, right) = (left.min(x), right.max(x));
-            hops += last.max(from.y) - first.min(from.y);
-        }
-        hops + right - left
+        let [first, last] = self.across;
+        self.vertical[from.y as usize] + from.x.max(last) - from.x.min(first)
     }
 }
 

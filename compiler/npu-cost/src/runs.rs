@@ -48,8 +48,9 @@ impl Run {
         let first = self.images.start;
         region.images.from = region.images.from.saturating_sub(first);
         region.images.to = region.images.to.saturating_sub(first);
-        let found = self.parts.meeting(region, false).into_iter();
-        found.map(|(part, region)| (part, self.of_batch(region))).collect()
+        let mut found = vec![];
+        self.parts.meeting(region, false, |part, region| found.push((part, self.of_batch(region))));
+        found
     }
 
     /// The cores of the parts.

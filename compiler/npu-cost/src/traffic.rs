@@ -18,6 +18,16 @@ pub struct Traffic {
     links: Vec<u64>,
 }
 
+/// Data movements whose traffic is being added up: for each direction, the bytes by which a link along a
+/// row or a column carries more than the link before it.
+pub struct Flow {
+    mesh: Mesh,
+    hops: u64,
+    dram: u64,
+    /// Right, up, left, down; a row or a column has one entry more than cores.
+    changes: [Vec<u64>; 4],
+}
+
 /// A link's direction.
 #[derive(Clone, Copy)]
 enum Direction {
@@ -28,38 +38,6 @@ enum Direction {
 }
 
 impl Traffic {
-    /// No traffic, on a mesh whose links are distinguished.
-    pub fn on_links(mesh: Mesh) -> Self {
-        Self { links: vec![0; 4 * mesh.cores() as usize], ..Self::default() }
-    }
-
-    /// Sends bytes from one place to others, which are in ascending order.
-    pub fn send(&mut self, mesh: Mesh, from: Place, to: &[Place], bytes: u64) {
-        let (Some(first), Some(last)) = (to.first(), to.last()) else { return };
-        self.run_row(mesh, from, first.x..last.x, bytes);
-        for column in to.chunk_by(|a, b| a.x == b.x) {
-            let top = column.first().map_or(from.y, |place| place.y);
-            let bottom = column.last().map_or(from.y, |place| place.y);
-            self.run_column(mesh, Place { x: column[0].x, y: from.y }, top..bottom, bytes);
-        }
-    }
-
-    /// Loads bytes from DRAM to places, which are in ascending order: each port sends an equal share.
-    pub fn load(&mut self, mesh: Mesh, to: &[Place], bytes: u64) {
-        for (port, share) in shares(mesh, bytes) {
-            self.send(mesh, port, to, share);
-        }
-        self.dram += bytes;
-    }
-
-    /// Stores bytes from a place to DRAM: each port takes an equal share.
-    pub fn store(&mut self, mesh: Mesh, from: Place, bytes: u64) {
-        for (port, share) in shares(mesh, bytes) {
-            self.send(mesh, from, &[port], share);
-        }
-        self.dram += bytes;
-    }
-
     /// Adds the traffic of another.
     pub fn add(&mut self, other: &Self) {
         self.hops += other.hops;
@@ -107,32 +85,89 @@ impl Traffic {
         self.dram = of(self.dram);
         self.links.iter_mut().for_each(|bytes| *bytes = of(*bytes));
     }
+}
 
-    fn run_row(&mut self, mesh: Mesh, from: Place, to: std::ops::Range<u64>, bytes: u64) {
+impl Flow {
+    /// No movements.
+    pub fn new(mesh: Mesh) -> Self {
+        let rows = (mesh.height * (mesh.width + 1)) as usize;
+        let columns = (mesh.width * (mesh.height + 1)) as usize;
+        let changes = [vec![0; rows], vec![0; columns], vec![0; rows], vec![0; columns]];
+        Self { mesh, hops: 0, dram: 0, changes }
+    }
+
+    /// Sends bytes from one place to others, which are in ascending order.
+    pub fn send(&mut self, from: Place, to: &[Place], bytes: u64) {
+        let (Some(first), Some(last)) = (to.first(), to.last()) else { return };
+        self.run_row(from, first.x..last.x, bytes);
+        for column in to.chunk_by(|a, b| a.x == b.x) {
+            let top = column.first().map_or(from.y, |place| place.y);
+            let bottom = column.last().map_or(from.y, |place| place.y);
+            self.run_column(Place { x: column[0].x, y: from.y }, top..bottom, bytes);
+        }
+    }
+
+    /// Loads bytes from DRAM to places, which are in ascending order: each port sends an equal share.
+    pub fn load(&mut self, to: &[Place], bytes: u64) {
+        for (port, share) in shares(self.mesh, bytes) {
+            self.send(port, to, share);
+        }
+        self.dram += bytes;
+    }
+
+    /// Stores bytes from a place to DRAM: each port takes an equal share.
+    pub fn store(&mut self, from: Place, bytes: u64) {
+        for (port, share) in shares(self.mesh, bytes) {
+            self.send(from, &[port], share);
+        }
+        self.dram += bytes;
+    }
+
+    /// The traffic of all movements.
+    pub fn traffic(&self) -> Traffic {
+        let Mesh { width, height, .. } = self.mesh;
+        let mut links = vec![0; 4 * self.mesh.cores() as usize];
+        for way in [Direction::Right, Direction::Up, Direction::Left, Direction::Down] {
+            let along_rows = matches!(way, Direction::Right | Direction::Left);
+            let (lines, length) = if along_rows { (height, width) } else { (width, height) };
+            for line in 0..lines {
+                let mut bytes = 0_u64;
+                for at in 0..length {
+                    let change = self.changes[way as usize][(line * (length + 1) + at) as usize];
+                    bytes = bytes.wrapping_add(change);
+                    let (x, y) = if along_rows { (at, line) } else { (line, at) };
+                    links[4 * self.mesh.index(Place { x, y }) + way as usize] = bytes;
+                }
+            }
+        }
+        Traffic { hops: self.hops, dram: self.dram, links }
+    }
+
+    fn run_row(&mut self, from: Place, to: std::ops::Range<u64>, bytes: u64) {
         self.hops += (from.x.max(to.end) - from.x.min(to.start)) * bytes;
-        for x in to.start + 1..=from.x {
-            self.link(mesh, Place { x, ..from }, Direction::Left, bytes);
-        }
-        for x in from.x..to.end {
-            self.link(mesh, Place { x, ..from }, Direction::Right, bytes);
-        }
+        self.links(Direction::Left, from.y, to.start + 1..from.x + 1, bytes);
+        self.links(Direction::Right, from.y, from.x..to.end, bytes);
     }
 
-    fn run_column(&mut self, mesh: Mesh, from: Place, to: std::ops::Range<u64>, bytes: u64) {
+    fn run_column(&mut self, from: Place, to: std::ops::Range<u64>, bytes: u64) {
         self.hops += (from.y.max(to.end) - from.y.min(to.start)) * bytes;
-        for y in to.start + 1..=from.y {
-            self.link(mesh, Place { y, ..from }, Direction::Up, bytes);
-        }
-        for y in from.y..to.end {
-            self.link(mesh, Place { y, ..from }, Direction::Down, bytes);
-        }
+        self.links(Direction::Up, from.x, to.start + 1..from.y + 1, bytes);
+        self.links(Direction::Down, from.x, from.y..to.end, bytes);
     }
 
-    fn link(&mut self, mesh: Mesh, from: Place, way: Direction, bytes: u64) {
-        let link = 4 * (from.x * mesh.height + from.y) as usize + way as usize;
-        if let Some(sum) = self.links.get_mut(link) {
-            *sum += bytes;
+    /// Adds bytes on the links at `range` of a row or a column.
+    fn links(&mut self, way: Direction, line: u64, range: std::ops::Range<u64>, bytes: u64) {
+        if range.is_empty() {
+            return;
         }
+        let length = match way {
+            Direction::Right | Direction::Left => self.mesh.width,
+            Direction::Up | Direction::Down => self.mesh.height,
+        };
+        let changes = &mut self.changes[way as usize];
+        let (from, to) = (line * (length + 1) + range.start, line * (length + 1) + range.end);
+        changes[from as usize] = changes[from as usize].wrapping_add(bytes);
+        changes[to as usize] = changes[to as usize].wrapping_sub(bytes);
     }
 }
 
@@ -155,9 +190,9 @@ mod tests {
     }
 
     fn sent(from: Place, to: &[Place]) -> Traffic {
-        let mut traffic = Traffic::on_links(MESH);
-        traffic.send(MESH, from, to, 10);
-        traffic
+        let mut flow = Flow::new(MESH);
+        flow.send(from, to, 10);
+        flow.traffic()
     }
 
     #[test]
@@ -179,8 +214,9 @@ mod tests {
 
     #[test]
     fn every_port_brings_its_share() {
-        let mut traffic = Traffic::on_links(MESH);
-        traffic.load(MESH, &[at(0, 0)], 20);
+        let mut flow = Flow::new(MESH);
+        flow.load(&[at(0, 0)], 20);
+        let traffic = flow.traffic();
         // 2, 3, 2, 3 bytes from either side, 0 to 3 rows away, the right ones 3 columns further.
         assert_eq!((traffic.dram, traffic.hops), (20, 2 * (3 + 4 + 9) + 3 * 10));
         assert_eq!(traffic.busiest(), 16);

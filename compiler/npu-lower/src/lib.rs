@@ -3,7 +3,7 @@
 //! [`layers`] finds the layers of a graph, whatever format it was imported from: the
 //! [`Network`](irc_npu_cost::Network) that trees schedule, and for every layer the nodes of the graph that it
 //! computes. What the NPU cannot compute is reported for the whole graph at once. The rules are in
-//! `docs/npu-layers.md`.
+//! `docs/npu-models.md`.
 
 mod layers;
 mod report;

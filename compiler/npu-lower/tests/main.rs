@@ -1,5 +1,7 @@
 //! Tests of the crate.
 
+mod codes;
 mod networks;
 mod schedules;
 mod support;
+mod values;

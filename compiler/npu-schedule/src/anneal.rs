@@ -1,6 +1,7 @@
 //! The local search: simulated annealing over trees, in which a change prices only the segments it touches.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use irc_npu_cost::{Cut, Model, Tree};
 
@@ -24,6 +25,7 @@ pub fn anneal(
     start: State,
     run: Run,
     random: &mut Random,
+    total: &AtomicU64,
 ) -> State {
     let (mut state, mut best) = (start.clone(), start);
     let mut now = problem.value(state.totals(problem));
@@ -37,10 +39,11 @@ pub fn anneal(
             (state, now) = (best.clone(), least);
         }
         let heat = run.heat * (1.0 - done) / (1.0 + 8.0 * done);
+        let before = evaluations;
         evaluations += 1;
-        let Some(step) = propose(problem, model, &mut state, random, &mut evaluations) else {
-            continue;
-        };
+        let step = propose(problem, model, &mut state, random, &mut evaluations);
+        total.fetch_add(evaluations - before, Ordering::Relaxed);
+        let Some(step) = step else { continue };
         let accepted =
             step.value <= now || random.unit() < (-(step.value / now - 1.0) / heat).exp();
         if !accepted {
@@ -106,7 +109,7 @@ fn propose(
                 continue;
             }
             let prices: Vec<Option<f64>> =
-                state.multiples.iter().map(|by| price.map(|price| price * by)).collect();
+                state.multiples.iter().map(|by| Some(price * by)).collect();
             *evaluations += 1;
             segments.push(Arc::new(problem.segment(model, tree, &prices).ok()?));
         }

@@ -10,7 +10,9 @@ mod moves;
 mod options;
 mod random;
 mod schedule;
+mod search;
 mod segmentation;
+mod split;
 mod state;
 
 pub use options::{Options, Progress};

@@ -167,22 +167,19 @@ pub fn leaves(tree: &Tree) -> usize {
     }
 }
 
-/// Cuts of one child become that child.
+/// Cuts that run one child once become that child.
 fn tidy(tree: &mut Tree) {
-    let batch = tree.batch;
     let Some(all) = children(tree) else { return };
     for child in all {
         tidy(child);
         while let Kind::Cut(_, only) = &mut child.kind {
-            if only.len() != 1 {
+            if only.len() != 1 || only[0].batch != child.batch {
                 break;
             }
-            let Some(mut inner) = only.pop() else { break };
-            inner.batch = child.batch;
+            let Some(inner) = only.pop() else { break };
             *child = inner;
         }
     }
-    debug_assert!(batch > 0);
 }
 
 /// Sets the images of a subtree, and limits those below.

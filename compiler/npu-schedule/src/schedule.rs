@@ -2,14 +2,11 @@
 
 use std::ops::Range;
 
-use irc_npu_cost::{
-    Cost, Evaluation, Kind, LayerCost, Machine, Model, Network, Result, Tree, initial,
-};
+use irc_npu_cost::{Cost, Evaluation, Machine, Model, Network, Result, Tree};
 
-use crate::anneal::{Run, anneal};
 use crate::options::Options;
-use crate::random::Random;
-use crate::segmentation::segmentation;
+use crate::search::search;
+use crate::split::split;
 use crate::state::Problem;
 
 /// What limits the speed of a segment.
@@ -86,24 +83,12 @@ pub fn schedule(
     batch: u64,
     options: &Options<'_>,
 ) -> Result<Schedule> {
-    let mut model = Model::new(network, machine, options.objective)?;
-    let problem = Problem { network, machine, batch, objective: options.objective };
-    let mut evaluations = 0;
-    let start = std::time::Instant::now();
-    let state = segmentation(&problem, &mut model, batch, &mut evaluations)?;
-    eprintln!("dp {evaluations} {:?} {:e}", start.elapsed(), problem.value(state.totals(&problem)));
-    let heat = std::env::var("HEAT").map_or(0.005, |text| text.parse().unwrap_or(0.005));
-    let run = Run { budget: options.budget, heat };
-    let mut random = Random::new(options.seed, 0);
-    let state = anneal(&problem, &mut model, state, run, &mut random);
-    eprintln!("sa {:?} {:e}", start.elapsed(), problem.value(state.totals(&problem)));
+    machine.check()?;
+    let (network, sources) = split(network, machine)?;
+    let problem = Problem { network: &network, machine, batch, objective: options.objective };
+    let (state, evaluations) = search(problem, options)?;
+    let mut model = Model::new(&network, machine, options.objective)?;
     let tree = state.tree(&problem);
     let evaluation = model.evaluate(&tree)?;
-    let whole = |(layer, node): (usize, &irc_npu_cost::Node)| Source {
-        layer,
-        channels: 0..node.layer.output.channels,
-    };
-    let sources = network.nodes().iter().enumerate().map(whole).collect();
-    let network = network.clone();
-    Ok(Schedule { network, sources, tree, evaluation, segments: vec![], evaluations: 1 })
+    Ok(Schedule { network, sources, tree, evaluation, segments: vec![], evaluations })
 }

@@ -1,7 +1,9 @@
 //! The first schedule: dynamic programming over segments of consecutive layers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use irc_diag::Diagnostic;
 use irc_npu_cost::{Cut, Model, Result, Tree};
 
 use crate::state::{Priced, Problem, State};
@@ -14,22 +16,19 @@ pub fn segmentation(
     problem: &Problem<'_>,
     model: &mut Model<'_>,
     images: u64,
-    evaluations: &mut u64,
+    evaluations: &AtomicU64,
 ) -> Result<State> {
     let count = problem.network.nodes().len();
     let mut layers = vec![];
     for layer in 0..count {
-        *evaluations += 1;
-        layers.push(Arc::new(problem.segment(model, Tree::leaf(layer, images), &[])?));
+        layers.push(Arc::new(alone(problem, model, layer, images, &[], evaluations)?));
     }
     let mut totals = problem.totals(images, layers.iter().map(|segment| &segment.cost));
     let mut options: Vec<Vec<Vec<Arc<Priced>>>> = vec![vec![]; count];
-    let price = problem.price(totals);
-    let prices = vec![price; count];
+    let prices = vec![Some(problem.price(totals)); count];
     for first in 0..count {
         options[first].push(vec![layers[first].clone()]);
-        *evaluations += 1;
-        if let Ok(again) = problem.segment(model, Tree::leaf(first, images), &prices) {
+        if let Ok(again) = alone(problem, model, first, images, &prices, evaluations) {
             options[first][0].push(Arc::new(again));
         }
         for last in first + 1..count.min(first + LONGEST) {
@@ -43,7 +42,7 @@ pub fn segmentation(
                         continue;
                     }
                     let leaves = (first..=last).map(|layer| Tree::leaf(layer, at_a_time)).collect();
-                    *evaluations += 1;
+                    evaluations.fetch_add(1, Ordering::Relaxed);
                     let tree = Tree::cut(cut, images, leaves);
                     if let Ok(segment) = problem.segment(model, tree, &prices) {
                         found.push(Arc::new(segment));
@@ -58,7 +57,7 @@ pub fn segmentation(
     }
     let mut best = layers;
     for _ in 0..8 {
-        let price = problem.price(totals).unwrap_or(f64::MAX);
+        let price = problem.price(totals);
         let next = cheapest(&options, price);
         let then = problem.totals(images, next.iter().map(|segment| &segment.cost));
         if problem.value(then) >= problem.value(totals) {
@@ -67,6 +66,33 @@ pub fn segmentation(
         (best, totals) = (next, then);
     }
     Ok(problem.state(images, best))
+}
+
+/// A segment of one layer, with as many images at a time as its cores hold.
+fn alone(
+    problem: &Problem<'_>,
+    model: &mut Model<'_>,
+    layer: usize,
+    images: u64,
+    prices: &[Option<f64>],
+    evaluations: &AtomicU64,
+) -> Result<Priced> {
+    let mut last = None;
+    for at_a_time in (1..=images).rev().filter(|by| images.is_multiple_of(*by)) {
+        let mut tree = Tree::leaf(layer, at_a_time);
+        if at_a_time < images {
+            tree = Tree::cut(Cut::Time, images, vec![tree]);
+        }
+        evaluations.fetch_add(1, Ordering::Relaxed);
+        // SET's search leaves out uneven partitions, of which some may fit.
+        let found = problem.segment(model, tree.clone(), prices);
+        let even = vec![Some(problem.price((1.0, 1.0))); problem.network.nodes().len()];
+        match found.or_else(|_| problem.segment(model, tree, &even)) {
+            Ok(segment) => return Ok(segment),
+            Err(diagnostic) => last = Some(diagnostic),
+        }
+    }
+    Err(last.unwrap_or_else(|| Box::new(Diagnostic::error("cost-tree-batch", "no images"))))
 }
 
 /// The sequence of segments with the least energy plus price times delay.

@@ -17,6 +17,9 @@ pub struct Priced {
     pub cost: SegmentCost,
 }
 
+/// pJ that a cycle is worth if energy is worth nothing.
+const FASTEST: f64 = 1e9;
+
 /// Everything that does not change during a search.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
@@ -66,11 +69,13 @@ impl Problem<'_> {
     }
 
     /// pJ that a cycle is worth at these totals: the derivative of the objective by the delay over that
-    /// by the energy. `None` if energy is worth nothing.
-    pub fn price(&self, (energy, delay): (f64, f64)) -> Option<f64> {
+    /// by the energy.
+    pub fn price(&self, (energy, delay): (f64, f64)) -> f64 {
         let Objective { energy: by_energy, delay: by_delay } = self.objective;
-        let price = energy / delay * f64::from(by_delay) / f64::from(by_energy);
-        (by_energy > 0 && price.is_finite()).then_some(price)
+        match by_energy {
+            0 => FASTEST,
+            _ => energy / delay * f64::from(by_delay) / f64::from(by_energy),
+        }
     }
 
     /// The cost of a segment. If given schemes do not fit their cores, they are searched again.

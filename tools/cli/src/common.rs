@@ -130,6 +130,36 @@ pub struct Compile {
     pub explain_fusion: Option<Explain>,
 }
 
+/// How a model is scheduled for an NPU.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "NPU")]
+pub struct Npu {
+    /// The NPU: npu:mesh=WxH, more keys in docs/npu-models.md
+    #[arg(long, value_name = "NPU")]
+    pub target: Option<String>,
+    /// Images that are scheduled at once [default: those of the model's inputs]
+    #[arg(long, value_name = "N", requires = "target", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub batch: Option<u32>,
+    /// What the schedule minimises [default: edp]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "target")]
+    pub objective: Option<Objective>,
+    /// Resource allocation tree of the schedule, in SET's text form, instead of a search
+    #[arg(long, value_name = "T.txt", requires = "target")]
+    pub set_tree: Option<PathBuf>,
+}
+
+/// What a schedule minimises.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Objective {
+    /// Energy times delay.
+    #[default]
+    Edp,
+    /// Delay.
+    Latency,
+    /// Energy.
+    Energy,
+}
+
 /// Format of the explanation of fusion.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explain {

@@ -83,6 +83,10 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--stage"]).to(&[".mlir"]),
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
     flags(&["compile"], &["--arch", "--processors", "--planner", "--config-rules"]).to(&[".json"]),
+    flags(&["compile"], &["--target", "--batch", "--objective", "--set-tree", "--report"])
+        .to(&[".json", ".asm"])
+        .of(MODELS)
+        .why(&[(Schedule, "a schedule states its NPU")]),
     flags(
         &["compile"],
         &[
@@ -124,12 +128,18 @@ pub static FLAGS: &[FlagRow] = &[
         .why(&[(Plan, "`irc run --trace` shows the tasks of a plan")]),
     flags(&["bench"], &["--inputs"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive]),
     // irc check.
-    flags(&["check"], &["--model", "--cost"]).of(&[Plan]),
+    flags(&["check"], &["--model"]).of(&[Plan]),
+    flags(&["check"], &["--cost"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan]),
+    flags(&["check"], &["--target", "--batch", "--objective", "--set-tree"]).of(MODELS),
     flags(&["check"], &["--against"]).of(&[Program]),
     flags(&["check"], &["--strict"]).of(&[ArkModel, Plan, Schedule, Layers]),
     // irc-translate.
     flags(&[TRANSLATE], &["--arch", "--processors", "--planner", "--config-rules"])
         .to(&["--emit-plan"]),
+    flags(&[TRANSLATE], &["--target", "--batch", "--objective", "--set-tree"])
+        .to(&["--emit-gemini", "--emit-npu"])
+        .of(&[ArkModel, CommonIr, Mlir])
+        .why(&[(Schedule, "a schedule states its NPU"), (Program, "a program states its NPU")]),
     flags(&[TRANSLATE], &["--frontend"]).of(&[Schedule]),
     flags(&[TRANSLATE], &["--strict"]).of(&[ArkModel, Schedule]),
     flags(&[TRANSLATE], IMPORTING).of(&[CommonIr]).to(&["--emit-ark", "--emit-plan", "--emit-mlf"]),
@@ -362,10 +372,10 @@ mod tests {
 
     #[test]
     fn one_of_several_files_is_enough() {
-        let flags = crate::parse_irc(&["irc", "check", "--cost", "x"].map(str::to_owned));
+        let flags = crate::parse_irc(&["irc", "check", "--strict", "x"].map(str::to_owned));
         let (_, flags) = flags.expect("valid");
-        assert_eq!(flags.expect(&[ArkModel, Plan], None), Ok(()));
-        assert!(flags.expect(&[ArkModel], None).is_err());
+        assert_eq!(flags.expect(&[CommonIr, Plan], None), Ok(()));
+        assert!(flags.expect(&[CommonIr], None).is_err());
     }
 
     #[test]

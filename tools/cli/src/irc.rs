@@ -1,6 +1,6 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
-    Compile, Console, EXIT_CODES, GENERATORS, Graphs, Machine, Planner,
+    Compile, Console, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner,
     common::{QUICK, engines, generators},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -59,7 +59,9 @@ pub enum Command {
      irc compile model.onnx -o model.tar                    an archive in TVM's Model Library Format\n  \
      irc compile model.onnx -o model.tar --codegen c        the same, with C source\n  \
      irc compile model.onnx -o model.so --tuning tune.json    with schedules that irc tune measured\n  \
-     irc compile ffn.plan.json -o kernels.mlir          the kernels of the plan's tasks\n\n{EXIT_CODES}"
+     irc compile ffn.plan.json -o kernels.mlir          the kernels of the plan's tasks\n  \
+     irc compile resnet50.onnx -o net.json --target npu:mesh=4x4   a schedule for 16 NPU cores\n  \
+     irc compile resnet50.onnx -o net.asm --target npu:mesh=4x4    their programs\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
     /// Model, Gemini schedule, ARK plan, or MLIR of one; - for standard input
@@ -112,6 +114,12 @@ pub struct CompileTo {
     /// Name of the model in a .tar [default: default]
     #[arg(long, value_name = "NAME")]
     pub model_name: Option<String>,
+    /// File for the cost of an NPU schedule, by segments and layers
+    #[arg(long, value_name = "R.json", requires = "target")]
+    pub report: Option<PathBuf>,
+    /// The NPU.
+    #[command(flatten)]
+    pub npu: Npu,
     /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
@@ -144,11 +152,11 @@ pub enum Kind {
     C,
     /// MLIR after the stage given by --stage
     Mlir,
-    /// An ARK execution plan
+    /// An ARK execution plan, or with --target an NPU schedule
     Json,
     /// A Model Library Format archive
     Tar,
-    /// An NPU program of a Gemini schedule
+    /// NPU programs of a Gemini schedule, or with --target of a model
     Asm,
     /// NVIDIA PTX (not implemented yet)
     Ptx,
@@ -250,6 +258,8 @@ pub enum Transport {
      irc check ffn.model.json ffn.plan.json\n  \
      irc check --model ffn.model.json ffn.plan.json\n  \
      irc check --cost ffn.plan.json\n  \
+     irc check resnet50.onnx --target npu:mesh=4x4             whether an NPU can compute the model\n  \
+     irc check --cost resnet50.onnx --target npu:mesh=4x4      and what its schedule costs\n  \
      irc check plan_rank0.json plan_rank1.json\n  \
      irc check schedule.json layers.json\n  \
      irc check net.asm --against published.txt\n  \
@@ -275,9 +285,12 @@ pub struct Check {
     /// Report violations that are common in old Common IR files as warnings
     #[arg(long)]
     pub compat: bool,
-    /// Estimate the cost of plans; with --json, as an object next to the diagnostics
+    /// Estimate the cost of plans, or with --target of models on an NPU; with --json as an object
     #[arg(long)]
     pub cost: bool,
+    /// The NPU.
+    #[command(flatten)]
+    pub npu: Npu,
     /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
@@ -393,6 +406,7 @@ pub struct Tune {
      irc simulate schedule.json.gz --frontend layers.json --trace trace.json\n  \
      irc simulate schedule.json --frontend layers.json --html buffers.html\n  \
      irc simulate schedule.json --program net.asm\n  \
+     irc simulate cores.json --model resnet50.onnx\n  \
      irc simulate cores.json --link-rate 24 --dram-rate 4 --json\n  \
      irc simulate schedule.json --frontend layers.json --seed 1 --outputs y.npz\n\n{EXIT_CODES}"
 ))]
@@ -402,6 +416,9 @@ pub struct Simulate {
     /// Frontend file of the same network; required for schedules of one core
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
+    /// Model of a schedule of several cores, which states its windows; otherwise they are inferred
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["program", "frontend"])]
+    pub model: Option<String>,
     /// Run this program of the schedule instead of compiling one: a listing, a trace or .npu
     #[arg(long, value_name = "P")]
     pub program: Option<PathBuf>,

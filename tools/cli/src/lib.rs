@@ -11,7 +11,7 @@ mod translate;
 
 pub use common::{
     Color, Compile, Console, Diagnostics, ENGINES, Explain, Functions, GENERATORS, Graphs, Machine,
-    Planner, Progress, REFERENCE,
+    Npu, Objective, Planner, Progress, REFERENCE,
 };
 pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
 pub use irc::{

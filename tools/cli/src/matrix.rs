@@ -97,14 +97,21 @@ impl InputKind {
                  irc-translate reads it as MLIR",
             ),
             (_, Ptx) => No("PTX is not implemented yet"),
-            (_, Asm) => No("scheduling models for the NPU is not implemented yet"),
+            (Self::Plan, Asm) => No("a plan is for GPUs; NPU programs are made of its model"),
+            (_, Asm) => If(
+                "`--target npu:mesh=WxH` is given, the NPU has the operations, and the sizes are known",
+            ),
             (Self::Plan, Mlir) => Yes,
             (Self::Plan, Json) => No("it is already a plan"),
             (Self::Plan, _) => {
                 No("the executor runs its tasks (irc run); a library is made from its model")
             }
-            (Self::ArkModel, Json) => If("the architecture has kernels for its ops"),
-            (_, Json) => If("ARK has the ops, and the sizes are known"),
+            (Self::ArkModel, Json) => If(
+                "the architecture has kernels for its ops; with `--target npu:mesh=WxH`, the NPU has its operations",
+            ),
+            (_, Json) => If(
+                "ARK, or with `--target npu:mesh=WxH` the NPU, has the operations, and the sizes are known",
+            ),
             (Self::Mlir, Kind::Tar) => {
                 If("the module is at the tensor level, and the sizes are known")
             }
@@ -126,13 +133,15 @@ pub static TRANSLATIONS: [(&str, &[InputKind], &str); 7] = [
     ("--emit-plan", &[InputKind::ArkModel, InputKind::CommonIr], OF_MODELS),
     (
         "--emit-gemini",
-        &[InputKind::Schedule],
-        "Gemini schedules are made from Gemini schedules (--import-gemini)",
+        &[InputKind::ArkModel, InputKind::CommonIr, InputKind::Schedule],
+        "Gemini schedules are made from models (--import-ark, --import-onnx, --import-common-ir) and from Gemini \
+         schedules (--import-gemini)",
     ),
     (
         "--emit-npu",
-        &[InputKind::Schedule, InputKind::Program],
-        "NPU programs are made from Gemini schedules (--import-gemini) and from NPU programs (--import-npu)",
+        &[InputKind::ArkModel, InputKind::CommonIr, InputKind::Schedule, InputKind::Program],
+        "NPU programs are made from models (--import-ark, --import-onnx, --import-common-ir), from Gemini schedules \
+         (--import-gemini) and from NPU programs (--import-npu)",
     ),
     (
         "--emit-mlf",

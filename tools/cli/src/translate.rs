@@ -1,5 +1,5 @@
 //! `irc-translate`: from a file format to MLIR and back.
-use crate::{Console, EXIT_CODES, Graphs, Planner};
+use crate::{Console, EXIT_CODES, Graphs, Npu, Planner};
 use clap::{ArgGroup, Args, CommandFactory, Parser, ValueEnum};
 use std::path::PathBuf;
 
@@ -19,6 +19,7 @@ use std::path::PathBuf;
          irc-translate --import-onnx --emit-onnx model.onnx -o model.pbtxt\n  \
          irc-translate --import-gemini schedule.json --frontend layers.json --emit-npu -o net.asm\n  \
          irc-translate --import-npu net.npu --emit-npu -o net.asm\n  \
+         irc-translate --import-onnx --emit-gemini --target npu:mesh=2x2 model.onnx -o schedule.json\n  \
          irc-translate --import-common-ir --bundle --emit-common-ir model.pb -o whole.pb\n\n{EXIT_CODES}"
     )
 )]
@@ -53,6 +54,9 @@ pub struct Translate {
     /// Frontend file of a Gemini schedule
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
+    /// The NPU.
+    #[command(flatten)]
+    pub npu: Npu,
     /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,

@@ -8,12 +8,13 @@ use brief::brief;
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{FileKind, Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
-use irc_npu_emit::FileDiagnostic;
+use irc_npu_emit::{FileDiagnostic, KnownLayers};
 use std::path::Path;
 
 mod brief;
 pub mod check;
 mod compute;
+pub mod model;
 pub mod simulate;
 pub mod translate;
 
@@ -83,6 +84,8 @@ struct Files<'f> {
     schedule: &'f str,
     frontend: Option<&'f Path>,
     program: Option<&'f Path>,
+    /// The model that it is a schedule of.
+    model: Option<&'f str>,
 }
 
 /// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
@@ -98,7 +101,10 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
         program = match files.program {
             Some(path) => Some(read_program(console, &path.to_string_lossy())?),
             None => {
-                compile(console, &schedule, frontend.as_ref(), (&source, layers), &mut diagnostics)?
+                let known = files.model.map(|name| model::known(console, name)).transpose()?;
+                let known = known.unwrap_or_default();
+                let described = (frontend.as_ref(), &known);
+                compile(console, &schedule, described, (&source, layers), &mut diagnostics)?
             }
         };
     }
@@ -119,11 +125,11 @@ pub fn read_program(console: &Console, name: &str) -> Result<Program, Error> {
 fn compile(
     console: &Console,
     schedule: &Schedule,
-    frontend: Option<&Frontend>,
+    (frontend, known): (Option<&Frontend>, &KnownLayers),
     (source, layers): (&Source, Option<Source>),
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Option<Program>, Error> {
-    let found = match irc_npu_emit::emit(schedule, frontend) {
+    let found = match irc_npu_emit::emit_known(schedule, frontend, known) {
         Ok(program) => return Ok(Some(program)),
         Err(found) => found,
     };

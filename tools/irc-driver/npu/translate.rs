@@ -69,7 +69,7 @@ fn program_of(
     options: &Options,
     output: &Path,
 ) -> Result<(Vec<u8>, Content), Error> {
-    let files = Files { schedule, frontend, program: None };
+    let files = Files { schedule, frontend, program: None, model: None };
     Ok(write(&assemble(console, &files, options)?.program, output))
 }
 
@@ -92,7 +92,7 @@ fn append<'c>(
 }
 
 /// A program as a listing, or as binary if the suffix is `.npu`.
-fn write(program: &Program, output: &Path) -> (Vec<u8>, Content) {
+pub(super) fn write(program: &Program, output: &Path) -> (Vec<u8>, Content) {
     if output::suffix(output) == Some("npu") {
         return (binary::encode(program), Content::Binary);
     }

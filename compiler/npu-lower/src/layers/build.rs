@@ -2,13 +2,11 @@
 
 use super::readers::Readers;
 use super::roles::{Role, roles};
-use super::source::{
-    AXES, Draft, Kind, Order, Source, SourceId, View, exchanged, extent, joined, order, spread,
-};
+use super::source::{Draft, Kind, Source, SourceId, View, extent};
 use super::view::{Atom, Dimension, Whole, dimension, merged, reshaped};
-use super::{Layers, Operand, Origin, Parameters, window};
+use super::{Layers, finish, window};
 use irc_diag::Diagnostic;
-use irc_npu_cost::{Axis, MAX_BATCH, Network, Op as LayerOp, Reads, Shape};
+use irc_npu_cost::{Axis, MAX_BATCH, Op as LayerOp, Shape};
 use irc_tl::{Compute, Graph, Node, NodeKind, Op, Type, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +36,7 @@ pub struct Function {
 }
 
 /// Why a node is no layer.
-pub enum Failure {
+pub enum Error {
     /// The NPU does not compute it.
     Operator(String),
     /// It needs another order of axes.
@@ -46,21 +44,16 @@ pub enum Failure {
 }
 
 /// The result of a step.
-pub type Step<T> = Result<T, Failure>;
+pub type Step<T> = Result<T, Error>;
 
 /// A failure because of the operator.
 pub fn operator<T>(message: impl Into<String>) -> Step<T> {
-    Err(Failure::Operator(message.into()))
+    Err(Error::Operator(message.into()))
 }
 
 /// A failure because of the order of axes.
 pub fn layout<T>(message: impl Into<String>) -> Step<T> {
-    Err(Failure::Layout(message.into()))
-}
-
-/// Whether a node only changes dimensions.
-pub fn is_view(kind: &NodeKind) -> bool {
-    matches!(kind, NodeKind::Op(Op::Reshape { .. } | Op::Transpose { .. }))
+    Err(Error::Layout(message.into()))
 }
 
 /// The walk.
@@ -75,8 +68,10 @@ pub struct Build<'g> {
     pub values: Vec<Value>,
     pub sources: Vec<Source>,
     pub drafts: Vec<Draft>,
-    exchanges: BTreeMap<(SourceId, [u8; 3]), SourceId>,
-    parts: BTreeMap<(SourceId, u64, u64), SourceId>,
+    /// Layers that exchange axes, by source and order.
+    pub exchanges: BTreeMap<(SourceId, [u8; 3]), SourceId>,
+    /// Some channels of sources.
+    pub parts: BTreeMap<(SourceId, u64, u64), SourceId>,
 }
 
 /// See [`super::layers`].
@@ -114,16 +109,18 @@ pub fn build(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
     for (name, value) in &graph.outputs {
         match build.whole(*value) {
             Ok(view) => outputs.push((name.clone(), view.source)),
-            Err(Failure::Layout(message) | Failure::Operator(message)) => {
-                found
-                    .push(Diagnostic::error("npu-operator", format!("output '{name}': {message}")));
+            Err(Error::Layout(message) | Error::Operator(message)) => {
+                found.push(Diagnostic::error(
+                    "layer-operator",
+                    format!("output '{name}': {message}"),
+                ));
             }
         }
     }
     if !found.is_empty() {
         return Err(found);
     }
-    build.finish(&outputs)
+    finish::finish(&build, &outputs)
 }
 
 /// The extents of all values.
@@ -138,7 +135,7 @@ fn shapes(graph: &Graph) -> Result<Vec<Vec<u64>>, Vec<Diagnostic>> {
         .map(|(name, value)| {
             let message = format!("input '{name}' has an open size: {}", graph.ty(*value));
             let help = format!("give its shape, as in --shape {name}=1x3x224x224");
-            Diagnostic::error("npu-open-size", message).help(help)
+            Diagnostic::error("layer-open-size", message).help(help)
         })
         .collect();
     let all: Option<Vec<_>> = graph.types.iter().map(extents).collect();
@@ -149,7 +146,7 @@ fn shapes(graph: &Graph) -> Result<Vec<Vec<u64>>, Vec<Diagnostic>> {
         let results = |node: &&Node| node.results.iter().any(|value| is_open(*value));
         let origin = graph.nodes.iter().find(results).and_then(|node| node.origin.clone());
         let message = "the size of a result depends on values that are known only at run time";
-        found.push(located(Diagnostic::error("npu-open-size", message), origin.as_deref()));
+        found.push(located(Diagnostic::error("layer-open-size", message), origin.as_deref()));
     }
     Err(found)
 }
@@ -163,10 +160,10 @@ fn images(graph: &Graph, roles: &[Role], shapes: &[Vec<u64>]) -> u64 {
     if all && images <= MAX_BATCH { images } else { 1 }
 }
 
-fn diagnostic(node: &Node, failure: Failure) -> Diagnostic {
+fn diagnostic(node: &Node, failure: Error) -> Diagnostic {
     let (code, message) = match failure {
-        Failure::Operator(message) => ("npu-operator", message),
-        Failure::Layout(message) => ("npu-layout", message),
+        Error::Operator(message) => ("layer-operator", message),
+        Error::Layout(message) => ("layer-axes", message),
     };
     located(Diagnostic::error(code, message), node.origin.as_deref())
 }
@@ -277,7 +274,7 @@ impl Build<'_> {
 
     fn reshape(&mut self, result: ValueId, operand: ValueId) -> Step<()> {
         let shape = self.shapes[result.0].clone();
-        let cut = || Failure::Layout(format!("a reshape to {shape:?} cuts an axis of a tensor"));
+        let cut = || Error::Layout(format!("a reshape to {shape:?} cuts an axis of a tensor"));
         let value = match self.values[operand.0].clone() {
             Value::Constant => Value::Constant,
             Value::View(view) => {
@@ -386,172 +383,6 @@ impl Build<'_> {
         dims.map(|dim| merged(dim.iter().flat_map(atom).collect::<Vec<_>>())).collect()
     }
 
-    /// Determines the axes of a given source from which of its dimensions are channels, rows and columns.
-    fn assign(&mut self, source: SourceId, groups: &[Vec<usize>; 3]) {
-        let images = self.images;
-        let Kind::Given(extents, axes) = &mut self.sources[source].kind else { return };
-        if axes.is_some() {
-            return;
-        }
-        let mut all: Vec<Dimension> = vec![vec![]; extents.len()];
-        let mut shape = [1; 3];
-        for (axis, group) in groups.iter().enumerate() {
-            let sizes: Vec<u64> = group.iter().map(|dim| extents[*dim]).collect();
-            shape[axis] = sizes.iter().product();
-            for (dim, atoms) in group.iter().zip(spread(AXES[axis], &sizes)) {
-                all[*dim] = atoms;
-            }
-        }
-        if images > 1
-            && extents.first() == Some(&images)
-            && !groups.iter().flatten().any(|dim| *dim == 0)
-        {
-            all[0] = dimension(Whole::Images, images);
-        }
-        *axes = Some((all, shape.into()));
-    }
-
-    /// Determines the axes of a given source whose order no reader determines.
-    pub fn assign_default(&mut self, source: SourceId) {
-        let parts = match &self.sources[source].kind {
-            Kind::Joined(parts) => parts.clone(),
-            Kind::Layer(_) => return,
-            Kind::Given(extents, axes) => {
-                if axes.is_none() {
-                    let first = usize::from(
-                        self.images > 1 || extents.first() == Some(&1) && extents.len() > 1,
-                    );
-                    let last = self.roles[self.sources[source].root.0].channels_last;
-                    let groups = default_groups(extents.len(), first, last);
-                    self.assign(source, &groups);
-                }
-                return;
-            }
-        };
-        parts.into_iter().for_each(|part| self.assign_default(part));
-    }
-
-    /// The source whose channels, rows and columns are these dimensions of a view, all others being of extent
-    /// 1 or images: that of the view, or a layer that exchanges its axes.
-    pub fn arrange(&mut self, index: usize, view: &View, groups: [&[usize]; 3]) -> Step<SourceId> {
-        self.assign_by(view, groups);
-        let dims = self.resolved(view);
-        for (dim, atoms) in dims.iter().enumerate() {
-            let is_read = groups.iter().any(|group| group.contains(&dim));
-            if !is_read && atoms.iter().any(|atom| atom.of != Whole::Images) {
-                return layout(format!(
-                    "dimension {dim} of an operand is neither channels, rows nor columns"
-                ));
-            }
-        }
-        let atoms = groups.map(|group| joined(&dims, group));
-        let shape = self.shape(view.source);
-        match order(&atoms, shape) {
-            Some(Order::Same) => Ok(view.source),
-            Some(Order::Exchanged(order)) => {
-                Ok(self.exchange(view.moved.unwrap_or(index), view.source, order))
-            }
-            None => {
-                layout("an operand's channels, rows or columns are not an axis of a layer's result")
-            }
-        }
-    }
-
-    /// As [`Build::arrange`], without a layer that exchanges axes.
-    pub fn arranged(&mut self, view: &View, groups: [&[usize]; 3]) -> Option<SourceId> {
-        self.assign_by(view, groups);
-        let dims = self.resolved(view);
-        let atoms = groups.map(|group| joined(&dims, group));
-        (order(&atoms, self.shape(view.source))? == Order::Same).then_some(view.source)
-    }
-
-    /// Determines the axes of a given source from how a view of it is read, if it has whole dimensions.
-    fn assign_by(&mut self, view: &View, groups: [&[usize]; 3]) {
-        let Kind::Given(extents, None) = &self.sources[view.source].kind else { return };
-        let of = |group: &[usize]| {
-            let atoms = joined(&view.dims, group);
-            let dim = |atom: &Atom| match atom.of {
-                Whole::Dimension(dim) if atom.stride == 1 && atom.extent == extents[dim] => {
-                    Some(dim)
-                }
-                _ => None,
-            };
-            atoms.iter().map(dim).collect::<Option<Vec<_>>>()
-        };
-        if let [Some(channels), Some(rows), Some(columns)] = groups.map(of) {
-            self.assign(view.source, &[channels, rows, columns]);
-        } else {
-            self.assign_default(view.source);
-        }
-    }
-
-    /// A layer that exchanges axes.
-    pub fn exchange(&mut self, node: usize, source: SourceId, order: [Axis; 3]) -> SourceId {
-        let key = (source, order.map(|axis| axis as u8));
-        if let Some(known) = self.exchanges.get(&key) {
-            return *known;
-        }
-        let root = self.sources[source].root;
-        let draft = Draft {
-            node,
-            op: LayerOp::Transpose { order },
-            output: exchanged(self.shape(source), order),
-            input: vec![source],
-            weights: vec![],
-            parameters: None,
-            padding: [0, 0],
-            nodes: vec![node],
-        };
-        let made = self.layer(draft, root);
-        self.exchanges.insert(key, made);
-        made
-    }
-
-    /// Some channels of a source: those of parts, or of a convolution with constant weights.
-    pub fn part(&mut self, source: SourceId, from: u64, to: u64) -> Step<SourceId> {
-        if (from, to) == (0, self.shape(source).channels) {
-            return Ok(source);
-        }
-        if let Some(known) = self.parts.get(&(source, from, to)) {
-            return Ok(*known);
-        }
-        let made = match self.sources[source].kind.clone() {
-            Kind::Joined(parts) => {
-                let (mut first, mut chosen) = (0, vec![]);
-                for part in parts {
-                    let end = first + self.shape(part).channels;
-                    let (low, high) = (from.max(first), to.min(end));
-                    if low < high {
-                        chosen.push(self.part(part, low - first, high - first)?);
-                    }
-                    first = end;
-                }
-                match chosen[..] {
-                    [one] => one,
-                    _ => self.source(Kind::Joined(chosen), self.sources[source].root),
-                }
-            }
-            Kind::Layer(draft) => {
-                let whole = &self.drafts[draft];
-                let (LayerOp::Conv { .. }, Some(parameters)) = (&whole.op, &whole.parameters)
-                else {
-                    return layout(
-                        "some channels of a result are read that is not computed from constant weights",
-                    );
-                };
-                let first = parameters.channels.start;
-                let parameters =
-                    Parameters { channels: first + from..first + to, ..parameters.clone() };
-                let output = Shape { channels: to - from, ..whole.output };
-                let draft = Draft { output, parameters: Some(parameters), ..whole.clone() };
-                self.layer(draft, self.sources[source].root)
-            }
-            Kind::Given(..) => return layout("only some channels of an input are read"),
-        };
-        self.parts.insert((source, from, to), made);
-        Ok(made)
-    }
-
     fn slice(
         &mut self,
         result: ValueId,
@@ -581,174 +412,6 @@ impl Build<'_> {
         }
         self.values[result.0] = Value::View(View { source, dims, moved: view.moved });
         Ok(())
-    }
-
-    /// The network of all layers that outputs depend on.
-    fn finish(self, outputs: &[(String, SourceId)]) -> Result<Layers, Vec<Diagnostic>> {
-        let mut wanted = vec![false; self.drafts.len()];
-        let mut pending: Vec<SourceId> = outputs.iter().map(|(_, source)| *source).collect();
-        while let Some(source) = pending.pop() {
-            match &self.sources[source].kind {
-                Kind::Joined(parts) => pending.extend(parts),
-                Kind::Layer(draft) if !wanted[*draft] => {
-                    wanted[*draft] = true;
-                    pending.extend(
-                        self.drafts[*draft].input.iter().chain(&self.drafts[*draft].weights),
-                    );
-                }
-                _ => {}
-            }
-        }
-        let mut order: Vec<usize> = (0..self.drafts.len()).filter(|draft| wanted[*draft]).collect();
-        order.sort_by_key(|draft| (self.drafts[*draft].node, *draft));
-        let mut made = Finished {
-            build: &self,
-            network: Network::new("model"),
-            origins: vec![],
-            layers: vec![None; self.drafts.len()],
-            names: self.graph.inputs.iter().map(|(name, _)| name.clone()).collect(),
-            found: vec![],
-        };
-        order.into_iter().for_each(|draft| made.add(draft));
-        let mut last = vec![];
-        for (name, source) in outputs {
-            let mut parts = vec![];
-            made.parts(*source, &mut parts);
-            for part in parts {
-                if let Operand::Layer(layer) = part {
-                    last.push((name.clone(), layer));
-                }
-            }
-        }
-        if made.found.is_empty() && made.origins.is_empty() {
-            made.found.push(Diagnostic::error(
-                "npu-operator",
-                "the model has nothing that the NPU computes",
-            ));
-        }
-        let Finished { network, origins, found, .. } = made;
-        if !found.is_empty() {
-            return Err(found);
-        }
-        Ok(Layers { network, origins, images: self.images, outputs: last })
-    }
-}
-
-/// Channels, rows and columns of an input of `rank` dimensions whose order no layer determines; `first` is
-/// the first dimension that is not the batch.
-fn default_groups(rank: usize, first: usize, channels_last: Option<bool>) -> [Vec<usize>; 3] {
-    let dims: Vec<usize> = (first..rank).collect();
-    let is_last = channels_last.unwrap_or(dims.len() < 3);
-    match (&dims[..], is_last) {
-        ([], _) => [vec![], vec![], vec![]],
-        ([channels], _) => [vec![*channels], vec![], vec![]],
-        ([channels, rows], false) => [vec![*channels], vec![*rows], vec![]],
-        ([rows, channels], true) => [vec![*channels], vec![*rows], vec![]],
-        ([channels, rows, columns @ ..], false) => [vec![*channels], vec![*rows], columns.to_vec()],
-        ([groups @ .., rows, channels], true) => {
-            [groups.iter().copied().chain([*channels]).collect(), vec![*rows], vec![]]
-        }
-    }
-}
-
-/// The network under construction.
-struct Finished<'b, 'g> {
-    build: &'b Build<'g>,
-    network: Network,
-    origins: Vec<Origin>,
-    /// The layer of each draft.
-    layers: Vec<Option<usize>>,
-    names: BTreeSet<String>,
-    found: Vec<Diagnostic>,
-}
-
-impl Finished<'_, '_> {
-    fn parts(&self, source: SourceId, parts: &mut Vec<Operand>) {
-        match &self.build.sources[source].kind {
-            Kind::Joined(all) => all.iter().for_each(|part| self.parts(*part, parts)),
-            Kind::Layer(draft) => parts.extend(self.layers[*draft].map(Operand::Layer)),
-            Kind::Given(..) => {
-                let value = self.build.sources[source].root;
-                let mut inputs = self.build.graph.inputs.iter();
-                let name = inputs.find(|(_, input)| *input == value).map(|(name, _)| name.clone());
-                let name = name.unwrap_or_else(|| format!("value_{}", value.0));
-                let channels = self.build.shape(source).channels;
-                parts.push(Operand::Value { value, name, channels });
-            }
-        }
-    }
-
-    fn add(&mut self, index: usize) {
-        let draft = &self.build.drafts[index];
-        let (mut operands, mut weights) = (vec![], vec![]);
-        draft.input.iter().for_each(|source| self.parts(*source, &mut operands));
-        draft.weights.iter().for_each(|source| self.parts(*source, &mut weights));
-        operands.sort_by_key(|operand| match operand {
-            Operand::Value { .. } => 0,
-            Operand::Layer(layer) => layer + 1,
-        });
-        let layers = |operands: &[Operand]| -> Vec<usize> {
-            let layer = |operand: &Operand| match operand {
-                Operand::Layer(layer) => Some(*layer),
-                Operand::Value { .. } => None,
-            };
-            operands.iter().filter_map(layer).collect()
-        };
-        let origin = self.build.graph.nodes[draft.node].origin.clone();
-        let layer =
-            irc_npu_cost::Layer::new(self.name(origin.as_deref()), draft.op.clone(), draft.output);
-        let external = self.external(draft);
-        let (inputs, weights) = (layers(&operands), layers(&weights));
-        let reads = Reads { inputs: &inputs, external, weights: &weights };
-        match self.network.add_reading(layer, reads) {
-            Ok(layer) => {
-                self.layers[index] = Some(layer);
-                let mut nodes = draft.nodes.clone();
-                nodes.sort_unstable();
-                nodes.dedup();
-                let last = nodes.last().copied().unwrap_or(draft.node);
-                self.origins.push(Origin {
-                    result: self.build.graph.nodes[last].results[0],
-                    nodes,
-                    operands,
-                    parameters: draft.parameters.clone(),
-                    padding: draft.padding,
-                });
-            }
-            Err(diagnostic) => self.found.push(located(*diagnostic, origin.as_deref())),
-        }
-    }
-
-    /// The shape of what a layer reads from outside.
-    fn external(&self, draft: &Draft) -> Option<Shape> {
-        let mut given = vec![];
-        draft.input.iter().for_each(|source| self.given(*source, &mut given));
-        let shapes = given.into_iter().map(|source| self.build.shape(source));
-        shapes.reduce(|all, next| Shape { channels: all.channels + next.channels, ..all })
-    }
-
-    fn given(&self, source: SourceId, found: &mut Vec<SourceId>) {
-        match &self.build.sources[source].kind {
-            Kind::Joined(all) => all.iter().for_each(|part| self.given(*part, found)),
-            Kind::Layer(_) => {}
-            Kind::Given(..) => found.push(source),
-        }
-    }
-
-    /// A name that is one word and unique: that of the node, or its path.
-    fn name(&mut self, origin: Option<&str>) -> String {
-        let (path, node) =
-            origin.map_or(("layer", ""), |origin| origin.split_once(": ").unwrap_or((origin, "")));
-        let own = node.split_once('\'').and_then(|(_, name)| name.strip_suffix('\''));
-        let own = own.filter(|name| !name.is_empty()).unwrap_or(path);
-        let name: String = own.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
-        let mut unique = name.clone();
-        let mut number = 2;
-        while !self.names.insert(unique.clone()) {
-            unique = format!("{name}_{number}");
-            number += 1;
-        }
-        unique
     }
 }
 

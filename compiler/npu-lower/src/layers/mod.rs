@@ -6,8 +6,10 @@
 //! that layer's result, and a layer of its own otherwise. Reshapes and transpositions are views, and layers
 //! only where a reader needs other axes.
 
+mod arrange;
 mod build;
 mod combine;
+mod finish;
 mod product;
 mod readers;
 mod roles;
@@ -102,8 +104,8 @@ impl Layers {
 /// The layers of a graph.
 ///
 /// # Errors
-/// All that the NPU cannot compute: `npu-open-size` for inputs whose sizes are not known, `npu-operator` for
-/// nodes that are no layers, `npu-layout` for nodes that need another order of axes than the NPU can
+/// All that the NPU cannot compute: `layer-open-size` for inputs whose sizes are not known, `layer-operator` for
+/// nodes that are no layers, `layer-axes` for nodes that need another order of axes than the NPU can
 /// provide, and for layers those of [`Network::add_reading`]. Diagnostics have the paths of nodes.
 pub fn layers(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
     build::build(graph)

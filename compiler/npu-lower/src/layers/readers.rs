@@ -1,7 +1,6 @@
 //! Which nodes read a value.
 
-use super::build::is_view;
-use irc_tl::{Graph, ValueId};
+use irc_tl::{Graph, NodeKind, Op, ValueId};
 
 /// A function of more nodes than this does not become part of a layer.
 pub const MAX_NODES: usize = 64;
@@ -48,4 +47,9 @@ impl<'g> Readers<'g> {
             is_view(&node.kind) && self.is_read_by(node.results[0], cone, budget)
         })
     }
+}
+
+/// Whether a node only changes dimensions.
+fn is_view(kind: &NodeKind) -> bool {
+    matches!(kind, NodeKind::Op(Op::Reshape { .. } | Op::Transpose { .. }))
 }

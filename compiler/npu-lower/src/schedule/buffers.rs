@@ -12,7 +12,7 @@ use irc_gemini_format::schedule::{
 const RESULT_BLOCKS: i64 = 10;
 
 /// A tensor that a core holds while some of its workloads run.
-pub struct Held {
+pub struct LiveTensor {
     /// The index of the first workload that reads it.
     first: usize,
     /// The index of the last.
@@ -59,7 +59,7 @@ fn resident(kind: ResidentKind, layer: &str, extent: &Extent, block: i64) -> Res
     }
 }
 
-impl Held {
+impl LiveTensor {
     /// What a workload reads, with the workloads that compute each part.
     pub fn input(
         layer: &str,
@@ -131,7 +131,7 @@ impl Held {
 }
 
 /// Writes the snapshots of a core whose buffer has `capacity` KiB.
-pub fn fill(core: i64, workloads: &mut [Workload], held: Vec<Held>, capacity: i64) {
+pub fn fill(core: i64, workloads: &mut [Workload], held: Vec<LiveTensor>, capacity: i64) {
     let ids: Vec<i64> = workloads.iter().map(|workload| workload.workload_id).collect();
     let results: Vec<Option<Resident>> =
         workloads.iter().map(|workload| result(core, workload)).collect();

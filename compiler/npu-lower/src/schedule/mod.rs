@@ -3,7 +3,7 @@
 //! Layers run in the order of the tree, and every part of a layer is a workload of one core. A workload gets what
 //! it reads from the cores that computed it where the tree lets the results stay on chip, and from DRAM
 //! otherwise; snapshots of buffers follow from when data arrive and when they are read last. The dialect is
-//! that of SET's main branch (`docs/npu-schedules.md`).
+//! that of SET's main branch (`docs/npu-models.md`).
 
 mod buffers;
 mod transfers;

@@ -1,7 +1,7 @@
 //! The workloads of a schedule, and what they read.
 
 use super::Scheduled;
-use super::buffers::{self, Held};
+use super::buffers::{self, LiveTensor};
 use super::transfers::{AllTransfers, DRAM, Reader, Stored, range};
 use irc_gemini_format::schedule::{
     Coords, Core, Dialect, Extent, Ids, Ifmap, LayerKind, OneOrMany, PlaceKind, Schedule, Source,
@@ -25,7 +25,7 @@ struct Writer<'a> {
     /// The workloads of each core, by its id.
     cores: BTreeMap<i64, Vec<Workload>>,
     /// What the buffer of each core holds, by its id.
-    held: BTreeMap<i64, Vec<Held>>,
+    held: BTreeMap<i64, Vec<LiveTensor>>,
     /// The runs of each layer so far.
     done: Vec<Vec<Done<'a>>>,
     /// The core of each workload.
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
             extra: Default::default(),
         };
         let index = self.cores.get(&core).map_or(0, Vec::len);
-        self.hold(core, Held::input(&name, id, index, extent(read), sources));
+        self.hold(core, LiveTensor::input(&name, id, index, extent(read), sources));
         let weight = node.layer.weight_region(part).map(|region| match node.has_made_weights() {
             true => self.made_weights(run, region, &reader, index),
             false => self.constant_weights(run, region, &reader, index),
@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
         id
     }
 
-    fn hold(&mut self, core: i64, held: Held) {
+    fn hold(&mut self, core: i64, held: LiveTensor) {
         self.held.entry(core).or_default().push(held);
     }
 
@@ -292,7 +292,7 @@ impl<'a> Writer<'a> {
         let held = self.held.entry(reader.core).or_default();
         match held.iter_mut().rev().find(|held| held.is_weights(transfer)) {
             Some(held) => held.last = index,
-            None => held.push(Held::weights(&reader.layer.1, index, own, bytes, transfer)),
+            None => held.push(LiveTensor::weights(&reader.layer.1, index, own, bytes, transfer)),
         }
         Weight {
             from_ofmap: None,
@@ -331,7 +331,7 @@ impl<'a> Writer<'a> {
             upper: corner(whole.upper),
             extra: Default::default(),
         };
-        let held = Held::input(&reader.layer.1, reader.workload, index, whole, sources);
+        let held = LiveTensor::input(&reader.layer.1, reader.workload, index, whole, sources);
         self.hold(reader.core, held.as_weights());
         weight
     }

@@ -1,0 +1,289 @@
+//! The queries from a model to a program of the NPU: `imported → npu_layers → npu_tree → npu_schedule → npu_program`.
+use super::{
+    Session,
+    database::Input,
+    error::{Error, QueryError},
+    queries,
+};
+use irc_diag::{Diagnostic, Sink, Source};
+use irc_gemini_format::{FileKind, schedule::Schedule};
+use irc_npu::Program;
+use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
+use irc_npu_lower::{
+    Goal, LayerFacts, Layers, Report, Scheduled, Target, known_layers, layers, schedule,
+};
+use irc_npu_schedule::Options as Search;
+use std::sync::Arc;
+
+/// How a model is scheduled for an NPU.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NpuOptions {
+    /// The NPU.
+    pub target: Target,
+    /// Images at once; those of the model's inputs if `None`.
+    pub batch: Option<u64>,
+    /// What the schedule minimises.
+    pub goal: Goal,
+    /// The tree; a search finds one if `None`.
+    pub tree: Option<NpuTree>,
+}
+
+impl From<Target> for NpuOptions {
+    fn from(target: Target) -> Self {
+        Self { target, batch: None, goal: Goal::default(), tree: None }
+    }
+}
+
+/// A resource allocation tree in SET's text form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NpuTree {
+    /// The name of its file.
+    pub name: String,
+    /// Its text.
+    pub text: Arc<str>,
+}
+
+/// A scheduled model.
+#[derive(Clone, Debug)]
+pub struct NpuModel {
+    /// The layers of the model.
+    pub layers: Arc<Layers>,
+    /// The layers that are scheduled: those of the model, or parts of them.
+    pub network: Network,
+    /// The layer of the model that each of these is, or is a part of.
+    pub sources: Vec<usize>,
+    /// What is known of each of these beside its shape.
+    pub facts: Vec<LayerFacts>,
+    /// The machine.
+    pub machine: Machine,
+    /// The tree, by the options.
+    pub tree: Tree,
+    /// Its cost.
+    pub evaluation: Evaluation,
+    /// The same, by segments and layers.
+    pub report: Report,
+}
+
+/// Options as a key.
+#[salsa::interned(debug)]
+pub struct NpuKey<'db> {
+    #[returns(ref)]
+    pub options: NpuOptions,
+}
+
+/// An error in the model's file, or in that of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NpuError {
+    /// In the model.
+    Model(QueryError),
+    /// In the tree.
+    Tree(Vec<Diagnostic>),
+}
+
+impl From<QueryError> for NpuError {
+    fn from(error: QueryError) -> Self {
+        Self::Model(error)
+    }
+}
+
+/// The layers of a model.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_layers(db: &dyn salsa::Database, input: Input) -> Result<Arc<Layers>, QueryError> {
+    let imported = queries::imported(db, input)?;
+    layers(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
+}
+
+/// The scheduled model.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_tree<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    key: NpuKey<'db>,
+) -> Result<Arc<NpuModel>, NpuError> {
+    let options = key.options(db);
+    let machine = options.target.machine();
+    let machine = machine.map_err(|message| QueryError::at("npu-target", message))?;
+    let found = npu_layers(db, input)?;
+    let batch = options.batch.unwrap_or(found.images);
+    let objective = options.goal.objective();
+    let failed = |error| NpuError::Model(of_layer(db, input, &found, error));
+    let Some(text) = &options.tree else {
+        let search = Search { objective, ..Search::default() };
+        let made = irc_npu_schedule::schedule(&found.network, &machine, batch, &search);
+        let made = made.map_err(failed)?;
+        let sources: Vec<usize> = made.sources.iter().map(|source| source.layer).collect();
+        let report = Report::new(&made.network, &machine, objective, &made.tree, &made.evaluation);
+        return Ok(Arc::new(NpuModel {
+            report: report.map_err(failed)?,
+            facts: found.facts(sources.iter().copied()),
+            layers: found,
+            network: made.network,
+            sources,
+            machine,
+            tree: made.tree,
+            evaluation: made.evaluation,
+        }));
+    };
+    let of_tree = |error: Box<Diagnostic>| NpuError::Tree(vec![*error]);
+    let tree = tree_of(text, &found.network)?;
+    if options.batch.is_some_and(|batch| batch != tree.batch) {
+        let message = format!("the tree is for {} images, not for {batch}", tree.batch);
+        return Err(NpuError::Tree(vec![Diagnostic::error("cost-tree-batch", message)]));
+    }
+    let mut model = CostModel::new(&found.network, &machine, objective).map_err(failed)?;
+    let evaluation = model.evaluate(&tree).map_err(of_tree)?;
+    let report = Report::new(&found.network, &machine, objective, &tree, &evaluation);
+    let sources: Vec<usize> = (0..found.network.nodes().len()).collect();
+    Ok(Arc::new(NpuModel {
+        report: report.map_err(of_tree)?,
+        facts: found.facts(sources.iter().copied()),
+        network: found.network.clone(),
+        layers: found,
+        sources,
+        machine,
+        tree,
+        evaluation,
+    }))
+}
+
+fn tree_of(text: &NpuTree, network: &Network) -> Result<Tree, NpuError> {
+    let mut sink = Sink::new();
+    let tree = parse(&Source::new(&text.name, &*text.text), network, &mut sink);
+    tree.ok_or_else(|| NpuError::Tree(sink.into_diagnostics()))
+}
+
+/// The schedule of a model.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_schedule<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    key: NpuKey<'db>,
+) -> Result<Arc<Schedule>, NpuError> {
+    let model = npu_tree(db, input, key)?;
+    let of = Scheduled {
+        network: &model.network,
+        facts: &model.facts,
+        machine: &model.machine,
+        tree: &model.tree,
+        evaluation: &model.evaluation,
+        objective: key.options(db).goal.objective(),
+    };
+    let made = schedule(&of).map_err(|error| QueryError::found(vec![*error]))?;
+    Ok(Arc::new(made))
+}
+
+/// The program of a model.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_program<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    key: NpuKey<'db>,
+) -> Result<Arc<Program>, NpuError> {
+    let model = npu_tree(db, input, key)?;
+    let schedule = npu_schedule(db, input, key)?;
+    let known = known_layers(&model.network, &model.facts);
+    let made = irc_npu_emit::emit_known(&schedule, None, &known);
+    made.map(Arc::new).map_err(|found| {
+        let graph = queries::imported(db, input).map(|imported| imported.graph.clone());
+        let place = |one: irc_npu_emit::FileDiagnostic| {
+            let workload = workload_of(&schedule, &one);
+            let layer = workload.and_then(|name| model.network.find(name));
+            let diagnostic = Diagnostic { path: None, ..one.diagnostic };
+            match (layer, &graph) {
+                (Some(layer), Ok(graph)) => {
+                    model.layers.locate(graph, model.sources[layer], diagnostic)
+                }
+                _ => diagnostic,
+            }
+        };
+        NpuError::Model(located(db, input, found.into_iter().map(place).collect()))
+    })
+}
+
+/// A diagnostic of scheduling, at the node of the layer that a note or the message names.
+fn of_layer(
+    db: &dyn salsa::Database,
+    input: Input,
+    layers: &Layers,
+    error: Box<Diagnostic>,
+) -> QueryError {
+    let named = |text: &String| {
+        let name = text.strip_prefix("layer ")?.split([' ', ':']).next()?;
+        layers.network.find(name)
+    };
+    let named = error.notes.iter().chain([&error.message]).find_map(named);
+    let (Some(layer), Ok(imported)) = (named, queries::imported(db, input)) else {
+        return QueryError::found(vec![*error]);
+    };
+    located(db, input, vec![layers.locate(&imported.graph, layer, *error)])
+}
+
+/// The layer of the workload that a diagnostic is about.
+fn workload_of<'s>(
+    schedule: &'s Schedule,
+    found: &irc_npu_emit::FileDiagnostic,
+) -> Option<&'s str> {
+    let path = found.diagnostic.path.as_deref().filter(|_| found.file == FileKind::Schedule)?;
+    let is_of = |core: usize, index: usize| {
+        let rest = path.strip_prefix(&schedule.workload_path((core, index)));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let mut all = schedule.workloads();
+    let found = all.find(|(core, index, _)| is_of(*core, *index));
+    found.map(|(_, _, workload)| workload.layer_name.as_str())
+}
+
+/// Diagnostics with paths in the model, located in its file.
+fn located(db: &dyn salsa::Database, input: Input, mut found: Vec<Diagnostic>) -> QueryError {
+    if let Some(document) = &queries::parsed(db, input).document {
+        document.locate(&mut found);
+    }
+    QueryError::found(found)
+}
+
+impl Session {
+    /// The layers of an input that an NPU computes.
+    pub(crate) fn npu_layers(&self, input: Input) -> Result<Arc<Layers>, Error> {
+        let found = npu_layers(&self.database, input);
+        found.map_err(|error| Error::new(queries::source(&self.database, input), error))
+    }
+
+    /// An input, scheduled for an NPU.
+    pub(crate) fn npu(&self, input: Input, options: &NpuOptions) -> Result<Arc<NpuModel>, Error> {
+        let key = NpuKey::new(&self.database, options.clone());
+        npu_tree(&self.database, input, key).map_err(|error| self.npu_error(input, options, error))
+    }
+
+    /// The schedule of an input.
+    pub(crate) fn npu_schedule(
+        &self,
+        input: Input,
+        options: &NpuOptions,
+    ) -> Result<Arc<Schedule>, Error> {
+        let key = NpuKey::new(&self.database, options.clone());
+        let made = npu_schedule(&self.database, input, key);
+        made.map_err(|error| self.npu_error(input, options, error))
+    }
+
+    /// The program of an input.
+    pub(crate) fn npu_program(
+        &self,
+        input: Input,
+        options: &NpuOptions,
+    ) -> Result<Arc<Program>, Error> {
+        let key = NpuKey::new(&self.database, options.clone());
+        let made = npu_program(&self.database, input, key);
+        made.map_err(|error| self.npu_error(input, options, error))
+    }
+
+    fn npu_error(&self, input: Input, options: &NpuOptions, error: NpuError) -> Error {
+        let source = || queries::source(&self.database, input);
+        match (error, &options.tree) {
+            (NpuError::Model(error), _) => Error::new(source(), error),
+            (NpuError::Tree(found), Some(tree)) => {
+                Error::found(Source::new(&tree.name, &*tree.text), found)
+            }
+            (NpuError::Tree(found), None) => Error::found(source(), found),
+        }
+    }
+}
