@@ -6,6 +6,8 @@
 //! The algorithm is described in `docs/npu-schedule.md`.
 
 mod anneal;
+mod bound;
+mod explain;
 mod moves;
 mod options;
 mod random;
@@ -16,6 +18,7 @@ mod split;
 mod state;
 
 pub use options::{Options, Progress};
+pub use bound::{Bounds, LowerBound};
 pub use schedule::{Bound, RunnerUp, Schedule, Segment, Source, schedule};
 
 #[cfg(doc)]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use irc_npu_cost::{Cost, Evaluation, Machine, Model, Network, Result, Tree};
 
+use crate::explain::explain;
 use crate::options::Options;
 use crate::search::search;
 use crate::split::split;
@@ -25,9 +26,9 @@ pub enum Bound {
 pub struct RunnerUp {
     /// Its tree, in one line.
     pub shape: String,
-    /// Its cost.
-    pub cost: Cost,
-    /// Why it was not chosen.
+    /// The cost of all images; `None` if it is not valid.
+    pub cost: Option<Cost>,
+    /// Why it was not chosen: how it differs, or what it lacks.
     pub reason: String,
 }
 
@@ -88,7 +89,8 @@ pub fn schedule(
     let problem = Problem { network: &network, machine, batch, objective: options.objective };
     let (state, evaluations) = search(problem, options)?;
     let mut model = Model::new(&network, machine, options.objective)?;
+    let segments = explain(&problem, &mut model, &state);
     let tree = state.tree(&problem);
     let evaluation = model.evaluate(&tree)?;
-    Ok(Schedule { network, sources, tree, evaluation, segments: vec![], evaluations })
+    Ok(Schedule { network, sources, tree, evaluation, segments, evaluations })
 }

@@ -33,12 +33,13 @@ const ROUNDS: [Round; 3] = [
 ];
 
 /// Maximum number of different numbers of images at a time.
-const MAX_GROUPS: usize = 4;
+const MAX_GROUPS: usize = 5;
 
 /// What is common to the threads.
 struct Shared<'a, 'o> {
     problem: Problem<'a>,
     options: &'o Options<'o>,
+    budget: u64,
     evaluations: AtomicU64,
     /// The bits of the best objective; those of positive numbers are ordered as they are.
     best: AtomicU64,
@@ -55,6 +56,7 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
     let shared = Shared {
         problem,
         options,
+        budget: options.evaluations(problem.network, problem.machine),
         evaluations: AtomicU64::new(0),
         best: AtomicU64::new(f64::INFINITY.to_bits()),
     };
@@ -75,8 +77,7 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
         return Err(diagnostic);
     }
     shared.sort(&mut states);
-    states.truncate(MAX_GROUPS);
-    let left = options.budget.saturating_sub(shared.evaluations.load(Ordering::Relaxed));
+        let left = shared.budget.saturating_sub(shared.evaluations.load(Ordering::Relaxed));
     let (seed, mut stream) = (options.seed, 0);
     for round in &ROUNDS {
         let count = round.heats.len();
@@ -104,7 +105,7 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
 /// The numbers of images at a time that are tried: the divisors of the batch, or some of them.
 fn images_at_a_time(batch: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (1..=batch).filter(|by| batch.is_multiple_of(*by)).collect();
-    while all.len() > 2 * MAX_GROUPS {
+    while all.len() > MAX_GROUPS {
         // Every second one, but always all of the batch, and one.
         let last = all.len() - 1;
         all = (0..=last).filter(|at| at % 2 == 0 || *at == last).map(|at| all[at]).collect();
@@ -166,7 +167,7 @@ impl Shared<'_, '_> {
         if let Some(progress) = self.options.progress {
             progress(Progress {
                 evaluations: self.evaluations.load(Ordering::Relaxed),
-                budget: self.options.budget,
+                budget: self.budget,
                 best: f64::from_bits(self.best.load(Ordering::Relaxed)),
             });
         }
