@@ -10,7 +10,8 @@ pub(super) static ROW: Row = Row {
 `(code(j, i) - zeros[j, i / block]) * scales[j, i / block]`, and `code(j, i)` consists of the `bits` bits (2, 4 or 8) from
 bit `i * bits` on of row `j` of `codes`, which is `ui8`; bit 0 is the lowest of the first byte. All others are
 `f32`. There are as many blocks as `k` needs, each of `block` codes in whole groups of 32 bits.",
-    operands: Operands::Variadic("operands"),
+    operands: Operands::Variadic("factors"),
+    syntax: Some("$factors"),
     attributes: &[
         Attribute::new("bits", AttributeKind::Index),
         Attribute::new("block", AttributeKind::Index),
