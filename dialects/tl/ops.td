@@ -539,7 +539,7 @@ def Tl_BlockScaledMatmulOp : Tl_Pure<"block_scaled_matmul"> {
     Operands `lhs[..., m, k]`, `codes[n, bytes]`, `scales[n, blocks]` and, if they differ from
     `2^(bits - 1)`, `zeros[n, blocks]`. The right matrix is `[k, n]`: its element `(i, j)` is
     `(code(j, i) - zeros[j, i / block]) * scales[j, i / block]`, and `code(j, i)` consists of the `bits` bits (2, 4 or 8) from
-    bit `i * bits` on of row `j` of `codes`, which is `ui8`; bit 0 is the lowest of the first byte. All others are
+    bit `i * bits` on of row `j` of `codes`, whose type is `i8`; bit 0 is the lowest of the first byte. All others are
     `f32`. There are as many blocks as `k` needs, each of `block` codes in whole groups of 32 bits.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$factors, I64Attr:$bits, I64Attr:$block);

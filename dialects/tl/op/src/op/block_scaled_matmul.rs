@@ -8,7 +8,7 @@ pub(super) static ROW: Row = Row {
     description: "Operands `lhs[..., m, k]`, `codes[n, bytes]`, `scales[n, blocks]` and, if they differ from
 `2^(bits - 1)`, `zeros[n, blocks]`. The right matrix is `[k, n]`: its element `(i, j)` is
 `(code(j, i) - zeros[j, i / block]) * scales[j, i / block]`, and `code(j, i)` consists of the `bits` bits (2, 4 or 8) from
-bit `i * bits` on of row `j` of `codes`, which is `ui8`; bit 0 is the lowest of the first byte. All others are
+bit `i * bits` on of row `j` of `codes`, whose type is `i8`; bit 0 is the lowest of the first byte. All others are
 `f32`. There are as many blocks as `k` needs, each of `block` codes in whole groups of 32 bits.",
     operands: Operands::Variadic("factors"),
     syntax: Some("$factors"),
@@ -30,7 +30,7 @@ bit `i * bits` on of row `j` of `codes`, which is `ui8`; bit 0 is the lowest of 
         let ty = |dtype, shape: [i64; 2]| TensorType::new(dtype, shape);
         let operands = vec![
             ty(DType::F32, [2, 32]),
-            ty(DType::U8, [8, 16]),
+            ty(DType::I8, [8, 16]),
             ty(DType::F32, [8, 2]),
             ty(DType::F32, [8, 2]),
         ];
@@ -77,10 +77,10 @@ pub(super) fn infer(operands: &[TensorType], bits: &usize, block: &usize) -> Res
     let blocks = blocks(depth, *block);
     let bytes = blocks.checked_mul((block * bits / 8) as i64);
     let columns = match (codes.dtype, &codes.shape[..]) {
-        (DType::U8, [columns, found]) if Some(*found) == bytes => *columns,
+        (DType::I8, [columns, found]) if Some(*found) == bytes => *columns,
         _ => {
             let expected = bytes.map_or_else(|| "too many".to_owned(), |bytes| bytes.to_string());
-            return Err(format!("expected codes of ui8 with rows of {expected} bytes, found {codes}"));
+            return Err(format!("expected codes of i8 with rows of {expected} bytes, found {codes}"));
         }
     };
     for of_blocks in &operands[2..] {
@@ -177,6 +177,7 @@ mod tests {
         }
         let lhs: Vec<f32> = (0..10).map(|k| if k == 9 { 100.0 } else { 1.0 }).collect();
         let lhs = Tensor::from_values([1, 10], &lhs).expect("a tensor");
+        let codes: Vec<i8> = codes.into_iter().map(u8::cast_signed).collect();
         let codes = Tensor::from_values([2, 8], &codes).expect("a tensor");
         let scales = Tensor::from_values([2, 2], &[1.0f32, 0.5, 2.0, 1.0]).expect("a tensor");
         let zeros = Tensor::from_values([2, 2], &[0.0f32, 1.0, 15.0, 8.0]).expect("a tensor");
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn wrong_forms_are_rejected() {
         let ty = |dtype, shape: [i64; 2]| TensorType::new(dtype, shape);
-        let operands = [ty(DType::F32, [2, 32]), ty(DType::U8, [8, 16]), ty(DType::F32, [8, 2])];
+        let operands = [ty(DType::F32, [2, 32]), ty(DType::I8, [8, 16]), ty(DType::F32, [8, 2])];
         let error = |bits, block, operands: &[TensorType]| {
             Op::BlockScaledMatmul { bits, block }.infer(operands).expect_err("it is wrong").message
         };

@@ -7,7 +7,7 @@ use crate::ops::indexing::{from_end, inside};
 use crate::ops::pieces::{loops, size, wide, within};
 use crate::ops::product::block_scaled::{BlockScaled, block_scaled_product, zero_points};
 use crate::ops::product::matmul::product;
-use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Relation, Scalar, Tensor, ValueId};
+use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Op, Relation, Scalar, Tensor, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("GatherBlockQuantized", gather),
@@ -123,13 +123,16 @@ fn block_scaled(cx: &mut Context<'_>) -> Result<Option<BlockScaled>, LowerError>
     let is_empty = |value: ValueId| cx.b.ty(value).elements().is(0);
     let is_grouped = cx.optional(4).is_some_and(|index| !is_empty(index));
     let is_narrow = [2, 4, 8].contains(&bits) && wide(cx.dtype(x)) == DType::F32;
-    if is_grouped || !is_narrow || is_empty(cx.input(1)?) {
+    let bytes = cx.input(1)?;
+    if is_grouped || !is_narrow || is_empty(bytes) || cx.dtype(bytes) != DType::U8 {
         return Ok(None);
     }
     let depth = Dim::Known(depth);
     let blocks = depth.ceil_div(&block.into());
     let bytes = packed.bytes(&block.into());
     let codes = shaped(cx, 1, &[Dim::Known(rows), blocks.clone() * bytes])?;
+    let Some(known) = cx.b.ty(codes).known() else { return Ok(None) };
+    let codes = cx.b.op(Op::Bitcast { to: DType::I8, shape: known.shape }, &[codes])?;
     let scales = shaped(cx, 2, &[Dim::Known(rows), blocks.clone()])?;
     let message = "expected as many columns as K";
     let own = cx.b.dims(x).last().cloned().unwrap_or(1.into());

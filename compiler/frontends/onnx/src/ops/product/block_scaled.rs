@@ -9,7 +9,7 @@ pub(in crate::ops) struct BlockScaled {
     pub bits: usize,
     /// Integers of a block.
     pub block: usize,
-    /// The integers, packed in whole blocks: `ui8[columns, bytes]`.
+    /// The integers, packed in whole blocks: `i8[columns, bytes]`.
     pub codes: ValueId,
     /// `[columns, blocks]`.
     pub scales: ValueId,
@@ -126,6 +126,7 @@ impl Given<'_> {
             }
         }
         let text = |error: irc_tensor::TensorError| error.to_string();
+        let codes: Vec<i8> = codes.into_iter().map(u8::cast_signed).collect();
         let codes = Tensor::from_values([dims[0], row as i64], &codes).map_err(text)?;
         let scales = Tensor::from_values(dims, &scales).map_err(text)?;
         let (codes, scales) = (b.tensor(&codes), b.tensor(&scales));
