@@ -13,7 +13,7 @@ use super::{
 };
 use crate::attributes::{CODES, Packing, Panels, Quad};
 use crate::kernel::emit::{Buffer, Emit, Lanes, is_float};
-use irc_mlir::ops::arith;
+use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type, Value, attr};
 use melior::ir::attribute::DenseElementsAttribute;
 
@@ -88,6 +88,23 @@ impl Codes {
         32 / self.bits
     }
 
+    /// The number of integers in a byte.
+    fn per_byte(&self) -> i64 {
+        8 / self.bits
+    }
+
+    /// The number of parts that sums of products with so many rows are computed in: one for each place in a byte, and
+    /// two for a single row, which do not wait for each other.
+    pub fn parts(&self, rows: i64) -> usize {
+        self.per_byte().max(if rows == 1 { 2 } else { 1 }) as usize
+    }
+
+    /// What each part of sums is multiplied by in the end.
+    fn factors(&self, parts: usize) -> Vec<f64> {
+        let place = |part: usize| (part as i64 % self.per_byte()) as i32;
+        (0..parts).map(|part| 2f64.powi(-place(part) * self.bits as i32)).collect()
+    }
+
     /// The number of words of a column, and of blocks.
     fn words(&self) -> i64 {
         self.blocks() * self.words_of_block()
@@ -125,6 +142,9 @@ pub struct Coded<'c, 'a> {
     is_looked_up: bool,
 }
 
+/// The smallest float above which floats are integers.
+const LARGE: f32 = 8_388_608.0;
+
 /// A panel of columns.
 #[derive(Clone, Copy)]
 pub struct Panel<'c, 'a> {
@@ -134,7 +154,8 @@ pub struct Panel<'c, 'a> {
     pub columns: i64,
 }
 
-/// Adds products of row `k + number` of a panel, given as vectors of its columns, to sums; `k` is the value given.
+/// Adds products of row `k + number` of a panel, given as vectors of its columns, to the sums of part `number` modulo the
+/// number of parts; `k` is the value given.
 pub type MultiplyAdd<'f, 'c, 'a> = &'f dyn Fn(
     Emit<'c, 'a>,
     Value<'c, 'a>,
@@ -143,18 +164,29 @@ pub type MultiplyAdd<'f, 'c, 'a> = &'f dyn Fn(
     &[Value<'c, 'a>],
 ) -> Result<Vec<Value<'c, 'a>>>;
 
-/// The sums of which each is given in so many parts: first those of the first parts, and so on.
+/// The sums of which each is given in parts, one for each factor that a part is multiplied by: first those of the first
+/// part, whose factor is 1, and so on.
 pub fn joined<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     sums: &[Value<'c, 'a>],
-    parts: usize,
-    element: Type<'c>,
+    factors: &[f64],
+    (element, lanes): (Type<'c>, Lanes),
 ) -> Vec<Value<'c, 'a>> {
-    let add = if is_float(element) { arith::ADDF } else { arith::ADDI };
-    let (first, others) = sums.split_at(sums.len() / parts);
-    others.chunks(first.len().max(1)).fold(first.to_vec(), |sums, part| {
-        sums.into_iter().zip(part).map(|(sum, part)| e.binary(add, sum, *part)).collect()
-    })
+    let count = sums.len() / factors.len();
+    let mut all = sums[..count].to_vec();
+    for (part, factor) in sums.chunks(count.max(1)).zip(factors).skip(1) {
+        for (sum, own) in all.iter_mut().zip(part) {
+            *sum = match (*factor, is_float(element)) {
+                (1.0, true) => e.binary(arith::ADDF, *sum, *own),
+                (1.0, false) => e.binary(arith::ADDI, *sum, *own),
+                (factor, _) => {
+                    let factor = e.float(factor, element, lanes);
+                    e.op(math::FMA, &[*own, factor, *sum], lanes.of(element))
+                }
+            };
+        }
+    }
+    all
 }
 
 impl<'c: 'a, 'a> Coded<'c, 'a> {
@@ -206,36 +238,35 @@ impl<'c: 'a, 'a> Coded<'c, 'a> {
         (0..count).map(vector).collect()
     }
 
-    /// The zero points of a block, if they are not in the middle.
-    fn zeros_of(
+    /// The zero points of a block for each place of an integer in a byte, times the power of two of the place.
+    fn zeros_at(
         &self,
         e: Emit<'c, 'a>,
         panel: Panel<'c, 'a>,
         block: Value<'c, 'a>,
-    ) -> Option<Vec<Value<'c, 'a>>> {
-        self.zeros.map(|zeros| self.row(e, zeros, panel, block))
+    ) -> Option<Vec<Vec<Value<'c, 'a>>>> {
+        let zeros = self.row(e, self.zeros?, panel, block);
+        Some((0..self.codes.per_byte()).map(|place| self.scaled(e, &zeros, place, 1)).collect())
     }
 
-    /// The words of a row of a panel. Without zero points, integers of which the middle stands for zero are made signed
-    /// ones, unless they are looked up.
-    fn words_at(
+    /// Vectors times the power of two of a place in a byte, or of its reciprocal.
+    fn scaled(
         &self,
         e: Emit<'c, 'a>,
-        panel: Panel<'c, 'a>,
-        at: Value<'c, 'a>,
+        values: &[Value<'c, 'a>],
+        place: i64,
+        sign: i32,
     ) -> Vec<Value<'c, 'a>> {
-        let words = self.row(e, self.words, panel, at);
-        if self.is_looked_up || self.zeros.is_some() {
-            return words;
+        if place == 0 {
+            return values.to_vec();
         }
-        let middle = 1_u32 << (self.codes.bits - 1);
-        let middles = (0..self.codes.per_word())
-            .fold(0, |middles, code| middles | middle << (code * self.codes.bits));
-        let middles = e.integer(i64::from(middles.cast_signed()), 32, self.lanes);
-        words.into_iter().map(|word| e.binary(arith::XORI, word, middles)).collect()
+        let factor = 2f64.powi(sign * (self.codes.bits * place) as i32);
+        let factor = e.float(factor, e.f32(), self.lanes);
+        values.iter().map(|value| e.binary(arith::MULF, *value, factor)).collect()
     }
 
-    /// Integer `number` of each word as a float, minus its zero point.
+    /// Integer `number` of each word minus its zero point as a float, times the power of two of its place in a byte: the
+    /// integer becomes the lowest bits of a large float, from which that float is subtracted.
     fn value(
         &self,
         e: Emit<'c, 'a>,
@@ -244,24 +275,22 @@ impl<'c: 'a, 'a> Coded<'c, 'a> {
         zero: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
         let bits = self.codes.bits;
+        let (byte, place) = (number / self.codes.per_byte(), number % self.codes.per_byte());
         let constant = |value: i64| e.integer(value, 32, self.lanes);
-        let low = |word| match number {
+        let bytes = match byte {
             0 => word,
-            _ => e.binary(arith::SHRUI, word, constant(bits * number)),
+            _ => e.binary(arith::SHRUI, word, constant(8 * byte)),
         };
-        let float = |integer| e.op(arith::SITOFP, &[integer], self.lanes.of(e.f32()));
-        let value = if self.is_looked_up {
-            let operands = [self.table(e), low(word)];
-            dots::intrinsic(e, "x86.avx512.permvar.sf.512", &operands, self.lanes.of(e.f32()))
-        } else if zero.is_some() {
-            float(e.binary(arith::ANDI, low(word), constant((1 << bits) - 1)))
+        let floats = self.lanes.of(e.f32());
+        let value = if self.is_looked_up && place == 0 {
+            dots::intrinsic(e, "x86.avx512.permvar.sf.512", &[self.table(e), bytes], floats)
         } else {
-            let above = 32 - bits * (number + 1);
-            let top = match above {
-                0 => word,
-                _ => e.binary(arith::SHLI, word, constant(above)),
-            };
-            float(e.binary(arith::SHRSI, top, constant(32 - bits)))
+            let own = e.binary(arith::ANDI, bytes, constant(((1 << bits) - 1) << (bits * place)));
+            let large = e.binary(arith::ORI, own, constant(i64::from(LARGE.to_bits())));
+            let large = e.op(arith::BITCAST, &[large], floats);
+            let middle = (1_i64 << (bits - 1 + bits * place)) as f64;
+            let zero = f64::from(LARGE) + if zero.is_some() { 0.0 } else { middle };
+            e.binary(arith::SUBF, large, e.float(zero, e.f32(), self.lanes))
         };
         match zero {
             Some(zero) => e.binary(arith::SUBF, value, zero),
@@ -301,13 +330,17 @@ impl<'c: 'a, 'a> Coded<'c, 'a> {
         e.for_each((e.index(0), count, 1), &[], |e, at, _| {
             let word = e.add(first, at);
             let block = e.binary(arith::DIVUI, word, e.index(self.codes.words_of_block()));
-            let words = self.words_at(e, panel, word);
+            let words = self.row(e, self.words, panel, word);
             let scales = self.row(e, self.scales, panel, block);
-            let zeros = self.zeros_of(e, panel, block);
+            let zeros = self.zeros_at(e, panel, block);
+            let places: Vec<Vec<Value>> = (0..self.codes.per_byte())
+                .map(|place| self.scaled(e, &scales, place, -1))
+                .collect();
             let to_row = e.add(target, e.scale(at, per_word * row));
             for number in 0..per_word {
-                for (vector, (word, scale)) in words.iter().zip(&scales).enumerate() {
-                    let zero = zeros.as_ref().map(|zeros| zeros[vector]);
+                let place = (number % self.codes.per_byte()) as usize;
+                for (vector, (word, scale)) in words.iter().zip(&places[place]).enumerate() {
+                    let zero = zeros.as_ref().map(|zeros| zeros[place][vector]);
                     let value = self.value(e, *word, number, zero);
                     let value = e.binary(arith::MULF, value, *scale);
                     let at = e.offset(to_row, number * row + vector as i64 * width);
@@ -352,15 +385,16 @@ impl<'c: 'a, 'a> Coded<'c, 'a> {
         multiply_add: MultiplyAdd<'_, 'c, 'a>,
     ) -> Result<Vec<Value<'c, 'a>>> {
         let per_word = self.codes.per_word();
-        let zeros = self.zeros_of(e, panel, block);
+        let zeros = self.zeros_at(e, panel, block);
         let first_word = e.scale(block, self.codes.words_of_block());
         let of_word = |e: Emit<'c, 'a>, word: Value<'c, 'a>, live: i64, own: &[Value<'c, 'a>]| {
-            let words = self.words_at(e, panel, word);
+            let words = self.row(e, self.words, panel, word);
             let k = e.scale(word, per_word);
             let mut own = own.to_vec();
             for number in 0..live {
+                let place = (number % self.codes.per_byte()) as usize;
                 let value = |(vector, word): (usize, &Value<'c, 'a>)| {
-                    let zero = zeros.as_ref().map(|zeros| zeros[vector]);
+                    let zero = zeros.as_ref().map(|zeros| zeros[place][vector]);
                     self.value(e, *word, number, zero)
                 };
                 let values: Vec<Value> = words.iter().enumerate().map(value).collect();
@@ -381,10 +415,10 @@ impl<'c: 'a, 'a> Coded<'c, 'a> {
             own = of_word(e, e.offset(first_word, whole), size % per_word, &own)?;
         }
         let scales = self.row(e, self.scales, panel, block);
-        let own = joined(e, &own, parts, e.f32());
+        let own = joined(e, &own, &self.codes.factors(parts), (e.f32(), self.lanes));
         let scaled = sums.iter().zip(own).enumerate().map(|(number, (sum, own))| {
             let scale = scales[number % scales.len()];
-            e.op(irc_mlir::ops::math::FMA, &[own, scale, *sum], self.lanes.of(e.f32()))
+            e.op(math::FMA, &[own, scale, *sum], self.lanes.of(e.f32()))
         });
         Ok(scaled.collect())
     }

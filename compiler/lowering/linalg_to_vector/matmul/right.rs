@@ -183,8 +183,12 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     ) -> Result<Vec<Value<'c, 'a>>> {
         let first = e.add(a.base, e.scale(tile.row, a.across));
         let each = self.vectors_per_row(tile) as usize;
-        // The sums so far of several parts of the depth, so that they do not wait for each other.
-        let parts = if tile.rows == 1 { 2 } else { 1 };
+        // Parts of the sums do not wait for each other.
+        let parts = match &self.right {
+            Right::Coded(coded, _) => coded.codes.parts(tile.rows),
+            _ if tile.rows == 1 => 2,
+            _ => 1,
+        };
         let multiply_add = |e: Emit<'c, 'a>,
                             k: Value<'c, 'a>,
                             number: i64,
@@ -248,6 +252,6 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let sums = (whole..self.k).try_fold(sums, |sums, k| {
             multiply_add(e, e.index(k), 0, &row(e, e.index(k))?, &sums)
         })?;
-        Ok(codes::joined(e, &sums, parts, self.element))
+        Ok(codes::joined(e, &sums, &vec![1.0; parts], (self.element, self.lanes)))
     }
 }
