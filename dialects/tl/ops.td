@@ -527,7 +527,7 @@ def Tl_SteppedMatmulOp : Tl_Pure<"stepped_matmul"> {
 }
 
 def Tl_MatmulOp : Tl_Pure<"matmul"> {
-  let summary = "matrix product of the last two dimensions, `i32` of `u8` and `i8`; leading dimensions broadcast";
+  let summary = "matrix product of the last two dimensions, `i32` of `u8` and `i8`, `f32` of it and `f16` or `bf16`; leading dimensions broadcast";
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";

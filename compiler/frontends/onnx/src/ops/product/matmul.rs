@@ -11,7 +11,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         if let Some(weights) = dequantised(cx, x, false)? {
             return one(block_scaled_product(cx.b, x, &weights));
         }
-        let y = cx.input(1)?;
+        let y = right_operand(cx, x)?;
         one(product(cx.b, x, y))
     }),
     Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], gemm),
@@ -34,6 +34,16 @@ pub(in crate::ops) fn product(b: &mut Builder, x: ValueId, y: ValueId) -> Built 
         dims.remove(dims.len() - if column { 1 } else { 2 });
     }
     b.reshape(result, &dims)
+}
+
+/// The second operand of a product. Narrow constants that are converted to `f32` stay narrow: the product converts them.
+fn right_operand(cx: &mut Context<'_>, x: ValueId) -> Result<ValueId, LowerError> {
+    let y = cx.input(1)?;
+    let are_floats = [x, y].iter().all(|value| cx.dtype(*value) == DType::F32);
+    let cast = cx.producer(1).filter(|found| found.node.op == "Cast" && are_floats);
+    let Some([Some(narrow)]) = cast.as_ref().map(|cast| &cast.inputs[..]) else { return Ok(y) };
+    let is_narrow = matches!(cx.dtype(*narrow), DType::F16 | DType::BF16);
+    Ok(if is_narrow && cx.b.is_constant(*narrow) { *narrow } else { y })
 }
 
 /// The second operand of a product of `f32`, if it is a constant matrix of integers that is dequantised for each column or in
@@ -116,7 +126,8 @@ pub(super) fn with_unit(b: &mut Builder, x: ValueId, axis: usize) -> Built {
 }
 
 fn gemm(cx: &mut Context<'_>) -> Lowered {
-    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    let x = cx.input(0)?;
+    let y = right_operand(cx, x)?;
     let transposed = |name| -> Result<bool, LowerError> { Ok(cx.int_or(name, 0)? != 0) };
     let op =
         Op::Matmul { transpose_lhs: transposed("transA")?, transpose_rhs: transposed("transB")? };
