@@ -103,8 +103,7 @@ fn with_bias(mut b: Builder, product: ValueId, columns: i64) -> Graph {
 
 /// Runs a graph on each of some inputs, on 1 to 7 threads.
 fn check(graph: &Graph, inputs: &[Vec<(&'static str, Tensor)>], target: Target) {
-    let compiled =
-        Session::new().import_graph(graph).library_with(target, Place::Given).unwrap();
+    let compiled = Session::new().import_graph(graph).library_with(target, Place::Given).unwrap();
     for inputs in inputs {
         let found = run(&compiled, inputs).unwrap();
         same(graph, inputs, &found);

@@ -77,8 +77,8 @@ impl Codes {
             && access.coefs[product.n] == found.depth
             && (0..access.coefs.len())
                 .all(|dim| dim == product.n || dim == product.k || access.coefs[dim] == 0);
-        let is_own = !cg.is_result(operand.tensor)
-            && !cg.read_by_other(operand.tensor, &[product.stage]);
+        let is_own =
+            !cg.is_result(operand.tensor) && !cg.read_by_other(operand.tensor, &[product.stage]);
         let is_whole = cg.kernel.stages[product.stage].sizes[product.k] == found.depth;
         (is_matrix && is_own && is_whole && Contraction::is_plain(&product.b)).then_some(found)
     }

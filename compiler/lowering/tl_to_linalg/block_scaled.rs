@@ -56,7 +56,12 @@ pub fn lower<'c: 'a, 'a>(
     }
     let rhs = Lowered { shape: rhs_shape, element, contents };
     let lhs_dims: Vec<usize> = (0..rank - 1).chain([rank]).collect();
-    Ok(contraction::multiply(emitter, [(lhs, &lhs_dims), (&rhs, &[rank - 1, rank])], shape, element))
+    Ok(contraction::multiply(
+        emitter,
+        [(lhs, &lhs_dims), (&rhs, &[rank - 1, rank])],
+        shape,
+        element,
+    ))
 }
 
 /// An element of the right operand: its column and its place along the depth, as indices.

@@ -429,7 +429,8 @@ impl Enclosing for Scope<'_> {
 fn may_be_part(node: &Node) -> bool {
     let domain = canonical(node.domain.as_deref().unwrap_or_default());
     matches!(domain, ONNX | MICROSOFT)
-        && (["Cast", "DequantizeLinear"].contains(&node.op.as_str()) || crate::ops::on_integers(&node.op))
+        && (["Cast", "DequantizeLinear"].contains(&node.op.as_str())
+            || crate::ops::on_integers(&node.op))
 }
 
 fn join(needs: &mut Dependencies, more: Dependencies) {

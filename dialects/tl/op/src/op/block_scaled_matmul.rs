@@ -67,7 +67,11 @@ fn expect_form(operands: usize, bits: usize, block: usize) -> Result<(), String>
     Ok(())
 }
 
-pub(super) fn infer(operands: &[TensorType], bits: &usize, block: &usize) -> Result<TensorType, String> {
+pub(super) fn infer(
+    operands: &[TensorType],
+    bits: &usize,
+    block: &usize,
+) -> Result<TensorType, String> {
     expect_form(operands.len(), *bits, *block)?;
     let [lhs, codes] = [&operands[0], &operands[1]];
     if lhs.dtype != DType::F32 || lhs.rank() < 2 {
@@ -80,7 +84,9 @@ pub(super) fn infer(operands: &[TensorType], bits: &usize, block: &usize) -> Res
         (DType::I8, [columns, found]) if Some(*found) == bytes => *columns,
         _ => {
             let expected = bytes.map_or_else(|| "too many".to_owned(), |bytes| bytes.to_string());
-            return Err(format!("expected codes of i8 with rows of {expected} bytes, found {codes}"));
+            return Err(format!(
+                "expected codes of i8 with rows of {expected} bytes, found {codes}"
+            ));
         }
     };
     for of_blocks in &operands[2..] {

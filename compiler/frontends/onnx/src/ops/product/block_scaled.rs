@@ -120,7 +120,8 @@ impl Given<'_> {
         for column in 0..columns {
             let codes = &mut codes[column * row..][..row];
             for k in 0..depth {
-                let from = if self.is_transposed { column * depth + k } else { k * columns + column };
+                let from =
+                    if self.is_transposed { column * depth + k } else { k * columns + column };
                 let code = (bytes[from] ^ middle) & mask;
                 codes[k * bits / 8] |= code << (k * bits % 8);
             }

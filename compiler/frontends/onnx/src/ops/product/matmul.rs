@@ -81,13 +81,8 @@ fn dequantised(
         (0, Ok(0)) => None,
         _ => return Ok(None),
     };
-    let given = Given {
-        integers: &integers,
-        scales: &scales,
-        zeros: zeros.as_ref(),
-        is_transposed,
-        block,
-    };
+    let given =
+        Given { integers: &integers, scales: &scales, zeros: zeros.as_ref(), is_transposed, block };
     Ok(given.operand(cx.b)?)
 }
 

@@ -331,7 +331,9 @@ impl Builder {
             }
             Op::BlockScaledMatmul { block, .. } => {
                 let message = "block_scaled_matmul: expected as many blocks as the depth needs";
-                for (left, relation, right) in block_scaled_sizes(types, *block).into_iter().flatten() {
+                for (left, relation, right) in
+                    block_scaled_sizes(types, *block).into_iter().flatten()
+                {
                     self.require(&left, relation, &right, message)?;
                 }
                 Ok(())
