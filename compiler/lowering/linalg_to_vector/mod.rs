@@ -27,6 +27,7 @@ mod access;
 mod as_pass;
 mod body;
 mod codegen;
+mod codes;
 mod contraction;
 mod direct_conv;
 mod dots;
