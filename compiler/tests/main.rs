@@ -36,6 +36,7 @@ mod products_of_bytes;
 mod quick_tier;
 mod small_types;
 mod softmax;
+mod streamed;
 mod support;
 mod symbolic_kernels;
 mod symbolic_tiles;

@@ -17,8 +17,8 @@ mod segmentation;
 mod split;
 mod state;
 
-pub use options::{Options, Progress};
 pub use bound::{Bounds, LowerBound};
+pub use options::{Options, Progress};
 pub use schedule::{Bound, RunnerUp, Schedule, Segment, Source, schedule};
 
 #[cfg(doc)]

@@ -77,7 +77,7 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
         return Err(diagnostic);
     }
     shared.sort(&mut states);
-        let left = shared.budget.saturating_sub(shared.evaluations.load(Ordering::Relaxed));
+    let left = shared.budget.saturating_sub(shared.evaluations.load(Ordering::Relaxed));
     let (seed, mut stream) = (options.seed, 0);
     for round in &ROUNDS {
         let count = round.heats.len();
