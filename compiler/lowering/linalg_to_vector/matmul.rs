@@ -794,7 +794,9 @@ fn choose_blocks(
     if right.is_in_tiles() {
         // All of the depth, so that a tile has its sums in registers to the end.
         let columns = PANEL_VECTORS * cg.target.lanes();
-        let mr = m.min(right.most_rows(&cg.target));
+        let most = right.tile_rows(&cg.target);
+        let tiles = (m + most - 1) / most;
+        let mr = (m + tiles - 1) / tiles;
         let nc = (n + columns - 1) / columns * columns;
         return Blocks { mr, nv: PANEL_VECTORS, mc: m, nc, kc: k };
     }

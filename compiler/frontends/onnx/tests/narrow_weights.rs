@@ -4,7 +4,7 @@ use irc_common_format::model::{
     Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, Value,
 };
 use irc_onnx_ops::{ImportOptions, element_of, import};
-use irc_tensor::{Element, I4, Tensor, f16};
+use irc_tensor::{Element, Tensor, f16};
 use irc_tl::{Constant, DType, NodeKind, Op};
 use std::collections::BTreeMap;
 
@@ -14,6 +14,14 @@ const SIZES: [i64; 3] = [3, 20, 5];
 fn constant<T: Element>(name: &str, shape: &[i64], values: &[T]) -> FileTensor {
     let tensor = Tensor::from_values(shape, values).expect("as many values");
     FileTensor::raw(name, element_of(T::DTYPE), shape, Constant::of(&tensor).bytes)
+}
+
+/// A constant of `int4`, of which a byte holds two.
+fn fours(name: &str, shape: &[i64], values: &[i64]) -> FileTensor {
+    let pair =
+        |pair: &[i64]| pair.iter().rev().fold(0, |byte, value| byte << 4 | (value & 15) as u8);
+    let bytes: Vec<u8> = values.chunks(2).map(pair).collect();
+    FileTensor::raw(name, element_of(DType::I4), shape, bytes)
 }
 
 /// A product of `x` with what an operator makes of constants.
@@ -67,27 +75,27 @@ fn check(graph: &irc_tl::Graph, scale: impl Fn(i64, i64) -> f64) {
     }
 }
 
-fn ops(graph: &irc_tl::Graph) -> Vec<&Op> {
-    let op = |kind| match kind {
-        NodeKind::Op(op) => Some(op),
+fn ops(graph: &irc_tl::Graph) -> Vec<Op> {
+    let op = |node: &'_ irc_tl::Node| match &node.kind {
+        NodeKind::Op(op) => Some(op.clone()),
         _ => None,
     };
-    graph.nodes.iter().filter_map(|node| op(&node.kind)).collect()
+    graph.nodes.iter().filter_map(op).collect()
 }
 
 fn is_block_scaled(graph: &irc_tl::Graph, bits: usize, block: usize) -> bool {
-    ops(graph).contains(&&Op::BlockScaledMatmul { bits, block })
+    ops(graph).contains(&Op::BlockScaledMatmul { bits, block })
 }
 
 #[test]
 fn of_blocks_along_the_depth() {
     let [_, depth, columns] = SIZES;
     let scales: Vec<f32> = (0..3 * columns).map(|index| (index + 1) as f32 / 4.0).collect();
-    let w = weights(|weight| I4::from_f64(weight as f64));
+    let w = weights(|weight| weight);
     let graph = product(
         "DequantizeLinear",
         &[("axis", 0), ("block_size", 8)],
-        vec![constant("c", &[depth, columns], &w), constant("s", &[3, columns], &scales)],
+        vec![fours("c", &[depth, columns], &w), constant("s", &[3, columns], &scales)],
     );
     assert!(is_block_scaled(&graph, 4, 8), "{:?}", ops(&graph));
     check(&graph, |k, column| f64::from(scales[(k / 8 * columns + column) as usize]));
@@ -114,11 +122,11 @@ fn of_columns_with_zero_points() {
 #[test]
 fn of_blocks_that_are_not_whole_words() {
     let [_, depth, columns] = SIZES;
-    let w = weights(|weight| I4::from_f64(weight as f64));
+    let w = weights(|weight| weight);
     let graph = product(
         "DequantizeLinear",
         &[("axis", 0), ("block_size", 10)],
-        vec![constant("c", &[depth, columns], &w), constant("s", &[2, columns], &[0.5f32; 10])],
+        vec![fours("c", &[depth, columns], &w), constant("s", &[2, columns], &[0.5f32; 10])],
     );
     assert!(!is_block_scaled(&graph, 4, 10), "{:?}", ops(&graph));
     check(&graph, |_, _| 0.5);

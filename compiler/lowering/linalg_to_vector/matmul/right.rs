@@ -74,15 +74,23 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
         }
     }
 
-    /// The maximum number of rows for which tiles convert the operand themselves; 0 if it is read as it is.
-    pub(super) fn most_rows(&self, target: &Target) -> i64 {
-        let is_wide = target.vector_bytes >= 64;
-        match (self, is_wide) {
-            (Self::Plain, _) => 0,
-            (Self::Narrow(..), true) => 8,
-            (Self::Narrow(..), false) | (Self::Coded(..), true) => 4,
+    /// The maximum number of rows of tiles that convert the operand themselves.
+    pub(super) fn tile_rows(&self, target: &Target) -> i64 {
+        match (self, target.vector_bytes >= 64) {
+            (Self::Plain | Self::Narrow(..), true) => 8,
+            (Self::Plain | Self::Narrow(..), false) | (Self::Coded(..), true) => 4,
             // The sums of a block need as many registers as all.
             (Self::Coded(..), false) => 2,
+        }
+    }
+
+    /// The maximum number of rows for which tiles convert the operand themselves; 0 if it is read as it is. Converting it
+    /// again takes less time than storing it and reading it again.
+    pub(super) fn most_rows(&self, target: &Target) -> i64 {
+        match self {
+            Self::Plain => 0,
+            Self::Narrow(..) => self.tile_rows(target),
+            Self::Coded(..) => 3 * self.tile_rows(target),
         }
     }
 

@@ -88,7 +88,7 @@ impl Given<'_> {
         };
         let unit = 32 / bits;
         let block = self.block.unwrap_or_else(|| depth.next_multiple_of(unit));
-        if depth == 0 || columns == 0 || block == 0 || block % unit != 0 {
+        if depth == 0 || columns == 0 || block == 0 || !block.is_multiple_of(unit) {
             return Ok(None);
         }
         let blocks = depth.div_ceil(block);
