@@ -5,6 +5,12 @@ complete -c irc-translate -l planner -d 'Planner of a plan: irc optimises, ark r
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
 complete -c irc-translate -l config-rules -d 'JSON file that fixes configs of ops in a plan; see docs/config-rules.md [applies to: --emit-plan]' -r -F
 complete -c irc-translate -l frontend -d 'Frontend file of a Gemini schedule [applies to: Gemini schedules]' -r -F
+complete -c irc-translate -l target -d 'The NPU: npu:mesh=WxH, more keys in docs/npu-models.md [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r
+complete -c irc-translate -l batch -d 'Images that are scheduled at once [default: those of the model\'s inputs] [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r
+complete -c irc-translate -l objective -d 'What the schedule minimises [default: edp] [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r -f -a "edp\t'Energy times delay'
+latency\t'Delay'
+energy\t'Energy'"
+complete -c irc-translate -l set-tree -d 'Resource allocation tree of the schedule, in SET\'s text form, instead of a search [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r -F
 complete -c irc-translate -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc-translate -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]' -r -F
 complete -c irc-translate -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]' -r -F

@@ -23,6 +23,12 @@ _irc-translate() {
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
 '--config-rules=[JSON file that fixes configs of ops in a plan; see docs/config-rules.md \[applies to\: --emit-plan\]]:FILE:_files' \
 '--frontend=[Frontend file of a Gemini schedule \[applies to\: Gemini schedules\]]:F:_files' \
+'--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:NPU:_default' \
+'--batch=[Images that are scheduled at once \[default\: those of the model'\''s inputs\] \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:N:_default' \
+'--objective=[What the schedule minimises \[default\: edp\] \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:WHAT:((edp\:"Energy times delay"
+latency\:"Delay"
+energy\:"Energy"))' \
+'--set-tree=[Resource allocation tree of the schedule, in SET'\''s text form, instead of a search \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:T.txt:_files' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:CACHE:_files' \

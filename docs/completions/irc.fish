@@ -50,9 +50,9 @@ ll\t'LLVM IR, optimised'
 s\t'Assembly'
 c\t'C source for gcc or clang, portable unless --target-cpu is given'
 mlir\t'MLIR after the stage given by --stage'
-json\t'An ARK execution plan'
+json\t'An ARK execution plan, or with --target an NPU schedule'
 tar\t'A Model Library Format archive'
-asm\t'An NPU program of a Gemini schedule'
+asm\t'NPU programs of a Gemini schedule, or with --target of a model'
 ptx\t'NVIDIA PTX (not implemented yet)'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import] [applies to: .mlir]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm) [applies to: .asm]' -r -F
@@ -68,6 +68,13 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l codegen -d 'Code in 
 c\t'C source, which needs only a C compiler'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l tuning -d 'File of irc tune with schedules of kernels, measured on the processor of the code [applies to: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l model-name -d 'Name of the model in a .tar [default: default] [applies to: .tar]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l report -d 'File for the cost of an NPU schedule, by segments and layers [applies to: .json, .asm of models]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l target -d 'The NPU: npu:mesh=WxH, more keys in docs/npu-models.md [applies to: .json, .asm of models]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l batch -d 'Images that are scheduled at once [default: those of the model\'s inputs] [applies to: .json, .asm of models]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l objective -d 'What the schedule minimises [default: edp] [applies to: .json, .asm of models]' -r -f -a "edp\t'Energy times delay'
+latency\t'Delay'
+energy\t'Energy'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l set-tree -d 'Resource allocation tree of the schedule, in SET\'s text form, instead of a search [applies to: .json, .asm of models]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
@@ -136,6 +143,12 @@ complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand check" -l model -d 'Check that the plans implement this model; repeat for each rank [applies to: ARK plans]' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l against -d 'Compare NPU programs with this one: a listing, a trace or .npu [applies to: NPU programs]' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l target -d 'The NPU: npu:mesh=WxH, more keys in docs/npu-models.md [applies to: models]' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l batch -d 'Images that are scheduled at once [default: those of the model\'s inputs] [applies to: models]' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l objective -d 'What the schedule minimises [default: edp] [applies to: models]' -r -f -a "edp\t'Energy times delay'
+latency\t'Delay'
+energy\t'Energy'"
+complete -c irc -n "__fish_irc_using_subcommand check" -l set-tree -d 'Resource allocation tree of the schedule, in SET\'s text form, instead of a search [applies to: models]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand check" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
@@ -153,7 +166,7 @@ plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Treat unknown keys as errors [applies to: ARK models, ARK plans, Gemini schedules, Gemini frontend files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Print all diagnostics as one JSON array on standard output'
 complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Report violations that are common in old Common IR files as warnings [applies to: Common IR and ONNX files]'
-complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans; with --json, as an object next to the diagnostics [applies to: ARK plans]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans, or with --target of models on an NPU; with --json as an object [applies to: models, ARK plans]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
@@ -215,6 +228,7 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -l assume-stated-shapes -d
 complete -c irc -n "__fish_irc_using_subcommand tune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand tune" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the same network; required for schedules of one core' -r -F
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, which states its windows; otherwise they are inferred' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l program -d 'Run this program of the schedule instead of compiling one: a listing, a trace or .npu' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l trace -d 'File for a Perfetto trace' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l html -d 'File for an HTML page that shows the contents of the buffers over time' -r -F

@@ -48,9 +48,9 @@ ll\:"LLVM IR, optimised"
 s\:"Assembly"
 c\:"C source for gcc or clang, portable unless --target-cpu is given"
 mlir\:"MLIR after the stage given by --stage"
-json\:"An ARK execution plan"
+json\:"An ARK execution plan, or with --target an NPU schedule"
 tar\:"A Model Library Format archive"
-asm\:"An NPU program of a Gemini schedule"
+asm\:"NPU programs of a Gemini schedule, or with --target of a model"
 ptx\:"NVIDIA PTX (not implemented yet)"))' \
 '--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\] \[applies to\: .mlir\]]:NAME:_default' \
 '--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm) \[applies to\: .asm\]]:FILE:_files' \
@@ -65,6 +65,13 @@ ark\:"A reproduction of ARK'\''s planner, which schedules one op after another")
 c\:"C source, which needs only a C compiler"))' \
 '--tuning=[File of irc tune with schedules of kernels, measured on the processor of the code \[applies to\: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files\]]:TUNE.json:_files' \
 '--model-name=[Name of the model in a .tar \[default\: default\] \[applies to\: .tar\]]:NAME:_default' \
+'--report=[File for the cost of an NPU schedule, by segments and layers \[applies to\: .json, .asm of models\]]:R.json:_files' \
+'--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: .json, .asm of models\]]:NPU:_default' \
+'--batch=[Images that are scheduled at once \[default\: those of the model'\''s inputs\] \[applies to\: .json, .asm of models\]]:N:_default' \
+'--objective=[What the schedule minimises \[default\: edp\] \[applies to\: .json, .asm of models\]]:WHAT:((edp\:"Energy times delay"
+latency\:"Delay"
+energy\:"Energy"))' \
+'--set-tree=[Resource allocation tree of the schedule, in SET'\''s text form, instead of a search \[applies to\: .json, .asm of models\]]:T.txt:_files' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
@@ -147,6 +154,12 @@ plain\:"One line per step"))' \
 _arguments "${_arguments_options[@]}" : \
 '*--model=[Check that the plans implement this model; repeat for each rank \[applies to\: ARK plans\]]:MODEL:_default' \
 '--against=[Compare NPU programs with this one\: a listing, a trace or .npu \[applies to\: NPU programs\]]:PROGRAM:_default' \
+'--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: models\]]:NPU:_default' \
+'--batch=[Images that are scheduled at once \[default\: those of the model'\''s inputs\] \[applies to\: models\]]:N:_default' \
+'--objective=[What the schedule minimises \[default\: edp\] \[applies to\: models\]]:WHAT:((edp\:"Energy times delay"
+latency\:"Delay"
+energy\:"Energy"))' \
+'--set-tree=[Resource allocation tree of the schedule, in SET'\''s text form, instead of a search \[applies to\: models\]]:T.txt:_files' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
@@ -164,7 +177,7 @@ plain\:"One line per step"))' \
 '--strict[Treat unknown keys as errors \[applies to\: ARK models, ARK plans, Gemini schedules, Gemini frontend files\]]' \
 '--json[Print all diagnostics as one JSON array on standard output]' \
 '--compat[Report violations that are common in old Common IR files as warnings \[applies to\: Common IR and ONNX files\]]' \
-'--cost[Estimate the cost of plans; with --json, as an object next to the diagnostics \[applies to\: ARK plans\]]' \
+'--cost[Estimate the cost of plans, or with --target of models on an NPU; with --json as an object \[applies to\: models, ARK plans\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files\]]' \
@@ -248,6 +261,7 @@ plain\:"One line per step"))' \
 (simulate)
 _arguments "${_arguments_options[@]}" : \
 '--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
+'(--program --frontend)--model=[Model of a schedule of several cores, which states its windows; otherwise they are inferred]:MODEL:_default' \
 '--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \
 '--trace=[File for a Perfetto trace]:OUT.json:_files' \
 '--html=[File for an HTML page that shows the contents of the buffers over time]:OUT.html:_files' \

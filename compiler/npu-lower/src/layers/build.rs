@@ -1,10 +1,11 @@
 //! The walk over the nodes of a graph.
 
+use super::locate::located;
 use super::readers::Readers;
 use super::roles::{Role, roles};
 use super::source::{Draft, Kind, Source, SourceId, View, extent};
 use super::view::{Atom, Dimension, Whole, dimension, merged, reshaped};
-use super::{Layers, finish, window};
+use super::window;
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Axis, MAX_BATCH, Op as LayerOp, Shape};
 use irc_tl::{Compute, Graph, Node, NodeKind, Op, Type, ValueId};
@@ -74,8 +75,14 @@ pub struct Build<'g> {
     pub parts: BTreeMap<(SourceId, u64, u64), SourceId>,
 }
 
+/// Outputs of the graph, and the sources that they are.
+pub type Outputs = Vec<(String, SourceId)>;
+
+/// The layers under construction, and the outputs.
+///
+/// # Errors
 /// See [`super::layers`].
-pub fn build(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
+pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Vec<Diagnostic>> {
     let shapes = shapes(graph)?;
     let roles = roles(graph, &shapes);
     let mut build = Build {
@@ -117,10 +124,7 @@ pub fn build(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
             }
         }
     }
-    if !found.is_empty() {
-        return Err(found);
-    }
-    finish::finish(&build, &outputs)
+    if found.is_empty() { Ok((build, outputs)) } else { Err(found) }
 }
 
 /// The extents of all values.
@@ -166,18 +170,6 @@ fn diagnostic(node: &Node, failure: Error) -> Diagnostic {
         Error::Layout(message) => ("layer-axes", message),
     };
     located(Diagnostic::error(code, message), node.origin.as_deref())
-}
-
-/// A diagnostic at the node of an origin, which is `path` or `path: node`.
-pub fn located(diagnostic: Diagnostic, origin: Option<&str>) -> Diagnostic {
-    match origin.map(|origin| origin.split_once(": ").unwrap_or((origin, ""))) {
-        Some((path, "")) => diagnostic.path(path),
-        Some((path, node)) => {
-            let message = format!("{node}: {}", diagnostic.message);
-            Diagnostic { message, ..diagnostic }.path(path)
-        }
-        None => diagnostic,
-    }
 }
 
 impl Build<'_> {

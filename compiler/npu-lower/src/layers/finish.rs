@@ -1,6 +1,7 @@
 //! The network of the layers that were found.
 
-use super::build::{Build, located};
+use super::build::Build;
+use super::locate::located;
 use super::source::{Draft, Kind, SourceId};
 use super::{Layers, Operand, Origin};
 use irc_diag::Diagnostic;

@@ -10,6 +10,7 @@ mod arrange;
 mod build;
 mod combine;
 mod finish;
+mod locate;
 mod product;
 mod readers;
 mod roles;
@@ -97,7 +98,7 @@ impl Layers {
     pub fn locate(&self, graph: &Graph, layer: usize, diagnostic: Diagnostic) -> Diagnostic {
         let node = self.origins.get(layer).and_then(|origin| origin.nodes.first());
         let origin = node.and_then(|node| graph.nodes.get(*node)?.origin.clone());
-        build::located(diagnostic, origin.as_deref())
+        locate::located(diagnostic, origin.as_deref())
     }
 }
 
@@ -108,5 +109,6 @@ impl Layers {
 /// nodes that are no layers, `layer-axes` for nodes that need another order of axes than the NPU can
 /// provide, and for layers those of [`Network::add_reading`]. Diagnostics have the paths of nodes.
 pub fn layers(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
-    build::build(graph)
+    let (found, outputs) = build::build(graph)?;
+    finish::finish(&found, &outputs)
 }

@@ -87,7 +87,7 @@ impl LiveTensor {
 
     /// The same as weights.
     #[must_use]
-    pub fn as_weights(mut self) -> Self {
+    pub fn into_weights(mut self) -> Self {
         self.resident.kind = ResidentKind::Weight;
         self
     }
@@ -112,11 +112,6 @@ impl LiveTensor {
             ..resident(ResidentKind::Weight, layer, &extent, blocks(bytes as i64))
         };
         Self { first: index, last: index, producers: vec![], resident }
-    }
-
-    /// Whether it is constant weights that a transfer brings.
-    pub fn is_weights(&self, transfer: i64) -> bool {
-        self.resident.workload_id.is_none() && self.resident.transfers().any(|id| id == transfer)
     }
 
     /// The first workload of a core, by its index, that runs while some of it is there.

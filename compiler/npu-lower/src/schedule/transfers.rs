@@ -32,8 +32,9 @@ pub struct AllTransfers {
     ins: Vec<DramIn>,
     /// Blocks that are loaded: by what they are, the layer that reads them, and corners.
     known_outs: BTreeMap<(Stored, usize, Corners), usize>,
-    /// Blocks that are stored, by the workload that computes them.
+    /// Blocks that are stored, by the workload that computes them, and by their transfer.
     known_ins: BTreeMap<i64, usize>,
+    ins_by_id: BTreeMap<i64, usize>,
     /// Parts of results, by the workload that computes them.
     sent: BTreeMap<i64, Vec<Ofmap>>,
     known_sent: BTreeMap<(i64, Corners), usize>,
@@ -97,8 +98,8 @@ impl AllTransfers {
         let transfer_id = self.id();
         self.known_outs.insert(key, self.outs.len());
         for id in stored {
-            if let Some(block) = self.ins.iter_mut().rev().find(|block| block.transfer_id == *id) {
-                block.related_ofmap.get_or_insert_default().push(transfer_id);
+            if let Some(block) = self.ins_by_id.get(id) {
+                self.ins[*block].related_ofmap.get_or_insert_default().push(transfer_id);
             }
         }
         self.outs.push(DramOut {
@@ -120,6 +121,7 @@ impl AllTransfers {
     pub fn store(&mut self, workload: i64, core: i64, layer: &str, extent: Extent) -> i64 {
         let transfer_id = self.id();
         self.known_ins.insert(workload, self.ins.len());
+        self.ins_by_id.insert(transfer_id, self.ins.len());
         self.ins.push(DramIn {
             core_id: core,
             layer_name: Some(layer.to_owned()),
@@ -159,13 +161,13 @@ impl AllTransfers {
     pub fn send(&mut self, workload: i64, extent: Extent, reader: &Reader) -> i64 {
         let target = reader.target(Some(reader.layer.1.clone()));
         let key = (workload, corners(&extent));
-        if let Some(known) = self.known_sent.get(&key) {
-            if let Some(part) = self.sent.get_mut(&workload).and_then(|all| all.get_mut(*known)) {
-                if !part.destination.contains(&target) {
-                    part.destination.push(target);
-                }
-                return part.transfer_id;
+        let known = self.known_sent.get(&key).copied();
+        let known = known.and_then(|known| self.sent.get_mut(&workload)?.get_mut(known));
+        if let Some(part) = known {
+            if !part.destination.contains(&target) {
+                part.destination.push(target);
             }
+            return part.transfer_id;
         }
         let transfer_id = self.id();
         let all = self.sent.entry(workload).or_default();

@@ -26,6 +26,8 @@ struct Writer<'a> {
     cores: BTreeMap<i64, Vec<Workload>>,
     /// What the buffer of each core holds, by its id.
     held: BTreeMap<i64, Vec<LiveTensor>>,
+    /// The place of constant weights in it, by core and transfer.
+    held_weights: BTreeMap<(i64, i64), usize>,
     /// The runs of each layer so far.
     done: Vec<Vec<Done<'a>>>,
     /// The core of each workload.
@@ -39,6 +41,7 @@ pub fn write<'a>(of: &'a Scheduled<'a>, runs: &'a [Run]) -> Schedule {
         transfers: AllTransfers::default(),
         cores: BTreeMap::new(),
         held: BTreeMap::new(),
+        held_weights: BTreeMap::new(),
         done: of.network.nodes().iter().map(|_| vec![]).collect(),
         computed: vec![],
     };
@@ -290,9 +293,12 @@ impl<'a> Writer<'a> {
         let what = Stored::Weights(run.segment);
         let transfer = self.transfers.load(what, own, Some(bytes as i64), &[], reader);
         let held = self.held.entry(reader.core).or_default();
-        match held.iter_mut().rev().find(|held| held.is_weights(transfer)) {
-            Some(held) => held.last = index,
-            None => held.push(LiveTensor::weights(&reader.layer.1, index, own, bytes, transfer)),
+        match self.held_weights.get(&(reader.core, transfer)) {
+            Some(known) => held[*known].last = index,
+            None => {
+                self.held_weights.insert((reader.core, transfer), held.len());
+                held.push(LiveTensor::weights(&reader.layer.1, index, own, bytes, transfer));
+            }
         }
         Weight {
             from_ofmap: None,
@@ -332,7 +338,7 @@ impl<'a> Writer<'a> {
             extra: Default::default(),
         };
         let held = LiveTensor::input(&reader.layer.1, reader.workload, index, whole, sources);
-        self.hold(reader.core, held.as_weights());
+        self.hold(reader.core, held.into_weights());
         weight
     }
 
