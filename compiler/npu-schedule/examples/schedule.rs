@@ -15,7 +15,9 @@ fn main() {
 
 fn run(arguments: &[String]) -> Result<(), String> {
     let [network, mesh, batch, rest @ ..] = arguments else {
-        return Err("usage: schedule NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED]]]".into());
+        return Err(
+            "usage: schedule NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED]]]".into()
+        );
     };
     let known = networks::ALL.into_iter().find(|(name, _)| name == network);
     let (_, build) = known.ok_or_else(|| format!("no network {network}"))?;

@@ -113,10 +113,8 @@ fn propose(
             *evaluations += 1;
             segments.push(Arc::new(problem.segment(model, tree, &prices).ok()?));
         }
-        let all = state.segments[..first]
-            .iter()
-            .chain(&segments)
-            .chain(&state.segments[first + count..]);
+        let all =
+            state.segments[..first].iter().chain(&segments).chain(&state.segments[first + count..]);
         let value = problem.value(problem.totals(state.images, all.map(|segment| &segment.cost)));
         Some(Proposal { value, first, removed: count, segments, multiples: multiples.clone() })
     });

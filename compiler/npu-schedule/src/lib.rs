@@ -11,14 +11,15 @@ mod explain;
 mod moves;
 mod options;
 mod random;
+mod recombine;
 mod schedule;
 mod search;
 mod segmentation;
 mod split;
 mod state;
 
-pub use options::{Options, Progress};
 pub use bound::{Bounds, LowerBound};
+pub use options::{Options, Progress};
 pub use schedule::{Bound, RunnerUp, Schedule, Segment, Source, schedule};
 
 #[cfg(doc)]

@@ -436,12 +436,7 @@ fn reorder(root: &mut Tree, path: &[usize], index: usize, network: &Network) -> 
     free
 }
 
-fn price(
-    root: &mut Tree,
-    path: &[usize],
-    context: &mut Context<'_>,
-    random: &mut Random,
-) -> bool {
+fn price(root: &mut Tree, path: &[usize], context: &mut Context<'_>, random: &mut Random) -> bool {
     let Some(Kind::Leaf(layer, scheme)) = at(root, path).map(|tree| &mut tree.kind) else {
         return false;
     };
@@ -451,12 +446,7 @@ fn price(
     changes
 }
 
-fn scheme(
-    root: &mut Tree,
-    path: &[usize],
-    context: &mut Context<'_>,
-    random: &mut Random,
-) -> bool {
+fn scheme(root: &mut Tree, path: &[usize], context: &mut Context<'_>, random: &mut Random) -> bool {
     let Some(Kind::Leaf(layer, scheme)) = at(root, path).map(|tree| &mut tree.kind) else {
         return false;
     };

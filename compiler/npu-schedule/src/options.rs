@@ -3,7 +3,7 @@
 use irc_npu_cost::{Machine, Network, Objective};
 
 /// Evaluations for each layer on few cores.
-const EVALUATIONS_PER_LAYER: u64 = 2500;
+const EVALUATIONS_PER_LAYER: u64 = 2000;
 /// The number of cores up to which evaluations are not fewer.
 const FEW_CORES: u64 = 48;
 

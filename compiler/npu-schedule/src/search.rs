@@ -4,6 +4,7 @@
 //! Local searches of a round are independent, so that they can run on any number of threads. Each thread has
 //! a model of its own, which remembers layers; what it remembers does not change costs.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use irc_npu_cost::{Model, Result};
 use crate::anneal::{Run, anneal};
 use crate::options::{Options, Progress};
 use crate::random::Random;
+use crate::recombine::recombine;
 use crate::segmentation::segmentation;
 use crate::state::{Problem, State};
 
@@ -77,7 +79,7 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
         return Err(diagnostic);
     }
     shared.sort(&mut states);
-        let left = shared.budget.saturating_sub(shared.evaluations.load(Ordering::Relaxed));
+    let left = shared.budget.saturating_sub(shared.evaluations.load(Ordering::Relaxed));
     let (seed, mut stream) = (options.seed, 0);
     for round in &ROUNDS {
         let count = round.heats.len();
@@ -90,13 +92,13 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
             anneal(&problem, model, start, run, &mut random, evaluations)
         });
         states.extend(found);
-        shared.sort(&mut states);
-        if std::env::var("VERBOSE").is_ok() {
-            for s in states.iter().take(8) {
-                eprint!("{:.4e}({}) ", problem.value(s.totals(&problem)), s.images);
-            }
-            eprintln!();
+        let groups: BTreeSet<u64> = states.iter().map(|state| state.images).collect();
+        for images in groups {
+            let same: Vec<&State> = states.iter().filter(|state| state.images == images).collect();
+            let better = recombine(&problem, &same);
+            states.extend(better);
         }
+        shared.sort(&mut states);
         stream += count as u64;
     }
     Ok((states.swap_remove(0), shared.evaluations.into_inner()))

@@ -225,8 +225,8 @@ fn external(node: &Node, of: &Range<u64>) -> Option<Shape> {
     if let Op::Eltwise { .. } = node.layer.op {
         // Each operand that comes from outside.
         let each = node.layer.output.channels;
-        channels = (node.external / each) * (of.end - of.start)
-            + overlap(&(0..node.external % each), of);
+        channels =
+            (node.external / each) * (of.end - of.start) + overlap(&(0..node.external % each), of);
     }
     let Shape { rows, columns, .. } = node.input;
     (channels > 0).then_some(Shape { channels, rows, columns })
