@@ -6,8 +6,6 @@ use irc_npu_cost::{
     Cut, Kind, LayerCost, Machine, Model, Network, Objective, Result, Scheme, SegmentCost, Tree,
 };
 
-use crate::moves;
-
 /// A segment with its cost.
 #[derive(Clone, Debug)]
 pub struct Priced {
@@ -133,11 +131,6 @@ impl State {
             with_schemes(segment.tree.clone(), &mut layers)
         });
         Tree::cut(Cut::Time, problem.batch, all.collect())
-    }
-
-    /// Number of layers of each segment.
-    pub fn leaves(&self) -> impl Iterator<Item = usize> {
-        self.segments.iter().map(|segment| moves::leaves(&segment.tree))
     }
 }
 
