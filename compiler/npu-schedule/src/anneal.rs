@@ -162,8 +162,7 @@ impl Search<'_, '_> {
             self.problem.totals(self.state.images, costs(&self.state.segments[first..][..count])),
             self.problem.totals(self.state.images, costs(&segments)),
         );
-        let totals =
-            (self.totals.0 - removed.0 + added.0, self.totals.1 - removed.1 + added.1);
+        let totals = (self.totals.0 - removed.0 + added.0, self.totals.1 - removed.1 + added.1);
         Some(Proposal { totals, first, removed: count, segments, undo })
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use irc_diag::Diagnostic;
-use irc_npu_cost::{MAX_BATCH, Cost, Evaluation, Machine, Model, Network, Result, Tree};
+use irc_npu_cost::{Cost, Evaluation, MAX_BATCH, Machine, Model, Network, Result, Tree};
 
 use crate::explain::explain;
 use crate::options::Options;
