@@ -110,7 +110,7 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
 /// The factor of heats. A change touches a few layers, so that it changes the objective of a small network
 /// more; and a product of few factors changes less.
 fn warmth(problem: &Problem<'_>) -> f64 {
-    let Objective { energy, delay } = problem.objective;
+    let Objective { energy, delay } = problem.guide();
     let by_layers = USUAL_LAYERS / problem.network.nodes().len() as f64;
     by_layers.clamp(0.2, 20.0) * f64::from(energy + delay) / 2.0
 }
