@@ -20,7 +20,7 @@ mod state;
 
 pub use bound::{Bounds, LowerBound};
 pub use options::{Options, Progress};
-pub use schedule::{Bound, RunnerUp, Schedule, Segment, Source, schedule};
+pub use schedule::{Bound, RunnerUp, Schedule, Segment, Share, Source, schedule};
 
 #[cfg(doc)]
 use irc_npu_cost::{Machine, Network, Objective, Tree};

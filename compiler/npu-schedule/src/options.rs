@@ -3,9 +3,9 @@
 use irc_npu_cost::{Machine, Network, Objective};
 
 /// Evaluations for any network on few cores.
-const EVALUATIONS: u64 = 50_000;
+const EVALUATIONS: u64 = 80_000;
 /// And for each layer.
-const EVALUATIONS_PER_LAYER: u64 = 2000;
+const EVALUATIONS_PER_LAYER: u64 = 3000;
 /// The number of cores up to which evaluations are not fewer.
 const FEW_CORES: u64 = 48;
 

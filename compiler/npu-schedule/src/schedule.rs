@@ -48,13 +48,26 @@ pub struct Segment {
     pub runner_up: Option<RunnerUp>,
 }
 
-/// The layer of the given network that a layer of the scheduled one computes, and which of its channels.
+/// The layer of the given network that a layer of the scheduled one computes, and which part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Index in the given network.
     pub layer: usize,
     /// Output channels.
     pub channels: Range<u64>,
+    /// What is computed for them.
+    pub share: Share,
+}
+
+/// The share of its output channels' work that a layer does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All of it.
+    Whole,
+    /// A sum over these input channels.
+    Partial(Range<u64>),
+    /// The sum of the partial sums, which it reads.
+    Sum,
 }
 
 /// A schedule.
