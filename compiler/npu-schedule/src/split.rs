@@ -27,8 +27,11 @@ pub fn split(network: &Network, machine: &Machine) -> Result<(Network, Vec<Sourc
     // The number of partial sums of each layer.
     let mut depths = vec![1; network.nodes().len()];
     let grains = grains(network);
+    let mut tightest: Option<Box<Diagnostic>> = None;
     loop {
-        let (pieces, sources) = build(network, &cuts, &depths)?;
+        // With too many pieces, the network would be too large.
+        let (pieces, sources) =
+            build(network, &cuts, &depths).map_err(|error| tightest.take().unwrap_or(error))?;
         let count = pieces.nodes().len();
         let needs = (0..count).map(|layer| (layer, Need::of(&pieces, layer, machine)));
         let tight: Vec<(usize, Need)> = needs.filter(|(_, need)| !need.fits(machine)).collect();
@@ -36,12 +39,15 @@ pub fn split(network: &Network, machine: &Machine) -> Result<(Network, Vec<Sourc
             return Ok((pieces, sources));
         }
         let mut grown = BTreeSet::new();
+        tightest = None;
         for (piece, need) in tight {
             let layer = sources[piece].layer;
             if !grown.insert(layer) {
                 continue;
             }
             let node = &network.nodes()[layer];
+            let count = counts[layer] * depths[layer];
+            tightest.get_or_insert_with(|| no_room(node, &need, count, machine));
             let is_deep = sources[piece].share != Share::Sum
                 && (!need.is_mapped || need.output + need.inputs >= machine.buffer.size);
             if let (Op::Conv { channels, .. }, true) = (&node.layer.op, is_deep) {
