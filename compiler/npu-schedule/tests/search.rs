@@ -52,13 +52,13 @@ fn another_seed_is_another_search() {
     assert!(with(1) != with(2));
 }
 
-/// The best of two runs of SET's program with 60 rounds, strides of 1.
+/// The best of three runs of SET's program with 60 rounds, strides of 1.
 #[test]
 fn schedules_are_better_than_those_of_set() {
     let rows = [
         ("resnet", 2, 1, 3.4239e16),
         ("dense", 2, 1, 9.6656e15),
-        ("trans_cell", 4, 1, 3.7852e15),
+        ("trans_cell", 4, 1, 3.7370e15),
         ("vgg", 4, 4, 1.05726e17),
     ];
     for (name, width, batch, theirs) in rows {
