@@ -11,6 +11,7 @@ mod explain;
 mod moves;
 mod options;
 mod random;
+mod recombine;
 mod schedule;
 mod search;
 mod segmentation;
@@ -19,7 +20,7 @@ mod state;
 
 pub use bound::{Bounds, LowerBound};
 pub use options::{Options, Progress};
-pub use schedule::{Bound, RunnerUp, Schedule, Segment, Source, schedule};
+pub use schedule::{Bound, RunnerUp, Schedule, Segment, Share, Source, schedule};
 
 #[cfg(doc)]
 use irc_npu_cost::{Machine, Network, Objective, Tree};

@@ -2,8 +2,10 @@
 
 use irc_npu_cost::{Machine, Network, Objective};
 
-/// Evaluations for each layer on few cores.
-const EVALUATIONS_PER_LAYER: u64 = 2500;
+/// Evaluations for any network on few cores.
+const EVALUATIONS: u64 = 80_000;
+/// And for each layer.
+const EVALUATIONS_PER_LAYER: u64 = 3000;
 /// The number of cores up to which evaluations are not fewer.
 const FEW_CORES: u64 = 48;
 
@@ -46,7 +48,7 @@ impl Options<'_> {
     pub fn evaluations(&self, network: &Network, machine: &Machine) -> u64 {
         let (layers, cores) = (network.nodes().len() as u64, machine.mesh.cores());
         match self.budget {
-            0 => EVALUATIONS_PER_LAYER * layers * FEW_CORES / cores.max(FEW_CORES),
+            0 => (EVALUATIONS + EVALUATIONS_PER_LAYER * layers) * FEW_CORES / cores.max(FEW_CORES),
             budget => budget,
         }
     }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use irc_npu_cost::{Cost, Evaluation, Machine, Model, Network, Result, Tree};
+use irc_diag::Diagnostic;
+use irc_npu_cost::{Cost, Evaluation, MAX_BATCH, Machine, Model, Network, Result, Tree};
 
 use crate::explain::explain;
 use crate::options::Options;
@@ -47,13 +48,26 @@ pub struct Segment {
     pub runner_up: Option<RunnerUp>,
 }
 
-/// The layer of the given network that a layer of the scheduled one computes, and which of its channels.
+/// The layer of the given network that a layer of the scheduled one computes, and which part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Index in the given network.
     pub layer: usize,
     /// Output channels.
     pub channels: Range<u64>,
+    /// What is computed for them.
+    pub share: Share,
+}
+
+/// The share of its output channels' work that a layer does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All of it.
+    Whole,
+    /// A sum over these input channels.
+    Partial(Range<u64>),
+    /// The sum of the partial sums, which it reads.
+    Sum,
 }
 
 /// A schedule.
@@ -77,7 +91,9 @@ pub struct Schedule {
 /// Schedules a network for `batch` images.
 ///
 /// # Errors
-/// `cost-machine`, `cost-tree-batch`, or what prevents every schedule, with the layer named.
+/// `cost-machine`; `schedule-batch` for no or too many images, `schedule-network` for no layers;
+/// `schedule-no-room` for a layer that fits in no buffers, whatever the pieces, with the numbers; `cost-…`
+/// for what prevents every schedule, with the layer named.
 pub fn schedule(
     network: &Network,
     machine: &Machine,
@@ -85,6 +101,14 @@ pub fn schedule(
     options: &Options<'_>,
 ) -> Result<Schedule> {
     machine.check()?;
+    if !(1..=MAX_BATCH).contains(&batch) {
+        let message = format!("expected a batch of 1 to {MAX_BATCH} images, found {batch}");
+        return Err(Box::new(Diagnostic::error("schedule-batch", message)));
+    }
+    if network.nodes().is_empty() {
+        let message = format!("the network {} has no layers", network.name());
+        return Err(Box::new(Diagnostic::error("schedule-network", message)));
+    }
     let (network, sources) = split(network, machine)?;
     let problem = Problem { network: &network, machine, batch, objective: options.objective };
     let (state, evaluations) = search(problem, options)?;

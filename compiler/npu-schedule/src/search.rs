@@ -4,15 +4,17 @@
 //! Local searches of a round are independent, so that they can run on any number of threads. Each thread has
 //! a model of its own, which remembers layers; what it remembers does not change costs.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-use irc_npu_cost::{Model, Result};
+use irc_npu_cost::{Model, Objective, Result};
 
 use crate::anneal::{Run, anneal};
 use crate::options::{Options, Progress};
 use crate::random::Random;
+use crate::recombine::recombine;
 use crate::segmentation::segmentation;
 use crate::state::{Problem, State};
 
@@ -31,6 +33,9 @@ const ROUNDS: [Round; 3] = [
     Round { share: 0.35, heats: &[0.01, 0.01, 0.005, 0.005], starts: 4 },
     Round { share: 0.25, heats: &[0.004, 0.004], starts: 2 },
 ];
+
+/// The number of layers of a network to which the heats apply as they are.
+const USUAL_LAYERS: f64 = 72.0;
 
 /// Maximum number of different numbers of images at a time.
 const MAX_GROUPS: usize = 5;
@@ -84,22 +89,30 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
         let budget = (left as f64 * round.share) as u64 / count as u64;
         let starts = &states[..states.len().min(round.starts)];
         let found = shared.all(&models, count, |model, at| {
-            let run = Run { budget, heat: round.heats[at] };
+            let run = Run { budget, heat: round.heats[at] * warmth(&problem) };
             let mut random = Random::new(seed, stream + at as u64);
             let start = starts[at % starts.len()].clone();
             anneal(&problem, model, start, run, &mut random, evaluations)
         });
         states.extend(found);
-        shared.sort(&mut states);
-        if std::env::var("VERBOSE").is_ok() {
-            for s in states.iter().take(8) {
-                eprint!("{:.4e}({}) ", problem.value(s.totals(&problem)), s.images);
-            }
-            eprintln!();
+        let groups: BTreeSet<u64> = states.iter().map(|state| state.images).collect();
+        for images in groups {
+            let same: Vec<&State> = states.iter().filter(|state| state.images == images).collect();
+            let better = recombine(&problem, &same);
+            states.extend(better);
         }
+        shared.sort(&mut states);
         stream += count as u64;
     }
     Ok((states.swap_remove(0), shared.evaluations.into_inner()))
+}
+
+/// The factor of heats. A change touches a few layers, so that it changes the objective of a small network
+/// more; and a product of few factors changes less.
+fn warmth(problem: &Problem<'_>) -> f64 {
+    let Objective { energy, delay } = problem.guide();
+    let by_layers = USUAL_LAYERS / problem.network.nodes().len() as f64;
+    by_layers.clamp(0.2, 20.0) * f64::from(energy + delay) / 2.0
 }
 
 /// The numbers of images at a time that are tried: the divisors of the batch, or some of them.

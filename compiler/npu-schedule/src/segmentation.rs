@@ -138,7 +138,7 @@ fn alone(
 fn cheapest(options: &[Vec<Vec<Arc<Priced>>>], price: f64) -> Vec<Arc<Priced>> {
     let count = options.len();
     // From each layer on: the cost, and the first segment with its number of layers.
-    let mut from: Vec<(f64, Option<(usize, &Arc<Priced>)>)> = vec![(f64::INFINITY, None); count];
+    let mut from = vec![(f64::INFINITY, None); count];
     from.push((0.0, None));
     for first in (0..count).rev() {
         for (more, segments) in options[first].iter().enumerate() {
