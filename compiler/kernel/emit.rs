@@ -1,5 +1,5 @@
 //! Appends `arith`, `scf`, `vector` and `memref` ops at the end of a block.
-use irc_mlir::ops::{arith, memref, scf, vector};
+use irc_mlir::ops::{arith, llvm, memref, scf, vector};
 use irc_mlir::{OpSpec, attr, read};
 use melior::{
     Context,
@@ -282,7 +282,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
     /// Makes all stores so far visible to other threads before later ones.
     pub fn fence(&self) {
         const SEQUENTIALLY_CONSISTENT: i64 = 7;
-        self.spec("llvm.fence")
+        self.spec(llvm::FENCE)
             .attr("ordering", attr::i64(self.context, SEQUENTIALLY_CONSISTENT))
             .append(&self.block);
     }
