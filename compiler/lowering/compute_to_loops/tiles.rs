@@ -99,7 +99,7 @@ impl Tiles {
         }
         let joined = Dim::product(&compute.dims[above..]);
         let mut taken = types.iter().map(|ty| Cow::Borrowed(*ty)).collect::<Vec<_>>();
-        let shape = [&dims[..rank - 2], &[joined.clone()]].concat();
+        let shape = [&dims[..rank - 2], std::slice::from_ref(&joined)].concat();
         taken[operand] = Cow::Owned(Type::new(DType::F32, shape));
         // The loops after the removed one have lower numbers.
         let renumbered = |scalar: &Scalar| {
