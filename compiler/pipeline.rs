@@ -21,6 +21,8 @@ pub struct Settings {
     pub vector_bytes: u32,
     /// The instructions for sums of products of bytes.
     pub dots: Dots,
+    /// Whether code may store past the caches.
+    pub streams: bool,
     /// The prefix of the names of kernels.
     pub kernel_prefix: String,
 }
@@ -35,8 +37,12 @@ impl Default for Settings {
 impl Settings {
     /// The settings for a target.
     pub fn of(target: &Target) -> Self {
-        let (vector_bytes, dots) = (target.vector_bytes(), target.dots());
-        Settings { vector_bytes, dots, kernel_prefix: String::new() }
+        Settings {
+            vector_bytes: target.vector_bytes(),
+            dots: target.dots(),
+            streams: target.streams(),
+            kernel_prefix: String::new(),
+        }
     }
 }
 
@@ -93,9 +99,11 @@ pub const HOST_CPU: Pipeline = Pipeline {
         Stage {
             name: "vector",
             passes: |settings| {
-                let (bytes, dots) = (settings.vector_bytes, settings.dots.name());
+                let Settings { vector_bytes: bytes, dots, streams, .. } = settings;
+                let dots = dots.name();
                 format!(
-                    "linalg-to-vector{{vector-bytes={bytes} dots={dots}}},compute-to-loops{{vector-bytes={bytes}}}"
+                    "linalg-to-vector{{vector-bytes={bytes} dots={dots} streams={streams}}},\
+                     compute-to-loops{{vector-bytes={bytes}}}"
                 )
             },
             leaves: &["arith", "func", "llvm", "math", "memref", "scf", "tl", "vector"],

@@ -101,7 +101,7 @@ LogicalResult irc::tl::TlDialect::verifyOperationAttribute(Operation *op, NamedA
                          getProgramAttrHelper(), getNameAttrHelper(), getPreservedAttrHelper(),
                          getWeightAttrHelper(), getValueAttrHelper(), getOriginAttrHelper(),
                          getNonpositiveAttrHelper(), getAtLeastOneAttrHelper(), getIgnoresNanAttrHelper(), getOrderedAttrHelper(), getPadsAttrHelper(),
-                         getQuadsAttrHelper(), getDotsAttrHelper(), getConstantsAttrHelper());
+                         getQuadsAttrHelper(), getDotsAttrHelper(), getCodesAttrHelper(), getConstantsAttrHelper());
 }
 
 LogicalResult irc::tl::TlDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,

@@ -56,6 +56,10 @@ pub const QUADS: Key<()> = Key::new("tl.quads");
 /// On a `linalg.generic` that sums products of bytes, four to an element: the operand whose bytes are unsigned; those of
 /// the other are signed.
 pub const DOTS: Key<i64> = Key::new("tl.dots");
+/// On a `linalg.generic` that computes floats from integers of a few bits, packed along the last dimension of the bytes
+/// that it extracts from first, with a scale and possibly a zero point for each block of them: the bits of an integer, and
+/// the number of them in a block.
+pub const CODES: Key<Vec<i64>> = Key::new("tl.codes");
 /// Marks an op of `math` whose operand is at most zero.
 pub const NONPOSITIVE: Key<()> = Key::new("tl.nonpositive");
 /// Marks a division whose divisor is at least 1.

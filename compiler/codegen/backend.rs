@@ -15,6 +15,8 @@ pub struct Row {
     pub vector_bytes: fn(&Target) -> u32,
     /// The instructions that code for a target should use for sums of products of bytes.
     pub dots: fn(&Target) -> Dots,
+    /// Whether code for a target may store past the caches.
+    pub streams: fn(&Target) -> bool,
     /// The features of [`irc_runtime::processor::FEATURES`] that code for a target may use.
     pub features: fn(&Target) -> Vec<&'static str>,
     /// Checks that it can generate code for a target; the error names what the processor lacks.

@@ -34,6 +34,7 @@ pub const ROW: Row = Row {
     outputs: &[Output::Object, Output::LlvmIr, Output::Assembly],
     vector_bytes,
     dots,
+    streams: |target| target.triple.starts_with("x86_64"),
     features: |target| target.known_features().unwrap_or_default(),
     expect: |_| Ok(()),
     compile,

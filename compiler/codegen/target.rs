@@ -59,6 +59,11 @@ impl Target {
         (self.backend.dots)(self)
     }
 
+    /// Whether code may store past the caches.
+    pub fn streams(&self) -> bool {
+        (self.backend.streams)(self)
+    }
+
     /// Whether this machine can run code generated for the target.
     pub fn runs_here(&self) -> bool {
         let host = Self::host();

@@ -110,6 +110,7 @@ impl Explained<'_, '_, '_> {
             ops: body.iter().map(|node| self.name(*node)).collect(),
             results: results.len(),
             steps: steps.iter().map(|(_, step)| step.clone()).collect(),
+            slow: body.iter().find_map(|node| segment.why_slow(*node)),
             before,
             after,
         };

@@ -161,6 +161,34 @@ fn needs_loops(apply: Application<'_>) -> bool {
         || apply.operands.iter().any(|ty| scalar(ty))
 }
 
+/// Why a kernel with an op is slow, if it is: it is loops of scalars, or multiplies bytes one by one.
+pub fn why_slow(apply: Application<'_>) -> Option<String> {
+    if apply.op.family() == Family::View {
+        return None;
+    }
+    let small = apply.operands.iter().copied().chain([apply.result]).find(|ty| ty.dtype.is_small());
+    if let Some(ty) = small {
+        return Some(format!(
+            "loops of scalars, as no vector schedule reads elements of {}",
+            ty.dtype
+        ));
+    }
+    if needs_loops(apply) {
+        return Some("loops of scalars, as no vector schedule covers it".into());
+    }
+    let depth = match (apply.op, apply.operands) {
+        (Op::Matmul { transpose_lhs, .. }, [lhs, _]) => {
+            let back = if *transpose_lhs { 2 } else { 1 };
+            lhs.shape[lhs.rank() - back]
+        }
+        _ => return None,
+    };
+    let are_bytes = apply.operands.iter().all(|ty| ty.dtype.size() == 1);
+    let message =
+        format!("bytes are multiplied one by one, as their depth of {depth} is no multiple of 4");
+    (are_bytes && depth % 4 != 0).then_some(message)
+}
+
 fn only_elementwise(operand: Option<&Form>) -> Result<(), String> {
     match operand {
         Some(form) if form.kind != Kind::Elementwise => {

@@ -22,6 +22,7 @@ pub fn explain_loops<'c: 'a, 'a>(
         let parts = inlined.get(&key(op)).into_iter().flatten();
         let why = match tl::algorithm_of(op) {
             Ok(Some(_)) => "it is an algorithm".to_owned(),
+            _ if has_known_sizes(op) => "no vector schedule covers it".to_owned(),
             _ => format!("its sizes are known at run time: {}", shape_of(op)),
         };
         reports.push(LoopsReport {
@@ -62,6 +63,13 @@ fn outer_of<'c: 'a, 'a>(
     let at =
         arguments.find(|at| block.argument(*at).is_ok_and(|one| Value::from(one) == operand))?;
     group.operand(at).ok()
+}
+
+/// Whether all sizes of an op are known when it is compiled.
+fn has_known_sizes(op: OperationRef<'_, '_>) -> bool {
+    let values = op.operands().chain(op.results().map(Value::from));
+    let types: Vec<_> = values.map(|value| tl::type_of(value.r#type())).collect();
+    types.iter().all(|ty| ty.as_ref().is_ok_and(|ty| ty.known().is_some()))
 }
 
 /// The shape of the first result, as text.

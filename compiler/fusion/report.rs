@@ -64,6 +64,9 @@ pub struct GroupReport {
     pub results: usize,
     /// The fusions that led to it.
     pub steps: Vec<Step>,
+    /// Why it is slow, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<String>,
     /// The cost if each op is a kernel of its own.
     pub before: Cost,
     /// The cost of the kernel.
@@ -180,6 +183,9 @@ impl fmt::Display for FusionReport {
         }
         for (index, group) in self.groups.iter().enumerate() {
             writeln!(f, "  group {index} {}", group.headline())?;
+            if let Some(why) = &group.slow {
+                writeln!(f, "    slow: {why}")?;
+            }
             for step in &group.steps {
                 writeln!(f, "    {step}")?;
             }

@@ -7,7 +7,7 @@
 //! Every body has one class per node of the segment, with all variants of computing it; the analysis
 //! computes the [`Form`]s of these variants.
 use super::{
-    form::{Application, Form, combine},
+    form::{Application, Form, combine, why_slow},
     segment::{Segment, Source},
 };
 use egg::{Analysis, DidMerge, EGraph, Id, Language, define_language};
@@ -180,10 +180,18 @@ impl Segment {
     /// # Errors
     /// Why the operands cannot share the kernel.
     pub fn combine(&self, node: usize, operands: &[Option<&Form>]) -> Result<Form, String> {
+        self.applied(node, |apply| combine(apply, operands))
+    }
+
+    /// Why a kernel with a node is slow, if it is.
+    pub fn why_slow(&self, node: usize) -> Option<String> {
+        self.applied(node, why_slow)
+    }
+
+    fn applied<T>(&self, node: usize, function: impl FnOnce(Application<'_>) -> T) -> T {
         let placed = &self.nodes[node];
         let types: Vec<_> = placed.operands.iter().map(|edge| self.type_of(edge.source)).collect();
-        let result = &placed.ty;
-        combine(Application { node, op: &placed.op, operands: &types, result }, operands)
+        function(Application { node, op: &placed.op, operands: &types, result: &placed.ty })
     }
 }
 

@@ -1,5 +1,5 @@
 //! Appends `arith`, `scf`, `vector` and `memref` ops at the end of a block.
-use irc_mlir::ops::{arith, memref, scf, vector};
+use irc_mlir::ops::{arith, llvm, memref, scf, vector};
 use irc_mlir::{OpSpec, attr, read};
 use melior::{
     Context,
@@ -47,6 +47,9 @@ pub struct Buffer<'c, 'a> {
     /// The element type.
     pub element: Type<'c>,
 }
+
+/// Bytes of a cache line.
+const LINE: i64 = 64;
 
 /// Where a line of memory is prefetched to, and what for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,6 +261,38 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
             (_, Some(mask)) => (vector::MASKEDSTORE, vec![buffer.memref, at, mask, value]),
         };
         self.spec(name).operands(&operands).append(&self.block);
+    }
+
+    /// Stores a vector of `f32` past the caches, at an address that is a multiple of its size. Other threads see it after a
+    /// [`Self::fence`].
+    pub fn stream(
+        &self,
+        value: Value<'c, 'a>,
+        buffer: Buffer<'c, 'a>,
+        at: Value<'c, 'a>,
+        lanes: Lanes,
+    ) {
+        self.spec(vector::STORE)
+            .operands(&[value, buffer.memref, at])
+            .attr("nontemporal", attr::bool(self.context, true))
+            .attr("alignment", attr::i64(self.context, 4 * lanes.count()))
+            .append(&self.block);
+    }
+
+    /// Makes all stores so far visible to other threads before later ones.
+    pub fn fence(&self) {
+        const SEQUENTIALLY_CONSISTENT: i64 = 7;
+        self.spec(llvm::FENCE)
+            .attr("ordering", attr::i64(self.context, SEQUENTIALLY_CONSISTENT))
+            .append(&self.block);
+    }
+
+    /// Whether memory starts at a multiple of the size of a cache line.
+    pub fn is_aligned(&self, buffer: Buffer<'c, 'a>) -> Value<'c, 'a> {
+        let index = Type::index(self.context);
+        let address = self.op(memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, &[buffer.memref], index);
+        let rest = self.binary(arith::ANDI, address, self.index(LINE - 1));
+        self.compare(0, rest, self.index(0))
     }
 
     /// Memory on the stack for so many elements, aligned to a cache line.

@@ -106,7 +106,7 @@ impl Session {
         Ok(contents(artefacts, sources, options, archive))
     }
 
-    /// The IR after each stage, as text by path.
+    /// The IR after each stage, as text by path. Equal kernels are one from the stage on that makes kernels.
     fn sources(
         &self,
         input: Input,
@@ -122,6 +122,9 @@ impl Session {
             let (mut texts, mut last) = (vec![text(module)], tensor.name);
             for stage in later {
                 run_stages(context, module, &options.settings(), last, stage.name)?;
+                if stage.name == "kernels" {
+                    queries::share_kernels(context, module);
+                }
                 texts.push(text(module));
                 last = stage.name;
             }
@@ -172,15 +175,8 @@ impl Session {
         let uses = profile::object(&program.fused.uses, "")?;
         let uses = [(profile::KERNELS.to_owned(), uses.as_slice())];
         let object = join_objects(first.chain(steps).chain(code).chain(uses))?;
-        let shared = link_shared(&object)?;
-        let requires = shared.features.among(target.required_features());
-        let path = format!("lib/{}_lib0.o", archive.model);
-        Ok(ProgramArtefacts {
-            workspaces: workspaces(&planned, callees),
-            planned,
-            code: (path, object.into()),
-            shared: Some(Shared { bytes: shared.bytes.into(), requires }),
-        })
+        let workspaces = workspaces(&planned, callees);
+        linked(planned, object, workspaces, target, archive)
     }
 }
 
@@ -212,6 +208,25 @@ fn contents(
     }
 }
 
+/// The artefacts of a program whose code is one object, which is linked as a library too.
+fn linked(
+    planned: Planned,
+    object: Vec<u8>,
+    workspaces: BTreeMap<String, u64>,
+    target: &Target,
+    archive: &ArchiveOptions,
+) -> Result<ProgramArtefacts, QueryError> {
+    let shared = link_shared(&object)?;
+    let requires = shared.features.among(target.required_features());
+    let path = format!("lib/{}_lib0.o", archive.model);
+    Ok(ProgramArtefacts {
+        workspaces,
+        planned,
+        code: (path, object.into()),
+        shared: Some(Shared { bytes: shared.bytes.into(), requires }),
+    })
+}
+
 /// A program with open sizes, with its constants, as an object that is linked as a library too.
 fn open(
     objects: &Objects,
@@ -232,15 +247,8 @@ fn open(
     let functions = functions(&text.map_err(archive_error)?, target)?;
     let first = [("operators".to_owned(), functions.as_slice())];
     let object = join_objects(first.into_iter().chain(objects.all()))?;
-    let shared = link_shared(&object)?;
-    let requires = shared.features.among(target.required_features());
-    let path = format!("lib/{}_lib0.o", archive.model);
-    Ok(ProgramArtefacts {
-        workspaces: workspaces(&planned, callees),
-        planned,
-        code: (path, object.into()),
-        shared: Some(Shared { bytes: shared.bytes.into(), requires }),
-    })
+    let workspaces = workspaces(&planned, callees);
+    linked(planned, object, workspaces, target, archive)
 }
 
 impl ArchiveOptions {

@@ -24,7 +24,9 @@ use crate::{
 };
 use irc_diag::{Diagnostic, Source};
 use irc_dialects::tl;
-use irc_mlir::{Context, Location, Module, OperationLike, OperationRef, ValueLike, attr, read};
+use irc_mlir::{
+    Context, Erase, Location, Module, OperationLike, OperationRef, ValueLike, attr, read,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -244,6 +246,31 @@ fn take_apart(context: &Context, module: &Module<'_>, options: &CompileOptions) 
     let text = |op: &OperationRef<'_, '_>| irc_mlir::to_text_of_valid(op) + "\n";
     let tuned = tuned.len();
     Fused { program: program.iter().map(text).collect(), kernels, uses, tuned }
+}
+
+/// Makes kernels of a module that differ in nothing but their names one.
+pub fn share_kernels(context: &Context, module: &Module<'_>) {
+    let (mut first, mut renamed) = (BTreeMap::new(), BTreeMap::new());
+    let private = attr::string(context, "private");
+    for op in read::body_ops(module.as_operation()).into_iter().filter(|op| KERNEL.is_on(op)) {
+        let name = read::string(&op, "sym_name").unwrap_or_default();
+        let text = kernel_text(context, op, &name);
+        if let Some(known) = first.get(&text) {
+            renamed.insert(name, String::clone(known));
+            op.erase();
+        } else {
+            irc_mlir::set_attribute(op, "sym_visibility", private);
+            first.insert(text, name);
+        }
+    }
+    for launch in
+        irc_mlir::walk_collect(module.as_operation(), |op| read::op_name(&op) == tl::LAUNCH)
+    {
+        let callee = read::symbol(&launch, "callee").and_then(|callee| renamed.get(&callee));
+        if let Some(callee) = callee {
+            irc_mlir::set_attribute(launch, "callee", attr::symbol(context, callee));
+        }
+    }
 }
 
 /// Keeps the origins of results that may not fit in memory or that the host may not compute, since the text of

@@ -4,6 +4,7 @@
 mod algebra_rules;
 mod ark_ops;
 mod ark_to_tl;
+mod block_scaled;
 mod c_abi;
 mod codegen_crash;
 mod corpus;
@@ -35,6 +36,7 @@ mod products_of_bytes;
 mod quick_tier;
 mod small_types;
 mod softmax;
+mod streamed;
 mod support;
 mod symbolic_kernels;
 mod symbolic_tiles;

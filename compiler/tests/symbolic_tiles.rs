@@ -38,6 +38,11 @@ fn products() {
     let heads = |rows, columns| f32s(vec![2.into(), 3.into(), rows, columns]);
     check(product(), vec![heads(n(), 16.into()), heads(16.into(), m())]);
     check(product(), vec![heads(n(), m()), heads(m(), n())]);
+    // The right operand is read across its rows.
+    let across = || Op::Matmul { transpose_lhs: false, transpose_rhs: true };
+    check(across(), vec![f32s(vec![n(), m()]), f32s(vec![37.into(), m()])]);
+    check(across(), vec![heads(n(), 16.into()), heads(m(), 16.into())]);
+    check(across(), vec![heads(40.into(), n()), heads(m(), n())]);
 }
 
 fn conv(strides: [i64; 2], dilations: [i64; 2], pads: [[i64; 2]; 2], groups: i64) -> Op {

@@ -527,10 +527,24 @@ def Tl_SteppedMatmulOp : Tl_Pure<"stepped_matmul"> {
 }
 
 def Tl_MatmulOp : Tl_Pure<"matmul"> {
-  let summary = "matrix product of the last two dimensions, `i32` of `u8` and `i8`; leading dimensions broadcast";
+  let summary = "matrix product of the last two dimensions, `i32` of `u8` and `i8`, `f32` of it and `f16` or `bf16`; leading dimensions broadcast";
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs, DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, $result)";
+}
+
+def Tl_BlockScaledMatmulOp : Tl_Pure<"block_scaled_matmul"> {
+  let summary = "matrix product of `f32` with a matrix of integers of 2, 4 or 8 bits, scaled in blocks along the depth";
+  let description = [{
+    Operands `lhs[..., m, k]`, `codes[n, bytes]`, `scales[n, blocks]` and, if they differ from
+    `2^(bits - 1)`, `zeros[n, blocks]`. The right matrix is `[k, n]`: its element `(i, j)` is
+    `(code(j, i) - zeros[j, i / block]) * scales[j, i / block]`, and `code(j, i)` consists of the `bits` bits (2, 4 or 8) from
+    bit `i * bits` on of row `j` of `codes`, whose type is `i8`; bit 0 is the lowest of the first byte. All others are
+    `f32`. There are as many blocks as `k` needs, each of `block` codes in whole groups of 32 bits.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$factors, I64Attr:$bits, I64Attr:$block);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$factors attr-dict `:` functional-type(operands, $result)";
 }
 
 def Tl_TransposeOp : Tl_Pure<"transpose"> {

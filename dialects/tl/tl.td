@@ -44,6 +44,7 @@ def Tl_Dialect : Dialect {
     | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are those of its operand |
     | `tl.quads` | a `linalg.generic` | a unit: its elements are four bytes of its operand each, the first in the lowest bits |
     | `tl.dots` | a `linalg.generic` | the number of the operand whose elements are four unsigned bytes each; it sums their products with the signed bytes of the other |
+    | `tl.codes` | a `linalg.generic` | the bits of the integers that its floats are computed from, and the number of them that share a scale |
     | `tl.nonpositive` | an op of `math` | a unit: its operand is at most zero |
     | `tl.at_least_one` | an `arith.divf` | a unit: its divisor is at least 1 |
     | `tl.ignores_nan` | an `arith.maximumf` | a unit: NaN may be ignored |
@@ -69,6 +70,7 @@ def Tl_Dialect : Dialect {
     "::mlir::DenseI64ArrayAttr":$pads,
     "::mlir::UnitAttr":$quads,
     "::mlir::IntegerAttr":$dots,
+    "::mlir::DenseI64ArrayAttr":$codes,
     "::mlir::ElementsAttr":$constants
   );
   let hasOperationAttrVerify = 1;

@@ -33,6 +33,7 @@ pub const ROW: Row = Row {
     // C compilers split vectors that are wider than the processor's.
     vector_bytes: |target| if target.has(&["avx"]) { (llvm::ROW.vector_bytes)(target) } else { 16 },
     dots: |_| Dots::Plain,
+    streams: |_| false,
     // The C compiler decides; without flags it needs no features.
     features: |_| Vec::new(),
     expect: |_| Ok(()),

@@ -31,6 +31,7 @@ pub const ROW: Row = Row {
     // The only vectors that Cranelift supports.
     vector_bytes: |_| 16,
     dots: |_| Dots::Plain,
+    streams: |_| false,
     features: |target| isa::features(target).unwrap_or_default(),
     expect: |target| isa::isa(target).map(drop),
     compile: |module, target, _| compile(module, target),

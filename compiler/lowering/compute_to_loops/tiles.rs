@@ -19,9 +19,10 @@ use std::{borrow::Cow, convert::Infallible};
 struct Tiles {
     /// The factor that does not depend on the column.
     broadcast: Load,
-    /// The factor whose last index moves along the columns.
+    /// The factor of which one index moves along the columns.
     vector: Load,
-    /// The step of that index from one column to the next: 1 or 2.
+    /// The step of its last index from one column to the next: 1 or 2. 0 if it is another index that advances by one, so that
+    /// elements are gathered.
     step: i64,
     /// Conditions that do not depend on the column.
     guards: Vec<Scalar>,
@@ -145,13 +146,21 @@ impl Tiles {
         };
         let (innermost, outer) = vector.at.split_last()?;
         let step = coefficient(innermost, column)?;
-        let moves = outer.iter().any(|index| depends_on(index, column));
-        if !is_f32(&broadcast) || !is_f32(&vector) || moves || !(1..=2).contains(&step) {
+        let moves = outer.iter().filter(|index| depends_on(index, column)).count();
+        let along = |index: &Scalar| coefficient(index, column) == Some(1);
+        let is_known = match step {
+            0 => moves == 1 && outer.iter().any(along),
+            _ => moves == 0 && (1..=2).contains(&step),
+        };
+        if !is_f32(&broadcast) || !is_f32(&vector) || !is_known {
             return None;
         }
         let (moving, guards): (Vec<_>, Vec<_>) =
             conditions.into_iter().partition(|condition| depends_on(condition, column));
         let bound = bound(&moving, innermost)?;
+        if step == 0 && bound.is_some() {
+            return None;
+        }
         let is_row = |loop_: &usize| {
             let fixed = !vector.depends_on(*loop_)
                 && !guards.iter().chain(&moving).any(|guard| depends_on(guard, *loop_));
@@ -174,7 +183,7 @@ impl Tiles {
         let [depth] = over else { return None };
         let depth = depth.known().filter(|depth| *depth <= DEEPEST)?;
         let rows = compute.dims[self.row?].known().unwrap_or(i64::MAX);
-        let is_plain = self.guards.is_empty() && self.bound.is_none() && self.step == 1;
+        let is_plain = self.guards.is_empty() && self.bound.is_none() && self.step < 2;
         (is_plain && rows >= FEWEST_ROWS).then(|| e.stack(depth * columns, e.f32()))
     }
 
@@ -561,6 +570,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let buffer = self.operands[*operand].1;
         let columns = self.columns(e, tile, vector);
         let limit = self.limit(e, &mut body, columns, guard);
+        if step == 0 {
+            let along = self.axis(e, *operand, at);
+            let lanes = e.splat(along, self.lanes);
+            let offsets = e.binary(arith::MULI, e.iota(1, self.lanes), lanes);
+            let mask = limit.map(|limit| self.mask(e, limit, 0));
+            return e.gather(buffer, place, offsets, self.lanes, mask);
+        }
         let loads = (0..step).map(|number| {
             let mask = limit.map(|limit| self.mask(e, limit, number * width));
             e.load_lanes(buffer, e.offset(place, number * width), self.lanes, mask)
@@ -574,6 +590,14 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
             _ => unreachable!("a step is 1 or 2"),
         }
+    }
+
+    /// The distance of elements that the index that moves along the columns selects.
+    fn axis(&self, e: Emit<'c, 'a>, operand: usize, at: &[Scalar]) -> Value<'c, 'a> {
+        let column = self.dims.len() - 1;
+        let after =
+            at.iter().position(|index| depends_on(index, column)).map_or(0, |axis| axis + 1);
+        self.sizes.value(e, &Dim::product(&self.operands[operand].0.dims[after..]))
     }
 
     /// The elements that may be read: lanes whose number plus the first value is below the second one, as unsigned numbers.
@@ -597,6 +621,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             return Some([first, guarded(narrow(body.emit(e, size).0))]);
         }
         let (width, step) = (self.lanes.count(), self.tiles.step);
+        let step = step.max(1);
         let columns = match columns {
             Some(columns) => columns,
             None if step > 1 || guard.is_some() => e.index(width),

@@ -50,6 +50,12 @@ impl Pass for LinalgToVector {
                 kind: OptionKind::String,
                 default: "plain",
             },
+            PassOption {
+                name: "streams",
+                help: "store large results past the caches",
+                kind: OptionKind::Boolean,
+                default: "false",
+            },
         ]
     }
 
@@ -65,6 +71,7 @@ impl Pass for LinalgToVector {
             dots,
             vector_bytes: 4 * lanes_of(&op, options)?,
             l2_bytes: options.integer("l2-bytes"),
+            streams: options.boolean("streams"),
         };
         let context = irc_mlir::context_of(&op);
         for func in walk_collect(op, is_scheduled_here) {

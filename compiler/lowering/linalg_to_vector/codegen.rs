@@ -58,6 +58,8 @@ pub struct Codegen<'c, 'a> {
     pub schedule: Schedule,
     /// How the work is divided among threads, if it is.
     pub split: Option<Split<'c, 'a>>,
+    /// The results that the code being written stores past the caches.
+    pub streamed: Vec<TensorId>,
     /// The extent that stands for the number of rows that the kernel is passed, and that number.
     pub rows: Option<(i64, Value<'c, 'a>)>,
 }

@@ -1,4 +1,5 @@
 //! Recognises a matmul among stages and names its loops.
+use super::codes::Codes;
 use super::dots::Dots;
 use super::kernel::{Kernel, Operand, Stage, argument, defining_op, name_of};
 use crate::attributes::DOTS;
@@ -82,7 +83,10 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
         let rows = m.map_or(1, |dim| stage.sizes[dim]);
         // Few rows against contiguous columns of B are dot products: the row schedule reads B once.
         let is_in_quads = matches!(factors, Factors::Quads { .. });
+        // Unless it is computed in registers, from panels of columns.
+        let is_coded = Codes::of(kernel, b.operand.tensor).is_some();
         let dots = !is_in_quads
+            && !is_coded
             && rows <= 2
             && b.operand.access.coefs[k] == 1
             && b.operand.access.coefs[n] != 1;

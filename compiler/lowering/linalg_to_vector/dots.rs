@@ -95,7 +95,8 @@ fn cast<'c: 'a, 'a>(e: Emit<'c, 'a>, value: Value<'c, 'a>, bits: u32, count: i64
     e.op(vector::BITCAST, &[value], Type::vector(&[count as u64], e.int(bits)))
 }
 
-fn intrinsic<'c: 'a, 'a>(
+/// A call of an intrinsic function of LLVM.
+pub fn intrinsic<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     name: &str,
     operands: &[Value<'c, 'a>],

@@ -6,6 +6,7 @@
 //! `pack` copies their operands, and `tile` computes one tile.
 
 mod pack;
+mod right;
 mod tile;
 
 use super::{
@@ -22,6 +23,7 @@ use crate::attributes::{Packing, Panels};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, linalg};
 use irc_mlir::{OperationLike, Type, TypeLike, Value, read};
+use right::{PANEL_VECTORS, Right};
 
 /// A matmul and the elementwise stages applied to each tile before it is stored.
 #[derive(Debug, Clone)]
@@ -160,6 +162,7 @@ struct Emitter<'p, 'c, 'a> {
     dots: Dots,
     pack_a: bool,
     pack_b: bool,
+    right: Right<'c, 'a>,
     packed_a: Option<Buffer<'c, 'a>>,
     packed_b: Option<PackedB<'c, 'a>>,
     /// The sums of earlier `kc` blocks.
@@ -229,7 +232,34 @@ pub fn emit_matmul<'c: 'a, 'a>(
     let stage = cg.kernel.stages[matmul.product.stage].clone();
     let e = e.at(stage.op.location());
     place_outputs(cg, e, matmul.product.stage, &matmul.epilogue);
-    let emitter = Emitter::new(cg, e, matmul)?;
+    let right = Right::of(cg, e, matmul);
+    let m = matmul.product.m.map_or(1, |dim| stage.sizes[dim]);
+    let most = right.most_rows(&cg.target);
+    let rows = match cg.extent(m) {
+        Extent::Passed(rows) if most > 0 => rows,
+        _ => {
+            let right = right.converted_in_tiles(m <= most);
+            return emit_product(cg, e, matmul, right);
+        }
+    };
+    for (predicate, in_tiles) in [(7, true), (8, false)] {
+        let right = right.clone().converted_in_tiles(in_tiles);
+        let runs = e.compare(predicate, rows, e.index(most));
+        let product = |e| emit_product(cg, e, matmul, right).map(|()| vec![]);
+        e.if_else(runs, &[], product, |_| Ok(vec![]))?;
+    }
+    Ok(())
+}
+
+/// As [`emit_matmul`], with a right operand.
+fn emit_product<'c: 'a, 'a>(
+    cg: &mut Codegen<'c, 'a>,
+    e: Emit<'c, 'a>,
+    matmul: &Matmul<'c, 'a>,
+    right: Right<'c, 'a>,
+) -> Result<()> {
+    let stage = cg.kernel.stages[matmul.product.stage].clone();
+    let emitter = Emitter::new(cg, e, matmul, right)?;
     let of_matrix = [matmul.product.m, Some(matmul.product.n)];
     let batch: Vec<usize> =
         (0..stage.parallel - 1).filter(|dim| !of_matrix.contains(&Some(*dim))).collect();
@@ -283,7 +313,12 @@ fn even_block(size: i64, limit: i64, unit: i64) -> i64 {
 }
 
 impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
-    fn new(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: &'p Matmul<'c, 'a>) -> Result<Self> {
+    fn new(
+        cg: &mut Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        matmul: &'p Matmul<'c, 'a>,
+        right: Right<'c, 'a>,
+    ) -> Result<Self> {
         let product = &matmul.product;
         let stage = cg.kernel.stages[product.stage].clone();
         let output = stage.outputs[0].clone();
@@ -294,8 +329,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let pack_b = m > 4
             || !Contraction::is_plain(&product.b)
             || product.b.operand.access.coefs[product.n] != 1
-            || quads::is_packed(cg, product);
-        let blocks = choose_blocks(cg, (m, n, k), pack_b, product);
+            || quads::is_packed(cg, product)
+            || !matches!(right, Right::Plain);
+        let blocks = choose_blocks(cg, (m, n, k), (pack_b, &right), product);
         let mut emitter = Self {
             matmul,
             blocks,
@@ -307,6 +343,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             element,
             pack_a: !Contraction::is_plain(&product.a),
             pack_b,
+            right,
             dots: cg.target.dots,
             packed_a: None,
             packed_b: None,
@@ -319,7 +356,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             cg.places[operand].buffer().is_none() && cg.splat_of(operand).is_none()
         };
         let right = matmul.windows.as_ref().map_or(product.b.operand.tensor, |from| from.source);
-        let is_filled = emitter.packed_b.is_some_and(|it| matches!(it.room, Room::Filled));
+        let is_filled = emitter.packed_b.is_some_and(|it| matches!(it.room, Room::Filled))
+            || !matches!(emitter.right, Right::Plain);
         let right = (!is_filled).then_some(right);
         for operand in [Some(product.a.operand.tensor), right].into_iter().flatten() {
             if missing(operand) || cg.splat_of(operand).is_some() {
@@ -334,7 +372,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let round = |size: i64, unit: i64| (size + unit - 1) / unit * unit;
         let width = self.lanes.count();
         let tensor = self.output.tensor;
-        if self.pack_b {
+        if self.pack_b && !self.right.is_in_tiles() {
             self.packed_b = Some(self.reserve_b(cg, e));
         }
         if self.pack_a {
@@ -361,6 +399,11 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let (product, tensor) = (&self.matmul.product, self.output.tensor);
         let operand = &product.b.operand;
         let panels = (self.blocks.kc, self.columns(), self.lanes.count());
+        if self.right.is_unpacked() {
+            let columns = self.all_columns().min(self.blocks.nc);
+            let buffer = cg.scratch(e, columns * self.panel_depth(), tensor);
+            return PackedB { buffer, room: Room::One };
+        }
         if let Some(buffer) = quads::take(cg, e, product, panels) {
             return PackedB { buffer, room: Room::Filled };
         }
@@ -499,7 +542,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                 *coef = 0;
             }
         }
-        let own = self.packed_b.map(|packed| packed.buffer);
+        let packed = self.packed_b.map(|packed| packed.buffer);
+        let own = packed.or_else(|| self.right.buffer());
         let buffer = cg.places[side.operand.tensor].buffer().or(own);
         let buffer = buffer.unwrap_or_else(|| unreachable!("checked when the emitter was made"));
         Source {
@@ -529,8 +573,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
 
     /// The number of rows reserved for `k` in a packed panel.
     fn panel_depth(&self) -> i64 {
-        let width = self.lanes.count();
-        (self.blocks.kc + width - 1) / width * width
+        let unit = self.right.depth_unit(self.lanes.count());
+        (self.blocks.kc + unit - 1) / unit * unit
     }
 
     /// The full panels of a block of columns, from the first to after the last, relative to its start.
@@ -724,7 +768,7 @@ impl<'c: 'a, 'a> Source<'c, 'a> {
 fn choose_blocks(
     cg: &Codegen<'_, '_>,
     (m, n, k): (i64, i64, i64),
-    pack_b: bool,
+    (pack_b, right): (bool, &Right<'_, '_>),
     product: &Contraction<'_, '_>,
 ) -> Blocks {
     let wide = cg.target.vector_bytes >= 64;
@@ -747,13 +791,24 @@ fn choose_blocks(
         let columns = nv * cg.target.lanes();
         return Blocks { mr, nv, mc: m, nc: (n + columns - 1) / columns * columns, kc: k.min(8) };
     }
-    let columns = 2 * cg.target.lanes();
+    if right.is_in_tiles() {
+        // All of the depth, so that a tile has its sums in registers to the end.
+        let columns = PANEL_VECTORS * cg.target.lanes();
+        let most = right.tile_rows(&cg.target);
+        let tiles = (m + most - 1) / most;
+        let mr = (m + tiles - 1) / tiles;
+        let nc = (n + columns - 1) / columns * columns;
+        return Blocks { mr, nv: PANEL_VECTORS, mc: m, nc, kc: k };
+    }
+    let columns = PANEL_VECTORS * cg.target.lanes();
     let most = if is_in_quads { 256 } else { 1024 };
     let depth = cg.schedule.depth.map_or(most, |depth| depth.max(cg.target.lanes()));
-    let kc = even_block(k, depth, cg.target.lanes());
+    let kc = even_block(k, depth, right.depth_unit(cg.target.lanes()));
     let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
-    let nc = (1024 / columns).max(1) * columns;
-    Blocks { mr, nv: 2, mc: rows / mr * mr, nc, kc }
+    // Panels that are made for a block of rows stay in L2.
+    let most = if right.is_unpacked() { 128 } else { 1024 };
+    let nc = (most / columns).max(1) * columns;
+    Blocks { mr, nv: PANEL_VECTORS, mc: rows / mr * mr, nc, kc }
 }
 
 /// A loop over blocks of `step` of an extent of at most `most`, or over those with any element from the first to before the second of `own`; `body`

@@ -27,6 +27,7 @@ mod access;
 mod as_pass;
 mod body;
 mod codegen;
+mod codes;
 mod contraction;
 mod direct_conv;
 mod dots;
@@ -77,6 +78,8 @@ pub struct Target {
     pub l2_bytes: i64,
     /// The instructions for sums of products of bytes.
     pub dots: Dots,
+    /// Whether large results are stored past the caches.
+    pub streams: bool,
 }
 
 impl Target {
@@ -88,7 +91,7 @@ impl Target {
 
 impl Default for Target {
     fn default() -> Self {
-        Self { vector_bytes: 64, l2_bytes: 1 << 20, dots: Dots::Plain }
+        Self { vector_bytes: 64, l2_bytes: 1 << 20, dots: Dots::Plain, streams: false }
     }
 }
 
@@ -191,6 +194,7 @@ fn fill<'c: 'a, 'a>(
         top: block,
         schedule: info.schedule,
         split,
+        streamed: vec![],
         rows: None,
     };
     let results = count - 1 - usize::from(info.keeps) - cg.kernel.results.len();

@@ -226,7 +226,11 @@ pub fn convert_elements<'c: 'a, 'a>(
     .map(|_| ())
 }
 
-fn convert<'c: 'a, 'a>(
+/// A value after conversions.
+///
+/// # Errors
+/// At a conversion that has no form for these lanes.
+pub fn convert<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     casts: &[OperationRef<'c, 'a>],
     mut value: Value<'c, 'a>,

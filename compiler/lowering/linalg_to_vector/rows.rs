@@ -12,7 +12,8 @@ use super::{
     split::{self, Extent, Units},
 };
 use crate::kernel::emit::Emit;
-use irc_mlir::Value;
+use irc_mlir::{TypeLike, Value, ops::arith};
+use std::cell::RefCell;
 
 /// Stages with common outer loops.
 #[derive(Debug, Clone)]
@@ -114,9 +115,59 @@ pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &N
         0 => pass_units(cg, e, &passes),
         _ => cg.units(e, Extent::product(e, &extents)),
     };
-    emit_outer(cg, e, &extents, &mut vec![], &passes, units)?;
-    cg.forget_scalars();
-    Ok(())
+    let streamed = streamed(cg, &passes);
+    let aligned = streamed.iter().filter_map(|tensor| cg.places[*tensor].buffer());
+    let aligned = aligned.map(|buffer| e.is_aligned(buffer));
+    let aligned = aligned.reduce(|all, one| e.binary(arith::ANDI, all, one));
+    let state = RefCell::new(cg);
+    let emit = |e: Emit<'c, 'a>, streamed: Vec<TensorId>| {
+        let cg = &mut *state.borrow_mut();
+        cg.streamed = streamed;
+        emit_outer(cg, e, &extents, &mut vec![], &passes, units)?;
+        cg.forget_scalars();
+        if !std::mem::take(&mut cg.streamed).is_empty() {
+            e.fence();
+        }
+        Ok(vec![])
+    };
+    match aligned {
+        None => emit(e, vec![]),
+        Some(aligned) => e.if_else(aligned, &[], |e| emit(e, streamed), |e| emit(e, vec![])),
+    }
+    .map(|_| ())
+}
+
+/// Results from this size in bytes on are stored past the caches, which could not hold them.
+const MIN_STREAMED: i64 = 16 << 20;
+
+/// The results of a nest that are stored past the caches: large ones that are written in whole vectors, each at a multiple of
+/// its size from the start, and not read again.
+fn streamed(cg: &Codegen<'_, '_>, passes: &[Pass]) -> Vec<TensorId> {
+    let mut found = vec![];
+    let is_written = |tensor: TensorId| {
+        let is_read = cg.kernel.stages.iter().any(|stage| {
+            stage.inputs.iter().any(|input| input.tensor == tensor)
+                || stage.gathered.contains(&tensor)
+        });
+        !is_read && cg.kernel.results.iter().filter(|result| result.tensor == tensor).count() == 1
+    };
+    let vectors =
+        passes.iter().filter(|pass| !pass.partial && super::pass::runs_in_vectors(cg, pass));
+    for stage in vectors.flat_map(|pass| &pass.stages).map(|s| &cg.kernel.stages[*s]) {
+        for output in stage.outputs.iter().filter(|_| cg.target.streams && !stage.reduces()) {
+            let tensor = &cg.kernel.tensors[output.tensor];
+            let bytes = tensor.shape.iter().product::<i64>() * super::byte_width(tensor.element);
+            let Some((innermost, outer)) = output.access.coefs.split_last() else { continue };
+            let is_aligned = |offset: &i64| offset % cg.target.lanes() == 0;
+            let in_lines = *innermost == 1
+                && tensor.element.is_f32()
+                && outer.iter().chain([&output.access.offset]).all(is_aligned);
+            if bytes >= MIN_STREAMED && in_lines && is_written(output.tensor) {
+                found.push(output.tensor);
+            }
+        }
+    }
+    found
 }
 
 fn emit_outer<'c: 'a, 'a>(
@@ -208,10 +259,15 @@ fn plan_prefetches(cg: &Codegen<'_, '_>, nest: &Nest, passes: &mut [Pass]) {
     let busiest = (1..passes.len()).rev().max_by_key(|at| super::pass::cost(cg, &passes[*at]));
     let Some(busiest) = busiest.filter(|at| !passes[*at].sizes.is_empty()) else { return };
     let mut wanted: Vec<Prefetch> = vec![];
+    let past = streamed(cg, passes);
     let mut want = |tensor: TensorId, access: &Access, write: bool| {
         let streams = access.coefs.last() == Some(&1) && access.coefs[nest.outer - 1] != 0;
         let known = wanted.iter().any(|other| other.tensor == tensor);
-        if streams && !known && matches!(cg.places[tensor], Place::Memory(_)) {
+        if streams
+            && !known
+            && !past.contains(&tensor)
+            && matches!(cg.places[tensor], Place::Memory(_))
+        {
             wanted.push(Prefetch { tensor, access: access.clone(), next: !write, write });
         }
     };

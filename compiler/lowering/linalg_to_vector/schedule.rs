@@ -1,6 +1,7 @@
 //! Orders the stages of a kernel: products with their epilogues, and nests of the other stages between them.
 use super::{
     codegen::Codegen,
+    codes::Codes,
     contraction::{Contraction, Factors},
     direct_conv::{self, DirectConv},
     error::Result,
@@ -113,7 +114,7 @@ impl Product<'_, '_> {
 fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
     let mut slots: Vec<usize> = vec![];
     let mut paddings = vec![];
-    // Stages whose elements are those of arguments.
+    // Stages whose elements are those of arguments, or are computed where they are multiplied.
     let mut placed = vec![];
     let mut steps = vec![Step::default()];
     for s in 0..cg.kernel.stages.len() {
@@ -136,6 +137,7 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
                 let found = of_product(cg, product, &mut paddings);
                 if let Product::Matmul(matmul) = &found {
                     placed.extend(place_quads(cg, e, &matmul.product));
+                    placed.extend(Codes::right_of(cg, &matmul.product).map(|codes| codes.stage));
                 }
                 found
             }),

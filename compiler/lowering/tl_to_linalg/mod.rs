@@ -9,6 +9,7 @@
 //! A kernel of `tl.stepped_matmul` does not change: `linalg-to-vector` writes its loops. Nor does a
 //! kernel of the kind `loops`, which `compute-to-loops` lowers.
 
+mod block_scaled;
 mod contraction;
 mod conv;
 mod generic;
@@ -236,6 +237,7 @@ fn lower_op<'c: 'a, 'a>(
     let contents = match name.as_str() {
         "tl.fill" => Contents::Splat(read::float(&op, "value").ok_or("lacks its value")?),
         "tl.conv" => conv::lower(op, emitter, operands, &shape, element)?,
+        "tl.block_scaled_matmul" => block_scaled::lower(op, emitter, operands, &shape, element)?,
         "tl.matmul" => contraction::lower(op, emitter, operands, &shape, element)?,
         "tl.reduce_sum" | "tl.reduce_product" | "tl.reduce_max" | "tl.reduce_min"
         | "tl.reduce_mean" => reduction::lower(op, emitter, &operands[0], element)?,

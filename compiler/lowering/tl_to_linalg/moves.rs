@@ -233,7 +233,7 @@ fn clamp<'c: 'b, 'b>(scope: &Scope<'c, '_>, value: Value<'c, '_>, size: i64) -> 
     scope.op(arith::MINSI, &[low, scope.index_constant(size - 1)], index)
 }
 
-fn extract<'c: 'b, 'b>(
+pub fn extract<'c: 'b, 'b>(
     scope: &Scope<'c, '_>,
     tensor: Value<'c, '_>,
     at: &[Value<'c, '_>],

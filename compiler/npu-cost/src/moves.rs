@@ -62,17 +62,13 @@ impl<'s> Moves<'s> {
     /// Bytes times links for parts at `places`.
     pub fn hops(&self, places: &[Place], machine: &Machine) -> u64 {
         let mesh = machine.mesh;
-        let (mut spread, mut from_ports) = (Spread::new(mesh), vec![]);
+        let mut spread = Spread::new(mesh);
         let mut of = |groups: &[Group<'_>]| {
             let mut hops = 0;
             for group in groups {
                 spread.set(group.to.iter().map(|part| places[*part]));
-                if !group.loads.is_empty() {
-                    from_ports.clear();
-                    from_ports.extend(mesh.ports().map(|port| spread.hops(port)));
-                }
-                hops +=
-                    group.loads.iter().map(|bytes| shared_hops(&from_ports, *bytes)).sum::<u64>();
+                let loads = group.loads.iter();
+                hops += loads.map(|bytes| spread.hops_from_ports(*bytes)).sum::<u64>();
                 let sends = group.sends.iter();
                 hops += sends.map(|(from, bytes)| spread.hops(*from) * bytes).sum::<u64>();
             }
@@ -80,9 +76,8 @@ impl<'s> Moves<'s> {
         };
         let mut hops = of(&self.constants) / self.times.max(1) + of(&self.others);
         for (part, bytes) in self.stores.iter().enumerate() {
-            from_ports.clear();
-            from_ports.extend(mesh.ports().map(|port| places[part].hops(port)));
-            hops += shared_hops(&from_ports, *bytes);
+            spread.set([places[part]].into_iter());
+            hops += spread.hops_from_ports(*bytes);
         }
         hops
     }
@@ -147,21 +142,9 @@ impl Operand<'_, '_> {
     }
 }
 
-/// Bytes times links, if ports so many links away send equal shares.
-fn shared_hops(from_ports: &[u64], bytes: u64) -> u64 {
-    let count = from_ports.len() as u64;
-    let (each, rest) = (bytes / count, bytes % count);
-    let mut hops = each * from_ports.iter().sum::<u64>();
-    if rest > 0 {
-        let upto = |port: u64| rest * port / count;
-        let more = (0..).zip(from_ports).map(|(port, hops)| (upto(port + 1) - upto(port)) * hops);
-        hops += more.sum::<u64>();
-    }
-    hops
-}
-
 /// Where data go, and the links of trees from anywhere to there.
 struct Spread {
+    mesh: Mesh,
     /// Column, first and last row.
     columns: Vec<[u64; 3]>,
     /// Links along columns, by the row of the origin.
@@ -172,7 +155,7 @@ struct Spread {
 
 impl Spread {
     fn new(mesh: Mesh) -> Self {
-        Self { columns: vec![], vertical: vec![0; mesh.height as usize], across: [0; 2] }
+        Self { mesh, columns: vec![], vertical: vec![0; mesh.height as usize], across: [0; 2] }
     }
 
     fn set(&mut self, places: impl Iterator<Item = Place>) {
@@ -190,6 +173,22 @@ impl Spread {
         }
         let columns = || self.columns.iter().map(|column| column[0]);
         self.across = [columns().min().unwrap_or(0), columns().max().unwrap_or(0)];
+    }
+
+    /// Bytes times links, if all ports send equal shares, as far as bytes are not divided.
+    fn hops_from_ports(&self, bytes: u64) -> u64 {
+        let Mesh { width, height, .. } = self.mesh;
+        let (count, [first, last]) = (2 * height, self.across);
+        let (each, rest) = (bytes / count, bytes % count);
+        let along = self.vertical.iter().sum::<u64>() * 2;
+        let across = height * (last + (width - 1 - first));
+        // The ports at which another whole byte is complete.
+        let more = (1..=rest).map(|byte| {
+            let port = (byte * count).div_ceil(rest) - 1;
+            let x = if port < height { 0 } else { width - 1 };
+            self.hops(Place { x, y: port % height })
+        });
+        each * (along + across) + more.sum::<u64>()
     }
 
     /// Links of the tree from a place to all.

@@ -1,9 +1,9 @@
-//! Schedules a network, and prints the cost and the tree:
+//! Schedules a network, and prints the tree and, as comments, its segments and the cost:
 //!
 //!     cargo run --release -p irc-npu-schedule --example schedule -- NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED]]]
 
-use irc_npu_cost::{Machine, Mesh, networks};
-use irc_npu_schedule::{Options, schedule};
+use irc_npu_cost::{Cost, Machine, Mesh, networks};
+use irc_npu_schedule::{Options, Segment, schedule};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,10 +40,11 @@ fn run(arguments: &[String]) -> Result<(), String> {
     };
     let start = std::time::Instant::now();
     let found = schedule(&network, &machine, batch, &options).map_err(text)?;
-    let cost = found.evaluation.cost;
     print!("{}", found.tree.text(&found.network));
+    found.segments.iter().for_each(explain);
+    let cost = found.evaluation.cost;
     println!(
-        "latency {} energy {:.6e} edp {:.6e} evaluations {} wall {:.1} s",
+        "# latency {} energy {:.6e} edp {:.6e} evaluations {} wall {:.1} s",
         cost.latency,
         cost.energy,
         cost.energy * cost.latency as f64,
@@ -51,6 +52,15 @@ fn run(arguments: &[String]) -> Result<(), String> {
         start.elapsed().as_secs_f64()
     );
     Ok(())
+}
+
+/// Prints a segment as comments, which readers of trees ignore.
+fn explain(segment: &Segment) {
+    let Cost { latency, energy, .. } = segment.cost;
+    println!("# {}: {latency} cycles, {energy:.3e} pJ, limit: {:?}", segment.shape, segment.bound);
+    if let Some(other) = &segment.runner_up {
+        println!("#   instead of {}: {}", other.shape, other.reason);
+    }
 }
 
 fn parse_mesh(text: &str) -> Option<Mesh> {

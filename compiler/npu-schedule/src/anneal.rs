@@ -1,13 +1,23 @@
 //! The local search: simulated annealing over trees, in which a change prices only the segments it touches.
+//!
+//! The time of a step does not grow with the network, but for copies of lists of segments, which are as long
+//! as the schedule.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use irc_npu_cost::{Cut, Model, Tree};
+use irc_npu_cost::{Cut, Kind, Model, Tree};
 
 use crate::moves::{self, Context};
 use crate::random::Random;
 use crate::state::{Priced, Problem, State, place};
+
+/// Number of steps after which prices and sums are computed anew.
+const REFRESH: u64 = 256;
+/// The share of the budget after which the search goes on from the best schedule.
+const LAST: f64 = 0.85;
+/// Number of layers of a segment from which on it is drawn with each attempt.
+const LONG: usize = 16;
 
 /// Parameters of a run.
 #[derive(Clone, Copy)]
@@ -18,7 +28,30 @@ pub struct Run {
     pub heat: f64,
 }
 
-/// Improves a schedule; returns the best one, and the number of evaluations.
+/// A run in progress.
+struct Search<'a, 'r> {
+    problem: &'a Problem<'a>,
+    random: &'r mut Random,
+    state: State,
+    /// Energy and delay.
+    totals: (f64, f64),
+    /// pJ that a cycle is worth to each layer.
+    prices: Vec<Option<f64>>,
+    evaluations: u64,
+}
+
+/// A priced change.
+struct Proposal {
+    totals: (f64, f64),
+    /// The segments that it replaces.
+    first: usize,
+    removed: usize,
+    segments: Vec<Arc<Priced>>,
+    /// A layer and its multiple before the change.
+    undo: Option<(usize, f64)>,
+}
+
+/// Improves a schedule; returns the best one, and adds the number of evaluations to `total`.
 pub fn anneal(
     problem: &Problem<'_>,
     model: &mut Model<'_>,
@@ -27,119 +60,161 @@ pub fn anneal(
     random: &mut Random,
     total: &AtomicU64,
 ) -> State {
-    let (mut state, mut best) = (start.clone(), start);
-    let mut now = problem.value(state.totals(problem));
-    let mut least = now;
-    let mut evaluations = 0;
-    let mut cooled = false;
-    while evaluations < run.budget {
-        let done = evaluations as f64 / run.budget as f64;
-        if done > 0.85 && !cooled {
+    let totals = start.totals(problem);
+    let mut best = start.clone();
+    let mut search =
+        Search { problem, random, state: start, totals, prices: vec![], evaluations: 0 };
+    let mut now = problem.value(totals);
+    let (mut least, mut is_best, mut cooled) = (now, true, false);
+    for step in 0.. {
+        if search.evaluations >= run.budget {
+            break;
+        }
+        let done = search.evaluations as f64 / run.budget as f64;
+        if done > LAST && !cooled {
             cooled = true;
-            (state, now) = (best.clone(), least);
+            if !is_best {
+                (search.state, now, is_best) = (best.clone(), least, true);
+            }
+            search.refresh();
+        } else if step % REFRESH == 0 {
+            search.refresh();
         }
         let heat = run.heat * (1.0 - done) / (1.0 + 8.0 * done);
-        let before = evaluations;
-        evaluations += 1;
-        let step = propose(problem, model, &mut state, random, &mut evaluations);
-        total.fetch_add(evaluations - before, Ordering::Relaxed);
-        let Some(step) = step else { continue };
-        let accepted =
-            step.value <= now || random.unit() < (-(step.value / now - 1.0) / heat).exp();
-        if !accepted {
-            state.multiples = step.multiples;
+        let before = search.evaluations;
+        search.evaluations += 1;
+        let proposal = search.propose(model);
+        total.fetch_add(search.evaluations - before, Ordering::Relaxed);
+        let Some(proposal) = proposal else { continue };
+        let value = problem.value(proposal.totals);
+        if value > now && search.random.unit() >= exponential((value / now - 1.0) / heat) {
+            search.undo(proposal.undo);
             continue;
         }
-        for segment in &step.segments {
-            place(&mut state.placed, &segment.cost.layers);
+        if is_best && value >= least {
+            // The last moment at which the best schedule is at hand.
+            best.clone_from(&search.state);
+            if let Some((layer, multiple)) = proposal.undo {
+                best.multiples[layer] = multiple;
+            }
+            is_best = false;
         }
-        state.segments.splice(step.first..step.first + step.removed, step.segments);
-        now = step.value;
+        search.accept(proposal);
+        now = value;
         if now < least {
-            least = now;
-            best = state.clone();
+            (least, is_best) = (now, true);
         }
     }
-    best
+    if is_best { search.state } else { best }
 }
 
-/// A priced change.
-struct Proposal {
-    value: f64,
-    /// The segments that it replaces.
-    first: usize,
-    removed: usize,
-    segments: Vec<Arc<Priced>>,
-    /// The multiples before it.
-    multiples: Vec<f64>,
+/// `e` to the power of `-x`, nearly; in operations that are the same on every machine.
+fn exponential(x: f64) -> f64 {
+    let root = (1.0 - x / 1024.0).max(0.0);
+    (0..10).fold(root, |power, _| power * power)
 }
 
-fn propose(
-    problem: &Problem<'_>,
-    model: &mut Model<'_>,
-    state: &mut State,
-    random: &mut Random,
-    evaluations: &mut u64,
-) -> Option<Proposal> {
-    let (first, count) = window(state, random);
-    let old = &state.segments[first..first + count];
-    let trees = old.iter().map(|segment| segment.tree.clone()).collect();
-    let mut root = Tree::cut(Cut::Time, state.images, trees);
-    let multiples = state.multiples.clone();
-    let mut context = Context {
-        network: problem.network,
-        placed: &state.placed,
-        multiples: &mut state.multiples,
-    };
-    let applied = moves::change(&mut root, &mut context, random);
-    let proposal = applied.then(|| {
-        let irc_npu_cost::Kind::Cut(_, trees) = root.kind else { return None };
-        let price = problem.price(state.totals(problem));
+impl Search<'_, '_> {
+    fn refresh(&mut self) {
+        self.totals = self.state.totals(self.problem);
+        let price = self.problem.price(self.totals);
+        self.prices.clear();
+        self.prices.extend(self.state.multiples.iter().map(|by| Some(price * by)));
+    }
+
+    fn undo(&mut self, undo: Option<(usize, f64)>) {
+        if let Some((layer, multiple)) = undo {
+            let price = self.problem.price(self.totals);
+            self.state.multiples[layer] = multiple;
+            self.prices[layer] = Some(price * multiple);
+        }
+    }
+
+    fn accept(&mut self, proposal: Proposal) {
+        let Proposal { totals, first, removed, segments, .. } = proposal;
+        for segment in &segments {
+            place(&mut self.state.placed, &segment.cost.layers);
+        }
+        self.state.segments.splice(first..first + removed, segments);
+        self.totals = totals;
+    }
+
+    fn propose(&mut self, model: &mut Model<'_>) -> Option<Proposal> {
+        let (first, count) = self.window();
+        let old = &self.state.segments[first..first + count];
+        let trees = old.iter().map(|segment| segment.tree.clone()).collect();
+        let mut root = Tree::cut(Cut::Time, self.state.images, trees);
+        let mut context = Context {
+            network: self.problem.network,
+            placed: &self.state.placed,
+            multiples: &mut self.state.multiples,
+            undo: None,
+        };
+        let applied = moves::change(&mut root, &mut context, self.random);
+        let undo = context.undo;
+        if let Some((layer, _)) = undo {
+            let price = self.problem.price(self.totals);
+            self.prices[layer] = Some(price * self.state.multiples[layer]);
+        }
+        let segments = match root.kind {
+            Kind::Cut(_, trees) if applied => self.price(model, first, count, trees, undo),
+            _ => None,
+        };
+        let Some(segments) = segments else {
+            self.undo(undo);
+            return None;
+        };
+        let (removed, added) = (
+            self.problem.totals(self.state.images, costs(&self.state.segments[first..][..count])),
+            self.problem.totals(self.state.images, costs(&segments)),
+        );
+        let totals = (self.totals.0 - removed.0 + added.0, self.totals.1 - removed.1 + added.1);
+        Some(Proposal { totals, first, removed: count, segments, undo })
+    }
+
+    /// Prices the segments that differ from the old ones; `None` if one is not valid.
+    fn price(
+        &mut self,
+        model: &mut Model<'_>,
+        first: usize,
+        count: usize,
+        trees: Vec<Tree>,
+        undo: Option<(usize, f64)>,
+    ) -> Option<Vec<Arc<Priced>>> {
+        let old = &self.state.segments[first..first + count];
         let mut segments = vec![];
         for tree in trees {
-            let known = old.iter().find(|segment| {
-                segment.tree == tree && segment.tree.batch == tree.batch && {
-                    let mut all = vec![];
-                    moves::layers(&tree, &mut all);
-                    all.iter().all(|layer| multiples[*layer] == state.multiples[*layer])
-                }
-            });
-            if let Some(known) = known {
+            let is_same = |segment: &&Arc<Priced>| {
+                let touched = undo.is_some_and(|(layer, _)| {
+                    segment.cost.layers.iter().any(|cost| cost.layer == layer)
+                });
+                !touched && segment.tree == tree
+            };
+            if let Some(known) = old.iter().find(is_same) {
                 segments.push(known.clone());
                 continue;
             }
-            let prices: Vec<Option<f64>> =
-                state.multiples.iter().map(|by| Some(price * by)).collect();
-            *evaluations += 1;
-            segments.push(Arc::new(problem.segment(model, tree, &prices).ok()?));
+            self.evaluations += 1;
+            segments.push(Arc::new(self.problem.segment(model, tree, &self.prices).ok()?));
         }
-        let all =
-            state.segments[..first].iter().chain(&segments).chain(&state.segments[first + count..]);
-        let value = problem.value(problem.totals(state.images, all.map(|segment| &segment.cost)));
-        Some(Proposal { value, first, removed: count, segments, multiples: multiples.clone() })
-    });
-    let proposal = proposal.flatten();
-    if proposal.is_none() {
-        state.multiples = multiples;
+        Some(segments)
     }
-    proposal
+
+    /// Some segments in sequence, the more likely the more layers there are.
+    fn window(&mut self) -> (usize, usize) {
+        let count = self.state.segments.len();
+        let at = loop {
+            let at = self.random.below(count);
+            if self.random.below(LONG) < self.state.segments[at].cost.layers.len() {
+                break at;
+            }
+        };
+        let wide = [1, 1, 1, 2, 2, 2, 3, 4][self.random.below(8)];
+        let first = at.saturating_sub(self.random.below(wide));
+        (first, wide.min(count - first))
+    }
 }
 
-/// Some segments in sequence, the first of which has a random layer.
-fn window(state: &State, random: &mut Random) -> (usize, usize) {
-    let count = state.segments.len();
-    let leaves: Vec<usize> = state.leaves().collect();
-    let mut left = random.below(leaves.iter().sum());
-    let mut first = 0;
-    for (at, leaves) in leaves.iter().enumerate() {
-        if left < *leaves {
-            first = at;
-            break;
-        }
-        left -= leaves;
-    }
-    let wide = [1, 1, 1, 2, 2, 2, 3, 4][random.below(8)];
-    let back = random.below(wide);
-    let first = first.saturating_sub(back);
-    (first, wide.min(count - first))
+fn costs(segments: &[Arc<Priced>]) -> impl Iterator<Item = &irc_npu_cost::SegmentCost> {
+    segments.iter().map(|segment| &segment.cost)
 }

@@ -6,17 +6,21 @@
 //! The algorithm is described in `docs/npu-schedule.md`.
 
 mod anneal;
+mod bound;
+mod explain;
 mod moves;
 mod options;
 mod random;
+mod recombine;
 mod schedule;
 mod search;
 mod segmentation;
 mod split;
 mod state;
 
+pub use bound::{Bounds, LowerBound};
 pub use options::{Options, Progress};
-pub use schedule::{Bound, RunnerUp, Schedule, Segment, Source, schedule};
+pub use schedule::{Bound, RunnerUp, Schedule, Segment, Share, Source, schedule};
 
 #[cfg(doc)]
 use irc_npu_cost::{Machine, Network, Objective, Tree};

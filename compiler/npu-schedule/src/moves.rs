@@ -15,6 +15,8 @@ pub struct Context<'a> {
     pub placed: &'a [(u64, Scheme)],
     /// The multiple of the price of a cycle with which each layer's scheme is chosen.
     pub multiples: &'a mut [f64],
+    /// A layer whose multiple changed, and that before.
+    pub undo: Option<(usize, f64)>,
 }
 
 /// A path from the root: the index of the child at each cut.
@@ -441,9 +443,9 @@ fn price(root: &mut Tree, path: &[usize], context: &mut Context<'_>, random: &mu
         return false;
     };
     let multiple = *random.pick(&MULTIPLES).unwrap_or(&1.0);
-    let changes = scheme.is_some() || context.multiples[*layer] != multiple;
-    (*scheme, context.multiples[*layer]) = (None, multiple);
-    changes
+    let before = std::mem::replace(&mut context.multiples[*layer], multiple);
+    context.undo = Some((*layer, before));
+    scheme.take().is_some() || before != multiple
 }
 
 fn scheme(root: &mut Tree, path: &[usize], context: &mut Context<'_>, random: &mut Random) -> bool {

@@ -1,6 +1,13 @@
 //! Options of the search.
 
-use irc_npu_cost::Objective;
+use irc_npu_cost::{Machine, Network, Objective};
+
+/// Evaluations for any network on few cores.
+const EVALUATIONS: u64 = 80_000;
+/// And for each layer.
+const EVALUATIONS_PER_LAYER: u64 = 3000;
+/// The number of cores up to which evaluations are not fewer.
+const FEW_CORES: u64 = 48;
 
 /// The state of a running search.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +25,8 @@ pub struct Progress {
 pub struct Options<'p> {
     /// What is minimised.
     pub objective: Objective,
-    /// Maximum number of evaluations of segments.
+    /// Number of evaluations of segments; 0 for one that fits the network and the machine. Those of the
+    /// first schedule, a few dozen for each layer, are made in any case.
     pub budget: u64,
     /// Threads; the result does not depend on them.
     pub threads: usize,
@@ -30,6 +38,18 @@ pub struct Options<'p> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { objective: Objective::EDP, budget: 400_000, threads: 2, seed: 1, progress: None }
+        Self { objective: Objective::EDP, budget: 0, threads: 2, seed: 1, progress: None }
+    }
+}
+
+impl Options<'_> {
+    /// The number of evaluations for a network on a machine. Evaluations take longer the more cores
+    /// there are, so that there are fewer of them.
+    pub fn evaluations(&self, network: &Network, machine: &Machine) -> u64 {
+        let (layers, cores) = (network.nodes().len() as u64, machine.mesh.cores());
+        match self.budget {
+            0 => (EVALUATIONS + EVALUATIONS_PER_LAYER * layers) * FEW_CORES / cores.max(FEW_CORES),
+            budget => budget,
+        }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use irc_npu_cost::{Cost, Evaluation, Machine, Model, Network, Result, Tree};
+use irc_diag::Diagnostic;
+use irc_npu_cost::{Cost, Evaluation, MAX_BATCH, Machine, Model, Network, Result, Tree};
 
+use crate::explain::explain;
 use crate::options::Options;
 use crate::search::search;
 use crate::split::split;
@@ -25,9 +27,9 @@ pub enum Bound {
 pub struct RunnerUp {
     /// Its tree, in one line.
     pub shape: String,
-    /// Its cost.
-    pub cost: Cost,
-    /// Why it was not chosen.
+    /// The cost of all images; `None` if it is not valid.
+    pub cost: Option<Cost>,
+    /// Why it was not chosen: how it differs, or what it lacks.
     pub reason: String,
 }
 
@@ -46,13 +48,26 @@ pub struct Segment {
     pub runner_up: Option<RunnerUp>,
 }
 
-/// The layer of the given network that a layer of the scheduled one computes, and which of its channels.
+/// The layer of the given network that a layer of the scheduled one computes, and which part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Index in the given network.
     pub layer: usize,
     /// Output channels.
     pub channels: Range<u64>,
+    /// What is computed for them.
+    pub share: Share,
+}
+
+/// The share of its output channels' work that a layer does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All of it.
+    Whole,
+    /// A sum over these input channels.
+    Partial(Range<u64>),
+    /// The sum of the partial sums, which it reads.
+    Sum,
 }
 
 /// A schedule.
@@ -76,7 +91,9 @@ pub struct Schedule {
 /// Schedules a network for `batch` images.
 ///
 /// # Errors
-/// `cost-machine`, `cost-tree-batch`, or what prevents every schedule, with the layer named.
+/// `cost-machine`; `schedule-batch` for no or too many images, `schedule-network` for no layers;
+/// `schedule-no-room` for a layer that fits in no buffers, whatever the pieces, with the numbers; `cost-…`
+/// for what prevents every schedule, with the layer named.
 pub fn schedule(
     network: &Network,
     machine: &Machine,
@@ -84,11 +101,20 @@ pub fn schedule(
     options: &Options<'_>,
 ) -> Result<Schedule> {
     machine.check()?;
+    if !(1..=MAX_BATCH).contains(&batch) {
+        let message = format!("expected a batch of 1 to {MAX_BATCH} images, found {batch}");
+        return Err(Box::new(Diagnostic::error("schedule-batch", message)));
+    }
+    if network.nodes().is_empty() {
+        let message = format!("the network {} has no layers", network.name());
+        return Err(Box::new(Diagnostic::error("schedule-network", message)));
+    }
     let (network, sources) = split(network, machine)?;
     let problem = Problem { network: &network, machine, batch, objective: options.objective };
     let (state, evaluations) = search(problem, options)?;
     let mut model = Model::new(&network, machine, options.objective)?;
+    let segments = explain(&problem, &mut model, &state);
     let tree = state.tree(&problem);
     let evaluation = model.evaluate(&tree)?;
-    Ok(Schedule { network, sources, tree, evaluation, segments: vec![], evaluations })
+    Ok(Schedule { network, sources, tree, evaluation, segments, evaluations })
 }

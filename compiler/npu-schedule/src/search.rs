@@ -4,15 +4,17 @@
 //! Local searches of a round are independent, so that they can run on any number of threads. Each thread has
 //! a model of its own, which remembers layers; what it remembers does not change costs.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-use irc_npu_cost::{Model, Result};
+use irc_npu_cost::{Model, Objective, Result};
 
 use crate::anneal::{Run, anneal};
 use crate::options::{Options, Progress};
 use crate::random::Random;
+use crate::recombine::recombine;
 use crate::segmentation::segmentation;
 use crate::state::{Problem, State};
 
@@ -32,13 +34,17 @@ const ROUNDS: [Round; 3] = [
     Round { share: 0.25, heats: &[0.004, 0.004], starts: 2 },
 ];
 
+/// The number of layers of a network to which the heats apply as they are.
+const USUAL_LAYERS: f64 = 72.0;
+
 /// Maximum number of different numbers of images at a time.
-const MAX_GROUPS: usize = 4;
+const MAX_GROUPS: usize = 5;
 
 /// What is common to the threads.
 struct Shared<'a, 'o> {
     problem: Problem<'a>,
     options: &'o Options<'o>,
+    budget: u64,
     evaluations: AtomicU64,
     /// The bits of the best objective; those of positive numbers are ordered as they are.
     best: AtomicU64,
@@ -55,6 +61,7 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
     let shared = Shared {
         problem,
         options,
+        budget: options.evaluations(problem.network, problem.machine),
         evaluations: AtomicU64::new(0),
         best: AtomicU64::new(f64::INFINITY.to_bits()),
     };
@@ -75,36 +82,43 @@ pub fn search(problem: Problem<'_>, options: &Options<'_>) -> Result<(State, u64
         return Err(diagnostic);
     }
     shared.sort(&mut states);
-    states.truncate(MAX_GROUPS);
-    let left = options.budget.saturating_sub(shared.evaluations.load(Ordering::Relaxed));
+    let left = shared.budget.saturating_sub(shared.evaluations.load(Ordering::Relaxed));
     let (seed, mut stream) = (options.seed, 0);
     for round in &ROUNDS {
         let count = round.heats.len();
         let budget = (left as f64 * round.share) as u64 / count as u64;
         let starts = &states[..states.len().min(round.starts)];
         let found = shared.all(&models, count, |model, at| {
-            let run = Run { budget, heat: round.heats[at] };
+            let run = Run { budget, heat: round.heats[at] * warmth(&problem) };
             let mut random = Random::new(seed, stream + at as u64);
             let start = starts[at % starts.len()].clone();
             anneal(&problem, model, start, run, &mut random, evaluations)
         });
         states.extend(found);
-        shared.sort(&mut states);
-        if std::env::var("VERBOSE").is_ok() {
-            for s in states.iter().take(8) {
-                eprint!("{:.4e}({}) ", problem.value(s.totals(&problem)), s.images);
-            }
-            eprintln!();
+        let groups: BTreeSet<u64> = states.iter().map(|state| state.images).collect();
+        for images in groups {
+            let same: Vec<&State> = states.iter().filter(|state| state.images == images).collect();
+            let better = recombine(&problem, &same);
+            states.extend(better);
         }
+        shared.sort(&mut states);
         stream += count as u64;
     }
     Ok((states.swap_remove(0), shared.evaluations.into_inner()))
 }
 
+/// The factor of heats. A change touches a few layers, so that it changes the objective of a small network
+/// more; and a product of few factors changes less.
+fn warmth(problem: &Problem<'_>) -> f64 {
+    let Objective { energy, delay } = problem.guide();
+    let by_layers = USUAL_LAYERS / problem.network.nodes().len() as f64;
+    by_layers.clamp(0.2, 20.0) * f64::from(energy + delay) / 2.0
+}
+
 /// The numbers of images at a time that are tried: the divisors of the batch, or some of them.
 fn images_at_a_time(batch: u64) -> Vec<u64> {
     let mut all: Vec<u64> = (1..=batch).filter(|by| batch.is_multiple_of(*by)).collect();
-    while all.len() > 2 * MAX_GROUPS {
+    while all.len() > MAX_GROUPS {
         // Every second one, but always all of the batch, and one.
         let last = all.len() - 1;
         all = (0..=last).filter(|at| at % 2 == 0 || *at == last).map(|at| all[at]).collect();
@@ -166,7 +180,7 @@ impl Shared<'_, '_> {
         if let Some(progress) = self.options.progress {
             progress(Progress {
                 evaluations: self.evaluations.load(Ordering::Relaxed),
-                budget: self.options.budget,
+                budget: self.budget,
                 best: f64::from_bits(self.best.load(Ordering::Relaxed)),
             });
         }

@@ -1,15 +1,25 @@
 //! The first schedule: dynamic programming over segments of consecutive layers.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Cut, Model, Result, Tree};
 
+use crate::bound::Bounds;
 use crate::state::{Priced, Problem, State};
 
 /// Maximum number of layers of a segment of the first schedule.
 const LONGEST: usize = 12;
+/// Maximum number of layers of a spatial cut of the first schedule.
+const WIDEST: usize = 4;
+/// Number of consecutive lengths without a valid segment after which longer ones are not tried.
+const MAX_FAILURES: usize = 2;
+/// The factor by which the price of a cycle may change between sweeps.
+const PRICES: f64 = 4.0;
+/// Maximum number of sweeps, each with the price of a cycle of the one before.
+const MAX_SWEEPS: usize = 8;
 
 /// The best schedule of segments that are one flat cut each, for so many images at a time.
 pub fn segmentation(
@@ -26,39 +36,39 @@ pub fn segmentation(
     let mut totals = problem.totals(images, layers.iter().map(|segment| &segment.cost));
     let mut options: Vec<Vec<Vec<Arc<Priced>>>> = vec![vec![]; count];
     let prices = vec![Some(problem.price(totals)); count];
+    let price = problem.price(totals);
     for first in 0..count {
         options[first].push(vec![layers[first].clone()]);
         if let Ok(again) = alone(problem, model, first, images, &prices, evaluations) {
             options[first][0].push(Arc::new(again));
         }
-        for last in first + 1..count.min(first + LONGEST) {
-            let mut found = vec![];
-            for cut in [Cut::Time, Cut::Space] {
-                for at_a_time in [images, 1] {
-                    if at_a_time == 1 && images == 1 && !found.is_empty() {
-                        continue;
-                    }
-                    if cut == Cut::Space && last - first >= 4 {
-                        continue;
-                    }
-                    let leaves = (first..=last).map(|layer| Tree::leaf(layer, at_a_time)).collect();
-                    evaluations.fetch_add(1, Ordering::Relaxed);
-                    let tree = Tree::cut(cut, images, leaves);
-                    if let Ok(segment) = problem.segment(model, tree, &prices) {
-                        found.push(Arc::new(segment));
-                    }
-                }
-            }
-            if found.is_empty() && last > first + 3 {
+    }
+    let bounds = Bounds::new(problem.network, problem.machine, problem.batch);
+    for first in 0..count {
+        let mut failures = 0;
+        for end in first + 2..=count.min(first + LONGEST) {
+            let bound = bounds.of(first..end, images);
+            let apart = |price: f64| {
+                let each = options[first..end].iter().map(|of| {
+                    let all = of[0].iter().map(|segment| value(segment, price));
+                    all.fold(f64::INFINITY, f64::min)
+                });
+                each.sum::<f64>() <= bound.energy + price * bound.latency as f64
+            };
+            let found = match apart(price / PRICES) && apart(price * PRICES) {
+                true => vec![],
+                false => flat_cuts(problem, model, first..end, images, &prices, evaluations),
+            };
+            failures = if found.is_empty() { failures + 1 } else { 0 };
+            if failures > MAX_FAILURES {
                 break;
             }
             options[first].push(found);
         }
     }
     let mut best = layers;
-    for _ in 0..8 {
-        let price = problem.price(totals);
-        let next = cheapest(&options, price);
+    for _ in 0..MAX_SWEEPS {
+        let next = cheapest(&options, problem.price(totals).clamp(price / PRICES, price * PRICES));
         let then = problem.totals(images, next.iter().map(|segment| &segment.cost));
         if problem.value(then) >= problem.value(totals) {
             break;
@@ -66,6 +76,35 @@ pub fn segmentation(
         (best, totals) = (next, then);
     }
     Ok(problem.state(images, best))
+}
+
+/// Segments of consecutive layers in one cut.
+fn flat_cuts(
+    problem: &Problem<'_>,
+    model: &mut Model<'_>,
+    layers: Range<usize>,
+    images: u64,
+    prices: &[Option<f64>],
+    evaluations: &AtomicU64,
+) -> Vec<Arc<Priced>> {
+    let mut found = vec![];
+    for cut in [Cut::Time, Cut::Space] {
+        if cut == Cut::Space && layers.len() > WIDEST {
+            continue;
+        }
+        let sizes = if images == 1 { vec![1] } else { vec![images, 1] };
+        for at_a_time in sizes {
+            let leaves = layers.clone().map(|layer| Tree::leaf(layer, at_a_time)).collect();
+            evaluations.fetch_add(1, Ordering::Relaxed);
+            let tree = Tree::cut(cut, images, leaves);
+            found.extend(problem.segment(model, tree, prices).map(Arc::new));
+        }
+    }
+    found
+}
+
+fn value(segment: &Priced, price: f64) -> f64 {
+    segment.cost.cost.energy + price * segment.cost.cost.latency as f64
 }
 
 /// A segment of one layer, with as many images at a time as its cores hold.
@@ -99,14 +138,13 @@ fn alone(
 fn cheapest(options: &[Vec<Vec<Arc<Priced>>>], price: f64) -> Vec<Arc<Priced>> {
     let count = options.len();
     // From each layer on: the cost, and the first segment with its number of layers.
-    let mut from: Vec<(f64, Option<(usize, &Arc<Priced>)>)> = vec![(f64::INFINITY, None); count];
+    let mut from = vec![(f64::INFINITY, None); count];
     from.push((0.0, None));
     for first in (0..count).rev() {
         for (more, segments) in options[first].iter().enumerate() {
             let rest = from[first + more + 1].0;
             for segment in segments {
-                let cost = &segment.cost.cost;
-                let value = cost.energy + price * cost.latency as f64 + rest;
+                let value = value(segment, price) + rest;
                 if value < from[first].0 {
                     from[first] = (value, Some((more + 1, segment)));
                 }

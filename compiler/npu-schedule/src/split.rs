@@ -1,4 +1,6 @@
-//! Networks whose layers fit the buffers: a layer that does not is split along its output channels.
+//! Networks whose layers fit the buffers: a layer that does not is split along its output channels. If its
+//! input is too large, or a tile of it does not fit the smaller memories, a convolution is split along its
+//! input channels too, and the partial sums are added by a layer of their own.
 //!
 //! Pieces of a layer are layers of the network that is scheduled. Who reads a result reads its pieces, one
 //! after another. A piece of a layer that works channel by channel reads only its channels, so that the
@@ -10,7 +12,7 @@ use std::ops::Range;
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Layer, Machine, Need, Network, Node, Op, Reads, Result, Shape};
 
-use crate::schedule::Source;
+use crate::schedule::{Share, Source};
 
 /// Maximum number of pieces of a layer.
 const MAX_PIECES: u64 = 64;
@@ -22,9 +24,14 @@ const MAX_PIECES: u64 = 64;
 pub fn split(network: &Network, machine: &Machine) -> Result<(Network, Vec<Source>)> {
     let mut cuts: Vec<BTreeSet<u64>> = vec![BTreeSet::new(); network.nodes().len()];
     let mut counts = vec![1; network.nodes().len()];
+    // The number of partial sums of each layer.
+    let mut depths = vec![1; network.nodes().len()];
     let grains = grains(network);
+    let mut tightest: Option<Box<Diagnostic>> = None;
     loop {
-        let (pieces, sources) = build(network, &cuts)?;
+        // With too many pieces, the network would be too large.
+        let (pieces, sources) =
+            build(network, &cuts, &depths).map_err(|error| tightest.take().unwrap_or(error))?;
         let count = pieces.nodes().len();
         let needs = (0..count).map(|layer| (layer, Need::of(&pieces, layer, machine)));
         let tight: Vec<(usize, Need)> = needs.filter(|(_, need)| !need.fits(machine)).collect();
@@ -32,14 +39,25 @@ pub fn split(network: &Network, machine: &Machine) -> Result<(Network, Vec<Sourc
             return Ok((pieces, sources));
         }
         let mut grown = BTreeSet::new();
+        tightest = None;
         for (piece, need) in tight {
             let layer = sources[piece].layer;
             if !grown.insert(layer) {
                 continue;
             }
             let node = &network.nodes()[layer];
+            let count = counts[layer] * depths[layer];
+            tightest.get_or_insert_with(|| no_room(node, &need, count, machine));
+            let is_deep = sources[piece].share != Share::Sum
+                && (!need.is_mapped || need.output + need.inputs >= machine.buffer.size);
+            if let (Op::Conv { channels, .. }, true) = (&node.layer.op, is_deep) {
+                depths[layer] *= 2;
+                if depths[layer] <= (*channels).min(MAX_PIECES) {
+                    continue;
+                }
+                return Err(no_room(node, &need, depths[layer] / 2, machine));
+            }
             let most = (node.layer.output.channels / grains[layer]).min(MAX_PIECES);
-            // Pieces that need more than their inputs can be smaller.
             let excess = need.bytes().div_ceil(machine.buffer.size).max(2);
             let wanted = (counts[layer] * excess.min(4)).min(most);
             if wanted <= counts[layer] {
@@ -48,7 +66,7 @@ pub fn split(network: &Network, machine: &Machine) -> Result<(Network, Vec<Sourc
             counts[layer] = wanted;
             cuts[layer] = boundaries(&node.layer, grains[layer], wanted);
         }
-        spread(network, &grains, &mut cuts).map_err(|layer| {
+        spread(network, &grains, &depths, &mut cuts).map_err(|layer| {
             let need = Need::of(network, layer, machine);
             no_room(&network.nodes()[layer], &need, 1, machine)
         })?;
@@ -130,12 +148,16 @@ fn reads_part(layer: &Layer) -> bool {
 fn spread(
     network: &Network,
     grains: &[u64],
+    depths: &[u64],
     cuts: &mut [BTreeSet<u64>],
 ) -> std::result::Result<(), usize> {
     for layer in (0..network.nodes().len()).rev() {
         let node = &network.nodes()[layer];
         if cuts[layer].iter().any(|cut| !cut.is_multiple_of(grains[layer])) {
             return Err(layer);
+        }
+        for part in parts(node, depths[layer]) {
+            cut_sources(network, &node.inputs, node.external, part.end, u64::MAX, cuts);
         }
         if !reads_part(&node.layer) || cuts[layer].is_empty() {
             continue;
@@ -172,8 +194,22 @@ fn cut_sources(
     }
 }
 
+/// The input channels of each partial sum of a convolution.
+fn parts(node: &Node, depth: u64) -> Vec<Range<u64>> {
+    match node.layer.op {
+        Op::Conv { channels, .. } if depth > 1 => {
+            (0..depth).map(|part| channels * part / depth..channels * (part + 1) / depth).collect()
+        }
+        _ => vec![],
+    }
+}
+
 /// The network of the pieces.
-fn build(network: &Network, cuts: &[BTreeSet<u64>]) -> Result<(Network, Vec<Source>)> {
+fn build(
+    network: &Network,
+    cuts: &[BTreeSet<u64>],
+    depths: &[u64],
+) -> Result<(Network, Vec<Source>)> {
     let mut pieces = Network::new(network.name());
     let mut sources: Vec<Source> = vec![];
     // The pieces of each layer, with their channels.
@@ -184,20 +220,48 @@ fn build(network: &Network, cuts: &[BTreeSet<u64>]) -> Result<(Network, Vec<Sour
         let mut from = 0;
         for to in ends {
             let piece = piece(node, from..to, !cuts[layer].is_empty());
-            let inputs = reads(network, node, &node.inputs, node.external, &(from..to), &of_layers);
-            let weights = match node.weights.is_empty() {
-                true => vec![],
-                false => within(network, &node.weights, 0, &(from..to), &of_layers),
+            let source = |share: Share| Source { layer, channels: from..to, share };
+            let mut sums = vec![];
+            for part in parts(node, depths[layer]) {
+                let mut sum = piece.clone();
+                sum.name = format!("{}+{}", sum.name, part.start);
+                sum.op = with_channels(&sum.op, part.end - part.start);
+                let inputs = within(network, &node.inputs, node.external, &part, &of_layers);
+                let external = outside(node, overlap(&(0..node.external), &part));
+                let reads = Reads { inputs: &inputs, external, weights: &[] };
+                sums.push(pieces.add_reading(sum, reads)?);
+                sources.push(source(Share::Partial(part)));
+            }
+            let added = match sums.is_empty() {
+                true => {
+                    let inputs =
+                        reads(network, node, &node.inputs, node.external, &(from..to), &of_layers);
+                    let weights = within(network, &node.weights, 0, &(from..to), &of_layers);
+                    let external = external(node, &(from..to));
+                    sources.push(source(Share::Whole));
+                    let reads = Reads { inputs: &inputs, external, weights: &weights };
+                    pieces.add_reading(piece, reads)?
+                }
+                false => {
+                    let op = Op::Eltwise { operands: sums.len() as u64 };
+                    sources.push(source(Share::Sum));
+                    pieces.add(Layer { op, ..piece }, &sums)?
+                }
             };
-            let external = external(node, &(from..to));
-            let reads = Reads { inputs: &inputs, external, weights: &weights };
-            own.push((pieces.add_reading(piece, reads)?, from..to));
-            sources.push(Source { layer, channels: from..to });
+            own.push((added, from..to));
             from = to;
         }
         of_layers.push(own);
     }
     Ok((pieces, sources))
+}
+
+/// A convolution with other input channels.
+fn with_channels(op: &Op, channels: u64) -> Op {
+    match *op {
+        Op::Conv { window, .. } => Op::Conv { channels, window },
+        ref other => other.clone(),
+    }
 }
 
 fn piece(node: &Node, channels: Range<u64>, is_split: bool) -> Layer {
@@ -228,6 +292,10 @@ fn external(node: &Node, of: &Range<u64>) -> Option<Shape> {
         channels =
             (node.external / each) * (of.end - of.start) + overlap(&(0..node.external % each), of);
     }
+    outside(node, channels)
+}
+
+fn outside(node: &Node, channels: u64) -> Option<Shape> {
     let Shape { rows, columns, .. } = node.input;
     (channels > 0).then_some(Shape { channels, rows, columns })
 }

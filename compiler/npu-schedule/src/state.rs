@@ -6,8 +6,6 @@ use irc_npu_cost::{
     Cut, Kind, LayerCost, Machine, Model, Network, Objective, Result, Scheme, SegmentCost, Tree,
 };
 
-use crate::moves;
-
 /// A segment with its cost.
 #[derive(Clone, Debug)]
 pub struct Priced {
@@ -17,8 +15,8 @@ pub struct Priced {
     pub cost: SegmentCost,
 }
 
-/// pJ that a cycle is worth if energy is worth nothing.
-const FASTEST: f64 = 1e9;
+/// The exponent of energy or delay alone, in relation to that of the other.
+const ALONE: u32 = 4;
 
 /// Everything that does not change during a search.
 #[derive(Clone, Copy)]
@@ -62,20 +60,28 @@ impl Problem<'_> {
         (energy * groups, delay * groups)
     }
 
-    /// The objective.
+    /// The objective that guides the search. Energy or delay alone gets a little of the other: many changes
+    /// leave the delay as it is, and those among them that save energy prepare others that shorten it.
+    pub fn guide(&self) -> Objective {
+        match self.objective {
+            Objective { energy: 0, delay } => Objective { energy: 1, delay: ALONE * delay },
+            Objective { energy, delay: 0 } => Objective { energy: ALONE * energy, delay: 1 },
+            both => both,
+        }
+    }
+
+    /// The objective that guides the search, at these totals.
     pub fn value(&self, (energy, delay): (f64, f64)) -> f64 {
-        let power = |base: f64, exponent: u32| base.powi(exponent as i32);
-        power(energy, self.objective.energy) * power(delay, self.objective.delay)
+        let power = |base: f64, exponent: u32| (0..exponent).fold(1.0, |all, _| all * base);
+        let guide = self.guide();
+        power(energy, guide.energy) * power(delay, guide.delay)
     }
 
     /// pJ that a cycle is worth at these totals: the derivative of the objective by the delay over that
     /// by the energy.
     pub fn price(&self, (energy, delay): (f64, f64)) -> f64 {
-        let Objective { energy: by_energy, delay: by_delay } = self.objective;
-        match by_energy {
-            0 => FASTEST,
-            _ => energy / delay * f64::from(by_delay) / f64::from(by_energy),
-        }
+        let guide = self.guide();
+        energy / delay * f64::from(guide.delay) / f64::from(guide.energy)
     }
 
     /// The cost of a segment. If given schemes do not fit their cores, they are searched again.
@@ -133,11 +139,6 @@ impl State {
             with_schemes(segment.tree.clone(), &mut layers)
         });
         Tree::cut(Cut::Time, problem.batch, all.collect())
-    }
-
-    /// Number of layers of each segment.
-    pub fn leaves(&self) -> impl Iterator<Item = usize> {
-        self.segments.iter().map(|segment| moves::leaves(&segment.tree))
     }
 }
 

@@ -1,3 +1,8 @@
 //! Tests of the search.
 
+mod bounds;
+mod codes;
+mod exhaustive;
 mod search;
+mod splits;
+mod support;

@@ -125,6 +125,7 @@ ops! {
         BITCAST             "llvm.bitcast"             1 -> 1;
         CALL                "llvm.call"                * -> *;
         CALL_INTRINSIC      "llvm.call_intrinsic"      * -> *;
+        FENCE               "llvm.fence"               0 -> 0;
         FPEXT               "llvm.fpext"               1 -> 1;
         FUNC                "llvm.func"                0 -> 0;
         GETELEMENTPTR       "llvm.getelementptr"       * -> 1;

@@ -3,7 +3,7 @@
 use crate::diagnostic::NodeDiagnostic;
 use crate::item::Item;
 use crate::region::Region;
-use irc_common_format::model::{Graph, Node, Path};
+use irc_common_format::model::{AttributeValue, Graph, Node, Path};
 use irc_diag::{clip, nearest};
 use irc_tl::{BuildError, Builder, DType, Dim, Tensor, Type, ValueId};
 use std::sync::Arc;
@@ -86,6 +86,16 @@ pub fn one(result: Result<ValueId, BuildError>) -> Lowered {
 pub(crate) struct Producer {
     pub node: Arc<Node>,
     pub inputs: Vec<Option<ValueId>>,
+}
+
+impl Producer {
+    /// An integer attribute of the node.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.node.attribute(name)?.value {
+            AttributeValue::Int(value) => Some(value),
+            _ => None,
+        }
+    }
 }
 
 /// A node to lower.

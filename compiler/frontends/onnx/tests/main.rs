@@ -13,6 +13,7 @@ mod microsoft_errors;
 mod microsoft_quantised;
 mod ml;
 mod models;
+mod narrow_weights;
 mod products;
 mod quantised;
 mod quantised_groups;

@@ -91,3 +91,22 @@ fn sums_of_quantised_numbers_scale() {
     let case = case.input(&[], &[1.0f32]).input(&[], &[0u8]).input(&[], &[0.25f32]);
     assert_eq!(case.input(&[], &[3u8]).values(), [19.0, 39.0]);
 }
+
+#[test]
+fn bytes_of_any_depth_are_multiplied() {
+    for depth in [1, 3, 4, 6, 9] {
+        let x: Vec<u8> = (0..2 * depth).map(|index| (index * 37 % 251) as u8).collect();
+        let w: Vec<i8> = (0..3 * depth).map(|index| (index * 29 % 255 - 127) as i8).collect();
+        let case = Case::new("MatMulInteger", 10).input(&[2, depth], &x);
+        let case = case.constant(&[depth, 3], &w).input(&[], &[7u8]);
+        let sum = |row: i64, column: i64| -> i32 {
+            let term = |k: i64| {
+                (i32::from(x[(row * depth + k) as usize]) - 7)
+                    * i32::from(w[(k * 3 + column) as usize])
+            };
+            (0..depth).map(term).sum()
+        };
+        let expected: Vec<f64> = (0..6).map(|index| f64::from(sum(index / 3, index % 3))).collect();
+        case.close(&[&expected]);
+    }
+}

@@ -47,6 +47,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             return self.pack_windows(e, from, (b, to), block, depth);
         }
         let columns = self.columns();
+        if self.right.is_unpacked() {
+            return self.unpack_panels(e, to, block, depth);
+        }
         let panel = Panel {
             from: b.buffer,
             to: to.buffer,
@@ -77,6 +80,31 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             let (source, target) = at(e, e.binary(arith::SUBI, e.index(full), block.start));
             let tail = Panel { columns: self.n - full, ..panel };
             packing::pack_panel(e, &tail, source, target)
+        })
+    }
+
+    /// As [`Self::pack_panels`], from an operand that is smaller in memory.
+    fn unpack_panels(
+        &self,
+        e: Emit<'c, 'a>,
+        to: Source<'c, 'a>,
+        block: Columns<'c, 'a>,
+        depth: Depth<'c, 'a>,
+    ) -> Result<()> {
+        let columns = self.columns();
+        let full = self.n / columns * columns;
+        let target = |e: Emit<'c, 'a>, j| (to.buffer, e.add(to.base, e.scale(j, to.across)));
+        let (first, end) = self.panels_of(e, block, full);
+        e.for_each((first, end, columns), &[], |e, j, _| {
+            let column = e.add(block.start, j);
+            self.unpack_panel(e, (column, columns), depth, target(e, j)).map(|()| vec![])
+        })?;
+        if full == self.n {
+            return Ok(());
+        }
+        self.if_last_columns(e, block, |e| {
+            let j = e.binary(arith::SUBI, e.index(full), block.start);
+            self.unpack_panel(e, (e.index(full), self.n - full), depth, target(e, j))
         })
     }
 

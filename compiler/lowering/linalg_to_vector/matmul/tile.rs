@@ -94,7 +94,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         })
     }
 
-    fn vectors_per_row(&self, tile: Tile<'c, 'a>) -> i64 {
+    pub(super) fn vectors_per_row(&self, tile: Tile<'c, 'a>) -> i64 {
         (tile.columns + self.lanes.count() - 1) / self.lanes.count()
     }
 
@@ -165,6 +165,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         depth: Depth<'c, 'a>,
         starts: &[Value<'c, 'a>],
     ) -> Result<Vec<Value<'c, 'a>>> {
+        if self.right.is_in_tiles() {
+            return self.accumulate_converted(e, a, tile, depth, starts);
+        }
         let product = &self.matmul.product;
         let first = e.add(a.base, e.scale(tile.row, a.across));
         let each = self.vectors_per_row(tile);

@@ -68,6 +68,10 @@ impl<'c: 'a, 'a> Sweep<'_, 'c, 'a> {
         let place = &cg.places[tensor];
         if let Some(buffer) = place.buffer() {
             let at = self.address(e, access, place, point);
+            let is_whole = point.mask.is_none() && point.lanes != Lanes::Scalar;
+            if is_whole && cg.streamed.contains(&tensor) {
+                return e.stream(value, buffer, at, point.lanes);
+            }
             e.store(value, buffer, at, point.lanes, point.mask);
         }
     }

@@ -189,7 +189,7 @@ impl<'m> Scope<'m> {
             }
             self.values.extend(unordered);
             if let [output] = &node.outputs[..]
-                && is_quantised(node)
+                && may_be_part(node)
             {
                 self.producers.insert(output.clone(), Arc::new(node.clone()));
             }
@@ -424,11 +424,13 @@ impl Enclosing for Scope<'_> {
     }
 }
 
-/// Whether a node may be a part of a group that is computed on quantised integers.
-fn is_quantised(node: &Node) -> bool {
+/// Whether a node may be a part of what another one computes: a group on quantised integers, or a product with numbers that
+/// are converted.
+fn may_be_part(node: &Node) -> bool {
     let domain = canonical(node.domain.as_deref().unwrap_or_default());
     matches!(domain, ONNX | MICROSOFT)
-        && (node.op == "DequantizeLinear" || crate::ops::on_integers(&node.op))
+        && (["Cast", "DequantizeLinear"].contains(&node.op.as_str())
+            || crate::ops::on_integers(&node.op))
 }
 
 fn join(needs: &mut Dependencies, more: Dependencies) {

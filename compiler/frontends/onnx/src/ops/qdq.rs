@@ -161,22 +161,14 @@ fn quantised(
     let rank = cx.b.rank(integers) as i64;
     let columns = match op.node.op.as_str() {
         "Conv" if index == 1 => 0,
-        "Gemm" if index == 1 && int(op, "transB", 0) != 0 => 0,
+        "Gemm" if index == 1 && op.int("transB").unwrap_or(0) != 0 => 0,
         "Gemm" | "MatMul" if index == 1 && rank == 2 => 1,
         _ => return Ok(None),
     };
-    let axis = int(&found, "axis", 1);
+    let axis = found.int("axis").unwrap_or(1);
     let axis = if axis < 0 { axis + rank } else { axis };
     let matches = axis == columns && cx.b.rank(scale) == 1;
     Ok(matches.then_some(Quantised { integers, scale, zero }))
-}
-
-/// An attribute of another node.
-fn int(node: &Producer, name: &str, default: i64) -> i64 {
-    match node.node.attribute(name).map(|attribute| &attribute.value) {
-        Some(AttributeValue::Int(value)) => *value,
-        _ => default,
-    }
 }
 
 /// The integers of a bias whose scale is the product of those of the operands.

@@ -31,7 +31,7 @@ pub(super) static ROW: Row = Row {
     },
     ..Row::new(
         "matmul",
-        "matrix product of the last two dimensions, `i32` of `u8` and `i8`; leading dimensions broadcast",
+        "matrix product of the last two dimensions, `i32` of `u8` and `i8`, `f32` of it and `f16` or `bf16`; leading dimensions broadcast",
     )
 };
 
@@ -44,7 +44,7 @@ pub(super) fn infer(
     let transposed = [*transpose_lhs, *transpose_rhs];
     let dtype = sum_type(lhs.dtype, rhs.dtype).ok_or_else(|| {
         format!(
-            "expected float or integer operands of one element type, or u8 and i8, found {lhs} and {rhs}"
+            "expected float or integer operands of one element type, u8 and i8, or f32 and f16 or bf16, found {lhs} and {rhs}"
         )
     })?;
     if lhs.rank() < 2 || rhs.rank() < 2 {
@@ -65,10 +65,13 @@ pub(super) fn infer(
 }
 
 /// The type of sums of products of elements of two types: theirs if it is one, and `i32` for `u8` and `i8`, whose
-/// products are exact in it. `None` for others.
+/// products are exact in it, and `f32` for it and `f16` or `bf16`, whose elements it holds. `None` for others.
 pub(super) fn sum_type(lhs: DType, rhs: DType) -> Option<DType> {
     match (lhs, rhs) {
         (DType::U8, DType::I8) | (DType::I8, DType::U8) => Some(DType::I32),
+        (DType::F32, DType::F16 | DType::BF16) | (DType::F16 | DType::BF16, DType::F32) => {
+            Some(DType::F32)
+        }
         (DType::Bool | DType::String, _) => None,
         _ => (lhs == rhs).then_some(lhs),
     }

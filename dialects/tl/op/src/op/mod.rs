@@ -7,6 +7,7 @@
 mod attribute;
 mod binary;
 mod bitcast;
+mod block_scaled_matmul;
 mod broadcast;
 mod cast;
 mod compare;
@@ -32,6 +33,7 @@ mod update;
 
 pub use attribute::{Attribute, AttributeKind, Attributes, Presence, Value};
 pub use binary::Binary;
+pub(crate) use block_scaled_matmul::agreement as block_scaled_sizes;
 pub use broadcast::broadcast_shapes;
 pub use cast::Rounding;
 pub use compare::Comparison;
@@ -195,6 +197,14 @@ ops! {
             /// Whether the last two dimensions of the second operand are `[n, k]`, not `[k, n]`.
             transpose_rhs: bool,
         } in matmul,
+        /// Operands `lhs, codes, scales` and optionally `zeros`: product of `f32` over the last dimension of `lhs` with a
+        /// matrix of small integers, of which those of a block along the depth share a scale and a zero point.
+        BlockScaledMatmul {
+            /// Bits of an integer: 2, 4 or 8.
+            bits: usize,
+            /// Integers of a block, a multiple of 32 bits.
+            block: usize,
+        } in block_scaled_matmul,
         /// Reordered dimensions: dimension `i` of the result is dimension `permutation[i]` of the
         /// operand (NumPy).
         Transpose {

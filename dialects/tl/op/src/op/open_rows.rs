@@ -29,6 +29,9 @@ impl Op {
                 permutation[..rows].iter().copied().eq(0..rows) && first.rank() > rows
             }
             Self::Matmul { transpose_lhs, .. } => product(operands, rows, *transpose_lhs),
+            Self::BlockScaledMatmul { .. } => {
+                first.rank() > rows && operands[1..].iter().all(|ty| ty.known().is_some())
+            }
             Self::Conv(conv) => rows == 1 && conv.has_images(&operands[0], &operands[1]),
             _ => false,
         };
@@ -59,6 +62,9 @@ impl Op {
                 let inner = lhs.rank().saturating_sub(1);
                 let are_vectors = inner > 0 && lhs.dims[1..inner].iter().all(|dim| dim.is(1));
                 !transpose_lhs && lhs.known().is_none() && are_vectors
+            }
+            (Self::BlockScaledMatmul { .. }, [lhs, ..]) => {
+                lhs.dims[1..lhs.rank() - 1].iter().all(|dim| dim.is(1))
             }
             (Self::Reduce { axes, .. }, [operand]) => axes[..] == [operand.rank() - 1],
             _ => !matches!(self, Self::Matmul { .. } | Self::Conv(_) | Self::Transpose { .. }),

@@ -5,8 +5,9 @@ use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::indexing::{from_end, inside};
 use crate::ops::pieces::{loops, size, wide, within};
+use crate::ops::product::block_scaled::{BlockScaled, block_scaled_product, zero_points};
 use crate::ops::product::matmul::product;
-use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Relation, Scalar, Tensor, ValueId};
+use irc_tl::{Binary, Builder, Built, Compute, DType, Dim, Op, Relation, Scalar, Tensor, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("GatherBlockQuantized", gather),
@@ -97,6 +98,10 @@ fn matmul(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let b = cx.input(1)?;
     let columns = Dim::Known(extent(cx, "N")?);
+    if let Some(weights) = block_scaled(cx)? {
+        let result = block_scaled_product(cx.b, x, &weights)?;
+        return with_bias(cx, x, result, cx.optional(5));
+    }
     let weights = if cx.b.ty(b).elements().is(0) {
         // An omitted projection.
         let depth = Dim::Known(extent(cx, "K")?);
@@ -105,6 +110,68 @@ fn matmul(cx: &mut Context<'_>) -> Lowered {
         weights(cx, wide(cx.dtype(x)))?
     };
     with_weights(cx, x, weights, true, cx.optional(5))
+}
+
+/// The weights, if they are integers of 2, 4 or 8 bits in blocks of consecutive ones, whose zero points are constant.
+fn block_scaled(cx: &mut Context<'_>) -> Result<Option<BlockScaled>, LowerError> {
+    let (packed, block) = (packed(cx)?, block_size(cx, None)?);
+    let [rows, depth] = [extent(cx, "N")?, extent(cx, "K")?];
+    let (Ok(bits), Ok(size)) = (usize::try_from(packed.bits), usize::try_from(block)) else {
+        return Ok(None);
+    };
+    let x = cx.input(0)?;
+    let is_empty = |value: ValueId| cx.b.ty(value).elements().is(0);
+    let is_grouped = cx.optional(4).is_some_and(|index| !is_empty(index));
+    let is_narrow = [2, 4, 8].contains(&bits) && wide(cx.dtype(x)) == DType::F32;
+    let bytes = cx.input(1)?;
+    if is_grouped || !is_narrow || is_empty(bytes) || cx.dtype(bytes) != DType::U8 {
+        return Ok(None);
+    }
+    let depth = Dim::Known(depth);
+    let blocks = depth.ceil_div(&block.into());
+    let bytes = packed.bytes(&block.into());
+    let codes = shaped(cx, 1, &[Dim::Known(rows), blocks.clone() * bytes])?;
+    let Some(known) = cx.b.ty(codes).known() else { return Ok(None) };
+    let codes = cx.b.op(Op::Bitcast { to: DType::I8, shape: known.shape }, &[codes])?;
+    let scales = shaped(cx, 2, &[Dim::Known(rows), blocks.clone()])?;
+    let message = "expected as many columns as K";
+    let own = cx.b.dims(x).last().cloned().unwrap_or(1.into());
+    cx.b.require(&own, Relation::Equal, &depth, message)?;
+    let scales = match cx.b.constant_of(scales)? {
+        Some(constant) if constant.dtype() != DType::F32 => {
+            let dims = constant.shape().to_vec();
+            let scales = Tensor::from_values(dims, &constant.to_f32());
+            cx.b.tensor(&scales.map_err(|error| LowerError::invalid(error.to_string()))?)
+        }
+        _ => cx.b.cast(scales, DType::F32)?,
+    };
+    let Some(count) = blocks.known() else { return Ok(None) };
+    let zeros = match cx.optional(3) {
+        None => None,
+        Some(zeros) => {
+            let is_packed = cx.dtype(zeros) == DType::U8;
+            let row = if is_packed { packed.bytes(&blocks) } else { blocks };
+            let zeros = shaped(cx, 3, &[Dim::Known(rows), row.clone()])?;
+            let (Some(zeros), Some(row)) = (cx.b.constant_of(zeros)?, row.known()) else {
+                return Ok(None);
+            };
+            let values = match is_packed {
+                true => unpacked(zeros.bytes(), (row as usize, count as usize), bits),
+                false => zeros.to_f32(),
+            };
+            zero_points(cx.b, bits, &values, [rows, count])?
+        }
+    };
+    Ok(Some(BlockScaled { bits, block: size, codes, scales, zeros }))
+}
+
+/// So many integers of each row of bytes.
+fn unpacked(bytes: &[u8], (row, count): (usize, usize), bits: usize) -> Vec<f32> {
+    let integer = |row: &[u8], index: usize| {
+        let bit = index * bits;
+        f32::from((row[bit / 8] >> (bit % 8)) & (u8::MAX >> (8 - bits)))
+    };
+    bytes.chunks(row).flat_map(|row| (0..count).map(|index| integer(row, index))).collect()
 }
 
 /// The weights `[N, K]`.
@@ -155,10 +222,21 @@ fn with_weights(
     transposed: bool,
     bias: Option<ValueId>,
 ) -> Lowered {
-    let dtype = cx.dtype(x);
+    let original = x;
     let x = cx.b.cast(x, cx.dtype(weights))?;
     let weights = if transposed { cx.b.transpose(weights, &[1, 0])? } else { weights };
-    let mut result = product(cx.b, x, weights)?;
+    let result = product(cx.b, x, weights)?;
+    with_bias(cx, original, result, bias)
+}
+
+/// The sum with a bias, in the type of the left operand of a product.
+fn with_bias(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    mut result: ValueId,
+    bias: Option<ValueId>,
+) -> Lowered {
+    let dtype = cx.dtype(x);
     if let Some(bias) = bias {
         let bias = cx.b.cast(bias, cx.dtype(result))?;
         result = cx.b.binary(Binary::Add, result, bias)?;

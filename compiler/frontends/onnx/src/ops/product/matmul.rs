@@ -1,12 +1,17 @@
 //! Matrix products of floats or integers.
 
+use super::block_scaled::{BlockScaled, Given, block_scaled_product};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Relation, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("MatMul", &[1, 9, 13], |cx| {
-        let (x, y) = (cx.input(0)?, cx.input(1)?);
+        let x = cx.input(0)?;
+        if let Some(weights) = dequantised(cx, x, false)? {
+            return one(block_scaled_product(cx.b, x, &weights));
+        }
+        let y = right_operand(cx, x)?;
         one(product(cx.b, x, y))
     }),
     Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], gemm),
@@ -31,30 +36,93 @@ pub(in crate::ops) fn product(b: &mut Builder, x: ValueId, y: ValueId) -> Built 
     b.reshape(result, &dims)
 }
 
+/// The second operand of a product. Narrow constants that are converted to `f32` stay narrow: the product converts them.
+fn right_operand(cx: &mut Context<'_>, x: ValueId) -> Result<ValueId, LowerError> {
+    let y = cx.input(1)?;
+    let are_floats = [x, y].iter().all(|value| cx.dtype(*value) == DType::F32);
+    let cast = cx.producer(1).filter(|found| found.node.op == "Cast" && are_floats);
+    let Some([Some(narrow)]) = cast.as_ref().map(|cast| &cast.inputs[..]) else { return Ok(y) };
+    let is_narrow = matches!(cx.dtype(*narrow), DType::F16 | DType::BF16);
+    Ok(if is_narrow && cx.b.is_constant(*narrow) { *narrow } else { y })
+}
+
+/// The second operand of a product of `f32`, if it is a constant matrix of integers that is dequantised for each column or in
+/// blocks along the depth.
+fn dequantised(
+    cx: &mut Context<'_>,
+    x: ValueId,
+    is_transposed: bool,
+) -> Result<Option<BlockScaled>, LowerError> {
+    let Some(found) = cx.producer(1).filter(|found| found.node.op == "DequantizeLinear") else {
+        return Ok(None);
+    };
+    let [Some(integers), Some(scales), ..] = found.inputs[..] else { return Ok(None) };
+    let y = cx.input(1)?;
+    if [x, y, scales].iter().any(|value| cx.dtype(*value) != DType::F32) || cx.b.rank(y) != 2 {
+        return Ok(None);
+    }
+    let zeros = found.inputs.get(2).copied().flatten();
+    let tensor = |value: Option<ValueId>| value.map(|value| cx.b.constant_of(value)).transpose();
+    let (Some(integers), Some(scales), zeros) =
+        (cx.b.constant_of(integers)?, cx.b.constant_of(scales)?, tensor(zeros)?)
+    else {
+        return Ok(None);
+    };
+    if zeros.as_ref().is_some_and(Option::is_none) {
+        return Ok(None);
+    }
+    let zeros = zeros.flatten();
+    let int = |name: &str, default: i64| found.int(name).unwrap_or(default);
+    let axis = int("axis", 1);
+    let is_along_depth = (if axis < 0 { axis + 2 } else { axis }) == i64::from(is_transposed);
+    let block = match (scales.shape().len(), usize::try_from(int("block_size", 0))) {
+        (2, Ok(block @ 1..)) if is_along_depth => Some(block),
+        (1, Ok(0)) if !is_along_depth || scales.shape() == [1] => None,
+        (0, Ok(0)) => None,
+        _ => return Ok(None),
+    };
+    let given =
+        Given { integers: &integers, scales: &scales, zeros: zeros.as_ref(), is_transposed, block };
+    Ok(given.operand(cx.b)?)
+}
+
 /// A stack of matrices times one matrix is one product of a taller matrix.
 fn flat_product(b: &mut Builder, x: ValueId, y: ValueId) -> Built {
-    let dims = b.dims(x);
-    let known = b.ty(x).known().is_some() && b.ty(y).known().is_some();
-    if dims.len() == 2 || b.rank(y) > 2 || !known {
+    if b.rank(y) > 2 || b.ty(y).known().is_none() {
         return b.matmul(x, y);
+    }
+    let columns = b.dims(y)[1].clone();
+    flattened(b, x, columns, |b, x| b.matmul(x, y))
+}
+
+/// As [`flat_product`], by a function that multiplies a matrix by one of so many columns.
+pub(super) fn flattened(
+    b: &mut Builder,
+    x: ValueId,
+    columns: Dim,
+    multiply: impl FnOnce(&mut Builder, ValueId) -> Built,
+) -> Built {
+    let mut dims = b.dims(x);
+    if dims.len() == 2 || b.ty(x).known().is_none() {
+        return multiply(b, x);
     }
     let (rows, depth) = (Dim::product(&dims[..dims.len() - 1]), dims[dims.len() - 1].clone());
     let tall = b.reshape(x, &[rows, depth])?;
-    let result = b.matmul(tall, y)?;
-    let mut dims = dims;
+    let result = multiply(b, tall)?;
     dims.pop();
-    dims.push(b.dims(y)[1].clone());
+    dims.push(columns);
     b.reshape(result, &dims)
 }
 
-fn with_unit(b: &mut Builder, x: ValueId, axis: usize) -> Built {
+pub(super) fn with_unit(b: &mut Builder, x: ValueId, axis: usize) -> Built {
     let mut dims = b.dims(x);
     dims.insert(axis, 1.into());
     b.reshape(x, &dims)
 }
 
 fn gemm(cx: &mut Context<'_>) -> Lowered {
-    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    let x = cx.input(0)?;
+    let y = right_operand(cx, x)?;
     let transposed = |name| -> Result<bool, LowerError> { Ok(cx.int_or(name, 0)? != 0) };
     let op =
         Op::Matmul { transpose_lhs: transposed("transA")?, transpose_rhs: transposed("transB")? };
@@ -64,8 +132,15 @@ fn gemm(cx: &mut Context<'_>) -> Lowered {
             return Err(LowerError::invalid(format!("expected matrices, found {found}")));
         }
     }
+    let weights = match op {
+        Op::Matmul { transpose_lhs: false, transpose_rhs } => dequantised(cx, x, transpose_rhs)?,
+        _ => None,
+    };
     let (alpha, beta) = (cx.float_or("alpha", 1.0)?, cx.float_or("beta", 1.0)?);
-    let result = cx.b.op(op, &[x, y])?;
+    let result = match weights {
+        Some(weights) => block_scaled_product(cx.b, x, &weights)?,
+        None => cx.b.op(op, &[x, y])?,
+    };
     let result = scaled(cx.b, result, alpha)?;
     let added = if cx.version < 11 { Some(cx.input(2)?) } else { cx.optional(2) };
     let Some(added) = added.filter(|_| beta != 0.0) else { return Ok(vec![result]) };

@@ -1,5 +1,6 @@
 //! Matrix products.
 
+pub(super) mod block_scaled;
 pub(super) mod determinant;
 pub(super) mod einsum;
 pub(super) mod inverse;

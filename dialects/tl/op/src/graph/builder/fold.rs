@@ -28,11 +28,12 @@ impl Builder {
         Ok(Some(self.tensor(&result)))
     }
 
-    /// A constant of any size with another shape, or some of its rows: the same bytes.
+    /// A constant of any size with another shape or type, or some of its rows: the same bytes.
     pub(super) fn view(&mut self, op: &Op, operands: &[ValueId], ty: &Type) -> Option<ValueId> {
         let constant = self.facts[operands.first()?.0].constant.clone()?;
         let bytes = match op {
             Op::Reshape { .. } => constant.bytes,
+            Op::Bitcast { .. } if constant.strings.is_none() => constant.bytes,
             Op::Slice { offsets, sizes } => rows(&constant, offsets, sizes)?,
             _ => return None,
         };

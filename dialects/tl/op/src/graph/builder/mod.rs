@@ -290,7 +290,7 @@ impl Builder {
             Op::Conv(conv) if symbolic && self.is_wordy(&Op::Conv(conv.clone()), &types)? => {
                 Op::compute(conv.compute(&types)?)
             }
-            Op::Compute(_) | Op::Matmul { .. } | Op::Conv(_) => op,
+            Op::Compute(_) | Op::Matmul { .. } | Op::BlockScaledMatmul { .. } | Op::Conv(_) => op,
             op if symbolic && op.open_rows(&types).is_some() => op,
             op if symbolic => {
                 op.infer_symbolic(&types)?;

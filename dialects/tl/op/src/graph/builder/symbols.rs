@@ -1,6 +1,7 @@
 //! Sizes: symbols, what is known about them, and what must hold.
 
 use super::*;
+use crate::op::block_scaled_sizes;
 
 impl Builder {
     /// Whether every symbol of a size is known in this graph or an enclosing one.
@@ -327,6 +328,15 @@ impl Builder {
                 let batch =
                     |ty: &Type| Type::new(ty.dtype, &ty.dims[..ty.rank().saturating_sub(2)]);
                 self.check_join("matmul", &[batch(&types[0]), batch(&types[1])])
+            }
+            Op::BlockScaledMatmul { block, .. } => {
+                let message = "block_scaled_matmul: expected as many blocks as the depth needs";
+                for (left, relation, right) in
+                    block_scaled_sizes(types, *block).into_iter().flatten()
+                {
+                    self.require(&left, relation, &right, message)?;
+                }
+                Ok(())
             }
             Op::Conv(conv) if types[1].rank() >= 2 && types[0].rank() >= 2 => {
                 let [channels, rest] = conv.agreement(&types[1]);

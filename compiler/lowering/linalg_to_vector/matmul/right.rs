@@ -1,0 +1,265 @@
+//! Right operands that are smaller in memory than in registers: narrow floats or integers that are converted, and integers of
+//! a few bits with scales.
+//!
+//! Up to a tile of rows, each element of such an operand is needed once, and becomes a float where it is multiplied.
+//! For more rows, panels of floats are made of it first.
+use super::{Depth, Emitter, Matmul, Source, Tile};
+use crate::attributes::{Packing, Panels};
+use crate::kernel::emit::{Buffer, Emit};
+use crate::lowering::linalg_to_vector::{
+    Target, byte_width,
+    codegen::Codegen,
+    codes::{self, Coded, Codes},
+    contraction::Contraction,
+    error::Result,
+    packed, packing,
+};
+use irc_mlir::Value;
+
+/// Vectors in a row of a panel.
+pub(super) const PANEL_VECTORS: i64 = 2;
+
+/// A right operand.
+#[derive(Clone)]
+pub(super) enum Right<'c, 'a> {
+    /// It is read as it is.
+    Plain,
+    /// A constant that is converted, packed in panels when the caller is compiled: whether tiles convert it.
+    Narrow(Buffer<'c, 'a>, bool),
+    /// Integers of a few bits: whether tiles compute with them.
+    Coded(Coded<'c, 'a>, bool),
+}
+
+/// The packing of a narrow matrix: panels of the whole depth.
+fn narrow_panels(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Panels {
+    let stage = &cg.kernel.stages[product.stage];
+    let access = &product.b.operand.access;
+    Panels {
+        argument: 0,
+        offset: access.offset,
+        along: access.coefs[product.k],
+        across: access.coefs[product.n],
+        rows: stage.sizes[product.k],
+        columns: stage.sizes[product.n],
+        depth: stage.sizes[product.k],
+        panel: PANEL_VECTORS * cg.target.lanes(),
+        lanes: cg.target.lanes(),
+        quads: None,
+    }
+}
+
+impl<'c: 'a, 'a> Right<'c, 'a> {
+    /// The right operand of a product.
+    pub(super) fn of(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: &Matmul<'c, 'a>) -> Self {
+        let product = &matmul.product;
+        if let Some(codes) = Codes::right_of(cg, product) {
+            let panel = PANEL_VECTORS * cg.target.lanes();
+            return Self::Coded(Coded::take(cg, e, codes, panel), false);
+        }
+        let operand = &product.b.operand;
+        let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
+        let element = cg.kernel.tensors[operand.tensor].element;
+        let output = cg.kernel.stages[product.stage].outputs[0].tensor;
+        let sum = cg.kernel.tensors[output].element;
+        let is_narrow = !Contraction::is_plain(&product.b)
+            && byte_width(element) < 4
+            && byte_width(sum) == 4
+            && is_same_for_all_batches
+            && matmul.windows.is_none();
+        let panels = narrow_panels(cg, product);
+        let numbered = |argument| Packing::Panels(Panels { argument, ..panels });
+        match is_narrow.then(|| packed::take(cg, e, operand, numbered)).flatten() {
+            Some(buffer) => Self::Narrow(buffer, false),
+            None => Self::Plain,
+        }
+    }
+
+    /// The maximum number of rows of tiles that convert the operand themselves.
+    pub(super) fn tile_rows(&self, target: &Target) -> i64 {
+        match (self, target.vector_bytes >= 64) {
+            (Self::Plain | Self::Narrow(..), true) => 8,
+            (Self::Plain | Self::Narrow(..), false) | (Self::Coded(..), true) => 4,
+            // The sums of a block need as many registers as all.
+            (Self::Coded(..), false) => 2,
+        }
+    }
+
+    /// The maximum number of rows for which tiles convert the operand themselves; 0 if it is read as it is. Converting it
+    /// again takes less time than storing it and reading it again.
+    pub(super) fn most_rows(&self, target: &Target) -> i64 {
+        match self {
+            Self::Plain => 0,
+            Self::Narrow(..) => self.tile_rows(target),
+            Self::Coded(..) => 3 * self.tile_rows(target),
+        }
+    }
+
+    /// The operand, of which tiles convert elements themselves or not.
+    pub(super) fn converted_in_tiles(mut self, by_tiles: bool) -> Self {
+        if let Self::Narrow(_, own) | Self::Coded(_, own) = &mut self {
+            *own = by_tiles;
+        }
+        self
+    }
+
+    /// Whether tiles convert its elements.
+    pub(super) fn is_in_tiles(&self) -> bool {
+        matches!(self, Self::Narrow(_, true) | Self::Coded(_, true))
+    }
+
+    /// Memory of its elements, if it is not read as it is.
+    pub(super) fn buffer(&self) -> Option<Buffer<'c, 'a>> {
+        match self {
+            Self::Plain => None,
+            Self::Narrow(buffer, _) => Some(*buffer),
+            Self::Coded(coded, _) => Some(coded.buffer()),
+        }
+    }
+
+    /// Whether panels of floats are made of it.
+    pub(super) fn is_unpacked(&self) -> bool {
+        matches!(self, Self::Narrow(_, false) | Self::Coded(_, false))
+    }
+
+    /// A unit of depth that blocks of it are multiples of.
+    pub(super) fn depth_unit(&self, lanes: i64) -> i64 {
+        match self {
+            Self::Coded(coded, _) => lanes.max(coded.codes.per_word()),
+            _ => lanes,
+        }
+    }
+}
+
+impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
+    /// The narrow elements of a block of depth from a column on, and their distance along the depth.
+    fn narrow_panel(
+        &self,
+        e: Emit<'c, 'a>,
+        buffer: Buffer<'c, 'a>,
+        (column, columns): (Value<'c, 'a>, i64),
+        depth: Depth<'c, 'a>,
+    ) -> Source<'c, 'a> {
+        let width = self.lanes.count();
+        let reserved = (self.k + width - 1) / width * width;
+        let along = packing::panel_width(columns, self.lanes);
+        let base = e.add(e.scale(column, reserved), e.scale(depth.from, along));
+        Source { buffer, base, across: 1, along }
+    }
+
+    /// Makes a panel of floats of an operand that tiles do not convert, from a column on.
+    pub(super) fn unpack_panel(
+        &self,
+        e: Emit<'c, 'a>,
+        (column, columns): (Value<'c, 'a>, i64),
+        depth: Depth<'c, 'a>,
+        (to, target): (Buffer<'c, 'a>, Value<'c, 'a>),
+    ) -> Result<()> {
+        match &self.right {
+            Right::Plain => Ok(()),
+            Right::Coded(coded, _) => {
+                let panel = codes::Panel { column, columns };
+                coded.unpack(e, panel, (depth.from, depth.size), (to, target))
+            }
+            Right::Narrow(buffer, _) => {
+                let from = self.narrow_panel(e, *buffer, (column, columns), depth);
+                let panel = packing::Panel {
+                    from: *buffer,
+                    to,
+                    casts: &self.matmul.product.b.casts,
+                    element: self.element,
+                    lanes: self.lanes,
+                    across: 1,
+                    along: from.along,
+                    depth: depth.size,
+                    depth_tail: 0,
+                    // The last columns are padded.
+                    columns: from.along,
+                };
+                packing::pack_panel(e, &panel, from.base, target)
+            }
+        }
+    }
+
+    /// The sums of a tile over the whole depth, of an operand that it converts itself.
+    pub(super) fn accumulate_converted(
+        &self,
+        e: Emit<'c, 'a>,
+        a: Source<'c, 'a>,
+        tile: Tile<'c, 'a>,
+        depth: Depth<'c, 'a>,
+        starts: &[Value<'c, 'a>],
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let first = e.add(a.base, e.scale(tile.row, a.across));
+        let each = self.vectors_per_row(tile) as usize;
+        // Parts of the sums do not wait for each other.
+        let parts = match &self.right {
+            Right::Coded(coded, _) => coded.codes.parts(tile.rows),
+            _ if tile.rows == 1 => 2,
+            _ => 1,
+        };
+        let multiply_add = |e: Emit<'c, 'a>,
+                            k: Value<'c, 'a>,
+                            number: i64,
+                            columns: &[Value<'c, 'a>],
+                            sums: &[Value<'c, 'a>]| {
+            let at = e.add(first, e.scale(e.offset(k, number), a.along));
+            let count = tile.rows as usize * each;
+            let own = (number as usize % parts) * count;
+            let mut next = sums.to_vec();
+            for row in 0..tile.rows {
+                let scalar = e.load(a.buffer, e.offset(at, row * a.across));
+                let factor = e.splat(scalar, self.lanes);
+                for (vector, column) in columns.iter().enumerate() {
+                    let sum = &mut next[own + row as usize * each + vector];
+                    let operands = [factor, *column, *sum];
+                    *sum = self.matmul.product.multiply_add(e, self.dots, operands, self.lanes);
+                }
+            }
+            Ok(next)
+        };
+        match &self.right {
+            Right::Coded(coded, _) => {
+                let panel = codes::Panel { column: tile.column, columns: tile.columns };
+                coded.sums(e, panel, (starts, parts), &multiply_add)
+            }
+            Right::Narrow(buffer, _) => {
+                let b = self.narrow_panel(e, *buffer, (tile.column, tile.columns), depth);
+                self.accumulate_narrow(e, b, (starts, parts), &multiply_add)
+            }
+            Right::Plain => Ok(starts.to_vec()),
+        }
+    }
+
+    fn accumulate_narrow(
+        &self,
+        e: Emit<'c, 'a>,
+        b: Source<'c, 'a>,
+        (starts, parts): (&[Value<'c, 'a>], usize),
+        multiply_add: codes::MultiplyAdd<'_, 'c, 'a>,
+    ) -> Result<Vec<Value<'c, 'a>>> {
+        let zero = e.zero(self.element, self.lanes);
+        let mut sums = starts.to_vec();
+        sums.resize(starts.len() * parts, zero);
+        let width = self.lanes.count();
+        let row = |e: Emit<'c, 'a>, k: Value<'c, 'a>| -> Result<Vec<Value<'c, 'a>>> {
+            let at = e.add(b.base, e.scale(k, b.along));
+            let vector = |vector: i64| {
+                let at = e.offset(at, vector * width);
+                let value = e.load_lanes(b.buffer, at, self.lanes, None);
+                packing::convert(e, &self.matmul.product.b.casts, value, self.lanes)
+            };
+            (0..b.along / width).map(vector).collect()
+        };
+        let step = parts as i64;
+        let whole = self.k / step * step;
+        let sums = e.for_each((e.index(0), e.index(whole), step), &sums, |e, k, sums| {
+            (0..step).try_fold(sums.to_vec(), |sums, number| {
+                multiply_add(e, k, number, &row(e, e.offset(k, number))?, &sums)
+            })
+        })?;
+        let sums = (whole..self.k).try_fold(sums, |sums, k| {
+            multiply_add(e, e.index(k), 0, &row(e, e.index(k))?, &sums)
+        })?;
+        Ok(codes::joined(e, &sums, &vec![1.0; parts], (self.element, self.lanes)))
+    }
+}

@@ -1,0 +1,197 @@
+//! Why a schedule is as it is: what limits each segment, and the best of the simple alternatives to it.
+
+use irc_npu_cost::{Cost, Cut, Energy, Kind, Machine, Model, Network, SegmentCost, Tree};
+
+use crate::moves::layers;
+use crate::schedule::{Bound, RunnerUp, Segment};
+use crate::state::{Priced, Problem, State};
+
+/// An alternative to a segment: one or several segments, or why it is not valid.
+struct Alternative {
+    shape: String,
+    cost: Result<Cost, String>,
+}
+
+/// The segments of a schedule, explained.
+pub fn explain(problem: &Problem<'_>, model: &mut Model<'_>, state: &State) -> Vec<Segment> {
+    let totals = state.totals(problem);
+    let prices = vec![Some(problem.price(totals)); problem.network.nodes().len()];
+    let groups = problem.batch / state.images;
+    let mut segments = vec![];
+    for segment in &state.segments {
+        let mut all = vec![];
+        layers(&segment.tree, &mut all);
+        segments.push(Segment {
+            layers: all,
+            shape: shape(&segment.tree, problem.network),
+            cost: repeated(&segment.cost.cost, groups),
+            bound: bound(&segment.cost, problem.machine),
+            runner_up: runner_up(problem, model, segment, totals, &prices, groups),
+        });
+    }
+    segments
+}
+
+/// The tree in one line: cuts as letter, images, groups; layers with their images.
+pub fn shape(tree: &Tree, network: &Network) -> String {
+    match &tree.kind {
+        Kind::Leaf(layer, _) => format!("{} {}", network.nodes()[*layer].layer.name, tree.batch),
+        Kind::Cut(cut, children) => {
+            let letter = if *cut == Cut::Time { 'T' } else { 'S' };
+            let groups = children.first().map_or(1, |child| tree.batch / child.batch.max(1));
+            let inner: Vec<String> = children.iter().map(|child| shape(child, network)).collect();
+            format!("{letter} {}/{groups} ({})", tree.batch, inner.join(", "))
+        }
+    }
+}
+
+/// What limits the speed of a segment. Of a segment that its cores limit, layers may wait for DRAM one by
+/// one: if they are the larger part, DRAM is the limit.
+fn bound(segment: &SegmentCost, machine: &Machine) -> Bound {
+    if segment.cost.latency > segment.cores {
+        return if segment.dram >= segment.links { Bound::Dram } else { Bound::Links };
+    }
+    let (mut waiting, mut computing) = (0, 0);
+    for layer in &segment.layers {
+        let bytes = (layer.cost.parts.dram / machine.dram).round() as u64;
+        let latency = layer.cost.latency;
+        match latency == bytes.div_ceil(machine.dram_bandwidth) {
+            true => waiting += latency,
+            false => computing += latency,
+        }
+    }
+    if waiting > computing { Bound::Dram } else { Bound::Compute }
+}
+
+fn runner_up(
+    problem: &Problem<'_>,
+    model: &mut Model<'_>,
+    segment: &Priced,
+    totals: (f64, f64),
+    prices: &[Option<f64>],
+    groups: u64,
+) -> Option<RunnerUp> {
+    let own = repeated(&segment.cost.cost, groups);
+    let others = |cost: &Cost| {
+        let energy = totals.0 - own.energy + cost.energy;
+        problem.value((energy, totals.1 - own.latency as f64 + cost.latency as f64))
+    };
+    let mut best: Option<(f64, RunnerUp)> = None;
+    let mut invalid: Option<RunnerUp> = None;
+    for trees in alternatives(&segment.tree) {
+        let found = price(problem, model, trees, prices);
+        match found.cost {
+            Ok(cost) => {
+                let cost = repeated(&cost, groups);
+                let value = others(&cost);
+                if best.as_ref().is_none_or(|(least, _)| value < *least) {
+                    let reason = difference(&own, &cost);
+                    best = Some((value, RunnerUp { shape: found.shape, cost: Some(cost), reason }));
+                }
+            }
+            Err(reason) => {
+                let runner = RunnerUp { shape: found.shape, cost: None, reason };
+                invalid.get_or_insert(runner);
+            }
+        }
+    }
+    best.map(|(_, runner)| runner).or(invalid)
+}
+
+/// Simple alternatives: flat cuts, the halves of the segment, its layers alone.
+fn alternatives(tree: &Tree) -> Vec<Vec<Tree>> {
+    let Kind::Cut(cut, children) = &tree.kind else { return vec![] };
+    let mut all = vec![];
+    layers(tree, &mut all);
+    let plain = tree.clone().without_schemes();
+    let least = all_images(tree);
+    let mut found = vec![];
+    for cut in [Cut::Time, Cut::Space] {
+        for images in [tree.batch, least] {
+            let leaves = all.iter().map(|layer| Tree::leaf(*layer, images)).collect();
+            found.push(vec![Tree::cut(cut, tree.batch, leaves)]);
+        }
+    }
+    if let [_, _, ..] = children[..] {
+        let Kind::Cut(_, children) = plain.kind else { return found };
+        let (first, second) = children.split_at(children.len() / 2);
+        let half = |part: &[Tree]| Tree::cut(*cut, tree.batch, part.to_vec());
+        found.push(vec![half(first), half(second)]);
+    }
+    found.push(all.iter().map(|layer| Tree::leaf(*layer, tree.batch)).collect());
+    found.retain(|trees| trees.len() > 1 || trees[0] != tree.clone().without_schemes());
+    found.dedup();
+    found
+}
+
+/// The least number of images at a time of a tree.
+fn all_images(tree: &Tree) -> u64 {
+    match &tree.kind {
+        Kind::Leaf(..) => tree.batch,
+        Kind::Cut(_, children) => children.iter().map(all_images).min().unwrap_or(tree.batch),
+    }
+}
+
+fn price(
+    problem: &Problem<'_>,
+    model: &mut Model<'_>,
+    trees: Vec<Tree>,
+    prices: &[Option<f64>],
+) -> Alternative {
+    let shapes: Vec<String> = trees.iter().map(|tree| shape(tree, problem.network)).collect();
+    let shape = shapes.join("; ");
+    let mut sum = Cost::default();
+    for tree in trees {
+        match problem.segment(model, tree, prices) {
+            Ok(Priced { cost, .. }) => add(&mut sum, &cost.cost),
+            Err(diagnostic) => {
+                let parts = [diagnostic.message].into_iter().chain(diagnostic.notes);
+                let reason = parts.collect::<Vec<_>>().join(", ");
+                return Alternative { shape, cost: Err(reason) };
+            }
+        }
+    }
+    Alternative { shape, cost: Ok(sum) }
+}
+
+fn add(sum: &mut Cost, cost: &Cost) {
+    sum.latency += cost.latency;
+    sum.energy += cost.energy;
+    sum.traffic += cost.traffic;
+    let (to, from) = (&mut sum.parts, &cost.parts);
+    to.buffer += from.buffer;
+    to.local += from.local;
+    to.bus += from.bus;
+    to.compute += from.compute;
+    to.links += from.links;
+    to.dram += from.dram;
+}
+
+fn repeated(cost: &Cost, groups: u64) -> Cost {
+    let by = groups as f64;
+    let parts = cost.parts;
+    Cost {
+        latency: cost.latency * groups,
+        energy: cost.energy * by,
+        parts: Energy {
+            buffer: parts.buffer * by,
+            local: parts.local * by,
+            bus: parts.bus * by,
+            compute: parts.compute * by,
+            links: parts.links * by,
+            dram: parts.dram * by,
+        },
+        traffic: cost.traffic * groups,
+    }
+}
+
+/// How another cost differs from that of a segment.
+fn difference(own: &Cost, other: &Cost) -> String {
+    let percent = |own: f64, other: f64| (other / own - 1.0) * 100.0;
+    format!(
+        "{:+.1} % cycles, {:+.1} % energy, {:+.1} % DRAM",
+        percent(own.latency as f64, other.latency as f64),
+        percent(own.energy, other.energy),
+        percent(own.parts.dram.max(1.0), other.parts.dram),
+    )
+}
