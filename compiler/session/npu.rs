@@ -106,7 +106,7 @@ pub fn npu_tree<'db>(
     let found = npu_layers(db, input)?;
     let batch = options.batch.unwrap_or(found.images);
     let objective = options.goal.objective();
-    let failed = |error| NpuError::Model(of_layer(db, input, &found, error));
+    let failed = |error: Box<Diagnostic>| NpuError::Model(of_layer(db, input, &found, *error));
     let Some(text) = &options.tree else {
         let search = Search { objective, ..Search::default() };
         let made = irc_npu_schedule::schedule(&found.network, &machine, batch, &search);
@@ -205,7 +205,7 @@ fn of_layer(
     db: &dyn salsa::Database,
     input: Input,
     layers: &Layers,
-    error: Box<Diagnostic>,
+    error: Diagnostic,
 ) -> QueryError {
     let named = |text: &String| {
         let name = text.strip_prefix("layer ")?.split([' ', ':']).next()?;
@@ -213,9 +213,9 @@ fn of_layer(
     };
     let named = error.notes.iter().chain([&error.message]).find_map(named);
     let (Some(layer), Ok(imported)) = (named, queries::imported(db, input)) else {
-        return QueryError::found(vec![*error]);
+        return QueryError::found(vec![error]);
     };
-    located(db, input, vec![layers.locate(&imported.graph, layer, *error)])
+    located(db, input, vec![layers.locate(&imported.graph, layer, error)])
 }
 
 /// The layer of the workload that a diagnostic is about.
