@@ -433,6 +433,7 @@ mod tests {
                 kind: "loops".to_owned(),
                 constants: vec![1, 2],
                 keeps: true,
+                is_scalar: true,
                 entry: Some("e".to_owned()),
                 rows: Some(251),
                 parameters: vec![],

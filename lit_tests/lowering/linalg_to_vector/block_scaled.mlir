@@ -3,7 +3,7 @@
 // RUN: %irc-opt %s --pass-pipeline='builtin.module(tl-to-linalg,linalg-to-vector{dots=vnni})' | FileCheck %s
 // RUN: %irc-opt %s --pass-pipeline='builtin.module(tl-to-linalg,linalg-to-vector{vector-bytes=32})' | FileCheck %s --check-prefix=NARROW
 
-// LINALG: linalg.generic {{.*}} tl.codes = array<i64: 4, 32>
+// LINALG: linalg.generic {{.*}}tl.codes = array<i64: 4, 32>
 
 // CHECK-LABEL: func.func @product(
 // CHECK-SAME: workspace_bytes = 0

@@ -1,6 +1,6 @@
 //! Matrix products with constant integers of a few bits, of which those of a block along the depth share a scale.
 
-use super::matmul::{flattened, with_unit};
+use super::rows::{flattened, with_unit};
 use irc_tl::{Builder, Built, DType, Dim, Op, Tensor, ValueId};
 
 /// A right operand `[columns, depth]` of integers in blocks along the depth.

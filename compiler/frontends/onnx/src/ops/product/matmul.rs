@@ -1,9 +1,10 @@
 //! Matrix products of floats or integers.
 
 use super::block_scaled::{BlockScaled, Given, block_scaled_product};
+use super::rows::{flattened, with_unit};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Relation, ValueId};
+use irc_tl::{Binary, Builder, Built, DType, Op, Relation, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("MatMul", &[1, 9, 13], |cx| {
@@ -93,31 +94,6 @@ fn flat_product(b: &mut Builder, x: ValueId, y: ValueId) -> Built {
     }
     let columns = b.dims(y)[1].clone();
     flattened(b, x, columns, |b, x| b.matmul(x, y))
-}
-
-/// As [`flat_product`], by a function that multiplies a matrix by one of so many columns.
-pub(super) fn flattened(
-    b: &mut Builder,
-    x: ValueId,
-    columns: Dim,
-    multiply: impl FnOnce(&mut Builder, ValueId) -> Built,
-) -> Built {
-    let mut dims = b.dims(x);
-    if dims.len() == 2 || b.ty(x).known().is_none() {
-        return multiply(b, x);
-    }
-    let (rows, depth) = (Dim::product(&dims[..dims.len() - 1]), dims[dims.len() - 1].clone());
-    let tall = b.reshape(x, &[rows, depth])?;
-    let result = multiply(b, tall)?;
-    dims.pop();
-    dims.push(columns);
-    b.reshape(result, &dims)
-}
-
-pub(super) fn with_unit(b: &mut Builder, x: ValueId, axis: usize) -> Built {
-    let mut dims = b.dims(x);
-    dims.insert(axis, 1.into());
-    b.reshape(x, &dims)
 }
 
 fn gemm(cx: &mut Context<'_>) -> Lowered {

@@ -6,3 +6,4 @@ pub(super) mod einsum;
 pub(super) mod inverse;
 pub(super) mod matmul;
 pub(super) mod quantized;
+mod rows;
