@@ -30,7 +30,7 @@ struct Leaf {
     direct: Vec<(usize, Scheme, u64, u64)>,
 }
 
-/// Layouts of layers and schemes of leaves. Maps are only asked, never enumerated.
+/// Layouts of layers and schemes of leaves. Maps are never enumerated, so that their order does not matter.
 #[derive(Default)]
 pub struct Memo {
     layouts: HashMap<(usize, Partition, u64), Option<Arc<Layout>>>,

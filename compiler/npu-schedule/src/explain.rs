@@ -3,7 +3,7 @@
 use irc_npu_cost::{Cost, Cut, Energy, Kind, Machine, Model, Network, SegmentCost, Tree};
 
 use crate::moves::layers;
-use crate::schedule::{Bound, RunnerUp, Segment};
+use crate::result::{Bound, RunnerUp, Segment};
 use crate::state::{Priced, Problem, State};
 
 /// An alternative to a segment: one or several segments, or why it is not valid.

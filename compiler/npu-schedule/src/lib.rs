@@ -12,6 +12,7 @@ mod moves;
 mod options;
 mod random;
 mod recombine;
+mod result;
 mod schedule;
 mod search;
 mod segmentation;
@@ -20,7 +21,8 @@ mod state;
 
 pub use bound::{Bounds, LowerBound};
 pub use options::{Options, Progress};
-pub use schedule::{Bound, RunnerUp, Schedule, Segment, Share, Source, schedule};
+pub use result::{Bound, RunnerUp, Schedule, Segment, Share, Source};
+pub use schedule::schedule;
 
 #[cfg(doc)]
 use irc_npu_cost::{Machine, Network, Objective, Tree};

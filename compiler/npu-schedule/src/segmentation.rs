@@ -11,9 +11,9 @@ use crate::bound::Bounds;
 use crate::state::{Priced, Problem, State};
 
 /// Maximum number of layers of a segment of the first schedule.
-const LONGEST: usize = 12;
+const MAX_LAYERS: usize = 12;
 /// Maximum number of layers of a spatial cut of the first schedule.
-const WIDEST: usize = 4;
+const MAX_SPATIAL_LAYERS: usize = 4;
 /// Number of consecutive lengths without a valid segment after which longer ones are not tried.
 const MAX_FAILURES: usize = 2;
 /// The factor by which the price of a cycle may change between sweeps.
@@ -46,7 +46,7 @@ pub fn segmentation(
     let bounds = Bounds::new(problem.network, problem.machine, problem.batch);
     for first in 0..count {
         let mut failures = 0;
-        for end in first + 2..=count.min(first + LONGEST) {
+        for end in first + 2..=count.min(first + MAX_LAYERS) {
             let bound = bounds.of(first..end, images);
             let apart = |price: f64| {
                 let each = options[first..end].iter().map(|of| {
@@ -89,7 +89,7 @@ fn flat_cuts(
 ) -> Vec<Arc<Priced>> {
     let mut found = vec![];
     for cut in [Cut::Time, Cut::Space] {
-        if cut == Cut::Space && layers.len() > WIDEST {
+        if cut == Cut::Space && layers.len() > MAX_SPATIAL_LAYERS {
             continue;
         }
         let sizes = if images == 1 { vec![1] } else { vec![images, 1] };

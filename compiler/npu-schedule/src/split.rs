@@ -12,7 +12,7 @@ use std::ops::Range;
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Layer, Machine, Need, Network, Node, Op, Reads, Result, Shape};
 
-use crate::schedule::{Share, Source};
+use crate::result::{Share, Source};
 
 /// Maximum number of pieces of a layer.
 const MAX_PIECES: u64 = 64;

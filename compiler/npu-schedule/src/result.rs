@@ -1,0 +1,82 @@
+//! The result of the search.
+
+use std::ops::Range;
+
+use irc_npu_cost::{Cost, Evaluation, Network, Tree};
+
+/// What limits the speed of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The cores.
+    Compute,
+    /// The busiest link of the network on chip.
+    Links,
+    /// DRAM.
+    Dram,
+}
+
+/// The best alternative to a segment that was not chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunnerUp {
+    /// Its tree, in one line.
+    pub shape: String,
+    /// The cost of all images; `None` if it is not valid.
+    pub cost: Option<Cost>,
+    /// Why it was not chosen: how it differs, or what it lacks.
+    pub reason: String,
+}
+
+/// A part of a schedule whose layers exchange data on the chip; between segments all data pass through DRAM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    /// Its layers, in the order of the tree.
+    pub layers: Vec<usize>,
+    /// Its tree, in one line.
+    pub shape: String,
+    /// The cost of all images.
+    pub cost: Cost,
+    /// What limits its speed.
+    pub bound: Bound,
+    /// The best alternative.
+    pub runner_up: Option<RunnerUp>,
+}
+
+/// The layer of the given network that a layer of the scheduled one computes, and which part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Index in the given network.
+    pub layer: usize,
+    /// Output channels.
+    pub channels: Range<u64>,
+    /// What is computed for them.
+    pub share: Share,
+}
+
+/// The share of its output channels' work that a layer does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All of it.
+    Whole,
+    /// A sum over these input channels.
+    Partial(Range<u64>),
+    /// The sum of the partial sums, which it reads.
+    Sum,
+}
+
+/// A schedule.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// The network that the tree schedules: the given one, unless it has layers that fit in no buffers
+    /// and are split along their channels.
+    pub network: Network,
+    /// What each layer of `network` computes.
+    pub sources: Vec<Source>,
+    /// The tree, with a scheme at each leaf.
+    pub tree: Tree,
+    /// Its cost.
+    pub evaluation: Evaluation,
+    /// Segments in the order of the tree.
+    pub segments: Vec<Segment>,
+    /// Evaluations of the search.
+    pub evaluations: u64,
+}
