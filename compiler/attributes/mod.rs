@@ -444,7 +444,6 @@ mod tests {
                     cycles: vec!["3*N".to_owned(), "5".to_owned()],
                     part_bytes: 64,
                 }),
-                is_scalar: true,
                 schedule: Schedule {
                     algorithm: Some(Algorithm::Winograd),
                     rows: Some(7),
