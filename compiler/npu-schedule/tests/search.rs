@@ -52,7 +52,7 @@ fn another_seed_is_another_search() {
     assert!(with(1) != with(2));
 }
 
-/// The best of three runs of SET's program with 60 rounds, strides of 1.
+/// The best of two or three runs of SET's program with 60 rounds, strides of 1.
 #[test]
 fn schedules_are_better_than_those_of_set() {
     let rows = [
