@@ -37,10 +37,10 @@ impl Imported {
         for (name, range) in bounds {
             let (input, dim) = (places[name.as_str()], Dim::symbol(name));
             let (least, most) = (*range.start(), *range.end());
-            let ends = [(least.into(), dim.clone()), (dim, most.into())];
-            for (left, right) in ends {
-                let message =
-                    format!("input '{input}': expected {name} between {least} and {most}");
+            let ends = [(least.into(), dim.clone(), "{right}"), (dim, most.into(), "{left}")];
+            for (left, right, found) in ends {
+                let expected = format!("expected {name} between {least} and {most}");
+                let message = format!("input '{input}': {expected}, found {found}");
                 self.graph.checks.push(Check { left, right, relation: Relation::AtMost, message });
             }
         }

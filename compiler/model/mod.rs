@@ -220,6 +220,9 @@ impl<'s> Model<'s> {
             && document.stage().is_none()
         {
             found.extend(document.check());
+            if !found.iter().any(Diagnostic::is_error) {
+                found.extend(queries::wrong_bounds(&self.session.database, self.input));
+            }
         }
         found
     }

@@ -87,13 +87,18 @@ impl Session {
             let message = format!("a module after stage '{stage}' has no graph for an archive");
             return Err(QueryError::at("mlf-program", message));
         }
+        let imported = queries::imported(db, input)?;
+        let is_open = !imported.bounds.is_empty()
+            && imported.graph.types.iter().any(|ty| ty.known().is_none());
+        if is_open && !options.target.backend.writes(Output::Object) {
+            let message = "an archive with open sizes has objects, not source";
+            return Err(QueryError::at("mlf-program", message));
+        }
         self.compile_kernels(input, options)?;
         let config = Config::new(db, options.clone(), String::new());
         let fused = queries::fused(db, input, config)?;
-        let imported = queries::imported(db, input)?;
         let sources = self.sources(input, options)?;
-        let is_open = imported.graph.types.iter().any(|ty| ty.known().is_none());
-        let artefacts = if is_open && !imported.bounds.is_empty() {
+        let artefacts = if is_open {
             let objects = queries::objects(db, input, config, constants::Place::Linked)?;
             open(&objects, &imported.bounds, &options.target, archive)?
         } else {
@@ -106,14 +111,14 @@ impl Session {
         Ok(contents(artefacts, sources, options, archive))
     }
 
-    /// The IR after each stage, as text by path. Equal kernels are one from the stage on that makes kernels.
+    /// The IR after each stage, as text by path, without the elements of large constants, which are parameters. Equal kernels are one from the stage on that makes kernels.
     fn sources(
         &self,
         input: Input,
         options: &CompileOptions,
     ) -> Result<BTreeMap<String, Bytes>, QueryError> {
         let db = &self.database;
-        let text = |module: &Module<'_>| irc_mlir::to_text(&module.as_operation(), false);
+        let text = |module: &Module<'_>| irc_mlir::to_brief_text(&module.as_operation());
         let [import, tensor, later @ ..] = HOST_CPU.stages else { return Ok(BTreeMap::new()) };
         // The file in its own dialect is a separate module; the others are one module as it is lowered.
         let written =
@@ -234,11 +239,6 @@ fn open(
     target: &Target,
     archive: &ArchiveOptions,
 ) -> Result<ProgramArtefacts, QueryError> {
-    if !target.backend.writes(Output::Object) {
-        let message =
-            "an archive with open sizes contains objects, which this backend does not write";
-        return Err(QueryError::at("mlf-program", message));
-    }
     let interface = &objects.glue.interface;
     let planned = plan_open(interface, bounds, &archive.prefix()).map_err(archive_error)?;
     let kernels = BTreeMap::new();

@@ -142,6 +142,16 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
     })
 }
 
+/// The diagnostics of bounds of dimensions that a model does not have.
+pub fn wrong_bounds(db: &dyn salsa::Database, input: Input) -> Vec<Diagnostic> {
+    let has_bounds = match input.contents(db) {
+        Contents::File(_, file) => !file.options.bounds.is_empty(),
+        Contents::Program(_) | Contents::Plan(_) => false,
+    };
+    let imported = has_bounds.then(|| imported(db, input));
+    imported.and_then(Result::err).map(|error| error.diagnostics).unwrap_or_default()
+}
+
 /// The fused program, divided into kernels and the functions that launch them.
 #[salsa::tracked(returns(clone))]
 pub fn fused<'db>(

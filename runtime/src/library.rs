@@ -8,7 +8,7 @@
 //! Every pointer is aligned to 64 bytes. In a library with several models, these names have a suffix
 //! for each model.
 use crate::{Host, Interface, Port, loader, missing_features, threads::Threads};
-use irc_tensor::{DType, Tensor, TensorType};
+use irc_tensor::{DType, Tensor, TensorType, check_text};
 use libloading::os::unix;
 use std::{
     collections::BTreeMap,
@@ -87,7 +87,7 @@ pub enum RunError {
     #[error("the constants of the model are not in the library")]
     MissingConstants,
     /// A check of the model fails.
-    #[error("{message}: found {left} and {right}")]
+    #[error("{}", check_text(message, *left, *right))]
     Check {
         /// What is wrong.
         message: String,

@@ -36,7 +36,11 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
     for flag in &flags.shape {
         match shape(flag)? {
             Shape::Of(name, extents) => drop(shapes.insert(name, extents)),
-            Shape::Bound(name, range) => drop(bounds.insert(name, range)),
+            Shape::Bound(name, range) => {
+                if bounds.insert(name.clone(), range).is_some() {
+                    return Err(Error::Usage(format!("--shape: two bounds of '{name}'")));
+                }
+            }
         }
     }
     Ok(ImportOptions {
@@ -97,6 +101,9 @@ fn shape(flag: &str) -> Result<Shape, Error> {
     let form = "NAME=SHAPE, as in data=1x3x224x224, or DIMENSION=MIN..MAX, as in N=1..64";
     let (name, shape) = flag.rsplit_once('=').ok_or_else(|| wrong(form))?;
     let extent = |text: &str| text.parse().ok().filter(|extent: &i64| *extent >= 0);
+    if name.ends_with("..") {
+        return Err(wrong(form));
+    }
     if let Some((least, most)) = shape.split_once("..") {
         let ends = extent(least).zip(extent(most));
         let (least, most) = ends.ok_or_else(|| wrong("DIMENSION=MIN..MAX, as in N=1..64"))?;

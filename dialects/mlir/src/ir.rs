@@ -149,6 +149,15 @@ pub fn to_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, locations: bool) -> 
     op.to_string_with_flags(flags).unwrap_or_default()
 }
 
+/// As [`to_text`] without locations, and without the elements of large constants.
+pub fn to_brief_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
+    const MOST: usize = 64;
+    let flags = OperationPrintingFlags::new().elide_large_elements_attributes(MOST);
+    // Safety: the flags are live.
+    unsafe { mlir_sys::mlirOpPrintingFlagsElideLargeResourceString(flags.to_raw(), MOST as isize) };
+    op.to_string_with_flags(flags).unwrap_or_default()
+}
+
 /// As [`to_text`] without locations, of an op that is known to be valid: verification, which selects custom or
 /// generic syntax, takes longer than printing.
 pub fn to_text_of_valid<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {

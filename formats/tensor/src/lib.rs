@@ -4,6 +4,7 @@
 //! of devices, graphs or MLIR: importers' tests, the reference evaluator, the runtime and the
 //! command line all use it.
 
+mod check;
 mod compare;
 mod dtype;
 mod element;
@@ -18,6 +19,7 @@ mod strings;
 mod tensor;
 mod tensor_type;
 
+pub use check::check_text;
 pub use compare::{Comparison, Mismatch, Tolerance, compare};
 pub use dtype::DType;
 pub use element::Element;

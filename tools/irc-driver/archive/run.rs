@@ -12,7 +12,7 @@ use irc_mlf::{DataType, Depth, Package, Type, params::Param};
 use irc_runtime::{
     Context, ContextOptions, Inline, Interface, Model, ModelError, OpenOptions, Pool, Port,
 };
-use irc_tensor::{Tensor, TensorType};
+use irc_tensor::{Tensor, TensorType, seed_for};
 use std::sync::Arc;
 
 /// Checks an archive and runs it once.
@@ -68,6 +68,9 @@ pub fn test_vector(
     let loaded = Loaded::open(console, package)?;
     let interface = loaded.model.interface();
     let mut inputs = given.read_for(interface)?;
+    if interface.is_sized() {
+        fill_largest(&mut inputs, package, SEED)?;
+    }
     values::fill(&mut inputs, &interface.inputs, SEED)?;
     let outputs = loaded.run(&inputs)?;
     let param = |name: String, tensor: &Tensor| {
@@ -82,6 +85,23 @@ pub fn test_vector(
     let results = results
         .filter_map(|(number, port)| Some(param(number.to_string(), outputs.get(&port.name)?)));
     Ok(irc_mlf::TestVector { inputs: given.collect(), outputs: results.collect() })
+}
+
+/// Adds random values for inputs with open sizes, at those of the graph.
+fn fill_largest(inputs: &mut Buffers, package: &Package, seed: u64) -> Result<(), Error> {
+    let graphs = package.parts.iter().filter_map(|part| part.graph.as_ref());
+    for (name, entry) in graphs.flat_map(|graph| {
+        graph.named_inputs().into_iter().map(|(name, entry)| (name, &graph.entries[entry].ty))
+    }) {
+        let Some(dtype) = entry.dtype.element().filter(|_| !inputs.contains_key(name)) else {
+            continue;
+        };
+        let ty = TensorType::new(dtype, entry.shape.clone());
+        let random = Tensor::random(ty, seed_for(seed, name));
+        let random = random.map_err(|error| Error::problem(format!("input {name}: {error}")))?;
+        inputs.insert(name.to_owned(), random);
+    }
+    Ok(())
 }
 
 /// Reads and checks an archive.

@@ -4,7 +4,7 @@ use super::{Graph, Node, NodeKind, SymbolSource, ValueId};
 use crate::values::expect_memory;
 use crate::{Compute, DType, Dim, EvalError, InferError, Op, Tensor, TensorError, TensorType};
 use irc_host::Functions;
-use irc_tensor::{Strings, memory};
+use irc_tensor::{Strings, check_text, memory};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub enum GraphError {
         found: String,
     },
     /// A check fails.
-    #[error("{message}: found {left} and {right}")]
+    #[error("{}", check_text(message, *left, *right))]
     Check {
         /// What is wrong.
         message: String,
