@@ -176,13 +176,7 @@ pub fn why_slow(apply: Application<'_>) -> Option<String> {
     if needs_loops(apply) {
         return Some("loops of scalars, as no vector schedule covers it".into());
     }
-    let depth = match (apply.op, apply.operands) {
-        (Op::Matmul { transpose_lhs, .. }, [lhs, _]) => {
-            let back = if *transpose_lhs { 2 } else { 1 };
-            lhs.shape[lhs.rank() - back]
-        }
-        _ => return None,
-    };
+    let depth = apply.op.depth(apply.operands)?;
     let are_bytes = apply.operands.iter().all(|ty| ty.dtype.size() == 1);
     let message =
         format!("bytes are multiplied one by one, as their depth of {depth} is no multiple of 4");

@@ -128,7 +128,7 @@ pub fn npu_tree<'db>(
     let tree = tree_of(text, &found.network)?;
     if options.batch.is_some_and(|batch| batch != tree.batch) {
         let message = format!("the tree is for {} images, not for {batch}", tree.batch);
-        return Err(NpuError::Tree(vec![Diagnostic::error("cost-tree-batch", message)]));
+        return Err(NpuError::Tree(vec![Diagnostic::error("npu-batch", message)]));
     }
     let mut model = CostModel::new(&found.network, &machine, objective).map_err(failed)?;
     let evaluation = model.evaluate(&tree).map_err(of_tree)?;

@@ -54,8 +54,10 @@ fn names(op: &Op) -> Vec<String> {
 
 /// The source files of the compiler and the dialects, with their text up to their unit tests.
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) -> io::Result<()> {
-    // Front ends build graphs of ops, the export of ARK models reads them, and `npu-cost` has layers.
-    const OTHERS: [&str; 5] = ["tests", "frontends", "backends", "npu-cost", "op"];
+    // Front ends build graphs of ops, the export of ARK models and `npu-lower` read them, and the cost model and the search of
+    // the NPU have layers.
+    const OTHERS: [&str; 7] =
+        ["tests", "frontends", "backends", "npu-cost", "npu-lower", "npu-schedule", "op"];
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -78,7 +78,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l set-tree -d 'Resourc
 complete -c irc -n "__fish_irc_using_subcommand compile" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r
@@ -118,7 +118,7 @@ cuda\t'A GPU (not implemented yet)'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: models, ARK plans]' -r
@@ -152,7 +152,7 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l set-tree -d 'Resource 
 complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand check" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand check" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -185,7 +185,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Process
 complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -210,7 +210,7 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -l target-cpu -d 'Processo
 complete -c irc -n "__fish_irc_using_subcommand tune" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand tune" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand tune" -l shape -d 'Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand tune" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand tune" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'

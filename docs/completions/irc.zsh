@@ -75,7 +75,7 @@ energy\:"Energy"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]:CPU:_default' \
@@ -122,7 +122,7 @@ cuda\:"A GPU (not implemented yet)"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: models, ARK plans\]]:CPU:_default' \
@@ -163,7 +163,7 @@ energy\:"Energy"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -203,7 +203,7 @@ cranelift\:"Cranelift\: fast compilation, slower code"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -236,7 +236,7 @@ _arguments "${_arguments_options[@]}" : \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
-'*--shape=[Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"

@@ -5,7 +5,6 @@
 //! compiled, and so are their scales and zero points.
 use super::{
     codegen::Codegen,
-    contraction::Contraction,
     dots::{self, Dots},
     error::Result,
     kernel::{Kernel, Origin, TensorId},
@@ -33,7 +32,8 @@ pub struct Codes {
     /// A zero point for each of them; otherwise it is in the middle.
     zeros: Option<TensorId>,
     columns: i64,
-    depth: i64,
+    /// The length of a column.
+    pub depth: i64,
 }
 
 impl Codes {
@@ -65,22 +65,6 @@ impl Codes {
             columns: *columns,
             depth: *depth,
         })
-    }
-
-    /// Those of the right operand of a product that alone reads them.
-    pub fn right_of(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<Self> {
-        let operand = &product.b.operand;
-        let found = Self::of(&cg.kernel, operand.tensor)?;
-        let access = &operand.access;
-        let is_matrix = access.offset == 0
-            && access.coefs[product.k] == 1
-            && access.coefs[product.n] == found.depth
-            && (0..access.coefs.len())
-                .all(|dim| dim == product.n || dim == product.k || access.coefs[dim] == 0);
-        let is_own =
-            !cg.is_result(operand.tensor) && !cg.read_by_other(operand.tensor, &[product.stage]);
-        let is_whole = cg.kernel.stages[product.stage].sizes[product.k] == found.depth;
-        (is_matrix && is_own && is_whole && Contraction::is_plain(&product.b)).then_some(found)
     }
 
     /// The number of integers in a word.

@@ -1,4 +1,5 @@
 //! Recognises a matmul among stages and names its loops.
+use super::codegen::Codegen;
 use super::codes::Codes;
 use super::dots::Dots;
 use super::kernel::{Kernel, Operand, Stage, argument, defining_op, name_of};
@@ -104,6 +105,22 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
     /// Whether an operand is read without a conversion.
     pub fn is_plain(side: &Side<'c, 'a>) -> bool {
         side.casts.is_empty()
+    }
+
+    /// The integers that the right operand is computed from, if the product alone reads it.
+    pub fn right_codes(&self, cg: &Codegen<'c, 'a>) -> Option<Codes> {
+        let operand = &self.b.operand;
+        let found = Codes::of(&cg.kernel, operand.tensor)?;
+        let access = &operand.access;
+        let is_matrix = access.offset == 0
+            && access.coefs[self.k] == 1
+            && access.coefs[self.n] == found.depth
+            && (0..access.coefs.len())
+                .all(|dim| dim == self.n || dim == self.k || access.coefs[dim] == 0);
+        let is_own =
+            !cg.is_result(operand.tensor) && !cg.read_by_other(operand.tensor, &[self.stage]);
+        let is_whole = cg.kernel.stages[self.stage].sizes[self.k] == found.depth;
+        (is_matrix && is_own && is_whole && Self::is_plain(&self.b)).then_some(found)
     }
 
     /// `accumulator + a * b` on vectors.

@@ -1,7 +1,6 @@
 //! Orders the stages of a kernel: products with their epilogues, and nests of the other stages between them.
 use super::{
     codegen::Codegen,
-    codes::Codes,
     contraction::{Contraction, Factors},
     direct_conv::{self, DirectConv},
     error::Result,
@@ -137,7 +136,7 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
                 let found = of_product(cg, product, &mut paddings);
                 if let Product::Matmul(matmul) = &found {
                     placed.extend(place_quads(cg, e, &matmul.product));
-                    placed.extend(Codes::right_of(cg, &matmul.product).map(|codes| codes.stage));
+                    placed.extend(matmul.product.right_codes(cg).map(|codes| codes.stage));
                 }
                 found
             }),

@@ -192,7 +192,7 @@ pub struct Graphs {
     /// Download imported libraries into this folder, unless they are already there
     #[arg(long, value_name = "CACHE")]
     pub allow_fetch: Option<PathBuf>,
-    /// Shape of an input with dynamic dimensions, e.g. data=1x3x224x224, or bounds of a dimension, e.g. N=1..64; repeatable
+    /// Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable
     #[arg(long, value_name = "NAME=SHAPE")]
     pub shape: Vec<String>,
     /// Resolve undeclared operators in the standard library

@@ -52,7 +52,7 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
     /// The right operand of a product.
     pub(super) fn of(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: &Matmul<'c, 'a>) -> Self {
         let product = &matmul.product;
-        if let Some(codes) = Codes::right_of(cg, product) {
+        if let Some(codes) = product.right_codes(cg) {
             let panel = PANEL_VECTORS * cg.target.lanes();
             return Self::Coded(Coded::take(cg, e, codes, panel), false);
         }

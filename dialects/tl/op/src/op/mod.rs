@@ -299,6 +299,14 @@ impl Op {
         self.family() == Family::Elementwise
     }
 
+    /// The number of products that each element of a matrix product adds; `None` for other ops.
+    pub fn depth(&self, operands: &[&TensorType]) -> Option<i64> {
+        let Self::Matmul { transpose_lhs, .. } = self else { return None };
+        let lhs = operands.first()?;
+        let axis = lhs.rank().checked_sub(if *transpose_lhs { 2 } else { 1 })?;
+        lhs.shape.get(axis).copied()
+    }
+
     /// The attributes that are written for the op, in the order of its row.
     pub fn attributes(&self) -> Vec<(&'static str, Value)> {
         let row = self.row();
