@@ -151,10 +151,12 @@ pub fn to_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, locations: bool) -> 
 
 /// As [`to_text`] without locations, and without the elements of large constants.
 pub fn to_brief_text<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>) -> String {
-    const MOST: usize = 64;
-    let flags = OperationPrintingFlags::new().elide_large_elements_attributes(MOST);
+    const MAX_ELEMENTS: usize = 64;
+    let flags = OperationPrintingFlags::new().elide_large_elements_attributes(MAX_ELEMENTS);
     // Safety: the flags are live.
-    unsafe { mlir_sys::mlirOpPrintingFlagsElideLargeResourceString(flags.to_raw(), MOST as isize) };
+    unsafe {
+        mlir_sys::mlirOpPrintingFlagsElideLargeResourceString(flags.to_raw(), MAX_ELEMENTS as isize)
+    };
     op.to_string_with_flags(flags).unwrap_or_default()
 }
 

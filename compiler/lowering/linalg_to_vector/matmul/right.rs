@@ -9,7 +9,7 @@ use crate::kernel::emit::{Buffer, Emit};
 use crate::lowering::linalg_to_vector::{
     Target, byte_width,
     codegen::Codegen,
-    codes::{self, Coded, Codes},
+    codes::{self, Coded},
     contraction::Contraction,
     error::Result,
     packed, packing,
