@@ -261,7 +261,7 @@ plain\:"One line per step"))' \
 (simulate)
 _arguments "${_arguments_options[@]}" : \
 '--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
-'(--program --frontend)--model=[Model of a schedule of several cores, which states its windows; otherwise they are inferred]:MODEL:_default' \
+'(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise]:MODEL:_default' \
 '--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \
 '--trace=[File for a Perfetto trace]:OUT.json:_files' \
 '--html=[File for an HTML page that shows the contents of the buffers over time]:OUT.html:_files' \

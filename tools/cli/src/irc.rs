@@ -416,7 +416,7 @@ pub struct Simulate {
     /// Frontend file of the same network; required for schedules of one core
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
-    /// Model of a schedule of several cores, which states its windows; otherwise they are inferred
+    /// Model of a schedule of several cores, for its windows, which are inferred otherwise
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["program", "frontend"])]
     pub model: Option<String>,
     /// Run this program of the schedule instead of compiling one: a listing, a trace or .npu
