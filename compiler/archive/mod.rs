@@ -125,15 +125,19 @@ pub fn plan(
 ) -> Result<Planned, ArchiveError> {
     let draft = draft::draft(function, interface, weights, kernels)?;
     let steps = draft.steps.clone();
-    let kind = |callee: &Callee| match callee {
+    let (graph, params, operators) = graph::write(draft, prefix, |callee| kind(callee, kernels));
+    let outputs = interface.outputs.iter().map(|port| port.name.clone()).collect();
+    Ok(Planned { graph, params, operators, steps, outputs })
+}
+
+/// A word that describes a function by what it calls.
+fn kind(callee: &Callee, kernels: &BTreeMap<String, KernelInfo>) -> String {
+    match callee {
         Callee::Kernel(symbol, _) => {
             kernels.get(symbol).map_or("kernel", |kernel| &kernel.kind).to_owned()
         }
         Callee::Step(_) => "step".to_owned(),
         Callee::Program { .. } => "program".to_owned(),
         Callee::Copy(_) => "copy".to_owned(),
-    };
-    let (graph, params, operators) = graph::write(draft, prefix, kind);
-    let outputs = interface.outputs.iter().map(|port| port.name.clone()).collect();
-    Ok(Planned { graph, params, operators, steps, outputs })
+    }
 }

@@ -7,7 +7,7 @@ use super::{
     draft::{
         Draft, LIBRARY_HELP, Place, bound_flags, expect_no_strings, plain_name, symbols, type_of,
     },
-    graph,
+    graph, kind,
 };
 use crate::{
     import::Bounds,
@@ -15,7 +15,10 @@ use crate::{
 };
 use irc_tensor::TensorType;
 use irc_tl::Dim;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The graph of a program with open sizes.
 ///
@@ -53,10 +56,8 @@ pub fn plan_open(
     let inputs: Vec<Place> = (0..draft.inputs.len()).map(Place::Input).collect();
     let callee = Callee::Program { inputs: inputs.len(), extents };
     draft.outputs = draft.call(callee, inputs, results);
-    let kind = |callee: &Callee| match callee {
-        Callee::Program { .. } => "program".to_owned(),
-        _ => "copy".to_owned(),
-    };
+    let no_kernels = BTreeMap::new();
+    let kind = |callee: &Callee| kind(callee, &no_kernels);
     let (graph, params, operators) = graph::write(draft, prefix, kind);
     let outputs = interface.outputs.iter().map(|port| port.name.clone()).collect();
     Ok(Planned { graph, params, operators, steps: vec![], outputs })

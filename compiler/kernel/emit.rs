@@ -300,7 +300,7 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let ty = MemRefType::new(element, &[elements], None, None).into();
         let segments = attr::parse(self.context, "array<i32: 0, 0>");
         let spec = self.spec(memref::ALLOCA).results(&[ty]).attr("operandSegmentSizes", segments);
-        let memref = self.value(spec.attr("alignment", attr::i64(self.context, 64)));
+        let memref = self.value(spec.attr("alignment", attr::i64(self.context, LINE)));
         Buffer { memref, element }
     }
 
@@ -353,6 +353,26 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         let spec =
             spec.attr("offsets", list(from)).attr("sizes", list(width)).attr("strides", list(1));
         self.value(spec.results(&[Type::vector(&[width as u64], element)]))
+    }
+
+    /// The lanes of a vector combined by halves to one scalar.
+    ///
+    /// # Errors
+    /// Those of `combine`, which gets two values of so many lanes.
+    pub fn by_halves<E>(
+        &self,
+        vector: Value<'c, 'a>,
+        element: Type<'c>,
+        lanes: Lanes,
+        combine: impl Fn(Value<'c, 'a>, Value<'c, 'a>, Lanes) -> Result<Value<'c, 'a>, E>,
+    ) -> Result<Value<'c, 'a>, E> {
+        let (mut value, mut width) = (vector, lanes.count());
+        while width > 1 {
+            width /= 2;
+            let [low, high] = [0, width].map(|from| self.slice(value, element, from, width));
+            value = combine(low, high, Lanes::Vector(width))?;
+        }
+        Ok(self.extract(value, element, 0))
     }
 
     /// One lane as a scalar.

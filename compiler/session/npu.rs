@@ -250,8 +250,7 @@ impl Session {
 
     /// An input, scheduled for an NPU.
     pub(crate) fn npu(&self, input: Input, options: &NpuOptions) -> Result<Arc<NpuModel>, Error> {
-        let key = NpuKey::new(&self.database, options.clone());
-        npu_tree(&self.database, input, key).map_err(|error| self.npu_error(input, options, error))
+        self.npu_query(input, options, npu_tree)
     }
 
     /// The schedule of an input.
@@ -260,9 +259,7 @@ impl Session {
         input: Input,
         options: &NpuOptions,
     ) -> Result<Arc<Schedule>, Error> {
-        let key = NpuKey::new(&self.database, options.clone());
-        let made = npu_schedule(&self.database, input, key);
-        made.map_err(|error| self.npu_error(input, options, error))
+        self.npu_query(input, options, npu_schedule)
     }
 
     /// The program of an input.
@@ -271,9 +268,21 @@ impl Session {
         input: Input,
         options: &NpuOptions,
     ) -> Result<Arc<Program>, Error> {
+        self.npu_query(input, options, npu_program)
+    }
+
+    fn npu_query<T>(
+        &self,
+        input: Input,
+        options: &NpuOptions,
+        query: impl for<'db> FnOnce(
+            &'db dyn salsa::Database,
+            Input,
+            NpuKey<'db>,
+        ) -> Result<Arc<T>, NpuError>,
+    ) -> Result<Arc<T>, Error> {
         let key = NpuKey::new(&self.database, options.clone());
-        let made = npu_program(&self.database, input, key);
-        made.map_err(|error| self.npu_error(input, options, error))
+        query(&self.database, input, key).map_err(|error| self.npu_error(input, options, error))
     }
 
     fn npu_error(&self, input: Input, options: &NpuOptions, error: NpuError) -> Error {

@@ -204,6 +204,13 @@ pub(super) fn loads(scalar: &Scalar) -> bool {
     found
 }
 
+/// Whether an expression depends on the index of a loop.
+pub(super) fn depends_on(scalar: &Scalar, loop_: usize) -> bool {
+    let mut found = false;
+    scalar.walk(&mut |part| found |= *part == Scalar::Loop(loop_));
+    found
+}
+
 /// The element type of an accumulator.
 pub(super) fn accumulator<'c>(context: &'c irc_mlir::Context, dtype: DType) -> Element<'c> {
     element(context, dtype).compute(context)

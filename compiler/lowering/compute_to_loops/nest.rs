@@ -1,7 +1,9 @@
 //! Loops around an expression.
 use super::{
     element,
-    expression::{Body, Known, RESULT, Typed, accumulator, loads, loop_number, scope, to_memory},
+    expression::{
+        Body, Known, RESULT, Typed, accumulator, depends_on, loads, loop_number, scope, to_memory,
+    },
     sizes::Sizes,
 };
 use crate::kernel::{
@@ -154,12 +156,11 @@ fn runs_in_columns(compute: &Compute) -> bool {
     if last.known().is_some_and(|extent| extent < FEWEST) {
         return false;
     }
-    let column = Scalar::Loop(compute.dims.len() - 1);
+    let column = compute.dims.len() - 1;
     let mut found = false;
     compute.body.walk(&mut |scalar| {
         let Scalar::Load(_, at) = scalar else { return };
-        let Some(innermost) = at.last() else { return };
-        innermost.walk(&mut |part| found |= *part == column);
+        found |= at.last().is_some_and(|innermost| depends_on(innermost, column));
     });
     found
 }
@@ -169,14 +170,12 @@ fn reduces_a_row(compute: &Compute, types: &[&Type]) -> bool {
     let (Some(reduction), Scalar::Load(operand, at)) = (&compute.reduction, &compute.body) else {
         return false;
     };
-    let reduced = Scalar::Loop(compute.dims.len());
+    let reduced = compute.dims.len();
     let Some((innermost, outer)) = at.split_last() else { return false };
-    let mut moves = false;
-    outer.iter().for_each(|index| index.walk(&mut |part| moves |= *part == reduced));
     reduction.dims.len() == 1
         && types[*operand].dtype == DType::F32
-        && *innermost == reduced
-        && !moves
+        && *innermost == Scalar::Loop(reduced)
+        && !outer.iter().any(|index| depends_on(index, reduced))
 }
 
 struct Writer<'n, 'c, 'a> {
@@ -477,14 +476,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 };
                 Ok(vec![joined(e, total[0], value)])
             });
-        let mut total = total[0];
-        let mut width = width;
-        while width > 1 {
-            width /= 2;
-            let [low, high] = [0, width].map(|from| e.slice(total, element.storage, from, width));
-            total = joined(e, low, high);
-        }
-        e.extract(total, element.storage, 0)
+        let combine = |low, high, _| Ok::<_, Infallible>(joined(e, low, high));
+        let Ok(total) = e.by_halves(total[0], element.storage, lanes, combine);
+        total
     }
 
     /// The quotients and remainders of the expression that do not depend on the innermost loop, computed

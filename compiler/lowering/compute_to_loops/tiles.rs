@@ -4,7 +4,7 @@
 //! of a tile of rows and columns stay in registers. Vectors at the end of a row, and those that are partly outside of an
 //! image, are masked.
 use super::{
-    expression::{Body, Known, loop_number},
+    expression::{Body, Known, depends_on, loop_number},
     nest::{Nest, Part},
     sizes::Sizes,
 };
@@ -244,12 +244,6 @@ fn without_only_groups(body: &Scalar, dims: &[Dim]) -> Scalar {
         };
         (dims.get(*loop_) == Some(extent)).then(|| Scalar::index(0))
     })
-}
-
-fn depends_on(scalar: &Scalar, loop_: usize) -> bool {
-    let mut found = false;
-    scalar.walk(&mut |part| found |= *part == Scalar::Loop(loop_));
-    found
 }
 
 /// The conditions that a condition joins.

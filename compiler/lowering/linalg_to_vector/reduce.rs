@@ -110,13 +110,6 @@ impl<'c: 'a, 'a> Combiner<'c, 'a> {
             });
             values = pairs.collect::<Result<_>>()?;
         }
-        let (mut value, mut width) = (values[0], lanes.count());
-        while width > 1 {
-            width /= 2;
-            let (low, high) =
-                (e.slice(value, element, 0, width), e.slice(value, element, width, width));
-            value = self.apply(e, low, high, Lanes::Vector(width))?;
-        }
-        Ok(e.extract(value, element, 0))
+        e.by_halves(values[0], element, lanes, |low, high, lanes| self.apply(e, low, high, lanes))
     }
 }

@@ -108,14 +108,14 @@ fn rows_agree(cg: &Codegen<'_, '_>, stages: &[usize], outer: usize) -> bool {
 pub fn emit_nest<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, nest: &Nest) -> Result<()> {
     let mut passes = plan_passes(cg, nest);
     place_intermediates(cg, e, nest, &passes);
-    plan_prefetches(cg, nest, &mut passes);
+    let streamed = streamed(cg, &passes);
+    plan_prefetches(cg, nest, &mut passes, &streamed);
     let sizes = &cg.kernel.stages[nest.stages[0]].sizes[..nest.outer];
     let extents: Vec<Extent> = sizes.iter().map(|size| cg.extent(*size)).collect();
     let units = match nest.outer {
         0 => pass_units(cg, e, &passes),
         _ => cg.units(e, Extent::product(e, &extents)),
     };
-    let streamed = streamed(cg, &passes);
     let aligned = streamed.iter().filter_map(|tensor| cg.places[*tensor].buffer());
     let aligned = aligned.map(|buffer| e.is_aligned(buffer));
     let aligned = aligned.reduce(|all, one| e.binary(arith::ANDI, all, one));
@@ -252,20 +252,19 @@ fn level_of(cg: &Codegen<'_, '_>, nest: &Nest, s: usize, levels: &[usize]) -> us
 
 /// Lets the pass with the most computation, whose own row is already cached, prefetch for memory-bound
 /// passes: the next row of their inputs, this row of their outputs.
-fn plan_prefetches(cg: &Codegen<'_, '_>, nest: &Nest, passes: &mut [Pass]) {
+fn plan_prefetches(cg: &Codegen<'_, '_>, nest: &Nest, passes: &mut [Pass], streamed: &[TensorId]) {
     if nest.outer == 0 || passes.iter().any(|pass| pass.partial) {
         return;
     }
     let busiest = (1..passes.len()).rev().max_by_key(|at| super::pass::cost(cg, &passes[*at]));
     let Some(busiest) = busiest.filter(|at| !passes[*at].sizes.is_empty()) else { return };
     let mut wanted: Vec<Prefetch> = vec![];
-    let past = streamed(cg, passes);
     let mut want = |tensor: TensorId, access: &Access, write: bool| {
         let streams = access.coefs.last() == Some(&1) && access.coefs[nest.outer - 1] != 0;
         let known = wanted.iter().any(|other| other.tensor == tensor);
         if streams
             && !known
-            && !past.contains(&tensor)
+            && !streamed.contains(&tensor)
             && matches!(cg.places[tensor], Place::Memory(_))
         {
             wanted.push(Prefetch { tensor, access: access.clone(), next: !write, write });

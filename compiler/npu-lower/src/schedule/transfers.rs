@@ -141,14 +141,7 @@ impl AllTransfers {
             workload_id: None,
             extra: Default::default(),
         };
-        self.sent.entry(workload).or_default().push(Ofmap {
-            destination: vec![target],
-            lower: extent.lower,
-            size: bits(&extent),
-            transfer_id,
-            upper: extent.upper,
-            extra: Default::default(),
-        });
+        self.add_sent(workload, part_of(extent, target, transfer_id));
         transfer_id
     }
 
@@ -170,17 +163,16 @@ impl AllTransfers {
             return part.transfer_id;
         }
         let transfer_id = self.id();
-        let all = self.sent.entry(workload).or_default();
-        self.known_sent.insert(key, all.len());
-        all.push(Ofmap {
-            destination: vec![target],
-            lower: extent.lower,
-            size: bits(&extent),
-            transfer_id,
-            upper: extent.upper,
-            extra: Default::default(),
-        });
+        let number = self.add_sent(workload, part_of(extent, target, transfer_id));
+        self.known_sent.insert(key, number);
         transfer_id
+    }
+
+    /// Adds what a workload sends; returns its number.
+    fn add_sent(&mut self, workload: i64, part: Ofmap) -> usize {
+        let all = self.sent.entry(workload).or_default();
+        all.push(part);
+        all.len() - 1
     }
 
     /// What a workload sends.
@@ -191,6 +183,18 @@ impl AllTransfers {
     /// All blocks of DRAM.
     pub fn into_dram(self) -> DramGroup {
         DramGroup { id: DRAM, ins: self.ins, outs: self.outs, extra: Default::default() }
+    }
+}
+
+/// A part of a result that is sent to a target.
+fn part_of(extent: Extent, target: Target, transfer_id: i64) -> Ofmap {
+    Ofmap {
+        destination: vec![target],
+        size: bits(&extent),
+        lower: extent.lower,
+        upper: extent.upper,
+        transfer_id,
+        extra: Default::default(),
     }
 }
 
