@@ -23,7 +23,7 @@ use std::{
 /// The graph of a program with open sizes.
 ///
 /// # Errors
-/// If a dimension has no bound, a size depends on values of inputs, the program applies functions of its host, or clients
+/// If a dimension has no bound, a size is computed at run time, the program applies functions of its host, or clients
 /// cannot represent a type.
 pub fn plan_open(
     interface: &Interface,
@@ -75,7 +75,7 @@ fn largest(port: &Port, bounds: &Bounds) -> Result<TensorType, ArchiveError> {
         (Some(dtype), Some(shape)) => Ok(TensorType { dtype, shape }),
         _ => Err(ArchiveError {
             message: format!(
-                "the size of '{}' depends on values of inputs: {}",
+                "the size of '{}' is computed at run time, not from bounded dimensions alone: {}",
                 port.name,
                 port.type_text()
             ),
