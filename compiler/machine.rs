@@ -1,5 +1,5 @@
 //! MLIR contexts, one per thread, since they cannot be shared; and runs of the pipeline in them.
-use crate::pipeline::{HOST_CPU, Settings};
+use crate::pipeline::Settings;
 use irc_mlir::{Capture, CapturedDiagnostic, Context, Module};
 
 thread_local! {
@@ -38,6 +38,6 @@ pub fn run_stages(
     from: &str,
     to: &str,
 ) -> Option<()> {
-    let passes = HOST_CPU.text(settings, Some(from), Some(to)).ok()?;
+    let passes = settings.pipeline.text(settings, Some(from), Some(to)).ok()?;
     irc_mlir::run_unverified(context, module, &passes).ok()
 }

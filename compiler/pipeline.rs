@@ -25,6 +25,8 @@ pub struct Settings {
     pub streams: bool,
     /// The prefix of the names of kernels.
     pub kernel_prefix: String,
+    /// The stages.
+    pub pipeline: &'static Pipeline,
 }
 
 impl Default for Settings {
@@ -42,6 +44,7 @@ impl Settings {
             dots: target.dots(),
             streams: target.streams(),
             kernel_prefix: String::new(),
+            pipeline: target.backend.pipeline,
         }
     }
 }
@@ -124,6 +127,43 @@ pub const HOST_CPU: Pipeline = Pipeline {
     ],
 };
 
+/// A kernel for a GPU from a source format's dialect.
+pub const NVPTX: Pipeline = Pipeline {
+    name: "nvptx",
+    summary: "from a source dialect to the llvm dialect, for one kernel of a GPU",
+    stages: &[
+        HOST_CPU.stages[0],
+        HOST_CPU.stages[1],
+        HOST_CPU.stages[2],
+        HOST_CPU.stages[3],
+        Stage {
+            name: "simt",
+            passes: |_| "compute-to-simt".into(),
+            leaves: &["arith", "func", "math", "memref", "scf", "tl"],
+            why: "the schedule: which thread computes what; kernels now write into memory",
+        },
+        Stage {
+            name: "memory",
+            passes: |_| "plan-memory".into(),
+            leaves: &["arith", "cf", "func", "math", "memref", "scf"],
+            why: "after scheduling, which says how much scratch each kernel needs",
+        },
+        Stage {
+            name: "llvm",
+            passes: |_| TO_LLVM_GPU.into(),
+            leaves: &["llvm"],
+            why: "what LLVM translates",
+        },
+    ],
+};
+
+/// As [`TO_LLVM`], for GPUs.
+const TO_LLVM_GPU: &str = "canonicalize,cse,convert-scf-to-cf,\
+    expand-strided-metadata,lower-affine,arith-expand{include-bf16=true},\
+    convert-math-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
+    convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
+    reconcile-unrealized-casts,emit-gpu-entry";
+
 /// Upstream lowerings from vectors and loops to the `llvm` dialect. Functions of `math` are lowered before
 /// vectors: calling libm for each lane splits vectors.
 pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,cut-blocks,\
@@ -134,12 +174,26 @@ pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-un
     reconcile-unrealized-casts,bf16-as-bits,emit-entry";
 
 /// All pipelines.
-pub const PIPELINES: &[Pipeline] = &[HOST_CPU];
+pub const PIPELINES: &[Pipeline] = &[HOST_CPU, NVPTX];
+
+impl PartialEq for Pipeline {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Pipeline {}
 
 impl Pipeline {
     /// The pipeline with a name.
     pub fn named(name: &str) -> Option<&'static Pipeline> {
         PIPELINES.iter().find(|pipeline| pipeline.name == name)
+    }
+
+    /// The stage whose output is scheduled kernels: the one before memory is planned.
+    pub fn scheduled(&self) -> &'static str {
+        let before = self.stages.windows(2).find(|pair| pair[1].name == "memory");
+        before.map_or("memory", |pair| pair[0].name)
     }
 
     /// The position of a stage.

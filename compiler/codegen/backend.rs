@@ -1,6 +1,6 @@
 //! The code generators, one row each.
-use super::{CodegenError, Output, Target, c, cranelift, llvm};
-use crate::lowering::linalg_to_vector::Dots;
+use super::{CodegenError, Output, Target, c, cranelift, llvm, nvptx};
+use crate::{lowering::linalg_to_vector::Dots, pipeline::Pipeline};
 use irc_mlir::Module;
 use std::fmt;
 
@@ -11,6 +11,8 @@ pub struct Row {
     pub name: &'static str,
     /// Its outputs; the first is the main one.
     pub outputs: &'static [Output],
+    /// The stages of its programs.
+    pub pipeline: &'static Pipeline,
     /// Width in bytes of the widest vector register that code for a target should use.
     pub vector_bytes: fn(&Target) -> u32,
     /// The instructions that code for a target should use for sums of products of bytes.
@@ -36,9 +38,11 @@ impl Backend {
     pub const QUICK: Self = Self(&cranelift::ROW);
     /// C source, for a C compiler.
     pub const C: Self = Self(&c::ROW);
+    /// NVPTX: one kernel for an NVIDIA GPU.
+    pub const NVPTX: Self = Self(&nvptx::ROW);
 
     /// All code generators; the first is the default.
-    pub const ALL: [Self; 3] = [Self::LLVM, Self::QUICK, Self::C];
+    pub const ALL: [Self; 4] = [Self::LLVM, Self::QUICK, Self::C, Self::NVPTX];
 
     /// The code generator of a name.
     pub fn named(name: &str) -> Option<Self> {

@@ -20,7 +20,7 @@ use irc_mlir::Module;
 use std::sync::Once;
 
 /// An LLVM module and its context, owned together so that a thread can take both.
-struct Owned {
+pub(super) struct Owned {
     context: *mut inkwell::llvm_sys::LLVMContext,
     module: *mut inkwell::llvm_sys::LLVMModule,
 }
@@ -32,6 +32,7 @@ unsafe impl Send for Owned {}
 pub const ROW: Row = Row {
     name: "llvm",
     outputs: &[Output::Object, Output::LlvmIr, Output::Assembly],
+    pipeline: &crate::pipeline::HOST_CPU,
     vector_bytes,
     dots,
     streams: |target| target.triple.starts_with("x86_64"),
@@ -67,7 +68,7 @@ fn compile(module: &Module<'_>, target: &Target, output: Output) -> Result<Vec<u
     isolated(move || generate(owned, &target, output))
 }
 
-fn translate(module: &Module<'_>) -> Result<Owned, CodegenError> {
+pub(super) fn translate(module: &Module<'_>) -> Result<Owned, CodegenError> {
     // Safety: the context is fresh, and owned by the result together with the module.
     unsafe {
         let context = inkwell::llvm_sys::core::LLVMContextCreate();
@@ -81,14 +82,14 @@ fn translate(module: &Module<'_>) -> Result<Owned, CodegenError> {
     }
 }
 
-fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, CodegenError> {
+pub(super) fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, CodegenError> {
     // Safety: both were created by `translate` and are owned here; the module is dropped first.
     let (context, module) =
         unsafe { (LlvmContext::new(owned.context), LlvmModule::new(owned.module)) };
     let machine = machine(target, effort(&module))?;
     module.set_triple(&TargetTriple::create(&target.triple));
     module.set_data_layout(&machine.get_target_data().get_data_layout());
-    if !target.has(&["f16c", "avx512bf16"]) {
+    if output != Output::Ptx && !target.has(&["f16c", "avx512bf16"]) {
         add_conversions(&context, &module)?;
     }
     mark_functions(&context, &module, target);
@@ -98,7 +99,7 @@ fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, Co
     let bytes = match output {
         Output::LlvmIr => module.print_to_string().to_bytes().to_vec(),
         Output::Object => emit(&machine, &module, FileType::Object)?,
-        Output::Assembly => emit(&machine, &module, FileType::Assembly)?,
+        Output::Assembly | Output::Ptx => emit(&machine, &module, FileType::Assembly)?,
         Output::C => return Err(CodegenError::new("LLVM writes no C source")),
     };
     drop(module);
@@ -158,8 +159,11 @@ fn effort(module: &LlvmModule<'_>) -> OptimizationLevel {
 }
 
 fn machine(target: &Target, effort: OptimizationLevel) -> Result<TargetMachine, CodegenError> {
-    static X86: Once = Once::new();
-    X86.call_once(|| inkwell::targets::Target::initialize_x86(&InitializationConfig::default()));
+    static TARGETS: Once = Once::new();
+    TARGETS.call_once(|| {
+        inkwell::targets::Target::initialize_x86(&InitializationConfig::default());
+        inkwell::targets::Target::initialize_nvptx(&InitializationConfig::default());
+    });
     let triple = TargetTriple::create(&target.triple);
     let backend = inkwell::targets::Target::from_triple(&triple)
         .map_err(|error| CodegenError::new(error.to_string()))?;

@@ -12,6 +12,7 @@ mod isolate;
 mod layout;
 mod link;
 mod llvm;
+pub mod nvptx;
 mod requirements;
 mod saturate;
 mod target;
@@ -86,6 +87,8 @@ pub enum Output {
     Assembly,
     /// C source, the only output of the C code generator.
     C,
+    /// PTX, the only output of the code generator for NVIDIA GPUs.
+    Ptx,
 }
 
 impl Output {
@@ -96,6 +99,7 @@ impl Output {
             Self::LlvmIr => "LLVM IR",
             Self::Assembly => "assembly",
             Self::C => "C source",
+            Self::Ptx => "PTX",
         }
     }
 }

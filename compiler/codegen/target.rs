@@ -1,5 +1,5 @@
 //! The machine for which code is generated.
-use super::Backend;
+use super::{Backend, nvptx};
 use crate::lowering::linalg_to_vector::Dots;
 use inkwell::targets::TargetMachine;
 use irc_runtime::{missing_features, processor};
@@ -42,6 +42,17 @@ impl Target {
     /// Any processor of this architecture, for C source: what C compilers assume without flags.
     pub fn portable() -> Self {
         Self::from_name("x86-64").with_backend(Backend::C)
+    }
+
+    /// An NVIDIA GPU of a compute capability: 80, 90, ...
+    pub fn gpu(capability: u32) -> Self {
+        let suffix = if capability == 90 { "a" } else { "" };
+        Target {
+            triple: nvptx::TRIPLE.to_owned(),
+            cpu: format!("sm_{capability}{suffix}"),
+            features: "+ptx80".to_owned(),
+            backend: Backend::NVPTX,
+        }
     }
 
     /// The same processor with another code generator.

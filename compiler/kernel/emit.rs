@@ -394,12 +394,22 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         carried: &[Value<'c, 'a>],
         body: impl FnOnce(Self, Value<'c, 'a>, &[Value<'c, 'a>]) -> Result<Vec<Value<'c, 'a>>, E>,
     ) -> Result<Vec<Value<'c, 'a>>, E> {
+        self.for_each_step((lower, upper, self.index(step)), carried, body)
+    }
+
+    /// As [`Emit::for_each`], with a step that is a value.
+    pub fn for_each_step<E>(
+        &self,
+        (lower, upper, step): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
+        carried: &[Value<'c, 'a>],
+        body: impl FnOnce(Self, Value<'c, 'a>, &[Value<'c, 'a>]) -> Result<Vec<Value<'c, 'a>>, E>,
+    ) -> Result<Vec<Value<'c, 'a>>, E> {
         let types: Vec<_> = carried.iter().map(|value| value.r#type()).collect();
         let mut arguments = vec![(Type::index(self.context), self.location)];
         arguments.extend(types.iter().map(|ty| (*ty, self.location)));
         let region = Region::new();
         region.append_block(Block::new(&arguments));
-        let mut operands = vec![lower, upper, self.index(step)];
+        let mut operands = vec![lower, upper, step];
         operands.extend(carried);
         let spec = self.spec(scf::FOR).operands(&operands).results(&types).region(region);
         let op = spec.append(&self.block);

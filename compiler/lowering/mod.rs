@@ -7,6 +7,7 @@ pub mod common_ir_to_tl;
 pub mod compute_to_loops;
 pub mod cut_blocks;
 pub mod emit_entry;
+pub mod emit_gpu_entry;
 pub mod gemini_to_npu;
 pub mod graph_to_tl;
 pub mod linalg_to_vector;

@@ -91,7 +91,8 @@ pub fn schedule(
     symbols: &[String],
     target: &Target,
 ) -> Option<Vec<KernelObject>> {
-    run_stages(context, module, &Settings::of(target), "kernels", "vector")?;
+    let settings = Settings::of(target);
+    run_stages(context, module, &settings, "kernels", settings.pipeline.scheduled())?;
     let functions = functions(module.as_operation());
     let described = |symbol: &String| {
         let info = KernelInfo::read(functions.get(symbol)?)?;
@@ -106,7 +107,8 @@ pub fn plan_memory(
     module: &mut Module<'_>,
     target: &Target,
 ) -> Option<Vec<Interface>> {
-    run_stages(context, module, &Settings::of(target), "vector", "memory")?;
+    let settings = Settings::of(target);
+    run_stages(context, module, &settings, settings.pipeline.scheduled(), "memory")?;
     complete_interfaces(module, target)
 }
 
@@ -131,7 +133,8 @@ pub fn compile_task(text: &str, target: &Target) -> Result<KernelObject, Compile
     let symbol = symbol("irc_task", text, target);
     let compiled = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, text)?;
-        run_stages(context, &mut module, &Settings::of(target), "kernels", "vector")?;
+        let settings = Settings::of(target);
+        run_stages(context, &mut module, &settings, "kernels", settings.pipeline.scheduled())?;
         let kernel = named(module.as_operation(), NAME)?;
         let info = KernelInfo::read(&kernel)?;
         KernelInfo::update(kernel, |info| info.entry = Some(symbol.clone()));

@@ -13,11 +13,14 @@ use crate::{
     interface::Interface,
     lowering::emit_entry::{WEIGHTS, define_weights, share},
     machine::{in_context, run_stages},
-    pipeline::{HOST_CPU, Settings},
+    pipeline::Settings,
 };
 use irc_mlir::{CapturedDiagnostic, Context, Module, read};
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
+
+/// Before the interface in the first line of PTX.
+pub const PTX_INTERFACE: &str = "// irc: ";
 
 /// The scheduled kernels of a program in one module, and their descriptions.
 pub fn scheduled<'c>(
@@ -47,11 +50,12 @@ pub fn emit(
             constants::settle_in(context, program, weights, &objects, Place::Linked)?;
         let text = kernel::with_declarations([&*program], &objects);
         let mut main = irc_mlir::parse_module(context, &text)?;
-        plan_memory(context, &mut main, target)?;
+        let interfaces = plan_memory(context, &mut main, target)?;
         kernel::add(&module, &main);
         lower(context, &mut module, target)?;
         match output {
             Output::C => hide_inner(&module),
+            Output::Ptx => {}
             Output::Object | Output::LlvmIr | Output::Assembly => {
                 let functions = kernel::functions(module.as_operation());
                 for symbol in kernels.keys() {
@@ -64,9 +68,19 @@ pub fn emit(
         if let Some(declared) = declared.filter(|_| !constants.is_empty()) {
             define_weights(declared, &constants::bytes(&constants));
         }
-        Some(compile(&module, target, output))
+        let code = compile(&module, target, output);
+        match (output, interfaces.first()) {
+            (Output::Ptx, Some(interface)) => Some(code.map(|code| described(code, interface))),
+            _ => Some(code),
+        }
     });
     finished(code)
+}
+
+/// PTX with its interface, in the first line.
+fn described(code: Vec<u8>, interface: &Interface) -> Vec<u8> {
+    let line = format!("{PTX_INTERFACE}{}\n", interface.to_json());
+    [line.into_bytes(), code].concat()
 }
 
 /// A library of a module that is the output of a stage after the tensor level.
@@ -106,7 +120,7 @@ fn compiled(
     output: Output,
 ) -> Result<(Vec<u8>, Option<Interface>), QueryError> {
     let settings = Settings::of(target);
-    let position = |stage| HOST_CPU.position(stage).map_err(QueryError::internal);
+    let position = |stage| settings.pipeline.position(stage).map_err(QueryError::internal);
     let is_planned = position(stage)? >= position("memory")?;
     let made = in_context(|context| {
         let mut module = parsed.document.as_deref()?.dialect(context)?;

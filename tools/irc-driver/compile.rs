@@ -58,6 +58,9 @@ fn write_model(
     let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
     let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
     let mut options = options(&arguments.compile, backend)?;
+    if kind == Kind::Ptx {
+        options.target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
+    }
     if let Some(path) = &arguments.tuning {
         options.tuning = tuning(path, &options.target.cpu)?.into();
     }
@@ -120,8 +123,9 @@ fn write_model(
         Kind::Ll => (model.emit(Output::LlvmIr, &options)?, output::Content::Text),
         Kind::S => (model.emit(Output::Assembly, &options)?, output::Content::Text),
         Kind::C => (model.emit(Output::C, &options)?, output::Content::Text),
+        Kind::Ptx => (model.emit(Output::Ptx, &options)?, output::Content::Text),
         Kind::Mlir => (model.stage(stage, &options)?.into_bytes(), output::Content::Text),
-        Kind::Tar | Kind::Json | Kind::Asm | Kind::Ptx => unreachable!("written or rejected above"),
+        Kind::Tar | Kind::Json | Kind::Asm => unreachable!("written or rejected above"),
     };
     drop(step);
     if matches!(kind, Kind::So | Kind::O) {

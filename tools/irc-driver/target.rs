@@ -19,6 +19,15 @@ pub fn named(cpu: &str) -> Result<Target, Error> {
     )))
 }
 
+/// The NVIDIA GPU of an architecture, as ARK names it.
+pub fn gpu(arch: &str) -> Result<Target, Error> {
+    match arch {
+        "CUDA_80" => Ok(Target::gpu(80)),
+        "CUDA_90" => Ok(Target::gpu(90)),
+        _ => Err(Error::Usage(format!("--arch: PTX is for CUDA_80 or CUDA_90, not '{arch}'"))),
+    }
+}
+
 /// The code generator of a name; the default if the name is an engine without code generation.
 pub fn backend(name: &str) -> Backend {
     Backend::named(name).unwrap_or_default()

@@ -31,6 +31,7 @@ pub const ROW: Row = Row {
     name: "c",
     outputs: &[Output::C],
     // C compilers split vectors that are wider than the processor's.
+    pipeline: &crate::pipeline::HOST_CPU,
     vector_bytes: |target| if target.has(&["avx"]) { (llvm::ROW.vector_bytes)(target) } else { 16 },
     dots: |_| Dots::Plain,
     streams: |_| false,

@@ -29,6 +29,7 @@ pub const ROW: Row = Row {
     name: "cranelift",
     outputs: &[Output::Object],
     // The only vectors that Cranelift supports.
+    pipeline: &crate::pipeline::HOST_CPU,
     vector_bytes: |_| 16,
     dots: |_| Dots::Plain,
     streams: |_| false,

@@ -1,5 +1,6 @@
 //! A kernel of loops as data: values in memory, and steps that compute them.
 use super::nest::Nest;
+use crate::attributes::{KERNEL, OVERWRITES, TASK, dictionaries};
 use irc_dialects::tl;
 use irc_mlir::ops::func;
 use irc_mlir::{
@@ -72,7 +73,10 @@ impl<'c> Kernel<'c> {
     {
         let block = func.region(0).ok().and_then(|region| region.first_block());
         let block = block.ok_or_else(|| PassError::at(&func, "has no body"))?;
-        let mut reader = Reader::default();
+        let results = dictionaries(&func, "res_attrs").into_iter();
+        let overwrites = results.map(|each| OVERWRITES.of(each).is_some()).collect();
+        let is_task = KERNEL.read(&func).is_some_and(|info| info.kind == TASK);
+        let mut reader = Reader { overwrites, is_task, ..Reader::default() };
         for index in 0..block.argument_count() {
             let argument = block.argument(index);
             let argument = argument.map_err(|error| PassError::at(&func, error.to_string()))?;
@@ -122,6 +126,10 @@ struct Reader<'c> {
     steps: Vec<Step<'c>>,
     results: Vec<ValueId>,
     workspace: i64,
+    /// The results whose memory may hold values that the kernel reads.
+    overwrites: Vec<bool>,
+    /// Whether results may be in the memory of operands, element by element.
+    is_task: bool,
 }
 
 impl<'c> Reader<'c> {
@@ -211,7 +219,11 @@ impl<'c> Reader<'c> {
         for (index, id) in returned.into_iter().enumerate() {
             let base = self.base(id);
             let output = Origin::Output(index);
-            let free = self.values[base].origin == UNPLACED && !places.contains_key(&base);
+            let overwrites = self.overwrites.get(index).copied().unwrap_or(false)
+                || self.is_task && !self.is_last(base);
+            let free = self.values[base].origin == UNPLACED
+                && !places.contains_key(&base)
+                && !overwrites;
             if free {
                 places.insert(base, output);
                 self.results.push(id);
@@ -233,6 +245,14 @@ impl<'c> Reader<'c> {
         }
         self.steps.retain(|step| !matches!(&step.work, Work::Nest(nest) if nest.is_view));
         Ok(())
+    }
+
+    /// Whether only views follow the step that computes a value.
+    fn is_last(&self, value: ValueId) -> bool {
+        let computes = self.steps.iter().rev().find(|step| {
+            !matches!(&step.work, Work::Nest(nest) if nest.is_view)
+        });
+        computes.is_some_and(|step| step.results.contains(&value))
     }
 
     fn copy(&mut self, from: ValueId, to: Origin, location: Location<'c>) -> ValueId {

@@ -18,6 +18,7 @@ mod blocks;
 mod expression;
 mod kernel;
 mod nest;
+pub mod simt;
 mod sizes;
 mod tiles;
 

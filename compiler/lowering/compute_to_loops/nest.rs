@@ -117,7 +117,7 @@ pub(super) fn emit<'c: 'a, 'a>(
     };
     let operands: Vec<_> =
         types.into_iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
-    let mut writer = Writer { nest, operands: &operands, result, sizes, columns: None, row: None };
+    let mut writer = Writer::new(nest, &operands, result, sizes);
     let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
     if reduces_a_row(&nest.compute, &types) {
         writer.row = Some(Lanes::Vector(lanes));
@@ -178,17 +178,28 @@ fn reduces_a_row(compute: &Compute, types: &[&Type]) -> bool {
         && !outer.iter().any(|index| depends_on(index, reduced))
 }
 
-struct Writer<'n, 'c, 'a> {
-    nest: &'n Nest,
-    operands: &'n [(&'n Type, Buffer<'c, 'a>)],
-    result: Buffer<'c, 'a>,
-    sizes: &'n Sizes<'c, 'a>,
+pub(super) struct Writer<'n, 'c, 'a> {
+    pub(super) nest: &'n Nest,
+    pub(super) operands: &'n [(&'n Type, Buffer<'c, 'a>)],
+    pub(super) result: Buffer<'c, 'a>,
+    /// The strides of the result in elements, if it is not dense.
+    pub(super) strides: Option<&'n [i64]>,
+    pub(super) sizes: &'n Sizes<'c, 'a>,
     columns: Option<Columns<'c, 'a>>,
     /// The vectors in which the contiguous elements of a row are reduced.
     row: Option<Lanes>,
 }
 
-impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
+impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
+    pub(super) fn new(
+        nest: &'n Nest,
+        operands: &'n [(&'n Type, Buffer<'c, 'a>)],
+        result: Buffer<'c, 'a>,
+        sizes: &'n Sizes<'c, 'a>,
+    ) -> Self {
+        Self { nest, operands, result, strides: None, sizes, columns: None, row: None }
+    }
+
     /// The remaining loops over the result, then one element.
     fn outer(
         &self,
@@ -243,8 +254,20 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         e.for_each(bounds, carried, |e, index, carried| Ok(body(e, index, carried)))
     }
 
-    fn element(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>], known: &Known<'c, 'a>) {
-        let value = match &self.nest.compute.reduction {
+    /// Computes one element of the result, and stores it.
+    pub(super) fn element(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>], known: &Known<'c, 'a>) {
+        let value = self.value(e, at, known);
+        self.store(e, at, value);
+    }
+
+    /// One element of the result.
+    pub(super) fn value(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &[Value<'c, 'a>],
+        known: &Known<'c, 'a>,
+    ) -> Typed<'c, 'a> {
+        match &self.nest.compute.reduction {
             None => self.body(e, at, known).emit(e, &self.nest.compute.body),
             Some(reduction) => {
                 let start = self.neutral(e, reduction);
@@ -254,12 +277,22 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 };
                 self.finished(e, at, total)
             }
-        };
-        self.store(e, at, value);
+        }
     }
 
-    fn store(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>], (value, dtype): Typed<'c, 'a>) {
+    pub(super) fn store(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &[Value<'c, 'a>],
+        (value, dtype): Typed<'c, 'a>,
+    ) {
         let value = to_memory(e, value, dtype);
+        if let Some(strides) = self.strides {
+            let terms = at.iter().zip(strides).map(|(index, stride)| e.scale(*index, *stride));
+            let place = terms.reduce(|left, right| e.add(left, right));
+            let place = place.unwrap_or_else(|| e.index(0));
+            return e.store(value, self.result, place, Lanes::Scalar, None);
+        }
         let mut place = None;
         for (index, dim) in at.iter().zip(&self.nest.compute.dims) {
             place = Some(match place {
@@ -274,7 +307,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// The element types of the body and of its accumulator.
-    fn elements(&self, e: Emit<'c, 'a>) -> (Element<'c>, Element<'c>) {
+    pub(super) fn elements(&self, e: Emit<'c, 'a>) -> (Element<'c>, Element<'c>) {
         let dtype = self.dtype();
         (element(e.context, dtype), accumulator(e.context, dtype))
     }
@@ -285,12 +318,12 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         dtype.unwrap_or_else(|error| panic!("the verifier accepted the body: {error}"))
     }
 
-    fn neutral(&self, e: Emit<'c, 'a>, reduction: &Reduce) -> Value<'c, 'a> {
+    pub(super) fn neutral(&self, e: Emit<'c, 'a>, reduction: &Reduce) -> Value<'c, 'a> {
         neutral(e, reduction.combine, self.dtype(), self.elements(e).1)
     }
 
     /// The element of the result for a reduced value.
-    fn finished(
+    pub(super) fn finished(
         &self,
         e: Emit<'c, 'a>,
         at: &[Value<'c, 'a>],
@@ -388,7 +421,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 
     /// An accumulator combined with the body's value.
-    fn joined(
+    pub(super) fn joined(
         &self,
         e: Emit<'c, 'a>,
         reduction: &Reduce,
@@ -525,7 +558,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 }
 
 /// Combines a value with an accumulator. Sums and products of floats may be reassociated.
-fn combine<'c: 'a, 'a>(
+pub(super) fn combine<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     combine: Combine,
     total: Value<'c, 'a>,
@@ -553,7 +586,7 @@ fn neutral<'c: 'a, 'a>(
 }
 
 /// The nest as one loop, if every operand is read at the result's own index or at a fixed position.
-fn flattened(nest: &Nest, operands: &[(&Type, Buffer<'_, '_>)]) -> Option<(Nest, Vec<Type>)> {
+pub(super) fn flattened(nest: &Nest, operands: &[(&Type, Buffer<'_, '_>)]) -> Option<(Nest, Vec<Type>)> {
     let Compute { dims, reduction: None, body } = &nest.compute else { return None };
     if dims.len() < 2 || nest.epilogue.is_some() {
         return None;

@@ -121,6 +121,7 @@ ops! {
     /// LLVM.
     llvm {
         ADD                 "llvm.add"                 2 -> 1;
+        ADDRSPACECAST       "llvm.addrspacecast"       1 -> 1;
         AND                 "llvm.and"                 2 -> 1;
         BITCAST             "llvm.bitcast"             1 -> 1;
         CALL                "llvm.call"                * -> *;

@@ -158,7 +158,7 @@ pub enum Kind {
     Tar,
     /// NPU programs of a Gemini schedule, or with --target of a model
     Asm,
-    /// NVIDIA PTX (not implemented yet)
+    /// One kernel for an NVIDIA GPU, as PTX
     Ptx,
 }
 

@@ -1,0 +1,327 @@
+//! Merges steps of a kernel, so that threads need to wait for each other less often and less goes through memory.
+//!
+//! A step that computes each element by itself becomes part of the expressions that read it, unless that computes
+//! elements many times; a step that reads each element of a reduction once becomes its epilogue.
+use super::super::{
+    expression::RESULT,
+    kernel::{Kernel, Origin, Step, ValueId, Work},
+    nest::Nest,
+};
+use irc_tl::{Binary, Dim, Scalar};
+use std::collections::BTreeMap;
+
+/// The maximum number of parts of an expression.
+const MAX_PARTS: usize = 256;
+
+/// The maximum number of parts of an expression that may be computed more than once for each element.
+const MAX_REPEATED: usize = 3;
+
+/// Merges the steps of a kernel of known sizes.
+pub(super) fn inline(kernel: &mut Kernel<'_>) {
+    let mut step = 0;
+    while step < kernel.steps.len() {
+        while let Some((operand, producer)) = next(kernel, step) {
+            expand(kernel, step, operand, producer);
+        }
+        if let Some(reduction) = reduction_of(kernel, step) {
+            append(kernel, step, reduction);
+            step -= 1;
+            continue;
+        }
+        step += 1;
+    }
+    let read = readers(kernel);
+    let is_read = |step: &Step<'_>| {
+        step.results.iter().any(|result| {
+            let origin = kernel.values[*result].origin;
+            matches!(origin, Origin::Output(_)) || read.contains_key(&key(origin))
+        })
+    };
+    let kept: Vec<bool> = kernel.steps.iter().map(is_read).collect();
+    let mut kept = kept.into_iter();
+    kernel.steps.retain(|_| kept.next().unwrap_or(true));
+}
+
+/// An origin as a key.
+fn key(origin: Origin) -> (u8, i64) {
+    match origin {
+        Origin::Input(index) => (0, index as i64),
+        Origin::Output(index) => (1, index as i64),
+        Origin::Scratch(offset) => (2, offset),
+    }
+}
+
+/// The number of steps that read each value.
+fn readers(kernel: &Kernel<'_>) -> BTreeMap<(u8, i64), usize> {
+    let mut readers = BTreeMap::new();
+    for step in &kernel.steps {
+        let mut read: Vec<_> =
+            step.operands.iter().map(|operand| key(kernel.values[*operand].origin)).collect();
+        read.sort_unstable();
+        read.dedup();
+        for key in read {
+            *readers.entry(key).or_insert(0) += 1;
+        }
+    }
+    readers
+}
+
+/// The step before `step` that computes a value.
+fn producer(kernel: &Kernel<'_>, step: usize, value: ValueId) -> Option<usize> {
+    let origin = kernel.values[value].origin;
+    let computes = |before: &Step<'_>| {
+        before.results.iter().any(|result| kernel.values[*result].origin == origin)
+    };
+    kernel.steps[..step].iter().rposition(computes)
+}
+
+fn parts(scalar: &Scalar) -> usize {
+    let mut count = 0;
+    scalar.walk(&mut |_| count += 1);
+    count
+}
+
+fn points(nest: &Nest) -> i64 {
+    let reduced = nest.compute.reduction.iter().flat_map(|reduction| &reduction.dims);
+    let all = nest.compute.dims.iter().chain(reduced);
+    all.map(|dim| dim.known().unwrap_or(1)).fold(1, i64::saturating_mul)
+}
+
+fn loads_of(nest: &Nest, operand: usize) -> usize {
+    let mut found = 0;
+    let mut count = |part: &Scalar| {
+        found += usize::from(matches!(part, Scalar::Load(read, _) if *read == operand));
+    };
+    nest.compute.body.walk(&mut count);
+    nest.epilogue.iter().for_each(|epilogue| epilogue.walk(&mut count));
+    found
+}
+
+/// An operand of a step that may be replaced by the expression of its producer, and that producer.
+fn next(kernel: &Kernel<'_>, step: usize) -> Option<(usize, usize)> {
+    let Work::Nest(reader) = &kernel.steps[step].work else { return None };
+    let operands = kernel.steps[step].operands.iter().enumerate();
+    operands.filter_map(|(operand, value)| {
+        let before = producer(kernel, step, *value)?;
+        let Work::Nest(nest) = &kernel.steps[before].work else { return None };
+        let made = kernel.steps[before].results[0];
+        if nest.compute.reduction.is_some()
+            || nest.epilogue.is_some()
+            || kernel.values[made].ty.dtype != kernel.values[*value].ty.dtype
+            || kernel.values[made].ty.dtype.is_small()
+        {
+            return None;
+        }
+        let loads = loads_of(reader, operand);
+        let own = parts(&nest.compute.body);
+        let reader_parts =
+            parts(&reader.compute.body) + reader.epilogue.as_ref().map_or(0, parts);
+        let elements: i64 = points(nest);
+        let once = points(reader) <= elements.saturating_mul(2) && loads <= 2;
+        let pays = loads > 0 && (once || own <= MAX_REPEATED + nest.compute.dims.len());
+        (pays && reader_parts + loads * own <= MAX_PARTS).then_some((operand, before))
+    }).next()
+}
+
+/// Replaces an operand of a step by the expression that computes it.
+fn expand(kernel: &mut Kernel<'_>, step: usize, operand: usize, producer: usize) {
+    let value = kernel.steps[step].operands[operand];
+    let made = kernel.steps[producer].results[0];
+    let from = kernel.values[value].ty.dims.clone();
+    let to = kernel.values[made].ty.dims.clone();
+    let Work::Nest(source) = &kernel.steps[producer].work else { return };
+    let source = source.compute.body.clone();
+    let read = kernel.steps[producer].operands.clone();
+    let reader = &mut kernel.steps[step];
+    let first = reader.operands.len();
+    reader.operands.extend(read);
+    let Work::Nest(nest) = &mut reader.work else { return };
+    let replaced = Inlined { operand, source: &source, first, dims: (&from, &to) };
+    nest.compute.body = replaced.of(&nest.compute.body);
+    nest.epilogue = nest.epilogue.as_ref().map(|epilogue| replaced.of(epilogue));
+    // Nothing loads the operand any more; its number stays, so that those of the others do.
+    reader.operands[operand] = match reader.operands.get(first) {
+        Some(any) => *any,
+        None => value,
+    };
+    compact(reader);
+}
+
+/// Removes the operands that nothing loads.
+fn compact(step: &mut Step<'_>) {
+    let Work::Nest(nest) = &mut step.work else { return };
+    let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut kept = vec![];
+    for (operand, value) in step.operands.iter().enumerate() {
+        if loads_of(nest, operand) > 0 {
+            let number = kept.iter().position(|known| known == value).unwrap_or_else(|| {
+                kept.push(*value);
+                kept.len() - 1
+            });
+            numbers.insert(operand, number);
+        }
+    }
+    let renumbered = |scalar: &Scalar| renumber(scalar, &|operand| numbers[&operand]);
+    nest.compute.body = renumbered(&nest.compute.body);
+    nest.epilogue = nest.epilogue.as_ref().map(renumbered);
+    step.operands = kept;
+}
+
+/// The expression with other numbers of operands.
+fn renumber(scalar: &Scalar, number: &dyn Fn(usize) -> usize) -> Scalar {
+    scalar.replace(&mut |part| match part {
+        Scalar::Load(RESULT, _) => Some(part.clone()),
+        Scalar::Load(operand, at) => {
+            let at: Vec<_> = at.iter().map(|index| renumber(index, number)).collect();
+            Some(Scalar::load(number(*operand), at))
+        }
+        _ => None,
+    })
+}
+
+/// The expression of an operand, in place of loads of it.
+struct Inlined<'n> {
+    operand: usize,
+    source: &'n Scalar,
+    /// The number of the first operand of the source among those of the reader.
+    first: usize,
+    /// The extents of the operand as it is read, and as it is computed.
+    dims: (&'n [Dim], &'n [Dim]),
+}
+
+impl Inlined<'_> {
+    fn of(&self, scalar: &Scalar) -> Scalar {
+        scalar.replace(&mut |part| match part {
+            Scalar::Load(read, at) if *read == self.operand => {
+                let at: Vec<_> = at.iter().map(|index| self.of(index)).collect();
+                let at = through_view(&at, self.dims.0, self.dims.1);
+                Some(at_index(self.source, &at, &|operand| self.first + operand))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// The expression of an element at an index, with other numbers of operands.
+fn at_index(source: &Scalar, at: &[Scalar], number: &dyn Fn(usize) -> usize) -> Scalar {
+    source.replace(&mut |part| match part {
+        Scalar::Loop(index) => Some(at[*index].clone()),
+        Scalar::Load(RESULT, _) => Some(part.clone()),
+        Scalar::Load(operand, inner) => {
+            let inner: Vec<_> = inner.iter().map(|index| at_index(index, at, number)).collect();
+            Some(Scalar::load(number(*operand), inner))
+        }
+        _ => None,
+    })
+}
+
+/// The index in memory of the same elements with other extents.
+fn through_view(at: &[Scalar], from: &[Dim], to: &[Dim]) -> Vec<Scalar> {
+    if from == to {
+        return at.to_vec();
+    }
+    let long = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).cloned().collect::<Vec<_>>();
+    if long(from) == long(to) {
+        let mut rest = from.iter().zip(at).filter(|(dim, _)| !dim.is(1)).map(|(_, index)| index);
+        let index = |dim: &Dim| match dim.is(1) {
+            true => Scalar::index(0),
+            false => rest.next().cloned().unwrap_or(Scalar::index(0)),
+        };
+        return to.iter().map(index).collect();
+    }
+    let linear = at.iter().zip(from).fold(None, |linear: Option<Scalar>, (index, dim)| {
+        Some(match linear {
+            None => index.clone(),
+            Some(outer) => outer * Scalar::Size(dim.clone()) + index.clone(),
+        })
+    });
+    let linear = linear.unwrap_or(Scalar::index(0));
+    let mut inner = Dim::from(1);
+    let mut found = vec![];
+    for (number, dim) in to.iter().enumerate().rev() {
+        let quotient = match inner.is(1) {
+            true => linear.clone(),
+            false => linear.clone().binary(Binary::Div, Scalar::Size(inner.clone())),
+        };
+        found.push(match number {
+            0 => quotient,
+            _ => quotient.binary(Binary::Rem, Scalar::Size(dim.clone())),
+        });
+        inner = inner * dim.clone();
+    }
+    found.reverse();
+    found
+}
+
+/// The reduction whose elements a step reads once each, in their order, and that no other step reads.
+fn reduction_of(kernel: &Kernel<'_>, step: usize) -> Option<usize> {
+    let Work::Nest(nest) = &kernel.steps[step].work else { return None };
+    if nest.compute.reduction.is_some() || nest.epilogue.is_some() {
+        return None;
+    }
+    let readers = readers(kernel);
+    let operands = kernel.steps[step].operands.iter().enumerate();
+    operands.filter_map(|(operand, value)| {
+        let before = producer(kernel, step, *value)?;
+        let Work::Nest(reduced) = &kernel.steps[before].work else { return None };
+        let made = &kernel.values[kernel.steps[before].results[0]];
+        let read = &kernel.values[*value];
+        let long = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).cloned().collect::<Vec<_>>();
+        if reduced.compute.reduction.is_none()
+            || !matches!(made.origin, Origin::Scratch(_))
+            || readers.get(&key(made.origin)) != Some(&1)
+            || made.ty.dtype != read.ty.dtype
+            || made.ty.dtype.is_small()
+            || long(&nest.compute.dims) != long(&made.ty.dims)
+            || long(&read.ty.dims) != long(&made.ty.dims)
+        {
+            return None;
+        }
+        // Every load of it is at the element that is computed.
+        let mut own = true;
+        nest.compute.body.walk(&mut |part| {
+            if let Scalar::Load(from, at) = part
+                && *from == operand
+            {
+                let dims = read.ty.dims.iter().zip(at).filter(|(dim, _)| !dim.is(1));
+                let loops = (0..nest.compute.dims.len()).filter(|it| !nest.compute.dims[*it].is(1));
+                own &= dims.map(|(_, index)| index.clone()).eq(loops.map(Scalar::Loop));
+            }
+        });
+        let total = parts(&nest.compute.body) + reduced.epilogue.as_ref().map_or(0, parts);
+        (own && total <= MAX_PARTS).then_some(before)
+    }).next()
+}
+
+/// Makes a step the epilogue of a reduction that it reads, in the place of the step.
+fn append(kernel: &mut Kernel<'_>, step: usize, reduction: usize) {
+    let made = kernel.steps[reduction].results[0];
+    let origin = kernel.values[made].origin;
+    let after = kernel.steps.remove(step);
+    let mut merged = kernel.steps.remove(reduction);
+    let (Work::Nest(nest), Work::Nest(last)) = (&mut merged.work, &after.work) else { return };
+    // The loops of the step are those of the reduction, except for extents of one.
+    let longer = (0..nest.compute.dims.len()).filter(|it| !nest.compute.dims[*it].is(1));
+    let mut longer = longer.map(Scalar::Loop);
+    let at: Vec<Scalar> = last.compute.dims.iter().map(|dim| match dim.is(1) {
+        true => Scalar::index(0),
+        false => longer.next().unwrap_or(Scalar::index(0)),
+    }).collect();
+    let first = merged.operands.len();
+    let body = at_index(&last.compute.body, &at, &|operand| first + operand);
+    let finished = nest.epilogue.clone().unwrap_or_else(|| Scalar::load(RESULT, []));
+    let reads: Vec<bool> =
+        after.operands.iter().map(|value| kernel.values[*value].origin == origin).collect();
+    let body = body.replace(&mut |part| match part {
+        Scalar::Load(operand, _) if *operand != RESULT && reads[operand - first] => {
+            Some(finished.clone())
+        }
+        _ => None,
+    });
+    nest.epilogue = Some(body);
+    merged.operands.extend(&after.operands);
+    merged.results.clone_from(&after.results);
+    merged.location = after.location;
+    compact(&mut merged);
+    kernel.steps.insert(step - 1, merged);
+}

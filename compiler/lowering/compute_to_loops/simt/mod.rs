@@ -1,0 +1,315 @@
+//! `compute-to-simt`: kernels become loops that the threads of a GPU share.
+//!
+//! Before: as for [`super::ComputeToLoops`], for kernels of every kind, of known sizes. After: for each kernel a function
+//! of its *team*, `@KERNEL_team`, with the parameters of the kernel on memory and those of [`Team`]. Every thread calls it.
+//! A step computes element after element, each by one thread, or each by a warp if it is a long reduction; all threads
+//! wait for each other before a step that reads what an earlier one has written. The kernel itself runs its function for
+//! all threads of the grid, and waits for all of them at the end.
+//!
+//! The functions of the device that the loops call are defined by `emit-gpu-entry`.
+
+mod inline;
+mod step;
+
+use super::{
+    Infallible, KERNEL, Kernel, Origin, Pass, PassError, PassResult, Sizes, Work, algorithms,
+    described, parameters, stored,
+};
+use crate::attributes::{LINKAGE, STRIDES, dictionaries};
+use crate::kernel::{
+    declare::on_memory,
+    emit::{Buffer, Emit, Lanes},
+};
+use irc_mlir::ops::{arith, func};
+use irc_mlir::{
+    BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Region,
+    RegionLike, Type, Value, attr, read, walk_collect,
+};
+use irc_tl::Dim;
+use melior::ir::r#type::FunctionType;
+use step::Team;
+use std::collections::BTreeSet;
+
+/// The pass `compute-to-simt`.
+pub struct ComputeToSimt;
+
+/// The number of parameters of the function of a team after those of the kernel.
+pub const TEAM_PARAMETERS: usize = 5;
+
+/// The function that the threads of a team call to run a kernel together.
+pub fn team_of(kernel: &str) -> String {
+    format!("{kernel}_team")
+}
+
+/// The functions of the device, with their parameters and results.
+const DEVICE: [(&str, &[&str], &[&str]); 7] = [
+    ("irc_gpu_team", &[], &["index"]),
+    ("irc_gpu_teams", &[], &["index"]),
+    ("irc_gpu_thread", &[], &["index"]),
+    ("irc_gpu_threads", &[], &["index"]),
+    ("irc_gpu_barrier", &["i32", "index"], &[]),
+    ("irc_gpu_shuffle", &["i32", "i32"], &["i32"]),
+    ("irc_gpu_grid_barrier", &[], &[]),
+];
+
+impl Pass for ComputeToSimt {
+    fn name(&self) -> &'static str {
+        "compute-to-simt"
+    }
+    fn description(&self) -> &'static str {
+        "write each kernel as loops that the threads of a GPU share"
+    }
+    fn dialects(&self) -> &'static [&'static str] {
+        &["arith", "func", "math", "memref", "scf"]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
+        let kernels = walk_collect(module, |op| KERNEL.is_on(&op));
+        let kernels: Vec<_> = kernels.into_iter().filter(|kernel| is_tl(*kernel)).collect();
+        if let Some(first) = kernels.first() {
+            declare_device(*first)?;
+        }
+        kernels.into_iter().try_for_each(lower_kernel)
+    }
+}
+
+/// Whether a function has a body at the tensor level.
+fn is_tl(kernel: OperationRef<'_, '_>) -> bool {
+    let has_body = kernel.region(0).is_ok_and(|region| region.first_block().is_some());
+    has_body && read::body_ops(kernel).iter().any(|op| read::op_name(op).starts_with("tl."))
+}
+
+/// Declares the functions of the device before a function, unless its module has them.
+fn declare_device(before: OperationRef<'_, '_>) -> PassResult {
+    let context = irc_mlir::context_of(&before);
+    let Some(module) = before.block() else {
+        return Err(PassError::at(&before, "is not in a module"));
+    };
+    let module_op = module.parent_operation();
+    let known: BTreeSet<String> = module_op
+        .iter()
+        .flat_map(|module| read::body_ops(*module))
+        .filter_map(|op| read::string(&op, "sym_name"))
+        .collect();
+    for (name, parameters, results) in DEVICE {
+        if known.contains(name) {
+            continue;
+        }
+        let types = |names: &[&str]| -> Vec<Type<'_>> {
+            names.iter().map(|name| irc_mlir::ty::parse(context, name)).collect()
+        };
+        let ty = FunctionType::new(context, &types(parameters), &types(results));
+        OpSpec::new(context, func::FUNC, before.location())
+            .attr("sym_name", attr::string(context, name))
+            .attr("sym_visibility", attr::string(context, "private"))
+            .attr("function_type", attr::ty(ty.into()))
+            .region(Region::new())
+            .before(&module, before);
+    }
+    Ok(())
+}
+
+fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> PassResult {
+    let context = irc_mlir::context_of(&func);
+    let mut kernel = Kernel::read(func)?;
+    if let Some(symbol) = kernel.symbols.first() {
+        let message = format!("has a size that depends on '{symbol}': kernels for GPUs need known sizes");
+        return Err(PassError::at(&func, message));
+    }
+    inline::inline(&mut kernel);
+    let strides = Strides::of(func, &kernel)?;
+    let types = parameters(context, &kernel);
+    let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
+    let name = read::string(&func, "sym_name").unwrap_or_default();
+
+    let index = Type::index(context);
+    let barrier = irc_mlir::ty::parse(context, "i32");
+    let all = [&types[..], &[index, index, index, index, barrier]].concat();
+    let spec = on_memory(func, &all, |_| {});
+    let team = spec.before(&parent, func);
+    irc_mlir::set_attribute(team, "sym_name", attr::string(context, &team_of(&name)));
+    irc_mlir::set_attribute(team, "sym_visibility", attr::string(context, "private"));
+    irc_mlir::set_attribute(team, LINKAGE, attr::parse(context, "#llvm.linkage<internal>"));
+    irc_mlir::remove_attribute(team, KERNEL.name());
+    let outputs = kernel.inputs..kernel.inputs + kernel.results.len();
+    let each = |index| match outputs.contains(&index) && !is_task(&func) {
+        true => "{llvm.noalias}",
+        false => "{}",
+    };
+    let each: Vec<_> = (0..all.len()).map(each).collect();
+    irc_mlir::set_attribute(team, "arg_attrs", attr::parse(context, &format!("[{}]", each.join(", "))));
+    let body = body_of(team)?;
+    if let Err(error) = fill(context, func, body, &kernel, &strides) {
+        team.erase();
+        return Err(error);
+    }
+
+    let whole = on_memory(func, &types, |info| *info = described(func, &kernel)).before(&parent, func);
+    run_on_grid(context, whole, &team_of(&name), types.len())?;
+    func.erase();
+    Ok(())
+}
+
+fn is_task(func: &OperationRef<'_, '_>) -> bool {
+    KERNEL.read(func).is_some_and(|info| info.kind == crate::attributes::TASK)
+}
+
+fn body_of<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<BlockRef<'c, 'a>, PassError> {
+    let block = func.region(0).ok().and_then(|region| region.first_block());
+    block.ok_or_else(|| PassError::at(&func, "has no body"))
+}
+
+fn argument<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    block: BlockRef<'c, 'a>,
+    index: usize,
+) -> Result<Value<'c, 'a>, PassError> {
+    let argument = block.argument(index);
+    argument.map(Into::into).map_err(|error| PassError::at(&func, error.to_string()))
+}
+
+/// Writes the body of a kernel: all threads of the grid are one team.
+fn run_on_grid<'c: 'a, 'a>(
+    context: &'c Context,
+    whole: OperationRef<'c, 'a>,
+    team: &str,
+    parameters: usize,
+) -> PassResult {
+    let block = body_of(whole)?;
+    let e = Emit { context, block, location: whole.location() };
+    let mut operands = vec![];
+    for index in 0..parameters {
+        operands.push(argument(whole, block, index)?);
+    }
+    let call = |name: &str, operands: &[Value<'c, 'a>], results: &[Type<'c>]| {
+        let callee = attr::symbol(context, name);
+        e.spec(func::CALL).attr("callee", callee).operands(operands).results(results).append(&block)
+    };
+    let index = Type::index(context);
+    for name in ["irc_gpu_team", "irc_gpu_teams", "irc_gpu_thread", "irc_gpu_threads"] {
+        operands.push(crate::kernel::emit::first_result(call(name, &[], &[index])));
+    }
+    operands.push(e.integer(-1, 32, Lanes::Scalar));
+    call(team, &operands, &[]);
+    call("irc_gpu_grid_barrier", &[], &[]);
+    e.spec(func::RETURN).append(&block);
+    Ok(())
+}
+
+/// The strides of operands and results that are windows of larger tensors.
+struct Strides {
+    /// By value.
+    values: Vec<Option<Vec<i64>>>,
+}
+
+impl Strides {
+    fn of(func: OperationRef<'_, '_>, kernel: &Kernel<'_>) -> Result<Self, PassError> {
+        let given = |name| -> Vec<Option<Vec<i64>>> {
+            dictionaries(&func, name).into_iter().map(|each| STRIDES.of(each)).collect()
+        };
+        let (inputs, outputs) = (given("arg_attrs"), given("res_attrs"));
+        let mut values = vec![];
+        for value in &kernel.values {
+            let (strides, base) = match value.origin {
+                Origin::Input(index) => (inputs.get(index), &kernel.values[index].ty),
+                Origin::Output(index) => {
+                    (outputs.get(index), &kernel.values[kernel.results[index]].ty)
+                }
+                Origin::Scratch(_) => (None, &value.ty),
+            };
+            let strides = strides.and_then(Option::as_ref).filter(|strides| !is_dense(strides, &base.dims));
+            let mapped = strides.map(|strides| mapped(strides, &base.dims, &value.ty.dims));
+            values.push(match mapped {
+                Some(None) => return Err(PassError::at(&func, "reshapes a window of a tensor")),
+                Some(some) => some,
+                None => None,
+            });
+        }
+        Ok(Self { values })
+    }
+}
+
+fn is_dense(strides: &[i64], dims: &[Dim]) -> bool {
+    let mut inner = 1;
+    dims.iter().zip(strides).rev().all(|(dim, stride)| {
+        let fits = dim.is(1) || *stride == inner;
+        inner *= dim.known().unwrap_or(1);
+        fits
+    })
+}
+
+/// The strides of a view that adds or removes dimensions of one element.
+fn mapped(strides: &[i64], from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
+    let mut long = from.iter().zip(strides).filter(|(dim, _)| !dim.is(1));
+    let mut found = vec![];
+    for dim in to {
+        found.push(match dim.is(1) {
+            true => 0,
+            false => *long.next().filter(|(own, _)| *own == dim)?.1,
+        });
+    }
+    long.next().is_none().then_some(found)
+}
+
+/// Writes the function of a team.
+fn fill<'c: 'a, 'a>(
+    context: &'c Context,
+    func: OperationRef<'c, 'a>,
+    block: BlockRef<'c, 'a>,
+    kernel: &Kernel<'c>,
+    strides: &Strides,
+) -> PassResult {
+    let e = Emit { context, block, location: func.location() };
+    let workspace = kernel.inputs + kernel.results.len();
+    let mut buffers = vec![];
+    for value in &kernel.values {
+        let element = stored(context, value.ty.dtype);
+        buffers.push(match value.origin {
+            Origin::Input(index) => {
+                Buffer { memref: argument(func, block, index)?, element }
+            }
+            Origin::Output(index) => {
+                Buffer { memref: argument(func, block, kernel.inputs + index)?, element }
+            }
+            Origin::Scratch(offset) => {
+                let elements = value.ty.known().map_or(0, |known| known.shape.iter().product());
+                e.workspace_view(argument(func, block, workspace)?, offset, elements, element)
+            }
+        });
+    }
+    let after = |index| argument(func, block, workspace + 1 + index);
+    let team = Team {
+        team: after(0)?,
+        teams: after(1)?,
+        thread: after(2)?,
+        threads: after(3)?,
+        barrier: after(4)?,
+    };
+    let sizes = Sizes::default();
+    // What has been written since threads last waited for each other.
+    let mut written: Vec<Origin> = vec![];
+    for step in &kernel.steps {
+        let e = e.at(step.location);
+        let reads = |value: &usize| written.contains(&kernel.values[*value].origin);
+        if step.operands.iter().any(reads) {
+            team.wait(e);
+            written.clear();
+        }
+        let operands: Vec<_> =
+            step.operands.iter().map(|value| (&kernel.values[*value].ty, buffers[*value])).collect();
+        match &step.work {
+            Work::Nest(nest) => {
+                let own: Vec<_> =
+                    step.operands.iter().map(|value| strides.values[*value].as_deref()).collect();
+                let result = (buffers[step.results[0]], strides.values[step.results[0]].as_deref());
+                step::emit(e, nest, (&operands, &own), result, &sizes, &team);
+            }
+            Work::Algorithm(algorithm) => {
+                let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
+                team.alone(e, |e| algorithms::emit(e, algorithm, &operands, &results, &sizes));
+            }
+        }
+        written.extend(step.results.iter().map(|value| kernel.values[*value].origin));
+    }
+    e.spec(func::RETURN).append(&block);
+    Ok(())
+}

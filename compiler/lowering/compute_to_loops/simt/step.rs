@@ -1,0 +1,316 @@
+//! One step of a kernel, shared by the threads of a team.
+use super::{
+    super::{
+        expression::Known,
+        nest::{Nest, Writer, combine, flattened},
+    },
+    Emit, Infallible, Lanes, Sizes, arith, func,
+};
+use crate::kernel::{emit::Buffer, emit::first_result, emit::is_float};
+use irc_mlir::{Type as MlirType, Value, ValueLike, attr};
+use irc_tl::{Dim, Scalar, Type};
+
+/// Threads that run a kernel together. They are in blocks of threads that the hardware starts together; the barrier is
+/// that of all of them.
+pub(super) struct Team<'c, 'a> {
+    /// The number of the thread's block, and the number of blocks.
+    pub(super) team: Value<'c, 'a>,
+    pub(super) teams: Value<'c, 'a>,
+    /// The number of the thread in its block, and the number of threads of a block.
+    pub(super) thread: Value<'c, 'a>,
+    pub(super) threads: Value<'c, 'a>,
+    /// The number of a barrier of the block, if it is the only one; otherwise -1.
+    pub(super) barrier: Value<'c, 'a>,
+}
+
+/// The number of threads of a warp.
+const WARP: i64 = 32;
+
+/// The number of summands from which on a warp computes a reduction together.
+const MIN_WARP_REDUCTION: i64 = 64;
+
+/// The number of elements from which on a thread computes several neighbours.
+const MIN_NEIGHBOURS: i64 = 1 << 14;
+
+/// Bytes that a thread reads or writes at once.
+const ACCESS: i64 = 16;
+
+impl<'c: 'a, 'a> Team<'c, 'a> {
+    /// All threads wait for each other.
+    pub(super) fn wait(&self, e: Emit<'c, 'a>) {
+        let callee = attr::symbol(e.context, "irc_gpu_barrier");
+        let operands = [self.barrier, self.threads];
+        e.spec(func::CALL).attr("callee", callee).operands(&operands).append(&e.block);
+    }
+
+    /// Runs something on the first thread.
+    pub(super) fn alone(&self, e: Emit<'c, 'a>, body: impl FnOnce(Emit<'c, 'a>)) {
+        let first = self.first(e);
+        let is_first = e.compare(0, first, e.index(0));
+        let then = |e| {
+            body(e);
+            Ok::<_, Infallible>(vec![])
+        };
+        let Ok(_) = e.if_else(is_first, &[], then, |_| Ok(vec![]));
+    }
+
+    /// The number of the thread among all.
+    fn first(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
+        e.add(e.binary(arith::MULI, self.team, self.threads), self.thread)
+    }
+
+    /// The number of threads.
+    fn all(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
+        e.binary(arith::MULI, self.teams, self.threads)
+    }
+}
+
+/// Emits a nest that writes `result`, which has the given strides if it is a window; so do operands.
+pub(super) fn emit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    (operands, strides): (&[(&Type, Buffer<'c, 'a>)], &[Option<&[i64]>]),
+    (result, result_strides): (Buffer<'c, 'a>, Option<&[i64]>),
+    sizes: &Sizes<'c, 'a>,
+    team: &Team<'c, 'a>,
+) {
+    let dense = result_strides.is_none() && strides.iter().all(Option::is_none);
+    let flat = if dense { flattened(nest, operands) } else { None };
+    let is_flat = flat.is_some() || dense && nest.compute.dims.len() == 1;
+    let windows = || {
+        let types = operands.iter().zip(strides).map(|((ty, _), strides)| match strides {
+            None => (*ty).clone(),
+            Some(_) => Type::new(ty.dtype, [Dim::from(1)]),
+        });
+        let mut compute = nest.compute.clone();
+        compute.body = in_windows(&compute.body, strides);
+        let epilogue = nest.epilogue.as_ref().map(|epilogue| in_windows(epilogue, strides));
+        (Nest { epilogue, ..Nest::of(compute) }, types.collect::<Vec<_>>())
+    };
+    let (nest, types) = flat.unwrap_or_else(windows);
+    let operands: Vec<_> =
+        types.iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
+    let mut writer = Writer::new(&nest, &operands, result, sizes);
+    writer.strides = result_strides;
+    let work = Work { writer: &writer, team };
+    if work.is_warps() {
+        work.warps(e);
+    } else {
+        work.threads(e, is_flat);
+    }
+}
+
+/// An expression whose loads of windows are at the place in memory.
+fn in_windows(scalar: &Scalar, strides: &[Option<&[i64]>]) -> Scalar {
+    scalar.replace(&mut |part| match part {
+        Scalar::Load(operand, at) => {
+            let strides_of = strides.get(*operand).copied().flatten()?;
+            let terms = at.iter().zip(strides_of).filter(|(_, stride)| **stride != 0);
+            let terms = terms.map(|(index, stride)| {
+                in_windows(index, strides) * Scalar::index(*stride)
+            });
+            let place = terms.reduce(|left, right| left + right).unwrap_or(Scalar::index(0));
+            Some(Scalar::load(*operand, [place]))
+        }
+        _ => None,
+    })
+}
+
+struct Work<'w, 'c, 'a> {
+    writer: &'w Writer<'w, 'c, 'a>,
+    team: &'w Team<'c, 'a>,
+}
+
+fn product(dims: &[Dim]) -> i64 {
+    dims.iter().map(|dim| dim.known().unwrap_or(1)).fold(1, i64::saturating_mul)
+}
+
+impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
+    /// Whether a warp computes each element together: if that reads neighbouring elements, or if there are few elements.
+    fn is_warps(&self) -> bool {
+        let compute = &self.writer.nest.compute;
+        let Some(reduction) = &compute.reduction else { return false };
+        let (elements, summands) = (product(&compute.dims), product(&reduction.dims));
+        if summands < MIN_WARP_REDUCTION {
+            return false;
+        }
+        let last_reduced = compute.dims.len() + reduction.dims.len() - 1;
+        let last = compute.dims.iter().rposition(|dim| !dim.is(1));
+        let (mut along_reduced, mut along_elements) = (false, false);
+        compute.body.walk(&mut |part| {
+            let Scalar::Load(_, at) = part else { return };
+            let Some(innermost) = at.last() else { return };
+            innermost.walk(&mut |part| {
+                along_reduced |= *part == Scalar::Loop(last_reduced);
+                along_elements |= last.is_some_and(|last| *part == Scalar::Loop(last));
+            });
+        });
+        (along_reduced && !along_elements) || elements < 1024
+    }
+
+    /// The indices of an element of extents, from its position.
+    fn indices(&self, e: Emit<'c, 'a>, dims: &[Dim], linear: Value<'c, 'a>) -> Vec<Value<'c, 'a>> {
+        let extents: Vec<i64> = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
+        let long = extents.iter().filter(|extent| **extent != 1).count();
+        if long <= 1 {
+            return extents.iter().map(|it| if *it == 1 { e.index(0) } else { linear }).collect();
+        }
+        // Divisions of 32 bits are faster, if they suffice.
+        let narrow = product(dims) <= i64::from(i32::MAX);
+        let (ty, bits) = (e.int(if narrow { 32 } else { 64 }), if narrow { 32 } else { 64 });
+        let mut rest = e.op(arith::INDEX_CAST, &[linear], ty);
+        let mut found = vec![];
+        let mut remaining = long;
+        for extent in extents.iter().rev() {
+            if *extent == 1 {
+                found.push(e.index(0));
+                continue;
+            }
+            remaining -= 1;
+            let by = e.integer(*extent, bits, Lanes::Scalar);
+            let own = match remaining {
+                0 => rest,
+                _ => e.binary(arith::REMUI, rest, by),
+            };
+            if remaining > 0 {
+                rest = e.binary(arith::DIVUI, rest, by);
+            }
+            found.push(e.op(arith::INDEX_CASTUI, &[own], MlirType::index(e.context)));
+        }
+        found.reverse();
+        found
+    }
+
+    /// A loop over the positions from `first` on below `count`, in steps.
+    fn strided(
+        &self,
+        e: Emit<'c, 'a>,
+        (first, count, step): (Value<'c, 'a>, i64, Value<'c, 'a>),
+        carried: &[Value<'c, 'a>],
+        body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>, &[Value<'c, 'a>]) -> Vec<Value<'c, 'a>>,
+    ) -> Vec<Value<'c, 'a>> {
+        let Ok(values) = e.for_each_step::<Infallible>(
+            (first, e.index(count), step),
+            carried,
+            |e, index, carried| Ok(body(e, index, carried)),
+        );
+        values
+    }
+
+    /// Each element by one thread.
+    fn threads(&self, e: Emit<'c, 'a>, is_flat: bool) {
+        let dims = &self.writer.nest.compute.dims;
+        let count = product(dims);
+        let (first, all) = (self.team.first(e), self.team.all(e));
+        let neighbours = if is_flat && self.writer.nest.compute.reduction.is_none() { self.neighbours(count) } else { 1 };
+        if neighbours == 1 {
+            self.strided(e, (first, count, all), &[], |e, linear, _| {
+                let at = self.indices(e, dims, linear);
+                self.writer.element(e, &at, &Known::new());
+                vec![]
+            });
+            return;
+        }
+        self.strided(e, (first, count / neighbours, all), &[], |e, group, _| {
+            let start = e.scale(group, neighbours);
+            let places: Vec<_> = (0..neighbours).map(|next| e.offset(start, next)).collect();
+            let values: Vec<_> =
+                places.iter().map(|at| self.writer.value(e, &[*at], &Known::new())).collect();
+            for (at, value) in places.iter().zip(values) {
+                self.writer.store(e, &[*at], value);
+            }
+            vec![]
+        });
+    }
+
+    /// The number of neighbouring elements that a thread computes: so that it reads and writes several bytes at once.
+    fn neighbours(&self, count: i64) -> i64 {
+        let operands = self.writer.operands.iter().filter(|(ty, _)| ty.rank() == 1);
+        let operands = operands.map(|(ty, _)| ty.dtype.size() as i64);
+        let widest = operands.chain([element_bytes(self.writer.result.element)]).max();
+        let neighbours = ACCESS / widest.unwrap_or(ACCESS).clamp(1, ACCESS);
+        match count >= MIN_NEIGHBOURS && count % neighbours == 0 {
+            true => neighbours,
+            false => 1,
+        }
+    }
+
+    /// Each element by one warp.
+    fn warps(&self, e: Emit<'c, 'a>) {
+        let nest = self.writer.nest;
+        let Some(reduction) = &nest.compute.reduction else { return };
+        let (dims, reduced) = (&nest.compute.dims, &reduction.dims);
+        let (elements, summands) = (product(dims), product(reduced));
+        let warp = e.index(WARP);
+        let lane = e.binary(arith::REMUI, self.team.thread, warp);
+        let first = e.binary(arith::DIVUI, self.team.first(e), warp);
+        let all = e.binary(arith::DIVUI, self.team.all(e), warp);
+        self.strided(e, (first, elements, all), &[], |e, element, _| {
+            let at = self.indices(e, dims, element);
+            let start = self.writer.neutral(e, reduction);
+            let total = self.strided(e, (lane, summands, warp), &[start], |e, summand, total| {
+                let inner = self.indices(e, reduced, summand);
+                let at = [&at[..], &inner].concat();
+                vec![self.writer.joined(e, reduction, &at, total[0], &Known::new())]
+            });
+            let (_, wide) = self.writer.elements(e);
+            let mut total = total[0];
+            for distance in [16, 8, 4, 2, 1] {
+                let other = shuffle(e, total, distance);
+                total = combine(e, reduction.combine, total, other, wide);
+            }
+            let is_first = e.compare(0, lane, e.index(0));
+            let then = |e| {
+                let value = self.writer.finished(e, &at, total);
+                self.writer.store(e, &at, value);
+                Ok::<_, Infallible>(vec![])
+            };
+            let Ok(_) = e.if_else(is_first, &[], then, |_| Ok(vec![]));
+            vec![]
+        });
+    }
+}
+
+fn element_bytes(element: MlirType<'_>) -> i64 {
+    let text = element.to_string();
+    let bits = text.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    bits.parse::<i64>().unwrap_or(128) / 8
+}
+
+/// The value of the lane whose number differs in one bit.
+fn shuffle<'c: 'a, 'a>(e: Emit<'c, 'a>, value: Value<'c, 'a>, distance: i64) -> Value<'c, 'a> {
+    let ty = value.r#type();
+    let bits = element_bytes(ty) * 8;
+    let bits = if bits == 0 { 1 } else { bits };
+    let whole = |bits: i64| e.int(bits as u32);
+    let as_int = match is_float(ty) {
+        true => e.op(arith::BITCAST, &[value], whole(bits)),
+        false => value,
+    };
+    let callee = attr::symbol(e.context, "irc_gpu_shuffle");
+    let mask = e.integer(distance, 32, Lanes::Scalar);
+    let word = |word: Value<'c, 'a>| {
+        let spec = e.spec(func::CALL).attr("callee", callee).operands(&[word, mask]);
+        first_result(spec.results(&[whole(32)]).append(&e.block))
+    };
+    let moved = match bits {
+        64 => {
+            let half = e.integer(32, 64, Lanes::Scalar);
+            let high = e.binary(arith::SHRUI, as_int, half);
+            let words = [as_int, high].map(|part| {
+                let moved = word(e.op(arith::TRUNCI, &[part], whole(32)));
+                e.op(arith::EXTUI, &[moved], whole(64))
+            });
+            e.binary(arith::ORI, words[0], e.binary(arith::SHLI, words[1], half))
+        }
+        32 => word(as_int),
+        _ => {
+            let wide = e.op(arith::EXTUI, &[as_int], whole(32));
+            e.op(arith::TRUNCI, &[word(wide)], whole(bits))
+        }
+    };
+    match is_float(ty) {
+        true => e.op(arith::BITCAST, &[moved], ty),
+        false => moved,
+    }
+}

@@ -1,0 +1,93 @@
+// The functions of the device that kernels call, in the llvm dialect for NVPTX.
+
+llvm.mlir.global internal @irc_gpu_arrived(0 : i32) {addr_space = 1 : i32} : i32
+llvm.mlir.global internal @irc_gpu_generation(0 : i32) {addr_space = 1 : i32} : i32
+
+llvm.func internal @irc_gpu_team() -> i64 attributes {always_inline} {
+  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
+  %1 = llvm.zext %0 : i32 to i64
+  llvm.return %1 : i64
+}
+
+llvm.func internal @irc_gpu_teams() -> i64 attributes {always_inline} {
+  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.nctaid.x"() : () -> i32
+  %1 = llvm.zext %0 : i32 to i64
+  llvm.return %1 : i64
+}
+
+llvm.func internal @irc_gpu_thread() -> i64 attributes {always_inline} {
+  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %1 = llvm.zext %0 : i32 to i64
+  llvm.return %1 : i64
+}
+
+llvm.func internal @irc_gpu_threads() -> i64 attributes {always_inline} {
+  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ntid.x"() : () -> i32
+  %1 = llvm.zext %0 : i32 to i64
+  llvm.return %1 : i64
+}
+
+// The value of the lane whose number differs in the bits of the mask.
+llvm.func internal @irc_gpu_shuffle(%value: i32, %mask: i32) -> i32 attributes {always_inline} {
+  %all = llvm.mlir.constant(-1 : i32) : i32
+  %clamp = llvm.mlir.constant(31 : i32) : i32
+  %0 = llvm.call_intrinsic "llvm.nvvm.shfl.sync.bfly.i32"(%all, %value, %mask, %clamp) : (i32, i32, i32, i32) -> i32
+  llvm.return %0 : i32
+}
+
+// The threads of a team wait for each other: by a barrier of their block, or all threads of the grid if it is -1.
+llvm.func internal @irc_gpu_barrier(%barrier: i32, %threads: i64) attributes {always_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %all = llvm.icmp "slt" %barrier, %zero : i32
+  llvm.cond_br %all, ^grid, ^block
+^grid:
+  llvm.call @irc_gpu_grid_barrier() : () -> ()
+  llvm.return
+^block:
+  %count = llvm.trunc %threads : i64 to i32
+  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.count"(%barrier, %count) : (i32, i32) -> ()
+  llvm.return
+}
+
+// All threads of the grid wait for each other. The last block to arrive starts the next generation.
+llvm.func internal @irc_gpu_grid_barrier() attributes {no_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %limit = llvm.mlir.constant(10000000000 : i64) : i64
+  %arrived = llvm.mlir.addressof @irc_gpu_arrived : !llvm.ptr<1>
+  %generation = llvm.mlir.addressof @irc_gpu_generation : !llvm.ptr<1>
+  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
+  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %first = llvm.icmp "eq" %thread, %zero : i32
+  llvm.cond_br %first, ^arrive, ^end
+^arrive:
+  %blocks = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.nctaid.x"() : () -> i32
+  %now = llvm.load %generation atomic syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  %before = llvm.atomicrmw add %arrived, %one syncscope("device") acq_rel : !llvm.ptr<1>, i32
+  %last = llvm.sub %blocks, %one : i32
+  %is_last = llvm.icmp "eq" %before, %last : i32
+  llvm.cond_br %is_last, ^release, ^wait
+^release:
+  llvm.store %zero, %arrived atomic syncscope("device") monotonic {alignment = 4 : i64} : i32, !llvm.ptr<1>
+  %next = llvm.add %now, %one : i32
+  llvm.store %next, %generation atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+  llvm.br ^end
+^wait:
+  %start = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  llvm.br ^poll
+^poll:
+  %found = llvm.load %generation atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  %same = llvm.icmp "eq" %found, %now : i32
+  llvm.cond_br %same, ^watch, ^end
+^watch:
+  %time = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  %waited = llvm.sub %time, %start : i64
+  %stuck = llvm.icmp "ugt" %waited, %limit : i64
+  llvm.cond_br %stuck, ^fail, ^poll
+^fail:
+  "llvm.intr.trap"() : () -> ()
+  llvm.unreachable
+^end:
+  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
+  llvm.return
+}

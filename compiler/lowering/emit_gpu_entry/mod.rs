@@ -1,0 +1,196 @@
+//! Adds the entry point of a GPU to a module in the `llvm` dialect.
+//!
+//! Before: `@irc_main` takes one pointer per buffer, one for the workspace, and one for threads; kernels are those of
+//! `compute-to-simt`. After: also the kernel `irc_run`, whose parameters are a pointer for each input and result that the
+//! caller provides, and one to the workspace, all in global memory and aligned to [`irc_tensor::ALIGNMENT`]. Its launch
+//! must be cooperative: all blocks run at once. Constants are in the module.
+//!
+//! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
+use super::{compute_to_loops::simt::team_of, emit_entry::declare_weights, emit_entry::WEIGHTS};
+use crate::attributes::{KERNEL, ProgramInfo};
+use irc_mlir::ops::llvm;
+use irc_mlir::{
+    BlockLike, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
+    RegionLike, Value, ValueLike, attr, read, replace_all_uses, ty, walk_collect,
+};
+use irc_runtime::Interface;
+use std::{collections::BTreeSet, fmt::Write};
+
+/// The pass `emit-gpu-entry`.
+pub struct EmitGpuEntry;
+
+/// The name of the entry point.
+pub const ENTRY: &str = "irc_run";
+
+/// The number of threads of a block, unless the launch has fewer.
+pub const THREADS: u32 = 256;
+
+/// Functions of the device.
+const DEVICE: &str = include_str!("device.mlir");
+
+impl Pass for EmitGpuEntry {
+    fn name(&self) -> &'static str {
+        "emit-gpu-entry"
+    }
+    fn description(&self) -> &'static str {
+        "add the entry point of a GPU, irc_run, and the functions of the device"
+    }
+    fn dialects(&self) -> &'static [&'static str] {
+        &["llvm"]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
+        define_device(module)?;
+        let functions = walk_collect(module, |op| read::op_name(&op) == llvm::FUNC);
+        let teams: BTreeSet<String> = functions
+            .iter()
+            .filter(|function| KERNEL.is_on(*function))
+            .filter_map(|kernel| Some(team_of(&read::string(kernel, "sym_name")?)))
+            .collect();
+        for function in functions {
+            let Some(block) = function.region(0).ok().and_then(|region| region.first_block()) else {
+                continue;
+            };
+            let context = irc_mlir::context_of(&function);
+            let name = read::string(&function, "sym_name").unwrap_or_default();
+            if teams.contains(&name) {
+                irc_mlir::set_attribute(function, "no_inline", attr::unit(context));
+                in_global_memory(&block);
+            }
+            let convergent = attr::parse(context, "[\"convergent\"]");
+            irc_mlir::set_attribute(function, "passthrough", convergent);
+            let internal = attr::parse(context, "#llvm.linkage<internal>");
+            irc_mlir::set_attribute(function, "linkage", internal);
+            let program = ProgramInfo::of(&function);
+            if let Some(text) = &program.metadata {
+                emit_program(function, &program, text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Defines the functions of the device, in place of their declarations.
+fn define_device(module: OperationRef<'_, '_>) -> PassResult {
+    let context = irc_mlir::context_of(&module);
+    let body = module.region(0).ok().and_then(|region| region.first_block());
+    let parsed = irc_mlir::parse_module(context, DEVICE);
+    let (Some(body), Some(parsed)) = (body, parsed) else {
+        return Err(PassError::at(&module, "cannot hold the functions of the device"));
+    };
+    let defined = read::body_ops(parsed.as_operation());
+    let name = |op: &OperationRef<'_, '_>| read::string(op, "sym_name");
+    let names: BTreeSet<String> = defined.iter().filter_map(name).collect();
+    for op in read::body_ops(module) {
+        if name(&op).is_some_and(|name| names.contains(&name)) {
+            op.erase();
+        }
+    }
+    for op in defined {
+        body.append_operation((*op).clone());
+    }
+    Ok(())
+}
+
+/// States that the memory of a function's arguments is global, so that accesses need not find out.
+fn in_global_memory<'c: 'a, 'a>(block: &irc_mlir::BlockRef<'c, 'a>) {
+    let Some(first) = block.first_operation() else { return };
+    let context = irc_mlir::context_of(&first);
+    let (generic, global) = (ty::parse(context, "!llvm.ptr"), ty::parse(context, "!llvm.ptr<1>"));
+    for index in 0..block.argument_count() {
+        let Ok(argument) = block.argument(index) else { continue };
+        let argument: Value<'_, '_> = argument.into();
+        if argument.r#type() != generic {
+            continue;
+        }
+        let cast = |operand, to| {
+            let spec = OpSpec::new(context, llvm::ADDRSPACECAST, first.location());
+            let op = spec.operands(&[operand]).results(&[to]).build();
+            block.insert_operation_before(first, op)
+        };
+        // The argument's other uses are replaced while it has no use in a cast.
+        let placeholder = OpSpec::new(context, llvm::MLIR_ZERO, first.location());
+        let placeholder = placeholder.results(&[generic]).build();
+        let placeholder = block.insert_operation_before(first, placeholder);
+        let made = |op: OperationRef<'c, 'a>| -> Value<'c, 'a> {
+            match op.result(0) {
+                Ok(result) => result.into(),
+                Err(error) => unreachable!("the op was built with a result: {error}"),
+            }
+        };
+        replace_all_uses(argument, made(placeholder));
+        let there = cast(argument, global);
+        let back = cast(made(there), generic);
+        replace_all_uses(made(placeholder), made(back));
+        placeholder.erase();
+    }
+}
+
+/// Adds the entry point of a program.
+fn emit_program(
+    main: OperationRef<'_, '_>,
+    program: &ProgramInfo,
+    interface: &str,
+) -> PassResult {
+    let context = irc_mlir::context_of(&main);
+    let interface =
+        Interface::from_json(interface).map_err(|error| PassError::at(&main, &error))?;
+    if interface.is_sized() {
+        let message = "has sizes that are computed at run time: kernels for GPUs need known sizes";
+        return Err(PassError::at(&main, message));
+    }
+    let (Some(module), Some(name)) = (main.block(), read::string(&main, "sym_name")) else {
+        return Err(PassError::at(&main, "is not in a module"));
+    };
+    let body = main.region(0).ok().and_then(|region| region.first_block());
+    let arguments = body.map_or(0, |body| body.argument_count());
+    // The last argument of main is a pool of threads.
+    let offset = |index: usize| program.weight_offsets.get(index).filter(|offset| **offset >= 0);
+    let buffers = (0..arguments - 1).filter(|index| offset(*index).is_none());
+    let parameters: Vec<String> =
+        buffers.map(|index| format!("%{index}: !llvm.ptr {{llvm.noundef}}")).collect();
+    let mut text = String::new();
+    if !program.weight_offsets.is_empty() {
+        declare_weights(&module, context);
+        let _ = writeln!(
+            text,
+            "llvm.mlir.global external hidden constant @{WEIGHTS}() : !llvm.array<0 x i8>"
+        );
+    }
+    let types = vec!["!llvm.ptr"; arguments].join(", ");
+    let _ = writeln!(
+        text,
+        "llvm.func @{name}({types})
+         llvm.func ptx_kernelcc @{ENTRY}({}) attributes {{passthrough = [\"convergent\", \
+         [\"nvvm.maxntid\", \"{THREADS}\"], [\"nvvm.minctasm\", \"1\"]]}} {{
+         %none = llvm.mlir.zero : !llvm.ptr",
+        parameters.join(", "),
+    );
+    let mut operands = vec![];
+    for index in 0..arguments - 1 {
+        operands.push(match offset(index) {
+            None => format!("%{index}"),
+            Some(offset) => {
+                let _ = writeln!(
+                    text,
+                    "%all{index} = llvm.mlir.addressof @{WEIGHTS} : !llvm.ptr
+                     %w{index} = llvm.getelementptr %all{index}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
+                );
+                format!("%w{index}")
+            }
+        });
+    }
+    operands.push("%none".to_owned());
+    let _ = writeln!(
+        text,
+        "llvm.call @{name}({}) : ({types}) -> ()\nllvm.return\n}}",
+        operands.join(", ")
+    );
+    let parsed = irc_mlir::parse_module(context, &text);
+    let parsed = parsed.ok_or_else(|| PassError::at(&main, "has no entry point"))?;
+    for op in read::body_ops(parsed.as_operation()) {
+        if read::string(&op, "sym_name").as_deref() == Some(ENTRY) {
+            module.append_operation((*op).clone());
+        }
+    }
+    Ok(())
+}
