@@ -1,5 +1,8 @@
 //! The stage table: the stages that every tool runs, in order, and the dialects that may remain after each.
-use crate::{Target, lowering::linalg_to_vector::Dots};
+use crate::{
+    Target,
+    lowering::{emit_gpu_entry, linalg_to_vector::Dots},
+};
 
 /// One step of a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,8 @@ pub struct Settings {
     pub streams: bool,
     /// The prefix of the names of kernels.
     pub kernel_prefix: String,
+    /// The number of threads of a block of a GPU.
+    pub block_threads: u32,
     /// The stages.
     pub pipeline: &'static Pipeline,
 }
@@ -44,6 +49,7 @@ impl Settings {
             dots: target.dots(),
             streams: target.streams(),
             kernel_prefix: String::new(),
+            block_threads: emit_gpu_entry::THREADS,
             pipeline: target.backend.pipeline,
         }
     }
@@ -150,7 +156,7 @@ pub const NVPTX: Pipeline = Pipeline {
         },
         Stage {
             name: "llvm",
-            passes: |_| TO_LLVM_GPU.into(),
+            passes: |settings| format!("{TO_LLVM_GPU}{{threads={}}}", settings.block_threads),
             leaves: &["llvm"],
             why: "what LLVM translates",
         },
@@ -159,8 +165,7 @@ pub const NVPTX: Pipeline = Pipeline {
 
 /// As [`TO_LLVM`], for GPUs.
 const TO_LLVM_GPU: &str = "canonicalize,cse,convert-scf-to-cf,\
-    expand-strided-metadata,lower-affine,arith-expand{include-bf16=true},\
-    convert-math-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
+    expand-strided-metadata,lower-affine,convert-math-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
     convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
     reconcile-unrealized-casts,emit-gpu-entry";
 

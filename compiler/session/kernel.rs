@@ -128,9 +128,14 @@ fn symbol(prefix: &str, text: &str, target: &Target) -> String {
     format!("{prefix}_{}", &hash[..16])
 }
 
+/// The symbol of a kernel of a plan's tasks.
+pub fn task_symbol(text: &str, target: &Target) -> String {
+    symbol("irc_task", text, target)
+}
+
 /// Compiles one kernel of a plan's tasks, with its entry point.
 pub fn compile_task(text: &str, target: &Target) -> Result<KernelObject, CompileError> {
-    let symbol = symbol("irc_task", text, target);
+    let symbol = task_symbol(text, target);
     let compiled = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, text)?;
         let settings = Settings::of(target);

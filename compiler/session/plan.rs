@@ -5,11 +5,13 @@ use super::{
     error::{CompileError, Error, QueryError, messages},
     kernel::{self, KernelObject, compile_nothing, compile_task},
     queries,
+    whole::with_description,
 };
 use crate::{
-    codegen::{Target, link_library},
-    machine::in_context,
-    tasks::{self, Segment, TaskStep},
+    codegen::{Output, Target, compile, link_library},
+    machine::{in_context, run_stages},
+    pipeline::Settings,
+    tasks::{self, Segment, TaskStep, persistent::main_text},
 };
 use irc_ark_format::{
     json,
@@ -182,6 +184,61 @@ pub fn plan_library<'db>(
     Ok(Arc::new(CompiledPlan { library: library.bytes, code }))
 }
 
+/// One kernel that runs a plan, as PTX.
+fn persistent_kernel(
+    plan: &Plan,
+    texts: &[Vec<TextStep>],
+    target: &Target,
+) -> Result<Vec<u8>, QueryError> {
+    let mut kernels: BTreeMap<String, Arc<str>> = BTreeMap::new();
+    let mut tasks = vec![];
+    for steps in texts {
+        let mut task = TaskCode::default();
+        for step in steps {
+            task.steps.push(match step {
+                TextStep::Communicate(op) => Step::Communicate(*op),
+                TextStep::Kernel(kernel, texts) => {
+                    let mut kernel = kernel.clone();
+                    for (variant, text) in kernel.variants.iter_mut().zip(texts) {
+                        variant.symbol = kernel::task_symbol(text, target);
+                        kernels.insert(variant.symbol.clone(), text.clone());
+                    }
+                    Step::Kernel(kernel)
+                }
+            });
+        }
+        tasks.push(task);
+    }
+    let mut refused = None;
+    let made = in_context(|context| {
+        let symbols: Vec<String> = kernels.keys().cloned().collect();
+        let named = kernels.iter().map(|(symbol, text)| (symbol.as_str(), &**text));
+        let mut module = kernel::module_of(context, named)?;
+        let objects = kernel::schedule(context, &mut module, &symbols, target)?;
+        let scratch = objects.iter().map(|object| object.info.scratch()).max().unwrap_or(0);
+        let parameters = objects.into_iter().map(|object| (object.symbol, object.info.parameters));
+        let parameters = parameters.collect();
+        let (text, described) = match main_text(plan, &tasks, &parameters, scratch) {
+            Ok(made) => made,
+            Err(message) => {
+                refused = Some(message);
+                return None;
+            }
+        };
+        let main = irc_mlir::parse_module(context, &text)?;
+        kernel::add(&module, &main);
+        let settings = Settings { block_threads: described.threads, ..Settings::of(target) };
+        run_stages(context, &mut module, &settings, "memory", "llvm")?;
+        let code = compile(&module, target, Output::Ptx);
+        Some(code.map(|code| with_description(code, &described)))
+    });
+    match (made, refused) {
+        (_, Some(message)) => Err(QueryError::at("plan-gpu", &message)),
+        (Ok(code), None) => Ok(code?),
+        (Err(captured), None) => Err(QueryError::internal(messages(&captured))),
+    }
+}
+
 /// The error of a kernel that does not compile.
 fn failure(what: &str, error: CompileError) -> QueryError {
     let message = match error {
@@ -229,6 +286,19 @@ impl PlanFile<'_> {
             let _ = task_object(database, key);
         })?;
         plan_library(database, self.input, TargetKey::new(database, target.clone()))
+    }
+
+    /// Compiles the plan to one kernel for a GPU, as PTX.
+    ///
+    /// # Errors
+    /// A file that is not a plan, a plan that a GPU cannot run, an op without a kernel, or an error of code generation.
+    pub fn ptx(&self, target: &Target) -> Result<Vec<u8>, Error> {
+        let database = &self.session.database;
+        let made = plan_of(database, self.input).and_then(|plan| {
+            let texts = task_texts(database, self.input)?;
+            persistent_kernel(&plan, &texts, target)
+        });
+        made.map_err(|error| self.error(error))
     }
 
     /// The kernels of the plan's tasks at the tensor level, as text: for each task info its steps, for each

@@ -11,16 +11,25 @@ use crate::{
     diagnostics::in_text,
     import::Parsed,
     interface::Interface,
-    lowering::emit_entry::{WEIGHTS, define_weights, share},
+    lowering::{
+        emit_entry::{WEIGHTS, define_weights, share},
+        emit_gpu_entry::{ENTRY, THREADS},
+    },
     machine::{in_context, run_stages},
     pipeline::Settings,
 };
 use irc_mlir::{CapturedDiagnostic, Context, Module, read};
+use irc_runtime::GpuKernel;
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Before the interface in the first line of PTX.
-pub const PTX_INTERFACE: &str = "// irc: ";
+/// PTX with the description of its kernel.
+pub fn with_description(code: Vec<u8>, kernel: &GpuKernel) -> Vec<u8> {
+    let mut text = kernel.to_line().into_bytes();
+    text.push(b'\n');
+    text.extend(code);
+    text
+}
 
 /// The scheduled kernels of a program in one module, and their descriptions.
 pub fn scheduled<'c>(
@@ -79,8 +88,8 @@ pub fn emit(
 
 /// PTX with its interface, in the first line.
 fn described(code: Vec<u8>, interface: &Interface) -> Vec<u8> {
-    let line = format!("{PTX_INTERFACE}{}\n", interface.to_json());
-    [line.into_bytes(), code].concat()
+    let kernel = GpuKernel::of_program(ENTRY, interface.clone(), THREADS);
+    with_description(code, &kernel)
 }
 
 /// A library of a module that is the output of a stage after the tensor level.

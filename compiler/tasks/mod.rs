@@ -11,6 +11,7 @@
 //! reads memory again.
 
 mod emit;
+pub mod persistent;
 mod segment;
 #[cfg(test)]
 mod tests;

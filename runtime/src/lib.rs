@@ -4,6 +4,7 @@
 
 mod arena;
 mod constants;
+mod gpu;
 mod host;
 mod image;
 mod interface;
@@ -16,6 +17,7 @@ mod runner;
 mod threads;
 
 pub use arena::Guard;
+pub use gpu::{GpuKernel, Parameter};
 pub use host::Host;
 pub use image::check as check_image;
 pub use interface::{HostCall, Interface, Port};

@@ -34,6 +34,11 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     }
     flags.expect(&[input_kind], Some(&suffix)).map_err(Error::Usage)?;
     match input.content {
+        Content::Plan if kind == Kind::Ptx => {
+            let target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
+            let code = Session::new().plan(input.source()).ptx(&target)?;
+            output::write(&arguments.output, &code, output::Content::Text)
+        }
         Content::Plan => write_tasks(arguments, input.source()),
         Content::Schedule => write_program(console, arguments),
         _ => write_model(console, arguments, &input, kind),

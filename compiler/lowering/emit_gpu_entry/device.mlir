@@ -1,8 +1,5 @@
 // The functions of the device that kernels call, in the llvm dialect for NVPTX.
 
-llvm.mlir.global internal @irc_gpu_arrived(0 : i32) {addr_space = 1 : i32} : i32
-llvm.mlir.global internal @irc_gpu_generation(0 : i32) {addr_space = 1 : i32} : i32
-
 llvm.func internal @irc_gpu_team() -> i64 attributes {always_inline} {
   %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
   %1 = llvm.zext %0 : i32 to i64
@@ -35,33 +32,54 @@ llvm.func internal @irc_gpu_shuffle(%value: i32, %mask: i32) -> i32 attributes {
   llvm.return %0 : i32
 }
 
-// The threads of a team wait for each other: by a barrier of their block, or all threads of the grid if it is -1.
+// The threads of a team wait for each other: by a barrier of their block, as those of a warp if it is 16, or as all
+// threads of the grid if it is -1.
 llvm.func internal @irc_gpu_barrier(%barrier: i32, %threads: i64) attributes {always_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
+  %sixteen = llvm.mlir.constant(16 : i32) : i32
   %all = llvm.icmp "slt" %barrier, %zero : i32
   llvm.cond_br %all, ^grid, ^block
 ^grid:
   llvm.call @irc_gpu_grid_barrier() : () -> ()
   llvm.return
 ^block:
+  %is_warp = llvm.icmp "eq" %barrier, %sixteen : i32
+  llvm.cond_br %is_warp, ^warp, ^several
+^warp:
+  %lanes = llvm.mlir.constant(-1 : i32) : i32
+  llvm.call_intrinsic "llvm.nvvm.bar.warp.sync"(%lanes) : (i32) -> ()
+  llvm.return
+^several:
   %count = llvm.trunc %threads : i64 to i32
   llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.count"(%barrier, %count) : (i32, i32) -> ()
   llvm.return
 }
 
-// All threads of the grid wait for each other. The last block to arrive starts the next generation.
-llvm.func internal @irc_gpu_grid_barrier() attributes {no_inline} {
+// All threads of the grid wait for each other.
+llvm.func internal @irc_gpu_grid_barrier() attributes {always_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %blocks = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.nctaid.x"() : () -> i32
+  llvm.call @irc_gpu_processors_barrier(%zero, %blocks) : (i32, i32) -> ()
+  llvm.return
+}
+
+// For each barrier between blocks: how many have arrived, and the number of times that all have.
+llvm.mlir.global internal @irc_gpu_states(dense<0> : tensor<2048xi32>) {addr_space = 1 : i32} : !llvm.array<2048 x i32>
+
+// All threads of a number of blocks wait for each other. The last block to arrive starts the next generation.
+llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attributes {no_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
   %limit = llvm.mlir.constant(10000000000 : i64) : i64
-  %arrived = llvm.mlir.addressof @irc_gpu_arrived : !llvm.ptr<1>
-  %generation = llvm.mlir.addressof @irc_gpu_generation : !llvm.ptr<1>
+  %states = llvm.mlir.addressof @irc_gpu_states : !llvm.ptr<1>
+  %twice = llvm.add %state, %state : i32
+  %arrived = llvm.getelementptr %states[%twice] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  %generation = llvm.getelementptr %arrived[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
   llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
   %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
   %first = llvm.icmp "eq" %thread, %zero : i32
   llvm.cond_br %first, ^arrive, ^end
 ^arrive:
-  %blocks = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.nctaid.x"() : () -> i32
   %now = llvm.load %generation atomic syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr<1> -> i32
   %before = llvm.atomicrmw add %arrived, %one syncscope("device") acq_rel : !llvm.ptr<1>, i32
   %last = llvm.sub %blocks, %one : i32

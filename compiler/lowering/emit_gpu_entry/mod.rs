@@ -7,10 +7,13 @@
 //!
 //! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
 use super::{compute_to_loops::simt::team_of, emit_entry::declare_weights, emit_entry::WEIGHTS};
-use crate::attributes::{KERNEL, ProgramInfo};
+use crate::{
+    attributes::{KERNEL, ProgramInfo},
+    kernel::emit::first_result,
+};
 use irc_mlir::ops::llvm;
 use irc_mlir::{
-    BlockLike, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError, PassResult,
+    BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult,
     RegionLike, Value, ValueLike, attr, read, replace_all_uses, ty, walk_collect,
 };
 use irc_runtime::Interface;
@@ -22,8 +25,15 @@ pub struct EmitGpuEntry;
 /// The name of the entry point.
 pub const ENTRY: &str = "irc_run";
 
-/// The number of threads of a block, unless the launch has fewer.
+/// The number of threads of a block of a program that is not a plan.
 pub const THREADS: u32 = 256;
+
+const BLOCK_THREADS: PassOption = PassOption {
+    name: "threads",
+    help: "number of threads of a block",
+    default: "256",
+    kind: OptionKind::Integer,
+};
 
 /// Functions of the device.
 const DEVICE: &str = include_str!("device.mlir");
@@ -38,7 +48,11 @@ impl Pass for EmitGpuEntry {
     fn dialects(&self) -> &'static [&'static str] {
         &["llvm"]
     }
-    fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
+    fn options(&self) -> &'static [PassOption] {
+        &[BLOCK_THREADS]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let threads = options.integer(BLOCK_THREADS.name);
         define_device(module)?;
         let functions = walk_collect(module, |op| read::op_name(&op) == llvm::FUNC);
         let teams: BTreeSet<String> = functions
@@ -46,6 +60,11 @@ impl Pass for EmitGpuEntry {
             .filter(|function| KERNEL.is_on(*function))
             .filter_map(|kernel| Some(team_of(&read::string(kernel, "sym_name")?)))
             .collect();
+        for call in walk_collect(module, |op| read::op_name(&op) == llvm::CALL) {
+            if read::symbol(&call, "callee").is_some_and(|callee| teams.contains(&callee)) {
+                pass_global_memory(call);
+            }
+        }
         for function in functions {
             let Some(block) = function.region(0).ok().and_then(|region| region.first_block()) else {
                 continue;
@@ -54,7 +73,7 @@ impl Pass for EmitGpuEntry {
             let name = read::string(&function, "sym_name").unwrap_or_default();
             if teams.contains(&name) {
                 irc_mlir::set_attribute(function, "no_inline", attr::unit(context));
-                in_global_memory(&block);
+                takes_global_memory(function, &block);
             }
             let convergent = attr::parse(context, "[\"convergent\"]");
             irc_mlir::set_attribute(function, "passthrough", convergent);
@@ -62,7 +81,7 @@ impl Pass for EmitGpuEntry {
             irc_mlir::set_attribute(function, "linkage", internal);
             let program = ProgramInfo::of(&function);
             if let Some(text) = &program.metadata {
-                emit_program(function, &program, text)?;
+                emit_program(function, &program, text, threads)?;
             }
         }
         Ok(())
@@ -91,37 +110,47 @@ fn define_device(module: OperationRef<'_, '_>) -> PassResult {
     Ok(())
 }
 
-/// States that the memory of a function's arguments is global, so that accesses need not find out.
-fn in_global_memory<'c: 'a, 'a>(block: &irc_mlir::BlockRef<'c, 'a>) {
-    let Some(first) = block.first_operation() else { return };
-    let context = irc_mlir::context_of(&first);
+/// Makes the pointers that a function takes ones to global memory, so that accesses need not find out where it is.
+fn takes_global_memory<'c: 'a, 'a>(function: OperationRef<'c, 'a>, block: &BlockRef<'c, 'a>) {
+    let context = irc_mlir::context_of(&function);
     let (generic, global) = (ty::parse(context, "!llvm.ptr"), ty::parse(context, "!llvm.ptr<1>"));
+    let Some(first) = block.first_operation() else { return };
     for index in 0..block.argument_count() {
         let Ok(argument) = block.argument(index) else { continue };
         let argument: Value<'_, '_> = argument.into();
         if argument.r#type() != generic {
             continue;
         }
-        let cast = |operand, to| {
-            let spec = OpSpec::new(context, llvm::ADDRSPACECAST, first.location());
-            let op = spec.operands(&[operand]).results(&[to]).build();
-            block.insert_operation_before(first, op)
-        };
-        // The argument's other uses are replaced while it has no use in a cast.
-        let placeholder = OpSpec::new(context, llvm::MLIR_ZERO, first.location());
-        let placeholder = placeholder.results(&[generic]).build();
-        let placeholder = block.insert_operation_before(first, placeholder);
-        let made = |op: OperationRef<'c, 'a>| -> Value<'c, 'a> {
-            match op.result(0) {
-                Ok(result) => result.into(),
-                Err(error) => unreachable!("the op was built with a result: {error}"),
-            }
-        };
-        replace_all_uses(argument, made(placeholder));
-        let there = cast(argument, global);
-        let back = cast(made(there), generic);
-        replace_all_uses(made(placeholder), made(back));
-        placeholder.erase();
+        // The uses of the argument are replaced before it has one in the cast.
+        let none = OpSpec::new(context, llvm::MLIR_ZERO, first.location()).results(&[generic]);
+        let none = block.insert_operation_before(first, none.build());
+        replace_all_uses(argument, first_result(none));
+        irc_mlir::set_type(argument, global);
+        let cast = OpSpec::new(context, llvm::ADDRSPACECAST, first.location());
+        let cast = cast.operands(&[argument]).results(&[generic]).build();
+        let cast = block.insert_operation_before(first, cast);
+        replace_all_uses(first_result(none), first_result(cast));
+        none.erase();
+    }
+    if let Some(signature) = read::attribute(&function, "function_type") {
+        let signature = signature.to_string().replace("ptr", "ptr<1>");
+        irc_mlir::set_attribute(function, "function_type", attr::ty(ty::parse(context, &signature)));
+    }
+}
+
+/// Passes pointers to global memory to a function that takes such.
+fn pass_global_memory<'c: 'a, 'a>(call: OperationRef<'c, 'a>) {
+    let context = irc_mlir::context_of(&call);
+    let (generic, global) = (ty::parse(context, "!llvm.ptr"), ty::parse(context, "!llvm.ptr<1>"));
+    let Some(block) = call.block() else { return };
+    let operands: Vec<Value<'_, '_>> = call.operands().collect();
+    for (index, operand) in operands.into_iter().enumerate() {
+        if operand.r#type() == generic {
+            let cast = OpSpec::new(context, llvm::ADDRSPACECAST, call.location());
+            let cast = cast.operands(&[operand]).results(&[global]).build();
+            let cast = block.insert_operation_before(call, cast);
+            irc_mlir::set_operand(call, index, first_result(cast));
+        }
     }
 }
 
@@ -130,6 +159,7 @@ fn emit_program(
     main: OperationRef<'_, '_>,
     program: &ProgramInfo,
     interface: &str,
+    threads: i64,
 ) -> PassResult {
     let context = irc_mlir::context_of(&main);
     let interface =
@@ -161,7 +191,7 @@ fn emit_program(
         text,
         "llvm.func @{name}({types})
          llvm.func ptx_kernelcc @{ENTRY}({}) attributes {{passthrough = [\"convergent\", \
-         [\"nvvm.maxntid\", \"{THREADS}\"], [\"nvvm.minctasm\", \"1\"]]}} {{
+         [\"nvvm.maxntid\", \"{threads}\"], [\"nvvm.minctasm\", \"1\"]]}} {{
          %none = llvm.mlir.zero : !llvm.ptr",
         parameters.join(", "),
     );

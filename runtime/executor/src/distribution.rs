@@ -11,7 +11,7 @@ use irc_ark_format::plan::{self, Range, TaskGroup};
 
 /// How a task group is distributed over the processors of a resource group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Distribution {
+pub struct Distribution {
     /// The processors.
     pub processors: Range,
     /// The task indices.

@@ -14,7 +14,7 @@ const MAX_TILE: u64 = 1 << 57;
 
 /// A buffer that this rank allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Buffer {
+pub struct Buffer {
     /// Its id in the plan.
     pub id: u64,
     /// Its size.
@@ -25,7 +25,8 @@ pub(crate) struct Buffer {
 
 /// The buffers of one rank, in order of their ids.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub struct Layout {
+    /// The buffers.
     pub buffers: Vec<Buffer>,
     slots: BTreeMap<u64, usize>,
     /// The inputs and outputs, named `buffer_<Id>`.
@@ -47,7 +48,7 @@ impl Layout {
     ///
     /// # Errors
     /// If a buffer does not have a whole number of elements of its type.
-    pub(crate) fn of(plan: &Plan) -> Result<Self, Error> {
+    pub fn of(plan: &Plan) -> Result<Self, Error> {
         // A `Noop` that never runs extends a buffer only to align the next one on a
         // device; here each buffer is aligned by itself.
         let runs: BTreeSet<usize> = tasks_in_order(plan).into_iter().collect();
@@ -84,8 +85,13 @@ impl Layout {
     }
 
     /// The index of a buffer among those of the rank.
-    pub(crate) fn slot(&self, id: u64) -> Option<usize> {
+    pub fn slot(&self, id: u64) -> Option<usize> {
         self.slots.get(&id).copied()
+    }
+
+    /// The name of a buffer in `.npz` files.
+    pub fn name(&self, slot: usize) -> String {
+        buffer_name(self.buffers[slot].id)
     }
 
     /// The buffer as a port.

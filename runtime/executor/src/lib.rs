@@ -6,17 +6,17 @@
 
 pub mod code;
 mod comm;
-mod distribution;
+pub mod distribution;
 mod error;
 mod kernels;
-mod layout;
+pub mod layout;
 mod machine;
 mod memory;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 mod race;
 mod rank;
-mod script;
+pub mod script;
 mod task;
 mod trace;
 

@@ -13,7 +13,7 @@ const MAX_PROCESSORS: i64 = 1 << 20;
 
 /// One entry of the list.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry {
+pub enum Entry {
     /// All processors of the range wait for each other.
     Barrier {
         /// The processors that participate.
@@ -27,20 +27,22 @@ pub(crate) enum Entry {
 
 /// A task group, as seen by its processors.
 #[derive(Clone, Debug)]
-pub(crate) struct Share {
+pub struct Share {
     /// Index of the processor group.
     pub group: usize,
     /// Index of the task group among all of the plan.
     pub number: usize,
     /// Index of the task info.
     pub task: usize,
+    /// The warps of the resource group.
+    pub warps: Range,
     /// The distribution of its tasks.
     pub distribution: Distribution,
 }
 
 impl Entry {
     /// The processors that participate.
-    pub(crate) fn range(&self) -> Range {
+    pub fn range(&self) -> Range {
         match self {
             Entry::Barrier { range, .. } => *range,
             Entry::Tasks(share) => share.distribution.processors,
@@ -52,7 +54,7 @@ impl Entry {
 ///
 /// # Errors
 /// If the code generator would reject the plan, or a range is invalid.
-pub(crate) fn script(plan: &Plan) -> Result<Vec<Entry>, Error> {
+pub fn script(plan: &Plan) -> Result<Vec<Entry>, Error> {
     let problem = |place: &str, reason: String| Error::Plan {
         place: format!("rank {}, {place}", plan.rank),
         reason,
@@ -120,7 +122,13 @@ fn shares(
         )?;
         let distribution = distribute(tasks, processors, current, plan.num_processors, slots);
         current = distribution.next_current();
-        found.push(Share { group: index, number: first + found.len(), task, distribution });
+        found.push(Share {
+            group: index,
+            number: first + found.len(),
+            task,
+            warps: resource.warp_range,
+            distribution,
+        });
     }
     Ok(found)
 }

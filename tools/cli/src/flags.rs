@@ -82,7 +82,8 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),
     flags(&["compile"], &["--stage"]).to(&[".mlir"]),
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
-    flags(&["compile"], &["--arch", "--processors", "--planner", "--config-rules"]).to(&[".json"]),
+    flags(&["compile"], &["--arch"]).to(&[".json", ".ptx"]),
+    flags(&["compile"], &["--processors", "--planner", "--config-rules"]).to(&[".json"]),
     flags(&["compile"], &["--target", "--batch", "--objective", "--set-tree", "--report"])
         .to(&[".json", ".asm"])
         .of(MODELS)

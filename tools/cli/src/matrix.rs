@@ -96,7 +96,7 @@ impl InputKind {
                 "a schedule states when and where the NPU computes; it is compiled to an NPU program (.asm), and \
                  irc-translate reads it as MLIR",
             ),
-            (Self::Plan, Ptx) => No("kernels of plans are not implemented yet; PTX is made from the model"),
+            (Self::Plan, Ptx) => If("it runs on one rank"),
             (_, Ptx) => If("the sizes are known, and the GPU has the operations"),
             (Self::Plan, Asm) => No("a plan is for GPUs; NPU programs are made of its model"),
             (_, Asm) => If(

@@ -1,0 +1,393 @@
+//! A plan as one kernel for a GPU: its main function, which every thread runs.
+//!
+//! Each block is a processor. It goes through the entries of the plan's script ([`irc_executor::script`]): at a barrier,
+//! the processors of its range wait for each other; at a task group, the warps of each slot run their tasks, as ARK's
+//! generated code distributes them. Warps of other slots go on to the next entry.
+use irc_ark_format::plan::Plan;
+use irc_executor::{
+    code::{Kernel, Step, TaskCode},
+    layout::Layout,
+    script::{Entry, Share, script},
+};
+use irc_runtime::{GpuKernel, Interface, Parameter};
+use crate::lowering::compute_to_loops::simt::team_of;
+use std::{collections::BTreeMap, fmt::Write};
+
+/// The number of threads of a warp.
+const WARP: i64 = 32;
+
+/// The number of barriers of a block; the first is that of all its threads.
+const BARRIERS: i64 = 16;
+
+/// The most threads of a block.
+const MAX_THREADS: i64 = 1024;
+
+/// The name of the main function.
+pub const MAIN: &str = "irc_main";
+
+/// The number of barriers between processors, each over a range of its own (`device.mlir`).
+const STATES: usize = 1024;
+
+/// The types of what the functions of teams are passed after the memory of kernels.
+const TEAM_TYPES: [&str; 5] = ["index", "index", "index", "index", "i32"];
+
+/// The barrier of the threads of one warp.
+const WARP_BARRIER: i32 = 16;
+
+/// The main function of a plan as text, and what a launch needs to know; the parameters of kernels are given by the names
+/// of their functions.
+///
+/// # Errors
+/// If the plan is not valid, or needs what a kernel cannot do.
+pub fn main_text(
+    plan: &Plan,
+    tasks: &[TaskCode],
+    parameters: &BTreeMap<String, Vec<String>>,
+    scratch_bytes: u64,
+) -> Result<(String, GpuKernel), String> {
+    let entries = script(plan).map_err(|error| error.to_string())?;
+    let layout = Layout::of(plan).map_err(|error| error.to_string())?;
+    let threads = plan.num_warps_per_processor * WARP;
+    if !(WARP..=MAX_THREADS).contains(&threads) {
+        let most = MAX_THREADS / WARP;
+        return Err(format!(
+            "a block has 1 to {most} warps: `NumWarpsPerProcessor` is {}",
+            plan.num_warps_per_processor
+        ));
+    }
+    let blocks = u32::try_from(plan.num_processors)
+        .map_err(|_| format!("`NumProcessors` is {}", plan.num_processors))?;
+    let scratch = scratch_bytes.next_multiple_of(64);
+    let slots = plan.num_warps_per_processor;
+    let workspace_bytes = scratch * slots.cast_unsigned() * u64::from(blocks);
+    let interface = Interface { workspace_bytes, ..layout.interface.clone() };
+
+    let mut writer = Writer { text: String::new(), next: 0, plan, tasks, parameters, layout: &layout, scratch };
+    // Barriers of the same processors share a state. The first state is that of the whole grid.
+    let mut ranges: Vec<(i64, i64)> = vec![(0, plan.num_processors)];
+    for entry in &entries {
+        match entry {
+            Entry::Barrier { range, .. } => {
+                let range = (range.begin, range.end);
+                let known = ranges.iter().position(|known| *known == range);
+                let state = known.unwrap_or_else(|| {
+                    ranges.push(range);
+                    ranges.len() - 1
+                });
+                if state >= STATES {
+                    return Err(format!("more than {STATES} ranges of processors wait for each other"));
+                }
+                writer.barrier(state, range);
+            }
+            Entry::Tasks(share) => writer.share(share)?,
+        }
+    }
+    let buffers: Vec<String> = layout.buffers.iter().enumerate()
+        .map(|(slot, buffer)| format!("%buffer{slot}: memref<{}xi8>", buffer.bytes)).collect();
+    let declared = |(symbol, types): (&String, &Vec<String>)| {
+        let own = types.iter().map(String::as_str).chain(TEAM_TYPES).collect::<Vec<_>>();
+        format!("func.func private @{}({})", team_of(symbol), own.join(", "))
+    };
+    let teams: Vec<String> = parameters.iter().map(declared).collect();
+    let kernel = kernel(&layout, interface, blocks, threads as u32);
+    let metadata = escaped(&kernel.interface.to_json());
+    let text = format!(
+        "{}
+         func.func private @irc_gpu_team() -> index
+         func.func private @irc_gpu_thread() -> index
+         func.func private @irc_gpu_barrier(i32, index)
+         func.func private @irc_gpu_processors_barrier(i32, i32)
+         func.func @{MAIN}({}, %scratch: memref<{workspace_bytes}xi8>, %pool: memref<1xi8>)
+           attributes {{tl.program = #tl.program<metadata = \"{metadata}\">}} {{
+         %processor = func.call @irc_gpu_team() : () -> index
+         %thread = func.call @irc_gpu_thread() : () -> index
+         {}
+         return
+         }}\n",
+        teams.join("\n"),
+        buffers.join(", "),
+        writer.text,
+    );
+    Ok((text, kernel))
+}
+
+/// How the kernel is launched: its parameters are the buffers.
+fn kernel(layout: &Layout, interface: Interface, blocks: u32, threads: u32) -> GpuKernel {
+    let at = |ports: &[irc_runtime::Port], slot: usize| {
+        let name = layout.name(slot);
+        ports.iter().position(|port| port.name == name)
+    };
+    let of = |slot: usize| Parameter {
+        input: at(&interface.inputs, slot),
+        output: at(&interface.outputs, slot),
+    };
+    let parameters = (0..layout.buffers.len()).map(of).chain([Parameter::default()]).collect();
+    GpuKernel {
+        entry: crate::lowering::emit_gpu_entry::ENTRY.to_owned(),
+        interface,
+        parameters,
+        blocks: Some(blocks),
+        threads,
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+struct Writer<'p> {
+    text: String,
+    next: usize,
+    plan: &'p Plan,
+    tasks: &'p [TaskCode],
+    parameters: &'p BTreeMap<String, Vec<String>>,
+    layout: &'p Layout,
+    /// Bytes of scratch of a slot.
+    scratch: u64,
+}
+
+impl Writer<'_> {
+    /// A line that defines a value; returns its name.
+    fn value(&mut self, op: &str) -> String {
+        let name = format!("%v{}", self.next);
+        self.next += 1;
+        let _ = writeln!(self.text, "{name} = {op}");
+        name
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn index(&mut self, value: i64) -> String {
+        self.value(&format!("arith.constant {value} : index"))
+    }
+
+    fn binary(&mut self, op: &str, left: &str, right: &str) -> String {
+        self.value(&format!("arith.{op} {left}, {right} : index"))
+    }
+
+    fn by(&mut self, op: &str, left: &str, right: i64) -> String {
+        let right = self.index(right);
+        self.binary(op, left, &right)
+    }
+
+    fn compare(&mut self, predicate: &str, left: &str, right: i64) -> String {
+        let right = self.index(right);
+        self.value(&format!("arith.cmpi {predicate}, {left}, {right} : index"))
+    }
+
+    /// Whether a value is in a range.
+    fn is_in(&mut self, value: &str, (begin, end): (i64, i64)) -> String {
+        let from = self.compare("uge", value, begin);
+        let to = self.compare("ult", value, end);
+        self.value(&format!("arith.andi {from}, {to} : i1"))
+    }
+
+    /// The processors of a range wait for each other.
+    fn barrier(&mut self, state: usize, range: (i64, i64)) {
+        let takes_part = self.is_in("%processor", range);
+        self.line(&format!("scf.if {takes_part} {{"));
+        let state = self.value(&format!("arith.constant {state} : i32"));
+        let blocks = self.value(&format!("arith.constant {} : i32", range.1 - range.0));
+        self.line(&format!(
+            "func.call @irc_gpu_processors_barrier({state}, {blocks}) : (i32, i32) -> ()\n}}"
+        ));
+    }
+
+    /// The tasks of a task group.
+    fn share(&mut self, share: &Share) -> Result<(), String> {
+        let distribution = &share.distribution;
+        let info = &self.plan.task_infos[share.task];
+        let warps = info.num_warps;
+        let first_warp = share.warps.begin;
+        let active = distribution.active_slots;
+        let (begin, end) = (distribution.processors.begin, distribution.processors.end);
+        if active < 1 || begin == end || distribution.tasks.is_empty() {
+            return Ok(());
+        }
+        let threads = warps * WARP;
+        let takes_part = self.is_in("%processor", (begin, end));
+        let first_thread = first_warp * WARP;
+        let own = self.is_in("%thread", (first_thread, first_thread + active * threads));
+        let takes_part = self.value(&format!("arith.andi {takes_part}, {own} : i1"));
+        self.line(&format!("scf.if {takes_part} {{"));
+        let place = self.by("subi", "%thread", first_thread);
+        let slot = self.by("divui", &place, threads);
+        let thread = self.by("remui", &place, threads);
+        let count = self.index(threads);
+        let barrier = self.barrier_of(&slot, first_warp, warps, active)?;
+        // Scratch of the slot: slots of different resource groups have different warps.
+        let all = self.by("muli", "%processor", self.plan.num_warps_per_processor);
+        let first = self.by("divui", "%thread", WARP);
+        let lead = self.by("remui", &place, threads);
+        let lead = self.by("divui", &lead, WARP);
+        let first = self.binary("subi", &first, &lead);
+        let number = self.binary("addi", &all, &first);
+        let scratch = self.by("muli", &number, self.scratch.cast_signed());
+
+        // p = (processor + grid - current) mod grid
+        let moved = self.by("addi", "%processor", distribution.grid - distribution.current);
+        let p = self.by("remui", &moved, distribution.grid);
+        let g = distribution.granularity;
+        let start = self.by("muli", &p, g);
+        let start = self.by("addi", &start, distribution.tasks.begin);
+        let slots = self.index(distribution.slots);
+        let turn = format!("%v{}", self.next);
+        self.next += 1;
+        let bound = self.turns(share);
+        let bound = self.index(bound);
+        self.line(&format!("scf.for {turn} = {slot} to {bound} step {slots} {{"));
+        let within = self.by("remui", &turn, g);
+        let granule = self.by("divui", &turn, g);
+        let jump = self.by("muli", &granule, g * (end - begin));
+        let task = self.binary("addi", &start, &within);
+        let task = self.binary("addi", &task, &jump);
+        let is_task = self.compare("ult", &task, distribution.tasks.end);
+        self.line(&format!("scf.if {is_task} {{"));
+        let team = Team { thread, threads: count, barrier, scratch };
+        for step in &self.tasks[share.task].steps {
+            match step {
+                Step::Kernel(kernel) => self.kernel(kernel, &task, &team)?,
+                Step::Communicate(op) => {
+                    let op = &info.ops[*op].op;
+                    return Err(format!(
+                        "task info {}, op '{}': communication between ranks is not implemented for GPUs",
+                        info.id, op.name
+                    ));
+                }
+            }
+        }
+        self.line("}\n}\n}");
+        Ok(())
+    }
+
+    /// An upper bound of the turns of a slot: the granules of one processor.
+    fn turns(&self, share: &Share) -> i64 {
+        let distribution = &share.distribution;
+        let (tasks, g) = (distribution.tasks.len(), distribution.granularity);
+        let granules = (tasks + g - 1) / g;
+        let own = (granules + distribution.processors.len() - 1) / distribution.processors.len();
+        own.saturating_mul(g)
+    }
+
+    /// The barrier of a slot: one for each place of warps in a block.
+    fn barrier_of(
+        &mut self,
+        slot: &str,
+        first_warp: i64,
+        warps: i64,
+        active: i64,
+    ) -> Result<String, String> {
+        if warps == 1 {
+            // The threads of one warp.
+            return Ok(self.value(&format!("arith.constant {WARP_BARRIER} : i32")));
+        }
+        let first = 1 + first_warp / warps;
+        if first + active > BARRIERS {
+            return Err(format!(
+                "{active} tasks of {warps} warps from warp {first_warp} on need more than the {BARRIERS} barriers of a block"
+            ));
+        }
+        let number = self.by("addi", slot, first);
+        Ok(self.value(&format!("arith.index_cast {number} : index to i32")))
+    }
+
+    /// A kernel of a task: the variant for its digits.
+    fn kernel(&mut self, kernel: &Kernel, task: &str, team: &Team) -> Result<(), String> {
+        let mut digits = vec![];
+        let mut rest = task.to_owned();
+        for dim in (0..4).rev() {
+            let count = kernel.counts[dim];
+            digits.push(match (dim, count) {
+                (_, 1) => self.index(0),
+                _ => self.by("remui", &rest, count),
+            });
+            if count != 1 {
+                rest = self.by("divui", &rest, count);
+            }
+        }
+        digits.reverse();
+        let mut places = vec![];
+        for operand in &kernel.operands {
+            let mut place = self.index(operand.offset.cast_signed());
+            for (dim, digit) in digits.iter().enumerate() {
+                if kernel.counts[dim] != 1 && operand.steps[dim] != 0 {
+                    let moved = self.by("muli", digit, operand.steps[dim].cast_signed());
+                    place = self.binary("addi", &place, &moved);
+                }
+            }
+            places.push((operand.buffer, place));
+        }
+        let mut open = 0;
+        for variant in &kernel.variants {
+            let dims = (0..4).filter(|dim| variant.last[*dim] && kernel.counts[*dim] != 1);
+            let dims: Vec<usize> = dims.collect();
+            let is_always = dims.is_empty();
+            if !is_always {
+                let mut all: Option<String> = None;
+                for dim in dims {
+                    let last = self.compare("eq", &digits[dim], kernel.counts[dim] - 1);
+                    all = Some(match all {
+                        None => last,
+                        Some(other) => self.value(&format!("arith.andi {other}, {last} : i1")),
+                    });
+                }
+                self.line(&format!("scf.if {} {{", all.unwrap_or_default()));
+                open += 1;
+            }
+            self.call(&variant.symbol, &places, team)?;
+            if is_always {
+                break;
+            }
+            self.line("} else {");
+        }
+        for _ in 0..open {
+            self.line("}");
+        }
+        self.line(&format!(
+            "func.call @irc_gpu_barrier({}, {}) : (i32, index) -> ()",
+            team.barrier, team.threads
+        ));
+        Ok(())
+    }
+
+    /// A call of the function of a team.
+    fn call(&mut self, symbol: &str, places: &[(u64, String)], team: &Team) -> Result<(), String> {
+        let types = self.parameters.get(symbol).ok_or_else(|| format!("'{symbol}' has no code"))?;
+        let mut operands = vec![];
+        let zero = self.index(0);
+        let one = self.index(1);
+        for ((buffer, place), ty) in places.iter().zip(types) {
+            let slot = self.layout.slot(*buffer).ok_or_else(|| format!("there is no buffer {buffer}"))?;
+            let bytes = self.layout.buffers[slot].bytes;
+            operands.push(self.value(&format!(
+                "memref.view %buffer{slot}[{place}][] : memref<{bytes}xi8> to {ty}"
+            )));
+        }
+        let ty = types.last().cloned().unwrap_or_default();
+        let all = self.scratch * (self.plan.num_warps_per_processor * self.plan.num_processors).cast_unsigned();
+        operands.push(self.value(&format!(
+            "memref.view %scratch[{}][] : memref<{all}xi8> to {ty}",
+            team.scratch
+        )));
+        operands.extend([zero, one, team.thread.clone(), team.threads.clone(), team.barrier.clone()]);
+        let all: Vec<&str> = types.iter().map(String::as_str).chain(TEAM_TYPES).collect();
+        self.line(&format!(
+            "func.call @{}({}) : ({}) -> ()",
+            team_of(symbol),
+            operands.join(", "),
+            all.join(", ")
+        ));
+        Ok(())
+    }
+}
+
+/// What the functions of teams are passed after the memory of kernels.
+struct Team {
+    thread: String,
+    threads: String,
+    barrier: String,
+    scratch: String,
+}
