@@ -235,7 +235,7 @@ fn persistent_kernel(
     match (made, refused) {
         (_, Some(message)) => Err(QueryError::at("plan-gpu", &message)),
         (Ok(code), None) => Ok(code?),
-        (Err(captured), None) => Err(QueryError::internal(messages(&captured))),
+        (Err(captured), None) => Err(QueryError::at("plan-gpu", &messages(&captured))),
     }
 }
 

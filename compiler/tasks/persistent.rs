@@ -82,8 +82,10 @@ pub fn main_text(
             Entry::Tasks(share) => writer.share(share)?,
         }
     }
-    let buffers: Vec<String> = layout.buffers.iter().enumerate()
-        .map(|(slot, buffer)| format!("%buffer{slot}: memref<{}xi8>", buffer.bytes)).collect();
+    let buffers = layout.buffers.iter().enumerate();
+    let buffers = buffers.map(|(slot, buffer)| format!("%buffer{slot}: memref<{}xi8>", buffer.bytes));
+    let others = [format!("%scratch: memref<{workspace_bytes}xi8>"), "%pool: memref<1xi8>".to_owned()];
+    let buffers: Vec<String> = buffers.chain(others).collect();
     let declared = |(symbol, types): (&String, &Vec<String>)| {
         let own = types.iter().map(String::as_str).chain(TEAM_TYPES).collect::<Vec<_>>();
         format!("func.func private @{}({})", team_of(symbol), own.join(", "))
@@ -97,7 +99,7 @@ pub fn main_text(
          func.func private @irc_gpu_thread() -> index
          func.func private @irc_gpu_barrier(i32, index)
          func.func private @irc_gpu_processors_barrier(i32, i32)
-         func.func @{MAIN}({}, %scratch: memref<{workspace_bytes}xi8>, %pool: memref<1xi8>)
+         func.func @{MAIN}({})
            attributes {{tl.program = #tl.program<metadata = \"{metadata}\">}} {{
          %processor = func.call @irc_gpu_team() : () -> index
          %thread = func.call @irc_gpu_thread() : () -> index

@@ -1,8 +1,9 @@
 //! Rotary position embedding.
 
-use super::{Family, Op, Operands, Row, count, no_loops};
+use super::{Family, Op, Operands, Row, count};
+use crate::general::spread;
 use crate::index::{broadcast_strides, positions};
-use crate::{Compute, DType, EvalError, Type, broadcast_shapes};
+use crate::{Binary, Compute, DType, EvalError, Scalar, Type, Unary, broadcast_shapes};
 use irc_tensor::{Tensor, TensorType};
 
 pub(super) static ROW: Row = Row {
@@ -44,8 +45,27 @@ pub(super) fn eval(operands: &[&Tensor], ty: TensorType) -> Result<Tensor, EvalE
     Ok(Tensor::from_f64(ty, &result)?)
 }
 
-pub(super) fn compute(_: &[Type]) -> Result<Compute, String> {
-    no_loops()
+pub(super) fn compute(operands: &[Type]) -> Result<Compute, String> {
+    let dims = operands[0].dims.clone();
+    let last = dims.len().checked_sub(1).ok_or("expected at least one dimension")?;
+    let two = || Scalar::index(2);
+    let odd = Scalar::Loop(last).binary(Binary::Rem, two());
+    let even = Scalar::Loop(last) - odd.clone();
+    let other = even.clone() + (Scalar::index(1) - odd.clone());
+    let at = |operand: usize, index: &Scalar| {
+        spread(operand, operands, &dims)
+            .replace(&mut |part| (*part == Scalar::Loop(last)).then(|| index.clone()))
+    };
+    let dtype = operands[0].dtype;
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let [own, other, cos, sin] = [
+        at(0, &Scalar::Loop(last)),
+        at(0, &other),
+        at(1, &even),
+        at(1, &(even.clone() + Scalar::index(1))),
+    ].map(|part| part.cast(wide));
+    let turned = odd.equals(Scalar::index(0)).select(sin.clone().unary(Unary::Neg), sin);
+    Ok(Compute::map(dims, (own * cos + other * turned).cast(dtype)))
 }
 
 /// Six operations per pair.
@@ -64,6 +84,9 @@ mod tests {
         // The first pair is rotated by 90 degrees, the second not at all.
         let angles = Tensor::from_values([4], &[0.0f32, 1.0, 1.0, 0.0]).expect("a tensor");
         let turned = Op::Rope.eval(&[&input, &angles]).expect("even");
+        let types = [&input, &angles].map(|tensor| tensor.ty().clone().into());
+        let loops = Op::Rope.as_compute(&types).expect("loops").eval(&[&input, &angles]);
+        assert_eq!(loops.expect("in bounds"), turned);
         assert_eq!(turned.to_f64(), [-2.0, 1.0, 3.0, 4.0, -6.0, 5.0, 7.0, 8.0]);
         let odd = Tensor::from_values([3], &[1.0f32, 2.0, 3.0]).expect("a tensor");
         assert_eq!(
