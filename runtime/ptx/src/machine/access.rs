@@ -1,0 +1,584 @@
+//! Loads and stores, with their checks.
+
+use super::fault::Fault;
+use super::{
+    Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Warp, lanes, put,
+};
+use crate::code::{Access, Address, NONE, Order};
+use crate::compile::KERNEL_PARAMS;
+use crate::race::Accessor;
+use crate::row::{Row, WARP};
+use crate::types::Space;
+
+type Result<T> = std::result::Result<T, Fault>;
+
+/// Where bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A buffer and an offset.
+    Global(usize, usize),
+    Shared(usize),
+    /// A thread and an offset.
+    Local(usize, usize),
+    Param(usize),
+}
+
+impl Place {
+    pub(super) fn after(self, bytes: usize) -> Self {
+        match self {
+            Place::Global(buffer, at) => Place::Global(buffer, at + bytes),
+            Place::Shared(at) => Place::Shared(at + bytes),
+            Place::Local(lane, at) => Place::Local(lane, at + bytes),
+            Place::Param(at) => Place::Param(at + bytes),
+        }
+    }
+}
+
+/// Reads up to 8 bytes.
+#[inline(always)]
+pub(super) fn read(bytes: &[u8], at: usize, size: u64) -> u64 {
+    match size {
+        4 => u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default()).into(),
+        8 => u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default()),
+        2 => u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap_or_default()).into(),
+        _ => bytes[at].into(),
+    }
+}
+
+/// Writes up to 8 bytes; whether they changed.
+#[inline(always)]
+pub(super) fn write(bytes: &mut [u8], at: usize, size: u64, value: u64) -> bool {
+    let target = &mut bytes[at..at + size as usize];
+    let value = value.to_le_bytes();
+    let value = &value[..size as usize];
+    let changed = target != value;
+    target.copy_from_slice(value);
+    changed
+}
+
+impl Machine<'_> {
+    /// The addresses of an operand, for each thread.
+    #[inline(always)]
+    pub(super) fn addresses(&self, warp: &Warp, fragment: &Fragment, address: &Address) -> Row {
+        let mut addresses = *self.row(warp, fragment, address.base);
+        let add =
+            (address.offset as u64).wrapping_add(if address.frame { fragment.local } else { 0 });
+        addresses.iter_mut().for_each(|address| *address = address.wrapping_add(add));
+        addresses
+    }
+
+    /// Where the bytes of an address are; they are checked to exist and to be aligned.
+    #[inline(always)]
+    pub(super) fn place(
+        &self,
+        warp: &Warp,
+        lane: usize,
+        space: Space,
+        address: u64,
+        size: u64,
+    ) -> Result<Place> {
+        if address & (size.next_power_of_two() - 1) != 0 {
+            return Err(misaligned(address, size).at_lane(lane));
+        }
+        let place = self.place_unaligned(warp, lane, space, address, size);
+        place.map_err(|fault| fault.at_lane(lane))
+    }
+
+    pub(super) fn place_unaligned(
+        &self,
+        warp: &Warp,
+        lane: usize,
+        space: Space,
+        address: u64,
+        size: u64,
+    ) -> Result<Place> {
+        match space {
+            Space::Shared => self.shared_place(
+                warp,
+                if address >= SHARED_WINDOW { address - SHARED_WINDOW } else { address },
+                size,
+            ),
+            Space::Local => self.local_place(warp, lane, address, size),
+            Space::Param if address < KERNEL_PARAMS => self.local_place(warp, lane, address, size),
+            Space::Param => self.param_place(address, size),
+            Space::Global | Space::Const => self.global_place(address, size),
+            Space::Generic => match address {
+                SHARED_WINDOW.. if address < SHARED_WINDOW + WINDOW => {
+                    self.shared_place(warp, address - SHARED_WINDOW, size)
+                }
+                LOCAL_WINDOW.. if address < LOCAL_WINDOW + WINDOW => {
+                    self.local_place(warp, lane, address - LOCAL_WINDOW, size)
+                }
+                PARAM_WINDOW.. if address < PARAM_WINDOW + WINDOW => {
+                    self.param_place(address - PARAM_WINDOW, size)
+                }
+                _ => self.global_place(address, size),
+            },
+        }
+    }
+
+    fn shared_place(&self, warp: &Warp, offset: u64, size: u64) -> Result<Place> {
+        match offset.checked_add(size) {
+            Some(end) if end <= self.shared_bytes && self.slots[warp.slot].is_some() => {
+                Ok(Place::Shared(offset as usize))
+            }
+            _ => {
+                let message = format!(
+                    "{size} bytes at {offset:#x} of shared memory, which has {} bytes",
+                    self.shared_bytes
+                );
+                Err(Fault::new("ptx-bounds", message))
+            }
+        }
+    }
+
+    fn local_place(&self, warp: &Warp, lane: usize, offset: u64, size: u64) -> Result<Place> {
+        let length = warp.local[lane].len() as u64;
+        match offset.checked_add(size) {
+            Some(end) if end <= length => Ok(Place::Local(lane, offset as usize)),
+            _ => {
+                let message = format!(
+                    "{size} bytes at {offset:#x} of local memory, which has {length} bytes"
+                );
+                Err(Fault::new("ptx-bounds", message))
+            }
+        }
+    }
+
+    fn param_place(&self, address: u64, size: u64) -> Result<Place> {
+        let offset = address.wrapping_sub(KERNEL_PARAMS);
+        match offset.checked_add(size) {
+            Some(end) if end <= self.params.len() as u64 => Ok(Place::Param(offset as usize)),
+            _ => {
+                let length = self.params.len();
+                let message = format!(
+                    "{size} bytes at {offset:#x} of the parameters, which have {length} bytes"
+                );
+                Err(Fault::new("ptx-bounds", message))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn global_place(&self, address: u64, size: u64) -> Result<Place> {
+        match self.memory.find(address, size) {
+            Ok((buffer, offset)) => Ok(Place::Global(buffer, offset)),
+            Err(near) => Err(self.outside(address, size, near)),
+        }
+    }
+
+    #[cold]
+    fn outside(&self, address: u64, size: u64, near: Option<usize>) -> Fault {
+        let fault =
+            Fault::new("ptx-bounds", format!("{size} bytes at {address:#x} are in no buffer"));
+        let describe = |index: usize| {
+            let buffer = &self.memory.buffers[index];
+            let (end, length) = (buffer.base + buffer.bytes.len() as u64, buffer.bytes.len());
+            match address {
+                _ if address < buffer.base => {
+                    format!(
+                        "`{}`, of {length} bytes, starts {} bytes after",
+                        buffer.name,
+                        buffer.base - address
+                    )
+                }
+                _ if address < end => {
+                    format!("`{}`, of {length} bytes, ends within them", buffer.name)
+                }
+                _ => format!(
+                    "`{}`, of {length} bytes, ends {} bytes before",
+                    buffer.name,
+                    address - end
+                ),
+            }
+        };
+        let next = near.map_or(0, |near| near + 1);
+        let after = self
+            .memory
+            .buffers
+            .get(next)
+            .filter(|buffer| buffer.base - address < 1 << 15)
+            .map(|_| next);
+        match after.or(near) {
+            Some(index) => fault.note(describe(index)),
+            None => fault,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn bytes_of<'a>(&'a self, warp: &'a Warp, place: Place) -> (&'a [u8], usize) {
+        match place {
+            Place::Global(buffer, at) => (&self.memory.buffers[buffer].bytes, at),
+            Place::Shared(at) => match &self.slots[warp.slot] {
+                Some(cta) => (&cta.shared, at),
+                None => (&[], at),
+            },
+            Place::Local(lane, at) => (&warp.local[lane], at),
+            Place::Param(at) => (&self.params, at),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn read_place(&self, warp: &Warp, place: Place, size: u64) -> u64 {
+        let (bytes, at) = self.bytes_of(warp, place);
+        read(bytes, at, size)
+    }
+
+    /// Writes a value of up to 8 bytes.
+    #[inline(always)]
+    pub(super) fn write_place(
+        &mut self,
+        warp: &mut Warp,
+        place: Place,
+        size: u64,
+        value: u64,
+    ) -> Result<()> {
+        let changed = match place {
+            Place::Global(buffer, at) => {
+                let buffer = &mut self.memory.buffers[buffer];
+                if !buffer.writable {
+                    let message = format!("a write to `{}`, which is constant", buffer.name);
+                    return Err(Fault::new("ptx-constant", message));
+                }
+                write(&mut buffer.bytes, at, size, value)
+            }
+            Place::Shared(at) => match &mut self.slots[warp.slot] {
+                Some(cta) => {
+                    mark(&mut cta.written, at, size as usize);
+                    write(&mut cta.shared, at, size, value)
+                }
+                None => false,
+            },
+            Place::Local(lane, at) => {
+                write(&mut warp.local[lane], at, size, value);
+                false
+            }
+            Place::Param(_) => {
+                return Err(Fault::new("ptx-constant", "a write to the parameters of a kernel"));
+            }
+        };
+        self.version += u64::from(changed);
+        Ok(())
+    }
+
+    /// Checks that bytes of shared memory were written.
+    #[inline(always)]
+    pub(super) fn check_written(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        at: u32,
+        place: Place,
+        size: usize,
+    ) {
+        if !self.launch.checks.uninitialised {
+            return;
+        }
+        let (Place::Shared(offset), Some(cta)) = (place, &self.slots[warp.slot]) else { return };
+        if !is_marked(&cta.written, offset, size) {
+            let name = self.shared_name(offset);
+            let message = format!("{size} bytes of {name} are read, not all of which were written");
+            self.report_once(warp, at, Fault::new("ptx-uninitialised", message).at_lane(lane));
+        }
+    }
+
+    fn shared_name(&self, offset: usize) -> String {
+        let names = &self.program.shared_names;
+        let own =
+            names.iter().find(|(_, start, size)| (*start..start + size).contains(&(offset as u64)));
+        match own {
+            Some((name, start, _)) => format!("`{name}` at {:#x}", offset as u64 - start),
+            None => format!("shared memory at {offset:#x}"),
+        }
+    }
+
+    pub(super) fn place_name(&self, place: Place) -> String {
+        match place {
+            Place::Global(buffer, at) => {
+                format!("`{}` at {at:#x}", self.memory.buffers[buffer].name)
+            }
+            Place::Shared(at) => self.shared_name(at),
+            _ => "memory of a thread".into(),
+        }
+    }
+
+    /// Checks an access for races.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn check_race(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        place: Place,
+        size: usize,
+        accessor: &Accessor,
+        is_write: bool,
+        strong: bool,
+        at: u32,
+    ) {
+        let Some(races) = &mut self.races else { return };
+        let start = match place {
+            Place::Global(buffer, _) if !self.memory.buffers[buffer].writable => return,
+            Place::Global(_, at) | Place::Shared(at) => at,
+            _ => return,
+        };
+        let mut race = None;
+        let mut byte = start;
+        while byte < start + size {
+            let word = byte / 4;
+            let end = ((word + 1) * 4).min(start + size);
+            let bytes = ((1_u8 << (end - byte)) - 1) << (byte % 4);
+            let result = match place {
+                Place::Global(buffer, _) => {
+                    races.access_global(buffer, word, bytes, accessor, is_write, strong)
+                }
+                _ => match &mut self.slots[warp.slot] {
+                    Some(cta) => {
+                        races.access(&mut cta.shadow, word, bytes, accessor, is_write, strong)
+                    }
+                    None => None,
+                },
+            };
+            race = race.or(result);
+            byte = end;
+        }
+        if let Some(race) = race {
+            let name = self.place_name(place);
+            self.report_race(warp, lane, at, is_write, &name, race);
+        }
+    }
+
+    /// The accesses of a thread with an order: checked for races, and ordered with others.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn track(
+        &mut self,
+        warp: &Warp,
+        lane: usize,
+        at: u32,
+        place: Place,
+        address: u64,
+        size: u64,
+        is_write: bool,
+        order: Order,
+    ) {
+        if self.races.is_none() || !matches!(place, Place::Global(..) | Place::Shared(_)) {
+            return;
+        }
+        let agent = self.agent(warp, lane);
+        let cta = warp.number / self.warps_per_cta as u32;
+        let key = location(place, address, cta);
+        if let Some(races) = &mut self.races {
+            if order.strong && !is_write {
+                races.strong_read(agent, cta, key, order.acquire, order.cta);
+            }
+            let accessor = races.accessor(agent, at);
+            self.check_race(
+                warp,
+                lane,
+                place,
+                size as usize,
+                &accessor,
+                is_write,
+                order.strong,
+                at,
+            );
+        }
+        if let Some(races) = &mut self.races
+            && is_write
+            && order.strong
+        {
+            races.strong_write(agent, cta, key, order.release, order.cta, false);
+        }
+    }
+
+    fn count_access(
+        &mut self,
+        places: &[Place; WARP],
+        addresses: &Row,
+        mask: u32,
+        total: u64,
+        is_write: bool,
+    ) {
+        let mut global = 0;
+        let mut shared = 0;
+        for lane in lanes(mask) {
+            match places[lane] {
+                Place::Global(..) => global |= 1 << lane,
+                Place::Shared(_) => shared |= 1 << lane,
+                _ => {}
+            }
+        }
+        if global != 0 {
+            self.statistics.global(lanes(global).map(|lane| addresses[lane]), total, is_write);
+        }
+        if shared != 0 {
+            self.statistics.shared(lanes(shared).map(|lane| addresses[lane]), total);
+        }
+    }
+
+    /// The places of the threads of a mask.
+    fn places(
+        &self,
+        warp: &Warp,
+        space: Space,
+        addresses: &Row,
+        mask: u32,
+        total: u64,
+    ) -> Result<[Place; WARP]> {
+        let mut places = [Place::Param(0); WARP];
+        if space == Space::Shared {
+            // The most frequent case: one comparison for each thread.
+            for lane in lanes(mask) {
+                let address = addresses[lane];
+                if address & (total.next_power_of_two() - 1) != 0
+                    || address.saturating_add(total) > self.shared_bytes
+                {
+                    places[lane] = self.place(warp, lane, space, address, total)?;
+                } else {
+                    places[lane] = Place::Shared(address as usize);
+                }
+            }
+            return Ok(places);
+        }
+        let mut last: Option<(u64, u64, usize)> = None;
+        for lane in lanes(mask) {
+            let address = addresses[lane];
+            if let Some((base, end, buffer)) = last
+                && address >= base
+                && address < end
+                && address + total <= end
+                && address & (total.next_power_of_two() - 1) == 0
+            {
+                places[lane] = Place::Global(buffer, (address - base) as usize);
+                continue;
+            }
+            let place = self.place(warp, lane, space, address, total)?;
+            if let Place::Global(buffer, _) = place {
+                let contents = &self.memory.buffers[buffer];
+                last = Some((contents.base, contents.base + contents.bytes.len() as u64, buffer));
+            }
+            places[lane] = place;
+        }
+        Ok(places)
+    }
+
+    pub(super) fn load(
+        &mut self,
+        warp: &mut Warp,
+        fragment: &Fragment,
+        mask: u32,
+        access: &Access,
+    ) -> Result<()> {
+        let addresses = self.addresses(warp, fragment, &access.address);
+        let size = u64::from(access.ty.bytes());
+        let total = size * access.registers.len() as u64;
+        let places = self.places(warp, access.address.space, &addresses, mask, total)?;
+        self.count_access(&places, &addresses, mask, total, false);
+        if self.races.is_some() || self.launch.checks.uninitialised {
+            for lane in lanes(mask) {
+                self.check_written(warp, lane, fragment.at, places[lane], total as usize);
+                self.track(
+                    warp,
+                    lane,
+                    fragment.at,
+                    places[lane],
+                    addresses[lane],
+                    total,
+                    false,
+                    access.order,
+                );
+            }
+        }
+        let extends = access.ty.is_signed() && access.bits > access.ty.bits();
+        for (index, register) in access.registers.iter().enumerate() {
+            if *register == NONE {
+                continue;
+            }
+            let mut out = [0; WARP];
+            for lane in lanes(mask) {
+                let value = self.read_place(warp, places[lane].after(index * size as usize), size);
+                out[lane] = if extends {
+                    let unused = 64 - access.ty.bits();
+                    (((value << unused) as i64 >> unused) as u64) & (u64::MAX >> (64 - access.bits))
+                } else {
+                    value
+                };
+            }
+            put(&mut warp.registers, fragment.registers, *register, mask, &out);
+        }
+        Ok(())
+    }
+
+    pub(super) fn store(
+        &mut self,
+        warp: &mut Warp,
+        fragment: &Fragment,
+        mask: u32,
+        access: &Access,
+    ) -> Result<()> {
+        let addresses = self.addresses(warp, fragment, &access.address);
+        let size = u64::from(access.ty.bytes());
+        let total = size * access.values.len() as u64;
+        let places = self.places(warp, access.address.space, &addresses, mask, total)?;
+        self.count_access(&places, &addresses, mask, total, true);
+        if self.races.is_some() {
+            for lane in lanes(mask) {
+                self.track(
+                    warp,
+                    lane,
+                    fragment.at,
+                    places[lane],
+                    addresses[lane],
+                    total,
+                    true,
+                    access.order,
+                );
+            }
+        }
+        for (index, value) in access.values.iter().enumerate() {
+            let values = *self.row(warp, fragment, *value);
+            for lane in lanes(mask) {
+                let place = places[lane].after(index * size as usize);
+                self.write_place(warp, place, size, values[lane])
+                    .map_err(|fault| fault.at_lane(lane))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a location for releases and acquires: shared memory differs by CTA.
+pub(super) fn location(place: Place, address: u64, cta: u32) -> u64 {
+    match place {
+        Place::Shared(at) => 1 << 63 | u64::from(cta) << 24 | at as u64,
+        _ => address,
+    }
+}
+
+pub(super) fn misaligned(address: u64, size: u64) -> Fault {
+    Fault::new(
+        "ptx-alignment",
+        format!(
+            "the address {address:#x} of {size} bytes is not a multiple of {}",
+            size.next_power_of_two()
+        ),
+    )
+}
+
+/// Marks bytes as written.
+pub(super) fn mark(written: &mut [u64], at: usize, size: usize) {
+    if size <= 8 && at % 64 + size <= 64 {
+        written[at / 64] |= ((1 << size) - 1) << (at % 64);
+        return;
+    }
+    for byte in at..at + size {
+        written[byte / 64] |= 1 << (byte % 64);
+    }
+}
+
+fn is_marked(written: &[u64], at: usize, size: usize) -> bool {
+    if size <= 32 && at % 64 + size <= 64 {
+        let mask = ((1_u64 << size) - 1) << (at % 64);
+        return written[at / 64] & mask == mask;
+    }
+    (at..at + size).all(|byte| written[byte / 64] >> (byte % 64) & 1 == 1)
+}

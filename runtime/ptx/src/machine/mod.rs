@@ -1,0 +1,886 @@
+//! The machine: CTAs, warps, and the order in which they run.
+
+mod access;
+mod atomic;
+mod bulk;
+mod call;
+mod fault;
+mod step;
+mod sync;
+mod warp;
+
+use crate::code::{Constant, NONE, Program, Src};
+use crate::compile::KERNEL_PARAMS;
+use crate::launch::{Argument, Launch, Report, Schedule};
+use crate::memory::Memory;
+use crate::race::{Accessor, Races, Shadow};
+use crate::row::{Row, WARP};
+use crate::statistics::Statistics;
+use fault::Fault;
+use irc_diag::Diagnostic;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use sync::{BarrierState, Mbarrier};
+
+/// Threads of a CTA beyond which a launch is rejected.
+const MAX_BLOCK: u64 = 1024;
+/// Threads that run at the same time by default.
+const RESIDENT_THREADS: u64 = 128 * 2048;
+/// CTAs of a launch beyond which it is rejected.
+const MAX_CTAS: u64 = 1 << 26;
+/// Barriers of a CTA, and one that stands for that of its cluster.
+const BARRIERS: usize = 17;
+/// Calls that a thread can be in.
+const MAX_DEPTH: usize = 512;
+/// Diagnostics of a launch.
+const MAX_DIAGNOSTICS: usize = 32;
+/// Bytes that a kernel can print.
+const MAX_OUTPUT: usize = 1 << 24;
+
+/// The first generic address of shared memory, of local memory, and of parameters.
+pub(crate) const SHARED_WINDOW: u64 = 0x7e00_0000_0000;
+pub(crate) const LOCAL_WINDOW: u64 = 0x7e10_0000_0000;
+pub(crate) const PARAM_WINDOW: u64 = 0x7e20_0000_0000;
+/// Bytes of each.
+pub(crate) const WINDOW: u64 = 1 << 34;
+
+/// A call that a thread is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Frame {
+    /// The call.
+    at: u32,
+    function: u32,
+    registers: u32,
+    predicates: u32,
+    local: u64,
+}
+
+/// Why threads do not run.
+#[derive(Debug, Clone, PartialEq)]
+enum Wait {
+    /// They run.
+    None,
+    /// For a phase of a barrier of the CTA.
+    Barrier { id: usize, generation: u64 },
+    /// For the other threads of a mask to reach the same instruction.
+    Warp(u32),
+    /// For the end of a phase of an mbarrier, which was not complete at a version of memory.
+    Mbarrier { address: u64, version: u64 },
+    /// For a change of memory since a version: they repeat a loop that reads it.
+    Spin { version: u64 },
+}
+
+/// Threads of a warp that run together.
+#[derive(Debug, Clone)]
+struct Fragment {
+    at: u32,
+    mask: u32,
+    function: u32,
+    /// The first register, predicate and byte of local memory of the frame.
+    registers: u32,
+    predicates: u32,
+    local: u64,
+    frames: Vec<Frame>,
+    wait: Wait,
+    /// Whether what it waited for has happened.
+    resumed: bool,
+    /// For the detection of loops that only wait: a branch, the version of memory there, a count, and a hash of
+    /// the registers.
+    spin: (u32, u64, u32, u64),
+    /// Turns that pass before it runs.
+    delay: u32,
+}
+
+/// A copy of `cp.async` that is not complete.
+#[derive(Debug)]
+struct Copy {
+    lane: u32,
+    /// The number of the group; that of the next group until it is committed.
+    group: u32,
+    to: u64,
+    from: u64,
+    size: u32,
+    source_size: u32,
+    at: u32,
+    accessor: Option<Accessor>,
+    /// Whether the bytes have arrived, but were not waited for.
+    done: bool,
+}
+
+/// A `wgmma` that is not complete.
+#[derive(Debug)]
+struct Group {
+    at: u32,
+    registers: u32,
+    group: u32,
+    /// The descriptors of A and B, and whether D is added.
+    operands: (Option<u64>, u64, bool),
+    accessor: Option<Accessor>,
+    /// Whether it is computed, but not waited for.
+    done: bool,
+}
+
+#[derive(Debug, Default)]
+struct Warp {
+    /// The slot of its CTA, and its number in it.
+    slot: usize,
+    index: u32,
+    /// Its number in the launch.
+    number: u32,
+    /// Threads that have not exited.
+    live: u32,
+    registers: Vec<Row>,
+    predicates: Vec<u32>,
+    carry: u32,
+    local: Vec<Vec<u8>>,
+    fragments: Vec<Fragment>,
+    /// Whether the scheduler has it among the warps that run.
+    queued: bool,
+    turn: u32,
+    copies: Vec<Copy>,
+    /// Groups of copies that each thread has committed.
+    committed: [u32; WARP],
+    groups: Vec<Group>,
+    groups_committed: u32,
+    /// Registers of `wgmma` that were used since the last `wgmma.fence`.
+    unfenced: HashSet<u32>,
+    fenced: bool,
+    /// Groups of bulk copies that each thread has committed, and whether one is open.
+    bulk_committed: [u32; WARP],
+}
+
+#[derive(Debug)]
+struct Cta {
+    id: [u32; 3],
+    linear: u64,
+    shared: Vec<u8>,
+    /// Bytes of shared memory that were written, a bit each.
+    written: Vec<u64>,
+    shadow: Shadow,
+    barriers: [BarrierState; BARRIERS],
+    mbarriers: HashMap<u64, Mbarrier>,
+    /// Warps that have not ended.
+    warps: usize,
+}
+
+/// Random numbers of a seed.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let bits = self.0 ^ self.0 >> 33;
+        (bits.wrapping_mul(0xff51_afd7_ed55_8ccd) >> 32) % limit.max(1)
+    }
+}
+
+struct Machine<'r> {
+    program: &'r Program,
+    memory: &'r mut Memory,
+    launch: &'r Launch,
+    constants: Vec<Row>,
+    params: Vec<u8>,
+    shared_bytes: u64,
+    warps_per_cta: usize,
+    slots: Vec<Option<Box<Cta>>>,
+    warps: Vec<Warp>,
+    /// Warps that may run.
+    ready: Vec<usize>,
+    /// Warps that wait for a change of memory.
+    spinning: Vec<usize>,
+    cursor: usize,
+    next_cta: u64,
+    ctas: u64,
+    races: Option<Races>,
+    reported: HashSet<(u32, u32)>,
+    random: Random,
+    /// Counts changes of memory and of barriers.
+    version: u64,
+    bulk: Vec<bulk::Pending>,
+    /// The threads that wait at a barrier of a slot, and what others that arrived released.
+    barrier_agents: HashMap<(usize, usize), (Vec<u32>, SharedClock)>,
+    /// Results of `bar.red` that threads wait for: warp, threads, frame, barrier, what, destination.
+    reductions: Vec<(u32, u32, u32, u32, usize, crate::code::Reduction, u32)>,
+    statistics: Statistics,
+    executed: u64,
+    diagnostics: Vec<Diagnostic>,
+    errors: usize,
+    output: Vec<u8>,
+}
+
+impl Launch {
+    /// Runs a kernel on a memory.
+    ///
+    /// An invalid launch, and a kernel that fails, give a report with diagnostics that is not complete.
+    pub fn run(&self, program: &Program, memory: &mut Memory) -> Report {
+        match Machine::new(self, program, memory) {
+            Ok(mut machine) => {
+                let completed = machine.run();
+                Report {
+                    completed,
+                    diagnostics: machine.diagnostics,
+                    statistics: machine.statistics,
+                    output: machine.output,
+                }
+            }
+            Err(message) => Report {
+                completed: false,
+                diagnostics: vec![Diagnostic::error("ptx-launch", message)],
+                statistics: Statistics::default(),
+                output: vec![],
+            },
+        }
+    }
+}
+
+/// What a turn of a fragment ended with.
+enum Flow {
+    /// The next instruction is next.
+    Next,
+    /// The next instruction is another.
+    Jump(u32),
+    /// It waits, and runs the same instruction again.
+    Wait(Wait),
+    /// It waits, and then runs the next instruction.
+    WaitThenNext(Wait),
+    /// Another fragment runs first.
+    Yield,
+    /// Its threads have exited, or it has become part of others.
+    End,
+}
+
+impl<'r> Machine<'r> {
+    fn new(
+        launch: &'r Launch,
+        program: &'r Program,
+        memory: &'r mut Memory,
+    ) -> Result<Self, String> {
+        let threads: u64 = launch.block.iter().map(|extent| u64::from(*extent)).product();
+        let ctas = launch
+            .grid
+            .iter()
+            .try_fold(1_u64, |product, extent| product.checked_mul(u64::from(*extent)));
+        let ctas = ctas
+            .filter(|ctas| *ctas <= MAX_CTAS)
+            .ok_or(format!("a grid of {:?} CTAs exceeds the limit of {MAX_CTAS}", launch.grid))?;
+        if threads == 0 || threads > MAX_BLOCK || ctas == 0 {
+            return Err(format!(
+                "a grid of {:?} CTAs of {:?} threads: a CTA has 1 to {MAX_BLOCK}",
+                launch.grid, launch.block
+            ));
+        }
+        if let Some(most) = program.max_threads.filter(|most| threads > *most) {
+            return Err(format!(
+                "{threads} threads of a CTA exceed the {most} of the kernel's `.maxntid`"
+            ));
+        }
+        if let Some(required) = program.required_block.filter(|required| *required != launch.block)
+        {
+            return Err(format!(
+                "CTAs of {:?} threads: the kernel requires {required:?}",
+                launch.block
+            ));
+        }
+        let dynamic = program.shared.next_multiple_of(1024);
+        let dynamic = if launch.shared_bytes == 0 { program.shared } else { dynamic };
+        let shared_bytes = dynamic.saturating_add(launch.shared_bytes);
+        if shared_bytes > launch.max_shared_bytes {
+            return Err(format!(
+                "{shared_bytes} bytes of shared memory exceed the limit of {}",
+                launch.max_shared_bytes
+            ));
+        }
+        let params = params(launch, program, memory)?;
+        let resolve = |constant: &Constant, bases: &[u64]| match constant {
+            Constant::Value(value) => *value,
+            Constant::Global(number, offset) => {
+                bases[*number as usize].wrapping_add_signed(*offset)
+            }
+            Constant::DynamicShared(offset) => dynamic.wrapping_add_signed(*offset),
+        };
+        let bases = memory.load(program, resolve);
+        let constants =
+            program.constants.iter().map(|constant| [resolve(constant, &bases); WARP]).collect();
+        let warps_per_cta = threads.div_ceil(WARP as u64);
+        let resident = (RESIDENT_THREADS / threads).max(1);
+        let resident =
+            launch.resident.map_or(resident, |resident| resident as u64).clamp(1, ctas) as usize;
+        let races = match launch.checks.races {
+            true => Races::new(ctas * warps_per_cta, memory.buffers.len()),
+            false => None,
+        };
+        let seed = match launch.schedule {
+            Schedule::RoundRobin => 0,
+            Schedule::Random(seed) | Schedule::Adversarial(seed) => seed,
+        };
+        let mut machine = Self {
+            program,
+            memory,
+            launch,
+            constants,
+            params,
+            shared_bytes,
+            warps_per_cta: warps_per_cta as usize,
+            slots: vec![],
+            warps: vec![],
+            ready: vec![],
+            spinning: vec![],
+            cursor: 0,
+            next_cta: 0,
+            ctas,
+            races,
+            reported: HashSet::new(),
+            random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d),
+            version: 1,
+            bulk: vec![],
+            barrier_agents: HashMap::new(),
+            reductions: vec![],
+            statistics: Statistics::default(),
+            executed: 0,
+            diagnostics: vec![],
+            errors: 0,
+            output: vec![],
+        };
+        if launch.checks.races && machine.races.is_none() {
+            let message =
+                format!("races are not checked: {} warps are too many", ctas * warps_per_cta);
+            machine.diagnostics.push(Diagnostic::warning("ptx-race", message));
+        }
+        for slot in 0..resident {
+            machine.slots.push(None);
+            machine.warps.extend((0..warps_per_cta).map(|_| Warp::default()));
+            machine.start_cta(slot);
+        }
+        Ok(machine)
+    }
+
+    /// Starts the next CTA in a slot, if there is one.
+    fn start_cta(&mut self, slot: usize) {
+        if self.next_cta >= self.ctas {
+            return;
+        }
+        let linear = self.next_cta;
+        self.next_cta += 1;
+        let [x, y, _] = self.launch.grid.map(u64::from);
+        let id = [linear % x, linear / x % y, linear / x / y].map(|index| index as u32);
+        let threads: u64 = self.launch.block.iter().map(|extent| u64::from(*extent)).product();
+        self.slots[slot] = Some(Box::new(Cta {
+            id,
+            linear,
+            // The contents of unwritten memory are arbitrary.
+            shared: vec![0xcd; self.shared_bytes as usize],
+            written: vec![0; (self.shared_bytes as usize).div_ceil(64)],
+            shadow: Shadow::default(),
+            barriers: std::array::from_fn(|_| BarrierState::default()),
+            mbarriers: HashMap::new(),
+            warps: self.warps_per_cta,
+        }));
+        let entry = &self.program.functions[0];
+        for index in 0..self.warps_per_cta {
+            let at = slot * self.warps_per_cta + index;
+            let lanes = (threads - index as u64 * WARP as u64).min(WARP as u64) as u32;
+            let live = if lanes == 32 { u32::MAX } else { (1 << lanes) - 1 };
+            let number = (linear * self.warps_per_cta as u64 + index as u64) as u32;
+            let old = std::mem::take(&mut self.warps[at]);
+            let mut registers = old.registers;
+            registers.clear();
+            registers.resize(entry.registers as usize, [0; WARP]);
+            self.warps[at] = Warp {
+                slot,
+                index: index as u32,
+                number,
+                live,
+                registers,
+                predicates: vec![0; entry.predicates as usize],
+                local: (0..WARP).map(|_| vec![0; entry.local as usize]).collect(),
+                fragments: vec![Fragment {
+                    at: entry.entry,
+                    mask: live,
+                    function: 0,
+                    registers: 0,
+                    predicates: 0,
+                    local: 0,
+                    frames: vec![],
+                    wait: Wait::None,
+                    resumed: false,
+                    spin: (0, 0, 0, 0),
+                    delay: 0,
+                }],
+                queued: true,
+                ..Warp::default()
+            };
+            if let Some(races) = &mut self.races {
+                races.start(number);
+            }
+            self.ready.push(at);
+        }
+    }
+
+    /// Runs until all CTAs have ended; whether they have.
+    fn run(&mut self) -> bool {
+        match self.run_all() {
+            Ok(completed) => completed,
+            Err(fault) => {
+                self.report_fault(fault);
+                false
+            }
+        }
+    }
+
+    fn run_all(&mut self) -> Result<bool, Fault> {
+        loop {
+            if self.executed > self.launch.max_instructions {
+                self.watchdog();
+                return Ok(false);
+            }
+            if self.errors >= MAX_DIAGNOSTICS {
+                return Ok(false);
+            }
+            self.maybe_complete_bulk()?;
+            let Some(warp) = self.choose() else {
+                if self.wake_spinning() || self.complete_bulk()? || self.time_out() {
+                    continue;
+                }
+                if self.slots.iter().all(Option::is_none) {
+                    return Ok(true);
+                }
+                self.deadlock();
+                return Ok(false);
+            };
+            self.turn(warp)?;
+        }
+    }
+
+    /// The next warp to run.
+    fn choose(&mut self) -> Option<usize> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        let index = match self.launch.schedule {
+            Schedule::RoundRobin => {
+                self.cursor = if self.cursor + 1 < self.ready.len() { self.cursor + 1 } else { 0 };
+                self.cursor
+            }
+            Schedule::Random(_) | Schedule::Adversarial(_) => {
+                self.random.below(self.ready.len() as u64) as usize
+            }
+        };
+        Some(self.ready[index])
+    }
+
+    /// Puts warps that wait for a change of memory among those that run, if there was a change.
+    fn wake_spinning(&mut self) -> bool {
+        let spinning = std::mem::take(&mut self.spinning);
+        let mut woken = false;
+        for warp in spinning {
+            let ready = self.warps[warp]
+                .fragments
+                .iter()
+                .any(|fragment| self.is_ready(&self.warps[warp], fragment));
+            if ready {
+                woken = true;
+                self.queue(warp);
+            } else {
+                self.spinning.push(warp);
+            }
+        }
+        woken
+    }
+
+    fn queue(&mut self, warp: usize) {
+        if !self.warps[warp].queued && !self.warps[warp].fragments.is_empty() {
+            self.warps[warp].queued = true;
+            self.ready.push(warp);
+        }
+    }
+
+    /// Puts the warps of a CTA among those that run: something they may wait for has happened.
+    fn wake_cta(&mut self, slot: usize) {
+        for warp in slot * self.warps_per_cta..(slot + 1) * self.warps_per_cta {
+            self.queue(warp);
+        }
+    }
+
+    fn is_ready(&self, warp: &Warp, fragment: &Fragment) -> bool {
+        match &fragment.wait {
+            Wait::None => true,
+            Wait::Barrier { id, generation } => self.slots[warp.slot]
+                .as_ref()
+                .is_none_or(|cta| cta.barriers[*id].generation != *generation),
+            Wait::Warp(mask) => {
+                let here = warp.fragments.iter().filter(|other| {
+                    other.at == fragment.at
+                        && other.frames == fragment.frames
+                        && matches!(other.wait, Wait::Warp(_))
+                });
+                let arrived = here.fold(0, |arrived, other| arrived | other.mask);
+                mask & warp.live & !arrived == 0
+            }
+            Wait::Mbarrier { version, address } => match self.slots[warp.slot].as_ref() {
+                Some(cta) => {
+                    cta.mbarriers.get(address).is_none_or(|barrier| barrier.completed != *version)
+                }
+                None => true,
+            },
+            Wait::Spin { version } => self.version != *version,
+        }
+    }
+
+    /// Runs a warp for a turn.
+    fn turn(&mut self, at: usize) -> Result<(), Fault> {
+        let mut warp = std::mem::take(&mut self.warps[at]);
+        let result = self.turn_of(&mut warp);
+        let mut spins = false;
+        let mut ready = false;
+        if result.is_ok() {
+            for fragment in &warp.fragments {
+                if self.is_ready(&warp, fragment) {
+                    ready = true;
+                }
+                spins |= matches!(fragment.wait, Wait::Spin { .. });
+            }
+        }
+        let ended = warp.fragments.is_empty();
+        let slot = warp.slot;
+        let number = warp.number;
+        if !ready {
+            warp.queued = false;
+            if let Some(index) = self.position(at) {
+                self.ready.swap_remove(index);
+            }
+            if spins {
+                self.spinning.push(at);
+            }
+        }
+        self.warps[at] = warp;
+        result?;
+        if ended {
+            if let Some(races) = &mut self.races {
+                races.end(number);
+            }
+            self.end_warp(slot);
+        }
+        // Spinning warps see what others changed from time to time, and when nothing else runs.
+        if !self.spinning.is_empty() && self.executed & 63 == 0 {
+            self.wake_spinning();
+        }
+        Ok(())
+    }
+
+    /// Where a warp is among those that run: near the cursor when they take turns.
+    fn position(&self, warp: usize) -> Option<usize> {
+        match self.ready.get(self.cursor) {
+            Some(at) if *at == warp => Some(self.cursor),
+            _ => self.ready.iter().position(|at| *at == warp),
+        }
+    }
+
+    fn end_warp(&mut self, slot: usize) {
+        let Some(cta) = &mut self.slots[slot] else { return };
+        cta.warps -= 1;
+        if cta.warps == 0 {
+            self.finish_bulk(slot);
+            self.slots[slot] = None;
+            self.start_cta(slot);
+        } else {
+            self.version += 1;
+            self.check_barriers(slot);
+        }
+    }
+
+    fn turn_of(&mut self, warp: &mut Warp) -> Result<(), Fault> {
+        warp.turn = warp.turn.wrapping_add(1);
+        let quantum = match self.launch.schedule {
+            Schedule::RoundRobin => 192,
+            Schedule::Random(_) => 1 + self.random.below(96) as u32,
+            Schedule::Adversarial(_) => {
+                1 + self.random.below(if self.random.0 & 1 == 0 { 8 } else { 400 }) as u32
+            }
+        };
+        if warp.fragments.len() > 1 {
+            merge(&mut warp.fragments);
+        }
+        let Some(index) = self.choose_fragment(warp) else { return Ok(()) };
+        let mut fragment = warp.fragments.swap_remove(index);
+        if let Wait::Warp(mask) = fragment.wait {
+            // All are here: they go on together.
+            let mut others = std::mem::take(&mut warp.fragments);
+            others.retain(|other| {
+                let together = matches!(other.wait, Wait::Warp(_))
+                    && other.at == fragment.at
+                    && other.frames == fragment.frames;
+                if together {
+                    if other.wait != Wait::Warp(mask) {
+                        fragment.spin.3 = u64::MAX;
+                    }
+                    fragment.mask |= other.mask;
+                }
+                !together
+            });
+            warp.fragments = others;
+            fragment.resumed = true;
+        }
+        if matches!(fragment.wait, Wait::Mbarrier { .. }) {
+            fragment.resumed = true;
+        }
+        fragment.wait = Wait::None;
+        if matches!(self.launch.schedule, Schedule::Adversarial(_)) {
+            self.disturb(warp, &mut fragment);
+        }
+        self.run_fragment(warp, fragment, quantum)
+    }
+
+    /// Splits threads that run together, and delays one part.
+    fn disturb(&mut self, warp: &mut Warp, fragment: &mut Fragment) {
+        if fragment.resumed || self.random.below(16) != 0 || fragment.mask.count_ones() < 2 {
+            return;
+        }
+        let mask = fragment.mask & (self.random.below(1 << 32) as u32);
+        if mask == 0 || mask == fragment.mask {
+            return;
+        }
+        let mut other = fragment.clone();
+        other.mask = mask;
+        other.delay = self.random.below(6) as u32;
+        fragment.mask &= !mask;
+        warp.fragments.push(other);
+    }
+
+    /// The fragment of a warp that runs next: the one in the most calls and, of these, the first in the code,
+    /// so that others can be joined; now and then another, so that each makes progress.
+    fn choose_fragment(&mut self, warp: &mut Warp) -> Option<usize> {
+        if let [fragment] = &warp.fragments[..] {
+            return self.is_ready(warp, fragment).then_some(0);
+        }
+        let ready: Vec<usize> = (0..warp.fragments.len())
+            .filter(|index| self.is_ready(warp, &warp.fragments[*index]))
+            .collect();
+        for index in &ready {
+            let delay = &mut warp.fragments[*index].delay;
+            *delay = delay.saturating_sub(1);
+        }
+        let timely: Vec<usize> =
+            ready.iter().copied().filter(|index| warp.fragments[*index].delay == 0).collect();
+        let candidates = if timely.is_empty() { ready } else { timely };
+        if candidates.is_empty() {
+            return None;
+        }
+        if warp.turn % 4 == 3 {
+            return Some(candidates[warp.turn as usize / 4 % candidates.len()]);
+        }
+        let key = |index: &usize| {
+            let fragment = &warp.fragments[*index];
+            (std::cmp::Reverse(fragment.frames.len()), fragment.at)
+        };
+        candidates.into_iter().min_by_key(key)
+    }
+
+    fn run_fragment(
+        &mut self,
+        warp: &mut Warp,
+        mut fragment: Fragment,
+        quantum: u32,
+    ) -> Result<(), Fault> {
+        let mut left = quantum;
+        loop {
+            let at = fragment.at;
+            let flow = match self.step(warp, &mut fragment) {
+                Ok(flow) => flow,
+                Err(fault) => return Err(fault.located(at, warp)),
+            };
+            match flow {
+                Flow::Next => fragment.at = at + 1,
+                Flow::Jump(to) => fragment.at = to,
+                Flow::Wait(wait) => {
+                    fragment.wait = wait;
+                    warp.fragments.push(fragment);
+                    return Ok(());
+                }
+                Flow::WaitThenNext(wait) => {
+                    fragment.wait = wait;
+                    fragment.at = at + 1;
+                    warp.fragments.push(fragment);
+                    return Ok(());
+                }
+                Flow::Yield => {
+                    fragment.at = at + 1;
+                    left = 1;
+                }
+                Flow::End => return Ok(()),
+            }
+            left -= 1;
+            if left == 0 {
+                warp.fragments.push(fragment);
+                return Ok(());
+            }
+            // Others may be here, or before: it stops so that they are joined.
+            if !warp.fragments.is_empty() {
+                let meets = warp.fragments.iter().any(|other| {
+                    other.frames.len() >= fragment.frames.len()
+                        && other.at <= fragment.at
+                        && other.wait == Wait::None
+                });
+                if meets {
+                    warp.fragments.push(fragment);
+                    merge(&mut warp.fragments);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Detects that threads at a branch backwards repeat the same state, which only a change of memory ends.
+    fn spins(&self, warp: &Warp, fragment: &mut Fragment, to: u32) -> bool {
+        let (at, version, count, hash) = fragment.spin;
+        if at != fragment.at || version != self.version {
+            fragment.spin = (fragment.at, self.version, 0, 0);
+            return false;
+        }
+        let count = count + 1;
+        fragment.spin.2 = count;
+        let _ = to;
+        // The state at the branch is compared with that at the last power of two.
+        let near = count & (count - 1) < 8;
+        if count < 8 || !near {
+            return false;
+        }
+        let now = self.hash(warp, fragment);
+        if hash == now {
+            return true;
+        }
+        if count.is_power_of_two() {
+            fragment.spin.3 = now;
+        }
+        false
+    }
+
+    fn hash(&self, warp: &Warp, fragment: &Fragment) -> u64 {
+        let code = &self.program.functions[fragment.function as usize];
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(fragment.mask);
+        let mut add =
+            |value: u64| hash = (hash ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+        let end = (fragment.registers + code.registers) as usize;
+        for row in &warp.registers[..end] {
+            for (lane, value) in row.iter().enumerate() {
+                if fragment.mask >> lane & 1 == 1 {
+                    add(*value);
+                }
+            }
+        }
+        for mask in &warp.predicates[..(fragment.predicates + code.predicates) as usize] {
+            add(u64::from(mask & fragment.mask));
+        }
+        hash | 1
+    }
+
+    fn agent(&self, warp: &Warp, lane: usize) -> u32 {
+        Races::agent(warp.number, lane as u32)
+    }
+}
+
+/// Joins fragments that are at the same instruction in the same calls.
+fn merge(fragments: &mut Vec<Fragment>) {
+    let mut index = 0;
+    while index < fragments.len() {
+        let mut other = index + 1;
+        while other < fragments.len() {
+            let (a, b) = (&fragments[index], &fragments[other]);
+            let same = a.at == b.at
+                && a.wait == Wait::None
+                && b.wait == Wait::None
+                && a.frames == b.frames;
+            if same && !a.resumed && !b.resumed && a.delay == 0 && b.delay == 0 {
+                fragments[index].mask |= fragments[other].mask;
+                fragments.swap_remove(other);
+            } else {
+                other += 1;
+            }
+        }
+        index += 1;
+    }
+}
+
+/// The block of parameters of a kernel.
+fn params(launch: &Launch, program: &Program, memory: &Memory) -> Result<Vec<u8>, String> {
+    let (given, expected) = (launch.arguments.len(), program.params.len());
+    if given != expected {
+        return Err(format!(
+            "{given} arguments: `{}` has {expected} parameters",
+            program.functions[0].name
+        ));
+    }
+    let mut block = vec![0; program.param_bytes as usize];
+    for (argument, param) in launch.arguments.iter().zip(&program.params) {
+        let bytes = match argument {
+            Argument::Buffer(buffer) => memory.address(*buffer).to_le_bytes().to_vec(),
+            Argument::U32(value) => value.to_le_bytes().to_vec(),
+            Argument::U64(value) => value.to_le_bytes().to_vec(),
+            Argument::F32(value) => value.to_le_bytes().to_vec(),
+            Argument::F64(value) => value.to_le_bytes().to_vec(),
+            Argument::Bytes(bytes) => bytes.clone(),
+            Argument::TensorMap(map) => map.to_bytes()?.to_vec(),
+        };
+        if bytes.len() as u64 != param.size {
+            return Err(format!(
+                "an argument of {} bytes: the parameter `{}` has {}",
+                bytes.len(),
+                param.name,
+                param.size
+            ));
+        }
+        block[param.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+    }
+    Ok(block)
+}
+
+/// The value of an operand.
+#[inline(always)]
+fn get<'a>(constants: &'a [Row], registers: &'a [Row], base: u32, src: Src) -> &'a Row {
+    match src.index() {
+        Ok(constant) => &constants[constant],
+        Err(register) => &registers[base as usize + register],
+    }
+}
+
+/// Writes a result for the threads of a mask.
+#[inline(always)]
+fn put(registers: &mut [Row], base: u32, d: u32, mask: u32, value: &Row) {
+    if d == NONE {
+        return;
+    }
+    let row = &mut registers[base as usize + d as usize];
+    if mask == u32::MAX {
+        *row = *value;
+    } else {
+        for lane in 0..WARP {
+            if mask >> lane & 1 == 1 {
+                row[lane] = value[lane];
+            }
+        }
+    }
+}
+
+/// Writes a predicate for the threads of a mask.
+#[inline(always)]
+fn put_predicate(predicates: &mut [u32], base: u32, d: u32, mask: u32, value: u32) {
+    if d != NONE {
+        let predicate = &mut predicates[base as usize + d as usize];
+        *predicate = (*predicate & !mask) | (value & mask);
+    }
+}
+
+/// The threads of a mask.
+fn lanes(mask: u32) -> impl Iterator<Item = usize> + Clone {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        let lane = rest.trailing_zeros();
+        rest &= rest.wrapping_sub(1);
+        (lane < 32).then_some(lane as usize)
+    })
+}
+
+/// A clock that may be there.
+type SharedClock = Option<Arc<crate::race::Clock>>;
+
+const _: u64 = KERNEL_PARAMS;

@@ -1,0 +1,124 @@
+//! Memory of the device: named buffers with addresses.
+
+use crate::code::{Constant, Program};
+use std::collections::HashMap;
+
+/// The first address of a buffer.
+const FIRST: u64 = 0x7f00_0000_0000;
+/// Bytes between buffers, none of which can be accessed.
+const GAP: u64 = 1 << 16;
+
+/// A buffer of a [`Memory`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Buffer(usize);
+
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) name: String,
+    pub(crate) base: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) writable: bool,
+}
+
+/// Memory of the device: buffers that kernels access by address, each with a name for diagnostics. Variables
+/// of modules become buffers when a kernel that uses them is first launched, and stay.
+#[derive(Debug, Default)]
+pub struct Memory {
+    pub(crate) buffers: Vec<Contents>,
+    /// Buffers that are variables: those of every module share a memory.
+    variables: HashMap<String, usize>,
+}
+
+impl Memory {
+    /// An empty memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a buffer with contents; its address is a multiple of 1024.
+    pub fn add(&mut self, name: impl Into<String>, bytes: Vec<u8>) -> Buffer {
+        self.push(name.into(), bytes, 1024, true)
+    }
+
+    /// Adds a buffer that kernels only read: a write is a diagnostic.
+    pub fn add_constant(&mut self, name: impl Into<String>, bytes: Vec<u8>) -> Buffer {
+        self.push(name.into(), bytes, 1024, false)
+    }
+
+    fn push(&mut self, name: String, bytes: Vec<u8>, align: u64, writable: bool) -> Buffer {
+        let end =
+            self.buffers.last().map_or(FIRST, |last| last.base + last.bytes.len() as u64 + GAP);
+        let base = end.next_multiple_of(align.max(1024));
+        self.buffers.push(Contents { name, base, bytes, writable });
+        Buffer(self.buffers.len() - 1)
+    }
+
+    /// The address of a buffer.
+    pub fn address(&self, buffer: Buffer) -> u64 {
+        self.buffers[buffer.0].base
+    }
+
+    /// The contents of a buffer.
+    pub fn bytes(&self, buffer: Buffer) -> &[u8] {
+        &self.buffers[buffer.0].bytes
+    }
+
+    /// The contents of a buffer, to change between launches.
+    pub fn bytes_mut(&mut self, buffer: Buffer) -> &mut [u8] {
+        &mut self.buffers[buffer.0].bytes
+    }
+
+    /// The buffer of a variable of a module that was launched.
+    pub fn variable(&self, name: &str) -> Option<Buffer> {
+        self.variables.get(name).map(|index| Buffer(*index))
+    }
+
+    /// The addresses of the variables of a program, which are added where they are missing.
+    pub(crate) fn load(
+        &mut self,
+        program: &Program,
+        resolve: impl Fn(&Constant, &[u64]) -> u64,
+    ) -> Vec<u64> {
+        let mut added = vec![];
+        let mut bases = vec![];
+        for global in &program.globals {
+            let known = self.variable(&global.name);
+            let known = known.filter(|known| self.bytes(*known).len() == global.bytes.len());
+            let buffer = known.unwrap_or_else(|| {
+                let buffer = self.push(
+                    global.name.clone(),
+                    global.bytes.clone(),
+                    global.align,
+                    global.writable,
+                );
+                self.variables.insert(global.name.clone(), buffer.0);
+                added.push((buffer, global));
+                buffer
+            });
+            bases.push(self.address(buffer));
+        }
+        for (buffer, global) in added {
+            for (at, constant) in &global.addresses {
+                let value = resolve(constant, &bases).to_le_bytes();
+                let end = *at as usize + 8;
+                if let Some(bytes) = self.bytes_mut(buffer).get_mut(*at as usize..end) {
+                    bytes.copy_from_slice(&value);
+                }
+            }
+        }
+        bases
+    }
+
+    /// The buffer of an address and the offset in it, if all of some bytes are in it; else the nearest buffer
+    /// below, if there is one.
+    pub(crate) fn find(&self, address: u64, size: u64) -> Result<(usize, usize), Option<usize>> {
+        let index = self.buffers.partition_point(|buffer| buffer.base <= address);
+        let Some(index) = index.checked_sub(1) else { return Err(None) };
+        let buffer = &self.buffers[index];
+        let offset = address - buffer.base;
+        match offset.checked_add(size) {
+            Some(end) if end <= buffer.bytes.len() as u64 => Ok((index, offset as usize)),
+            _ => Err(Some(index)),
+        }
+    }
+}
