@@ -34,6 +34,8 @@ pub enum Content {
     Listing,
     /// An NPU program in its binary form.
     Binary,
+    /// A kernel for a GPU, as PTX.
+    Ptx,
     /// Empty, or only white space.
     Empty,
     /// Anything else.
@@ -55,6 +57,7 @@ impl Content {
             Self::Frontend => "a Gemini frontend file",
             Self::Listing => "a listing of an NPU program",
             Self::Binary => "an NPU program",
+            Self::Ptx => "PTX",
             Self::Empty => "an empty file",
             Self::Unknown => "a file of unknown kind",
         }
@@ -93,6 +96,9 @@ impl Content {
         if bytes.starts_with(&irc_npu::binary::MAGIC) {
             return Content::Binary;
         }
+        if is_ptx(bytes) {
+            return Content::Ptx;
+        }
         if is_mlir(bytes) {
             return Content::Mlir;
         }
@@ -125,6 +131,13 @@ fn of_json(bytes: &[u8]) -> Content {
         least if least == plan => Content::Plan,
         _ => Content::Model,
     }
+}
+
+fn is_ptx(bytes: &[u8]) -> bool {
+    let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with("//");
+    let first = text.lines().find(|line| !is_comment(line));
+    text.starts_with("// irc: {") || first.is_some_and(|line| line.trim_start().starts_with(".version "))
 }
 
 fn is_mlir(bytes: &[u8]) -> bool {

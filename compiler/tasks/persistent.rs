@@ -130,6 +130,7 @@ fn kernel(layout: &Layout, interface: Interface, blocks: u32, threads: u32) -> G
         parameters,
         blocks: Some(blocks),
         threads,
+        shared_bytes: 0,
     }
 }
 

@@ -18,6 +18,8 @@ pub struct GpuKernel {
     pub blocks: Option<u32>,
     /// The number of threads of a block.
     pub threads: u32,
+    /// Bytes of shared memory of a block, beside that which the PTX declares with a size.
+    pub shared_bytes: u64,
 }
 
 /// The memory of a parameter: of an input, of an output, or of both; of neither for the workspace. It is aligned to 64.
@@ -38,7 +40,7 @@ impl GpuKernel {
         let outputs =
             (0..interface.outputs.len()).map(|at| Parameter { input: None, output: Some(at) });
         let parameters = inputs.chain(outputs).chain([Parameter::default()]).collect();
-        Self { entry: entry.to_owned(), interface, parameters, blocks: None, threads }
+        Self { entry: entry.to_owned(), interface, parameters, blocks: None, threads, shared_bytes: 0 }
     }
 
     /// The line that describes it, without its end.
@@ -46,9 +48,10 @@ impl GpuKernel {
         let parameters = serde_json::to_string(&self.parameters).unwrap_or_default();
         let blocks = self.blocks.map_or(String::new(), |blocks| format!(",\"blocks\":{blocks}"));
         format!(
-            "{PREFIX}{{\"entry\":{},\"threads\":{}{blocks},\"parameters\":{parameters},\"interface\":{}}}",
+            "{PREFIX}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{}}}",
             serde_json::Value::from(self.entry.as_str()),
             self.threads,
+            self.shared_bytes,
             self.interface.to_json()
         )
     }
@@ -80,6 +83,7 @@ impl GpuKernel {
             interface,
             parameters,
             blocks: number("blocks"),
+            shared_bytes: value["shared_bytes"].as_u64().unwrap_or(0),
             threads: number("threads").filter(|threads| (1..=1024).contains(threads))
                 .ok_or_else(|| wrong("1 to 1024 threads"))?,
         })

@@ -72,6 +72,7 @@ pub fn kind(content: Content) -> Option<InputKind> {
         Content::Listing | Content::Binary => InputKind::Program,
         Content::Library => InputKind::Library,
         Content::Archive => InputKind::Archive,
+        Content::Ptx => InputKind::Ptx,
         Content::Empty | Content::Object | Content::Unknown => return None,
     })
 }

@@ -10,6 +10,7 @@ mod console;
 mod cost;
 mod crash;
 mod error;
+mod gpu;
 mod input;
 mod irc_main;
 mod located;

@@ -3,24 +3,23 @@ use crate::{
     archive, compile,
     console::Console,
     error::Error,
+    gpu::{self, Engine},
     input::{self, Content, Input},
     models, output, run_plans, target, threads,
     transport::Transport,
     values::{self, Buffers, Given},
     world,
 };
-use irc::{CompileOptions, Model, Port, Runner, Session};
+use irc::{CompileOptions, Model, codegen::Output, Port, Runner, Session};
 use irc_cli::{ENGINES, Flags, InputKind, REFERENCE, Run};
 use irc_runtime::Library;
 use std::path::Path;
 
 const CUDA: &str = ENGINES[1].0;
+const EMULATOR: &str = ENGINES[2].0;
 
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run, flags: &Flags) -> Result<(), Error> {
-    if arguments.backend == CUDA {
-        return Err(Error::unimplemented("the CUDA backend"));
-    }
     let transport = Transport::open(arguments.transport)?;
     let result = run_over(&transport, console, arguments, flags);
     transport.close(console, result)
@@ -54,7 +53,23 @@ fn run_over(
     } else {
         expect_of_plans(first.content, flags)?;
     }
+    let engine = engine(&arguments.backend);
     let (found, buffers) = match (&files[..], runs_alone) {
+        ([input], _) if input.content == Content::Ptx => {
+            let kernel = gpu::description(&input.source())?;
+            let given = given.read_for(&kernel.interface)?;
+            let engine = engine.unwrap_or(Engine::Cuda);
+            (gpu::run(console, arguments, engine, &input.source(), given)?, None)
+        }
+        ([input], _) if input.content == Content::Plan && engine.is_some() => {
+            let code = Session::new().plan(input.source()).ptx(&irc::Target::gpu(80))?;
+            let source = irc_diag::Source::from_bytes("the kernel of the plan", &code);
+            let given = given.read_for(&gpu::description(&source)?.interface)?;
+            (gpu::run(console, arguments, engine.unwrap_or(Engine::Cuda), &source, given)?, None)
+        }
+        _ if !runs_alone && engine.is_some() => {
+            return Err(Error::problem("several ranks on GPUs are not implemented yet"));
+        }
         ([input], true) if input.content == Content::Archive => {
             if arguments.self_test {
                 return archive::self_test(console, arguments, &input.bytes);
@@ -88,6 +103,15 @@ fn run_over(
             values::check(console, expected, &found, arguments.tolerance)
         }
         None => Ok(()),
+    }
+}
+
+/// The GPU of a name, if it is one.
+fn engine(name: &str) -> Option<Engine> {
+    match name {
+        CUDA => Some(Engine::Cuda),
+        EMULATOR => Some(Engine::Emulator),
+        _ => None,
     }
 }
 
@@ -213,6 +237,14 @@ fn evaluate(
         return Ok(model.evaluate(given)?);
     }
     let step = console.step("compiling");
+    if let Some(engine) = engine(&arguments.backend) {
+        let options = CompileOptions { target: irc::Target::gpu(80), ..options.clone() };
+        let code = model.emit(Output::Ptx, &options)?;
+        drop(step);
+        let source = irc_diag::Source::from_bytes("the kernel of the model", &code);
+        complete(console, arguments, &mut given, &gpu::description(&source)?.interface.inputs)?;
+        return gpu::run(console, arguments, engine, &source, given);
+    }
     model.observe(step.kernels());
     let program = model.compile(options)?.with_pool(threads::pool(arguments.threads)?)?;
     drop(step);

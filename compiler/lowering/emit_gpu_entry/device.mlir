@@ -81,7 +81,10 @@ llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attrib
   llvm.cond_br %first, ^arrive, ^end
 ^arrive:
   %now = llvm.load %generation atomic syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  // LLVM 22 drops the order of atomicrmw, so that fences are needed.
+  llvm.fence syncscope("device") acq_rel
   %before = llvm.atomicrmw add %arrived, %one syncscope("device") acq_rel : !llvm.ptr<1>, i32
+  llvm.fence syncscope("device") acq_rel
   %last = llvm.sub %blocks, %one : i32
   %is_last = llvm.icmp "eq" %before, %last : i32
   llvm.cond_br %is_last, ^release, ^wait

@@ -49,9 +49,10 @@ pub const GENERATORS: [(&str, &str); 2] =
 pub(crate) const QUICK: &str = GENERATORS[1].0;
 
 /// What runs a model without compiling it for the host, beside the code generators.
-pub const ENGINES: [(&str, &str); 2] = [
+pub const ENGINES: [(&str, &str); 3] = [
     ("reference", "The reference evaluator: slow, defines the correct results"),
     ("cuda", "A GPU (not implemented yet)"),
+    ("emulate", "An emulated GPU: slow, finds races and accesses out of bounds"),
 ];
 
 /// The value of `--backend` for the reference evaluator.
@@ -64,7 +65,7 @@ pub(crate) fn generators() -> PossibleValuesParser {
 
 /// Takes the name of what runs a model.
 pub(crate) fn engines() -> PossibleValuesParser {
-    named(&[GENERATORS, ENGINES].concat())
+    named(&[&GENERATORS[..], &ENGINES].concat())
 }
 
 fn named(values: &[(&'static str, &'static str)]) -> PossibleValuesParser {

@@ -18,7 +18,10 @@ pub struct CommandRow {
 /// The commands that take several kinds of file.
 pub static COMMANDS: [CommandRow; 6] = [
     CommandRow { name: "compile", inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule] },
-    CommandRow { name: "run", inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive] },
+    CommandRow {
+        name: "run",
+        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive, Ptx],
+    },
     CommandRow {
         name: "check",
         inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule, Program, Archive],
@@ -77,6 +80,7 @@ pub static FLAGS: &[FlagRow] = &[
         (Plan, "the tasks of a plan accumulate in f32"),
         (Library, DONE),
         (Archive, DONE),
+        (Ptx, DONE),
     ]),
     // irc compile.
     flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),
@@ -106,23 +110,32 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--results"]).to(CODE).of(GRAPHS),
     flags(&["compile"], &["--results"]).to(&[".json"]).of(&[CommonIr, Layers]),
     // irc run and irc bench.
-    flags(&["run"], &["--target-cpu", "--backend"])
-        .of(COMPILED)
+    flags(&["run"], &["--target-cpu"]).of(COMPILED).why(&[
+        (Library, DONE),
+        (Archive, DONE),
+        (Ptx, DONE),
+    ]),
+    flags(&["run"], &["--backend"])
+        .of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Ptx])
         .why(&[(Library, DONE), (Archive, DONE)]),
     flags(&["run"], &["--results"]).of(GRAPHS).why(&[
         (Plan, "a plan states which buffers it keeps"),
         (Mlir, "a module states its results"),
         (Library, DONE),
         (Archive, DONE),
+        (Ptx, DONE),
     ]),
     flags(&["run"], &["--explain-fusion"]).of(MODELS).why(&[
         (Plan, "the tasks of a plan are already fused"),
         (Library, DONE),
         (Archive, DONE),
+        (Ptx, DONE),
     ]),
     flags(&["run"], &["--data-set"]).of(&[CommonIr]),
     flags(&["run"], &["--self-test"]).of(&[Archive]),
-    flags(&["run"], &["--trace", "--race-check"]).of(&[Plan]),
+    flags(&["run"], &["--trace"]).of(&[Plan]),
+    flags(&["run"], &["--race-check"]).of(&[Plan]),
+    flags(&["run"], &["--race-check"]).of(&[ArkModel, CommonIr, Layers, Mlir, Ptx]),
     flags(&["bench"], &["--backend"]).of(COMPILED).why(&[(Library, DONE), (Archive, DONE)]),
     flags(&["bench"], &["--profile"])
         .of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive])

@@ -25,6 +25,8 @@ pub enum InputKind {
     Library,
     /// A Model Library Format archive.
     Archive,
+    /// PTX.
+    Ptx,
 }
 
 /// Whether an output can be made from an input.
@@ -40,7 +42,7 @@ pub enum Support {
 
 impl InputKind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ArkModel,
         Self::CommonIr,
         Self::Layers,
@@ -50,6 +52,7 @@ impl InputKind {
         Self::Program,
         Self::Library,
         Self::Archive,
+        Self::Ptx,
     ];
 
     /// The kind in words.
@@ -64,6 +67,7 @@ impl InputKind {
             Self::Program => "an NPU program",
             Self::Library => "a shared library",
             Self::Archive => "an archive",
+            Self::Ptx => "PTX",
         }
     }
 
@@ -79,15 +83,16 @@ impl InputKind {
             Self::Program => "NPU programs",
             Self::Library => "shared libraries",
             Self::Archive => "archives",
+            Self::Ptx => "PTX",
         }
     }
 
     /// Whether `irc compile` can make an output from this input.
     pub const fn support(self, output: Kind) -> Support {
-        use Kind::{Asm, Json, Mlir, Ptx};
+        use Kind::{Asm, Json, Mlir, Ptx as Gpu};
         use Support::{If, No, Yes};
         match (self, output) {
-            (Self::Library | Self::Archive, _) => No("it is already compiled"),
+            (Self::Library | Self::Archive | Self::Ptx, _) => No("it is already compiled"),
             (Self::Program, _) => No(
                 "it is already a program; irc simulate runs its schedule with it, and irc-translate reads it as MLIR",
             ),
@@ -96,8 +101,8 @@ impl InputKind {
                 "a schedule states when and where the NPU computes; it is compiled to an NPU program (.asm), and \
                  irc-translate reads it as MLIR",
             ),
-            (Self::Plan, Ptx) => If("it runs on one rank"),
-            (_, Ptx) => If("the sizes are known, and the GPU has the operations"),
+            (Self::Plan, Gpu) => If("it runs on one rank"),
+            (_, Gpu) => If("the sizes are known, and the GPU has the operations"),
             (Self::Plan, Asm) => No("a plan is for GPUs; NPU programs are made of its model"),
             (_, Asm) => If(
                 "`--target npu:mesh=WxH` is given, the NPU has the operations, and the sizes are known",
