@@ -60,6 +60,8 @@ pub(super) struct Kernel<'c> {
     pub(super) results: Vec<ValueId>,
     /// The size of the workspace in bytes.
     pub(super) workspace: i64,
+    /// Whether results may be in the memory of operands, element by element.
+    pub(super) is_in_place: bool,
 }
 
 impl<'c> Kernel<'c> {
@@ -93,8 +95,9 @@ impl<'c> Kernel<'c> {
                 reader.op(op).map_err(|message| PassError::at(&op, message))?;
             }
         }
-        let Reader { values, steps, results, workspace, .. } = reader;
-        let mut kernel = Self { values, inputs, symbols: vec![], steps, results, workspace };
+        let Reader { values, steps, results, workspace, is_task: is_in_place, .. } = reader;
+        let symbols = vec![];
+        let mut kernel = Self { values, inputs, symbols, steps, results, workspace, is_in_place };
         kernel.symbols = kernel.find_symbols();
         Ok(kernel)
     }
@@ -216,11 +219,12 @@ impl<'c> Reader<'c> {
     {
         let returned = self.operands(op)?;
         let mut places: BTreeMap<ValueId, Origin> = BTreeMap::new();
+        let last = self.last();
         for (index, id) in returned.into_iter().enumerate() {
             let base = self.base(id);
             let output = Origin::Output(index);
             let overwrites = self.overwrites.get(index).copied().unwrap_or(false)
-                || self.is_task && !self.is_last(base);
+                || self.is_task && !last.contains(&base);
             let free = self.values[base].origin == UNPLACED
                 && !places.contains_key(&base)
                 && !overwrites;
@@ -247,12 +251,11 @@ impl<'c> Reader<'c> {
         Ok(())
     }
 
-    /// Whether only views follow the step that computes a value.
-    fn is_last(&self, value: ValueId) -> bool {
-        let computes = self.steps.iter().rev().find(|step| {
-            !matches!(&step.work, Work::Nest(nest) if nest.is_view)
-        });
-        computes.is_some_and(|step| step.results.contains(&value))
+    /// The results of the last step that computes.
+    fn last(&self) -> Vec<ValueId> {
+        let is_view = |step: &&Step<'_>| matches!(&step.work, Work::Nest(nest) if nest.is_view);
+        let last = self.steps.iter().rev().find(|step| !is_view(step));
+        last.map_or(vec![], |step| step.results.clone())
     }
 
     fn copy(&mut self, from: ValueId, to: Origin, location: Location<'c>) -> ValueId {

@@ -97,6 +97,16 @@ fn loads_of(nest: &Nest, operand: usize) -> usize {
     found
 }
 
+/// Whether a step between two may overwrite an operand of the first.
+fn overwrites(kernel: &Kernel<'_>, first: usize, last: usize) -> bool {
+    let is_output = |value: &ValueId| matches!(kernel.values[*value].origin, Origin::Output(_));
+    let is_input = |value: &ValueId| matches!(kernel.values[*value].origin, Origin::Input(_));
+    let between = || kernel.steps[first + 1..last].iter();
+    kernel.is_in_place
+        && kernel.steps[first].operands.iter().any(is_input)
+        && between().any(|step| step.results.iter().any(is_output))
+}
+
 /// An operand of a step that may be replaced by the expression of its producer, and that producer.
 fn next(kernel: &Kernel<'_>, step: usize) -> Option<(usize, usize)> {
     let Work::Nest(reader) = &kernel.steps[step].work else { return None };
@@ -107,6 +117,7 @@ fn next(kernel: &Kernel<'_>, step: usize) -> Option<(usize, usize)> {
         let made = kernel.steps[before].results[0];
         if nest.compute.reduction.is_some()
             || nest.epilogue.is_some()
+            || overwrites(kernel, before, step)
             || kernel.values[made].ty.dtype != kernel.values[*value].ty.dtype
             || kernel.values[made].ty.dtype.is_small()
         {
@@ -268,6 +279,7 @@ fn reduction_of(kernel: &Kernel<'_>, step: usize) -> Option<usize> {
         let read = &kernel.values[*value];
         let long = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).cloned().collect::<Vec<_>>();
         if reduced.compute.reduction.is_none()
+            || overwrites(kernel, before, step)
             || !matches!(made.origin, Origin::Scratch(_))
             || readers.get(&key(made.origin)) != Some(&1)
             || made.ty.dtype != read.ty.dtype
