@@ -119,6 +119,7 @@ pub mod codegen;
 pub mod diagnostics;
 pub mod eval;
 pub mod fusion;
+pub mod gpu;
 pub mod import;
 pub mod interface;
 pub mod kernel;

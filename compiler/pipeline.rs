@@ -144,13 +144,13 @@ pub const NVPTX: Pipeline = Pipeline {
         HOST_CPU.stages[3],
         Stage {
             name: "simt",
-            passes: |_| "compute-to-simt".into(),
+            passes: |settings| format!("compute-to-simt{{threads={}}}", settings.block_threads),
             leaves: &["arith", "func", "math", "memref", "scf", "tl"],
             why: "the schedule: which thread computes what; kernels now write into memory",
         },
         Stage {
             name: "memory",
-            passes: |_| "plan-memory".into(),
+            passes: |_| "plan-memory,share-program".into(),
             leaves: &["arith", "cf", "func", "math", "memref", "scf"],
             why: "after scheduling, which says how much scratch each kernel needs",
         },

@@ -13,6 +13,7 @@ pub mod graph_to_tl;
 pub mod linalg_to_vector;
 pub mod outline_kernels;
 pub mod plan_memory;
+pub mod share_program;
 pub mod split_blocks;
 pub mod tl_to_graph;
 pub mod tl_to_linalg;

@@ -5,7 +5,7 @@ use crate::{
         ark_to_plan::PlanArk, ark_to_tl::ArkToTl, bf16_as_bits::Bf16AsBits,
         common_ir_to_tl::CommonIrToTl, compute_to_loops::ComputeToLoops, compute_to_loops::simt::ComputeToSimt, cut_blocks::CutBlocks,
         emit_entry::EmitEntry, emit_gpu_entry::EmitGpuEntry, gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
-        outline_kernels::OutlineKernels, plan_memory::PlanMemory, split_blocks::SplitBlocks,
+        outline_kernels::OutlineKernels, plan_memory::PlanMemory, share_program::ShareProgram, split_blocks::SplitBlocks,
         tl_to_linalg::TlToLinalg,
     },
 };
@@ -33,6 +33,7 @@ pub fn register_all() {
     register_pass(ComputeToSimt);
     register_pass(LinalgToVector);
     register_pass(PlanMemory);
+    register_pass(ShareProgram);
     register_pass(CutBlocks);
     register_pass(Bf16AsBits);
     register_pass(EmitEntry);

@@ -91,8 +91,17 @@ pub fn schedule(
     symbols: &[String],
     target: &Target,
 ) -> Option<Vec<KernelObject>> {
-    let settings = Settings::of(target);
-    run_stages(context, module, &settings, "kernels", settings.pipeline.scheduled())?;
+    schedule_with(context, module, symbols, &Settings::of(target))
+}
+
+/// As [`schedule`], with settings.
+pub fn schedule_with(
+    context: &Context,
+    module: &mut Module<'_>,
+    symbols: &[String],
+    settings: &Settings,
+) -> Option<Vec<KernelObject>> {
+    run_stages(context, module, settings, "kernels", settings.pipeline.scheduled())?;
     let functions = functions(module.as_operation());
     let described = |symbol: &String| {
         let info = KernelInfo::read(functions.get(symbol)?)?;

@@ -5,7 +5,7 @@ use super::{
     error::{CompileError, Error, QueryError, messages},
     kernel::{self, KernelObject, compile_nothing, compile_task},
     queries,
-    whole::with_description,
+    whole::{uses_shared_memory, with_description},
 };
 use crate::{
     codegen::{Output, Target, compile, link_library},
@@ -190,9 +190,10 @@ fn persistent_kernel(
     texts: &[Vec<TextStep>],
     target: &Target,
 ) -> Result<Vec<u8>, QueryError> {
-    let mut kernels: BTreeMap<String, Arc<str>> = BTreeMap::new();
+    // Schedules depend on the number of threads of a task.
+    let mut kernels: BTreeMap<i64, BTreeMap<String, Arc<str>>> = BTreeMap::new();
     let mut tasks = vec![];
-    for steps in texts {
+    for (info, steps) in plan.task_infos.iter().zip(texts) {
         let mut task = TaskCode::default();
         for step in steps {
             task.steps.push(match step {
@@ -200,8 +201,10 @@ fn persistent_kernel(
                 TextStep::Kernel(kernel, texts) => {
                     let mut kernel = kernel.clone();
                     for (variant, text) in kernel.variants.iter_mut().zip(texts) {
-                        variant.symbol = kernel::task_symbol(text, target);
-                        kernels.insert(variant.symbol.clone(), text.clone());
+                        let warps = info.num_warps;
+                        variant.symbol = format!("{}_{warps}", kernel::task_symbol(text, target));
+                        let all = kernels.entry(warps).or_default();
+                        all.insert(variant.symbol.clone(), text.clone());
                     }
                     Step::Kernel(kernel)
                 }
@@ -211,14 +214,21 @@ fn persistent_kernel(
     }
     let mut refused = None;
     let made = in_context(|context| {
-        let symbols: Vec<String> = kernels.keys().cloned().collect();
-        let named = kernels.iter().map(|(symbol, text)| (symbol.as_str(), &**text));
-        let mut module = kernel::module_of(context, named)?;
-        let objects = kernel::schedule(context, &mut module, &symbols, target)?;
-        let scratch = objects.iter().map(|object| object.info.scratch()).max().unwrap_or(0);
-        let parameters = objects.into_iter().map(|object| (object.symbol, object.info.parameters));
-        let parameters = parameters.collect();
-        let (text, described) = match main_text(plan, &tasks, &parameters, scratch) {
+        let mut module = irc_mlir::parse_module(context, "")?;
+        let (mut scratch, mut parameters) = (0, BTreeMap::new());
+        for (warps, kernels) in &kernels {
+            let named = kernels.iter().map(|(symbol, text)| (symbol.as_str(), &**text));
+            let mut own = kernel::module_of(context, named)?;
+            let block_threads = u32::try_from(32 * warps).unwrap_or_default();
+            let settings = Settings { block_threads, ..Settings::of(target) };
+            let symbols: Vec<String> = kernels.keys().cloned().collect();
+            for object in kernel::schedule_with(context, &mut own, &symbols, &settings)? {
+                scratch = object.info.scratch().max(scratch);
+                parameters.insert(object.symbol, object.info.parameters);
+            }
+            kernel::add(&module, &own);
+        }
+        let (text, mut described) = match main_text(plan, &tasks, &parameters, scratch) {
             Ok(made) => made,
             Err(message) => {
                 refused = Some(message);
@@ -230,7 +240,12 @@ fn persistent_kernel(
         let settings = Settings { block_threads: described.threads, ..Settings::of(target) };
         run_stages(context, &mut module, &settings, "memory", "llvm")?;
         let code = compile(&module, target, Output::Ptx);
-        Some(code.map(|code| with_description(code, &described)))
+        Some(code.map(|code| {
+            if !uses_shared_memory(&code) {
+                described.shared_bytes = 0;
+            }
+            with_description(code, &described)
+        }))
     });
     match (made, refused) {
         (_, Some(message)) => Err(QueryError::at("plan-gpu", &message)),

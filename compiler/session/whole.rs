@@ -13,7 +13,8 @@ use crate::{
     interface::Interface,
     lowering::{
         emit_entry::{WEIGHTS, define_weights, share},
-        emit_gpu_entry::{ENTRY, THREADS},
+        compute_to_loops::simt::SHARED_BYTES,
+        emit_gpu_entry::{ENTRY, SHARED, THREADS},
     },
     machine::{in_context, run_stages},
     pipeline::Settings,
@@ -22,6 +23,11 @@ use irc_mlir::{CapturedDiagnostic, Context, Module, read};
 use irc_runtime::GpuKernel;
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
+
+/// Whether PTX uses the shared memory of blocks.
+pub fn uses_shared_memory(code: &[u8]) -> bool {
+    String::from_utf8_lossy(code).contains(SHARED)
+}
 
 /// PTX with the description of its kernel.
 pub fn with_description(code: Vec<u8>, kernel: &GpuKernel) -> Vec<u8> {
@@ -88,8 +94,9 @@ pub fn emit(
 
 /// PTX with its interface, in the first line.
 fn described(code: Vec<u8>, interface: &Interface) -> Vec<u8> {
+    let shared_bytes = if uses_shared_memory(&code) { SHARED_BYTES as u64 } else { 0 };
     let kernel = GpuKernel::of_program(ENTRY, interface.clone(), THREADS);
-    with_description(code, &kernel)
+    with_description(code, &GpuKernel { shared_bytes, ..kernel })
 }
 
 /// A library of a module that is the output of a stage after the tensor level.

@@ -10,7 +10,7 @@ use irc_executor::{
     script::{Entry, Share, script},
 };
 use irc_runtime::{GpuKernel, Interface, Parameter};
-use crate::lowering::compute_to_loops::simt::team_of;
+use crate::lowering::compute_to_loops::simt::{SHARED_BYTES, team_of};
 use std::{collections::BTreeMap, fmt::Write};
 
 /// The number of threads of a warp.
@@ -29,7 +29,7 @@ pub const MAIN: &str = "irc_main";
 const STATES: usize = 1024;
 
 /// The types of what the functions of teams are passed after the memory of kernels.
-const TEAM_TYPES: [&str; 5] = ["index", "index", "index", "index", "i32"];
+const TEAM_TYPES: [&str; 6] = ["index", "index", "index", "index", "i32", "index"];
 
 /// The barrier of the threads of one warp.
 const WARP_BARRIER: i32 = 16;
@@ -62,7 +62,7 @@ pub fn main_text(
     let workspace_bytes = scratch * slots.cast_unsigned() * u64::from(blocks);
     let interface = Interface { workspace_bytes, ..layout.interface.clone() };
 
-    let mut writer = Writer { text: String::new(), next: 0, plan, tasks, parameters, layout: &layout, scratch };
+    let mut writer = Writer { text: String::new(), next: 0, plan, tasks, parameters, layout: &layout, scratch, shared: 0 };
     // Barriers of the same processors share a state. The first state is that of the whole grid.
     let mut ranges: Vec<(i64, i64)> = vec![(0, plan.num_processors)];
     for entry in &entries {
@@ -91,7 +91,7 @@ pub fn main_text(
         format!("func.func private @{}({})", team_of(symbol), own.join(", "))
     };
     let teams: Vec<String> = parameters.iter().map(declared).collect();
-    let kernel = kernel(&layout, interface, blocks, threads as u32);
+    let kernel = kernel(&layout, interface, (blocks, threads as u32), writer.shared);
     let metadata = escaped(&kernel.interface.to_json());
     let text = format!(
         "{}
@@ -114,7 +114,12 @@ pub fn main_text(
 }
 
 /// How the kernel is launched: its parameters are the buffers.
-fn kernel(layout: &Layout, interface: Interface, blocks: u32, threads: u32) -> GpuKernel {
+fn kernel(
+    layout: &Layout,
+    interface: Interface,
+    (blocks, threads): (u32, u32),
+    shared_bytes: u64,
+) -> GpuKernel {
     let at = |ports: &[irc_runtime::Port], slot: usize| {
         let name = layout.name(slot);
         ports.iter().position(|port| port.name == name)
@@ -130,7 +135,7 @@ fn kernel(layout: &Layout, interface: Interface, blocks: u32, threads: u32) -> G
         parameters,
         blocks: Some(blocks),
         threads,
-        shared_bytes: 0,
+        shared_bytes,
     }
 }
 
@@ -147,6 +152,8 @@ struct Writer<'p> {
     layout: &'p Layout,
     /// Bytes of scratch of a slot.
     scratch: u64,
+    /// Bytes of shared memory of a block, if any kernel uses it.
+    shared: u64,
 }
 
 impl Writer<'_> {
@@ -229,6 +236,9 @@ impl Writer<'_> {
         let first = self.binary("subi", &first, &lead);
         let number = self.binary("addi", &all, &first);
         let scratch = self.by("muli", &number, self.scratch.cast_signed());
+        let shared = self.by("muli", &first, SHARED_BYTES);
+        let last = first_warp + (active - 1) * warps;
+        self.shared = self.shared.max(((last + 1) * SHARED_BYTES).cast_unsigned());
 
         // p = (processor + grid - current) mod grid
         let moved = self.by("addi", "%processor", distribution.grid - distribution.current);
@@ -249,7 +259,7 @@ impl Writer<'_> {
         let task = self.binary("addi", &task, &jump);
         let is_task = self.compare("ult", &task, distribution.tasks.end);
         self.line(&format!("scf.if {is_task} {{"));
-        let team = Team { thread, threads: count, barrier, scratch };
+        let team = Team { thread, threads: count, barrier, scratch, shared };
         for step in &self.tasks[share.task].steps {
             match step {
                 Step::Kernel(kernel) => self.kernel(kernel, &task, &team)?,
@@ -375,7 +385,7 @@ impl Writer<'_> {
             "memref.view %scratch[{}][] : memref<{all}xi8> to {ty}",
             team.scratch
         )));
-        operands.extend([zero, one, team.thread.clone(), team.threads.clone(), team.barrier.clone()]);
+        operands.extend([zero, one, team.thread.clone(), team.threads.clone(), team.barrier.clone(), team.shared.clone()]);
         let all: Vec<&str> = types.iter().map(String::as_str).chain(TEAM_TYPES).collect();
         self.line(&format!(
             "func.call @{}({}) : ({}) -> ()",
@@ -393,4 +403,5 @@ struct Team {
     threads: String,
     barrier: String,
     scratch: String,
+    shared: String,
 }

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::engine::Engine;
 use crate::random;
 use crate::report::Pass;
-use irc::{Backend, CompileOptions, Session, Target};
+use irc::{gpu::EmulationError, Backend, CompileOptions, Session, Target};
 use irc_common_format::model::Module;
 use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::Imported;
@@ -63,6 +63,7 @@ pub fn run(engine: Engine, check: Check, folders: &[PathBuf]) -> Vec<Outcome> {
     }
     let results = match engine {
         Engine::Reference => units.iter().map(evaluate).collect(),
+        Engine::Emulator => units.iter().map(emulate).collect(),
         Engine::Code(backend) => compile_and_run(&units, backend),
     };
     for (unit, result) in units.iter().zip(results) {
@@ -136,6 +137,22 @@ fn evaluate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
     let graph = &unit.imported.graph;
     let results = graph.eval(&unit.inputs.to_tensors()?).map_err(|error| error.to_string())?;
     Ok(graph.outputs.iter().map(|(name, _)| name.clone()).zip(results).collect())
+}
+
+fn emulate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
+    let session = Session::new();
+    let model = session.import_graph(&unit.imported.graph);
+    let code = model.emit(irc::codegen::Output::Ptx, Target::gpu(80));
+    let code = code.map_err(|error| format!("compiling: {}", messages(&error)))?;
+    let source = irc_diag::Source::from_bytes("kernel.ptx", &code);
+    match irc::gpu::emulate(&source, &unit.inputs.to_tensors()?, true) {
+        Ok(emulated) => Ok(emulated.outputs),
+        Err(EmulationError::Message(message)) => Err(format!("running: {message}")),
+        Err(EmulationError::Diagnostics(found)) => {
+            let found: Vec<_> = found.iter().map(|found| found.message.clone()).collect();
+            Err(format!("running: {}", found.join("; ")))
+        }
+    }
 }
 
 fn compile_and_run(units: &[Unit], backend: Backend) -> Results {

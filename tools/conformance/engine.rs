@@ -11,12 +11,14 @@ pub enum Engine {
     Code(Backend),
     /// The reference evaluator.
     Reference,
+    /// Kernels for GPUs, in an emulator.
+    Emulator,
 }
 
 impl Engine {
     /// All engines.
     fn all() -> impl Iterator<Item = Self> {
-        Backend::writing(Output::Object).map(Self::Code).chain([Self::Reference])
+        Backend::writing(Output::Object).map(Self::Code).chain([Self::Reference, Self::Emulator])
     }
 }
 
@@ -31,6 +33,7 @@ impl fmt::Display for Engine {
         f.write_str(match self {
             Self::Code(backend) => backend.name,
             Self::Reference => "reference",
+            Self::Emulator => "emulate",
         })
     }
 }

@@ -312,7 +312,7 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
         (element(e.context, dtype), accumulator(e.context, dtype))
     }
 
-    fn dtype(&self) -> DType {
+    pub(super) fn dtype(&self) -> DType {
         let types: Vec<Type> = self.operands.iter().map(|(ty, _)| (*ty).clone()).collect();
         let dtype = self.nest.compute.body.dtype(&types, self.nest.compute.loops());
         dtype.unwrap_or_else(|error| panic!("the verifier accepted the body: {error}"))
@@ -541,7 +541,7 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
     }
 
     /// The inputs of the expression at an iteration, given as indices, with values known outside of it.
-    fn body(
+    pub(super) fn body(
         &self,
         e: Emit<'c, 'a>,
         at: &[Value<'c, 'a>],

@@ -55,6 +55,44 @@ llvm.func internal @irc_gpu_barrier(%barrier: i32, %threads: i64) attributes {al
   llvm.return
 }
 
+// The threads of a team that are in one block wait for each other.
+llvm.func internal @irc_gpu_block_barrier(%barrier: i32, %threads: i64) attributes {always_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %all = llvm.icmp "slt" %barrier, %zero : i32
+  llvm.cond_br %all, ^whole, ^team
+^whole:
+  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
+  llvm.return
+^team:
+  llvm.call @irc_gpu_barrier(%barrier, %threads) : (i32, i64) -> ()
+  llvm.return
+}
+
+// Shared memory of the block, as much as the launch provides.
+llvm.mlir.global external @irc_gpu_shared_memory() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+
+llvm.func internal @irc_gpu_shared() -> !llvm.ptr<3> attributes {always_inline} {
+  %0 = llvm.mlir.addressof @irc_gpu_shared_memory : !llvm.ptr<3>
+  llvm.return %0 : !llvm.ptr<3>
+}
+
+// The product of 16x16 and 16x8 elements, added to 16x8 sums, by a warp.
+llvm.func internal @irc_gpu_mma_bf16(%a0: i32, %a1: i32, %a2: i32, %a3: i32, %b0: i32, %b1: i32, %c0: f32, %c1: f32, %c2: f32, %c3: f32) -> !llvm.struct<(f32, f32, f32, f32)> attributes {always_inline} {
+  %0 = llvm.call_intrinsic "llvm.nvvm.mma.m16n8k16.row.col.bf16"(%a0, %a1, %a2, %a3, %b0, %b1, %c0, %c1, %c2, %c3) : (i32, i32, i32, i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  llvm.return %0 : !llvm.struct<(f32, f32, f32, f32)>
+}
+
+llvm.func internal @irc_gpu_mma_f16(%a0: i32, %a1: i32, %a2: i32, %a3: i32, %b0: i32, %b1: i32, %c0: f32, %c1: f32, %c2: f32, %c3: f32) -> !llvm.struct<(f32, f32, f32, f32)> attributes {always_inline} {
+  %x0 = llvm.bitcast %a0 : i32 to vector<2xf16>
+  %x1 = llvm.bitcast %a1 : i32 to vector<2xf16>
+  %x2 = llvm.bitcast %a2 : i32 to vector<2xf16>
+  %x3 = llvm.bitcast %a3 : i32 to vector<2xf16>
+  %y0 = llvm.bitcast %b0 : i32 to vector<2xf16>
+  %y1 = llvm.bitcast %b1 : i32 to vector<2xf16>
+  %0 = llvm.call_intrinsic "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"(%x0, %x1, %x2, %x3, %y0, %y1, %c0, %c1, %c2, %c3) : (vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  llvm.return %0 : !llvm.struct<(f32, f32, f32, f32)>
+}
+
 // All threads of the grid wait for each other.
 llvm.func internal @irc_gpu_grid_barrier() attributes {always_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32

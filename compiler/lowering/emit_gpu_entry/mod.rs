@@ -22,13 +22,17 @@ use std::{collections::BTreeSet, fmt::Write};
 /// The pass `emit-gpu-entry`.
 pub struct EmitGpuEntry;
 
+/// The name of the shared memory of blocks, whose size is stated when the kernel is launched.
+pub const SHARED: &str = "irc_gpu_shared_memory";
+
 /// The name of the entry point.
 pub const ENTRY: &str = "irc_run";
 
 /// The number of threads of a block of a program that is not a plan.
 pub const THREADS: u32 = 256;
 
-const BLOCK_THREADS: PassOption = PassOption {
+/// The option for the number of threads of a block, or of a team of a plan.
+pub const BLOCK_THREADS: PassOption = PassOption {
     name: "threads",
     help: "number of threads of a block",
     default: "256",

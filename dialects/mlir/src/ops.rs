@@ -191,6 +191,7 @@ ops! {
     /// Memory.
     memref {
         ALLOCA                           "memref.alloca"                           * -> 1;
+        DIM                              "memref.dim"                              2 -> 1;
         COPY                             "memref.copy"                             2 -> 0;
         EXTRACT_ALIGNED_POINTER_AS_INDEX "memref.extract_aligned_pointer_as_index" 1 -> 1;
         GET_GLOBAL                       "memref.get_global"                       0 -> 1;

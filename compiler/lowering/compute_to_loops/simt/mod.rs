@@ -9,12 +9,14 @@
 //! The functions of the device that the loops call are defined by `emit-gpu-entry`.
 
 mod inline;
+mod product;
 mod step;
 
 use super::{
     Infallible, KERNEL, Kernel, Origin, Pass, PassError, PassResult, Sizes, Work, algorithms,
     described, parameters, stored,
 };
+use crate::lowering::emit_gpu_entry::BLOCK_THREADS;
 use crate::attributes::{LINKAGE, STRIDES, dictionaries};
 use crate::kernel::{
     declare::on_memory,
@@ -22,7 +24,7 @@ use crate::kernel::{
 };
 use irc_mlir::ops::{arith, func};
 use irc_mlir::{
-    BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Options, Region,
+    BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Options, PassOption, Region,
     RegionLike, Type, Value, attr, read, walk_collect,
 };
 use irc_tl::Dim;
@@ -34,15 +36,28 @@ use std::collections::BTreeSet;
 pub struct ComputeToSimt;
 
 /// The number of parameters of the function of a team after those of the kernel.
-pub const TEAM_PARAMETERS: usize = 5;
+pub const TEAM_PARAMETERS: usize = 6;
+
+pub use product::SHARED_BYTES;
 
 /// The function that the threads of a team call to run a kernel together.
 pub fn team_of(kernel: &str) -> String {
-    format!("{kernel}_team")
+    format!("{kernel}{TEAM}")
 }
 
+/// Whether a function is one of a team.
+pub fn is_team(function: &OperationRef<'_, '_>) -> bool {
+    read::string(function, "sym_name").is_some_and(|name| name.ends_with(TEAM))
+}
+
+/// The end of the names of functions of teams.
+const TEAM: &str = "_team";
+
+/// The parameters of a product on tensor cores: two factors, in words of two halves, and four sums.
+const MMA: &[&str] = &["i32", "i32", "i32", "i32", "i32", "i32", "f32", "f32", "f32", "f32"];
+
 /// The functions of the device, with their parameters and results.
-const DEVICE: [(&str, &[&str], &[&str]); 7] = [
+const DEVICE: [(&str, &[&str], &[&str]); 11] = [
     ("irc_gpu_team", &[], &["index"]),
     ("irc_gpu_teams", &[], &["index"]),
     ("irc_gpu_thread", &[], &["index"]),
@@ -50,6 +65,10 @@ const DEVICE: [(&str, &[&str], &[&str]); 7] = [
     ("irc_gpu_barrier", &["i32", "index"], &[]),
     ("irc_gpu_shuffle", &["i32", "i32"], &["i32"]),
     ("irc_gpu_grid_barrier", &[], &[]),
+    ("irc_gpu_block_barrier", &["i32", "index"], &[]),
+    ("irc_gpu_shared", &[], &[product::SHARED]),
+    ("irc_gpu_mma_f16", MMA, &["f32", "f32", "f32", "f32"]),
+    ("irc_gpu_mma_bf16", MMA, &["f32", "f32", "f32", "f32"]),
 ];
 
 impl Pass for ComputeToSimt {
@@ -62,13 +81,17 @@ impl Pass for ComputeToSimt {
     fn dialects(&self) -> &'static [&'static str] {
         &["arith", "func", "math", "memref", "scf"]
     }
-    fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
+    fn options(&self) -> &'static [PassOption] {
+        &[BLOCK_THREADS]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        let threads = options.integer(BLOCK_THREADS.name);
         let kernels = walk_collect(module, |op| KERNEL.is_on(&op));
         let kernels: Vec<_> = kernels.into_iter().filter(|kernel| is_tl(*kernel)).collect();
         if let Some(first) = kernels.first() {
             declare_device(*first)?;
         }
-        kernels.into_iter().try_for_each(lower_kernel)
+        kernels.into_iter().try_for_each(|kernel| lower_kernel(kernel, threads))
     }
 }
 
@@ -79,7 +102,10 @@ fn is_tl(kernel: OperationRef<'_, '_>) -> bool {
 }
 
 /// Declares the functions of the device before a function, unless its module has them.
-fn declare_device(before: OperationRef<'_, '_>) -> PassResult {
+///
+/// # Errors
+/// If the function is not in a module.
+pub fn declare_device(before: OperationRef<'_, '_>) -> PassResult {
     let context = irc_mlir::context_of(&before);
     let Some(module) = before.block() else {
         return Err(PassError::at(&before, "is not in a module"));
@@ -108,7 +134,7 @@ fn declare_device(before: OperationRef<'_, '_>) -> PassResult {
     Ok(())
 }
 
-fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> PassResult {
+fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassResult {
     let context = irc_mlir::context_of(&func);
     let mut kernel = Kernel::read(func)?;
     if let Some(symbol) = kernel.symbols.first() {
@@ -123,7 +149,7 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> PassResult {
 
     let index = Type::index(context);
     let barrier = irc_mlir::ty::parse(context, "i32");
-    let all = [&types[..], &[index, index, index, index, barrier]].concat();
+    let all = [&types[..], &[index, index, index, index, barrier, index]].concat();
     let spec = on_memory(func, &all, |_| {});
     let team = spec.before(&parent, func);
     irc_mlir::set_attribute(team, "sym_name", attr::string(context, &team_of(&name)));
@@ -138,7 +164,7 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> PassResult {
     let each: Vec<_> = (0..all.len()).map(each).collect();
     irc_mlir::set_attribute(team, "arg_attrs", attr::parse(context, &format!("[{}]", each.join(", "))));
     let body = body_of(team)?;
-    if let Err(error) = fill(context, func, body, &kernel, &strides) {
+    if let Err(error) = fill(context, func, body, &kernel, (&strides, threads)) {
         team.erase();
         return Err(error);
     }
@@ -189,6 +215,7 @@ fn run_on_grid<'c: 'a, 'a>(
         operands.push(crate::kernel::emit::first_result(call(name, &[], &[index])));
     }
     operands.push(e.integer(-1, 32, Lanes::Scalar));
+    operands.push(e.index(0));
     call(team, &operands, &[]);
     call("irc_gpu_grid_barrier", &[], &[]);
     e.spec(func::RETURN).append(&block);
@@ -256,7 +283,7 @@ fn fill<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     block: BlockRef<'c, 'a>,
     kernel: &Kernel<'c>,
-    strides: &Strides,
+    (strides, threads): (&Strides, i64),
 ) -> PassResult {
     let e = Emit { context, block, location: func.location() };
     let workspace = kernel.inputs + kernel.results.len();
@@ -283,6 +310,7 @@ fn fill<'c: 'a, 'a>(
         thread: after(2)?,
         threads: after(3)?,
         barrier: after(4)?,
+        shared: after(5)?,
     };
     let sizes = Sizes::default();
     // What has been written since threads last waited for each other.
@@ -301,7 +329,7 @@ fn fill<'c: 'a, 'a>(
                 let own: Vec<_> =
                     step.operands.iter().map(|value| strides.values[*value].as_deref()).collect();
                 let result = (buffers[step.results[0]], strides.values[step.results[0]].as_deref());
-                step::emit(e, nest, (&operands, &own), result, &sizes, &team);
+                step::emit(e, nest, (&operands, &own), result, &sizes, (&team, threads));
             }
             Work::Algorithm(algorithm) => {
                 let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();

@@ -5,6 +5,7 @@ use super::{
         nest::{Nest, Writer, combine, flattened},
     },
     Emit, Infallible, Lanes, Sizes, arith, func,
+    product::{Product, Tiles},
 };
 use crate::kernel::{emit::Buffer, emit::first_result, emit::is_float};
 use irc_mlir::{Type as MlirType, Value, ValueLike, attr};
@@ -21,6 +22,8 @@ pub(super) struct Team<'c, 'a> {
     pub(super) threads: Value<'c, 'a>,
     /// The number of a barrier of the block, if it is the only one; otherwise -1.
     pub(super) barrier: Value<'c, 'a>,
+    /// The first byte of the shared memory of the block that is theirs.
+    pub(super) shared: Value<'c, 'a>,
 }
 
 /// The number of threads of a warp.
@@ -39,6 +42,13 @@ impl<'c: 'a, 'a> Team<'c, 'a> {
     /// All threads wait for each other.
     pub(super) fn wait(&self, e: Emit<'c, 'a>) {
         let callee = attr::symbol(e.context, "irc_gpu_barrier");
+        let operands = [self.barrier, self.threads];
+        e.spec(func::CALL).attr("callee", callee).operands(&operands).append(&e.block);
+    }
+
+    /// The threads of a block wait for each other.
+    pub(super) fn wait_in_block(&self, e: Emit<'c, 'a>) {
+        let callee = attr::symbol(e.context, "irc_gpu_block_barrier");
         let operands = [self.barrier, self.threads];
         e.spec(func::CALL).attr("callee", callee).operands(&operands).append(&e.block);
     }
@@ -72,7 +82,7 @@ pub(super) fn emit<'c: 'a, 'a>(
     (operands, strides): (&[(&Type, Buffer<'c, 'a>)], &[Option<&[i64]>]),
     (result, result_strides): (Buffer<'c, 'a>, Option<&[i64]>),
     sizes: &Sizes<'c, 'a>,
-    team: &Team<'c, 'a>,
+    (team, threads): (&Team<'c, 'a>, i64),
 ) {
     let dense = result_strides.is_none() && strides.iter().all(Option::is_none);
     let flat = if dense { flattened(nest, operands) } else { None };
@@ -92,6 +102,12 @@ pub(super) fn emit<'c: 'a, 'a>(
         types.iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
     let mut writer = Writer::new(&nest, &operands, result, sizes);
     writer.strides = result_strides;
+    let tiles = Product::of(&writer).is_some_and(|product| {
+        Tiles { product, writer: &writer, team, threads }.emit(e)
+    });
+    if tiles {
+        return;
+    }
     let work = Work { writer: &writer, team };
     if work.is_warps() {
         work.warps(e);
@@ -121,8 +137,50 @@ struct Work<'w, 'c, 'a> {
     team: &'w Team<'c, 'a>,
 }
 
-fn product(dims: &[Dim]) -> i64 {
-    dims.iter().map(|dim| dim.known().unwrap_or(1)).fold(1, i64::saturating_mul)
+/// A known size.
+pub(super) fn extent(dim: &Dim) -> i64 {
+    dim.known().unwrap_or(1)
+}
+
+pub(super) fn product(dims: &[Dim]) -> i64 {
+    dims.iter().map(extent).fold(1, i64::saturating_mul)
+}
+
+/// The indices of an element of extents, from its position.
+pub(super) fn indices<'c: 'a, 'a>(
+e: Emit<'c, 'a>,
+dims: &[Dim],
+linear: Value<'c, 'a>,
+) -> Vec<Value<'c, 'a>> {
+    let extents: Vec<i64> = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
+    let long = extents.iter().filter(|extent| **extent != 1).count();
+    if long <= 1 {
+        return extents.iter().map(|it| if *it == 1 { e.index(0) } else { linear }).collect();
+    }
+    // Divisions of 32 bits are faster, if they suffice.
+    let narrow = product(dims) <= i64::from(i32::MAX);
+    let (ty, bits) = (e.int(if narrow { 32 } else { 64 }), if narrow { 32 } else { 64 });
+    let mut rest = e.op(arith::INDEX_CAST, &[linear], ty);
+    let mut found = vec![];
+    let mut remaining = long;
+    for extent in extents.iter().rev() {
+        if *extent == 1 {
+            found.push(e.index(0));
+            continue;
+        }
+        remaining -= 1;
+        let by = e.integer(*extent, bits, Lanes::Scalar);
+        let own = match remaining {
+            0 => rest,
+            _ => e.binary(arith::REMUI, rest, by),
+        };
+        if remaining > 0 {
+            rest = e.binary(arith::DIVUI, rest, by);
+        }
+        found.push(e.op(arith::INDEX_CASTUI, &[own], MlirType::index(e.context)));
+    }
+    found.reverse();
+    found
 }
 
 impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
@@ -146,39 +204,6 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
             });
         });
         (along_reduced && !along_elements) || elements < 1024
-    }
-
-    /// The indices of an element of extents, from its position.
-    fn indices(&self, e: Emit<'c, 'a>, dims: &[Dim], linear: Value<'c, 'a>) -> Vec<Value<'c, 'a>> {
-        let extents: Vec<i64> = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
-        let long = extents.iter().filter(|extent| **extent != 1).count();
-        if long <= 1 {
-            return extents.iter().map(|it| if *it == 1 { e.index(0) } else { linear }).collect();
-        }
-        // Divisions of 32 bits are faster, if they suffice.
-        let narrow = product(dims) <= i64::from(i32::MAX);
-        let (ty, bits) = (e.int(if narrow { 32 } else { 64 }), if narrow { 32 } else { 64 });
-        let mut rest = e.op(arith::INDEX_CAST, &[linear], ty);
-        let mut found = vec![];
-        let mut remaining = long;
-        for extent in extents.iter().rev() {
-            if *extent == 1 {
-                found.push(e.index(0));
-                continue;
-            }
-            remaining -= 1;
-            let by = e.integer(*extent, bits, Lanes::Scalar);
-            let own = match remaining {
-                0 => rest,
-                _ => e.binary(arith::REMUI, rest, by),
-            };
-            if remaining > 0 {
-                rest = e.binary(arith::DIVUI, rest, by);
-            }
-            found.push(e.op(arith::INDEX_CASTUI, &[own], MlirType::index(e.context)));
-        }
-        found.reverse();
-        found
     }
 
     /// A loop over the positions from `first` on below `count`, in steps.
@@ -205,7 +230,7 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
         let neighbours = if is_flat && self.writer.nest.compute.reduction.is_none() { self.neighbours(count) } else { 1 };
         if neighbours == 1 {
             self.strided(e, (first, count, all), &[], |e, linear, _| {
-                let at = self.indices(e, dims, linear);
+                let at = indices(e, dims, linear);
                 self.writer.element(e, &at, &Known::new());
                 vec![]
             });
@@ -246,10 +271,10 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
         let first = e.binary(arith::DIVUI, self.team.first(e), warp);
         let all = e.binary(arith::DIVUI, self.team.all(e), warp);
         self.strided(e, (first, elements, all), &[], |e, element, _| {
-            let at = self.indices(e, dims, element);
+            let at = indices(e, dims, element);
             let start = self.writer.neutral(e, reduction);
             let total = self.strided(e, (lane, summands, warp), &[start], |e, summand, total| {
-                let inner = self.indices(e, reduced, summand);
+                let inner = indices(e, reduced, summand);
                 let at = [&at[..], &inner].concat();
                 vec![self.writer.joined(e, reduction, &at, total[0], &Known::new())]
             });
