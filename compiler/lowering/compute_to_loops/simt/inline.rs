@@ -7,7 +7,7 @@ use super::super::{
     kernel::{Kernel, Origin, Step, ValueId, Work},
     nest::Nest,
 };
-use irc_tl::{Binary, Dim, Scalar};
+use irc_tl::{Binary, Combine, DType, Dim, Scalar};
 use std::collections::BTreeMap;
 
 /// The maximum number of parts of an expression.
@@ -15,6 +15,24 @@ const MAX_PARTS: usize = 256;
 
 /// The maximum number of parts of an expression that may be computed more than once for each element.
 const MAX_REPEATED: usize = 3;
+
+/// Products of halves that are summed stay exact: they are rounded once, after the sum.
+pub(super) fn widen(kernel: &mut Kernel<'_>) {
+    for step in &mut kernel.steps {
+        let Work::Nest(nest) = &mut step.work else { continue };
+        let is_sum = nest.compute.reduction.as_ref().is_some_and(|it| it.combine == Combine::Sum);
+        let Scalar::Binary(Binary::Mul, left, right) = &nest.compute.body else { continue };
+        let types: Vec<_> =
+            step.operands.iter().map(|value| kernel.values[*value].ty.clone()).collect();
+        let dtype = nest.compute.body.dtype(&types, nest.compute.loops());
+        let Ok(half @ (DType::F16 | DType::BF16)) = dtype else { continue };
+        if is_sum && nest.epilogue.is_none() {
+            let [left, right] = [left, right].map(|side| (**side).clone().cast(DType::F32));
+            nest.compute.body = left * right;
+            nest.epilogue = Some(Scalar::load(RESULT, []).cast(half));
+        }
+    }
+}
 
 /// Merges the steps of a kernel of known sizes.
 pub(super) fn inline(kernel: &mut Kernel<'_>) {

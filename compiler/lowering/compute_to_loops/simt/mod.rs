@@ -141,6 +141,7 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
         let message = format!("has a size that depends on '{symbol}': kernels for GPUs need known sizes");
         return Err(PassError::at(&func, message));
     }
+    inline::widen(&mut kernel);
     inline::inline(&mut kernel);
     let strides = Strides::of(func, &kernel)?;
     let types = parameters(context, &kernel);
