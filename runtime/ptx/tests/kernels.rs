@@ -27,9 +27,11 @@ pub fn mma(text: &str, schedule: Schedule) -> (Report, String, bool) {
     let pb = memory.add("b", bf16(b));
     let pc = memory.add("c", vec![0; 4 * m * n]);
     let buffers = [pa, pb, pc].map(Argument::Buffer);
-    let arguments = buffers.into_iter().chain([Argument::U32(n as u32), Argument::U32(k as u32)]).collect();
+    let arguments =
+        buffers.into_iter().chain([Argument::U32(n as u32), Argument::U32(k as u32)]).collect();
     let grid = [n as u32 / 8, m as u32 / 16, 1];
-    let report = Launch { grid, arguments, schedule, ..Launch::default() }.run(&program, &mut memory);
+    let report =
+        Launch { grid, arguments, schedule, ..Launch::default() }.run(&program, &mut memory);
     let text = text_of(&program, &report);
     let equal = to_floats(memory.bytes(pc)) == c;
     (report, text, equal)
@@ -53,7 +55,8 @@ pub fn wgmma(text: &str, schedule: Schedule) -> (Report, String, bool) {
         swizzle: Swizzle::Bytes128,
     };
     let maps = [map(pa, m, 64), map(pb, n, 32)].map(Argument::TensorMap);
-    let arguments = maps.into_iter().chain([Argument::Buffer(pc), Argument::U32(k as u32 / 64)]).collect();
+    let arguments =
+        maps.into_iter().chain([Argument::Buffer(pc), Argument::U32(k as u32 / 64)]).collect();
     let launch = Launch {
         grid: [m as u32 / 64, 1, 1],
         block: [160, 1, 1],

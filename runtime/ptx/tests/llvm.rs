@@ -1,7 +1,7 @@
 //! Kernels that LLVM generated from the `.ll` files beside their `.ptx` files:
 //! `llc -march=nvptx64 -mcpu=sm_90a -mattr=+ptx80`.
 
-use crate::support::{SCHEDULES, Random, bf16, compile, floats, run, to_floats};
+use crate::support::{Random, SCHEDULES, bf16, compile, floats, run, to_floats};
 use irc_ptx::{Argument, Launch, Memory};
 
 #[test]
@@ -14,7 +14,13 @@ fn a_reduction_sums_its_input() {
         let x = memory.add_constant("x", floats(values.iter().copied()));
         let out = memory.add("out", vec![0; 4]);
         let arguments = vec![Argument::Buffer(x), Argument::Buffer(out), Argument::U32(1000)];
-        let launch = Launch { grid: [4, 1, 1], block: [256, 1, 1], arguments, schedule, ..Launch::default() };
+        let launch = Launch {
+            grid: [4, 1, 1],
+            block: [256, 1, 1],
+            arguments,
+            schedule,
+            ..Launch::default()
+        };
         let report = run(&program, &mut memory, &launch);
         assert_eq!(to_floats(memory.bytes(out)), [values.iter().sum::<f32>()]);
         assert_eq!(report.statistics.barriers, 4);
@@ -40,7 +46,8 @@ fn functions_are_called() {
             5 => 1000 / x,
             _ => u64::MAX,
         };
-        let sum = (index * tid + fibonacci[index as usize]).wrapping_add(switched).wrapping_add(called);
+        let sum =
+            (index * tid + fibonacci[index as usize]).wrapping_add(switched).wrapping_add(called);
         let wide = u128::from(sum);
         let cube = ((wide << 70).wrapping_add(wide)).wrapping_mul(wide);
         ((cube >> 64) as u64 ^ sum, sum)
@@ -48,10 +55,19 @@ fn functions_are_called() {
     for schedule in SCHEDULES {
         let mut memory = Memory::new();
         let out = memory.add("out", vec![0; 512]);
-        let launch = Launch { block: [64, 1, 1], arguments: vec![Argument::Buffer(out)], schedule, ..Launch::default() };
+        let launch = Launch {
+            block: [64, 1, 1],
+            arguments: vec![Argument::Buffer(out)],
+            schedule,
+            ..Launch::default()
+        };
         let report = run(&program, &mut memory, &launch);
         for (tid, bytes) in memory.bytes(out).chunks_exact(8).enumerate() {
-            assert_eq!(u64::from_le_bytes(bytes.try_into().expect("8 bytes")), expected(tid as u64).0, "{tid}");
+            assert_eq!(
+                u64::from_le_bytes(bytes.try_into().expect("8 bytes")),
+                expected(tid as u64).0,
+                "{tid}"
+            );
         }
         let text = String::from_utf8(report.output).expect("text");
         assert_eq!(text, format!("thread 5: {}\n", expected(5).1));
@@ -73,7 +89,9 @@ fn softmax_of_bfloats() {
         let sum: f64 = row.iter().map(|value| f64::from(value - largest).exp()).sum();
         for (value, bytes) in row.iter().zip(result.chunks(2)) {
             let expected = f64::from(value - largest).exp() / sum;
-            let result = f64::from(f32::from_bits(u32::from(u16::from_le_bytes([bytes[0], bytes[1]])) << 16));
+            let result = f64::from(f32::from_bits(
+                u32::from(u16::from_le_bytes([bytes[0], bytes[1]])) << 16,
+            ));
             assert!((result - expected).abs() <= expected / 256.0, "{result} {expected}");
         }
     }
@@ -101,6 +119,9 @@ fn halves_in_vectors() {
         let (x, y) = (value(*bits), value(u16::from_le_bytes([result[0], result[1]])));
         let expected = (x * x + x).max(0.0);
         // Two roundings to 11 bits.
-        assert!((y - expected).abs() <= (x * x) / 1024.0 + expected / 1024.0 + 2_f64.powi(-24), "{x} {y} {expected}");
+        assert!(
+            (y - expected).abs() <= (x * x) / 1024.0 + expected / 1024.0 + 2_f64.powi(-24),
+            "{x} {y} {expected}"
+        );
     }
 }

@@ -16,7 +16,9 @@ pub const SCHEDULES: [Schedule; 7] = [
 
 /// A module of a kernel `k` with parameters and a body.
 pub fn module(params: &str, body: &str) -> String {
-    format!(".version 8.5\n.target sm_90a\n.address_size 64\n.visible .entry k({params}) {{\n{body}\n}}\n")
+    format!(
+        ".version 8.5\n.target sm_90a\n.address_size 64\n.visible .entry k({params}) {{\n{body}\n}}\n"
+    )
 }
 
 /// Compiles a kernel.
@@ -31,7 +33,8 @@ pub fn compile(text: &str, kernel: &str) -> Program {
 pub fn try_compile(text: &str, kernel: &str) -> Result<Program, String> {
     let source = Source::new("test.ptx", text);
     let mut sink = Sink::new();
-    let program = Module::parse(&source, &mut sink).and_then(|module| module.compile(kernel, &mut sink));
+    let program =
+        Module::parse(&source, &mut sink).and_then(|module| module.compile(kernel, &mut sink));
     assert_eq!(program.is_none(), sink.has_errors(), "rejected if and only if explained");
     program.ok_or_else(|| render(&source, &sink.into_diagnostics(), false, 100))
 }
@@ -56,7 +59,8 @@ pub fn diagnosed(body: &str, launch: &Launch, bytes: usize, code: &str) -> Strin
     for schedule in SCHEDULES {
         let mut memory = Memory::new();
         let buffer = memory.add("p", vec![0; bytes]);
-        let launch = Launch { arguments: vec![Argument::Buffer(buffer)], schedule, ..launch.clone() };
+        let launch =
+            Launch { arguments: vec![Argument::Buffer(buffer)], schedule, ..launch.clone() };
         let report = launch.run(&program, &mut memory);
         text = text_of(&program, &report);
         let has = report.diagnostics.iter().any(|diagnostic| diagnostic.code == code);
@@ -77,7 +81,10 @@ pub fn floats(values: impl IntoIterator<Item = f32>) -> Vec<u8> {
 
 /// Bytes as words of 32 bits.
 pub fn to_words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+    bytes
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+        .collect()
 }
 
 /// Bytes as floats.

@@ -444,20 +444,14 @@ impl Machine<'_> {
                 format!("an mbarrier of {count} arrivals: the number is from 1 to {MAX_ARRIVALS}");
             return Err(Fault::new("ptx-mbarrier", message).at_lane(lane));
         }
-        let agent = self.agent(warp, lane);
-        if let Some(races) = &mut self.races {
-            let accessor = races.accessor(agent, instruction);
-            self.check_race(
-                warp,
-                lane,
-                Place::Shared(at as usize),
-                8,
-                &accessor,
-                true,
-                false,
-                instruction,
-            );
-        }
+        self.check_race(
+            warp,
+            (lane, instruction),
+            Place::Shared(at as usize),
+            8,
+            None,
+            (true, false),
+        );
         self.write_place(warp, Place::Shared(at as usize), 8, 0x6d62_6172_7269_6572)?;
         let Some(cta) = &mut self.slots[warp.slot] else { return Ok(()) };
         let count = count as u32;
