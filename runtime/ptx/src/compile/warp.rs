@@ -3,6 +3,7 @@
 use super::{Compiler, Result};
 use crate::ast::Operand;
 use crate::code::{
+    CLUSTER_BARRIER, 
     AtomicOp, Barrier, Class, GroupMatrix, Left, Matrix, NONE, Op, Reduction, Shuffle, Src, Vote,
     WarpOp,
 };
@@ -382,9 +383,6 @@ impl<'s> Compiler<'_, 's, '_> {
         Ok(())
     }
 }
-
-/// The number of the barrier that stands for that of a cluster.
-const CLUSTER_BARRIER: u64 = 16;
 
 /// `m16n8k16`.
 fn shape(modifier: &str) -> Option<(usize, usize, usize)> {

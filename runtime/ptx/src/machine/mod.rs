@@ -89,6 +89,8 @@ struct Fragment {
     spin: (u32, u64, u32, u64),
     /// Turns that pass before it runs.
     delay: u32,
+    /// Whether its last wait for an mbarrier ended before the phase did.
+    tried: bool,
 }
 
 /// A copy of `cp.async` that is not complete.
@@ -406,6 +408,7 @@ impl<'r> Machine<'r> {
                     resumed: false,
                     spin: (0, 0, 0, 0),
                     delay: 0,
+                    tried: false,
                 }],
                 queued: true,
                 ..Warp::default()
