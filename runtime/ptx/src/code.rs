@@ -473,8 +473,7 @@ pub enum Op {
     Load(Box<Access>),
     Store(Box<Access>),
     Atomic(Box<Atomic>),
-    /// Whether it orders one CTA only.
-    Fence(bool),
+    Fence,
     Barrier(Box<Barrier>),
     Warp(Src, Box<WarpOp>),
     /// Shared destination, source, bytes, bytes of the source.
