@@ -22,7 +22,8 @@ fn clean(text: &str, launch: &Launch, bytes: usize) -> Vec<u32> {
     for schedule in SCHEDULES {
         let mut memory = Memory::new();
         let buffer = memory.add("p", vec![0; bytes]);
-        let launch = Launch { arguments: vec![Argument::Buffer(buffer)], schedule, ..launch.clone() };
+        let launch =
+            Launch { arguments: vec![Argument::Buffer(buffer)], schedule, ..launch.clone() };
         run(&program, &mut memory, &launch);
         let words = to_words(memory.bytes(buffer));
         assert_eq!(*first.get_or_insert(words.clone()), words, "{schedule:?}");
@@ -36,15 +37,30 @@ fn accesses_out_of_bounds() {
     assert!(text.contains("`p`, of 128 bytes, ends 0 bytes before"), "{text}");
     assert!(text.contains("thread (31, 0, 0) of CTA (0, 0, 0)"), "{text}");
     diagnosed(&body("ld.global.u32 %r2, [%rd1+-4];"), &threads(1), 128, "ptx-bounds");
-    diagnosed(&body(".shared .b8 s[8]; mov.u32 %r2, s; st.shared.u32 [%r2+8], %r1;"), &threads(1), 8, "ptx-bounds");
-    diagnosed(&body(".local .b8 s[8]; mov.u64 %rd5, s; st.local.u32 [%rd5+40], %r1;"), &threads(1), 8, "ptx-bounds");
+    diagnosed(
+        &body(".shared .b8 s[8]; mov.u32 %r2, s; st.shared.u32 [%r2+8], %r1;"),
+        &threads(1),
+        8,
+        "ptx-bounds",
+    );
+    diagnosed(
+        &body(".local .b8 s[8]; mov.u64 %rd5, s; st.local.u32 [%rd5+40], %r1;"),
+        &threads(1),
+        8,
+        "ptx-bounds",
+    );
     diagnosed(&body("st.u32 [64], %r1;"), &threads(1), 8, "ptx-bounds");
 }
 
 #[test]
 fn misaligned_accesses() {
     diagnosed(&body("ld.global.u32 %r2, [%rd3+2];"), &threads(1), 128, "ptx-alignment");
-    diagnosed(&body("ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd1+8];"), &threads(1), 128, "ptx-alignment");
+    diagnosed(
+        &body("ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd1+8];"),
+        &threads(1),
+        128,
+        "ptx-alignment",
+    );
 }
 
 #[test]
@@ -52,7 +68,8 @@ fn writes_to_constants() {
     let program = compile(&module(".param .u64 p", &body("st.global.u32 [%rd1], %r1;")), "k");
     let mut memory = Memory::new();
     let buffer = memory.add_constant("weights", vec![0; 8]);
-    let report = Launch { arguments: vec![Argument::Buffer(buffer)], ..Launch::default() }.run(&program, &mut memory);
+    let report = Launch { arguments: vec![Argument::Buffer(buffer)], ..Launch::default() }
+        .run(&program, &mut memory);
     assert_eq!(report.diagnostics[0].code, "ptx-constant");
     assert!(text_of(&program, &report).contains("`weights`"));
 }
@@ -60,11 +77,26 @@ fn writes_to_constants() {
 #[test]
 fn shared_memory_that_is_not_written() {
     let read = ".shared .align 4 .b8 s[256]; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2;";
-    let text = diagnosed(&body(&format!("{read} ld.shared.u32 %r4, [%r3];")), &threads(32), 4, "ptx-uninitialised");
+    let text = diagnosed(
+        &body(&format!("{read} ld.shared.u32 %r4, [%r3];")),
+        &threads(32),
+        4,
+        "ptx-uninitialised",
+    );
     assert!(text.contains("4 bytes of `s` at 0x0 are read"), "{text}");
     clean(&format!("{read} st.shared.u32 [%r3], %r1; ld.shared.u32 %r4, [%r3];"), &threads(32), 4);
     // Half of a word.
-    diagnosed(&body(&format!("{read} cvt.u16.u32 %h1, %r1; st.shared.u16 [%r3], %h1; ld.shared.u32 %r4, [%r3];").replace("cvt.u16", ".reg .b16 %h<2>; cvt.u16")), &threads(32), 4, "ptx-uninitialised");
+    diagnosed(
+        &body(
+            &format!(
+                "{read} cvt.u16.u32 %h1, %r1; st.shared.u16 [%r3], %h1; ld.shared.u32 %r4, [%r3];"
+            )
+            .replace("cvt.u16", ".reg .b16 %h<2>; cvt.u16"),
+        ),
+        &threads(32),
+        4,
+        "ptx-uninitialised",
+    );
 }
 
 /// Each thread writes a word of shared memory and reads that of another warp.
@@ -84,15 +116,26 @@ fn a_barrier_of_a_warp_orders_only_the_warp() {
     let within = EXCHANGE.replace("128", "4");
     diagnosed(&body(&within.replace("BARRIER", "")), &threads(64), 1024, "ptx-race");
     clean(&within.replace("BARRIER", "bar.warp.sync -1;"), &threads(64), 1024);
-    diagnosed(&body(&EXCHANGE.replace("BARRIER", "bar.warp.sync -1;")), &threads(64), 1024, "ptx-race");
+    diagnosed(
+        &body(&EXCHANGE.replace("BARRIER", "bar.warp.sync -1;")),
+        &threads(64),
+        1024,
+        "ptx-race",
+    );
 }
 
 #[test]
 fn races_in_global_memory() {
     diagnosed(&body("st.global.u32 [%rd1], %r1;"), &threads(64), 8, "ptx-race");
-    diagnosed(&body("ld.global.u32 %r2, [%rd1]; add.u32 %r2, %r2, 1; st.global.u32 [%rd1], %r2;"), &threads(64), 8, "ptx-race");
+    diagnosed(
+        &body("ld.global.u32 %r2, [%rd1]; add.u32 %r2, %r2, 1; st.global.u32 [%rd1], %r2;"),
+        &threads(64),
+        8,
+        "ptx-race",
+    );
     let launch = Launch { grid: [8, 1, 1], ..threads(64) };
-    let words = clean("red.global.add.u32 [%rd1], 1; atom.global.max.u32 %r2, [%rd1+4], %r1;", &launch, 8);
+    let words =
+        clean("red.global.add.u32 [%rd1], 1; atom.global.max.u32 %r2, [%rd1+4], %r1;", &launch, 8);
     assert_eq!(words, [512, 63]);
     // Two threads write halves of the same word.
     let halves = ".reg .b16 %h<2>; cvt.u16.u32 %h1, %r1; mul.wide.u32 %rd5, %r1, 2; add.u64 %rd6, %rd1, %rd5; st.global.u16 [%rd6], %h1;";
@@ -114,9 +157,21 @@ fn releases_and_acquires_order_accesses() {
     let launch = Launch { grid: [4, 1, 1], ..threads(1) };
     for (write, read, after) in [
         ("st.release.gpu.global.u32 [%rd1], 1;", "ld.acquire.gpu.global.u32 %r3, [%rd1];", ""),
-        ("fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%rd1], 1;", "ld.relaxed.gpu.global.u32 %r3, [%rd1];", "fence.acq_rel.gpu;"),
-        ("membar.gl; st.volatile.global.u32 [%rd1], 1;", "ld.volatile.global.u32 %r3, [%rd1];", "membar.gl;"),
-        ("red.release.gpu.global.add.u32 [%rd1], 1;", "atom.acquire.gpu.global.or.b32 %r3, [%rd1], 0;", ""),
+        (
+            "fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%rd1], 1;",
+            "ld.relaxed.gpu.global.u32 %r3, [%rd1];",
+            "fence.acq_rel.gpu;",
+        ),
+        (
+            "membar.gl; st.volatile.global.u32 [%rd1], 1;",
+            "ld.volatile.global.u32 %r3, [%rd1];",
+            "membar.gl;",
+        ),
+        (
+            "red.release.gpu.global.add.u32 [%rd1], 1;",
+            "atom.acquire.gpu.global.or.b32 %r3, [%rd1], 0;",
+            "",
+        ),
     ] {
         let words = clean(&flag(write, read, after), &launch, 16);
         assert_eq!(words[3], 3 * 42);
@@ -136,7 +191,8 @@ fn releases_and_acquires_order_accesses() {
 fn barriers_of_wrong_counts() {
     diagnosed(&body("bar.sync 0, 48;"), &threads(64), 4, "ptx-barrier");
     diagnosed(&body("bar.sync 16;"), &threads(64), 4, "ptx-barrier");
-    let unequal = "setp.lt.u32 %p1, %r1, 32; @%p1 bra A; bar.sync 1, 64; bra B; A: bar.sync 1, 96; B:";
+    let unequal =
+        "setp.lt.u32 %p1, %r1, 32; @%p1 bra A; bar.sync 1, 64; bra B; A: bar.sync 1, 96; B:";
     diagnosed(&body(unequal), &threads(96), 4, "ptx-barrier|ptx-deadlock");
     let divergent = "setp.lt.u32 %p1, %r1, 16; @%p1 bar.sync 0;";
     diagnosed(&body(divergent), &threads(32), 4, "ptx-barrier");
@@ -144,7 +200,12 @@ fn barriers_of_wrong_counts() {
 
 #[test]
 fn threads_that_exit_before_a_barrier() {
-    let text = diagnosed(&body("setp.ge.u32 %p1, %r1, 32; @%p1 exit; bar.sync 0;"), &threads(64), 4, "ptx-barrier");
+    let text = diagnosed(
+        &body("setp.ge.u32 %p1, %r1, 32; @%p1 exit; bar.sync 0;"),
+        &threads(64),
+        4,
+        "ptx-barrier",
+    );
     assert!(text.contains("waits for 64 threads, of which 32 have exited"), "{text}");
 }
 
@@ -160,12 +221,18 @@ fn barriers_of_some_warps() {
     let text = text.replace("mov.u32 %r5, 0;", "mov.u32 %r5, 0; mov.u32 %r7, 0;");
     assert_eq!(clean(&text, &threads(64), 128), [10; 32]);
     // Without the barrier that says that the buffer is free.
-    diagnosed(&body(&text.replace("bar.sync 2, 64;", "").replace("bar.arrive 2, 64;", "")), &threads(64), 128, "ptx-race|ptx-deadlock");
+    diagnosed(
+        &body(&text.replace("bar.sync 2, 64;", "").replace("bar.arrive 2, 64;", "")),
+        &threads(64),
+        128,
+        "ptx-race|ptx-deadlock",
+    );
 }
 
 #[test]
 fn reductions_at_barriers() {
-    let text = "setp.lt.u32 %p1, %r1, 40; bar.red.popc.u32 %r2, 0, %p1; bar.red.and.pred %p2, 0, %p1;
+    let text =
+        "setp.lt.u32 %p1, %r1, 40; bar.red.popc.u32 %r2, 0, %p1; bar.red.and.pred %p2, 0, %p1;
         bar.red.or.pred %p3, 0, !%p1; selp.u32 %r3, 1000, 0, %p2; selp.u32 %r4, 100, 0, %p3;
         add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r4; st.global.u32 [%rd3], %r2;";
     assert_eq!(clean(text, &threads(96), 384), [140; 96]);
@@ -179,7 +246,10 @@ fn deadlocks_name_what_threads_wait_for() {
         4,
         "ptx-deadlock",
     );
-    assert!(text.contains("32 threads wait for barrier 1, where 32 of 64 threads have arrived"), "{text}");
+    assert!(
+        text.contains("32 threads wait for barrier 1, where 32 of 64 threads have arrived"),
+        "{text}"
+    );
     assert!(text.contains("thread (32, 0, 0) of CTA (0, 0, 0)"), "{text}");
     // A flag that nobody sets.
     let text = diagnosed(
@@ -190,7 +260,12 @@ fn deadlocks_name_what_threads_wait_for() {
     );
     assert!(text.contains("repeat a loop that only a change of memory ends"), "{text}");
     // Halves of a warp at barriers that need all of it.
-    diagnosed(&body("setp.lt.u32 %p1, %r1, 16; @%p1 bra A; bar.sync 0; bra B; A: bar.sync 0; B:"), &threads(32), 4, "ptx-deadlock");
+    diagnosed(
+        &body("setp.lt.u32 %p1, %r1, 16; @%p1 bra A; bar.sync 0; bra B; A: bar.sync 0; B:"),
+        &threads(32),
+        4,
+        "ptx-deadlock",
+    );
 }
 
 #[test]
@@ -206,7 +281,12 @@ fn a_lock_within_a_warp_is_no_deadlock() {
 #[test]
 fn the_watchdog_says_where_threads_are() {
     let launch = Launch { max_instructions: 100_000, ..threads(64) };
-    let text = diagnosed(&body("mov.u32 %r2, 0; W: add.u32 %r2, %r2, 1; bra W;"), &launch, 4, "ptx-watchdog");
+    let text = diagnosed(
+        &body("mov.u32 %r2, 0; W: add.u32 %r2, %r2, 1; bra W;"),
+        &launch,
+        4,
+        "ptx-watchdog",
+    );
     assert!(text.contains("64 threads run") || text.contains("threads run"), "{text}");
 }
 
@@ -224,19 +304,46 @@ fn traps_assertions_and_calls() {
     let program = compile(assertion, "k");
     let mut memory = Memory::new();
     let buffer = memory.add("p", vec![]);
-    let report = Launch { arguments: vec![Argument::Buffer(buffer)], ..Launch::default() }.run(&program, &mut memory);
+    let report = Launch { arguments: vec![Argument::Buffer(buffer)], ..Launch::default() }
+        .run(&program, &mut memory);
     assert_eq!(report.diagnostics[0].code, "ptx-assert");
-    assert!(report.diagnostics[0].message.contains("`x > 0` failed in a.c:17: a.c"), "{}", report.diagnostics[0].message);
-    diagnosed(&body(".reg .b64 %t; mov.u64 %t, 12345; T: .callprototype _ (); call %t, (), T;"), &threads(32), 4, "ptx-call");
-    diagnosed(&body("mov.u32 %r2, 5; T: .branchtargets A, B; brx.idx %r2, T; A: B:"), &threads(32), 4, "ptx-branch");
+    assert!(
+        report.diagnostics[0].message.contains("`x > 0` failed in a.c:17: a.c"),
+        "{}",
+        report.diagnostics[0].message
+    );
+    diagnosed(
+        &body(".reg .b64 %t; mov.u64 %t, 12345; T: .callprototype _ (); call %t, (), T;"),
+        &threads(32),
+        4,
+        "ptx-call",
+    );
+    diagnosed(
+        &body("mov.u32 %r2, 5; T: .branchtargets A, B; brx.idx %r2, T; A: B:"),
+        &threads(32),
+        4,
+        "ptx-branch",
+    );
 }
 
 #[test]
 fn mbarriers() {
     let start = ".shared .align 8 .b8 b[16]; mov.u32 %r2, b;";
-    diagnosed(&body(&format!("{start} mbarrier.arrive.shared.b64 %rd5, [%r2];")), &threads(1), 4, "ptx-mbarrier");
-    diagnosed(&body(&format!("{start} mbarrier.init.shared.b64 [%r2], 0;")), &threads(1), 4, "ptx-mbarrier");
-    let twice = format!("{start} mbarrier.init.shared.b64 [%r2], 1; mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r2], 16; mbarrier.arrive.shared.b64 %rd5, [%r2];");
+    diagnosed(
+        &body(&format!("{start} mbarrier.arrive.shared.b64 %rd5, [%r2];")),
+        &threads(1),
+        4,
+        "ptx-mbarrier",
+    );
+    diagnosed(
+        &body(&format!("{start} mbarrier.init.shared.b64 [%r2], 0;")),
+        &threads(1),
+        4,
+        "ptx-mbarrier",
+    );
+    let twice = format!(
+        "{start} mbarrier.init.shared.b64 [%r2], 1; mbarrier.arrive.expect_tx.shared.b64 %rd5, [%r2], 16; mbarrier.arrive.shared.b64 %rd5, [%r2];"
+    );
     diagnosed(&body(&twice), &threads(1), 4, "ptx-mbarrier");
     // 64 threads write, arrive, wait, and read what another warp wrote.
     let exchange = ".shared .align 8 .b8 b[16]; .shared .align 256 .b8 s[256]; mov.u32 %r2, b; mov.u32 %r3, s;
@@ -247,14 +354,32 @@ fn mbarriers() {
     let words = clean(exchange, &threads(64), 256);
     assert!(words.iter().enumerate().all(|(index, word)| *word == index as u32 ^ 32));
     clean(&exchange.replace("try_wait", "test_wait"), &threads(64), 256);
-    diagnosed(&body(&exchange.replace("W: mbarrier.try_wait.shared.b64 %p2, [%r2], %rd5; @!%p2 bra W;", "")), &threads(64), 256, "ptx-race");
+    diagnosed(
+        &body(
+            &exchange.replace("W: mbarrier.try_wait.shared.b64 %p2, [%r2], %rd5; @!%p2 bra W;", ""),
+        ),
+        &threads(64),
+        256,
+        "ptx-race",
+    );
     // One arrival is missing.
-    let text = diagnosed(&body(&exchange.replace("[%r2], 64;", "[%r2], 65;")), &threads(64), 256, "ptx-deadlock");
+    let text = diagnosed(
+        &body(&exchange.replace("[%r2], 64;", "[%r2], 65;")),
+        &threads(64),
+        256,
+        "ptx-deadlock",
+    );
     assert!(text.contains("only a change of memory ends"), "{text}");
 }
 
 /// Some variant of a kernel must have a diagnostic of a code, under every schedule.
-fn broken(runner: fn(&str, Schedule) -> (Report, String, bool), text: &str, from: &str, to: &str, codes: &[&str]) {
+fn broken(
+    runner: fn(&str, Schedule) -> (Report, String, bool),
+    text: &str,
+    from: &str,
+    to: &str,
+    codes: &[&str],
+) {
     let changed = text.replacen(from, to, 1);
     assert_ne!(text, changed, "`{from}` is in the kernel");
     for schedule in SCHEDULES {
@@ -268,7 +393,13 @@ fn broken(runner: fn(&str, Schedule) -> (Report, String, bool), text: &str, from
 fn a_product_with_copies_that_are_not_waited_for() {
     let text = include_str!("data/matmul_mma.ptx");
     broken(mma, text, "cp.async.wait_group 1;", "", &["ptx-race", "ptx-uninitialised"]);
-    broken(mma, text, "cp.async.wait_group 1;", "cp.async.wait_group 2;", &["ptx-race", "ptx-uninitialised"]);
+    broken(
+        mma,
+        text,
+        "cp.async.wait_group 1;",
+        "cp.async.wait_group 2;",
+        &["ptx-race", "ptx-uninitialised"],
+    );
     broken(mma, text, "bar.warp.sync -1;", "", &["ptx-race"]);
     // The copy of the next step overwrites what others still read.
     broken(mma, text, "bar.warp.sync -1;\n\tmov.u32 %r26", "mov.u32 %r26", &["ptx-race"]);
@@ -290,9 +421,27 @@ fn a_product_with_mbarriers_that_are_misused() {
 fn a_product_whose_registers_are_in_flight() {
     let text = include_str!("data/matmul_wgmma.ptx");
     broken(wgmma, text, "wgmma.fence.sync.aligned;", "", &["ptx-wgmma"]);
-    broken(wgmma, text, "wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 1;", &["ptx-wgmma", "ptx-race"]);
-    broken(wgmma, text, "wgmma.wait_group.sync.aligned 0;", "mov.f32 %f3, 0f00000000; wgmma.wait_group.sync.aligned 0;", &["ptx-wgmma"]);
-    broken(wgmma, text, "wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned; add.f32 %f3, %f3, %f3;", &["ptx-wgmma"]);
+    broken(
+        wgmma,
+        text,
+        "wgmma.wait_group.sync.aligned 0;",
+        "wgmma.wait_group.sync.aligned 1;",
+        &["ptx-wgmma", "ptx-race"],
+    );
+    broken(
+        wgmma,
+        text,
+        "wgmma.wait_group.sync.aligned 0;",
+        "mov.f32 %f3, 0f00000000; wgmma.wait_group.sync.aligned 0;",
+        &["ptx-wgmma"],
+    );
+    broken(
+        wgmma,
+        text,
+        "wgmma.fence.sync.aligned;",
+        "wgmma.fence.sync.aligned; add.f32 %f3, %f3, %f3;",
+        &["ptx-wgmma"],
+    );
 }
 
 #[test]
@@ -311,10 +460,22 @@ fn tensor_maps_and_copies_that_are_invalid() {
     let program = compile(&module(".param .u64 p", &without), "k");
     let mut memory = Memory::new();
     let buffer = memory.add("p", vec![0; 128]);
-    let report = Launch { block: [1, 1, 1], arguments: vec![Argument::Buffer(buffer)], ..Launch::default() }.run(&program, &mut memory);
+    let report =
+        Launch { block: [1, 1, 1], arguments: vec![Argument::Buffer(buffer)], ..Launch::default() }
+            .run(&program, &mut memory);
     assert_eq!(report.diagnostics[0].code, "ptx-copy", "{}", text_of(&program, &report));
-    diagnosed(&body(&bulk.replace("WAIT", "").replace("DONE", done)), &threads(1), 128, "ptx-race|ptx-uninitialised");
-    diagnosed(&body(&bulk.replace("[%rd1], 64", "[%rd1], 60").replace("WAIT", "").replace("DONE", "")), &threads(1), 128, "ptx-alignment");
+    diagnosed(
+        &body(&bulk.replace("WAIT", "").replace("DONE", done)),
+        &threads(1),
+        128,
+        "ptx-race|ptx-uninitialised",
+    );
+    diagnosed(
+        &body(&bulk.replace("[%rd1], 64", "[%rd1], 60").replace("WAIT", "").replace("DONE", "")),
+        &threads(1),
+        128,
+        "ptx-alignment",
+    );
 }
 
 #[test]

@@ -22,7 +22,12 @@ fn syntax_errors_are_located() {
     rejected(".version 8.0\n.target sm_80\n.address_size 32", "ptx-syntax", 3, "64");
     rejected(".version 8.0\n.entry k( {", "ptx-syntax", 2, "expected `.param`");
     rejected(".version 8.0\n.global .f32 x = {1, 2", "ptx-syntax", 2, "expected `}`");
-    rejected(".version 8.0\n.global .b8 x[2] = {1, 2, 3};", "ptx-initialiser", 2, "3 bytes of values exceed the 2");
+    rejected(
+        ".version 8.0\n.global .b8 x[2] = {1, 2, 3};",
+        "ptx-initialiser",
+        2,
+        "3 bytes of values exceed the 2",
+    );
     rejected(".version 8.0\n.global .b8 x[99999999999];", "ptx-limit", 2, "exceed the limit");
     rejected(".version 8.0\n.global .align 3 .b8 x;", "ptx-syntax", 2, "power of two");
     rejected(".version 8.0\n/* a comment", "ptx-syntax", 2, "does not end");
@@ -39,14 +44,23 @@ fn all_errors_are_reported() {
     assert!(Module::parse(&source, &mut sink).is_none());
     assert_eq!(sink.error_count(), 2);
     let body = "foo.bar %r1;\nadd.f99 %r1, %r1, %r1;\nmov.u32 %r1, %nosuch;\ntex.2d.v4.f32.f32 {%r1}, [%r1];";
-    let error = try_compile(&module("", &format!(".reg .b32 %r<3>;\n{body}")), "k").expect_err("invalid");
+    let error =
+        try_compile(&module("", &format!(".reg .b32 %r<3>;\n{body}")), "k").expect_err("invalid");
     assert_eq!(error.matches("error[").count(), 4, "{error}");
 }
 
 #[test]
 fn instructions_that_are_not_supported_are_named() {
-    body_rejected("tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [t, {%f1, %f2}];", "ptx-unsupported", "`tex.2d.v4.f32.f32` is not supported");
-    body_rejected(".reg .b64 %d<3>; fma.rz.f64 %d1, %d1, %d1, %d2;", "ptx-unsupported", "`fma.rz.f64`");
+    body_rejected(
+        "tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [t, {%f1, %f2}];",
+        "ptx-unsupported",
+        "`tex.2d.v4.f32.f32` is not supported",
+    );
+    body_rejected(
+        ".reg .b64 %d<3>; fma.rz.f64 %d1, %d1, %d1, %d2;",
+        "ptx-unsupported",
+        "`fma.rz.f64`",
+    );
     body_rejected(".reg .b128 %q;", "ptx-unsupported", "128 bits");
     body_rejected("bar.nothing 0;", "ptx-unsupported", "`bar.nothing`");
 }
@@ -54,7 +68,9 @@ fn instructions_that_are_not_supported_are_named() {
 #[test]
 fn operands_are_checked() {
     let registers = ".reg .pred %p<3>; .reg .b16 %h<3>; .reg .b32 %r<3>; .reg .b64 %rd<3>;";
-    let check = |body: &str, code: &str, says: &str| body_rejected(&format!("{registers} {body}"), code, says);
+    let check = |body: &str, code: &str, says: &str| {
+        body_rejected(&format!("{registers} {body}"), code, says)
+    };
     check("add.s32 %r1, %r2, %r3;", "ptx-undefined", "`%r3` is not declared");
     check("add.s32 %r1, %r2, %p1;", "ptx-operand", "is a predicate");
     check("add.s64 %rd1, %rd2, %r1;", "ptx-operand", "has 32 bits, and 64 are read");
@@ -67,13 +83,18 @@ fn operands_are_checked() {
     check("call f, ();", "ptx-undefined", "`f`");
     check(".reg .b32 %r<5>;", "ptx-repeated", "declared twice");
     check("A: A: bra A;", "ptx-repeated", "declared twice");
-    check("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r1}, {%r1}, {%r1}, {%r1};", "ptx-operand", "registers where");
+    check(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r1}, {%r1}, {%r1}, {%r1};",
+        "ptx-operand",
+        "registers where",
+    );
     check("cp.async.ca.shared.global [%r1], [%rd1], 3;", "ptx-operand", "4, 8 or 16");
 }
 
 #[test]
 fn a_kernel_that_is_not_there() {
-    let error = try_compile(&module("", "ret;").replace("entry k(", "entry kernel("), "kernal").expect_err("no kernel");
+    let error = try_compile(&module("", "ret;").replace("entry k(", "entry kernel("), "kernal")
+        .expect_err("no kernel");
     assert!(error.contains("did you mean `kernel`"), "{error}");
 }
 
@@ -86,12 +107,22 @@ fn functions_are_checked_where_they_are_called() {
         )
     };
     compile(&text("call (z), f, (x);"), "k");
-    for call in ["call (z), f, (y);", "call (z), f, (x, x);", "call f, (x);", "call (z), f, (%r1);", "call (z), f;"] {
+    for call in [
+        "call (z), f, (y);",
+        "call (z), f, (x, x);",
+        "call f, (x);",
+        "call (z), f, (%r1);",
+        "call (z), f;",
+    ] {
         let error = try_compile(&text(call), "k").expect_err("an invalid call");
         assert!(error.contains("[ptx-operand]"), "{error}");
     }
     let undefined = text("call (z), f, (x);").replace("{ ret; }\n", ";\n");
-    assert!(try_compile(&undefined, "k").expect_err("no body").contains("`f` is called but not defined"));
+    assert!(
+        try_compile(&undefined, "k")
+            .expect_err("no body")
+            .contains("`f` is called but not defined")
+    );
     let twice = text("call (z), f, (x);").replace(".visible", ".func f() { ret; }\n.visible");
     assert!(try_compile(&twice, "k").expect_err("two").contains("`f` is defined twice"));
 }
@@ -106,9 +137,16 @@ fn debug_information_is_used_or_skipped() {
     let program = compile(text, "k");
     let mut memory = irc_ptx::Memory::new();
     let buffer = memory.add("p", vec![0; 8]);
-    let launch = irc_ptx::Launch { arguments: vec![irc_ptx::Argument::Buffer(buffer)], ..Default::default() };
+    let launch = irc_ptx::Launch {
+        arguments: vec![irc_ptx::Argument::Buffer(buffer)],
+        ..Default::default()
+    };
     let report = launch.run(&program, &mut memory);
-    assert!(report.diagnostics[0].notes.iter().any(|note| note == "from model.cu:8:5"), "{:?}", report.diagnostics);
+    assert!(
+        report.diagnostics[0].notes.iter().any(|note| note == "from model.cu:8:5"),
+        "{:?}",
+        report.diagnostics
+    );
     let large = irc_ptx::Launch { block: [512, 1, 1], ..launch };
     assert!(large.run(&program, &mut memory).diagnostics[0].message.contains("`.maxntid`"));
 }
@@ -134,7 +172,11 @@ fn variables_refer_to_one_another() {
     let program = compile(text, "k");
     let mut memory = irc_ptx::Memory::new();
     let buffer = memory.add("p", vec![0; 16]);
-    let launch = irc_ptx::Launch { block: [1, 1, 1], arguments: vec![irc_ptx::Argument::Buffer(buffer)], ..Default::default() };
+    let launch = irc_ptx::Launch {
+        block: [1, 1, 1],
+        arguments: vec![irc_ptx::Argument::Buffer(buffer)],
+        ..Default::default()
+    };
     crate::support::run(&program, &mut memory, &launch);
     assert_eq!(memory.bytes(buffer), [7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
     // Variables stay from launch to launch.

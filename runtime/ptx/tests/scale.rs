@@ -14,7 +14,10 @@ fn long_kernel(lines: usize) -> String {
         }
         let _ = writeln!(body, "add.s32 %r{}, %r{line}, {line};", line + 1);
     }
-    let _ = write!(body, "ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r{lines}; ret;");
+    let _ = write!(
+        body,
+        "ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r{lines}; ret;"
+    );
     module(".param .u64 p", &body)
 }
 
@@ -35,7 +38,11 @@ fn a_hundred_thousand_lines() {
         let program = compile(&text, "k");
         let mut memory = Memory::new();
         let buffer = memory.add("p", vec![0; 128]);
-        run(&program, &mut memory, &Launch { arguments: vec![Argument::Buffer(buffer)], ..Launch::default() });
+        run(
+            &program,
+            &mut memory,
+            &Launch { arguments: vec![Argument::Buffer(buffer)], ..Launch::default() },
+        );
         let sum = (0..lines as u32).fold(0, u32::wrapping_add);
         assert_eq!(to_words(memory.bytes(buffer))[5], sum + 5);
         shortest(|| drop(compile(&text, "k")))
@@ -57,7 +64,8 @@ fn many_threads() {
             let mut memory = Memory::new();
             let buffer = memory.add("p", vec![0; ctas as usize * 1024]);
             let arguments = vec![Argument::Buffer(buffer)];
-            let launch = Launch { grid: [ctas, 1, 1], block: [256, 1, 1], arguments, ..Launch::default() };
+            let launch =
+                Launch { grid: [ctas, 1, 1], block: [256, 1, 1], arguments, ..Launch::default() };
             run(&program, &mut memory, &launch);
             let words = to_words(memory.bytes(buffer));
             assert!(words.iter().enumerate().all(|(index, word)| *word == index as u32 ^ 16));
@@ -83,7 +91,13 @@ fn a_barrier_of_the_grid() {
         let mut memory = Memory::new();
         let buffer = memory.add("p", vec![0; ctas as usize * 2048 + 16]);
         let arguments = vec![Argument::Buffer(buffer)];
-        let launch = Launch { grid: [ctas, 1, 1], block: [256, 1, 1], arguments, schedule, ..Launch::default() };
+        let launch = Launch {
+            grid: [ctas, 1, 1],
+            block: [256, 1, 1],
+            arguments,
+            schedule,
+            ..Launch::default()
+        };
         run(&program, &mut memory, &launch);
         let words = to_words(memory.bytes(buffer));
         let results = &words[4 + ctas as usize * 256..];

@@ -1,6 +1,8 @@
 //! Operations of the threads of a warp together, divergence, and matrices on tensor cores.
 
-use crate::support::{Random, SCHEDULES, compile, diagnosed, module, run, to_floats, to_words, words};
+use crate::support::{
+    Random, SCHEDULES, compile, diagnosed, module, run, to_floats, to_words, words,
+};
 use irc_ptx::{Argument, Launch, Memory};
 
 /// Runs a body for a warp under all schedules: thread i has i in `%r1` and stores `%r0`.
@@ -28,10 +30,19 @@ fn each(of: impl Fn(u32) -> u32) -> Vec<u32> {
 
 #[test]
 fn shuffles() {
-    assert_eq!(warp("shfl.sync.down.b32 %r0, %r1, 3, 31, -1;"), each(|i| if i + 3 < 32 { i + 3 } else { i }));
-    assert_eq!(warp("shfl.sync.up.b32 %r0, %r1, 3, 0, -1;"), each(|i| if i >= 3 { i - 3 } else { i }));
+    assert_eq!(
+        warp("shfl.sync.down.b32 %r0, %r1, 3, 31, -1;"),
+        each(|i| if i + 3 < 32 { i + 3 } else { i })
+    );
+    assert_eq!(
+        warp("shfl.sync.up.b32 %r0, %r1, 3, 0, -1;"),
+        each(|i| if i >= 3 { i - 3 } else { i })
+    );
     assert_eq!(warp("shfl.sync.bfly.b32 %r0, %r1, 5, 31, -1;"), each(|i| i ^ 5));
-    assert_eq!(warp("mul.lo.u32 %r2, %r1, 7; shfl.sync.idx.b32 %r0, %r1, %r2, 31, -1;"), each(|i| i * 7 % 32));
+    assert_eq!(
+        warp("mul.lo.u32 %r2, %r1, 7; shfl.sync.idx.b32 %r0, %r1, %r2, 31, -1;"),
+        each(|i| i * 7 % 32)
+    );
     // Segments of 8 threads.
     assert_eq!(warp("shfl.sync.idx.b32 %r0, %r1, 2, 0x181f, -1;"), each(|i| i / 8 * 8 + 2));
     assert_eq!(
@@ -46,14 +57,32 @@ fn shuffles() {
 
 #[test]
 fn votes_matches_and_reductions() {
-    assert_eq!(warp("setp.gt.u32 %p1, %r1, 29; vote.sync.ballot.b32 %r0, %p1, -1;"), [0xc000_0000; 32]);
-    assert_eq!(warp("setp.gt.u32 %p1, %r1, 29; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r0, 1, 0, %p2;"), [1; 32]);
-    assert_eq!(warp("setp.gt.u32 %p1, %r1, 29; vote.sync.all.pred %p2, %p1, -1; selp.u32 %r0, 1, 0, %p2;"), [0; 32]);
+    assert_eq!(
+        warp("setp.gt.u32 %p1, %r1, 29; vote.sync.ballot.b32 %r0, %p1, -1;"),
+        [0xc000_0000; 32]
+    );
+    assert_eq!(
+        warp("setp.gt.u32 %p1, %r1, 29; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r0, 1, 0, %p2;"),
+        [1; 32]
+    );
+    assert_eq!(
+        warp("setp.gt.u32 %p1, %r1, 29; vote.sync.all.pred %p2, %p1, -1; selp.u32 %r0, 1, 0, %p2;"),
+        [0; 32]
+    );
     assert_eq!(warp("redux.sync.add.s32 %r0, %r1, -1;"), [496; 32]);
-    assert_eq!(warp("sub.u32 %r2, 0, %r1; redux.sync.min.s32 %r0, %r2, -1;"), [31_u32.wrapping_neg(); 32]);
+    assert_eq!(
+        warp("sub.u32 %r2, 0, %r1; redux.sync.min.s32 %r0, %r2, -1;"),
+        [31_u32.wrapping_neg(); 32]
+    );
     assert_eq!(warp("redux.sync.xor.b32 %r0, %r1, -1;"), [0; 32]);
-    assert_eq!(warp("and.b32 %r2, %r1, 3; match.any.sync.b32 %r0, %r2, -1;"), each(|i| 0x1111_1111 << (i & 3)));
-    assert_eq!(warp("elect.sync %r2|%p1, -1; selp.u32 %r0, %r2, 99, %p1;"), each(|i| if i == 0 { 0 } else { 99 }));
+    assert_eq!(
+        warp("and.b32 %r2, %r1, 3; match.any.sync.b32 %r0, %r2, -1;"),
+        each(|i| 0x1111_1111 << (i & 3))
+    );
+    assert_eq!(
+        warp("elect.sync %r2|%p1, -1; selp.u32 %r0, %r2, 99, %p1;"),
+        each(|i| if i == 0 { 0 } else { 99 })
+    );
     assert_eq!(warp("mov.u32 %r0, %lanemask_lt;"), each(|i| (1 << i) - 1));
 }
 
@@ -76,10 +105,17 @@ fn threads_that_wait_for_threads_of_their_warp() {
 fn masks_are_checked() {
     let launch = Launch::default();
     let start = ".reg .pred %p<3>; .reg .b32 %r<9>; mov.u32 %r1, %tid.x;";
-    let check = |text: &str, code: &str| diagnosed(&format!("{start} {text} ret;"), &launch, 4, code);
+    let check =
+        |text: &str, code: &str| diagnosed(&format!("{start} {text} ret;"), &launch, 4, code);
     check("shfl.sync.bfly.b32 %r2, %r1, 1, 31, 0xffff;", "ptx-warp");
-    check("setp.lt.u32 %p1, %r1, 16; @%p1 bra A; shfl.sync.bfly.b32 %r2, %r1, 16, 31, 0xffff0000; A:", "ptx-warp");
-    check("setp.lt.u32 %p1, %r1, 16; @%p1 bra A; bar.warp.sync -1; bra B; A: bar.warp.sync -1; B:", "ptx-deadlock");
+    check(
+        "setp.lt.u32 %p1, %r1, 16; @%p1 bra A; shfl.sync.bfly.b32 %r2, %r1, 16, 31, 0xffff0000; A:",
+        "ptx-warp",
+    );
+    check(
+        "setp.lt.u32 %p1, %r1, 16; @%p1 bra A; bar.warp.sync -1; bra B; A: bar.warp.sync -1; B:",
+        "ptx-deadlock",
+    );
 }
 
 /// `mma.sync` of a shape with the elements of small integers in every register, against a product of matrices whose
@@ -109,7 +145,11 @@ fn mma_of_tf32_and_bytes() {
     let (mut a, mut b) = (vec![[0.0; 8]; 16], vec![[0.0; 8]; 8]);
     for lane in 0..32 {
         let (group, thread) = (lane / 4, lane % 4);
-        for (register, (row, column)) in [(group, thread), (group + 8, thread), (group, thread + 4), (group + 8, thread + 4)].into_iter().enumerate() {
+        for (register, (row, column)) in
+            [(group, thread), (group + 8, thread), (group, thread + 4), (group + 8, thread + 4)]
+                .into_iter()
+                .enumerate()
+        {
             a[row][column] = random.small();
             input[lane * 8 + register] = a[row][column].to_bits();
         }
@@ -121,7 +161,15 @@ fn mma_of_tf32_and_bytes() {
     let result = to_floats(&run_with(text, input));
     for lane in 0..32 {
         let (group, thread) = (lane / 4, lane % 4);
-        for (register, (row, column)) in [(group, 2 * thread), (group, 2 * thread + 1), (group + 8, 2 * thread), (group + 8, 2 * thread + 1)].into_iter().enumerate() {
+        for (register, (row, column)) in [
+            (group, 2 * thread),
+            (group, 2 * thread + 1),
+            (group + 8, 2 * thread),
+            (group + 8, 2 * thread + 1),
+        ]
+        .into_iter()
+        .enumerate()
+        {
             let expected: f32 = (0..8).map(|k| a[row][k] * b[k][column]).sum();
             assert_eq!(result[lane * 4 + register], expected);
         }
@@ -133,11 +181,15 @@ fn mma_of_tf32_and_bytes() {
     for lane in 0..32 {
         let (group, thread) = (lane / 4, lane % 4);
         for byte in 0..4 {
-            for (register, (row, column)) in [(group, 0), (group + 8, 0), (group, 16), (group + 8, 16)].into_iter().enumerate() {
-                a[row][column + thread * 4 + byte] = i32::from((input[lane * 8 + register] >> (8 * byte)) as i8);
+            for (register, (row, column)) in
+                [(group, 0), (group + 8, 0), (group, 16), (group + 8, 16)].into_iter().enumerate()
+            {
+                a[row][column + thread * 4 + byte] =
+                    i32::from((input[lane * 8 + register] >> (8 * byte)) as i8);
             }
             for (register, row) in [0, 16].into_iter().enumerate() {
-                b[row + thread * 4 + byte][group] = i32::from((input[lane * 8 + 4 + register] >> (8 * byte)) as u8);
+                b[row + thread * 4 + byte][group] =
+                    i32::from((input[lane * 8 + 4 + register] >> (8 * byte)) as u8);
             }
         }
     }
@@ -158,5 +210,8 @@ fn matrices_are_stored_and_transposed() {
     let text = text.replace("movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r4;", "mov.u32 %r0, %r4;");
     // Element (row, column) of the matrix is the half of register `row * 4 + column / 2`.
     let element = |row: u32, column: u32| if column % 2 == 0 { row * 4 + column / 2 } else { 0 };
-    assert_eq!(warp(&text), each(|i| element(i % 4 * 2, i / 4) | element(i % 4 * 2 + 1, i / 4) << 16));
+    assert_eq!(
+        warp(&text),
+        each(|i| element(i % 4 * 2, i / 4) | element(i % 4 * 2 + 1, i / 4) << 16)
+    );
 }

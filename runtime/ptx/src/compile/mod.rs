@@ -183,7 +183,9 @@ enum Symbol {
         count: u32,
     },
     /// A variable of the frame: its offset.
-    Frame { offset: u64 },
+    Frame {
+        offset: u64,
+    },
     /// A parameter of the kernel: its address.
     KernelParam(u64),
     /// Static shared memory: its offset.
@@ -400,9 +402,7 @@ impl<'s> Compiler<'_, 's, '_> {
             Statement::Variable(variable) => {
                 let symbol = match variable.space {
                     Space::Shared => self.shared_symbol(variable),
-                    Space::Local | Space::Param => {
-                        Symbol::Frame { offset: self.frame(variable) }
-                    }
+                    Space::Local | Space::Param => Symbol::Frame { offset: self.frame(variable) },
                     space => {
                         let number = self.add_global(variable);
                         Symbol::Constant(Constant::Global(number, 0), space)
@@ -476,9 +476,10 @@ impl<'s> Compiler<'_, 's, '_> {
                 let index = place(&mut self.declared.0[index as usize], &mut self.code.registers);
                 Symbol::Register { index, ty }
             }
-            Symbol::Predicate(index) => {
-                Symbol::Predicate(place(&mut self.declared.1[index as usize], &mut self.code.predicates))
-            }
+            Symbol::Predicate(index) => Symbol::Predicate(place(
+                &mut self.declared.1[index as usize],
+                &mut self.code.predicates,
+            )),
             symbol => symbol,
         })
     }
@@ -815,9 +816,7 @@ impl<'s> Compiler<'_, 's, '_> {
     /// The address of a variable, parameter or function.
     pub(crate) fn place(&mut self, name: Name<'s>, offset: i64) -> Result<Place> {
         Ok(match self.symbol(name.text) {
-            Some(Symbol::Frame { offset: base }) => {
-                Place::Frame(base.wrapping_add_signed(offset))
-            }
+            Some(Symbol::Frame { offset: base }) => Place::Frame(base.wrapping_add_signed(offset)),
             Some(Symbol::KernelParam(base)) => {
                 Place::Constant(self.value(base.wrapping_add_signed(offset)), Space::Param)
             }

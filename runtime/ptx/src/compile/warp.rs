@@ -3,9 +3,8 @@
 use super::{Compiler, Result};
 use crate::ast::Operand;
 use crate::code::{
-    CLUSTER_BARRIER, 
-    AtomicOp, Barrier, Class, GroupMatrix, Left, Matrix, NONE, Op, Reduction, Shuffle, Src, Vote,
-    WarpOp,
+    AtomicOp, Barrier, CLUSTER_BARRIER, Class, GroupMatrix, Left, Matrix, NONE, Op, Reduction,
+    Shuffle, Src, Vote, WarpOp,
 };
 use crate::opcode::Opcode;
 use crate::types::{Space, Type};

@@ -306,7 +306,10 @@ impl Machine<'_> {
         let Some(cta) = &self.slots[warp.slot] else { return };
         let state = &cta.barriers[id];
         let (at, arrived, expected) = (state.first, state.arrived(), state.expected);
-        let message = format!("barrier {id} waits for {expected} threads, of which {} have exited", expected - arrived);
+        let message = format!(
+            "barrier {id} waits for {expected} threads, of which {} have exited",
+            expected - arrived
+        );
         self.report_once(warp, at, Fault::new("ptx-barrier", message));
         self.complete_barrier(warp.slot, id);
     }
@@ -431,7 +434,13 @@ impl Machine<'_> {
                 let uniform = lanes(mask).all(|lane| addresses[lane] == addresses[first]);
                 // A wait may end before the phase does: the first always does, so that one without a loop shows.
                 fragment.tried ^= *suspend && truth == 0 && !resumed;
-                if *suspend && truth == 0 && !resumed && !fragment.tried && uniform && mask == fragment.mask {
+                if *suspend
+                    && truth == 0
+                    && !resumed
+                    && !fragment.tried
+                    && uniform
+                    && mask == fragment.mask
+                {
                     let place = self.place(warp, first, address.space, addresses[first], 8)?;
                     if let Place::Shared(at) = place {
                         let version = self.known(warp, at as u64)?.completed;
