@@ -18,6 +18,7 @@ pub mod mlf_plan;
 pub mod mlf_tar;
 pub mod npu_binary;
 pub mod npu_listing;
+pub mod ptx;
 
 use irc_common_format::Encoding;
 
@@ -26,7 +27,7 @@ pub type Check = fn(&[u8]);
 
 /// The targets by name. The file `fuzz/targets` has a line for each: how many inputs are tried
 /// when no time is given, and the folders of its seeds.
-pub const TARGETS: [(&str, Check); 13] = [
+pub const TARGETS: [(&str, Check); 14] = [
     ("ark_model", ark_model::check),
     ("ark_plan", ark_plan::check),
     ("common_ir_json", |bytes| common_ir::check(bytes, Encoding::Json)),
@@ -40,6 +41,7 @@ pub const TARGETS: [(&str, Check); 13] = [
     ("mlf_tar", mlf_tar::check),
     ("npu_binary", npu_binary::check),
     ("npu_listing", npu_listing::check),
+    ("ptx", ptx::check),
 ];
 
 /// The target of a name.

@@ -7,6 +7,9 @@ use crate::types::{Space, Type};
 /// The destination of an operation whose result is not used.
 pub const NONE: u32 = u32::MAX;
 
+/// The number of the barrier that stands for that of a cluster: no operand of 32 bits has it.
+pub const CLUSTER_BARRIER: u64 = 1 << 32;
+
 /// A source operand: a register of the frame, or a constant of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Src(u32);
@@ -470,8 +473,7 @@ pub enum Op {
     Load(Box<Access>),
     Store(Box<Access>),
     Atomic(Box<Atomic>),
-    /// Whether it orders one CTA only.
-    Fence(bool),
+    Fence,
     Barrier(Box<Barrier>),
     Warp(Src, Box<WarpOp>),
     /// Shared destination, source, bytes, bytes of the source.

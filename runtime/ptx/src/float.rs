@@ -144,11 +144,6 @@ pub fn from_bf16(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// Rounds to binary16.
-pub fn to_f16(value: f32) -> u16 {
-    round(f64::from(value), F16, Rounding::Nearest) as u16
-}
-
 /// Rounds to bfloat16.
 pub fn to_bf16(value: f32) -> u16 {
     if value.is_nan() {
@@ -252,7 +247,7 @@ mod tests {
                     | if wide.is_nan() { f64::from(wide).to_bits() } else { 0 }
             );
             if !wide.is_nan() {
-                assert_eq!(to_f16(wide), bits);
+                assert_eq!(round(f64::from(wide), F16, Rounding::Nearest), u32::from(bits));
                 let narrow = from_bf16(bits);
                 assert!(narrow.is_nan() || to_bf16(narrow) == bits);
                 assert!(

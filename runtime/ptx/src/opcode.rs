@@ -6,8 +6,6 @@ use crate::types::Type;
 /// An operation with its modifiers.
 #[derive(Debug, Clone)]
 pub struct Opcode<'s> {
-    /// All of it.
-    pub text: &'s str,
     /// The part before the first dot.
     pub name: &'s str,
     /// The other parts.
@@ -18,7 +16,7 @@ impl<'s> Opcode<'s> {
     /// Divides a text at its dots.
     pub fn new(text: &'s str) -> Self {
         let mut parts = text.split('.');
-        Self { text, name: parts.next().unwrap_or(""), modifiers: parts.collect() }
+        Self { name: parts.next().unwrap_or(""), modifiers: parts.collect() }
     }
 
     /// Whether there is a modifier.

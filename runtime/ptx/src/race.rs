@@ -158,12 +158,127 @@ pub struct Races {
     /// Warps of the launch.
     warps: u32,
     /// The threads of the warps that run.
-    threads: HashMap<u32, Box<[Thread; WARP]>>,
+    threads: Vec<Option<Box<[Thread; WARP]>>>,
     released: HashMap<u64, Released>,
     /// Shadows of the buffers.
     global: Vec<Shadow>,
     /// The last join, since the threads of a warp often do the same one.
     last: Option<(Arc<Clock>, Arc<Clock>, Arc<Clock>)>,
+}
+
+/// The memory of an access.
+#[derive(Debug)]
+pub enum Shadowed<'s> {
+    /// A buffer.
+    Buffer(usize),
+    /// Memory with a shadow of its own.
+    Own(&'s mut Shadow),
+}
+
+/// The bytes of an access.
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes {
+    /// The first byte.
+    pub start: usize,
+    /// The number of bytes.
+    pub size: usize,
+    /// Whether it writes.
+    pub write: bool,
+    /// Whether it may be concurrent with other such accesses.
+    pub strong: bool,
+}
+
+fn shadow<'s>(buffers: &'s mut [Shadow], place: Shadowed<'s>) -> &'s mut Shadow {
+    match place {
+        Shadowed::Buffer(buffer) => &mut buffers[buffer],
+        Shadowed::Own(shadow) => shadow,
+    }
+}
+
+fn new_threads() -> Box<[Thread; WARP]> {
+    let base = Arc::new(Clock::default());
+    let thread = Thread { base, time: 1, done: [0; 2], fence: None, pending: None };
+    Box::new(std::array::from_fn(|_| thread.clone()))
+}
+
+/// An accessor and its clock.
+struct View<'c> {
+    agent: u32,
+    time: u32,
+    owner: (u32, u32),
+    base: &'c Clock,
+    done: [u32; 2],
+    at: u32,
+    /// Threads of the launch.
+    threads: u32,
+}
+
+impl View<'_> {
+    fn is_ordered(&self, cell: &Cell) -> bool {
+        if cell.agent == self.owner.0 {
+            return cell.time <= self.owner.1;
+        }
+        if cell.agent >= self.threads && cell.agent % self.threads == self.owner.0 {
+            let kind = (cell.agent / self.threads - 1) as usize;
+            if cell.time <= self.done[kind] {
+                return true;
+            }
+        }
+        cell.time <= self.base.get(cell.agent)
+    }
+
+    /// Records an access.
+    #[inline(always)]
+    fn access(&self, shadow: &mut Shadow, access: &Bytes) -> Option<Race> {
+        let end = access.start + access.size;
+        let mut race = None;
+        let mut at = access.start;
+        while at < end {
+            let next = ((at / 4 + 1) * 4).min(end);
+            let bytes = ((1_u8 << (next - at)) - 1) << (at % 4);
+            race =
+                self.access_word(shadow.cells(at / 4), bytes, access.write, access.strong).or(race);
+            at = next;
+        }
+        race
+    }
+
+    #[inline(always)]
+    fn access_word(&self, cells: &mut Cells, bytes: u8, write: bool, strong: bool) -> Option<Race> {
+        let mut race = None;
+        let mut slot = None;
+        for (index, cell) in cells.iter_mut().enumerate() {
+            if cell.flags == 0 {
+                slot = slot.or(Some(index));
+                continue;
+            }
+            if cell.flags & bytes & 15 == 0 {
+                continue;
+            }
+            let wrote = cell.flags & WRITE != 0;
+            let covered = cell.flags & 15 & !bytes == 0 && (write || !wrote);
+            let ordered = cell.agent == self.agent || self.is_ordered(cell);
+            if !ordered && (write || wrote) && !(strong && cell.flags & STRONG != 0) {
+                let thread = cell.agent % self.threads;
+                let thread = (thread / WARP as u32, thread % WARP as u32);
+                race = race.or(Some(Race { at: cell.at, thread, wrote }));
+            }
+            // What is ordered before this access is ordered before all that this one is.
+            if covered && ordered {
+                cell.flags = 0;
+                slot = Some(index);
+            }
+        }
+        let slot = slot.unwrap_or_else(|| {
+            // Reads are forgotten before writes.
+            let start = (self.time ^ self.agent.wrapping_mul(0x9e37)) as usize;
+            let mut order = (0..CELLS).map(|index| (start + index) % CELLS);
+            order.find(|index| cells[*index].flags & WRITE == 0).unwrap_or(start % CELLS)
+        });
+        let flags = bytes | if write { WRITE } else { 0 } | if strong { STRONG } else { 0 };
+        cells[slot] = Cell { agent: self.agent, time: self.time, at: self.at, flags };
+        race
+    }
 }
 
 /// Kinds of asynchronous operations.
@@ -180,7 +295,7 @@ impl Races {
     pub fn new(warps: u64, buffers: usize) -> Option<Self> {
         (warps * WARP as u64 * 3 <= MAX_AGENTS).then(|| Self {
             warps: warps as u32,
-            threads: HashMap::new(),
+            threads: (0..warps).map(|_| None).collect(),
             released: HashMap::new(),
             global: (0..buffers).map(|_| Shadow::default()).collect(),
             last: None,
@@ -189,22 +304,16 @@ impl Races {
 
     /// A warp starts.
     pub fn start(&mut self, warp: u32) {
-        let base = Arc::new(Clock::default());
-        let thread = Thread { base, time: 1, done: [0; 2], fence: None, pending: None };
-        self.threads.insert(warp, Box::new(std::array::from_fn(|_| thread.clone())));
+        self.threads[warp as usize] = Some(new_threads());
     }
 
     /// A warp has ended.
     pub fn end(&mut self, warp: u32) {
-        self.threads.remove(&warp);
+        self.threads[warp as usize] = None;
     }
 
     fn thread(&mut self, agent: u32) -> &mut Thread {
-        let base = Arc::new(Clock::default());
-        let warp = self.threads.entry(agent / WARP as u32).or_insert_with(|| {
-            let thread = Thread { base, time: 1, done: [0; 2], fence: None, pending: None };
-            Box::new(std::array::from_fn(|_| thread.clone()))
-        });
+        let warp = self.threads[agent as usize / WARP].get_or_insert_with(new_threads);
         &mut warp[agent as usize % WARP]
     }
 
@@ -215,13 +324,6 @@ impl Races {
     /// The number of an agent: that of a thread.
     pub fn agent(warp: u32, lane: u32) -> u32 {
         warp * WARP as u32 + lane
-    }
-
-    /// A thread as accessor.
-    pub fn accessor(&mut self, agent: u32, at: u32) -> Accessor {
-        let thread = self.thread(agent);
-        let (time, base, done) = (thread.time, thread.base.clone(), thread.done);
-        Accessor { agent, time, owner: (agent, time), base, done, at }
     }
 
     /// An asynchronous operation that a thread starts, as accessor.
@@ -246,90 +348,39 @@ impl Races {
         *done = (*done).max(operation.time);
     }
 
-    fn is_ordered(&self, cell: &Cell, accessor: &Accessor) -> bool {
-        if cell.agent == accessor.agent {
-            return true;
-        }
-        if cell.agent == accessor.owner.0 {
-            return cell.time <= accessor.owner.1;
-        }
-        for kind in [Async::Copy, Async::Bulk] {
-            if cell.agent == self.part(accessor.owner.0, kind) {
-                return cell.time <= accessor.done[kind as usize]
-                    || cell.time <= accessor.base.get(cell.agent);
-            }
-        }
-        cell.time <= accessor.base.get(cell.agent)
-    }
-
-    /// Records an access to a word of a shadow: `bytes` are bits of its bytes.
+    /// Records an access of a thread to bytes of a buffer, or of another shadow.
+    #[inline(always)]
     pub fn access(
-        &self,
-        shadow: &mut Shadow,
-        word: usize,
-        bytes: u8,
-        accessor: &Accessor,
-        write: bool,
-        strong: bool,
+        &mut self,
+        place: Shadowed<'_>,
+        agent: u32,
+        at: u32,
+        access: &Bytes,
     ) -> Option<Race> {
-        let cells = shadow.cells(word);
-        let mut race = None;
-        let mut slot = None;
-        for (index, cell) in cells.iter_mut().enumerate() {
-            if cell.flags == 0 {
-                slot = slot.or(Some(index));
-                continue;
-            }
-            if cell.flags & bytes & 15 == 0 {
-                continue;
-            }
-            let wrote = cell.flags & WRITE != 0;
-            let covered = cell.flags & 15 & !bytes == 0 && (write || !wrote);
-            let same = cell.agent == accessor.agent;
-            if !same && !wrote && !write {
-                // Two reads: the earlier one is forgotten only if it is ordered, which also orders what follows.
-                if covered && self.is_ordered(cell, accessor) {
-                    cell.flags = 0;
-                    slot = Some(index);
-                }
-                continue;
-            }
-            let ordered = same || self.is_ordered(cell, accessor);
-            if !ordered && !(strong && cell.flags & STRONG != 0) {
-                let thread = cell.agent % (self.warps * WARP as u32);
-                let thread = (thread / WARP as u32, thread % WARP as u32);
-                race = race.or(Some(Race { at: cell.at, thread, wrote }));
-            }
-            if covered && ordered {
-                cell.flags = 0;
-                slot = Some(index);
-            }
-        }
-        let slot = slot.unwrap_or_else(|| {
-            // Reads are forgotten before writes.
-            let start = (accessor.time ^ accessor.agent.wrapping_mul(0x9e37)) as usize;
-            let order = (0..CELLS).map(|index| (start + index) % CELLS);
-            order.clone().find(|index| cells[*index].flags & WRITE == 0).unwrap_or(start % CELLS)
-        });
-        let flags = bytes | if write { WRITE } else { 0 } | if strong { STRONG } else { 0 };
-        cells[slot] = Cell { agent: accessor.agent, time: accessor.time, at: accessor.at, flags };
-        race
+        let thread = &self.threads[agent as usize / WARP].as_ref()?[agent as usize % WARP];
+        let (time, base, done) = (thread.time, &*thread.base, thread.done);
+        let view = View {
+            agent,
+            time,
+            owner: (agent, time),
+            base,
+            done,
+            at,
+            threads: self.warps * WARP as u32,
+        };
+        view.access(shadow(&mut self.global, place), access)
     }
 
-    /// Records an access to a word of a buffer.
-    pub fn access_global(
+    /// Records an access of an asynchronous operation.
+    pub fn access_async(
         &mut self,
-        buffer: usize,
-        word: usize,
-        bytes: u8,
+        place: Shadowed<'_>,
         accessor: &Accessor,
-        write: bool,
-        strong: bool,
+        access: &Bytes,
     ) -> Option<Race> {
-        let mut shadow = std::mem::take(&mut self.global[buffer]);
-        let race = self.access(&mut shadow, word, bytes, accessor, write, strong);
-        self.global[buffer] = shadow;
-        race
+        let Accessor { agent, time, owner, ref base, done, at } = *accessor;
+        let view = View { agent, time, owner, base, done, at, threads: self.warps * WARP as u32 };
+        view.access(shadow(&mut self.global, place), access)
     }
 
     fn joined(&mut self, a: &Arc<Clock>, b: &Arc<Clock>) -> Arc<Clock> {

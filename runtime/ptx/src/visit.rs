@@ -119,7 +119,7 @@ impl<F: FnMut(u32, bool)> Visitor<'_, F> {
             | Op::Exit
             | Op::Trap
             | Op::Sleep
-            | Op::Fence(_)
+            | Op::Fence
             | Op::CopyCommit
             | Op::CopyWait(_)
             | Op::BulkCommit

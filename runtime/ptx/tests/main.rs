@@ -1,1 +1,11 @@
 //! Tests.
+
+mod checks;
+mod codes;
+mod instructions;
+mod kernels;
+mod llvm;
+mod parser;
+mod scale;
+mod support;
+mod warps;

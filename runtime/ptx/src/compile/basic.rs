@@ -477,7 +477,7 @@ impl<'s> Compiler<'_, 's, '_> {
                     .invalid("expected variables of the space `.param` as arguments and results");
             };
             match self.place(*name, 0)? {
-                Place::Frame(offset, _) => {
+                Place::Frame(offset) => {
                     let size = self.sizes.get(&offset).copied().unwrap_or(0);
                     slots.push((offset, 0, size));
                 }

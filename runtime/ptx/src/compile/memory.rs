@@ -102,7 +102,7 @@ impl<'s> Compiler<'_, 's, '_> {
             "atom" | "red" if !op.has("async") => self.atomic(op, operands),
             "membar" => {
                 self.class = Class::Barrier;
-                self.emit(Op::Fence(op.has("cta")));
+                self.emit(Op::Fence);
                 Ok(())
             }
             "fence" => self.fence(op),
@@ -288,7 +288,7 @@ impl<'s> Compiler<'_, 's, '_> {
             () if op.modifiers.iter().any(|modifier| modifier.starts_with("proxy")) => {
                 self.emit(Op::Nop)
             }
-            () => self.emit(Op::Fence(op.has("cta"))),
+            () => self.emit(Op::Fence),
         }
         Ok(())
     }

@@ -17,8 +17,8 @@ use std::collections::HashMap;
 
 /// Addresses of parameters of the kernel start here, within the space of parameters.
 pub(crate) const KERNEL_PARAMS: u64 = 1 << 32;
-/// Bytes of local memory of a frame beyond which a function is rejected.
-const MAX_FRAME: u64 = 1 << 24;
+/// Bytes of local memory of a thread.
+pub(crate) const MAX_FRAME: u64 = 512 << 10;
 
 impl<'s> Module<'s> {
     /// Prepares a kernel: it and the functions that it may call are checked and compiled. Every instruction
@@ -78,6 +78,7 @@ impl<'s> Module<'s> {
             code: Code::default(),
             labels: vec![],
             tables: vec![],
+            declared: (vec![], vec![]),
             sizes: HashMap::new(),
             initialisers: vec![],
             branches: vec![],
@@ -184,7 +185,6 @@ enum Symbol {
     /// A variable of the frame: its offset.
     Frame {
         offset: u64,
-        space: Space,
     },
     /// A parameter of the kernel: its address.
     KernelParam(u64),
@@ -199,7 +199,7 @@ enum Symbol {
 /// A value of a variable's address: as a constant, or relative to the frame.
 pub(crate) enum Place {
     Constant(Src, Space),
-    Frame(u64, Space),
+    Frame(u64),
 }
 
 pub(crate) struct Compiler<'m, 's, 'k> {
@@ -220,6 +220,8 @@ pub(crate) struct Compiler<'m, 's, 'k> {
     /// The instruction of each label, once it is defined.
     labels: Vec<Option<u32>>,
     tables: Vec<Vec<u32>>,
+    /// The registers and predicates in the frame of those that are declared; [`NONE`] before the first use.
+    declared: (Vec<u32>, Vec<u32>),
     /// The sizes of the variables of the frame, by offset.
     sizes: HashMap<u64, u64>,
     /// Initialisers of globals that are not read yet: they may name any other.
@@ -291,6 +293,7 @@ impl<'s> Compiler<'_, 's, '_> {
         };
         self.labels.clear();
         self.tables.clear();
+        self.declared = (vec![], vec![]);
         self.sizes.clear();
         self.branches.clear();
         self.scopes = vec![HashMap::new()];
@@ -300,14 +303,14 @@ impl<'s> Compiler<'_, 's, '_> {
             } else {
                 let offset = self.frame(param);
                 self.code.params.push((offset, param.size));
-                Symbol::Frame { offset, space: Space::Param }
+                Symbol::Frame { offset }
             };
             self.declare(param.name, symbol);
         }
         for result in &function.results {
             let offset = self.frame(result);
             self.code.results.push((offset, result.size));
-            self.declare(result.name, Symbol::Frame { offset, space: Space::Param });
+            self.declare(result.name, Symbol::Frame { offset });
         }
         let Some(body) = &function.body else {
             let message = format!("`{}` is called but not defined", clip(function.name.text));
@@ -399,9 +402,7 @@ impl<'s> Compiler<'_, 's, '_> {
             Statement::Variable(variable) => {
                 let symbol = match variable.space {
                     Space::Shared => self.shared_symbol(variable),
-                    Space::Local | Space::Param => {
-                        Symbol::Frame { offset: self.frame(variable), space: variable.space }
-                    }
+                    Space::Local | Space::Param => Symbol::Frame { offset: self.frame(variable) },
                     space => {
                         let number = self.add_global(variable);
                         Symbol::Constant(Constant::Global(number, 0), space)
@@ -432,12 +433,12 @@ impl<'s> Compiler<'_, 's, '_> {
     }
 
     fn registers(&mut self, name: Name<'s>, count: Option<u32>, ty: Type) {
-        let bank =
-            if ty == Type::Pred { &mut self.code.predicates } else { &mut self.code.registers };
-        let first = *bank;
-        *bank = bank.saturating_add(count.unwrap_or(1));
-        if *bank > MAX_REGISTERS {
-            *bank = first;
+        let bank = if ty == Type::Pred { &mut self.declared.1 } else { &mut self.declared.0 };
+        let first = bank.len() as u32;
+        let end = first.saturating_add(count.unwrap_or(1));
+        if end <= MAX_REGISTERS {
+            bank.resize(end as usize, NONE);
+        } else {
             let message = format!("more than {MAX_REGISTERS} registers");
             let label = "exceeded here".into();
             return self.push_error(Error { code: "ptx-limit", message, span: name.span(), label });
@@ -461,8 +462,30 @@ impl<'s> Compiler<'_, 's, '_> {
         self.declare(name, symbol);
     }
 
-    /// What a name is; registers of a range have the name of the range and their number.
+    /// What a name is. Registers get their place in the frame when they are first used.
     fn symbol(&mut self, name: &str) -> Option<Symbol> {
+        let place = |place: &mut u32, next: &mut u32| {
+            if *place == NONE {
+                *place = *next;
+                *next += 1;
+            }
+            *place
+        };
+        Some(match self.declared_symbol(name)? {
+            Symbol::Register { index, ty } => {
+                let index = place(&mut self.declared.0[index as usize], &mut self.code.registers);
+                Symbol::Register { index, ty }
+            }
+            Symbol::Predicate(index) => Symbol::Predicate(place(
+                &mut self.declared.1[index as usize],
+                &mut self.code.predicates,
+            )),
+            symbol => symbol,
+        })
+    }
+
+    /// What a name is; registers of a range have the name of the range and their number.
+    fn declared_symbol(&mut self, name: &str) -> Option<Symbol> {
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let number = name[prefix.len()..].parse::<u32>().ok();
         let numbered = |scope: &HashMap<&str, Symbol>, length: usize, number: u32| match scope
@@ -778,7 +801,7 @@ impl<'s> Compiler<'_, 's, '_> {
                     }
                     _ => match self.place(*name, *offset)? {
                         Place::Constant(src, _) => Ok(src),
-                        Place::Frame(offset, _) => {
+                        Place::Frame(offset) => {
                             let register = self.temporary();
                             self.unguarded(Op::FrameAddress(register, offset));
                             Ok(Src::register(register))
@@ -793,9 +816,7 @@ impl<'s> Compiler<'_, 's, '_> {
     /// The address of a variable, parameter or function.
     pub(crate) fn place(&mut self, name: Name<'s>, offset: i64) -> Result<Place> {
         Ok(match self.symbol(name.text) {
-            Some(Symbol::Frame { offset: base, space }) => {
-                Place::Frame(base.wrapping_add_signed(offset), space)
-            }
+            Some(Symbol::Frame { offset: base }) => Place::Frame(base.wrapping_add_signed(offset)),
             Some(Symbol::KernelParam(base)) => {
                 Place::Constant(self.value(base.wrapping_add_signed(offset)), Space::Param)
             }
@@ -850,7 +871,7 @@ impl<'s> Compiler<'_, 's, '_> {
                 let space = if space == Space::Generic { own } else { space };
                 Ok(Address { space, base, offset, frame: false })
             }
-            Place::Frame(at, _) => {
+            Place::Frame(at) => {
                 let base = self.value(at);
                 Ok(Address { space: Space::Local, base, offset, frame: true })
             }

@@ -3,8 +3,8 @@
 use super::{Compiler, Result};
 use crate::ast::Operand;
 use crate::code::{
-    AtomicOp, Barrier, Class, GroupMatrix, Left, Matrix, NONE, Op, Reduction, Shuffle, Src, Vote,
-    WarpOp,
+    AtomicOp, Barrier, CLUSTER_BARRIER, Class, GroupMatrix, Left, Matrix, NONE, Op, Reduction,
+    Shuffle, Src, Vote, WarpOp,
 };
 use crate::opcode::Opcode;
 use crate::types::{Space, Type};
@@ -382,9 +382,6 @@ impl<'s> Compiler<'_, 's, '_> {
         Ok(())
     }
 }
-
-/// The number of the barrier that stands for that of a cluster.
-const CLUSTER_BARRIER: u64 = 16;
 
 /// `m16n8k16`.
 fn shape(modifier: &str) -> Option<(usize, usize, usize)> {

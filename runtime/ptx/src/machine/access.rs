@@ -6,7 +6,7 @@ use super::{
 };
 use crate::code::{Access, Address, NONE, Order};
 use crate::compile::KERNEL_PARAMS;
-use crate::race::Accessor;
+use crate::race::{Accessor, Bytes, Races, Shadowed};
 use crate::row::{Row, WARP};
 use crate::types::Space;
 
@@ -302,48 +302,32 @@ impl Machine<'_> {
         }
     }
 
-    /// Checks an access for races.
-    #[allow(clippy::too_many_arguments)]
+    /// Checks an access of a thread, or of an asynchronous operation of it, for races.
+    #[inline(always)]
     pub(super) fn check_race(
         &mut self,
         warp: &Warp,
-        lane: usize,
+        (lane, at): (usize, u32),
         place: Place,
         size: usize,
-        accessor: &Accessor,
-        is_write: bool,
-        strong: bool,
-        at: u32,
+        accessor: Option<&Accessor>,
+        (write, strong): (bool, bool),
     ) {
         let Some(races) = &mut self.races else { return };
-        let start = match place {
-            Place::Global(buffer, _) if !self.memory.buffers[buffer].writable => return,
-            Place::Global(_, at) | Place::Shared(at) => at,
+        let (shadowed, start) = match (place, &mut self.slots[warp.slot]) {
+            (Place::Global(buffer, _), _) if !self.memory.buffers[buffer].writable => return,
+            (Place::Global(buffer, at), _) => (Shadowed::Buffer(buffer), at),
+            (Place::Shared(at), Some(cta)) => (Shadowed::Own(&mut cta.shadow), at),
             _ => return,
         };
-        let mut race = None;
-        let mut byte = start;
-        while byte < start + size {
-            let word = byte / 4;
-            let end = ((word + 1) * 4).min(start + size);
-            let bytes = ((1_u8 << (end - byte)) - 1) << (byte % 4);
-            let result = match place {
-                Place::Global(buffer, _) => {
-                    races.access_global(buffer, word, bytes, accessor, is_write, strong)
-                }
-                _ => match &mut self.slots[warp.slot] {
-                    Some(cta) => {
-                        races.access(&mut cta.shadow, word, bytes, accessor, is_write, strong)
-                    }
-                    None => None,
-                },
-            };
-            race = race.or(result);
-            byte = end;
-        }
+        let bytes = Bytes { start, size, write, strong };
+        let race = match accessor {
+            Some(accessor) => races.access_async(shadowed, accessor, &bytes),
+            None => races.access(shadowed, Races::agent(warp.number, lane as u32), at, &bytes),
+        };
         if let Some(race) = race {
             let name = self.place_name(place);
-            self.report_race(warp, lane, at, is_write, &name, race);
+            self.report_race(warp, lane, at, write, &name, race);
         }
     }
 
@@ -363,28 +347,27 @@ impl Machine<'_> {
         if self.races.is_none() || !matches!(place, Place::Global(..) | Place::Shared(_)) {
             return;
         }
+        if !order.strong {
+            return self.check_race(
+                warp,
+                (lane, at),
+                place,
+                size as usize,
+                None,
+                (is_write, false),
+            );
+        }
         let agent = self.agent(warp, lane);
         let cta = warp.number / self.warps_per_cta as u32;
         let key = location(place, address, cta);
-        if let Some(races) = &mut self.races {
-            if order.strong && !is_write {
-                races.strong_read(agent, cta, key, order.acquire, order.cta);
-            }
-            let accessor = races.accessor(agent, at);
-            self.check_race(
-                warp,
-                lane,
-                place,
-                size as usize,
-                &accessor,
-                is_write,
-                order.strong,
-                at,
-            );
+        if let Some(races) = &mut self.races
+            && !is_write
+        {
+            races.strong_read(agent, cta, key, order.acquire, order.cta);
         }
+        self.check_race(warp, (lane, at), place, size as usize, None, (is_write, true));
         if let Some(races) = &mut self.races
             && is_write
-            && order.strong
         {
             races.strong_write(agent, cta, key, order.release, order.cta, false);
         }

@@ -88,18 +88,8 @@ impl Machine<'_> {
             global |= u32::from(matches!(place, super::access::Place::Global(..))) << lane;
             if let Some(races) = &mut self.races {
                 races.strong_read(agent, cta, key, atomic.order.acquire, atomic.order.cta);
-                let accessor = races.accessor(agent, fragment.at);
-                self.check_race(
-                    warp,
-                    lane,
-                    place,
-                    total as usize,
-                    &accessor,
-                    true,
-                    true,
-                    fragment.at,
-                );
             }
+            self.check_race(warp, (lane, fragment.at), place, total as usize, None, (true, true));
             if let Some(races) = &mut self.races {
                 races.strong_write(agent, cta, key, atomic.order.release, atomic.order.cta, true);
             }

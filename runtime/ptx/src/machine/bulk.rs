@@ -113,13 +113,16 @@ impl Machine<'_> {
             let source = self.place_unaligned(warp, lane, Space::Global, from, filled)?;
             let (memory, start) = self.bytes_of(warp, source);
             bytes[..filled as usize].copy_from_slice(&memory[start..start + filled as usize]);
-            if let Some(accessor) = &accessor {
-                self.check_race(warp, lane, source, filled as usize, accessor, false, false, at);
-            }
+            self.check_race(
+                warp,
+                (lane, at),
+                source,
+                filled as usize,
+                accessor.as_ref(),
+                (false, false),
+            );
         }
-        if let Some(accessor) = &accessor {
-            self.check_race(warp, lane, target, size as usize, accessor, true, false, at);
-        }
+        self.check_race(warp, (lane, at), target, size as usize, accessor.as_ref(), (true, false));
         self.write_bytes(warp.slot, target, &bytes[..size as usize])
     }
 
@@ -555,18 +558,15 @@ impl Machine<'_> {
             self.check_written(warp, pending.lane, pending.at, source, size as usize);
             let (memory, at) = self.bytes_of(warp, source);
             bytes.copy_from_slice(&memory[at..at + size as usize]);
-            if let Some(accessor) = &pending.accessor {
-                self.check_race(
-                    warp,
-                    pending.lane,
-                    source,
-                    size as usize,
-                    accessor,
-                    false,
-                    false,
-                    pending.at,
-                );
-            }
+            let accessor = pending.accessor.as_ref();
+            self.check_race(
+                warp,
+                (pending.lane, pending.at),
+                source,
+                size as usize,
+                accessor,
+                (false, false),
+            );
             match space {
                 Space::Global => self.statistics.global_read += size,
                 _ => self.statistics.global_written += size,
@@ -581,18 +581,15 @@ impl Machine<'_> {
                 super::access::write(&mut bytes, at as usize, width, combine(op, ty, old, value));
             }
         }
-        if let Some(accessor) = &pending.accessor {
-            self.check_race(
-                warp,
-                pending.lane,
-                target,
-                size as usize,
-                accessor,
-                true,
-                op.is_some(),
-                pending.at,
-            );
-        }
+        let accessor = pending.accessor.as_ref();
+        self.check_race(
+            warp,
+            (pending.lane, pending.at),
+            target,
+            size as usize,
+            accessor,
+            (true, op.is_some()),
+        );
         self.write_bytes(warp.slot, target, &bytes)
     }
 }

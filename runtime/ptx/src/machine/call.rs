@@ -3,7 +3,8 @@
 use super::fault::Fault;
 use super::{Flow, Fragment, Frame, MAX_DEPTH, MAX_OUTPUT, Machine, Warp, lanes};
 use crate::code::{Call, Target};
-use crate::compile::FUNCTIONS;
+use crate::compile::{FUNCTIONS, MAX_FRAME};
+use crate::parser::MAX_REGISTERS;
 use crate::types::Space;
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -54,6 +55,14 @@ impl Machine<'_> {
         let caller = &program.functions[fragment.function as usize];
         let callee = &program.functions[number as usize];
         let local = (fragment.local + caller.local).next_multiple_of(16);
+        let registers =
+            u64::from(fragment.registers + caller.registers) + u64::from(callee.registers);
+        if local + callee.local > MAX_FRAME || registers > u64::from(MAX_REGISTERS) {
+            let message = format!(
+                "the calls need more than {MAX_FRAME} bytes of local memory or {MAX_REGISTERS} registers"
+            );
+            return Err(Fault::new("ptx-call", message).at_lane(lanes(mask).next().unwrap_or(0)));
+        }
         let frame = Frame {
             at: fragment.at,
             function: fragment.function,

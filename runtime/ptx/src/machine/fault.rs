@@ -162,7 +162,9 @@ impl Machine<'_> {
                 let lane = lanes(fragment.mask).next().unwrap_or(0);
                 let cta = self.cta_name(warp.slot);
                 let first = format!("thread {} of CTA {cta}", self.thread_name(warp.index, lane));
-                let place = places.entry((fragment.at, reason)).or_insert((0, first));
+                // Threads at a barrier go on after it.
+                let past = u32::from(matches!(fragment.wait, Wait::Barrier { .. }));
+                let place = places.entry((fragment.at - past, reason)).or_insert((0, first));
                 place.0 += u64::from(fragment.mask.count_ones());
             }
         }

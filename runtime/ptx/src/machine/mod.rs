@@ -10,7 +10,6 @@ mod sync;
 mod warp;
 
 use crate::code::{Constant, NONE, Program, Src};
-use crate::compile::KERNEL_PARAMS;
 use crate::launch::{Argument, Launch, Report, Schedule};
 use crate::memory::Memory;
 use crate::race::{Accessor, Races, Shadow};
@@ -26,6 +25,8 @@ use sync::{BarrierState, Mbarrier};
 const MAX_BLOCK: u64 = 1024;
 /// Threads that run at the same time by default.
 const RESIDENT_THREADS: u64 = 128 * 2048;
+/// Bytes of registers and memory of the CTAs that run at the same time.
+const MAX_RESIDENT_BYTES: u64 = 8 << 30;
 /// CTAs of a launch beyond which it is rejected.
 const MAX_CTAS: u64 = 1 << 26;
 /// Barriers of a CTA, and one that stands for that of its cluster.
@@ -89,6 +90,8 @@ struct Fragment {
     spin: (u32, u64, u32, u64),
     /// Turns that pass before it runs.
     delay: u32,
+    /// Whether its last wait for an mbarrier ended before the phase did.
+    tried: bool,
 }
 
 /// A copy of `cp.async` that is not complete.
@@ -304,8 +307,16 @@ impl<'r> Machine<'r> {
             program.constants.iter().map(|constant| [resolve(constant, &bases); WARP]).collect();
         let warps_per_cta = threads.div_ceil(WARP as u64);
         let resident = (RESIDENT_THREADS / threads).max(1);
-        let resident =
-            launch.resident.map_or(resident, |resident| resident as u64).clamp(1, ctas) as usize;
+        let resident = launch.resident.map_or(resident, |resident| resident as u64);
+        let entry = &program.functions[0];
+        let warp_bytes = WARP as u64 * (8 * u64::from(entry.registers) + entry.local);
+        let cta_bytes = (warps_per_cta * warp_bytes + 20 * shared_bytes).max(1);
+        if cta_bytes > MAX_RESIDENT_BYTES {
+            return Err(format!(
+                "a CTA needs {cta_bytes} bytes for its registers and memory; the limit is {MAX_RESIDENT_BYTES}"
+            ));
+        }
+        let resident = resident.min(MAX_RESIDENT_BYTES / cta_bytes).clamp(1, ctas) as usize;
         let races = match launch.checks.races {
             true => Races::new(ctas * warps_per_cta, memory.buffers.len()),
             false => None,
@@ -406,6 +417,7 @@ impl<'r> Machine<'r> {
                     resumed: false,
                     spin: (0, 0, 0, 0),
                     delay: 0,
+                    tried: false,
                 }],
                 queued: true,
                 ..Warp::default()
@@ -882,5 +894,3 @@ fn lanes(mask: u32) -> impl Iterator<Item = usize> + Clone {
 
 /// A clock that may be there.
 type SharedClock = Option<Arc<crate::race::Clock>>;
-
-const _: u64 = KERNEL_PARAMS;

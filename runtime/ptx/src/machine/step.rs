@@ -7,7 +7,6 @@ use super::{
 };
 use crate::arith;
 use crate::code::{Logic, NONE, Op, Predicate, Special};
-use crate::compile::KERNEL_PARAMS;
 use crate::row::{Row, WARP};
 use crate::types::Space;
 
@@ -267,7 +266,7 @@ impl Machine<'_> {
                 self.atomic(warp, fragment, mask, atomic)?;
                 return Ok(Flow::Next);
             }
-            Op::Fence(_) => {
+            Op::Fence => {
                 if let Some(races) = &mut self.races {
                     for lane in lanes(mask) {
                         races.fence(crate::race::Races::agent(warp.number, lane as u32));
@@ -433,5 +432,3 @@ impl Machine<'_> {
         Ok(if fragment.mask == 0 { Flow::End } else { Flow::Next })
     }
 }
-
-const _: u64 = KERNEL_PARAMS;

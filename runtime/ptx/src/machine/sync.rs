@@ -6,7 +6,7 @@ use super::step::test;
 use super::{
     BARRIERS, Flow, Fragment, Machine, SharedClock, Wait, Warp, lanes, put, put_predicate,
 };
-use crate::code::{Address, Barrier, MbarrierOp, NONE, Reduction};
+use crate::code::{Address, Barrier, CLUSTER_BARRIER, MbarrierOp, NONE, Reduction};
 use crate::race::Races;
 use crate::row::WARP;
 use std::collections::BTreeMap;
@@ -79,7 +79,9 @@ impl Machine<'_> {
         fragment.resumed = false;
         let id = self.row(warp, fragment, barrier.id)[first];
         let count = barrier.count.map(|count| self.row(warp, fragment, count)[first]);
-        if id >= BARRIERS as u64 {
+        let cluster = id == CLUSTER_BARRIER;
+        let id = if cluster { BARRIERS as u64 - 1 } else { id };
+        if id >= BARRIERS as u64 - u64::from(!cluster) {
             return Err(Fault::new(
                 "ptx-barrier",
                 format!("barrier {id}: a CTA has barriers 0 to 15"),
@@ -138,15 +140,18 @@ impl Machine<'_> {
         }
         let complete = total == expected;
         self.arrive(warp, mask, id as usize, barrier.wait);
+        let exited = !complete && self.waits_for_exited(warp.slot, id as usize, Some(warp));
         if complete {
             self.complete_barrier(warp.slot, id as usize);
+        } else if exited {
+            self.release_exited(warp, id as usize);
         } else {
             self.version += 1;
         }
         if let Some((kind, _, d)) = barrier.reduction {
             return self.barrier_result(warp, fragment, mask, id as usize, generation, (kind, d));
         }
-        Ok(match (barrier.wait, complete) {
+        Ok(match (barrier.wait, complete || exited) {
             (false, _) | (true, true) => Flow::Next,
             (true, false) if mask == fragment.mask => {
                 Flow::WaitThenNext(Wait::Barrier { id: id as usize, generation })
@@ -279,36 +284,49 @@ impl Machine<'_> {
         complete.into_iter().for_each(|id| self.complete_barrier(warp.slot, id));
     }
 
-    /// A warp has ended: a barrier of all threads that only waits for exited ones is reported, and released,
-    /// as hardware does.
+    /// Whether a barrier of all threads of a CTA only waits for threads that have exited. A warp that runs is
+    /// given.
+    fn waits_for_exited(&self, slot: usize, id: usize, running: Option<&Warp>) -> bool {
+        let Some(cta) = &self.slots[slot] else { return false };
+        let state = &cta.barriers[id];
+        let first = slot * self.warps_per_cta;
+        let mut warps = self.warps[first..first + self.warps_per_cta].iter().enumerate();
+        let all_here = warps.all(|(index, warp)| {
+            let live = match running {
+                Some(running) if running.index as usize == index => running.live,
+                _ => warp.live,
+            };
+            live & !state.arrivals.get(&(index as u32)).copied().unwrap_or(0) == 0
+        });
+        state.all && !state.arrivals.is_empty() && all_here
+    }
+
+    /// Reports a barrier that waits for threads that have exited, and releases the others, as hardware does.
+    fn release_exited(&mut self, warp: &Warp, id: usize) {
+        let Some(cta) = &self.slots[warp.slot] else { return };
+        let state = &cta.barriers[id];
+        let (at, arrived, expected) = (state.first, state.arrived(), state.expected);
+        let message = format!(
+            "barrier {id} waits for {expected} threads, of which {} have exited",
+            expected - arrived
+        );
+        self.report_once(warp, at, Fault::new("ptx-barrier", message));
+        self.complete_barrier(warp.slot, id);
+    }
+
+    /// A warp has ended: barriers that wait for it are reported.
     pub(super) fn check_barriers(&mut self, slot: usize) {
         let first = slot * self.warps_per_cta;
-        let live: Vec<u32> =
-            (first..first + self.warps_per_cta).map(|warp| self.warps[warp].live).collect();
         for id in 0..BARRIERS {
-            let Some(cta) = &self.slots[slot] else { return };
-            let state = &cta.barriers[id];
-            if state.arrivals.is_empty() || !state.all {
+            if !self.waits_for_exited(slot, id, None) {
                 continue;
             }
-            let missing = live.iter().enumerate().any(|(index, live)| {
-                let arrived = state.arrivals.get(&(index as u32)).copied().unwrap_or(0);
-                *live & !arrived != 0
-            });
-            if missing {
-                continue;
-            }
-            let (at, arrived, expected) = (state.first, state.arrived(), state.expected);
-            let message = format!(
-                "barrier {id} waits for {expected} threads, of which {} have exited",
-                expected - arrived
-            );
-            let warp = (0..self.warps_per_cta).find(|index| live[*index] != 0).unwrap_or(0);
-            let warp = std::mem::take(&mut self.warps[first + warp]);
-            self.report_once(&warp, at, Fault::new("ptx-barrier", message));
+            let live = (first..first + self.warps_per_cta).find(|warp| self.warps[*warp].live != 0);
+            let warp = std::mem::take(&mut self.warps[live.unwrap_or(first)]);
             let index = first + warp.index as usize;
+            self.release_exited(&warp, id);
             self.warps[index] = warp;
-            self.complete_barrier(slot, id);
+            self.wake_cta(slot);
         }
     }
 
@@ -414,7 +432,15 @@ impl Machine<'_> {
             MbarrierOp::Wait { d, suspend, .. } => {
                 let first = lanes(mask).next().unwrap_or(0);
                 let uniform = lanes(mask).all(|lane| addresses[lane] == addresses[first]);
-                if *suspend && truth == 0 && !resumed && uniform && mask == fragment.mask {
+                // A wait may end before the phase does: the first always does, so that one without a loop shows.
+                fragment.tried ^= *suspend && truth == 0 && !resumed;
+                if *suspend
+                    && truth == 0
+                    && !resumed
+                    && !fragment.tried
+                    && uniform
+                    && mask == fragment.mask
+                {
                     let place = self.place(warp, first, address.space, addresses[first], 8)?;
                     if let Place::Shared(at) = place {
                         let version = self.known(warp, at as u64)?.completed;
@@ -444,20 +470,14 @@ impl Machine<'_> {
                 format!("an mbarrier of {count} arrivals: the number is from 1 to {MAX_ARRIVALS}");
             return Err(Fault::new("ptx-mbarrier", message).at_lane(lane));
         }
-        let agent = self.agent(warp, lane);
-        if let Some(races) = &mut self.races {
-            let accessor = races.accessor(agent, instruction);
-            self.check_race(
-                warp,
-                lane,
-                Place::Shared(at as usize),
-                8,
-                &accessor,
-                true,
-                false,
-                instruction,
-            );
-        }
+        self.check_race(
+            warp,
+            (lane, instruction),
+            Place::Shared(at as usize),
+            8,
+            None,
+            (true, false),
+        );
         self.write_place(warp, Place::Shared(at as usize), 8, 0x6d62_6172_7269_6572)?;
         let Some(cta) = &mut self.slots[warp.slot] else { return Ok(()) };
         let count = count as u32;

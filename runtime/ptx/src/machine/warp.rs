@@ -440,9 +440,7 @@ impl Machine<'_> {
         for chunk in chunks {
             let place = Place::Shared(chunk as usize);
             self.check_written(warp, 0, at, place, 16);
-            if let Some(accessor) = &accessor {
-                self.check_race(warp, 0, place, 16, accessor, false, false, at);
-            }
+            self.check_race(warp, (0, at), place, 16, accessor.as_ref(), (false, false));
         }
         let sign = if matrix.negated.0 != matrix.negated.1 { -1.0 } else { 1.0 };
         let e = if matrix.to == Type::F16 { 2 } else { 1 };
