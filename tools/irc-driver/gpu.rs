@@ -26,12 +26,15 @@ pub fn run(
     source: &Source,
     mut given: Buffers,
 ) -> Result<Buffers, Error> {
-    if engine == Engine::Cuda {
-        return Err(Error::unimplemented("the CUDA backend"));
-    }
     let kernel = description(source)?;
     if let Some(seed) = arguments.seed {
         values::fill(&mut given, &kernel.interface.inputs, seed)?;
+    }
+    if engine == Engine::Cuda {
+        let _step = console.step("running");
+        return kernel.run(source.text(), &given).map_err(|message| {
+            Error::problem(message).help("--backend emulate runs the kernel without a GPU")
+        });
     }
     let step = console.step("emulating");
     let emulated = emulate(source, &given, arguments.race_check);

@@ -51,7 +51,7 @@ pub(crate) const QUICK: &str = GENERATORS[1].0;
 /// What runs a model without compiling it for the host, beside the code generators.
 pub const ENGINES: [(&str, &str); 3] = [
     ("reference", "The reference evaluator: slow, defines the correct results"),
-    ("cuda", "A GPU (not implemented yet)"),
+    ("cuda", "An NVIDIA GPU, by its driver"),
     ("emulate", "An emulated GPU: slow, finds races and accesses out of bounds"),
 ];
 

@@ -1,4 +1,6 @@
 //! The description of a kernel for a GPU, in the first line of its PTX.
+mod driver;
+
 use crate::Interface;
 use serde::{Deserialize, Serialize};
 
