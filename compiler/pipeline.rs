@@ -145,13 +145,13 @@ pub const NVPTX: Pipeline = Pipeline {
         Stage {
             name: "simt",
             passes: |settings| format!("compute-to-simt{{threads={}}}", settings.block_threads),
-            leaves: &["arith", "func", "math", "memref", "scf", "tl"],
+            leaves: &["arith", "func", "math", "memref", "scf", "tl", "vector"],
             why: "the schedule: which thread computes what; kernels now write into memory",
         },
         Stage {
             name: "memory",
             passes: |_| "plan-memory,share-program".into(),
-            leaves: &["arith", "cf", "func", "math", "memref", "scf"],
+            leaves: &["arith", "cf", "func", "math", "memref", "scf", "vector"],
             why: "after scheduling, which says how much scratch each kernel needs",
         },
         Stage {
@@ -165,7 +165,8 @@ pub const NVPTX: Pipeline = Pipeline {
 
 /// As [`TO_LLVM`], for GPUs.
 const TO_LLVM_GPU: &str = "canonicalize,cse,convert-scf-to-cf,\
-    expand-strided-metadata,lower-affine,convert-math-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
+    expand-strided-metadata,lower-affine,convert-math-to-llvm,\
+    convert-vector-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
     convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
     reconcile-unrealized-casts,emit-gpu-entry";
 

@@ -20,6 +20,7 @@ mod graphs_gemini;
 mod graphs_random;
 mod graphs_read_back;
 mod graphs_strings;
+mod gpu;
 mod growth;
 mod half_types;
 mod incremental;

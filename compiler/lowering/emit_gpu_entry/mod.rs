@@ -17,6 +17,7 @@ use irc_mlir::{
     RegionLike, Value, ValueLike, attr, read, replace_all_uses, ty, walk_collect,
 };
 use irc_runtime::Interface;
+use irc_tensor::DType;
 use std::{collections::BTreeSet, fmt::Write};
 
 /// The pass `emit-gpu-entry`.
@@ -39,6 +40,14 @@ pub const BLOCK_THREADS: PassOption = PassOption {
     kind: OptionKind::Integer,
 };
 
+/// Functions that LLVM leaves to a library, which GPUs lack; those of `f32` are expanded before.
+const LIBRARY: [&str; 16] = [
+    "llvm.intr.exp", "llvm.intr.exp2", "llvm.intr.exp10", "llvm.intr.log", "llvm.intr.log2",
+    "llvm.intr.log10", "llvm.intr.pow", "llvm.intr.sin", "llvm.intr.cos", "llvm.intr.tan",
+    "llvm.intr.asin", "llvm.intr.acos", "llvm.intr.atan", "llvm.intr.sinh", "llvm.intr.cosh",
+    "llvm.intr.tanh",
+];
+
 /// Functions of the device.
 const DEVICE: &str = include_str!("device.mlir");
 
@@ -56,6 +65,12 @@ impl Pass for EmitGpuEntry {
         &[BLOCK_THREADS]
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        if let Some(op) = walk_collect(module, |op| LIBRARY.contains(&read::op_name(&op).as_str())).first() {
+            let name = read::op_name(op);
+            let function = name.strip_prefix("llvm.intr.").unwrap_or(&name);
+            let message = format!("needs '{function}' of f64, for which there is no code for GPUs");
+            return Err(PassError::at(op, message));
+        }
         let threads = options.integer(BLOCK_THREADS.name);
         define_device(module)?;
         let functions = walk_collect(module, |op| read::op_name(&op) == llvm::FUNC);
@@ -170,6 +185,11 @@ fn emit_program(
         Interface::from_json(interface).map_err(|error| PassError::at(&main, &error))?;
     if interface.is_sized() {
         let message = "has sizes that are computed at run time: kernels for GPUs need known sizes";
+        return Err(PassError::at(&main, message));
+    }
+    let ports = || interface.inputs.iter().chain(&interface.outputs);
+    if let Some(port) = ports().find(|port| port.element_type() == Some(DType::String)) {
+        let message = format!("'{}' has strings, which GPUs do not have", port.name);
         return Err(PassError::at(&main, message));
     }
     let (Some(module), Some(name)) = (main.block(), read::string(&main, "sym_name")) else {

@@ -231,6 +231,7 @@ ops! {
         EXTRACT               "vector.extract"               * -> 1;
         EXTRACT_STRIDED_SLICE "vector.extract_strided_slice" 1 -> 1;
         GATHER                "vector.gather"                * -> 1;
+        FROM_ELEMENTS         "vector.from_elements"         * -> 1;
         LOAD                  "vector.load"                  * -> 1;
         MASKEDLOAD            "vector.maskedload"            * -> 1;
         MASKEDSTORE           "vector.maskedstore"           * -> 0;

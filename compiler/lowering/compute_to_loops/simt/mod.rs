@@ -79,7 +79,7 @@ impl Pass for ComputeToSimt {
         "write each kernel as loops that the threads of a GPU share"
     }
     fn dialects(&self) -> &'static [&'static str] {
-        &["arith", "func", "math", "memref", "scf"]
+        &["arith", "func", "math", "memref", "scf", "vector"]
     }
     fn options(&self) -> &'static [PassOption] {
         &[BLOCK_THREADS]
@@ -136,6 +136,11 @@ pub fn declare_device(before: OperationRef<'_, '_>) -> PassResult {
 
 fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassResult {
     let context = irc_mlir::context_of(&func);
+    let (operands, results) = read::signature(&func).unwrap_or_default();
+    if operands.iter().chain(&results).any(|ty| ty.to_string().contains('?')) {
+        let message = "has sizes that are computed at run time: kernels for GPUs need known sizes";
+        return Err(PassError::at(&func, message));
+    }
     let mut kernel = Kernel::read(func)?;
     if let Some(symbol) = kernel.symbols.first() {
         let message = format!("has a size that depends on '{symbol}': kernels for GPUs need known sizes");
@@ -158,9 +163,11 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
     irc_mlir::set_attribute(team, LINKAGE, attr::parse(context, "#llvm.linkage<internal>"));
     irc_mlir::remove_attribute(team, KERNEL.name());
     let outputs = kernel.inputs..kernel.inputs + kernel.results.len();
-    let each = |index| match outputs.contains(&index) && !is_task(&func) {
-        true => "{llvm.noalias}",
-        false => "{}",
+    // Tasks have windows of larger memory, and results may be in the memory of operands.
+    let each = |index| match (is_task(&func), outputs.contains(&index)) {
+        (false, true) => "{llvm.noalias, llvm.align = 64 : i64}",
+        (false, false) if index < types.len() => "{llvm.align = 64 : i64}",
+        _ => "{}",
     };
     let each: Vec<_> = (0..all.len()).map(each).collect();
     irc_mlir::set_attribute(team, "arg_attrs", attr::parse(context, &format!("[{}]", each.join(", "))));

@@ -1,14 +1,15 @@
 //! One step of a kernel, shared by the threads of a team.
 use super::{
     super::{
-        expression::Known,
+        expression::{Known, from_memory, to_memory},
         nest::{Nest, Writer, combine, flattened},
     },
     Emit, Infallible, Lanes, Sizes, arith, func,
     product::{Product, Tiles},
 };
 use crate::kernel::{emit::Buffer, emit::first_result, emit::is_float};
-use irc_mlir::{Type as MlirType, Value, ValueLike, attr};
+use irc_mlir::ops::vector;
+use irc_mlir::{Attribute, Type as MlirType, Value, ValueLike, attr};
 use irc_tl::{Dim, Scalar, Type};
 
 /// Threads that run a kernel together. They are in blocks of threads that the hardware starts together; the barrier is
@@ -238,14 +239,40 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
         }
         self.strided(e, (first, count / neighbours, all), &[], |e, group, _| {
             let start = e.scale(group, neighbours);
-            let places: Vec<_> = (0..neighbours).map(|next| e.offset(start, next)).collect();
-            let values: Vec<_> =
-                places.iter().map(|at| self.writer.value(e, &[*at], &Known::new())).collect();
-            for (at, value) in places.iter().zip(values) {
-                self.writer.store(e, &[*at], value);
-            }
+            let known = self.loaded(e, start, neighbours);
+            let values = known.iter().zip(0..).map(|(known, next)| {
+                let (value, dtype) = self.writer.value(e, &[e.offset(start, next)], known);
+                to_memory(e, value, dtype)
+            });
+            let values: Vec<_> = values.collect();
+            let result = self.writer.result;
+            let ty = Lanes::Vector(neighbours).of(result.element);
+            let all = e.op(vector::FROM_ELEMENTS, &values, ty);
+            let spec = e.spec(vector::STORE).operands(&[all, result.memref, start]);
+            spec.attr("alignment", aligned(e, result.element, neighbours)).append(&e.block);
             vec![]
         });
+    }
+
+    /// The elements of operands at neighbouring positions, loaded together, for each of them.
+    fn loaded(&self, e: Emit<'c, 'a>, start: Value<'c, 'a>, neighbours: i64) -> Vec<Known<'c, 'a>> {
+        let mut known = vec![Known::new(); neighbours as usize];
+        for (operand, (ty, buffer)) in self.writer.operands.iter().enumerate() {
+            let own = Scalar::load(operand, [Scalar::Loop(0)]);
+            let mut is_read = false;
+            self.writer.nest.compute.body.walk(&mut |part| is_read |= *part == own);
+            if !is_read || ty.rank() != 1 {
+                continue;
+            }
+            let vector = Lanes::Vector(neighbours).of(buffer.element);
+            let spec = e.spec(vector::LOAD).operands(&[buffer.memref, start]).results(&[vector]);
+            let all = e.value(spec.attr("alignment", aligned(e, buffer.element, neighbours)));
+            for (known, lane) in known.iter_mut().zip(0..) {
+                let value = from_memory(e, e.extract(all, buffer.element, lane), ty.dtype);
+                known.insert(own.clone(), (value, ty.dtype));
+            }
+        }
+        known
     }
 
     /// The number of neighbouring elements that a thread computes: so that it reads and writes several bytes at once.
@@ -294,6 +321,11 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
             vec![]
         });
     }
+}
+
+/// The alignment of neighbouring elements, as an attribute.
+fn aligned<'c: 'a, 'a>(e: Emit<'c, 'a>, element: MlirType<'c>, count: i64) -> Attribute<'c> {
+    attr::i64(e.context, element_bytes(element).max(1) * count)
 }
 
 fn element_bytes(element: MlirType<'_>) -> i64 {

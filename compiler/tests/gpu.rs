@@ -1,0 +1,166 @@
+//! Kernels for GPUs, in an emulator that finds races: their results are those of the reference evaluator.
+use irc::{
+    Session, Source, Target,
+    codegen::Output,
+    gpu::{EmulationError, emulate},
+};
+use irc_tensor::{Tensor, TensorType, Tolerance, compare};
+use irc_tl::{Binary, Builder, DType, Graph, Op, Reduction, Type, Unary};
+use std::collections::BTreeMap;
+
+/// The PTX of a graph.
+fn ptx(graph: &Graph, target: &Target) -> Result<String, String> {
+    let session = Session::new();
+    let code = session.import_graph(graph).emit(Output::Ptx, target.clone());
+    let code = code.map_err(|error| error.to_string())?;
+    Ok(String::from_utf8(code).expect("text"))
+}
+
+/// Compiles and emulates a graph, and compares every output with the evaluation.
+fn agree(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
+    let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = ptx(graph, &Target::gpu(80)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let source = Source::new("kernel.ptx", text.as_str());
+    let found = emulate(&source, inputs, true).unwrap_or_else(|error| match error {
+        EmulationError::Message(message) => panic!("{name}: {message}"),
+        EmulationError::Diagnostics(found) => panic!("{name}: {}", found[0].message),
+    });
+    for ((output, _), expected) in graph.outputs.iter().zip(&expected) {
+        let tolerance = Tolerance::of(expected.dtype());
+        let same = compare(expected, &found.outputs[output], tolerance).expect("one type");
+        assert!(same.is_match(), "{name}: {output}: {same}");
+    }
+}
+
+fn random(graph: &Graph) -> BTreeMap<String, Tensor> {
+    let mut inputs = BTreeMap::new();
+    for (number, (name, value)) in graph.inputs.iter().enumerate() {
+        let ty = graph.ty(*value).known().expect("a known type");
+        let tensor = Tensor::random(ty, number as u64 + 1).expect("a type of numbers");
+        inputs.insert(name.clone(), tensor);
+    }
+    inputs
+}
+
+fn f32s(shape: &[i64]) -> Type {
+    Type::from(TensorType::new(DType::F32, shape))
+}
+
+#[test]
+fn products_run_in_tiles_of_every_type_and_layout() {
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        for (transpose_lhs, transpose_rhs) in [(false, false), (false, true), (true, false)] {
+            // Rows, columns and summands that do not fill tiles.
+            let (rows, columns, depth) = (70, 33, 41);
+            let mut b = Builder::new();
+            let shape = |transposed: bool, shape: [i64; 2]| match transposed {
+                true => [2, shape[1], shape[0]],
+                false => [2, shape[0], shape[1]],
+            };
+            let input = |shape: [i64; 3]| Type::from(TensorType::new(dtype, shape));
+            let x = b.input("x", input(shape(transpose_lhs, [rows, depth])));
+            let y = b.input("y", input(shape(transpose_rhs, [depth, columns])));
+            let op = Op::Matmul { transpose_lhs, transpose_rhs };
+            let product = b.op(op, &[x, y]).expect("matrices");
+            let product = b.unary(Unary::Tanh, product).expect("floats");
+            b.output("z", product);
+            let graph = b.finish();
+            agree(&format!("{dtype} {transpose_lhs} {transpose_rhs}"), &graph, &random(&graph));
+            let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
+            let has = text.contains("mma.sync.aligned.m16n8k16");
+            assert_eq!(has, dtype != DType::F32, "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn softmax_and_elementwise_chains_access_neighbours_together() {
+    let mut b = Builder::new();
+    let x = b.input("x", f32s(&[128, 200]));
+    let rows = |kind| Op::Reduce { kind, axes: vec![1], keep_dims: true };
+    let max = b.op(rows(Reduction::Max), &[x]).expect("rows");
+    let shifted = b.binary(Binary::Sub, x, max).expect("rows");
+    let exp = b.unary(Unary::Exp, shifted).expect("floats");
+    let sum = b.op(rows(Reduction::Sum), &[exp]).expect("rows");
+    let softmax = b.binary(Binary::Div, exp, sum).expect("rows");
+    b.output("y", softmax);
+    let graph = b.finish();
+    agree("softmax", &graph, &random(&graph));
+
+    let mut b = Builder::new();
+    let (x, y) = (b.input("x", f32s(&[64, 512])), b.input("y", f32s(&[64, 512])));
+    let sum = b.binary(Binary::Add, x, y).expect("one shape");
+    let result = b.unary(Unary::Tanh, sum).expect("floats");
+    b.output("z", result);
+    let graph = b.finish();
+    agree("chain", &graph, &random(&graph));
+    let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
+    assert!(text.contains("ld.global.v4"), "{text}");
+    assert!(text.contains("st.global.v4"), "{text}");
+}
+
+/// Ops without a form as loops around an expression, which are refused.
+const REFUSED: [&str; 2] = ["sequential_sum", "stepped_matmul"];
+
+/// The value of an operand of an example: small integers are indices too.
+fn operand(ty: &TensorType, seed: u64) -> Tensor {
+    if ty.dtype.is_float() {
+        return Tensor::random(ty.clone(), seed).expect("floats");
+    }
+    let values: Vec<f64> = (0..ty.elements().expect("small")).map(|at| (at % 3) as f64).collect();
+    Tensor::from_f64(ty.clone(), &values).expect("integers")
+}
+
+#[test]
+fn every_op_runs_or_is_refused() {
+    for row in Op::rows() {
+        let (op, types) = row.example();
+        let mut b = Builder::new();
+        let mut inputs = BTreeMap::new();
+        let mut operands = vec![];
+        for (number, ty) in types.iter().enumerate() {
+            let name = format!("x{number}");
+            operands.push(b.input(&name, Type::from(ty.clone())));
+            inputs.insert(name, operand(ty, number as u64 + 1));
+        }
+        let result = b.op(op, &operands).expect("an example");
+        b.output("y", result);
+        let graph = b.finish();
+        if REFUSED.contains(&row.name) {
+            let error = ptx(&graph, &Target::gpu(80)).expect_err("no loops");
+            assert!(error.contains("no form as loops"), "{}: {error}", row.name);
+        } else {
+            agree(row.name, &graph, &inputs);
+        }
+    }
+}
+
+#[test]
+fn what_a_gpu_cannot_run_is_refused() {
+    let refused = |dtype: DType, of: fn(&mut Builder, irc_tl::ValueId) -> irc_tl::ValueId| {
+        let mut b = Builder::new();
+        let x = b.input("x", Type::from(TensorType::new(dtype, [4])));
+        let y = of(&mut b, x);
+        b.output("y", y);
+        ptx(&b.finish(), &Target::gpu(80)).expect_err("refused")
+    };
+    let message = refused(DType::F64, |b, x| b.unary(Unary::Exp, x).expect("floats"));
+    assert!(message.contains("'exp' of f64"), "{message}");
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [irc_tl::Dim::symbol("N"), 4.into()]));
+    let y = b.unary(Unary::Exp, x).expect("floats");
+    b.output("y", y);
+    let message = ptx(&b.finish(), &Target::gpu(80)).expect_err("an open size");
+    assert!(message.contains("kernels for GPUs need known sizes"), "{message}");
+}
+
+#[test]
+fn a_kernel_is_the_same_text_every_time() {
+    let mut b = Builder::new();
+    let x = b.input("x", f32s(&[64, 64]));
+    let y = b.unary(Unary::Exp, x).expect("floats");
+    b.output("y", y);
+    let graph = b.finish();
+    let made = || ptx(&graph, &Target::gpu(90)).expect("PTX");
+    assert_eq!(made(), made());
+}
