@@ -64,6 +64,7 @@ pub fn known_layers(network: &Network, facts: &[LayerFacts]) -> KnownLayers {
             stride: signed(window.stride),
             padding: signed(padding),
             groups: groups as i64,
+            numbers: None,
         };
         (node.layer.name.clone(), known)
     });

@@ -1,8 +1,8 @@
 //! Tiles of workloads for which the schedule has none.
 //!
 //! Weights go from L2 to two halves of WL0 in turn, as many output channels at once as fit.
-//! What the schedule does not specify is neutral: no activation, quantisation constants without
-//! effect, the smallest inner tiles.
+//! Inner tiles are the smallest. Layers whose arithmetic is not known have no activation, and
+//! quantisation constants without effect.
 
 use irc_gemini_format::schedule::Place;
 use irc_npu::enums::{
@@ -18,6 +18,7 @@ use super::layer::{LayerWeights, Work};
 use super::parts::WORD;
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
+use crate::known::{Arithmetic, Function};
 use crate::layers::Weights;
 use crate::step::Step;
 use crate::tensors::{Tensor, TensorOffset, corner, lengths};
@@ -36,6 +37,9 @@ const CUT: (XCutMode, YCutMode) = (XCutMode::CutK, YCutMode::CutH);
 
 /// The path through the vector processor of a sum without an activation.
 const SUM: u32 = 5;
+
+/// The same of a sum of which negative ones become 0.
+const SUM_RELU: u32 = 69;
 
 /// Output channels of a convolution that read the same input channels.
 struct Group {
@@ -185,22 +189,31 @@ impl Mesh<'_> {
         let path = &conv.path;
         let [n, _, h, w] = lengths(&self.workload(conv.place).extent);
         let [top, left] = conv.offset;
+        let numbers = self.layer(conv.place)?.numbers;
+        let (outside, relu) = match numbers.map(|numbers| numbers.arithmetic) {
+            Some(Arithmetic::Convolution { outside, relu }) => (outside, relu),
+            Some(Arithmetic::Vector { .. }) => {
+                let message = "the arithmetic of the layer is not that of a convolution";
+                return Err(error("emit-kind", path, message));
+            }
+            None => (0, false),
+        };
         let formats = PeCfgFm {
-            i_f: DataSign::Signed,
-            o_f: DataSign::Signed,
+            i_f: numbers.map_or(DataSign::Signed, |numbers| numbers.input),
+            o_f: numbers.map_or(DataSign::Signed, |numbers| numbers.output),
             sf: conv.input.format,
             wf: conv.weights.format,
             df: conv.output.format,
-            padv: Number::Int(0),
+            padv: Number::Int(outside.into()),
             s_tile: conv.input.shape,
             d_tile: conv.output.shape,
         };
         let parameters = PeCfgPm {
-            act_md: ActMode::Disable,
+            act_md: if relu { ActMode::Relu } else { ActMode::Disable },
             act_pm: Number::Float(0.0),
             qc: Float2Fixed::Round,
-            qb: Number::Int(0),
-            qk: Number::Int(1),
+            qb: Number::Int(numbers.map_or(0, |numbers| numbers.zero.into())),
+            qk: numbers.map_or(Number::Int(1), |numbers| number(numbers.factor)),
             adden: 0,
             stride: words(conv.windows.map(|windows| windows.stride), path)?,
             xy_mode: CUT,
@@ -242,19 +255,20 @@ impl Mesh<'_> {
         let [n, ..] = lengths(&self.workload(place).extent);
         few(n, &path)?;
         let [top, left] = self.offset(place)?;
+        let codes = self.codes(place, work, inputs.len())?;
         let configs = self.vector_setup(place, inputs, output)?.configs();
         for image in 0..n {
             let op: Op = if is_pool {
                 VpPool {
-                    iqen: 0,
-                    qen: 0,
+                    iqen: codes.iqen,
+                    qen: codes.qen,
                     shmd: 0,
-                    gpmd: 4,
+                    gpmd: codes.path,
                     cmpd: Cmpd::Default,
                     treed: Treed::Default,
                     accd: Accd::Default,
                     swrs: Swrs::Default,
-                    lut: 17,
+                    lut: codes.function,
                     iph: signed(top, &path)?,
                     ipw: signed(left, &path)?,
                     sbsg: 0,
@@ -266,16 +280,16 @@ impl Mesh<'_> {
             } else {
                 let second = inputs.get(1);
                 VpSelf {
-                    iqen: 0,
-                    qen: 0,
+                    iqen: codes.iqen,
+                    qen: codes.qen,
                     shmd: 0,
-                    gpmd: if second.is_some() { SUM } else { 4 },
+                    gpmd: codes.path,
                     cmpd: Cmpd::Default,
                     treed: Treed::Default,
                     accd: Accd::Default,
                     tm: 0,
                     swrs: Swrs::Default,
-                    lut: if second.is_some() { 18 } else { 16 },
+                    lut: codes.function,
                     sbsg: 0,
                     sbsg1: 0,
                     dbsg: 0,
@@ -290,6 +304,33 @@ impl Mesh<'_> {
         Ok(())
     }
 
+    /// The codes of a vector operation with some operands.
+    fn codes(&self, place: Place, work: Work, operands: usize) -> Result<Codes> {
+        let numbers = self.layer(place)?.numbers;
+        let function = match numbers.map(|numbers| numbers.arithmetic) {
+            None if operands > 1 => Function::Sum { relu: false },
+            None => Function::Same,
+            Some(Arithmetic::Vector { function, .. }) => function,
+            Some(Arithmetic::Convolution { .. }) => {
+                let message = "the arithmetic of the layer is not that of a vector operation";
+                return Err(error("emit-kind", &self.path(place), message));
+            }
+        };
+        let (path, function) = match (function, work, operands) {
+            (Function::Sum { relu: false }, Work::Elementwise, 2) => (SUM, 18),
+            (Function::Sum { relu: true }, Work::Elementwise, 2) => (SUM_RELU, 18),
+            (Function::Same, Work::Elementwise, 1) => (4, 16),
+            (Function::Same, Work::Pool, 1) => (4, 17),
+            (Function::WindowSum, Work::Pool, 1) => (4, 56),
+            _ => {
+                let message = format!("no vector operation is this function of {operands} operands");
+                return Err(error("emit-operands", &self.path(place), message));
+            }
+        };
+        let [iqen, qen] = if numbers.is_some() { [1, 3] } else { [0, 0] };
+        Ok(Codes { iqen, qen, path, function })
+    }
+
     fn vector_setup(
         &self,
         place: Place,
@@ -298,22 +339,43 @@ impl Mesh<'_> {
     ) -> Result<VectorSetup> {
         let path = self.path(place);
         let is_pool = Work::of(self.workload(place), &path)? == Work::Pool;
-        let windows = self.layer(place)?.windows;
-        let neutral = || [Number::Int(1), Number::Int(0)];
+        let layer = self.layer(place)?;
+        let (windows, numbers) = (layer.windows, layer.numbers);
+        let pair = |(k, b): (f32, f32)| [number(k), number(b)];
+        let neutral = [Number::Int(1), Number::Int(0)];
+        let (function, constants) = match numbers.map(|numbers| numbers.arithmetic) {
+            Some(Arithmetic::Vector { function, first, second }) => {
+                (function, [pair(first), pair(second)])
+            }
+            _ => (Function::Same, [neutral, neutral]),
+        };
+        // IQK0 and IQB0 are for the operand at STaddr1: the second one, if there are two.
+        let [first, second] = match inputs.len() {
+            0 | 1 => constants,
+            _ => [constants[1], constants[0]],
+        };
+        let is_sum = function == Function::WindowSum;
         Ok(VectorSetup {
-            cmps: if is_pool { Cmps::Max } else { Cmps::Default },
-            factor: Number::Int(0),
-            rounding: Float2Fixed::Ceil,
-            quantise: neutral(),
-            first: neutral(),
-            second: neutral(),
+            cmps: if is_pool && !is_sum { Cmps::Max } else { Cmps::Default },
+            // That of each element of a window.
+            factor: Number::Int(is_sum.into()),
+            rounding: if numbers.is_some() { Float2Fixed::Round } else { Float2Fixed::Ceil },
+            quantise: numbers.map_or(neutral, |numbers| {
+                [number(numbers.factor), Number::Int(numbers.zero.into())]
+            }),
+            first,
+            second,
+            signs: [
+                numbers.map_or(DataSign::Signed, |numbers| numbers.input),
+                numbers.map_or(DataSign::Signed, |numbers| numbers.output),
+            ],
             input: inputs[0],
             output: *output,
             stride: words(windows.map(|windows| windows.stride), &path)?,
             kernel: words(windows.map(|windows| windows.kernel), &path)?,
             tile: output.shape,
             axes: [7, if inputs.len() > 1 { 7 } else { 0 }],
-            outside: if is_pool { i64::from(i16::MIN) } else { 0 },
+            outside: if is_pool && !is_sum { i64::from(i16::MIN) } else { 0 },
         })
     }
 
@@ -321,6 +383,22 @@ impl Mesh<'_> {
         let origin = self.instruction_origin(place, tile)?;
         self.push(place.0, Step { configs, op, origin, workload: place.1 });
         Ok(())
+    }
+}
+
+/// The codes of a vector operation: whether operands are dequantised and the result is quantised, the path through
+/// the vector processor, and the function.
+struct Codes {
+    iqen: u32,
+    qen: u32,
+    path: u32,
+    function: u32,
+}
+
+fn number(value: f32) -> Number {
+    match value as i32 {
+        whole if whole as f32 == value => Number::Int(whole.into()),
+        _ => Number::Float(value.into()),
     }
 }
 

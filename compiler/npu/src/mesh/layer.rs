@@ -6,7 +6,7 @@ use super::activations::is_activations;
 use super::geometry::{self, Span, Windows};
 use super::parts::Origins;
 use crate::diagnostic::{Result, error, word, words};
-use crate::known::KnownLayer;
+use crate::known::{KnownLayer, Numbers};
 
 /// The kind of computation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct Layer {
     pub windows: [Windows; 2],
     /// Weights, if it has any.
     pub weights: Option<LayerWeights>,
+    /// Its arithmetic, if it is known.
+    pub numbers: Option<Numbers>,
 }
 
 /// Weights of a layer.
@@ -85,14 +87,15 @@ impl Layer {
         known: Option<&KnownLayer>,
     ) -> Result<Self> {
         let path = places.first().map_or("$".into(), |at| origins.schedule.workload_path(*at));
+        let numbers = known.and_then(|known| known.numbers);
         let shape = Shape::new(origins, places, path);
         let work = places.iter().map(|at| Work::of(origins.workload(*at), &shape.path));
         if !work.into_iter().any(|work| matches!(work, Ok(Work::Convolution | Work::Pool))) {
-            return Ok(Self { number, windows: [Windows::NONE; 2], weights: None });
+            return Ok(Self { number, windows: [Windows::NONE; 2], weights: None, numbers });
         }
         let Some(elements) = shape.elements(origins, places)? else {
             let windows = known.map_or_else(|| shape.windows(None), |known| shape.known(known))?;
-            return Ok(Self { number, windows, weights: None });
+            return Ok(Self { number, windows, weights: None, numbers });
         };
         let (windows, group, c) = match known {
             Some(known) => shape.known_groups(known, elements)?,
@@ -103,7 +106,7 @@ impl Layer {
         let is_activations =
             places.iter().any(|at| is_activations(origins.workload(*at).weight.as_ref()));
         let weights = Some(LayerWeights { k, group, size, is_activations });
-        Ok(Self { number, windows, weights })
+        Ok(Self { number, windows, weights, numbers })
     }
 }
 

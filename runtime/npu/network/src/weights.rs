@@ -4,7 +4,7 @@ use irc_npu::layout::WEIGHT_EXTRA;
 use irc_tensor::{DType, Tensor, TensorType};
 
 /// The weights of a layer in DRAM: for each output channel a row `[R, S, C]` with channels padded to
-/// eight bytes, scale and bias as `f32`, and 24 unused bytes.
+/// eight bytes, scale and bias as `f32`, offset as `i32`, and 20 unused bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     /// Name of the layer.
@@ -35,18 +35,23 @@ impl Weights {
         self.shape()[0] * self.row()
     }
 
-    /// Keys and types of weights, scales and biases.
-    pub(crate) fn keys(&self) -> [(String, TensorType); 3] {
-        let of_channel = TensorType::new(DType::F32, [self.ty.shape[0]]);
+    /// Keys and types of weights, scales, biases and offsets.
+    pub(crate) fn keys(&self) -> [(String, TensorType); 4] {
+        let of_channel = |dtype| TensorType::new(dtype, [self.ty.shape[0]]);
         [
             (format!("{}.weight", self.layer), self.ty.clone()),
-            (format!("{}.scale", self.layer), of_channel.clone()),
-            (format!("{}.bias", self.layer), of_channel),
+            (format!("{}.scale", self.layer), of_channel(DType::F32)),
+            (format!("{}.bias", self.layer), of_channel(DType::F32)),
+            (format!("{}.offset", self.layer), of_channel(DType::I32)),
         ]
     }
 
-    /// The bytes of weights, scales and biases in DRAM order.
-    pub(crate) fn to_dram(&self, [weights, scales, biases]: [&Tensor; 3]) -> Vec<u8> {
+    /// The bytes of weights, scales, biases and offsets in DRAM order; offsets are 0 if they are not given.
+    pub(crate) fn to_dram(
+        &self,
+        [weights, scales, biases]: [&Tensor; 3],
+        offsets: Option<&Tensor>,
+    ) -> Vec<u8> {
         let ([_, channels, kernel], size) = (self.shape(), self.ty.dtype.size());
         let pitch = (channels * size).next_multiple_of(8);
         let mut dram = vec![0; self.bytes()];
@@ -58,6 +63,9 @@ impl Weights {
             let constants = &mut row[pitch * kernel..];
             constants[..4].copy_from_slice(&scales.bytes()[4 * k..][..4]);
             constants[4..8].copy_from_slice(&biases.bytes()[4 * k..][..4]);
+            if let Some(offsets) = offsets {
+                constants[8..12].copy_from_slice(&offsets.bytes()[4 * k..][..4]);
+            }
         }
         dram
     }
