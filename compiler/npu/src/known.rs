@@ -65,9 +65,11 @@ pub enum Function {
     Same,
     /// The sum of a window.
     WindowSum,
-    /// The sum of two operands, of which negative ones become 0 if `relu`.
+    /// The sum of two operands: `k x + (b + (l y + c))`, where `x` is operand `last`.
     Sum {
-        /// Whether they do.
+        /// Whether negative sums become 0.
         relu: bool,
+        /// The operand whose product is added last, 0 or 1.
+        last: usize,
     },
 }

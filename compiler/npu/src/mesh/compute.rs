@@ -278,7 +278,10 @@ impl Mesh<'_> {
                 }
                 .into()
             } else {
-                let second = inputs.get(1);
+                let sources = match (inputs, codes.last) {
+                    ([only], _) => [only, only],
+                    (all, last) => [&all[1 - last], &all[last]],
+                };
                 VpSelf {
                     iqen: codes.iqen,
                     qen: codes.qen,
@@ -293,8 +296,8 @@ impl Mesh<'_> {
                     sbsg: 0,
                     sbsg1: 0,
                     dbsg: 0,
-                    st_addr: input.base,
-                    st_addr1: second.unwrap_or(&input).base,
+                    st_addr: sources[0].base,
+                    st_addr1: sources[1].base,
                     dt_addr: output.base,
                 }
                 .into()
@@ -308,7 +311,7 @@ impl Mesh<'_> {
     fn codes(&self, place: Place, work: Work, operands: usize) -> Result<Codes> {
         let numbers = self.layer(place)?.numbers;
         let function = match numbers.map(|numbers| numbers.arithmetic) {
-            None if operands > 1 => Function::Sum { relu: false },
+            None if operands > 1 => Function::Sum { relu: false, last: 1 },
             None => Function::Same,
             Some(Arithmetic::Vector { function, .. }) => function,
             Some(Arithmetic::Convolution { .. }) => {
@@ -316,9 +319,13 @@ impl Mesh<'_> {
                 return Err(error("emit-kind", &self.path(place), message));
             }
         };
+        let last = match function {
+            Function::Sum { last, .. } => last.min(1),
+            _ => 1,
+        };
         let (path, function) = match (function, work, operands) {
-            (Function::Sum { relu: false }, Work::Elementwise, 2) => (SUM, 18),
-            (Function::Sum { relu: true }, Work::Elementwise, 2) => (SUM_RELU, 18),
+            (Function::Sum { relu: false, .. }, Work::Elementwise, 2) => (SUM, 18),
+            (Function::Sum { relu: true, .. }, Work::Elementwise, 2) => (SUM_RELU, 18),
             (Function::Same, Work::Elementwise, 1) => (4, 16),
             (Function::Same, Work::Pool, 1) => (4, 17),
             (Function::WindowSum, Work::Pool, 1) => (4, 56),
@@ -328,7 +335,7 @@ impl Mesh<'_> {
             }
         };
         let [iqen, qen] = if numbers.is_some() { [1, 3] } else { [0, 0] };
-        Ok(Codes { iqen, qen, path, function })
+        Ok(Codes { iqen, qen, path, function, last })
     }
 
     fn vector_setup(
@@ -349,10 +356,10 @@ impl Mesh<'_> {
             }
             _ => (Function::Same, [neutral, neutral]),
         };
-        // IQK0 and IQB0 are for the operand at STaddr1: the second one, if there are two.
-        let [first, second] = match inputs.len() {
-            0 | 1 => constants,
-            _ => [constants[1], constants[0]],
+        // IQK0 and IQB0 are for the operand at STaddr1, whose product is added last.
+        let [first, second] = match function {
+            Function::Sum { last: 1, .. } => [constants[1], constants[0]],
+            _ => constants,
         };
         let is_sum = function == Function::WindowSum;
         Ok(VectorSetup {
@@ -393,6 +400,8 @@ struct Codes {
     qen: u32,
     path: u32,
     function: u32,
+    /// The operand of a sum at `STaddr1`.
+    last: usize,
 }
 
 fn number(value: f32) -> Number {
