@@ -4,7 +4,7 @@ use crate::{
     console::Console,
     error::Error,
     input::{self, Content, Input},
-    models, output, run_plans, target, threads,
+    models, npu, output, run_plans, target, threads,
     transport::Transport,
     values::{self, Buffers, Given},
     world,
@@ -63,6 +63,9 @@ fn run_over(
         }
         ([input], true) if input.content == Content::Library => {
             (run_library(console, arguments, input, given)?, None)
+        }
+        ([input], true) if input.kind() == Some(InputKind::Program) => {
+            (npu::values::run_program(console, arguments, input)?, None)
         }
         ([input], true) => (run_model(console, arguments, input, given)?, None),
         _ => {

@@ -27,7 +27,9 @@ use irc_tl::{Graph, ValueId};
 use std::collections::BTreeSet;
 use std::ops::Range;
 pub(crate) use trace::{Trace, bytes_of};
-pub use view::{Atom, Dimension, Whole};
+#[cfg(test)]
+pub use view::Atom;
+pub use view::{Dimension, Whole};
 
 /// The layers of a graph, and what they are in it.
 #[derive(Clone, Debug)]

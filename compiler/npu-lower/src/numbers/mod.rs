@@ -62,6 +62,40 @@ impl Weights {
     }
 }
 
+impl LayerNumbers {
+    /// The numbers of some of `count` output channels.
+    ///
+    /// # Errors
+    /// If they are some of weights that are inputs of the graph.
+    pub fn part(&self, channels: std::ops::Range<u64>, count: u64) -> Result<Self, String> {
+        if channels == (0..count) {
+            return Ok(self.clone());
+        }
+        let range = channels.start as usize..channels.end as usize;
+        let part = |given: &Given| match given {
+            Given::Known(tensor) => {
+                let row = tensor.bytes().len() / count.max(1) as usize;
+                let bytes = tensor.bytes().get(range.start * row..range.end * row);
+                let mut ty = tensor.ty().clone();
+                ty.shape[0] = range.len() as i64;
+                let bytes = bytes.ok_or("a part of weights is beyond their end")?;
+                Tensor::from_bytes(ty, bytes).map(Given::Known).map_err(|error| error.to_string())
+            }
+            Given::Input(name) => Err(format!("only some channels of the input '{name}' are weights")),
+        };
+        let weights = match &self.weights {
+            Some(Weights { weight, scale, bias, offset }) => Some(Weights {
+                weight: part(weight)?,
+                scale: part(scale)?,
+                bias: part(bias)?,
+                offset: part(offset)?,
+            }),
+            None => None,
+        };
+        Ok(Self { weights, ..self.clone() })
+    }
+}
+
 /// The numbers of all layers of a quantised graph.
 ///
 /// # Errors

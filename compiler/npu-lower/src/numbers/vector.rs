@@ -4,7 +4,6 @@ use super::chain::{Chain, Step};
 use super::convolution::Ending;
 use super::{Reader, limits};
 use crate::layers::{Trace, bytes_of};
-use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Function, Numbers};
 use irc_tensor::Tensor;
 use irc_tl::{Binary, Combine, Op, Reduction, ValueId};
@@ -19,6 +18,16 @@ struct Affine {
 impl Affine {
     /// The value as a sum of `operands`.
     fn of(trace: &Trace<'_>, value: ValueId, operands: &[ValueId]) -> Option<Self> {
+        Self::within(trace, value, operands, &mut 256)
+    }
+
+    fn within(
+        trace: &Trace<'_>,
+        value: ValueId,
+        operands: &[ValueId],
+        budget: &mut usize,
+    ) -> Option<Self> {
+        *budget = budget.checked_sub(1)?;
         let zero = || vec![0.0; operands.len()];
         if let Some(place) = operands.iter().position(|operand| *operand == value) {
             let mut factors = zero();
@@ -29,14 +38,16 @@ impl Affine {
             let constant = trace.number(value)?;
             Some(Self { factors: zero(), constant })
         };
-        let of = |value: ValueId| known(value).or_else(|| Self::of(trace, value, operands));
+        let mut of = |value: ValueId| {
+            known(value).or_else(|| Self::within(trace, value, operands, budget))
+        };
         let (op, read) = trace.op(value)?;
         match op {
             Op::Cast { .. } | Op::Reshape { .. } | Op::Transpose { .. } | Op::Broadcast { .. } => {
                 of(read[0])
             }
             // All operands of a choice are chosen alike.
-            Op::Compute(_) => read.iter().find_map(|part| Self::of(trace, *part, operands)),
+            Op::Compute(_) => read.iter().find_map(|part| of(*part)),
             Op::Binary(Binary::Add) => Some(of(read[0])?.plus(&of(read[1])?, 1.0)),
             Op::Binary(Binary::Sub) => Some(of(read[0])?.plus(&of(read[1])?, -1.0)),
             Op::Binary(Binary::Mul) => match trace.number(read[1]) {

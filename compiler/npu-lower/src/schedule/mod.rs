@@ -9,6 +9,7 @@ mod buffers;
 mod transfers;
 mod workloads;
 
+use crate::numbers::LayerNumbers;
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
 use irc_npu_cost::{Evaluation, Machine, Network, Objective, Op, Tree, runs};
@@ -49,8 +50,13 @@ pub fn schedule(of: &Scheduled<'_>) -> Result<Schedule, Box<Diagnostic>> {
     Ok(workloads::write(of, &runs))
 }
 
-/// What the program of a schedule needs to know about the layers of a network.
-pub fn known_layers(network: &Network, facts: &[LayerFacts]) -> KnownLayers {
+/// What the program of a schedule needs to know about the layers of a network. `numbers` are the arithmetic of each
+/// layer; without them, constants are neutral.
+pub fn known_layers(
+    network: &Network,
+    facts: &[LayerFacts],
+    numbers: Option<&[LayerNumbers]>,
+) -> KnownLayers {
     let layers = network.nodes().iter().enumerate().map(|(index, node)| {
         let window = node.layer.window();
         let padding = facts.get(index).map_or(node.padding, |facts| facts.padding);
@@ -64,7 +70,7 @@ pub fn known_layers(network: &Network, facts: &[LayerFacts]) -> KnownLayers {
             stride: signed(window.stride),
             padding: signed(padding),
             groups: groups as i64,
-            numbers: None,
+            numbers: numbers.and_then(|all| all.get(index)?.arithmetic),
         };
         (node.layer.name.clone(), known)
     });

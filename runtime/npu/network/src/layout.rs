@@ -85,6 +85,49 @@ impl Layout {
         self.push(name, type_of(name, dtype, shape)?, Role::Input)
     }
 
+    /// The layout for the programs of several cores of a network: of all its tensors by name, with the shapes
+    /// `[N, C, H, W]` of activations and `[K, C, R S]` of weights.
+    ///
+    /// # Errors
+    /// If DRAM is too small.
+    pub fn of_tensors(
+        activations: &BTreeMap<String, (TensorType, Role)>,
+        weights: &BTreeMap<String, [i64; 3]>,
+    ) -> Result<Self, Error> {
+        let mut all = Self::default();
+        for (name, (ty, role)) in activations {
+            all.push(name, ty.clone(), *role)?;
+        }
+        for (name, shape) in weights {
+            all.push_weights(name, TensorType::new(DType::I8, *shape), 60.0)?;
+        }
+        Ok(all)
+    }
+
+    /// Sets the types of elements of activations by name, of types of one byte.
+    #[must_use]
+    pub fn with_types(mut self, types: &BTreeMap<String, DType>) -> Self {
+        for tensor in &mut self.activations {
+            if let Some(dtype) = types.get(&tensor.name).filter(|dtype| dtype.size() == 1) {
+                tensor.ty.dtype = *dtype;
+            }
+        }
+        self
+    }
+
+    /// Sets the shapes `[K, C, R S]` of weights by layer; others stay, and all stay in order.
+    ///
+    /// # Errors
+    /// If DRAM is too small.
+    pub fn with_weights(mut self, shapes: &BTreeMap<String, [i64; 3]>) -> Result<Self, Error> {
+        for weights in std::mem::take(&mut self.weights) {
+            let shape = shapes.get(&weights.layer).map(|shape| shape.to_vec());
+            let ty = TensorType::new(DType::I8, shape.unwrap_or(weights.ty.shape));
+            self.push_weights(&weights.layer, ty, weights.spread)?;
+        }
+        Ok(self)
+    }
+
     /// The activations with that name.
     pub fn activation(&self, name: &str) -> Option<&Activations> {
         self.activations.iter().find(|tensor| tensor.name == name)
