@@ -37,7 +37,7 @@ pub fn run(
     let numbers: BTreeMap<&str, &LayerNumbers> =
         nodes.map(|(node, numbers)| (node.layer.name.as_str(), numbers)).collect();
     let layout = layout.with_types(model.boundary.types());
-    let layout = layout.with_weights(&weight_shapes(&numbers)).map_err(problem)?;
+    let layout = layout.with_weights(&weight_shapes(model)).map_err(problem)?;
     let given = given(model, inputs)?;
     let shape = |name: &str| layout.activation(name).map(|tensor| tensor.shape());
     let mut tensors = model.boundary.pack(&given, shape).map_err(Error::problem)?;
@@ -73,13 +73,22 @@ fn given_weights(
     made(Tensor::from_bytes(ty, tensor.bytes()))
 }
 
-/// The shapes `[K, C, R S]` of weights that the model contains, by layer.
-fn weight_shapes(numbers: &BTreeMap<&str, &LayerNumbers>) -> BTreeMap<String, [i64; 3]> {
-    let shape = |(name, numbers): (&&str, &&LayerNumbers)| {
-        let Constant::Known(weight) = &numbers.weights.as_ref()?.weight else { return None };
-        Some(((*name).to_owned(), <[i64; 3]>::try_from(weight.shape()).ok()?))
-    };
-    numbers.iter().filter_map(shape).collect()
+/// The shapes `[K, C, R S]` of weights and the numbers of their groups, by layer.
+fn weight_shapes(model: &NpuValues) -> BTreeMap<String, ([i64; 3], u32)> {
+    let types: BTreeMap<String, TensorType> = model.boundary.graph_inputs().collect();
+    let mut all = BTreeMap::new();
+    for (node, numbers) in model.layers.network.nodes().iter().zip(&model.numbers) {
+        let Some(weights) = &numbers.weights else { continue };
+        let shape = match &weights.weight {
+            Constant::Known(tensor) => tensor.shape().to_vec(),
+            Constant::Input(name) => types.get(name).map_or(vec![], |ty| ty.shape.clone()),
+        };
+        let extent = |axis: usize| shape.get(axis).copied().unwrap_or(1);
+        let area = shape.iter().skip(2).product();
+        let shape = [extent(0), extent(1), area];
+        all.insert(node.layer.name.clone(), (shape, node.layer.groups() as u32));
+    }
+    all
 }
 
 /// The values of the inputs of the model.
@@ -153,10 +162,8 @@ pub fn values_of(
 
 /// The layout of the programs of a model, whose layers are not divided.
 fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
-    let types: BTreeMap<String, TensorType> = model.boundary.graph_inputs().collect();
     let images = model.layers.images as i64;
     let mut activations = BTreeMap::new();
-    let mut weights = BTreeMap::new();
     let parts = model.layers.results.iter().flat_map(|stored| &stored.parts);
     let outputs: Vec<usize> = parts
         .filter_map(|part| match part {
@@ -181,17 +188,8 @@ fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
             let ty = shape(*channels, node.input.rows, node.input.columns);
             activations.insert(name.clone(), (ty, Role::Input));
         }
-        if let Some(own) = &model.numbers[index].weights {
-            let shape = match &own.weight {
-                Constant::Known(tensor) => tensor.shape().to_vec(),
-                Constant::Input(name) => types.get(name).map_or(vec![], |ty| ty.shape.clone()),
-            };
-            let extent = |axis: usize| shape.get(axis).copied().unwrap_or(1);
-            let area = shape.iter().skip(2).product();
-            weights.insert(node.layer.name.clone(), [extent(0), extent(1), area]);
-        }
     }
-    Layout::of_tensors(&activations, &weights)
+    Layout::of_tensors(&activations, &weight_shapes(model))
 }
 
 fn made(tensor: Result<Tensor, TensorError>) -> Result<Tensor, Error> {

@@ -3,7 +3,6 @@
 use super::chain::{Chain, Constant, Step, floats, input, spread};
 use super::{Given, Reader, Weights, limits};
 use irc_npu::enums::DataSign;
-use irc_npu_cost::Op as LayerOp;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::Tensor;
 use irc_tl::{Binary, DType, Op, Rounding, Unary, ValueId};
@@ -236,8 +235,7 @@ impl Reader<'_> {
             Some([outer, inner]) => k * stride(outer) + (c * area + place) * stride(inner),
         };
         let order = self.channels();
-        let is_grouped = matches!(self.layer.op, LayerOp::GroupedConv { groups, .. } if groups > 1);
-        if is_grouped && order.is_some() {
+        if self.layer.groups() > 1 && order.is_some() {
             return Err("the operands of its groups are in another order".into());
         }
         let mut bytes: Vec<i8> = Vec::with_capacity(values.len());

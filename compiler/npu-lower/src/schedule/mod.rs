@@ -12,7 +12,7 @@ mod workloads;
 use crate::numbers::LayerNumbers;
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
-use irc_npu_cost::{Evaluation, Machine, Network, Objective, Op, Tree, runs};
+use irc_npu_cost::{Evaluation, Machine, Network, Objective, Tree, runs};
 use irc_npu_emit::{KnownLayer, KnownLayers};
 
 /// A tree with the network that it schedules.
@@ -60,16 +60,12 @@ pub fn known_layers(
     let layers = network.nodes().iter().enumerate().map(|(index, node)| {
         let window = node.layer.window();
         let padding = facts.get(index).map_or(node.padding, |facts| facts.padding);
-        let groups = match node.layer.op {
-            Op::GroupedConv { groups, .. } => groups,
-            _ => 1,
-        };
         let signed = |pair: [u64; 2]| pair.map(|number| number as i64);
         let known = KnownLayer {
             kernel: signed(window.kernel),
             stride: signed(window.stride),
             padding: signed(padding),
-            groups: groups as i64,
+            groups: node.layer.groups() as i64,
             numbers: numbers.and_then(|all| all.get(index)?.arithmetic),
         };
         (node.layer.name.clone(), known)

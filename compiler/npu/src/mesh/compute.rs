@@ -8,6 +8,7 @@ use irc_gemini_format::schedule::Place;
 use irc_npu::enums::{
     Accd, ActMode, Cmpd, Cmps, DataSign, Float2Fixed, Swrs, Treed, XCutMode, YCutMode,
 };
+use irc_npu::groups::NarrowGroups;
 use irc_npu::layout::wl0_units;
 use irc_npu::op::{PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpPool, VpSelf};
 use irc_npu::{Number, Op};
@@ -15,7 +16,7 @@ use irc_npu::{Number, Op};
 use super::Mesh;
 use super::geometry::Windows;
 use super::layer::{LayerWeights, Work};
-use super::parts::WORD;
+use super::parts::{WORD, padded};
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
 use crate::known::{Arithmetic, Function};
@@ -115,6 +116,8 @@ impl Mesh<'_> {
         let missing = || error("emit-weights", &path, "the layer has no weights");
         let shared = layer.weights.ok_or_else(missing)?;
         let weights = Weights { base: 0, format: input.format, k: shared.k, size: shared.size };
+        let low = word(self.workload(place).extent.axis(1).0, &path)?;
+        let weights = shared.rows(weights, low);
         let (windows, offset) = (layer.windows, self.offset(place)?);
         let groups = self.groups(place, &shared)?;
         let per_block = wl0_units(weights.format, ROWS as u32, weights.size);
@@ -151,6 +154,9 @@ impl Mesh<'_> {
         let path = self.path(place);
         let (low, high) = self.workload(place).extent.axis(1);
         let read = self.reads_of(place)?;
+        if let Some(groups) = &weights.narrow {
+            return self.narrow_groups(place, groups, weights.group);
+        }
         let channels = i64::from(weights.size[0]);
         let (first, count) = (read.first[1], read.operands.first().map_or(0, |all| all.size[1]));
         few(high / weights.group - low / weights.group, &path)?;
@@ -175,6 +181,40 @@ impl Mesh<'_> {
             let message =
                 format!("the {channels} channels of a group are not a multiple of {WORD}");
             return Err(error("emit-groups", &path, message));
+        }
+        Ok(all)
+    }
+
+    /// The words of output channels that a workload computes, if groups are not whole words.
+    fn narrow_groups(
+        &self,
+        place: Place,
+        groups: &NarrowGroups,
+        outputs: i64,
+    ) -> Result<Vec<Group>> {
+        let path = self.path(place);
+        let (low, high) = self.workload(place).extent.axis(1);
+        few((high - low) / WORD, &path)?;
+        let phase = groups.phase(word(low, &path)?);
+        let read = self.reads_of(place)?;
+        let operand = read.operands.first();
+        let room = operand.map_or(0, |all| padded(all.size[1] + all.slack));
+        if read.first[1] != low / outputs * i64::from(groups.inputs()) {
+            let message = "the workload does not read the input channels of its groups only";
+            return Err(error("emit-groups", &path, message));
+        }
+        let mut all = vec![];
+        for start in (0..high - low + 1).step_by(WORD as usize) {
+            let input = i64::from(groups.input(phase, word(start, &path)?));
+            if input + i64::from(groups.width(phase)) > room {
+                let message = format!(
+                    "output channels {} to {} need words of input channels that are not read",
+                    low + start,
+                    (low + start + WORD - 1).min(high)
+                );
+                return Err(error("emit-groups", &path, message));
+            }
+            all.push(Group { start, count: WORD.min(high - low + 1 - start), input });
         }
         Ok(all)
     }
