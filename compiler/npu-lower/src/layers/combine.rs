@@ -300,7 +300,8 @@ impl Build<'_> {
         self.assign_default(view.source);
         let dims = self.resolved(&view);
         let reduced = || axes.iter().flat_map(|axis| &dims[*axis]);
-        if reduced().all(|atom| atom.of == Whole::Axis(Axis::Channels)) {
+        let is_channels = reduced().all(|atom| atom.of == Whole::Axis(Axis::Channels));
+        if is_channels && reduced().next().is_some() {
             let mut cone = cone;
             cone.push(index);
             let function = Function { view, cone, reduces: true, is_statistic: true };

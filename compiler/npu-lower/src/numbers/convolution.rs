@@ -181,7 +181,7 @@ impl Reader<'_> {
     }
 
     /// What is added to the bytes that the layer reads: the same for all operands.
-    fn shift(&self, x: ValueId) -> Result<f64, String> {
+    pub fn shift(&self, x: ValueId) -> Result<f64, String> {
         let mut found = vec![];
         for operand in self.operands() {
             let (low, _) = limits(self.sign(operand)?);

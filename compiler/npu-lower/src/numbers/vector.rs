@@ -208,19 +208,13 @@ impl Reader<'_> {
         if !ending.offset.is_empty() || ending.bias.is_some() || ending.factor.is_some() {
             return Err("a constant is added to its mean".into());
         }
-        let Some(centred) = Affine::of(self.trace, read[0], &operands[..1]) else {
-            return Err("it does not read integers".into());
-        };
-        let is_alike = operands.iter().all(|operand| {
-            let own = Affine::of(self.trace, read[0], &[*operand]);
-            own.is_some_and(|own| own.factors == [1.0] && own.constant == centred.constant)
-        });
-        if !is_alike || ending.relu {
-            return Err("it does not read integers of one zero point".into());
+        if ending.relu {
+            return Err("negative means become 0".into());
         }
+        let shift = self.shift(read[0])?;
         let arithmetic = Arithmetic::Vector {
             function: Function::WindowSum,
-            first: (1.0, centred.constant as f32),
+            first: (1.0, shift as f32),
             second: (0.0, 0.0),
         };
         Ok(Numbers { input, output, arithmetic, factor: scale as f32, zero: ending.zero as i32 })

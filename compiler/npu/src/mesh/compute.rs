@@ -238,6 +238,8 @@ impl Mesh<'_> {
             }
             None => (0, false),
         };
+        // Rows of narrow groups read whole words.
+        let [channels, height, width] = conv.input.shape;
         let formats = PeCfgFm {
             i_f: numbers.map_or(DataSign::Signed, |numbers| numbers.input),
             o_f: numbers.map_or(DataSign::Signed, |numbers| numbers.output),
@@ -245,7 +247,7 @@ impl Mesh<'_> {
             wf: conv.weights.format,
             df: conv.output.format,
             padv: Number::Int(outside.into()),
-            s_tile: conv.input.shape,
+            s_tile: [channels.max(conv.weights.size[0]), height, width],
             d_tile: conv.output.shape,
         };
         let parameters = PeCfgPm {
