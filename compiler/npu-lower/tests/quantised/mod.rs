@@ -92,7 +92,6 @@ fn resnets_compute_the_scores_of_their_graphs() {
 #[test]
 fn vgg_and_googlenet_compute_the_scores_of_their_graphs() {
     agree("vgg16", &nets::vgg(1, false), 1, MESHES);
-    agree("vgg16", &nets::vgg(4, true), 4, &[[2, 2]]);
     agree("googlenet", &nets::googlenet(1, false), 1, MESHES);
     agree("googlenet", &nets::googlenet(4, true), 4, &[[2, 2]]);
 }
