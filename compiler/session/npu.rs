@@ -117,9 +117,7 @@ impl NpuModel {
         let part = |(index, (source, channels)): (usize, (&usize, &Option<Range<u64>>))| {
             let name = &self.network.nodes()[index].layer.name;
             let found = numbers.get(*source).zip(channels.clone());
-            let divided = || {
-                format!("layer {name}: a part of a sum, which does not fit in bytes")
-            };
+            let divided = || format!("layer {name}: a part of a sum, which does not fit in bytes");
             let (numbers, channels) = found.ok_or_else(divided)?;
             let whole = self.layers.network.nodes()[*source].layer.output.channels;
             numbers.part(channels, whole)

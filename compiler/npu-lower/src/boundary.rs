@@ -50,11 +50,8 @@ impl Boundary {
         let named: Vec<(String, u64)> = named.collect();
         let mut types: BTreeMap<String, DType> =
             named.iter().zip(numbers).map(|((name, _), own)| (name.clone(), own.dtype)).collect();
-        types.extend(
-            inputs.iter().map(|(name, value, _)| (name.clone(), graph.ty(*value).dtype)),
-        );
-        let ends: Vec<_> =
-            inputs.iter().map(|(name, value, _)| (name.clone(), *value)).collect();
+        types.extend(inputs.iter().map(|(name, value, _)| (name.clone(), graph.ty(*value).dtype)));
+        let ends: Vec<_> = inputs.iter().map(|(name, value, _)| (name.clone(), *value)).collect();
         let starts: Vec<_> = (layers.results.iter())
             .map(|stored| (format!("{VALUE}{}", stored.value.0), stored.value))
             .collect();
@@ -184,7 +181,8 @@ fn places(dims: &[Dimension], extents: &[i64], shape: [usize; 4]) -> Result<Vec<
                 Whole::Dimension(_) => return Err("the axes of a tensor are not known".into()),
             };
             let step = atom.stride as usize * strides[axis];
-            let next = own.iter().flat_map(|at| (0..atom.extent as usize).map(move |n| at + n * step));
+            let next =
+                own.iter().flat_map(|at| (0..atom.extent as usize).map(move |n| at + n * step));
             own = next.collect();
         }
         if own.len() as i64 != *extent {

@@ -110,9 +110,11 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--results"]).to(CODE).of(GRAPHS),
     flags(&["compile"], &["--results"]).to(&[".json"]).of(&[CommonIr, Layers]),
     // irc run and irc bench.
-    flags(&["run"], &["--target-cpu", "--backend"])
-        .of(COMPILED)
-        .why(&[(Program, DONE), (Library, DONE), (Archive, DONE)]),
+    flags(&["run"], &["--target-cpu", "--backend"]).of(COMPILED).why(&[
+        (Program, DONE),
+        (Library, DONE),
+        (Archive, DONE),
+    ]),
     flags(&["run"], &["--results"]).of(GRAPHS).why(&[
         (Plan, "a plan states which buffers it keeps"),
         (Mlir, "a module states its results"),

@@ -5,11 +5,11 @@ use crate::{
     input::{self, Content},
 };
 use brief::brief;
+use irc::NpuValues;
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{FileKind, Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_emit::{FileDiagnostic, KnownLayers};
-use irc::NpuValues;
 use std::{path::Path, sync::Arc};
 
 mod brief;
@@ -105,7 +105,8 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
         program = match files.program {
             Some(path) => Some(read_program(console, &path.to_string_lossy())?),
             None => {
-                let known = files.model.map(|(name, has_values)| model::known(console, name, has_values));
+                let known =
+                    files.model.map(|(name, has_values)| model::known(console, name, has_values));
                 let (known, found) = known.transpose()?.unwrap_or_default();
                 values = found;
                 let described = (frontend.as_ref(), &known);

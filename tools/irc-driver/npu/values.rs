@@ -103,8 +103,12 @@ fn given(model: &NpuValues, inputs: &Inputs<'_>) -> Result<Tensors, Error> {
                 let message = format!("the model has no input '{name}'; it has {}", names());
                 Err(Error::problem(message))
             }
-            Some(ty) if ty.shape == found.shape && values::is_stored_as(ty.dtype, found.dtype) => Ok(()),
-            Some(ty) => Err(Error::problem(format!("input '{name}': expected {ty}, found {found}"))),
+            Some(ty) if ty.shape == found.shape && values::is_stored_as(ty.dtype, found.dtype) => {
+                Ok(())
+            }
+            Some(ty) => {
+                Err(Error::problem(format!("input '{name}': expected {ty}, found {found}")))
+            }
         };
         given.extend(archive.read(fits)?);
     }
@@ -130,11 +134,7 @@ fn given(model: &NpuValues, inputs: &Inputs<'_>) -> Result<Tensors, Error> {
 }
 
 /// `irc run PROGRAM --model MODEL`.
-pub fn run_program(
-    console: &Console,
-    arguments: &Run,
-    input: &Input,
-) -> Result<Buffers, Error> {
+pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<Buffers, Error> {
     let Some(name) = &arguments.model else {
         return Err(Error::Usage(
             "an NPU program has no weights: give its model with --model MODEL".into(),
@@ -174,10 +174,7 @@ fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
     let nodes = model.layers.network.nodes().iter().zip(&model.layers.origins);
     for (index, (node, origin)) in nodes.enumerate() {
         let shape = |channels: u64, rows: u64, columns: u64| {
-            TensorType::new(
-                DType::I8,
-                [images, channels as i64, rows as i64, columns as i64],
-            )
+            TensorType::new(DType::I8, [images, channels as i64, rows as i64, columns as i64])
         };
         let made = node.layer.output;
         let role = if outputs.contains(&index) { Role::Output } else { Role::Unused };

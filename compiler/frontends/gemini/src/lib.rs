@@ -191,12 +191,7 @@ fn multiply_add(b: &mut Builder, x: ValueId, k: f32, z: ValueId) -> irc_tl::Buil
 }
 
 /// A value in single precision in its own type: `round(x k) + zero` saturated to `i8`, or `x k + zero` as `f16`.
-fn quantised(
-    b: &mut Builder,
-    x: ValueId,
-    (k, zero): (f32, f32),
-    to: DType,
-) -> irc_tl::Built {
+fn quantised(b: &mut Builder, x: ValueId, (k, zero): (f32, f32), to: DType) -> irc_tl::Built {
     let (k, zero) = (single(b, k)?, single(b, zero)?);
     let mut value = b.binary(irc_tl::Binary::Mul, x, k)?;
     if to == DType::I8 {

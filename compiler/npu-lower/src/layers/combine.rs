@@ -173,8 +173,7 @@ impl Build<'_> {
     ) -> SourceId {
         if let Kind::Joined(parts) = self.sources[part].kind.clone() {
             let parts = parts.into_iter();
-            let parts =
-                parts.map(|part| self.quantised_part(index, result, part, cone)).collect();
+            let parts = parts.map(|part| self.quantised_part(index, result, part, cone)).collect();
             return self.source(Kind::Joined(parts), result);
         }
         if self.trace.is_same(self.sources[part].root, result) {

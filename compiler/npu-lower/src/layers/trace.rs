@@ -129,12 +129,8 @@ impl<'g> Trace<'g> {
 /// All bytes of the type of a value, ascending.
 pub fn bytes_of(graph: &Graph, value: ValueId) -> Option<Tensor> {
     match graph.ty(value).dtype {
-        irc_tl::DType::U8 => {
-            Tensor::from_values([256], &(0..=255).collect::<Vec<u8>>()).ok()
-        }
-        irc_tl::DType::I8 => {
-            Tensor::from_values([256], &(-128..=127).collect::<Vec<i8>>()).ok()
-        }
+        irc_tl::DType::U8 => Tensor::from_values([256], &(0..=255).collect::<Vec<u8>>()).ok(),
+        irc_tl::DType::I8 => Tensor::from_values([256], &(-128..=127).collect::<Vec<i8>>()).ok(),
         _ => None,
     }
 }

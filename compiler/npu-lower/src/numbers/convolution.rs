@@ -123,7 +123,8 @@ impl Reader<'_> {
         let channels = parameters.channels.start as usize..parameters.channels.end as usize;
         let (weight, sums) = self.weights(parameters.value, parameters.matrix)?;
         let count = sums.as_ref().map_or(channels.len(), Vec::len);
-        let of = |values: &[f64]| Ok::<_, String>(spread(values, count)?[channels.clone()].to_vec());
+        let of =
+            |values: &[f64]| Ok::<_, String>(spread(values, count)?[channels.clone()].to_vec());
         let mut offset = vec![0.0; channels.len()];
         for values in &ending.offset {
             let added = of(values)?;
@@ -172,10 +173,8 @@ impl Reader<'_> {
             bias: constants(&ending.bias, 0.0)?,
             offset: Given::Known(offset.map_err(|error| error.to_string())?),
         };
-        let arithmetic = Arithmetic::Convolution {
-            outside: outside.clamp(low, high) as i32,
-            relu: ending.relu,
-        };
+        let arithmetic =
+            Arithmetic::Convolution { outside: outside.clamp(low, high) as i32, relu: ending.relu };
         let factor = ending.factor.unwrap_or(1.0) as f32;
         Ok((Numbers { input: sign, output, arithmetic, factor, zero: ending.zero as i32 }, weights))
     }

@@ -81,7 +81,9 @@ impl LayerNumbers {
                 let bytes = bytes.ok_or("a part of weights is beyond their end")?;
                 Tensor::from_bytes(ty, bytes).map(Given::Known).map_err(|error| error.to_string())
             }
-            Given::Input(name) => Err(format!("only some channels of the input '{name}' are weights")),
+            Given::Input(name) => {
+                Err(format!("only some channels of the input '{name}' are weights"))
+            }
         };
         let weights = match &self.weights {
             Some(Weights { weight, scale, bias, offset }) => Some(Weights {

@@ -38,9 +38,8 @@ impl Affine {
             let constant = trace.number(value)?;
             Some(Self { factors: zero(), constant })
         };
-        let mut of = |value: ValueId| {
-            known(value).or_else(|| Self::within(trace, value, operands, budget))
-        };
+        let mut of =
+            |value: ValueId| known(value).or_else(|| Self::within(trace, value, operands, budget));
         let (op, read) = trace.op(value)?;
         match op {
             Op::Cast { .. } | Op::Reshape { .. } | Op::Transpose { .. } | Op::Broadcast { .. } => {
@@ -138,7 +137,14 @@ impl Reader<'_> {
         let expected = self.trace.eval(self.origin.result, &given).ok_or_else(wrong)?.to_f64();
         let mut least = usize::MAX;
         for (sum, factor) in [
-            ([sum.factors[0] * rest.factor, sum.factors[1] * rest.factor, sum.constant * rest.factor], 1.0),
+            (
+                [
+                    sum.factors[0] * rest.factor,
+                    sum.factors[1] * rest.factor,
+                    sum.constant * rest.factor,
+                ],
+                1.0,
+            ),
             ([sum.factors[0], sum.factors[1], sum.constant], rest.factor),
         ] {
             for last in [0, 1] {
@@ -161,14 +167,15 @@ impl Reader<'_> {
                         zero: rest.zero as i32,
                     };
                     let constants = [first, second];
-                    let differing = left.iter().zip(&right).zip(&expected).filter(|((x, y), expected)| {
-                        let operands = [**x as f32, **y as f32];
-                        let (outer, inner) = (constants[last], constants[1 - last]);
-                        let inner = multiply_add(operands[1 - last], inner) + outer.1;
-                        let value = multiply_add(operands[last], (outer.0, inner));
-                        let value = if *relu { value.max(0.0) } else { value };
-                        quantised(value, &numbers) != **expected
-                    });
+                    let differing =
+                        left.iter().zip(&right).zip(&expected).filter(|((x, y), expected)| {
+                            let operands = [**x as f32, **y as f32];
+                            let (outer, inner) = (constants[last], constants[1 - last]);
+                            let inner = multiply_add(operands[1 - last], inner) + outer.1;
+                            let value = multiply_add(operands[last], (outer.0, inner));
+                            let value = if *relu { value.max(0.0) } else { value };
+                            quantised(value, &numbers) != **expected
+                        });
                     match differing.count() {
                         0 => return Ok(numbers),
                         some => least = least.min(some),
@@ -236,7 +243,9 @@ impl Reader<'_> {
             return Err("its operands have different scales".into());
         }
         if expected.windows(2).any(|pair| pair[0] > pair[1]) {
-            return Err("it is a function that descends; the NPU has factors and zero points".into());
+            return Err(
+                "it is a function that descends; the NPU has factors and zero points".into()
+            );
         }
         let (low, _) = limits(input);
         let mut least = 256;
@@ -272,7 +281,9 @@ impl Reader<'_> {
         let Some((sum, rest)) = found else { return all };
         let (k, b, zero) = (sum.factors[0], sum.constant, rest.zero as i32);
         let product = (k * rest.factor) as f32;
-        let near = |value: f32| [0, 1, -1].map(|step: i32| f32::from_bits(value.to_bits().wrapping_add_signed(step)));
+        let near = |value: f32| {
+            [0, 1, -1].map(|step: i32| f32::from_bits(value.to_bits().wrapping_add_signed(step)))
+        };
         for product in near(product) {
             all.push(((1.0, (b / k).round() as f32), product, zero));
             all.push(((product, (b * rest.factor) as f32), 1.0, zero));

@@ -6,9 +6,7 @@ use irc_common_format::model::Module;
 use irc_diag::Sink;
 use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Objective, initial};
-use irc_npu_lower::{
-    Boundary, Given, Scheduled, known_layers, layers, numbers, schedule,
-};
+use irc_npu_lower::{Boundary, Given, Scheduled, known_layers, layers, numbers, schedule};
 use irc_npu_network::{Layout, run};
 use irc_tensor::{DType, Tensor, TensorType};
 use std::collections::BTreeMap;
@@ -71,8 +69,8 @@ fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
         let layout = layout.with_weights(&shapes).expect("a layout");
         let shape = |name: &str| layout.activation(name).map(irc_npu_network::Activations::shape);
         tensors.extend(boundary.pack(&given, shape).expect("inputs"));
-        let stored = run(&program, &layout, &tensors)
-            .unwrap_or_else(|error| panic!("{place}: {error}"));
+        let stored =
+            run(&program, &layout, &tensors).unwrap_or_else(|error| panic!("{place}: {error}"));
         let outputs = boundary.unpack(&stored, &given).expect("outputs");
         assert_eq!(outputs["scores"], expected, "{place}");
     }

@@ -2,8 +2,7 @@
 //! dequantised, weights are constants.
 
 use irc_common_format::model::{
-    Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor,
-    Value,
+    Attribute, AttributeValue, Dim, Graph, Module, Node, Opset, Schema, Tensor as FileTensor, Value,
 };
 use irc_onnx_ops::{ImportOptions, element_of, import};
 use irc_tensor::{DType, Element, Tensor};
@@ -111,12 +110,10 @@ impl Net {
         let count: i64 = shape.iter().product();
         let weights: Vec<i8> =
             (0..count).map(|_| (self.next() % 255) as i16 - 127).map(|w| w as i8).collect();
-        let scales: Vec<f32> =
-            (0..channels).map(|_| 0.002 * (1.5 + 0.5 * self.number())).collect();
+        let scales: Vec<f32> = (0..channels).map(|_| 0.002 * (1.5 + 0.5 * self.number())).collect();
         let bias_scales: Vec<f32> = scales.iter().map(|scale| scale * x.scale).collect();
         let spread = 73.0 * 45.0 * ((depth * kernel * kernel) as f32).sqrt();
-        let bias: Vec<i32> =
-            (0..channels).map(|_| (self.number() * spread * 0.5) as i32).collect();
+        let bias: Vec<i32> = (0..channels).map(|_| (self.number() * spread * 0.5) as i32).collect();
         let weights = self.constant(&shape, &weights);
         let scale_names = self.constant(&[channels], &scales);
         let zeros = self.constant(&[channels], &vec![0_i8; channels as usize]);

@@ -372,7 +372,8 @@ impl Mesh<'_> {
             (Function::Same, Work::Pool, 1) => (4, 17),
             (Function::WindowSum, Work::Pool, 1) => (4, 56),
             _ => {
-                let message = format!("no vector operation is this function of {operands} operands");
+                let message =
+                    format!("no vector operation is this function of {operands} operands");
                 return Err(error("emit-operands", &self.path(place), message));
             }
         };

@@ -32,12 +32,8 @@ pub fn ports(layout: &Layout) -> Vec<Port> {
         is_optional: false,
     });
     let weights = layout.weights.iter().flat_map(|weights| {
-        let offsets = |(index, (name, ty))| Port {
-            name,
-            ty,
-            is_weights: true,
-            is_optional: index == 3,
-        };
+        let offsets =
+            |(index, (name, ty))| Port { name, ty, is_weights: true, is_optional: index == 3 };
         weights.keys().into_iter().enumerate().map(offsets)
     });
     inputs.chain(weights).collect()
@@ -78,7 +74,9 @@ fn known(layout: &Layout, ports: &[Port]) -> String {
     let inputs = format!("inputs `{}`", inputs.join("`, `"));
     match layers.is_empty() {
         true => inputs,
-        false => format!("{inputs}; .weight, .scale, .bias and .offset of `{}`", layers.join("`, `")),
+        false => {
+            format!("{inputs}; .weight, .scale, .bias and .offset of `{}`", layers.join("`, `"))
+        }
     }
 }
 

@@ -73,8 +73,8 @@ fn what_does_not_fit_is_rejected() {
     };
     let mut other = given.clone();
     other.insert("input".into(), given["input1"].clone());
-    let expected = "the network has no `input`; it takes inputs `input1`; .weight, .scale and .bias \
-        of `Conv_1`, `Conv_2`, `Conv_3`, `Gemm_9`";
+    let expected = "the network has no `input`; it takes inputs `input1`; .weight, .scale, .bias \
+        and .offset of `Conv_1`, `Conv_2`, `Conv_3`, `Gemm_9`";
     assert_eq!(rejected(&other), expected);
     let mut other = given.clone();
     other.insert("input1".into(), given["Conv_1.scale"].clone());

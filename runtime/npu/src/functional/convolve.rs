@@ -5,9 +5,9 @@ use irc_npu::enums::DataFmt;
 use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::memory::CoreMemory;
+use super::sign::quantised;
 use super::task::{Convolution, Window};
 use super::tile::Tile;
-use super::sign::quantised;
 
 /// Number of pixels of an output row computed together, so that a row of weights is read once for all.
 const BLOCK: usize = 4;

@@ -4,9 +4,9 @@ use half::f16;
 use irc_npu::enums::DataFmt;
 
 use super::memory::CoreMemory;
+use super::sign::quantised;
 use super::task::{Function, Vector, Window};
 use super::tile::Tile;
-use super::sign::quantised;
 
 /// Runs a vector operation.
 pub fn run(vector: &Vector, core: &mut CoreMemory) -> Result<(), String> {
