@@ -235,8 +235,10 @@ pub fn npu_program<'db>(
     let model = npu_tree(db, input, key)?;
     let schedule = npu_schedule(db, input, key)?;
     // Of other models than quantised ones, programs have neutral constants.
-    let numbers = npu_values(db, input).ok().and_then(|values| model.numbers(&values.numbers).ok());
-    let known = known_layers(&model.network, &model.facts, numbers.as_deref());
+    let values = npu_values(db, input).ok();
+    let numbers = values.and_then(|values| model.numbers(&values.numbers).ok()).unwrap_or_default();
+    let arithmetic: Vec<_> = numbers.iter().map(|layer| layer.arithmetic).collect();
+    let known = known_layers(&model.network, &model.facts, &arithmetic);
     let made = irc_npu_emit::emit_known(&schedule, None, &known);
     made.map(Arc::new).map_err(|found| {
         let graph = queries::imported(db, input).map(|imported| imported.graph.clone());

@@ -79,7 +79,7 @@ struct Assembled {
     schedule: Schedule,
     frontend: Option<Frontend>,
     program: Program,
-    /// The values of the model, if they are asked for.
+    /// The values of the model, if they are requested.
     model: Option<Arc<NpuValues>>,
 }
 
@@ -88,7 +88,7 @@ struct Files<'f> {
     schedule: &'f str,
     frontend: Option<&'f Path>,
     program: Option<&'f Path>,
-    /// The model that it is a schedule of, and whether its values are asked for.
+    /// The model that it is a schedule of, and whether its values are requested.
     model: Option<(&'f str, bool)>,
 }
 

@@ -51,8 +51,11 @@ pub fn write(
     step.say("writing the schedule");
     let bytes = match kind {
         Kind::Asm => {
-            if let Err(error) = model.npu_values() {
-                console.note(&neutral(&error));
+            let numbers = model.npu_values().map_err(|error| first(&error));
+            if let Err(why) = numbers.and_then(|values| scheduled.numbers(&values.numbers)) {
+                console.note(&format!(
+                    "the program moves the data of the model and has neutral constants: {why}"
+                ));
             }
             super::translate::write(&*model.npu_program(options)?, to).0
         }
@@ -68,15 +71,14 @@ pub fn write(
     Ok(())
 }
 
-/// Why a program has neutral constants.
-fn neutral(error: &irc::Error) -> String {
+/// The first diagnostic of an error, and the number of others.
+fn first(error: &irc::Error) -> String {
     let found = error.diagnostics();
-    let why = found.first().map_or(String::new(), |first| format!(": {}", first.message));
-    let more = match found.len() {
-        0 | 1 => String::new(),
-        count => format!(" (and {} more layers)", count - 1),
-    };
-    format!("the program moves the data of the model and has neutral constants{why}{more}")
+    let first = found.first().map_or(String::new(), |first| first.message.clone());
+    match found.len() {
+        0 | 1 => first,
+        count => format!("{first} (and {} more layers)", count - 1),
+    }
 }
 
 /// Translates a model to its schedule, or to its program.
@@ -103,7 +105,7 @@ pub fn translate(
     Ok((text.into_bytes(), Content::Text))
 }
 
-/// What a model states about the layers of its schedule, and its values if they are asked for, which only quantised
+/// What a model states about the layers of its schedule, and its values if they are requested, which only quantised
 /// models have.
 pub fn known(
     console: &Console,
@@ -116,8 +118,9 @@ pub fn known(
     let layers = model.npu_layers()?;
     let facts = layers.facts(0..layers.network.nodes().len());
     let values = if has_values { Some(model.npu_values()?) } else { model.npu_values().ok() };
-    let numbers = values.as_ref().map(|values| &values.numbers[..]);
-    let known = known_layers(&layers.network, &facts, numbers);
+    let numbers = values.iter().flat_map(|values| &values.numbers);
+    let arithmetic: Vec<_> = numbers.map(|layer| layer.arithmetic).collect();
+    let known = known_layers(&layers.network, &facts, &arithmetic);
     Ok((known, values.filter(|_| has_values)))
 }
 

@@ -222,7 +222,7 @@ impl Reader<'_> {
             None => [shape[0], shape[1]],
             Some([outer, inner]) => {
                 let own = shape[outer] * shape[inner];
-                if own != values.len() || shape[inner] % area != 0 {
+                if own != values.len() || !shape[inner].is_multiple_of(area) {
                     return Err("it multiplies by several matrices".into());
                 }
                 [shape[outer], shape[inner] / area]

@@ -9,11 +9,10 @@ mod buffers;
 mod transfers;
 mod workloads;
 
-use crate::numbers::LayerNumbers;
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
 use irc_npu_cost::{Evaluation, Machine, Network, Objective, Tree, runs};
-use irc_npu_emit::{KnownLayer, KnownLayers};
+use irc_npu_emit::{KnownLayer, KnownLayers, Numbers};
 
 /// A tree with the network that it schedules.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +54,7 @@ pub fn schedule(of: &Scheduled<'_>) -> Result<Schedule, Box<Diagnostic>> {
 pub fn known_layers(
     network: &Network,
     facts: &[LayerFacts],
-    numbers: Option<&[LayerNumbers]>,
+    arithmetic: &[Option<Numbers>],
 ) -> KnownLayers {
     let layers = network.nodes().iter().enumerate().map(|(index, node)| {
         let window = node.layer.window();
@@ -66,7 +65,7 @@ pub fn known_layers(
             stride: signed(window.stride),
             padding: signed(padding),
             groups: node.layer.groups() as i64,
-            numbers: numbers.and_then(|all| all.get(index)?.arithmetic),
+            numbers: arithmetic.get(index).copied().flatten(),
         };
         (node.layer.name.clone(), known)
     });

@@ -27,7 +27,8 @@ fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
     let boundary = Boundary::new(&graph, &found, &numbers);
     let nodes = found.network.nodes();
     let facts = found.facts(0..nodes.len());
-    let known = known_layers(&found.network, &facts, Some(&numbers));
+    let arithmetic: Vec<_> = numbers.iter().map(|own| own.arithmetic).collect();
+    let known = known_layers(&found.network, &facts, &arithmetic);
     for &[width, height] in meshes {
         let machine = Machine::polar(Mesh { width, height, stride: 1 });
         let objective = Objective::EDP;

@@ -23,9 +23,10 @@ fn keys_are_inputs_and_weights() {
         "Conv_1.weight i8[16,3,3,3]",
         "Conv_1.scale f32[16]",
         "Conv_1.bias f32[16]",
+        "Conv_1.offset i32[16]",
     ];
-    assert_eq!(keys[..4], expected);
-    assert_eq!(keys.len(), 1 + 4 * 3);
+    assert_eq!(keys[..5], expected);
+    assert_eq!(keys.len(), 1 + 4 * 4);
 }
 
 #[test]
