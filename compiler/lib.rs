@@ -146,5 +146,5 @@ pub use irc_tl::Results;
 pub use model::{Batch, Entry, Model, ModelId, Program};
 pub use session::{
     ArchiveOptions, CancelToken, CompileOptions, Compiled, CompiledPlan, Error, KernelProgress,
-    NpuModel, NpuOptions, NpuTree, Place, PlanFile, Session, Target,
+    NpuModel, NpuOptions, NpuTree, NpuValues, Place, PlanFile, Session, Target,
 };

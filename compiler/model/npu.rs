@@ -2,7 +2,7 @@
 use super::Model;
 use crate::{
     npu::Layers,
-    session::{Error, NpuModel, NpuOptions},
+    session::{Error, NpuModel, NpuOptions, NpuValues},
 };
 use irc_gemini_format::schedule::Schedule;
 use std::sync::Arc;
@@ -14,6 +14,14 @@ impl Model<'_> {
     /// Errors in the file; every node that the NPU does not compute.
     pub fn npu_layers(&self) -> Result<Arc<Layers>, Error> {
         self.session.npu_layers(self.input)
+    }
+
+    /// What each layer of a quantised model computes.
+    ///
+    /// # Errors
+    /// As [`Model::npu_layers`]; every layer that the NPU does not compute exactly (`layer-numbers`).
+    pub fn npu_values(&self) -> Result<Arc<NpuValues>, Error> {
+        self.session.npu_values(self.input)
     }
 
     /// The model, scheduled for an NPU.

@@ -44,7 +44,7 @@ pub use constants::Place;
 pub(crate) use database::Input;
 pub use error::{Error, QueryError};
 pub(crate) use load::with_file;
-pub use npu::{NpuModel, NpuOptions, NpuTree};
+pub use npu::{NpuModel, NpuOptions, NpuTree, NpuValues};
 pub use plan::{CompiledPlan, PlanFile};
 pub use queries::CompileOptions;
 

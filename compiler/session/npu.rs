@@ -10,10 +10,11 @@ use irc_gemini_format::{FileKind, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
 use irc_npu_lower::{
-    Goal, LayerFacts, Layers, Report, Scheduled, Target, known_layers, layers, schedule,
+    Boundary, Goal, LayerFacts, LayerNumbers, Layers, Report, Scheduled, Target, known_layers,
+    layers, numbers, schedule,
 };
-use irc_npu_schedule::Options as Search;
-use std::sync::Arc;
+use irc_npu_schedule::{Options as Search, Share};
+use std::{ops::Range, sync::Arc};
 
 /// How a model is scheduled for an NPU.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +53,8 @@ pub struct NpuModel {
     pub network: Network,
     /// The layer of the model that each of these is, or is a part of.
     pub sources: Vec<usize>,
+    /// Its output channels; `None` if it is a partial sum, or a sum of partial sums.
+    pub channels: Vec<Option<Range<u64>>>,
     /// What is known of each of these beside its shape.
     pub facts: Vec<LayerFacts>,
     /// The machine.
@@ -93,6 +96,46 @@ pub fn npu_layers(db: &dyn salsa::Database, input: Input) -> Result<Arc<Layers>,
     layers(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
 }
 
+/// The values of a quantised model on an NPU.
+#[derive(Clone, Debug)]
+pub struct NpuValues {
+    /// The layers of the model.
+    pub layers: Arc<Layers>,
+    /// What each of them computes.
+    pub numbers: Vec<LayerNumbers>,
+    /// Its inputs and outputs.
+    pub boundary: Boundary,
+}
+
+impl NpuModel {
+    /// What each scheduled layer computes, of a model whose layers compute `numbers`.
+    ///
+    /// # Errors
+    /// If a layer is divided along its input channels: the sums of its parts are not bytes.
+    pub fn numbers(&self, numbers: &[LayerNumbers]) -> Result<Vec<LayerNumbers>, String> {
+        let parts = self.sources.iter().zip(&self.channels).enumerate();
+        let part = |(index, (source, channels)): (usize, (&usize, &Option<Range<u64>>))| {
+            let name = &self.network.nodes()[index].layer.name;
+            let found = numbers.get(*source).zip(channels.clone());
+            let divided = || format!("layer {name}: a part of a sum, which does not fit in bytes");
+            let (numbers, channels) = found.ok_or_else(divided)?;
+            let whole = self.layers.network.nodes()[*source].layer.output.channels;
+            numbers.part(channels, whole)
+        };
+        parts.map(part).collect()
+    }
+}
+
+/// The values of a quantised model.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_values(db: &dyn salsa::Database, input: Input) -> Result<Arc<NpuValues>, QueryError> {
+    let graph = &queries::imported(db, input)?.graph;
+    let layers = npu_layers(db, input)?;
+    let numbers = numbers(graph, &layers).map_err(|found| located(db, input, found))?;
+    let boundary = Boundary::new(graph, &layers, &numbers);
+    Ok(Arc::new(NpuValues { layers, numbers, boundary }))
+}
+
 /// The scheduled model.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_tree<'db>(
@@ -112,6 +155,9 @@ pub fn npu_tree<'db>(
         let made = irc_npu_schedule::schedule(&found.network, &machine, batch, &search);
         let made = made.map_err(failed)?;
         let sources: Vec<usize> = made.sources.iter().map(|source| source.layer).collect();
+        let parts = made.sources.iter();
+        let channels =
+            parts.map(|part| (part.share == Share::Whole).then(|| part.channels.clone())).collect();
         let report = Report::new(&made.network, &machine, objective, &made.tree, &made.evaluation);
         return Ok(Arc::new(NpuModel {
             report: report.map_err(failed)?,
@@ -119,6 +165,7 @@ pub fn npu_tree<'db>(
             layers: found,
             network: made.network,
             sources,
+            channels,
             machine,
             tree: made.tree,
             evaluation: made.evaluation,
@@ -138,6 +185,12 @@ pub fn npu_tree<'db>(
         report: report.map_err(of_tree)?,
         facts: found.facts(sources.iter().copied()),
         network: found.network.clone(),
+        channels: found
+            .network
+            .nodes()
+            .iter()
+            .map(|node| Some(0..node.layer.output.channels))
+            .collect(),
         layers: found,
         sources,
         machine,
@@ -181,7 +234,11 @@ pub fn npu_program<'db>(
 ) -> Result<Arc<Program>, NpuError> {
     let model = npu_tree(db, input, key)?;
     let schedule = npu_schedule(db, input, key)?;
-    let known = known_layers(&model.network, &model.facts);
+    // Of other models than quantised ones, programs have neutral constants.
+    let values = npu_values(db, input).ok();
+    let numbers = values.and_then(|values| model.numbers(&values.numbers).ok()).unwrap_or_default();
+    let arithmetic: Vec<_> = numbers.iter().map(|layer| layer.arithmetic).collect();
+    let known = known_layers(&model.network, &model.facts, &arithmetic);
     let made = irc_npu_emit::emit_known(&schedule, None, &known);
     made.map(Arc::new).map_err(|found| {
         let graph = queries::imported(db, input).map(|imported| imported.graph.clone());
@@ -245,6 +302,12 @@ impl Session {
     /// The layers of an input that an NPU computes.
     pub(crate) fn npu_layers(&self, input: Input) -> Result<Arc<Layers>, Error> {
         let found = npu_layers(&self.database, input);
+        found.map_err(|error| Error::new(queries::source(&self.database, input), error))
+    }
+
+    /// The values of an input on an NPU.
+    pub(crate) fn npu_values(&self, input: Input) -> Result<Arc<NpuValues>, Error> {
+        let found = npu_values(&self.database, input);
         found.map_err(|error| Error::new(queries::source(&self.database, input), error))
     }
 

@@ -31,8 +31,13 @@ F = np.float32
 
 
 def quantise(value, scale, zero):
-    """To int8: nearest, ties to even."""
-    return np.clip(np.rint(value * F(scale) + F(zero)), -128, 127).astype(np.int8)
+    """To int8: nearest, ties to even, then the zero point."""
+    return np.clip(np.rint(value * F(scale)) + F(zero), -128, 127).astype(np.int8)
+
+
+def multiply_add(value, scale, zero):
+    """In single precision; the product is exact in double precision."""
+    return (value.astype(np.float64) * np.float64(F(scale)) + np.asarray(zero, F)).astype(F)
 
 
 def finish(layer, value, scale, zero):
@@ -91,11 +96,12 @@ def convolve(layer, image, weights):
 def vector(layer, operands):
     modules = layer["module_list"]
     pre, post = modules["pre_cal"], modules["post_cal"]
-    value = operands[0].astype(F) * F(pre["requan_scale_a"]) + F(pre["requan_zp_a"])
     kind = layer["operation"]
+    scale, zero = pre["requan_scale_a"], F(pre["requan_zp_a"])
     if kind == "element_wise_add":
-        other = operands[1].astype(F) * F(pre["requan_scale_b"]) + F(pre["requan_zp_b"])
-        value = value + other
+        zero = zero + multiply_add(operands[1].astype(F), pre["requan_scale_b"], pre["requan_zp_b"])
+    value = multiply_add(operands[0].astype(F), scale, zero)
+    if kind == "element_wise_add":
         if "relu_group" in modules:
             value = np.maximum(value, F(0))
     elif kind == "max_pool2d":

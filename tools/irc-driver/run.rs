@@ -5,7 +5,7 @@ use crate::{
     error::Error,
     gpu::{self, Engine},
     input::{self, Content, Input},
-    models, output, run_plans, target, threads,
+    models, npu, output, run_plans, target, threads,
     transport::Transport,
     values::{self, Buffers, Given},
     world,
@@ -78,6 +78,9 @@ fn run_over(
         }
         ([input], true) if input.content == Content::Library => {
             (run_library(console, arguments, input, given)?, None)
+        }
+        ([input], true) if input.kind() == Some(InputKind::Program) => {
+            (npu::values::run_program(console, arguments, input)?, None)
         }
         ([input], true) => (run_model(console, arguments, input, given)?, None),
         _ => {

@@ -135,6 +135,14 @@ impl Layer {
         }
     }
 
+    /// Groups of channels with weights of their own.
+    pub fn groups(&self) -> u64 {
+        match self.op {
+            Op::GroupedConv { groups, .. } => groups,
+            _ => 1,
+        }
+    }
+
     /// Shape of the weights: output channels, input channels per group, elements of the window.
     pub fn weights(&self) -> Option<Shape> {
         let [rows, columns] = self.window().kernel;

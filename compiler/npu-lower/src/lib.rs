@@ -5,12 +5,16 @@
 //! computes. What the NPU cannot compute is reported for the whole graph at once. The rules are in
 //! `docs/npu-models.md`.
 
+mod boundary;
 mod layers;
+mod numbers;
 mod report;
 mod schedule;
 mod target;
 
-pub use layers::{Layers, Operand, Origin, Parameters, layers};
+pub use boundary::Boundary;
+pub use layers::{Layers, Operand, Origin, Parameters, Stored, layers};
+pub use numbers::{Given, LayerNumbers, Weights, numbers};
 pub use report::{LayerReport, Report, SegmentReport};
 pub use schedule::{LayerFacts, Scheduled, known_layers, schedule};
 pub use target::{CoreKind, DramRate, Goal, PREFIX, Target};

@@ -2,6 +2,7 @@
 
 mod codes;
 mod networks;
+mod quantised;
 mod schedules;
 mod support;
 mod values;

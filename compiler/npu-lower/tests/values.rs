@@ -69,7 +69,7 @@ fn result(network: &Network, mesh: [u64; 3], batch: u64, tree: Option<&str>) -> 
         objective: Objective::EDP,
     };
     let made = schedule(&of).expect("a schedule");
-    let program = irc_npu_emit::emit_known(&made, None, &known_layers(network, &facts))
+    let program = irc_npu_emit::emit_known(&made, None, &known_layers(network, &facts, &[]))
         .unwrap_or_else(|found| panic!("{mesh:?} {batch}: {found:#?}"));
     let layout = Layout::new(&made, None).expect("a layout");
     let mut given = BTreeMap::new();

@@ -417,6 +417,7 @@ impl Work<'_, '_> {
                 or(&before.requan_scale_b, Number::Float(0.0)),
                 or(&before.requan_zp_b, Number::Float(0.0)),
             ],
+            signs: [DataSign::Signed; 2],
             input: self.input(0)?.tensor,
             output: self.output.tensor,
             stride: self.pair("stride", self.layer.stride.filter(|_| is_pool))?,

@@ -163,6 +163,8 @@ pub struct VectorSetup {
     pub first: [Number; 2],
     /// Factor and summand of the operand at `STaddr`.
     pub second: [Number; 2],
+    /// Signs of the bytes of operands, and of the result.
+    pub signs: [DataSign; 2],
     /// Operands.
     pub input: Tensor,
     /// The result.
@@ -206,9 +208,10 @@ impl VectorSetup {
             mg0v: self.factor,
         };
         let sms = VpCfgSms { summ: Summ::Default, mulvs: 0, sumvs: 0, sumv: zero(), mulv: zero() };
+        let [i_f, o_f] = self.signs;
         let formats = VpCfgFm {
-            i_f: DataSign::Signed,
-            o_f: DataSign::Signed,
+            i_f,
+            o_f,
             idf: self.input.format,
             odf: self.output.format,
             vf32: 0,

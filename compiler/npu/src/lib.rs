@@ -30,7 +30,7 @@ use irc_npu::{Core as CoreCode, Program};
 pub use diagnostic::FileDiagnostic;
 use diagnostic::{Result, error};
 use frame::Frame;
-pub use known::{KnownLayer, KnownLayers};
+pub use known::{Arithmetic, Function, KnownLayer, KnownLayers, Numbers};
 use layers::Layers;
 use tensors::View;
 

@@ -48,6 +48,8 @@ named! {
     }
     /// Whether integers are signed.
     DataSign "DataSign" {
+        /// They are not: this project's choice, as published programs have signed ones only.
+        Unsigned "UNSIGNED" = 0,
         /// They are.
         Signed "SIGNED" = 1,
     }
@@ -134,6 +136,16 @@ named! {
         Disable "DISABLE" = 0,
         /// Negative values become zero.
         Relu "RELU" = 1,
+    }
+}
+
+impl DataSign {
+    /// The value of a byte.
+    pub fn value(self, byte: u8) -> i16 {
+        match self {
+            Self::Unsigned => byte.into(),
+            Self::Signed => byte.cast_signed().into(),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod dict;
 mod engine;
 pub mod enums;
 mod field;
+pub mod groups;
 pub mod layout;
 pub mod listing;
 mod number;

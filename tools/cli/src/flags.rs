@@ -20,7 +20,7 @@ pub static COMMANDS: [CommandRow; 6] = [
     CommandRow { name: "compile", inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule] },
     CommandRow {
         name: "run",
-        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive, Ptx],
+        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Program, Library, Archive, Ptx],
     },
     CommandRow {
         name: "check",
@@ -73,11 +73,13 @@ const DONE: &str = "it is already compiled";
 
 /// Every flag that does not apply everywhere.
 pub static FLAGS: &[FlagRow] = &[
-    flags(&["compile", "run", "check", "bench", "tune"], READING).of(&[CommonIr]),
+    flags(&["compile", "check", "bench", "tune"], READING).of(&[CommonIr]),
+    flags(&["run"], READING).of(&[CommonIr, Program]),
     flags(&["check"], &["--compat"]).of(&[CommonIr]),
     flags(&["compile", "bench", "tune"], &["--ark-accumulate"]).of(&[ArkModel]),
     flags(&["run"], &["--ark-accumulate"]).of(&[ArkModel]).why(&[
         (Plan, "the tasks of a plan accumulate in f32"),
+        (Program, DONE),
         (Library, DONE),
         (Archive, DONE),
         (Ptx, DONE),
@@ -111,26 +113,30 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--results"]).to(&[".json"]).of(&[CommonIr, Layers]),
     // irc run and irc bench.
     flags(&["run"], &["--target-cpu"]).of(COMPILED).why(&[
+        (Program, DONE),
         (Library, DONE),
         (Archive, DONE),
         (Ptx, DONE),
     ]),
     flags(&["run"], &["--backend"])
         .of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Ptx])
-        .why(&[(Library, DONE), (Archive, DONE)]),
+        .why(&[(Program, DONE), (Library, DONE), (Archive, DONE)]),
     flags(&["run"], &["--results"]).of(GRAPHS).why(&[
         (Plan, "a plan states which buffers it keeps"),
         (Mlir, "a module states its results"),
+        (Program, "it computes the outputs of its model"),
         (Library, DONE),
         (Archive, DONE),
         (Ptx, DONE),
     ]),
     flags(&["run"], &["--explain-fusion"]).of(MODELS).why(&[
         (Plan, "the tasks of a plan are already fused"),
+        (Program, DONE),
         (Library, DONE),
         (Archive, DONE),
         (Ptx, DONE),
     ]),
+    flags(&["run"], &["--model"]).of(&[Program]),
     flags(&["run"], &["--data-set"]).of(&[CommonIr]),
     flags(&["run"], &["--self-test"]).of(&[Archive]),
     flags(&["run"], &["--trace"]).of(&[Plan]),

@@ -191,9 +191,12 @@ impl Kind {
      mpirun -n 2 irc run rank0.plan.json rank1.plan.json --seed 1 --transport mpi\n\n{EXIT_CODES}"
 ))]
 pub struct Run {
-    /// Model, library, archive, or the ARK plans of all ranks; - for standard input
+    /// Model, library, archive, NPU program, or the ARK plans of all ranks; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
+    /// Quantised model of an NPU program, for its weights
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
     /// File with inputs
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
@@ -416,7 +419,7 @@ pub struct Simulate {
     /// Frontend file of the same network; required for schedules of one core
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
-    /// Model of a schedule of several cores, for its windows, which are inferred otherwise
+    /// Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["program", "frontend"])]
     pub model: Option<String>,
     /// Run this program of the schedule instead of compiling one: a listing, a trace or .npu

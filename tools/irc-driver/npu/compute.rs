@@ -1,5 +1,5 @@
 //! `irc simulate --outputs`: computes the outputs of a network.
-use super::Assembled;
+use super::{Assembled, values::Inputs};
 use crate::{console::Console, error::Error, values};
 use irc_cli::Simulate;
 use irc_npu_network::{Layout, expect, fill, ports, run};
@@ -14,8 +14,13 @@ pub fn compute(
     assembled: &Assembled,
 ) -> Result<(), Error> {
     let layout = Layout::new(&assembled.schedule, assembled.frontend.as_ref()).map_err(problem)?;
-    let ports = ports(&layout);
     let archives = [&arguments.inputs, &arguments.weights].into_iter().flatten();
+    if let Some(model) = &assembled.model {
+        let inputs = Inputs { files: archives.collect(), seed: arguments.seed };
+        let found = super::values::run(console, &assembled.program, layout, model, &inputs)?;
+        return values::write(outputs, &found);
+    }
+    let ports = ports(&layout);
     let mut given = values::Buffers::new();
     for archive in archives {
         let archive = values::Given::open(Some(archive))?;

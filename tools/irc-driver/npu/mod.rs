@@ -5,11 +5,12 @@ use crate::{
     input::{self, Content},
 };
 use brief::brief;
+use irc::NpuValues;
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{FileKind, Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_emit::{FileDiagnostic, KnownLayers};
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 mod brief;
 pub mod check;
@@ -17,6 +18,7 @@ mod compute;
 pub mod model;
 pub mod simulate;
 pub mod translate;
+pub mod values;
 
 /// A parser of a format.
 type Parse<T> = fn(&Source, &Options, &mut Sink) -> Option<T>;
@@ -77,6 +79,8 @@ struct Assembled {
     schedule: Schedule,
     frontend: Option<Frontend>,
     program: Program,
+    /// The values of the model, if they are requested.
+    model: Option<Arc<NpuValues>>,
 }
 
 /// The files of a network.
@@ -84,8 +88,8 @@ struct Files<'f> {
     schedule: &'f str,
     frontend: Option<&'f Path>,
     program: Option<&'f Path>,
-    /// The model that it is a schedule of.
-    model: Option<&'f str>,
+    /// The model that it is a schedule of, and whether its values are requested.
+    model: Option<(&'f str, bool)>,
 }
 
 /// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
@@ -96,13 +100,15 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
     let (layers, frontend) = layers.transpose()?.unzip();
     let pair = |layers| irc_gemini_format::check_pair(&schedule, layers);
     let mut diagnostics = frontend.as_ref().map(pair).unwrap_or_default();
-    let mut program = None;
+    let (mut program, mut values) = (None, None);
     if !diagnostics.iter().any(Diagnostic::is_error) {
         program = match files.program {
             Some(path) => Some(read_program(console, &path.to_string_lossy())?),
             None => {
-                let known = files.model.map(|name| model::known(console, name)).transpose()?;
-                let known = known.unwrap_or_default();
+                let known =
+                    files.model.map(|(name, has_values)| model::known(console, name, has_values));
+                let (known, found) = known.transpose()?.unwrap_or_default();
+                values = found;
                 let described = (frontend.as_ref(), &known);
                 compile(console, &schedule, described, (&source, layers), &mut diagnostics)?
             }
@@ -110,7 +116,7 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
     }
     irc_gemini_format::place(&source, &mut diagnostics);
     let (_, program) = without_errors(console, source, program, diagnostics)?;
-    Ok(Assembled { schedule, frontend, program })
+    Ok(Assembled { schedule, frontend, program, model: values })
 }
 
 /// The program of a listing, a trace or a binary file without errors.

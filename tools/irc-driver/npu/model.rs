@@ -8,13 +8,13 @@ use crate::{
 };
 use bytes::Bytes;
 use irc::{
-    ImportOptions, Model, NpuModel, NpuOptions, NpuTree, Session,
+    ImportOptions, Model, NpuModel, NpuOptions, NpuTree, NpuValues, Session,
     npu::{Goal, Report, Target, known_layers},
 };
 use irc_cli::{Kind, Npu, Objective};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 /// The options of the flags; `None` if no target is given.
 pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
@@ -50,7 +50,15 @@ pub fn write(
     let scheduled = model.npu(options)?;
     step.say("writing the schedule");
     let bytes = match kind {
-        Kind::Asm => super::translate::write(&*model.npu_program(options)?, to).0,
+        Kind::Asm => {
+            let numbers = model.npu_values().map_err(|error| first(&error));
+            if let Err(why) = numbers.and_then(|values| scheduled.numbers(&values.numbers)) {
+                console.note(&format!(
+                    "the program moves the data of the model and has neutral constants: {why}"
+                ));
+            }
+            super::translate::write(&*model.npu_program(options)?, to).0
+        }
         _ => irc_gemini_format::schedule::write(&*model.npu_schedule(options)?).into_bytes(),
     };
     drop(step);
@@ -61,6 +69,16 @@ pub fn write(
     }
     console.text(&summary(&scheduled.report));
     Ok(())
+}
+
+/// The first diagnostic of an error, and the number of others.
+fn first(error: &irc::Error) -> String {
+    let found = error.diagnostics();
+    let first = found.first().map_or(String::new(), |first| first.message.clone());
+    match found.len() {
+        0 | 1 => first,
+        count => format!("{first} (and {} more layers)", count - 1),
+    }
 }
 
 /// Translates a model to its schedule, or to its program.
@@ -87,14 +105,23 @@ pub fn translate(
     Ok((text.into_bytes(), Content::Text))
 }
 
-/// What a model states about the layers of its schedule.
-pub fn known(console: &Console, name: &str) -> Result<KnownLayers, Error> {
+/// What a model states about the layers of its schedule, and its values if they are requested, which only quantised
+/// models have.
+pub fn known(
+    console: &Console,
+    name: &str,
+    has_values: bool,
+) -> Result<(KnownLayers, Option<Arc<NpuValues>>), Error> {
     let input = Input::open(name, None)?;
     let session = Session::new();
     let model = models::open(console, &session, &input, &ImportOptions::default())?;
     let layers = model.npu_layers()?;
     let facts = layers.facts(0..layers.network.nodes().len());
-    Ok(known_layers(&layers.network, &facts))
+    let values = if has_values { Some(model.npu_values()?) } else { model.npu_values().ok() };
+    let numbers = values.iter().flat_map(|values| &values.numbers);
+    let arithmetic: Vec<_> = numbers.map(|layer| layer.arithmetic).collect();
+    let known = known_layers(&layers.network, &facts, &arithmetic);
+    Ok((known, values.filter(|_| has_values)))
 }
 
 /// The first lines of a report.

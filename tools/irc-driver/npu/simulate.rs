@@ -35,7 +35,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         schedule: &schedule,
         frontend: arguments.frontend.as_deref(),
         program: arguments.program.as_deref(),
-        model: arguments.model.as_deref(),
+        model: arguments.model.as_deref().map(|model| (model, arguments.outputs.is_some())),
     };
     let assembled = assemble(console, &files, &Options::default())?;
     let (schedule, program) = (&assembled.schedule, &assembled.program);

@@ -181,11 +181,27 @@ fn single(b: &mut Builder, value: f32) -> irc_tl::Built {
     b.scalar(f64::from(value), DType::F32)
 }
 
-/// `x k + b` in single precision, each operation rounded.
-fn affine(b: &mut Builder, x: ValueId, (k, offset): (f32, f32)) -> irc_tl::Built {
-    let (k, offset) = (single(b, k)?, single(b, offset)?);
-    let scaled = b.binary(irc_tl::Binary::Mul, x, k)?;
-    b.binary(irc_tl::Binary::Add, scaled, offset)
+/// `x k + z` of a value in single precision, rounded to that at the end: the product is exact in double precision.
+fn multiply_add(b: &mut Builder, x: ValueId, k: f32, z: ValueId) -> irc_tl::Built {
+    let (x, z) = (b.cast(x, DType::F64)?, b.cast(z, DType::F64)?);
+    let k = b.scalar(f64::from(k), DType::F64)?;
+    let product = b.binary(irc_tl::Binary::Mul, x, k)?;
+    let sum = b.binary(irc_tl::Binary::Add, product, z)?;
+    b.cast(sum, DType::F32)
+}
+
+/// A value in single precision in its own type: `round(x k) + zero` saturated to `i8`, or `x k + zero` as `f16`.
+fn quantised(b: &mut Builder, x: ValueId, (k, zero): (f32, f32), to: DType) -> irc_tl::Built {
+    let (k, zero) = (single(b, k)?, single(b, zero)?);
+    let mut value = b.binary(irc_tl::Binary::Mul, x, k)?;
+    if to == DType::I8 {
+        value = b.unary(irc_tl::Unary::Round, value)?;
+    }
+    let value = b.binary(irc_tl::Binary::Add, value, zero)?;
+    match to {
+        DType::I8 => to_i8(b, value),
+        _ => b.cast(value, to),
+    }
 }
 
 /// The larger of a float and 0; 0 for NaN.

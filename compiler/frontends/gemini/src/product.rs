@@ -1,7 +1,7 @@
 //! Convolutions and fully connected layers.
 
 use crate::layer::{Place, Window, error, four, has_relu, shape_error, single, type_of};
-use crate::{affine, relu, to_i8};
+use crate::{quantised, relu};
 use irc_diag::Diagnostic;
 use irc_gemini_format::frontend::FrontendLayer;
 use irc_tl::{Binary, Builder, Built, Compute, Conv, DType, Dim, Scalar, TensorType, ValueId};
@@ -61,10 +61,7 @@ pub fn write(b: &mut Builder, layer: &FrontendLayer, x: ValueId) -> Result<Value
             value = relu(b, value)?;
         }
         match quantise {
-            Some(constants) => {
-                let value = affine(b, value, constants)?;
-                to_i8(b, value)
-            }
+            Some(constants) => quantised(b, value, constants, DType::I8),
             None => b.cast(value, DType::F16),
         }
     };

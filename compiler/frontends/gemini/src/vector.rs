@@ -3,7 +3,7 @@
 use crate::layer::{
     Place, Window, error, four, group, has_relu, shape_error, single, single_or, type_of,
 };
-use crate::{affine, relu, to_i8};
+use crate::{multiply_add, quantised, relu, single as constant};
 use irc_diag::Diagnostic;
 use irc_gemini_format::frontend::FrontendLayer;
 use irc_tl::{Binary, Builder, Built, Combine, Compute, DType, Dim, Op, Scalar, ValueId};
@@ -25,13 +25,8 @@ pub fn write(
     let function = Function::of(layer, image, operands)?;
     let mut written = || -> Built {
         let x = b.cast(operands[0], DType::F32)?;
-        let x = affine(b, x, first)?;
-        let value = function.write(b, x)?;
-        let value = affine(b, value, quantise)?;
-        match output.dtype {
-            DType::I8 => to_i8(b, value),
-            _ => b.cast(value, DType::F16),
-        }
+        let value = function.write(b, x, first)?;
+        quantised(b, value, quantise, output.dtype)
     };
     written().map_err(|error| shape_error(layer, error))
 }
@@ -111,15 +106,19 @@ impl Function {
         Ok(Self::Sum { other, constants, relu: has_relu(layer) })
     }
 
-    fn write(&self, b: &mut Builder, x: ValueId) -> Built {
+    /// The function of an operand that is dequantised by a factor and a summand.
+    fn write(&self, b: &mut Builder, x: ValueId, (k, zero): (f32, f32)) -> Built {
+        let zero = constant(b, zero)?;
+        if let Self::Sum { other, constants, relu: has_relu } = self {
+            let (other, second) = (b.cast(*other, DType::F32)?, constant(b, constants.1)?);
+            let second = multiply_add(b, other, constants.0, second)?;
+            let rest = b.binary(Binary::Add, second, zero)?;
+            let sum = multiply_add(b, x, k, rest)?;
+            return if *has_relu { relu(b, sum) } else { Ok(sum) };
+        }
+        let x = multiply_add(b, x, k, zero)?;
         match self {
-            Self::Same => Ok(x),
-            Self::Sum { other, constants, relu: has_relu } => {
-                let other = b.cast(*other, DType::F32)?;
-                let other = affine(b, other, *constants)?;
-                let sum = b.binary(Binary::Add, x, other)?;
-                if *has_relu { relu(b, sum) } else { Ok(sum) }
-            }
+            Self::Same | Self::Sum { .. } => Ok(x),
             Self::Max { window, image } => {
                 let x = b.reshape(x, &image.map(Dim::Known))?;
                 let lowest = Scalar::float(f64::NEG_INFINITY, DType::F32);

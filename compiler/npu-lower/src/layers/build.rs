@@ -1,9 +1,11 @@
 //! The walk over the nodes of a graph.
 
+use super::bytes::{Encoding, is_byte, is_decoding};
 use super::locate::located;
 use super::readers::Readers;
 use super::roles::{Role, roles};
 use super::source::{Draft, Kind, Source, SourceId, View, extent};
+use super::trace::Trace;
 use super::view::{Atom, Dimension, Whole, dimension, merged, reshaped};
 use super::window;
 use irc_diag::Diagnostic;
@@ -60,6 +62,9 @@ pub fn layout<T>(message: impl Into<String>) -> Step<T> {
 /// The walk.
 pub struct Build<'g> {
     pub graph: &'g Graph,
+    pub trace: Trace<'g>,
+    /// What the host computes of the inputs.
+    pub encoding: Encoding,
     pub roles: Vec<Role>,
     pub readers: Readers<'g>,
     /// Extents of the dimensions of every value.
@@ -87,6 +92,8 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Vec<Diagnostic>> {
     let roles = roles(graph, &shapes);
     let mut build = Build {
         graph,
+        trace: Trace::new(graph),
+        encoding: Encoding::of(graph, &roles),
         readers: Readers::new(graph),
         images: images(graph, &roles, &shapes),
         roles,
@@ -105,6 +112,12 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Vec<Diagnostic>> {
     let mut found = vec![];
     let mut reported: BTreeSet<Option<Arc<str>>> = BTreeSet::new();
     for (index, node) in graph.nodes.iter().enumerate() {
+        if build.encoding.is_host[index] {
+            let results = node.results.iter();
+            let quantised = results.filter(|value| build.encoding.results.contains_key(value));
+            quantised.copied().collect::<Vec<_>>().into_iter().for_each(|value| build.give(value));
+            continue;
+        }
         let Err(failure) = build.node(index, node) else { continue };
         // A node of the source may be several of the graph: report the first.
         if node.origin.is_none() || reported.insert(node.origin.clone()) {
@@ -187,7 +200,7 @@ impl Build<'_> {
 
     /// Adds a source.
     pub fn source(&mut self, kind: Kind, root: ValueId) -> SourceId {
-        self.sources.push(Source { kind, root });
+        self.sources.push(Source { kind, root, dims: vec![] });
         self.sources.len() - 1
     }
 
@@ -199,6 +212,9 @@ impl Build<'_> {
 
     /// Makes a value the view of a source.
     pub fn set(&mut self, value: ValueId, source: SourceId, dims: Vec<Dimension>) {
+        if self.sources[source].root == value {
+            self.sources[source].dims.clone_from(&dims);
+        }
         self.values[value.0] = Value::View(View { source, dims, moved: None });
     }
 
@@ -316,6 +332,10 @@ impl Build<'_> {
             Value::Function(function) if function.is_statistic => operator(
                 "a reduction over channels is read by something else than a function of each element",
             ),
+            // Readers read the bytes.
+            Value::Function(function) if self.is_decoded(&function) => {
+                Ok(View { dims: self.resolved(&function.view), ..function.view })
+            }
             Value::Function(Function { view, cone, .. }) => {
                 let node = cone.last().copied().unwrap_or_default();
                 let view = self.pointwise(node, value, view, cone);
@@ -323,6 +343,13 @@ impl Build<'_> {
                 Ok(view)
             }
         }
+    }
+
+    /// Whether a function only undoes the quantisation of bytes.
+    pub fn is_decoded(&self, function: &Function) -> bool {
+        is_byte(self.graph, self.sources[function.view.source].root)
+            && !function.reduces
+            && is_decoding(self.graph, &function.cone)
     }
 
     /// A layer that is a function of each element of a view.
@@ -340,6 +367,7 @@ impl Build<'_> {
             nodes,
         };
         let source = self.layer(draft, root);
+        self.sources[source].dims.clone_from(&dims);
         View { source, dims, moved: None }
     }
 

@@ -1,7 +1,8 @@
 //! Functions of each element, reductions, windows and concatenations.
 
 use super::build::{Build, Function, Step, Value, along, layout, operator};
-use super::source::{AXES, Draft, Kind, SourceId, View, spread};
+use super::bytes::{is_byte, is_clamp, is_shift};
+use super::source::{AXES, Draft, Kind, Source, SourceId, View, spread};
 use super::view::{Dimension, Whole, dimension, reshaped};
 use super::window::Along;
 use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
@@ -90,6 +91,14 @@ impl Build<'_> {
     /// Makes a function part of the layer that it is a function of, or a layer, or leaves it for later.
     fn place(&mut self, index: usize, result: ValueId, function: Function) {
         let source = function.view.source;
+        if is_byte(self.graph, result) && !function.reduces {
+            return self.place_bytes(index, result, function);
+        }
+        // It may be a part of a function whose results are bytes again.
+        if self.holds_bytes(source) && !function.reduces {
+            self.values[result.0] = Value::Function(function);
+            return;
+        }
         if !self.readers.are_covered(self.sources[source].root, &function.cone) {
             self.values[result.0] = Value::Function(function);
             return;
@@ -99,12 +108,89 @@ impl Build<'_> {
             if !function.reduces || matches!(draft.op, LayerOp::Pointwise) {
                 draft.nodes.extend(function.cone);
                 self.sources[source].root = result;
+                self.sources[source].dims = self.resolved(&function.view);
                 self.values[result.0] = Value::View(View { moved: None, ..function.view });
                 return;
             }
         }
         let view = self.pointwise(index, result, function.view, function.cone);
         self.values[result.0] = Value::View(view);
+    }
+
+    /// Places a function of each element whose results are bytes.
+    fn place_bytes(&mut self, index: usize, result: ValueId, function: Function) {
+        let source = function.view.source;
+        let root = self.sources[source].root;
+        let is_of_bytes = is_byte(self.graph, root);
+        if is_of_bytes && is_shift(self.graph, &function.cone) {
+            self.values[result.0] = Value::Function(function);
+            return;
+        }
+        let is_covered = self.readers.are_covered(root, &function.cone);
+        match self.sources[source].kind.clone() {
+            // The end of the layer before.
+            Kind::Layer(draft)
+                if is_covered && (!is_of_bytes || is_clamp(self.graph, &function.cone)) =>
+            {
+                self.drafts[draft].nodes.extend(function.cone);
+                self.sources[source].root = result;
+                self.sources[source].dims = self.resolved(&function.view);
+                self.values[result.0] = Value::View(View { moved: None, ..function.view });
+            }
+            // Every part is quantised as the whole is.
+            Kind::Joined(parts) => {
+                let parts = parts.into_iter();
+                let parts: Vec<SourceId> = parts
+                    .map(|part| self.quantised_part(index, result, part, &function.cone))
+                    .collect();
+                let source = self.source(Kind::Joined(parts), result);
+                let dims = self.resolved(&function.view);
+                self.set(result, source, dims);
+            }
+            _ => {
+                let view = self.pointwise(index, result, function.view, function.cone);
+                self.values[result.0] = Value::View(view);
+            }
+        }
+    }
+
+    /// Whether what the NPU stores of a source is bytes.
+    fn holds_bytes(&self, source: SourceId) -> bool {
+        let Source { kind, root, .. } = &self.sources[source];
+        match kind {
+            Kind::Joined(parts) => parts.iter().all(|part| self.holds_bytes(*part)),
+            _ => is_byte(self.graph, *root),
+        }
+    }
+
+    /// A part of a concatenation as it is in the quantised whole: the part, if its bytes are the same.
+    fn quantised_part(
+        &mut self,
+        index: usize,
+        result: ValueId,
+        part: SourceId,
+        cone: &[usize],
+    ) -> SourceId {
+        if let Kind::Joined(parts) = self.sources[part].kind.clone() {
+            let parts = parts.into_iter();
+            let parts = parts.map(|part| self.quantised_part(index, result, part, cone)).collect();
+            return self.source(Kind::Joined(parts), result);
+        }
+        if self.trace.is_same(self.sources[part].root, result) {
+            return part;
+        }
+        self.assign_default(part);
+        // Layers that read several have them in the order of their nodes: that of the parts.
+        let node = match self.sources[part].kind {
+            Kind::Layer(draft) => self.drafts[draft].node,
+            _ => index,
+        };
+        let draft = Draft {
+            input: vec![part],
+            nodes: cone.to_vec(),
+            ..self.draft(node, LayerOp::Pointwise, self.shape(part))
+        };
+        self.layer(draft, result)
     }
 
     /// A function of the results of several layers.
@@ -213,7 +299,8 @@ impl Build<'_> {
         self.assign_default(view.source);
         let dims = self.resolved(&view);
         let reduced = || axes.iter().flat_map(|axis| &dims[*axis]);
-        if reduced().all(|atom| atom.of == Whole::Axis(Axis::Channels)) {
+        let is_channels = reduced().all(|atom| atom.of == Whole::Axis(Axis::Channels));
+        if is_channels && reduced().next().is_some() {
             let mut cone = cone;
             cone.push(index);
             let function = Function { view, cone, reduces: true, is_statistic: true };

@@ -2,10 +2,12 @@
 
 use super::build::Build;
 use super::locate::located;
-use super::source::{Draft, Kind, SourceId};
-use super::{Layers, Operand, Origin};
+use super::source::{Draft, Kind, Source, SourceId};
+use super::view::Dimension;
+use super::{Layers, Operand, Origin, Stored};
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Network, Reads, Shape};
+use irc_tl::ValueId;
 use std::collections::BTreeSet;
 
 /// The network of all layers that outputs depend on.
@@ -28,23 +30,38 @@ pub fn finish(
     }
     let mut order: Vec<usize> = (0..build.drafts.len()).filter(|draft| wanted[*draft]).collect();
     order.sort_by_key(|draft| (build.drafts[*draft].node, *draft));
+    let mut roots = vec![None; build.drafts.len()];
+    for source in &build.sources {
+        if let Kind::Layer(draft) = source.kind {
+            roots[draft] = Some(source.root);
+        }
+    }
     let mut made = Finished {
         build,
+        roots,
         network: Network::new("model"),
         origins: vec![],
         layers: vec![None; build.drafts.len()],
-        names: build.graph.inputs.iter().map(|(name, _)| name.clone()).collect(),
+        names: (build.graph.inputs.iter().map(|(name, _)| name))
+            .chain(build.encoding.results.values())
+            .cloned()
+            .collect(),
         found: vec![],
     };
     order.into_iter().for_each(|draft| made.add(draft));
     let mut last = vec![];
+    let mut results: Vec<Stored> = vec![];
     for (name, source) in outputs {
         let mut parts = vec![];
         made.parts(*source, &mut parts);
-        for part in parts {
+        for part in &parts {
             if let Operand::Layer(layer) = part {
-                last.push((name.clone(), layer));
+                last.push((name.clone(), *layer));
             }
+        }
+        let Source { root: value, .. } = build.sources[*source];
+        if results.iter().all(|known| known.value != value) {
+            results.push(Stored { value, dims: made.dims(*source), parts });
         }
     }
     if made.found.is_empty() && made.origins.is_empty() {
@@ -53,16 +70,20 @@ pub fn finish(
             "the model has nothing that the NPU computes",
         ));
     }
+    let inputs = build.graph.inputs.iter().map(|(_, value)| *value);
+    let parameters = inputs.filter(|value| !build.roles[value.0].is_activation).collect();
     let Finished { network, origins, found, .. } = made;
     if !found.is_empty() {
         return Err(found);
     }
-    Ok(Layers { network, origins, images: build.images, outputs: last })
+    Ok(Layers { network, origins, images: build.images, outputs: last, results, parameters })
 }
 
 /// The network under construction.
 struct Finished<'b, 'g> {
     build: &'b Build<'g>,
+    /// The value that the result of each draft is.
+    roots: Vec<Option<ValueId>>,
     network: Network,
     origins: Vec<Origin>,
     /// The layer of each draft.
@@ -72,6 +93,15 @@ struct Finished<'b, 'g> {
 }
 
 impl Finished<'_, '_> {
+    /// The dimensions of the value that a source is.
+    fn dims(&self, source: SourceId) -> Vec<Dimension> {
+        let source = &self.build.sources[source];
+        match &source.kind {
+            Kind::Given(_, Some((dims, _))) => dims.clone(),
+            _ => source.dims.clone(),
+        }
+    }
+
     fn parts(&self, source: SourceId, parts: &mut Vec<Operand>) {
         match &self.build.sources[source].kind {
             Kind::Joined(all) => all.iter().for_each(|part| self.parts(*part, parts)),
@@ -80,9 +110,10 @@ impl Finished<'_, '_> {
                 let value = self.build.sources[source].root;
                 let mut inputs = self.build.graph.inputs.iter();
                 let name = inputs.find(|(_, input)| *input == value).map(|(name, _)| name.clone());
+                let name = name.or_else(|| self.build.encoding.results.get(&value).cloned());
                 let name = name.unwrap_or_else(|| format!("value_{}", value.0));
                 let channels = self.build.shape(source).channels;
-                parts.push(Operand::Value { value, name, channels });
+                parts.push(Operand::Value { value, name, channels, dims: self.dims(source) });
             }
         }
     }
@@ -92,10 +123,21 @@ impl Finished<'_, '_> {
         let (mut operands, mut weights) = (vec![], vec![]);
         draft.input.iter().for_each(|source| self.parts(*source, &mut operands));
         draft.weights.iter().for_each(|source| self.parts(*source, &mut weights));
-        operands.sort_by_key(|operand| match operand {
+        let mut start = 0;
+        let mut placed: Vec<(u64, Operand)> = vec![];
+        for operand in operands {
+            let channels = match &operand {
+                Operand::Value { channels, .. } => *channels,
+                Operand::Layer(layer) => self.network.nodes()[*layer].layer.output.channels,
+            };
+            placed.push((start, operand));
+            start += channels;
+        }
+        placed.sort_by_key(|(_, operand)| match operand {
             Operand::Value { .. } => 0,
             Operand::Layer(layer) => layer + 1,
         });
+        let (starts, operands): (Vec<u64>, Vec<Operand>) = placed.into_iter().unzip();
         let layers = |operands: &[Operand]| -> Vec<usize> {
             let layer = |operand: &Operand| match operand {
                 Operand::Layer(layer) => Some(*layer),
@@ -116,10 +158,12 @@ impl Finished<'_, '_> {
                 nodes.sort_unstable();
                 nodes.dedup();
                 let last = nodes.last().copied().unwrap_or(draft.node);
+                let result = self.roots[index];
                 self.origins.push(Origin {
-                    result: self.build.graph.nodes[last].results[0],
+                    result: result.unwrap_or_else(|| self.build.graph.nodes[last].results[0]),
                     nodes,
                     operands,
+                    starts,
                     parameters: draft.parameters.clone(),
                     padding: draft.padding,
                 });

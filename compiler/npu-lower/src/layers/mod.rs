@@ -8,6 +8,7 @@
 
 mod arrange;
 mod build;
+mod bytes;
 mod combine;
 mod finish;
 mod locate;
@@ -15,6 +16,7 @@ mod product;
 mod readers;
 mod roles;
 mod source;
+mod trace;
 mod view;
 mod window;
 
@@ -22,7 +24,12 @@ use crate::schedule::LayerFacts;
 use irc_diag::Diagnostic;
 use irc_npu_cost::Network;
 use irc_tl::{Graph, ValueId};
+use std::collections::BTreeSet;
 use std::ops::Range;
+pub(crate) use trace::{Trace, bytes_of};
+#[cfg(test)]
+pub use view::Atom;
+pub use view::{Dimension, Whole};
 
 /// The layers of a graph, and what they are in it.
 #[derive(Clone, Debug)]
@@ -35,6 +42,21 @@ pub struct Layers {
     pub images: u64,
     /// The outputs of the graph, and the layers whose results they are.
     pub outputs: Vec<(String, usize)>,
+    /// The tensors that the outputs are computed of, each once.
+    pub results: Vec<Stored>,
+    /// The inputs of the graph that are weights.
+    pub parameters: BTreeSet<ValueId>,
+}
+
+/// A value of the graph as the NPU stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The value.
+    pub value: ValueId,
+    /// The axes of its dimensions.
+    pub dims: Vec<Dimension>,
+    /// The tensors whose channels, one after the other, are its channels.
+    pub parts: Vec<Operand>,
 }
 
 /// What a layer computes.
@@ -48,6 +70,8 @@ pub struct Origin {
     /// What the input consists of, in the order of its channels: inputs of the graph come first, then layers
     /// in ascending order.
     pub operands: Vec<Operand>,
+    /// The first channel of each operand in the order of the graph.
+    pub starts: Vec<u64>,
     /// The weights, unless they are results of layers.
     pub parameters: Option<Parameters>,
     /// Rows, then columns, that the first window begins before the input.
@@ -65,6 +89,8 @@ pub enum Operand {
         name: String,
         /// Channels.
         channels: u64,
+        /// The axes of the dimensions of the value.
+        dims: Vec<Dimension>,
     },
     /// The result of a layer.
     Layer(usize),
@@ -75,6 +101,8 @@ pub enum Operand {
 pub struct Parameters {
     /// The value of the graph.
     pub value: ValueId,
+    /// Of a matrix: the dimensions that are output and input channels. Others are filters.
+    pub matrix: Option<[usize; 2]>,
     /// Those of its output channels that the layer computes.
     pub channels: Range<u64>,
 }

@@ -64,7 +64,7 @@ impl Build<'_> {
             1 => LayerOp::Conv { channels, window },
             groups => LayerOp::GroupedConv { channels, window, groups },
         };
-        let parameters = Some(Parameters { value: w, channels: 0..output.channels });
+        let parameters = Some(Parameters { value: w, matrix: None, channels: 0..output.channels });
         let draft =
             Draft { input: vec![source], parameters, padding, ..self.draft(index, op, output) };
         let made = self.layer(draft, result);
@@ -145,7 +145,8 @@ impl Build<'_> {
         let mut weights = vec![];
         let mut parameters = None;
         if is_constant {
-            parameters = Some(Parameters { value: w, channels: 0..count * width });
+            let matrix = Some([with.outer, with.inner]);
+            parameters = Some(Parameters { value: w, matrix, channels: 0..count * width });
         } else {
             let view = self.whole(w)?;
             let groups: Vec<usize> = groups.iter().filter_map(|dim| with.batch[*dim]).collect();
@@ -174,7 +175,8 @@ impl Build<'_> {
         [outer, wide]: [usize; 2],
     ) -> Step<()> {
         let width = self.shapes[w.0][with.outer];
-        let parameters = Some(Parameters { value: w, channels: 0..width });
+        let matrix = Some([with.outer, with.inner]);
+        let parameters = Some(Parameters { value: w, matrix, channels: 0..width });
         let dims = self.resolved(view);
         if let Some(window) = self.is_everything(view, &dims[of.inner]) {
             let channels = self.shape(view.source).channels;

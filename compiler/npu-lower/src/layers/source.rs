@@ -18,6 +18,8 @@ pub struct Source {
     pub kind: Kind,
     /// The value of the graph that it is.
     pub root: ValueId,
+    /// The dimensions of that value, once they are known; those of a given source are in its kind.
+    pub dims: Vec<Dimension>,
 }
 
 /// The kind of a source.

@@ -11,8 +11,8 @@ mod workloads;
 
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
-use irc_npu_cost::{Evaluation, Machine, Network, Objective, Op, Tree, runs};
-use irc_npu_emit::{KnownLayer, KnownLayers};
+use irc_npu_cost::{Evaluation, Machine, Network, Objective, Tree, runs};
+use irc_npu_emit::{KnownLayer, KnownLayers, Numbers};
 
 /// A tree with the network that it schedules.
 #[derive(Clone, Copy, Debug)]
@@ -49,21 +49,23 @@ pub fn schedule(of: &Scheduled<'_>) -> Result<Schedule, Box<Diagnostic>> {
     Ok(workloads::write(of, &runs))
 }
 
-/// What the program of a schedule needs to know about the layers of a network.
-pub fn known_layers(network: &Network, facts: &[LayerFacts]) -> KnownLayers {
+/// What the program of a schedule needs to know about the layers of a network. `numbers` are the arithmetic of each
+/// layer; without them, constants are neutral.
+pub fn known_layers(
+    network: &Network,
+    facts: &[LayerFacts],
+    arithmetic: &[Option<Numbers>],
+) -> KnownLayers {
     let layers = network.nodes().iter().enumerate().map(|(index, node)| {
         let window = node.layer.window();
         let padding = facts.get(index).map_or(node.padding, |facts| facts.padding);
-        let groups = match node.layer.op {
-            Op::GroupedConv { groups, .. } => groups,
-            _ => 1,
-        };
         let signed = |pair: [u64; 2]| pair.map(|number| number as i64);
         let known = KnownLayer {
             kernel: signed(window.kernel),
             stride: signed(window.stride),
             padding: signed(padding),
-            groups: groups as i64,
+            groups: node.layer.groups() as i64,
+            numbers: arithmetic.get(index).copied().flatten(),
         };
         (node.layer.name.clone(), known)
     });

@@ -1,13 +1,14 @@
 //! Tiles of workloads for which the schedule has none.
 //!
 //! Weights go from L2 to two halves of WL0 in turn, as many output channels at once as fit.
-//! What the schedule does not specify is neutral: no activation, quantisation constants without
-//! effect, the smallest inner tiles.
+//! Inner tiles are the smallest. Layers whose arithmetic is not known have no activation, and
+//! quantisation constants without effect.
 
 use irc_gemini_format::schedule::Place;
 use irc_npu::enums::{
     Accd, ActMode, Cmpd, Cmps, DataSign, Float2Fixed, Swrs, Treed, XCutMode, YCutMode,
 };
+use irc_npu::groups::NarrowGroups;
 use irc_npu::layout::wl0_units;
 use irc_npu::op::{PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpPool, VpSelf};
 use irc_npu::{Number, Op};
@@ -15,9 +16,10 @@ use irc_npu::{Number, Op};
 use super::Mesh;
 use super::geometry::Windows;
 use super::layer::{LayerWeights, Work};
-use super::parts::WORD;
+use super::parts::{WORD, padded};
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
+use crate::known::{Arithmetic, Function};
 use crate::layers::Weights;
 use crate::step::Step;
 use crate::tensors::{Tensor, TensorOffset, corner, lengths};
@@ -36,6 +38,9 @@ const CUT: (XCutMode, YCutMode) = (XCutMode::CutK, YCutMode::CutH);
 
 /// The path through the vector processor of a sum without an activation.
 const SUM: u32 = 5;
+
+/// The same of a sum of which negative ones become 0.
+const SUM_RELU: u32 = 69;
 
 /// Output channels of a convolution that read the same input channels.
 struct Group {
@@ -111,6 +116,8 @@ impl Mesh<'_> {
         let missing = || error("emit-weights", &path, "the layer has no weights");
         let shared = layer.weights.ok_or_else(missing)?;
         let weights = Weights { base: 0, format: input.format, k: shared.k, size: shared.size };
+        let low = word(self.workload(place).extent.axis(1).0, &path)?;
+        let weights = shared.rows(weights, low);
         let (windows, offset) = (layer.windows, self.offset(place)?);
         let groups = self.groups(place, &shared)?;
         let per_block = wl0_units(weights.format, ROWS as u32, weights.size);
@@ -147,6 +154,9 @@ impl Mesh<'_> {
         let path = self.path(place);
         let (low, high) = self.workload(place).extent.axis(1);
         let read = self.reads_of(place)?;
+        if let Some(groups) = &weights.narrow {
+            return self.narrow_groups(place, groups, weights.group);
+        }
         let channels = i64::from(weights.size[0]);
         let (first, count) = (read.first[1], read.operands.first().map_or(0, |all| all.size[1]));
         few(high / weights.group - low / weights.group, &path)?;
@@ -175,6 +185,40 @@ impl Mesh<'_> {
         Ok(all)
     }
 
+    /// The words of output channels that a workload computes, if groups are not whole words.
+    fn narrow_groups(
+        &self,
+        place: Place,
+        groups: &NarrowGroups,
+        outputs: i64,
+    ) -> Result<Vec<Group>> {
+        let path = self.path(place);
+        let (low, high) = self.workload(place).extent.axis(1);
+        few((high - low) / WORD, &path)?;
+        let phase = groups.phase(word(low, &path)?);
+        let read = self.reads_of(place)?;
+        let operand = read.operands.first();
+        let room = operand.map_or(0, |all| padded(all.size[1] + all.slack));
+        if read.first[1] != low / outputs * i64::from(groups.inputs()) {
+            let message = "the workload does not read the input channels of its groups only";
+            return Err(error("emit-groups", &path, message));
+        }
+        let mut all = vec![];
+        for start in (0..high - low + 1).step_by(WORD as usize) {
+            let input = i64::from(groups.input(phase, word(start, &path)?));
+            if input + i64::from(groups.width(phase)) > room {
+                let message = format!(
+                    "output channels {} to {} need words of input channels that are not read",
+                    low + start,
+                    (low + start + WORD - 1).min(high)
+                );
+                return Err(error("emit-groups", &path, message));
+            }
+            all.push(Group { start, count: WORD.min(high - low + 1 - start), input });
+        }
+        Ok(all)
+    }
+
     fn convolution(
         &mut self,
         conv: &Convolution<'_>,
@@ -185,22 +229,33 @@ impl Mesh<'_> {
         let path = &conv.path;
         let [n, _, h, w] = lengths(&self.workload(conv.place).extent);
         let [top, left] = conv.offset;
+        let numbers = self.layer(conv.place)?.numbers;
+        let (outside, relu) = match numbers.map(|numbers| numbers.arithmetic) {
+            Some(Arithmetic::Convolution { outside, relu }) => (outside, relu),
+            Some(Arithmetic::Vector { .. }) => {
+                let message = "the arithmetic of the layer is not that of a convolution";
+                return Err(error("emit-kind", path, message));
+            }
+            None => (0, false),
+        };
+        // Rows of narrow groups read whole words.
+        let [channels, height, width] = conv.input.shape;
         let formats = PeCfgFm {
-            i_f: DataSign::Signed,
-            o_f: DataSign::Signed,
+            i_f: numbers.map_or(DataSign::Signed, |numbers| numbers.input),
+            o_f: numbers.map_or(DataSign::Signed, |numbers| numbers.output),
             sf: conv.input.format,
             wf: conv.weights.format,
             df: conv.output.format,
-            padv: Number::Int(0),
-            s_tile: conv.input.shape,
+            padv: Number::Int(outside.into()),
+            s_tile: [channels.max(conv.weights.size[0]), height, width],
             d_tile: conv.output.shape,
         };
         let parameters = PeCfgPm {
-            act_md: ActMode::Disable,
+            act_md: if relu { ActMode::Relu } else { ActMode::Disable },
             act_pm: Number::Float(0.0),
             qc: Float2Fixed::Round,
-            qb: Number::Int(0),
-            qk: Number::Int(1),
+            qb: Number::Int(numbers.map_or(0, |numbers| numbers.zero.into())),
+            qk: numbers.map_or(Number::Int(1), |numbers| number(numbers.factor)),
             adden: 0,
             stride: words(conv.windows.map(|windows| windows.stride), path)?,
             xy_mode: CUT,
@@ -242,19 +297,20 @@ impl Mesh<'_> {
         let [n, ..] = lengths(&self.workload(place).extent);
         few(n, &path)?;
         let [top, left] = self.offset(place)?;
+        let codes = self.codes(place, work, inputs.len())?;
         let configs = self.vector_setup(place, inputs, output)?.configs();
         for image in 0..n {
             let op: Op = if is_pool {
                 VpPool {
-                    iqen: 0,
-                    qen: 0,
+                    iqen: codes.iqen,
+                    qen: codes.qen,
                     shmd: 0,
-                    gpmd: 4,
+                    gpmd: codes.path,
                     cmpd: Cmpd::Default,
                     treed: Treed::Default,
                     accd: Accd::Default,
                     swrs: Swrs::Default,
-                    lut: 17,
+                    lut: codes.function,
                     iph: signed(top, &path)?,
                     ipw: signed(left, &path)?,
                     sbsg: 0,
@@ -264,23 +320,26 @@ impl Mesh<'_> {
                 }
                 .into()
             } else {
-                let second = inputs.get(1);
+                let sources = match (inputs, codes.last) {
+                    ([only], _) => [only, only],
+                    (all, last) => [&all[1 - last], &all[last]],
+                };
                 VpSelf {
-                    iqen: 0,
-                    qen: 0,
+                    iqen: codes.iqen,
+                    qen: codes.qen,
                     shmd: 0,
-                    gpmd: if second.is_some() { SUM } else { 4 },
+                    gpmd: codes.path,
                     cmpd: Cmpd::Default,
                     treed: Treed::Default,
                     accd: Accd::Default,
                     tm: 0,
                     swrs: Swrs::Default,
-                    lut: if second.is_some() { 18 } else { 16 },
+                    lut: codes.function,
                     sbsg: 0,
                     sbsg1: 0,
                     dbsg: 0,
-                    st_addr: input.base,
-                    st_addr1: second.unwrap_or(&input).base,
+                    st_addr: sources[0].base,
+                    st_addr1: sources[1].base,
                     dt_addr: output.base,
                 }
                 .into()
@@ -288,6 +347,38 @@ impl Mesh<'_> {
             self.tile(place, configs.clone(), op, image)?;
         }
         Ok(())
+    }
+
+    /// The codes of a vector operation with some operands.
+    fn codes(&self, place: Place, work: Work, operands: usize) -> Result<Codes> {
+        let numbers = self.layer(place)?.numbers;
+        let function = match numbers.map(|numbers| numbers.arithmetic) {
+            None if operands > 1 => Function::Sum { relu: false, last: 1 },
+            None => Function::Same,
+            Some(Arithmetic::Vector { function, .. }) => function,
+            Some(Arithmetic::Convolution { .. }) => {
+                let message = "the arithmetic of the layer is not that of a vector operation";
+                return Err(error("emit-kind", &self.path(place), message));
+            }
+        };
+        let last = match function {
+            Function::Sum { last, .. } => last.min(1),
+            _ => 1,
+        };
+        let (path, function) = match (function, work, operands) {
+            (Function::Sum { relu: false, .. }, Work::Elementwise, 2) => (SUM, 18),
+            (Function::Sum { relu: true, .. }, Work::Elementwise, 2) => (SUM_RELU, 18),
+            (Function::Same, Work::Elementwise, 1) => (4, 16),
+            (Function::Same, Work::Pool, 1) => (4, 17),
+            (Function::WindowSum, Work::Pool, 1) => (4, 56),
+            _ => {
+                let message =
+                    format!("no vector operation is this function of {operands} operands");
+                return Err(error("emit-operands", &self.path(place), message));
+            }
+        };
+        let [iqen, qen] = if numbers.is_some() { [1, 3] } else { [0, 0] };
+        Ok(Codes { iqen, qen, path, function, last })
     }
 
     fn vector_setup(
@@ -298,22 +389,43 @@ impl Mesh<'_> {
     ) -> Result<VectorSetup> {
         let path = self.path(place);
         let is_pool = Work::of(self.workload(place), &path)? == Work::Pool;
-        let windows = self.layer(place)?.windows;
-        let neutral = || [Number::Int(1), Number::Int(0)];
+        let layer = self.layer(place)?;
+        let (windows, numbers) = (layer.windows, layer.numbers);
+        let pair = |(k, b): (f32, f32)| [number(k), number(b)];
+        let neutral = [Number::Int(1), Number::Int(0)];
+        let (function, constants) = match numbers.map(|numbers| numbers.arithmetic) {
+            Some(Arithmetic::Vector { function, first, second }) => {
+                (function, [pair(first), pair(second)])
+            }
+            _ => (Function::Same, [neutral, neutral]),
+        };
+        // IQK0 and IQB0 are for the operand at STaddr1, whose product is added last.
+        let [first, second] = match function {
+            Function::Sum { last: 1, .. } => [constants[1], constants[0]],
+            _ => constants,
+        };
+        let is_sum = function == Function::WindowSum;
         Ok(VectorSetup {
-            cmps: if is_pool { Cmps::Max } else { Cmps::Default },
-            factor: Number::Int(0),
-            rounding: Float2Fixed::Ceil,
-            quantise: neutral(),
-            first: neutral(),
-            second: neutral(),
+            cmps: if is_pool && !is_sum { Cmps::Max } else { Cmps::Default },
+            // That of each element of a window.
+            factor: Number::Int(is_sum.into()),
+            rounding: if numbers.is_some() { Float2Fixed::Round } else { Float2Fixed::Ceil },
+            quantise: numbers.map_or(neutral, |numbers| {
+                [number(numbers.factor), Number::Int(numbers.zero.into())]
+            }),
+            first,
+            second,
+            signs: [
+                numbers.map_or(DataSign::Signed, |numbers| numbers.input),
+                numbers.map_or(DataSign::Signed, |numbers| numbers.output),
+            ],
             input: inputs[0],
             output: *output,
             stride: words(windows.map(|windows| windows.stride), &path)?,
             kernel: words(windows.map(|windows| windows.kernel), &path)?,
             tile: output.shape,
             axes: [7, if inputs.len() > 1 { 7 } else { 0 }],
-            outside: if is_pool { i64::from(i16::MIN) } else { 0 },
+            outside: if is_pool && !is_sum { i64::from(i16::MIN) } else { 0 },
         })
     }
 
@@ -321,6 +433,24 @@ impl Mesh<'_> {
         let origin = self.instruction_origin(place, tile)?;
         self.push(place.0, Step { configs, op, origin, workload: place.1 });
         Ok(())
+    }
+}
+
+/// The codes of a vector operation: whether operands are dequantised and the result is quantised, the path through
+/// the vector processor, and the function.
+struct Codes {
+    iqen: u32,
+    qen: u32,
+    path: u32,
+    function: u32,
+    /// The operand of a sum at `STaddr1`.
+    last: usize,
+}
+
+fn number(value: f32) -> Number {
+    match value as i32 {
+        whole if whole as f32 == value => Number::Int(whole.into()),
+        _ => Number::Float(value.into()),
     }
 }
 

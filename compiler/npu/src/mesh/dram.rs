@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use irc_gemini_format::schedule::{Extent, Schedule};
 use irc_npu::enums::DataFmt;
+use irc_npu::groups::NarrowGroups;
 use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::parts::{DramKey, Origin, Part};
@@ -58,6 +59,13 @@ impl Dram {
     pub fn add_weights(&mut self, layer: &str, k: u32, size: [u32; 3]) {
         let weights = Weights { base: self.weights_end, format: DataFmt::Int8, k, size };
         self.weights_end += i64::from(k) * weights.row();
+        self.weights.insert(layer.to_owned(), weights);
+    }
+
+    /// Adds the weights of a layer whose groups are not whole words at the end: rows of each phase.
+    pub fn add_narrow(&mut self, layer: &str, k: u32, groups: &NarrowGroups, [r, s]: [u32; 2]) {
+        let weights = Weights { base: self.weights_end, format: DataFmt::Int8, k, size: [0, r, s] };
+        self.weights_end += groups.start(k, [r, s], groups.period());
         self.weights.insert(layer.to_owned(), weights);
     }
 

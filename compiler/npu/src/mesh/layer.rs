@@ -1,12 +1,14 @@
 //! The computation of layers, as far as it can be inferred from their workloads.
 
 use irc_gemini_format::schedule::{LayerKind, Place, Workload};
+use irc_npu::groups::NarrowGroups;
 
 use super::activations::is_activations;
 use super::geometry::{self, Span, Windows};
 use super::parts::Origins;
 use crate::diagnostic::{Result, error, word, words};
-use crate::known::KnownLayer;
+use crate::known::{KnownLayer, Numbers};
+use crate::layers::Weights;
 
 /// The kind of computation of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub struct Layer {
     pub windows: [Windows; 2],
     /// Weights, if it has any.
     pub weights: Option<LayerWeights>,
+    /// Its arithmetic, if it is known.
+    pub numbers: Option<Numbers>,
 }
 
 /// Weights of a layer.
@@ -74,6 +78,22 @@ pub struct LayerWeights {
     pub size: [u32; 3],
     /// Whether they are activations.
     pub is_activations: bool,
+    /// The groups, if there are several that are not whole words of channels.
+    pub narrow: Option<NarrowGroups>,
+}
+
+impl LayerWeights {
+    /// The rows for a workload whose first output channel is `low`, from their first byte.
+    pub fn rows(&self, mut weights: Weights, low: u32) -> Weights {
+        weights.size = self.size;
+        if let Some(groups) = &self.narrow {
+            let phase = groups.phase(low);
+            let [_, r, s] = self.size;
+            weights.base += groups.start(self.k, [r, s], phase);
+            weights.size[0] = groups.width(phase);
+        }
+        weights
+    }
 }
 
 impl Layer {
@@ -85,14 +105,15 @@ impl Layer {
         known: Option<&KnownLayer>,
     ) -> Result<Self> {
         let path = places.first().map_or("$".into(), |at| origins.schedule.workload_path(*at));
+        let numbers = known.and_then(|known| known.numbers);
         let shape = Shape::new(origins, places, path);
         let work = places.iter().map(|at| Work::of(origins.workload(*at), &shape.path));
         if !work.into_iter().any(|work| matches!(work, Ok(Work::Convolution | Work::Pool))) {
-            return Ok(Self { number, windows: [Windows::NONE; 2], weights: None });
+            return Ok(Self { number, windows: [Windows::NONE; 2], weights: None, numbers });
         }
         let Some(elements) = shape.elements(origins, places)? else {
             let windows = known.map_or_else(|| shape.windows(None), |known| shape.known(known))?;
-            return Ok(Self { number, windows, weights: None });
+            return Ok(Self { number, windows, weights: None, numbers });
         };
         let (windows, group, c) = match known {
             Some(known) => shape.known_groups(known, elements)?,
@@ -102,8 +123,22 @@ impl Layer {
         let k = word(shape.k, &shape.path)?;
         let is_activations =
             places.iter().any(|at| is_activations(origins.workload(*at).weight.as_ref()));
-        let weights = Some(LayerWeights { k, group, size, is_activations });
-        Ok(Self { number, windows, weights })
+        let outputs = word(group, &shape.path)?;
+        let is_narrow =
+            k != outputs && !is_activations && NarrowGroups::are_narrow(outputs, size[0]);
+        let long = || {
+            let message = format!(
+                "groups of {outputs} output and {c} input channels are whole words only after more than 64 \
+                 channels"
+            );
+            error("emit-groups", &shape.path, message)
+        };
+        let narrow = match is_narrow {
+            true => Some(NarrowGroups::new(outputs, size[0]).ok_or_else(long)?),
+            false => None,
+        };
+        let weights = Some(LayerWeights { k, group, size, is_activations, narrow });
+        Ok(Self { number, windows, weights, numbers })
     }
 }
 

@@ -28,7 +28,7 @@ use crate::step::Step;
 use crate::tensors::{Tensor, lengths};
 use crate::tokens;
 use dram::Dram;
-use layer::{Layer, Work};
+use layer::{Layer, LayerWeights, Work};
 use parts::{Operand, Origins, Part, Reads, WORD};
 use space::Space;
 
@@ -93,6 +93,9 @@ impl<'s> Mesh<'s> {
             match layer.weights {
                 Some(weights) if weights.is_activations => {
                     dram.add_constants(name, weights.k, "$")?;
+                }
+                Some(LayerWeights { k, size: [_, r, s], narrow: Some(groups), .. }) => {
+                    dram.add_narrow(name, k, &groups, [r, s]);
                 }
                 Some(weights) => dram.add_weights(name, weights.k, weights.size),
                 None => {}
@@ -282,6 +285,14 @@ impl<'s> Mesh<'s> {
             return Ok(Some((*address, low)));
         }
         let weights = self.dram.weights(&workload.layer_name, &path)?;
+        let missing = || error("emit-weights", &path, "the layer has no weights");
+        let shared = self.layer(place)?.weights.ok_or_else(missing)?;
+        let begins = workload.extent.axis(1).0;
+        if shared.narrow.is_some() && begins != low {
+            let message = "the weights of narrow groups are not those of one workload";
+            return Err(error("emit-groups", &path, message));
+        }
+        let weights = shared.rows(weights, word(begins, &path)?);
         let address = self.bytes(place, (high - low + 1) * weights.row())?;
         let rows = (low, word(high - low + 1, &path)?);
         self.step(place, instructions::load_weights(&weights, rows, (0, address)))?;

@@ -24,6 +24,7 @@ pub fn fill(layout: &Layout, given: &mut Tensors, seed: u64) -> Result<(), Error
         }
     }
     for weights in &layout.weights {
+        // Offsets stay 0.
         for ((key, ty), how) in weights.keys().into_iter().zip(of_weights(weights)) {
             let own = seed_for(seed, &key);
             if let Entry::Vacant(vacant) = given.entry(key) {

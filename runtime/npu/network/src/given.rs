@@ -18,6 +18,8 @@ pub struct Port {
     pub ty: TensorType,
     /// Whether it belongs to a layer, rather than being an input.
     pub is_weights: bool,
+    /// Whether it is zero if it is not given.
+    pub is_optional: bool,
 }
 
 /// All keys that a network accepts: inputs, then weights, by address.
@@ -27,16 +29,21 @@ pub fn ports(layout: &Layout) -> Vec<Port> {
         name: tensor.name.clone(),
         ty: tensor.ty.clone(),
         is_weights: false,
+        is_optional: false,
     });
-    let weights = layout.weights.iter().flat_map(|weights| weights.keys());
-    inputs.chain(weights.map(|(name, ty)| Port { name, ty, is_weights: true })).collect()
+    let weights = layout.weights.iter().flat_map(|weights| {
+        let offsets =
+            |(index, (name, ty))| Port { name, ty, is_weights: true, is_optional: index == 3 };
+        weights.keys().into_iter().enumerate().map(offsets)
+    });
+    inputs.chain(weights).collect()
 }
 
 /// Rejects unknown keys, and tensors of the wrong type.
 pub(crate) fn check(layout: &Layout, given: &Tensors) -> Result<(), Error> {
     let ports = ports(layout);
     given.iter().try_for_each(|(name, tensor)| expect(layout, &ports, name, tensor.ty()))?;
-    let missing = ports.iter().filter(|port| !given.contains_key(&port.name));
+    let missing = ports.iter().filter(|port| !port.is_optional && !given.contains_key(&port.name));
     let missing: Vec<&str> = missing.map(|port| port.name.as_str()).collect();
     if missing.is_empty() { Ok(()) } else { Err(Error::Missing(listed(&missing))) }
 }
@@ -67,7 +74,9 @@ fn known(layout: &Layout, ports: &[Port]) -> String {
     let inputs = format!("inputs `{}`", inputs.join("`, `"));
     match layers.is_empty() {
         true => inputs,
-        false => format!("{inputs}; .weight, .scale and .bias of `{}`", layers.join("`, `")),
+        false => {
+            format!("{inputs}; .weight, .scale, .bias and .offset of `{}`", layers.join("`, `"))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use irc_gemini_format::frontend::{Frontend, FrontendLayer};
 use irc_gemini_format::operands;
 use irc_gemini_format::schedule::{Dialect, Schedule, Transfers};
+use irc_npu::groups::NarrowGroups;
 use irc_npu_sim::functional::MAX_DRAM;
 use irc_tensor::{DType, TensorType};
 
@@ -85,6 +86,57 @@ impl Layout {
         self.push(name, type_of(name, dtype, shape)?, Role::Input)
     }
 
+    /// The layout for the programs of several cores of a network: of all its tensors by name, with the shapes
+    /// `[N, C, H, W]` of activations and `[K, C, R S]` of weights, which have a number of groups.
+    ///
+    /// # Errors
+    /// If DRAM is too small.
+    pub fn of_tensors(
+        activations: &BTreeMap<String, (TensorType, Role)>,
+        weights: &BTreeMap<String, ([i64; 3], u32)>,
+    ) -> Result<Self, Error> {
+        let mut all = Self::default();
+        for (name, (ty, role)) in activations {
+            all.push(name, ty.clone(), *role)?;
+        }
+        for (name, (shape, groups)) in weights {
+            all.push_weights(name, TensorType::new(DType::I8, *shape), 60.0)?;
+            all.group(*groups)?;
+        }
+        Ok(all)
+    }
+
+    /// Sets the types of elements of activations by name, of types of one byte.
+    #[must_use]
+    pub fn with_types(mut self, types: &BTreeMap<String, DType>) -> Self {
+        for tensor in &mut self.activations {
+            if let Some(dtype) = types.get(&tensor.name).filter(|dtype| dtype.size() == 1) {
+                tensor.ty.dtype = *dtype;
+            }
+        }
+        self
+    }
+
+    /// Sets the shapes `[K, C, R S]` of weights and the numbers of groups by layer; others stay, and all stay in order.
+    ///
+    /// # Errors
+    /// If DRAM is too small.
+    pub fn with_weights(
+        mut self,
+        shapes: &BTreeMap<String, ([i64; 3], u32)>,
+    ) -> Result<Self, Error> {
+        for weights in std::mem::take(&mut self.weights) {
+            let (shape, groups) = match shapes.get(&weights.layer) {
+                Some((shape, groups)) => (shape.to_vec(), *groups),
+                None => (weights.ty.shape, 1),
+            };
+            let ty = TensorType::new(DType::I8, shape);
+            self.push_weights(&weights.layer, ty, weights.spread)?;
+            self.group(groups)?;
+        }
+        Ok(self)
+    }
+
     /// The activations with that name.
     pub fn activation(&self, name: &str) -> Option<&Activations> {
         self.activations.iter().find(|tensor| tensor.name == name)
@@ -114,7 +166,21 @@ impl Layout {
         let address = self.weights.last().map_or(0, |last| last.address + last.bytes());
         // A row is at most forty times as long as its weights: one of a single byte takes eight, and 32 more.
         bounded(layer, address, ty.byte_size()?.saturating_mul(40))?;
-        self.weights.push(Weights { layer: layer.into(), ty, address, spread });
+        self.weights.push(Weights { layer: layer.into(), ty, address, groups: None, spread });
+        Ok(())
+    }
+
+    /// Sets the number of groups of the last weights.
+    fn group(&mut self, groups: u32) -> Result<(), Error> {
+        let Some(weights) = self.weights.last_mut().filter(|_| groups > 1) else { return Ok(()) };
+        let [count, channels, _] = weights.shape();
+        let outputs = count as u32 / groups;
+        if NarrowGroups::are_narrow(outputs, channels as u32) {
+            weights.groups = NarrowGroups::new(outputs, channels as u32);
+            let phases = weights.groups.map_or(1, |groups| groups.period() as usize);
+            let wide = weights.ty.byte_size()?.saturating_mul(64 * phases);
+            bounded(&weights.layer, weights.address, wide)?;
+        }
         Ok(())
     }
 }

@@ -10,10 +10,11 @@
 //! |---|---|
 //! | name of an input, of a layer | `[N, C, H, W]`, with the shape and type of the frontend |
 //! | `LAYER.weight` | `i8[K, C, R, S]`; without a frontend file `i8[K, C, R S]` |
-//! | `LAYER.scale`, `LAYER.bias` | `f32[K]`: a result is `scale sum + bias` before it is quantised |
+//! | `LAYER.scale`, `LAYER.bias` | `f32[K]`: a result is `scale (sum + offset) + bias` before it is quantised |
+//! | `LAYER.offset` | `i32[K]`: zero if it is not given |
 //!
-//! Schedules of dialects B and C have no quantisation constants, and their programs use neutral
-//! ones: their results are defined, but are not those of the network (`docs/npu-multicore.md`).
+//! Schedules of dialects B and C have no quantisation constants. Their programs use those of a model
+//! (`docs/npu-models.md`) or neutral ones: then their results are defined, but are not those of the network.
 //!
 //! This is a separate crate because `irc-npu-sim` does not depend on schedules, nor the format of
 //! schedules on programs.

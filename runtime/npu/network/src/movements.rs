@@ -61,10 +61,9 @@ impl Layout {
     fn lacks_weights(&self, address: i64, [c, r, s]: [u32; 3]) -> Option<String> {
         let at = usize::try_from(address).ok();
         let has = self.weights.iter().any(|weights| {
-            let range = weights.address..weights.address + weights.bytes();
-            let [_, channels, kernel] = weights.shape();
-            let is_same = channels == c as usize && kernel as u64 == u64::from(r) * u64::from(s);
-            at.is_some_and(|at| range.contains(&at)) && is_same
+            let [.., kernel] = weights.shape();
+            let is_same = kernel as u64 == u64::from(r) * u64::from(s);
+            is_same && at.is_some_and(|at| weights.has(at, c as usize))
         });
         (!has).then(|| format!("rows {:?} at {address} of weights", [c, r, s]))
     }

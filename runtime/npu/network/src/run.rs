@@ -54,9 +54,9 @@ fn activations(layout: &Layout, tensors: &Tensors) -> Vec<u8> {
 fn weights(layout: &Layout, tensors: &Tensors) -> Vec<u8> {
     let mut dram = vec![];
     for weights in &layout.weights {
-        let [weight, scale, bias] = weights.keys().map(|(key, _)| tensors.get(&key));
+        let [weight, scale, bias, offset] = weights.keys().map(|(key, _)| tensors.get(&key));
         if let (Some(weight), Some(scale), Some(bias)) = (weight, scale, bias) {
-            dram.extend(weights.to_dram([weight, scale, bias]));
+            dram.extend(weights.to_dram([weight, scale, bias], offset));
         }
     }
     dram

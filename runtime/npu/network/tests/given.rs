@@ -23,9 +23,10 @@ fn keys_are_inputs_and_weights() {
         "Conv_1.weight i8[16,3,3,3]",
         "Conv_1.scale f32[16]",
         "Conv_1.bias f32[16]",
+        "Conv_1.offset i32[16]",
     ];
-    assert_eq!(keys[..4], expected);
-    assert_eq!(keys.len(), 1 + 4 * 3);
+    assert_eq!(keys[..5], expected);
+    assert_eq!(keys.len(), 1 + 4 * 4);
 }
 
 #[test]
@@ -73,8 +74,8 @@ fn what_does_not_fit_is_rejected() {
     };
     let mut other = given.clone();
     other.insert("input".into(), given["input1"].clone());
-    let expected = "the network has no `input`; it takes inputs `input1`; .weight, .scale and .bias \
-        of `Conv_1`, `Conv_2`, `Conv_3`, `Gemm_9`";
+    let expected = "the network has no `input`; it takes inputs `input1`; .weight, .scale, .bias \
+        and .offset of `Conv_1`, `Conv_2`, `Conv_3`, `Gemm_9`";
     assert_eq!(rejected(&other), expected);
     let mut other = given.clone();
     other.insert("input1".into(), given["Conv_1.scale"].clone());

@@ -5,9 +5,9 @@ use irc_npu::enums::DataFmt;
 use irc_npu::layout::WEIGHT_EXTRA;
 
 use super::memory::CoreMemory;
+use super::sign::quantised;
 use super::task::{Convolution, Window};
 use super::tile::Tile;
-use super::to_i8;
 
 /// Number of pixels of an output row computed together, so that a row of weights is read once for all.
 const BLOCK: usize = 4;
@@ -36,7 +36,8 @@ pub fn run(conv: &Convolution, core: &mut CoreMemory) -> Result<(), String> {
                 let sums = dots(&row.weights, &patches, patch);
                 for (column, sum) in sums.iter().enumerate().take(columns) {
                     let pixel = &mut out[column * conv.output.channel_bytes..];
-                    put(conv, k, *sum as f32 * row.scale + row.bias, pixel);
+                    let sum = sum.wrapping_add(row.offset);
+                    put(conv, k, sum as f32 * row.scale + row.bias, pixel);
                 }
             }
         }
@@ -47,6 +48,7 @@ pub fn run(conv: &Convolution, core: &mut CoreMemory) -> Result<(), String> {
 /// The weights of an output channel.
 struct Row {
     weights: Vec<i8>,
+    offset: i32,
     scale: f32,
     bias: f32,
 }
@@ -56,17 +58,11 @@ fn rows_of(conv: &Convolution, core: &mut CoreMemory) -> Result<Vec<Row>, String
     let bytes = core.wl0_mut(conv.weights, conv.k * conv.wl0_row)?;
     let row = |bytes: &[u8]| {
         let constants = &bytes[bytes.len() - WEIGHT_EXTRA as usize..];
-        let float = |at: usize| {
-            f32::from_le_bytes([
-                constants[at],
-                constants[at + 1],
-                constants[at + 2],
-                constants[at + 3],
-            ])
-        };
-        let (scale, bias) = conv.dequantise.unwrap_or((float(0), float(4)));
+        let word = |at: usize| [0, 1, 2, 3].map(|byte| constants[at + byte]);
+        let own = || (f32::from_le_bytes(word(0)), f32::from_le_bytes(word(4)));
+        let (scale, bias) = conv.dequantise.unwrap_or_else(own);
         let weights = bytes[..patch].iter().map(|byte| byte.cast_signed()).collect();
-        Row { weights, scale, bias }
+        Row { weights, offset: i32::from_le_bytes(word(8)), scale, bias }
     };
     Ok(bytes.chunks_exact(conv.wl0_row).map(row).collect())
 }
@@ -74,7 +70,7 @@ fn rows_of(conv: &Convolution, core: &mut CoreMemory) -> Result<Vec<Row>, String
 /// The input rows that one output row needs, with the columns of the input side by side.
 struct Input {
     /// `[R, W, C]`, with padding rows filled in.
-    bytes: Vec<i8>,
+    values: Vec<i16>,
     row: usize,
 }
 
@@ -82,9 +78,9 @@ impl Input {
     fn read(conv: &Convolution, core: &CoreMemory, image: usize, h: usize) -> Result<Self, String> {
         let Window { first, stride, kernel, size } = conv.window;
         let row = size[1] as usize * conv.channels;
-        let mut bytes = vec![conv.padding; row * kernel[0] as usize];
+        let mut values = vec![conv.padding; row * kernel[0] as usize];
         let top = first[0] + h as i64 * stride[0];
-        for (r, target) in (0..kernel[0]).zip(bytes.chunks_exact_mut(row.max(1))) {
+        for (r, target) in (0..kernel[0]).zip(values.chunks_exact_mut(row.max(1))) {
             if !(0..size[0]).contains(&(top + r)) {
                 continue;
             }
@@ -97,13 +93,13 @@ impl Input {
                 shape: [1, 1, size[1] as u32],
             };
             let read = core.read_tile(&tile)?;
-            target.iter_mut().zip(read).for_each(|(to, from)| *to = from.cast_signed());
+            target.iter_mut().zip(read).for_each(|(to, from)| *to = conv.sign.value(from));
         }
-        Ok(Self { bytes, row })
+        Ok(Self { values, row })
     }
 
     /// The patch `[R, S, C]` of an output column.
-    fn gather(&self, conv: &Convolution, column: usize, patch: &mut [i8]) {
+    fn gather(&self, conv: &Convolution, column: usize, patch: &mut [i16]) {
         let Window { first, stride, kernel, size } = conv.window;
         let left = first[1] + column as i64 * stride[1];
         let pixels = patch.chunks_exact_mut(conv.channels);
@@ -111,7 +107,7 @@ impl Input {
         for ((r, w), pixel) in places.zip(pixels) {
             if (0..size[1]).contains(&w) {
                 let at = r as usize * self.row + w as usize * conv.channels;
-                pixel.copy_from_slice(&self.bytes[at..at + conv.channels]);
+                pixel.copy_from_slice(&self.values[at..at + conv.channels]);
             } else {
                 pixel.fill(conv.padding);
             }
@@ -120,13 +116,13 @@ impl Input {
 }
 
 /// Dot products of a row of weights with each patch.
-fn dots(weights: &[i8], patches: &[i8], patch: usize) -> [i32; BLOCK] {
+fn dots(weights: &[i8], patches: &[i16], patch: usize) -> [i32; BLOCK] {
     let mut sums = [0; BLOCK];
     for (sum, patch) in sums.iter_mut().zip(patches.chunks_exact(patch)) {
         *sum = weights
             .iter()
             .zip(patch)
-            .map(|(w, x)| i32::from(i16::from(*w) * i16::from(*x)))
+            .map(|(w, x)| i32::from(i16::from(*w) * *x))
             .fold(0, i32::wrapping_add);
     }
     sums
@@ -137,7 +133,7 @@ fn put(conv: &Convolution, k: usize, value: f32, pixel: &mut [u8]) {
     let value = if conv.relu { value.max(0.0) } else { value };
     let (scale, zero) = conv.quantise;
     match conv.format {
-        DataFmt::Int8 => pixel[k] = to_i8(value * scale + zero).cast_unsigned(),
+        DataFmt::Int8 => pixel[k] = quantised(value * scale, zero, conv.output_sign),
         DataFmt::Fp16 => {
             pixel[2 * k..2 * k + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
         }

@@ -6,14 +6,16 @@
 //! * Activations in L2 are `[N, H, W, C]` with channels padded to eight bytes, and dense in DRAM.
 //!   Padding channels are written as zero (chosen here).
 //! * The weights of an output channel are `[R, S, C]` with padded channels, then 32 bytes: scale and
-//!   bias as `f32`, the rest unused (order and location chosen here; the sizes are published).
-//! * A convolution sums `i8` products in `i32`, with `PADV` outside of the input. The result is
-//!   `scale sum + bias`, activated; as `INT8` it is `round(result QK + QB)`, clamped to a byte; as `FP16` it
-//!   is rounded to half precision.
-//! * A vector operation dequantises its operands and returns `round(result QK + QB)` as `INT8`, or the
-//!   same without rounding to integers as `FP16`. `IQK0 x + IQB0` applies to the operand at `STaddr1`,
-//!   `IQK1 x + IQB1` to that at `STaddr`, as in every published sum. Intermediate results are in
-//!   single precision (chosen here).
+//!   bias as `f32`, offset as `i32`, the rest unused (order and location chosen here; the sizes are published).
+//! * A convolution sums products of bytes in `i32`, with `PADV` outside of the input. The result is
+//!   `scale (sum + offset) + bias`, activated; as `INT8` it is `round(result QK) + QB`, clamped to a byte; as
+//!   `FP16` it is rounded to half precision. That `QB` is added after rounding, as ONNX adds zero points, and
+//!   the offset are chosen here.
+//! * A vector operation dequantises its operands and returns `round(result QK) + QB` as `INT8`, or `result QK
+//!   + QB` as `FP16`. `IQK0 x + IQB0` applies to the operand at `STaddr1`, `IQK1 x + IQB1` to that at `STaddr`,
+//!   as in every published sum. Intermediate results are in single precision, but the products of a
+//!   dequantisation in double precision: a sum is `IQK0 x + (IQB0 + (IQK1 y + IQB1))` (chosen here).
+//! * Bytes are signed or unsigned, as `IF` and `OF` state (published programs are signed).
 //! * `GPMD` 69 is a sum with ReLU, as in every published sum; 5 is a sum without (chosen here).
 //! * A copy of order 1 exchanges channels and rows (chosen here).
 //! * Rounding is to nearest, ties to even (chosen here; not specified by `ROUND`).
@@ -23,6 +25,7 @@
 
 mod convolve;
 mod memory;
+mod sign;
 mod task;
 mod tile;
 mod vector;
@@ -159,10 +162,4 @@ impl Runner<'_> {
             }
         }
     }
-}
-
-/// The nearest integer, ties to even, as a signed byte.
-fn to_i8(value: f32) -> i8 {
-    // The cast saturates, and converts NaN to zero.
-    value.round_ties_even() as i8
 }

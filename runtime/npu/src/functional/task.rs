@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use irc_npu::access::{Access, Space, accesses, dram_pixels};
-use irc_npu::enums::{ActMode, DataFmt};
+use irc_npu::enums::{ActMode, DataFmt, DataSign};
 use irc_npu::layout::{Pixels, WEIGHT_EXTRA, WL0_UNIT, weight_row, wl0_row};
 use irc_npu::op::{LwMov, PeConv, VpCfgFm, VpCfgTp, VpPool, VpSelf};
 use irc_npu::registers::{Region, Registers};
@@ -161,7 +161,9 @@ pub struct Convolution {
     pub input_pixels: Pixels,
     pub channels: usize,
     pub window: Window,
-    pub padding: i8,
+    /// The sign of the elements of the input.
+    pub sign: DataSign,
+    pub padding: i16,
     /// Byte of WL0.
     pub weights: usize,
     pub wl0_row: usize,
@@ -171,6 +173,7 @@ pub struct Convolution {
     pub relu: bool,
     pub output: Tile,
     pub format: DataFmt,
+    pub output_sign: DataSign,
     /// `QK`, `QB`.
     pub quantise: (f32, f32),
 }
@@ -199,6 +202,8 @@ pub struct Vector {
     pub second: Option<Tile>,
     pub window: Window,
     pub input: DataFmt,
+    /// The sign of the elements of operands.
+    pub sign: DataSign,
     /// `IQK0`, `IQB0`.
     pub dequantise: (f32, f32),
     pub dequantise1: (f32, f32),
@@ -206,6 +211,7 @@ pub struct Vector {
     pub factor: f32,
     pub output: Tile,
     pub format: DataFmt,
+    pub output_sign: DataSign,
     /// `QK`, `QB`.
     pub quantise: (f32, f32),
 }
@@ -393,7 +399,8 @@ fn convolution(registers: &Registers, op: &PeConv) -> Result<Task, String> {
             kernel: tp.kernel.map(i64::from),
             size: [i64::from(fm.s_tile[1]), i64::from(fm.s_tile[2])],
         },
-        padding: super::to_i8(fm.padv.value() as f32),
+        sign: fm.i_f,
+        padding: super::sign::nearest(fm.padv.value() as f32, fm.i_f),
         weights: usize::try_from(op.sw_addr * WL0_UNIT).map_err(|_| "an address is before WL0")?,
         wl0_row: wl0_row(fm.wf, [c, tp.kernel[0], tp.kernel[1]]) as usize,
         k: k as usize,
@@ -401,6 +408,7 @@ fn convolution(registers: &Registers, op: &PeConv) -> Result<Task, String> {
         relu: pm.act_md == ActMode::Relu,
         output: tile_of(region(op.dbsg)?, op.dt_addr, fm.df, fm.d_tile, [n, k, h, w]),
         format: fm.df,
+        output_sign: fm.o_f,
         quantise: (pm.qk.value() as f32, pm.qb.value() as f32),
     }))
 }
@@ -451,11 +459,13 @@ fn vector_of(
             size: [i64::from(fm.s_tile[1]), i64::from(fm.s_tile[2])],
         },
         input: fm.idf,
+        sign: fm.i_f,
         dequantise: constants(iq.map(|iq| iq.iqk0), iq.map(|iq| iq.iqb0)),
         dequantise1: constants(iq1.map(|iq| iq.iqk1), iq1.map(|iq| iq.iqb1)),
         factor: registers.vp_gms.as_ref().map_or(0.0, |gms| gms.mg0v.value() as f32),
         output: tile(output, fm.odf, fm.d_tile, [1, c, h, w])?,
         format: fm.odf,
+        output_sign: fm.o_f,
         quantise: constants(qp.map(|qp| qp.qk), qp.map(|qp| qp.qb)),
     };
     Ok((vector, fm, tp))

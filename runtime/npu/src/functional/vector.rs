@@ -4,22 +4,27 @@ use half::f16;
 use irc_npu::enums::DataFmt;
 
 use super::memory::CoreMemory;
+use super::sign::quantised;
 use super::task::{Function, Vector, Window};
 use super::tile::Tile;
-use super::to_i8;
 
 /// Runs a vector operation.
 pub fn run(vector: &Vector, core: &mut CoreMemory) -> Result<(), String> {
-    let first = operand(vector, core, &vector.first, vector.dequantise)?;
+    let mut first = operand(vector, core, &vector.first)?;
+    let (scale, zero) = vector.dequantise;
     let results = match vector.function {
-        Function::Same => first,
         Function::Sum | Function::SumRelu => {
             let second = vector.second.as_ref().ok_or("there is no second operand")?;
-            let second = operand(vector, core, second, vector.dequantise1)?;
+            let second = operand(vector, core, second)?;
+            let (scale1, zero1) = vector.dequantise1;
             let least = if vector.function == Function::Sum { f32::NEG_INFINITY } else { 0.0 };
-            first.iter().zip(second).map(|(a, b)| (a + b).max(least)).collect()
+            let sum = |a, b| multiply_add(a, scale, multiply_add(b, scale1, zero1) + zero);
+            first.iter().zip(second).map(|(a, b)| sum(*a, b).max(least)).collect()
         }
-        Function::Max | Function::Average => pooled(vector, &first),
+        function => {
+            first.iter_mut().for_each(|value| *value = multiply_add(*value, scale, zero));
+            if function == Function::Same { first } else { pooled(vector, &first) }
+        }
     };
     let mut output = vec![0; vector.output.bytes()];
     let pixels = output.chunks_exact_mut(vector.output.channel_bytes.max(1));
@@ -30,18 +35,15 @@ pub fn run(vector: &Vector, core: &mut CoreMemory) -> Result<(), String> {
 }
 
 /// The values of a tile, `[H, W, C]` without padding channels.
-fn operand(
-    vector: &Vector,
-    core: &CoreMemory,
-    tile: &Tile,
-    (scale, zero): (f32, f32),
-) -> Result<Vec<f32>, String> {
+fn operand(vector: &Vector, core: &CoreMemory, tile: &Tile) -> Result<Vec<f32>, String> {
     let bytes = core.read_tile(tile)?;
     let mut values = Vec::with_capacity(bytes.len());
     for pixel in bytes.chunks_exact(tile.channel_bytes.max(1)) {
         match vector.input {
-            DataFmt::Int8 => values
-                .extend(pixel[..vector.channels].iter().map(|byte| f32::from(byte.cast_signed()))),
+            DataFmt::Int8 => {
+                let bytes = pixel[..vector.channels].iter();
+                values.extend(bytes.map(|byte| f32::from(vector.sign.value(*byte))));
+            }
             DataFmt::Fp16 => values.extend(
                 pixel[..2 * vector.channels]
                     .chunks_exact(2)
@@ -49,8 +51,12 @@ fn operand(
             ),
         }
     }
-    values.iter_mut().for_each(|value| *value = *value * scale + zero);
     Ok(values)
+}
+
+/// `x y + z`: the product is exact in double precision.
+fn multiply_add(x: f32, y: f32, z: f32) -> f32 {
+    (f64::from(x) * f64::from(y) + f64::from(z)) as f32
 }
 
 /// Elements outside of the input are ignored.
@@ -83,10 +89,11 @@ fn pooled(vector: &Vector, input: &[f32]) -> Vec<f32> {
 fn store(vector: &Vector, values: &[f32], pixel: &mut [u8]) {
     let (scale, zero) = vector.quantise;
     for (k, value) in values.iter().enumerate() {
-        let value = value * scale + zero;
+        let value = value * scale;
         match vector.format {
-            DataFmt::Int8 => pixel[k] = to_i8(value).cast_unsigned(),
+            DataFmt::Int8 => pixel[k] = quantised(value, zero, vector.output_sign),
             DataFmt::Fp16 => {
+                let value = value + zero;
                 pixel[2 * k..2 * k + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
             }
         }

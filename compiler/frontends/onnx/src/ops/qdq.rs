@@ -7,7 +7,7 @@ use super::find;
 use crate::context::{Context, LowerError, Producer};
 use crate::operator::{MICROSOFT, ONNX};
 use irc_common_format::model::AttributeValue;
-use irc_tl::{DType, Tensor, ValueId};
+use irc_tl::{Binary, DType, Tensor, ValueId};
 
 /// An operator, and the one that computes it on integers.
 struct Form {
@@ -41,7 +41,7 @@ const fn form(
 
 /// Whether an operator has a form on integers.
 pub(super) fn has(name: &str) -> bool {
-    FORMS.iter().any(|form| form.op == name) || CHOICES.contains(&name)
+    FORMS.iter().any(|form| form.op == name) || CHOICES.contains(&name) || name == "Relu"
 }
 
 /// Operators that only choose elements of their first operand, and of which the order of integers is that of the numbers
@@ -58,8 +58,16 @@ struct Quantised {
 /// The result of a quantisation whose operand is computed on integers; `None` if it cannot be.
 pub(super) fn on_integers(cx: &mut Context<'_>) -> Result<Option<Vec<ValueId>>, LowerError> {
     let Some(op) = cx.producer(0) else { return Ok(None) };
+    computed(cx, &op)
+}
+
+/// The quantised result of an operator, computed on integers.
+fn computed(cx: &mut Context<'_>, op: &Producer) -> Result<Option<Vec<ValueId>>, LowerError> {
+    if op.node.op == "Relu" {
+        return limited(cx, op);
+    }
     if CHOICES.contains(&op.node.op.as_str()) {
-        return chosen(cx, &op);
+        return chosen(cx, op);
     }
     let Some(form) = FORMS.iter().find(|form| form.op == op.node.op) else { return Ok(None) };
     let (scale, Some(zero)) = (cx.input(1)?, cx.optional(2)) else { return Ok(None) };
@@ -69,7 +77,7 @@ pub(super) fn on_integers(cx: &mut Context<'_>) -> Result<Option<Vec<ValueId>>, 
     let mut inputs = vec![];
     let mut scales = vec![];
     for index in 0..form.operands {
-        let Some(operand) = quantised(cx, &op, index)? else { return Ok(None) };
+        let Some(operand) = quantised(cx, op, index)? else { return Ok(None) };
         let weights = index == 1 && (form.biased || form.op == "MatMul");
         if !weights && cx.dtype(operand.integers) != cx.dtype(zero) {
             return Ok(None);
@@ -78,7 +86,7 @@ pub(super) fn on_integers(cx: &mut Context<'_>) -> Result<Option<Vec<ValueId>>, 
         inputs.extend([Some(operand.integers), Some(operand.scale), Some(operand.zero)]);
     }
     let bias = match op.inputs.get(2).copied().flatten().filter(|_| form.biased) {
-        Some(_) => match bias(cx, &op, &scales)? {
+        Some(_) => match bias(cx, op, &scales)? {
             Some(bias) => Some(bias),
             None => return Ok(None),
         },
@@ -98,6 +106,29 @@ pub(super) fn on_integers(cx: &mut Context<'_>) -> Result<Option<Vec<ValueId>>, 
         (operator.lower)(cx)
     })?;
     Ok(Some(results))
+}
+
+/// As integers, the result of a ReLU after an operator: none is less than the zero point.
+fn limited(cx: &mut Context<'_>, relu: &Producer) -> Result<Option<Vec<ValueId>>, LowerError> {
+    let Some(zero) = cx.optional(2) else { return Ok(None) };
+    let before = relu.node.inputs.first().and_then(|name| cx.named_producer(name));
+    let Some(op) = before.filter(|op| FORMS.iter().any(|form| form.op == op.node.op)) else {
+        return Ok(None);
+    };
+    let Some(results) = computed(cx, &op)? else { return Ok(None) };
+    let lowest = match cx.dtype(zero) {
+        DType::I8 => -128.0,
+        _ => 0.0,
+    };
+    let is_lowest = match cx.b.constant_of(zero)? {
+        Some(zero) => zero.to_f64().iter().all(|zero| *zero == lowest),
+        None => false,
+    };
+    if is_lowest {
+        return Ok(Some(results));
+    }
+    let zero = cx.b.reshape(zero, &[])?;
+    Ok(Some(vec![cx.b.binary(Binary::Max, results[0], zero)?]))
 }
 
 /// The elements that an operator chooses, as integers, if they are quantised as they were before.

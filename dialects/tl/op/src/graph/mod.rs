@@ -12,6 +12,7 @@ mod builder;
 mod dependencies;
 mod eval;
 mod flops;
+mod part;
 mod prune;
 mod sizes;
 

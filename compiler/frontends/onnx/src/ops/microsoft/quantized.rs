@@ -7,7 +7,7 @@ use crate::operator::Operator;
 use crate::ops::like::{like, like_with};
 use crate::ops::pieces::{concat, softmax};
 use crate::ops::product::quantized::{centred, products, quantize};
-use crate::ops::spatial::pool::averages;
+use crate::ops::spatial::pool::{averages, window_sums};
 use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Reduction, Unary, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -150,14 +150,57 @@ fn spatial(
 
 fn average_pool(cx: &mut Context<'_>) -> Lowered {
     let with_pads = cx.int_or("count_include_pad", 0)? != 0;
+    if let Some(results) = mean_of_integers(cx, window_sums)? {
+        return Ok(results);
+    }
     spatial(cx, |cx, x| averages(cx, x, with_pads))
 }
 
 fn global_average_pool(cx: &mut Context<'_>) -> Lowered {
+    let sums = |cx: &mut Context<'_>, x: ValueId| {
+        let axes: Vec<usize> = (2..cx.b.rank(x)).collect();
+        let Some(count) = Dim::product(&cx.b.dims(x)[2..]).known() else { return Ok(None) };
+        Ok(Some((cx.b.reduce(Reduction::Sum, x, &axes, true)?, count)))
+    };
+    if let Some(results) = mean_of_integers(cx, sums)? {
+        return Ok(results);
+    }
     spatial(cx, |cx, x| {
         let axes: Vec<usize> = (2..cx.b.rank(x)).collect();
         Ok(cx.b.reduce(Reduction::Mean, x, &axes, true)?)
     })
+}
+
+/// A mean whose sums are of integers, and so exact: `sum x_scale / (y_scale count)`. `sums` also returns the number of
+/// terms; `None` if it is not known.
+fn mean_of_integers(
+    cx: &mut Context<'_>,
+    sums: impl Fn(&mut Context<'_>, ValueId) -> Result<Option<(ValueId, i64)>, LowerError>,
+) -> Result<Option<Vec<ValueId>>, LowerError> {
+    let (x, x_scale, y_scale) = (cx.input(0)?, cx.input(1)?, cx.input(3)?);
+    let dtype = cx.dtype(x);
+    let rank = cx.b.rank(x);
+    let x_zero = cx.optional(2);
+    let is_last = cx.int_or("channels_last", 0)? != 0 && rank >= 3;
+    let mut number = centred(cx.b, x, x_zero)?;
+    if cx.dtype(number) != DType::I32 || rank < 3 {
+        return Ok(None);
+    }
+    if is_last {
+        number = from_channels_last(cx.b, number)?;
+    }
+    let Some((sum, count)) = sums(cx, number)? else { return Ok(None) };
+    let count = cx.b.scalar(count as f64, DType::F32)?;
+    let whole = cx.b.binary(Binary::Mul, y_scale, count)?;
+    let by = cx.b.binary(Binary::Div, x_scale, whole)?;
+    let sum = cx.b.cast(sum, DType::F32)?;
+    let value = cx.b.binary(Binary::Mul, sum, by)?;
+    let zero = zero_point(cx, 4, dtype)?;
+    let mut result = quantize(cx.b, value, zero)?;
+    if is_last {
+        result = to_channels_last(cx.b, result)?;
+    }
+    Ok(Some(vec![result]))
 }
 
 /// ONNX's operator, for an operand that may be channels-last.

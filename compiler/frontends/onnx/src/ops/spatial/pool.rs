@@ -189,6 +189,20 @@ pub(in crate::ops) fn averages(
     Ok(cx.b.cast(mean, dtype)?)
 }
 
+/// The sums of windows of integers, and the number of elements of each; `None` if it is not known, or windows end
+/// outside of the operand.
+pub(in crate::ops) fn window_sums(
+    cx: &mut Context<'_>,
+    x: ValueId,
+) -> Result<Option<(ValueId, i64)>, LowerError> {
+    let pool = Pool::of(cx, x)?;
+    let Some(count) = pool.window.elements().known().filter(|_| pool.is_inside()) else {
+        return Ok(None);
+    };
+    let zero = Scalar::Int(0, cx.dtype(pool.x));
+    Ok(Some((pool.reduce(cx.b, Combine::Sum, zero, |element| element)?, count)))
+}
+
 fn lp_pool(cx: &mut Context<'_>) -> Lowered {
     let x = cx.input(0)?;
     let pool = Pool::of(cx, x)?;

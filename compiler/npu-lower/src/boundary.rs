@@ -1,0 +1,215 @@
+//! Between the tensors of a graph and those that the NPU stores.
+//!
+//! The host quantises inputs and undoes the quantisation of results, with the nodes of the graph that do. The NPU
+//! stores `[N, C, H, W]` of the axes that layers need.
+
+use crate::layers::{Dimension, Layers, Operand, Stored, Whole};
+use crate::numbers::LayerNumbers;
+use irc_tensor::{DType, Tensor, TensorType};
+use irc_tl::{Graph, ValueId};
+use std::collections::BTreeMap;
+
+/// Tensors by name.
+type Tensors = BTreeMap<String, Tensor>;
+
+/// The start of the names of results in the part of the graph after the NPU.
+const VALUE: &str = "\0value ";
+
+/// The inputs and results of a network.
+#[derive(Clone, Debug)]
+pub struct Boundary {
+    /// What the NPU reads: names, values, the axes of their dimensions.
+    inputs: Vec<(String, ValueId, Vec<Dimension>)>,
+    /// What it computes for the outputs.
+    results: Vec<Stored>,
+    /// Names of layers, channels of their results, and the types that the NPU stores.
+    layers: Vec<(String, u64)>,
+    types: BTreeMap<String, DType>,
+    /// The inputs of the graph that are weights.
+    parameters: Vec<(String, ValueId)>,
+    /// From the inputs of the graph to those of the network.
+    before: Graph,
+    /// From the results of the network to the outputs of the graph.
+    after: Graph,
+}
+
+impl Boundary {
+    /// The boundary of a network.
+    pub fn new(graph: &Graph, layers: &Layers, numbers: &[LayerNumbers]) -> Self {
+        let mut inputs: Vec<(String, ValueId, Vec<Dimension>)> = vec![];
+        let operands = layers.origins.iter().flat_map(|origin| &origin.operands);
+        let parts = layers.results.iter().flat_map(|stored| &stored.parts);
+        for operand in operands.chain(parts) {
+            let Operand::Value { value, name, dims, .. } = operand else { continue };
+            if inputs.iter().all(|(_, known, _)| known != value) {
+                inputs.push((name.clone(), *value, dims.clone()));
+            }
+        }
+        let nodes = layers.network.nodes();
+        let named = nodes.iter().map(|node| (node.layer.name.clone(), node.layer.output.channels));
+        let named: Vec<(String, u64)> = named.collect();
+        let mut types: BTreeMap<String, DType> =
+            named.iter().zip(numbers).map(|((name, _), own)| (name.clone(), own.dtype)).collect();
+        types.extend(inputs.iter().map(|(name, value, _)| (name.clone(), graph.ty(*value).dtype)));
+        let ends: Vec<_> = inputs.iter().map(|(name, value, _)| (name.clone(), *value)).collect();
+        let starts: Vec<_> = (layers.results.iter())
+            .map(|stored| (format!("{VALUE}{}", stored.value.0), stored.value))
+            .collect();
+        let weights = graph.inputs.iter();
+        let weights = weights.filter(|(_, value)| layers.parameters.contains(value));
+        Self {
+            parameters: weights.cloned().collect(),
+            before: graph.part(&[], &ends),
+            after: graph.part(&starts, &graph.outputs),
+            inputs,
+            results: layers.results.clone(),
+            layers: named,
+            types,
+        }
+    }
+
+    /// The element types of the tensors that the NPU stores, by name.
+    pub fn types(&self) -> &BTreeMap<String, DType> {
+        &self.types
+    }
+
+    /// The inputs of the graph that are read, with their types: activations, and weights that it does not contain.
+    pub fn graph_inputs(&self) -> impl Iterator<Item = (String, TensorType)> {
+        let known = |(name, value): &(String, ValueId)| {
+            (!name.starts_with(VALUE)).then_some((name.clone(), *value))
+        };
+        let inputs = self.before.inputs.iter().chain(&self.after.inputs).filter_map(known);
+        let all: BTreeMap<String, ValueId> = inputs.chain(self.parameters.clone()).collect();
+        let typed = |(name, value): (String, ValueId)| Some((name, self.before.ty(value).known()?));
+        all.into_iter().filter_map(typed)
+    }
+
+    /// The tensors that the NPU reads, from the inputs of the graph. `shapes` are `[N, C, H, W]` by name.
+    ///
+    /// # Errors
+    /// An input that is missing or has another type, and tensors of other sizes.
+    pub fn pack(
+        &self,
+        given: &Tensors,
+        shape: impl Fn(&str) -> Option<[usize; 4]>,
+    ) -> Result<Tensors, String> {
+        let values = self.before.eval(given).map_err(|error| error.to_string())?;
+        let mut packed = Tensors::new();
+        for ((name, _, dims), value) in self.inputs.iter().zip(values) {
+            let shape = shape(name).ok_or_else(|| format!("the NPU does not read '{name}'"))?;
+            let places = places(dims, value.shape(), shape)?;
+            let bytes = value.bytes();
+            let mut stored = vec![0; shape.iter().product()];
+            if stored.len() != bytes.len() {
+                let found = value.ty();
+                return Err(format!("'{name}' is {found}, and the NPU reads {shape:?}"));
+            }
+            places.into_iter().zip(bytes).for_each(|(place, byte)| stored[place] = *byte);
+            let shape = shape.map(|size| size as i64);
+            let ty = TensorType::new(value.dtype(), shape);
+            let tensor = Tensor::from_bytes(ty, &stored).map_err(|error| error.to_string())?;
+            packed.insert(name.clone(), tensor);
+        }
+        Ok(packed)
+    }
+
+    /// The outputs of the graph, from the tensors `[N, C, H, W]` that the NPU has stored, and the inputs of the graph.
+    ///
+    /// # Errors
+    /// A result that is missing or has another size.
+    pub fn unpack(&self, found: &Tensors, given: &Tensors) -> Result<Tensors, String> {
+        let mut values: Tensors = given.clone();
+        for stored in &self.results {
+            let name = format!("{VALUE}{}", stored.value.0);
+            values.insert(name, self.result(stored, found)?);
+        }
+        let needed = |name: &str| self.after.inputs.iter().any(|(input, _)| input == name);
+        values.retain(|name, _| needed(name));
+        let outputs = self.after.eval(&values).map_err(|error| error.to_string())?;
+        let names = self.after.outputs.iter().map(|(name, _)| name.clone());
+        Ok(names.zip(outputs).collect())
+    }
+
+    /// A value of the graph, from the tensors that are parts of its channels.
+    fn result(&self, stored: &Stored, found: &Tensors) -> Result<Tensor, String> {
+        let mut parts = vec![];
+        for part in &stored.parts {
+            let name = match part {
+                Operand::Layer(layer) => &self.layers[*layer].0,
+                Operand::Value { name, .. } => name,
+            };
+            let tensor = found.get(name);
+            parts.push(tensor.ok_or_else(|| format!("the NPU does not store '{name}'"))?);
+        }
+        let size = |tensor: &Tensor, axis: usize| {
+            tensor.shape().get(axis).map_or(1, |extent| *extent as usize)
+        };
+        let Some(first) = parts.first() else { return Err("an output has no parts".into()) };
+        let channels = parts.iter().map(|part| size(part, 1)).sum();
+        let shape = [size(first, 0), channels, size(first, 2), size(first, 3)];
+        let plane = shape[2] * shape[3];
+        let mut bytes: Vec<u8> = Vec::with_capacity(shape.iter().product());
+        for image in 0..shape[0] {
+            for part in &parts {
+                let each = size(part, 1) * plane;
+                bytes.extend(&part.bytes()[image * each..(image + 1) * each]);
+            }
+        }
+        let ty = self.after.ty(stored.value).known().ok_or("a result has an open size")?;
+        let places = places(&stored.dims, &ty.shape, shape)?;
+        if places.len() != bytes.len() || ty.dtype.size() != 1 {
+            return Err(format!("a result is {ty}, and the NPU stores {shape:?}"));
+        }
+        let values: Vec<u8> = places.into_iter().map(|place| bytes[place]).collect();
+        Tensor::from_bytes(ty, &values).map_err(|error| error.to_string())
+    }
+}
+
+/// The index in `[N, C, H, W]` of each element of a tensor of some dimensions, row-major.
+fn places(dims: &[Dimension], extents: &[i64], shape: [usize; 4]) -> Result<Vec<usize>, String> {
+    if dims.len() != extents.len() {
+        return Err("the axes of a tensor are not known".into());
+    }
+    let strides = [shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1];
+    let mut all = vec![0];
+    for (atoms, extent) in dims.iter().zip(extents) {
+        let mut own = vec![0];
+        for atom in atoms {
+            let axis = match atom.of {
+                Whole::Images => 0,
+                Whole::Axis(axis) => axis as usize + 1,
+                Whole::Dimension(_) => return Err("the axes of a tensor are not known".into()),
+            };
+            let step = atom.stride as usize * strides[axis];
+            let next =
+                own.iter().flat_map(|at| (0..atom.extent as usize).map(move |n| at + n * step));
+            own = next.collect();
+        }
+        if own.len() as i64 != *extent {
+            return Err("the axes of a tensor are not known".into());
+        }
+        all = all.iter().flat_map(|at| own.iter().map(move |own| at + own)).collect();
+    }
+    match all.iter().all(|place| *place < shape.iter().product()) {
+        true => Ok(all),
+        false => Err(format!("a tensor {extents:?} is larger than {shape:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::Atom;
+    use irc_npu_cost::Axis;
+
+    #[test]
+    fn elements_are_placed_by_the_axes_of_dimensions() {
+        let atom = |of, stride, extent| Atom { of, stride, extent };
+        let [channels, rows] = [Axis::Channels, Axis::Rows].map(Whole::Axis);
+        // Rows first, then channels in two parts.
+        let dims = [vec![atom(rows, 1, 2)], vec![atom(channels, 2, 2)], vec![atom(channels, 1, 2)]];
+        let found = places(&dims, &[2, 2, 2], [1, 4, 2, 1]).expect("known axes");
+        assert_eq!(found, [0, 2, 4, 6, 1, 3, 5, 7]);
+        assert!(places(&dims[..2], &[2, 2, 2], [1, 4, 2, 1]).is_err());
+    }
+}

@@ -1,0 +1,308 @@
+//! Functions of bytes: sums of two operands, pools, functions of each element.
+
+use super::chain::{Chain, Step};
+use super::convolution::Ending;
+use super::{Reader, limits};
+use crate::layers::{Trace, bytes_of};
+use irc_npu_emit::{Arithmetic, Function, Numbers};
+use irc_tensor::Tensor;
+use irc_tl::{Binary, Combine, Op, Reduction, ValueId};
+use std::collections::BTreeMap;
+
+/// A sum of operands times factors, plus a constant.
+struct Affine {
+    factors: Vec<f64>,
+    constant: f64,
+}
+
+impl Affine {
+    /// The value as a sum of `operands`.
+    fn of(trace: &Trace<'_>, value: ValueId, operands: &[ValueId]) -> Option<Self> {
+        Self::within(trace, value, operands, &mut 256)
+    }
+
+    fn within(
+        trace: &Trace<'_>,
+        value: ValueId,
+        operands: &[ValueId],
+        budget: &mut usize,
+    ) -> Option<Self> {
+        *budget = budget.checked_sub(1)?;
+        let zero = || vec![0.0; operands.len()];
+        if let Some(place) = operands.iter().position(|operand| *operand == value) {
+            let mut factors = zero();
+            factors[place] = 1.0;
+            return Some(Self { factors, constant: 0.0 });
+        }
+        let known = |value: ValueId| {
+            let constant = trace.number(value)?;
+            Some(Self { factors: zero(), constant })
+        };
+        let mut of =
+            |value: ValueId| known(value).or_else(|| Self::within(trace, value, operands, budget));
+        let (op, read) = trace.op(value)?;
+        match op {
+            Op::Cast { .. } | Op::Reshape { .. } | Op::Transpose { .. } | Op::Broadcast { .. } => {
+                of(read[0])
+            }
+            // All operands of a choice are chosen alike.
+            Op::Compute(_) => read.iter().find_map(|part| of(*part)),
+            Op::Binary(Binary::Add) => Some(of(read[0])?.plus(&of(read[1])?, 1.0)),
+            Op::Binary(Binary::Sub) => Some(of(read[0])?.plus(&of(read[1])?, -1.0)),
+            Op::Binary(Binary::Mul) => match trace.number(read[1]) {
+                Some(by) => Some(of(read[0])?.times(by)),
+                None => Some(of(read[1])?.times(trace.number(read[0])?)),
+            },
+            Op::Binary(Binary::Div) => Some(of(read[0])?.times(1.0 / trace.number(read[1])?)),
+            _ => None,
+        }
+    }
+
+    fn plus(mut self, other: &Self, sign: f64) -> Self {
+        self.factors.iter_mut().zip(&other.factors).for_each(|(own, other)| *own += sign * other);
+        self.constant += sign * other.constant;
+        self
+    }
+
+    fn times(mut self, by: f64) -> Self {
+        self.factors.iter_mut().for_each(|factor| *factor *= by);
+        self.constant *= by;
+        self
+    }
+}
+
+/// What follows a function of bytes: a factor, the zero point, and whether negative values become 0.
+struct Rest {
+    factor: f64,
+    zero: f64,
+    relu: bool,
+}
+
+impl Rest {
+    fn of(steps: &[Step]) -> Option<Self> {
+        let mut all = Self { factor: 1.0, zero: 0.0, relu: false };
+        let mut is_rounded = false;
+        for step in steps {
+            match step {
+                Step::Cast { .. } | Step::Constant(Binary::Min, _) => {}
+                Step::Round => is_rounded = true,
+                Step::Relu if !is_rounded => all.relu = true,
+                Step::Constant(Binary::Mul, by) if !is_rounded => all.factor *= by.single()?,
+                Step::Constant(Binary::Div, by) if !is_rounded => all.factor /= by.single()?,
+                Step::Constant(Binary::Max, by) if !is_rounded && by.single() == Some(0.0) => {
+                    all.relu = true;
+                }
+                Step::Constant(Binary::Max, by) if is_rounded => {
+                    all.relu |= by.single() == Some(all.zero);
+                }
+                Step::Constant(Binary::Add, by) if is_rounded => all.zero += by.single()?,
+                _ => return None,
+            }
+        }
+        Some(all)
+    }
+}
+
+/// What the vector processor computes, as in `runtime/npu/src/functional`.
+fn multiply_add(x: f32, (k, b): (f32, f32)) -> f32 {
+    (f64::from(x) * f64::from(k) + f64::from(b)) as f32
+}
+
+fn quantised(value: f32, of: &Numbers) -> f64 {
+    let (low, high) = limits(of.output);
+    f64::from((value * of.factor).round_ties_even() + of.zero as f32).clamp(low, high)
+}
+
+impl Reader<'_> {
+    /// The sum of two operands.
+    pub fn sum(&self) -> Result<Numbers, String> {
+        let operands = self.operands();
+        let [x, y] = operands[..] else {
+            return Err(format!("it combines {} operands; the NPU adds two", operands.len()));
+        };
+        let (input, output) = (self.input_sign()?, self.sign(self.origin.result)?);
+        let wrong = || "it is no sum of two operands times factors".to_owned();
+        let chain = self.ending(&operands);
+        let sum = Affine::of(self.trace, chain.from, &operands).ok_or_else(wrong)?;
+        let rest = Rest::of(&chain.steps).ok_or_else(wrong)?;
+        let pair = |of: ValueId, other: bool| -> Option<Tensor> {
+            let all = bytes_of(self.trace.graph, of)?.to_f64();
+            let pairs = (0..1 << 16).map(|at| all[if other { at >> 8 } else { at & 255 }]);
+            let ty = irc_tl::TensorType::new(self.trace.graph.ty(of).dtype, [1 << 16]);
+            Tensor::from_f64(ty, &pairs.collect::<Vec<_>>()).ok()
+        };
+        let (xs, ys) = pair(x, false).zip(pair(y, true)).ok_or_else(wrong)?;
+        let (left, right) = (xs.to_f64(), ys.to_f64());
+        let given = BTreeMap::from([(x, xs), (y, ys)]);
+        let expected = self.trace.eval(self.origin.result, &given).ok_or_else(wrong)?.to_f64();
+        let mut least = usize::MAX;
+        for (sum, factor) in [
+            (
+                [
+                    sum.factors[0] * rest.factor,
+                    sum.factors[1] * rest.factor,
+                    sum.constant * rest.factor,
+                ],
+                1.0,
+            ),
+            ([sum.factors[0], sum.factors[1], sum.constant], rest.factor),
+        ] {
+            for last in [0, 1] {
+                // The constant is added to the product that is computed first.
+                let [first, second] = [0, 1].map(|operand| {
+                    let constant = if operand == last { 0.0 } else { sum[2] };
+                    (sum[operand] as f32, constant as f32)
+                });
+                let relus: &[bool] = if rest.relu { &[false, true] } else { &[false] };
+                for relu in relus {
+                    let numbers = Numbers {
+                        input,
+                        output,
+                        arithmetic: Arithmetic::Vector {
+                            function: Function::Sum { relu: *relu, last },
+                            first,
+                            second,
+                        },
+                        factor: factor as f32,
+                        zero: rest.zero as i32,
+                    };
+                    let constants = [first, second];
+                    let differing =
+                        left.iter().zip(&right).zip(&expected).filter(|((x, y), expected)| {
+                            let operands = [**x as f32, **y as f32];
+                            let (outer, inner) = (constants[last], constants[1 - last]);
+                            let inner = multiply_add(operands[1 - last], inner) + outer.1;
+                            let value = multiply_add(operands[last], (outer.0, inner));
+                            let value = if *relu { value.max(0.0) } else { value };
+                            quantised(value, &numbers) != **expected
+                        });
+                    match differing.count() {
+                        0 => return Ok(numbers),
+                        some => least = least.min(some),
+                    }
+                }
+            }
+        }
+        Err(format!("the NPU computes {least} of 65536 sums of two bytes differently"))
+    }
+
+    /// A maximum or a mean of windows.
+    pub fn pool(&self) -> Result<Numbers, String> {
+        let operands = self.operands();
+        if self.channels().is_some() {
+            return Err("its operands are in another order than its result".into());
+        }
+        let is_sum = |op: &Op| match op {
+            Op::Reduce { kind, .. } => *kind == Reduction::Sum,
+            Op::Compute(compute) => {
+                compute.reduction.as_ref().is_some_and(|over| over.combine == Combine::Sum)
+            }
+            _ => false,
+        };
+        let chain = self.ending(&operands);
+        let Some((op, read)) = self.trace.op(chain.from).filter(|(op, _)| is_sum(op)) else {
+            return self.function();
+        };
+        if !self.trace.graph.ty(chain.from).dtype.is_integer() {
+            return Err(format!("its {} adds numbers that are not integers", op.name()));
+        }
+        let (input, output) = (self.input_sign()?, self.sign(self.origin.result)?);
+        let ending = Ending::of(&chain.steps, output)?;
+        let scale = match &ending.scale {
+            Some(scale) => scale.single().ok_or("its scale differs from channel to channel")?,
+            None => 1.0,
+        };
+        if !ending.offset.is_empty() || ending.bias.is_some() || ending.factor.is_some() {
+            return Err("a constant is added to its mean".into());
+        }
+        if ending.relu {
+            return Err("negative means become 0".into());
+        }
+        let shift = self.shift(read[0])?;
+        let arithmetic = Arithmetic::Vector {
+            function: Function::WindowSum,
+            first: (1.0, shift as f32),
+            second: (0.0, 0.0),
+        };
+        Ok(Numbers { input, output, arithmetic, factor: scale as f32, zero: ending.zero as i32 })
+    }
+
+    /// A function of each element, or of the largest of each window.
+    pub fn function(&self) -> Result<Numbers, String> {
+        let operands = self.operands();
+        if self.channels().is_some() {
+            return Err("its operands are in another order than its result".into());
+        }
+        let (input, output) = (self.input_sign()?, self.sign(self.origin.result)?);
+        let wrong = || "it is no function of bytes that can be evaluated".to_owned();
+        let result = self.origin.result;
+        let table = |operand: &ValueId| self.trace.table(*operand, result).ok_or_else(wrong);
+        let tables: Vec<Vec<f64>> = operands.iter().map(table).collect::<Result<_, _>>()?;
+        let Some(expected) = tables.first() else { return Err("it reads nothing".into()) };
+        if tables.iter().any(|table| table != expected) {
+            return Err("its operands have different scales".into());
+        }
+        if expected.windows(2).any(|pair| pair[0] > pair[1]) {
+            return Err(
+                "it is a function that descends; the NPU has factors and zero points".into()
+            );
+        }
+        let (low, _) = limits(input);
+        let mut least = 256;
+        for (first, factor, zero) in self.candidates(&operands[..1]) {
+            let numbers = Numbers {
+                input,
+                output,
+                arithmetic: Arithmetic::Vector {
+                    function: Function::Same,
+                    first,
+                    second: (0.0, 0.0),
+                },
+                factor,
+                zero,
+            };
+            let differing = expected.iter().enumerate().filter(|(at, expected)| {
+                let value = multiply_add((low + *at as f64) as f32, first);
+                quantised(value, &numbers) != **expected
+            });
+            match differing.count() {
+                0 => return Ok(numbers),
+                some => least = least.min(some),
+            }
+        }
+        Err(format!("the NPU computes another function of at least {least} of 256 bytes"))
+    }
+
+    /// Constants that may compute the function: of the operand, of the result, and the zero point.
+    fn candidates(&self, operand: &[ValueId]) -> Vec<((f32, f32), f32, i32)> {
+        let mut all = vec![((1.0, 0.0), 1.0, 0)];
+        let chain = self.ending(operand);
+        let found = Affine::of(self.trace, chain.from, operand).zip(Rest::of(&chain.steps));
+        let Some((sum, rest)) = found else { return all };
+        let (k, b, zero) = (sum.factors[0], sum.constant, rest.zero as i32);
+        let product = (k * rest.factor) as f32;
+        let near = |value: f32| {
+            [0, 1, -1].map(|step: i32| f32::from_bits(value.to_bits().wrapping_add_signed(step)))
+        };
+        for product in near(product) {
+            all.push(((1.0, (b / k).round() as f32), product, zero));
+            all.push(((product, (b * rest.factor) as f32), 1.0, zero));
+        }
+        for factor in near(rest.factor as f32) {
+            all.push(((k as f32, b as f32), factor, zero));
+        }
+        all
+    }
+
+    /// The end of the layer's function: the steps after the last sum, which are a factor, a rounding and the rest.
+    fn ending(&self, operands: &[ValueId]) -> Chain {
+        let mut chain = Chain::of(self.trace, self.origin.result, operands);
+        let is_added = |step: &Step| matches!(step, Step::Constant(Binary::Add | Binary::Sub, _));
+        let rounding = chain.steps.iter().position(|step| matches!(step, Step::Round));
+        let end = rounding.unwrap_or(chain.steps.len());
+        if let Some(last) = chain.steps[..end].iter().rposition(is_added) {
+            chain.cut(last + 1);
+        }
+        chain
+    }
+}

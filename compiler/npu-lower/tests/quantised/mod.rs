@@ -1,0 +1,103 @@
+//! Programs of quantised networks compute the bytes that their graphs have.
+
+mod nets;
+
+use irc_common_format::model::Module;
+use irc_diag::Sink;
+use irc_npu::verify;
+use irc_npu_cost::{Machine, Mesh, Model, Objective, initial};
+use irc_npu_lower::{Boundary, Given, Scheduled, known_layers, layers, numbers, schedule};
+use irc_npu_network::{Layout, run};
+use irc_tensor::{DType, Tensor, TensorType};
+use std::collections::BTreeMap;
+
+/// The scores of a model on a mesh, which are those of its graph.
+fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
+    let graph = nets::graph(module);
+    let ty = TensorType::new(DType::F32, [images, 3, 32, 32]);
+    let image = Tensor::random(ty, 7).expect("an image");
+    let given = BTreeMap::from([("image".to_owned(), image)]);
+    let expected = graph.eval(&given).expect("scores").remove(0);
+    let values = expected.to_f64();
+    let distinct = values.iter().filter(|value| **value != values[0]).count();
+    assert!(distinct * 2 > values.len(), "{name}: scores that say something: {values:?}");
+
+    let found = layers(&graph).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
+    let numbers = numbers(&graph, &found).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
+    let boundary = Boundary::new(&graph, &found, &numbers);
+    let nodes = found.network.nodes();
+    let facts = found.facts(0..nodes.len());
+    let arithmetic: Vec<_> = numbers.iter().map(|own| own.arithmetic).collect();
+    let known = known_layers(&found.network, &facts, &arithmetic);
+    for &[width, height] in meshes {
+        let machine = Machine::polar(Mesh { width, height, stride: 1 });
+        let objective = Objective::EDP;
+        let mut model = Model::new(&found.network, &machine, objective).expect("a machine");
+        let (tree, evaluation) =
+            initial(&mut model, &found.network, images as u64).expect("a first tree");
+        let of = Scheduled {
+            network: &found.network,
+            facts: &facts,
+            machine: &machine,
+            tree: &tree,
+            evaluation: &evaluation,
+            objective,
+        };
+        let made = schedule(&of).expect("a schedule");
+        let place = format!("{name}, {images} images, {width} x {height}");
+        let program = irc_npu_emit::emit_known(&made, None, &known)
+            .unwrap_or_else(|found| panic!("{place}: {found:#?}"));
+        let mut sink = Sink::new();
+        verify::verify(&program, None, &verify::Machine::default(), &mut sink);
+        let mut errors = sink.into_diagnostics();
+        errors.retain(irc_diag::Diagnostic::is_error);
+        assert!(errors.is_empty(), "{place}: {:#?}", &errors[..errors.len().min(3)]);
+
+        let mut shapes = BTreeMap::new();
+        let mut tensors = BTreeMap::new();
+        for (node, own) in nodes.iter().zip(&numbers) {
+            let Some(weights) = &own.weights else { continue };
+            for (key, constant) in weights.tensors() {
+                let Given::Known(tensor) = constant else { panic!("{place}: weights") };
+                if key == "weight" {
+                    let shape = <[i64; 3]>::try_from(tensor.shape()).expect("three extents");
+                    shapes.insert(node.layer.name.clone(), (shape, node.layer.groups() as u32));
+                }
+                tensors.insert(format!("{}.{key}", node.layer.name), tensor.clone());
+            }
+        }
+        let layout = Layout::new(&made, None).expect("a layout").with_types(boundary.types());
+        let layout = layout.with_weights(&shapes).expect("a layout");
+        let shape = |name: &str| layout.activation(name).map(irc_npu_network::Activations::shape);
+        tensors.extend(boundary.pack(&given, shape).expect("inputs"));
+        let stored =
+            run(&program, &layout, &tensors).unwrap_or_else(|error| panic!("{place}: {error}"));
+        let outputs = boundary.unpack(&stored, &given).expect("outputs");
+        assert_eq!(outputs["scores"], expected, "{place}");
+    }
+}
+
+const MESHES: &[[u64; 2]] = &[[1, 1], [2, 2], [4, 4]];
+
+#[test]
+fn resnets_compute_the_scores_of_their_graphs() {
+    agree("resnet18", &nets::resnet(1, true, [2, 2, 2, 2], false), 1, MESHES);
+    agree("resnet18", &nets::resnet(4, false, [2, 2, 2, 2], false), 4, MESHES);
+    agree("resnet34", &nets::resnet(1, false, [3, 4, 6, 3], false), 1, &[[2, 2]]);
+    agree("resnet50", &nets::resnet(1, true, [3, 4, 6, 3], true), 1, &[[4, 4]]);
+    agree("resnet50", &nets::resnet(4, false, [3, 4, 6, 3], true), 4, &[[2, 2]]);
+}
+
+#[test]
+fn vgg_and_googlenet_compute_the_scores_of_their_graphs() {
+    agree("vgg16", &nets::vgg(1, false), 1, MESHES);
+    agree("googlenet", &nets::googlenet(1, false), 1, MESHES);
+    agree("googlenet", &nets::googlenet(4, true), 4, &[[2, 2]]);
+}
+
+#[test]
+fn groups_that_are_not_whole_words_compute_the_scores_of_their_graphs() {
+    agree("mobilenetv2", &nets::mobilenet(1, false), 1, MESHES);
+    agree("mobilenetv2", &nets::mobilenet(4, true), 4, &[[2, 2]]);
+    agree("resnext", &nets::resnext(1, true), 1, MESHES);
+}

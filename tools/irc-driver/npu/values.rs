@@ -1,0 +1,198 @@
+//! Values of quantised models on the NPU.
+use super::read_program;
+use crate::{
+    console::Console,
+    error::Error,
+    input::Input,
+    models,
+    values::{self, Buffers, Given},
+};
+use irc::{
+    ImportOptions, NpuValues, Session,
+    npu::{Given as Constant, LayerNumbers, Operand},
+};
+use irc_cli::Run;
+use irc_npu::Program;
+use irc_npu_network::{Layout, Role, Tensors};
+use irc_tensor::{DType, Tensor, TensorError, TensorType, seed_for};
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// The model of a schedule or a program, and where the values of its inputs are from.
+pub struct Inputs<'a> {
+    /// Files with inputs by the names of the model.
+    pub files: Vec<&'a PathBuf>,
+    /// The seed of missing ones.
+    pub seed: Option<u64>,
+}
+
+/// The outputs of a quantised model whose program runs on the simulator. `layout` is that of the program.
+pub fn run(
+    console: &Console,
+    program: &Program,
+    layout: Layout,
+    model: &NpuValues,
+    inputs: &Inputs<'_>,
+) -> Result<Buffers, Error> {
+    let nodes = model.layers.network.nodes().iter().zip(&model.numbers);
+    let numbers: BTreeMap<&str, &LayerNumbers> =
+        nodes.map(|(node, numbers)| (node.layer.name.as_str(), numbers)).collect();
+    let layout = layout.with_types(model.boundary.types());
+    let layout = layout.with_weights(&weight_shapes(model)).map_err(problem)?;
+    let given = given(model, inputs)?;
+    let shape = |name: &str| layout.activation(name).map(|tensor| tensor.shape());
+    let mut tensors = model.boundary.pack(&given, shape).map_err(Error::problem)?;
+    for weights in &layout.weights {
+        let found = numbers.get(weights.layer.as_str());
+        let constants = found.and_then(|numbers| numbers.weights.as_ref());
+        let missing = || Error::problem(format!("the model has no weights of {}", weights.layer));
+        for (key, constant) in constants.ok_or_else(missing)?.tensors() {
+            let tensor = match constant {
+                Constant::Known(tensor) => tensor.clone(),
+                Constant::Input(name) => given_weights(&given, name, key, &weights.ty)?,
+            };
+            tensors.insert(format!("{}.{key}", weights.layer), tensor);
+        }
+    }
+    let step = console.step("computing");
+    let found = irc_npu_network::run(program, &layout, &tensors).map_err(problem)?;
+    drop(step);
+    model.boundary.unpack(&found, &given).map_err(Error::problem)
+}
+
+/// An input of the graph as the weights or constants of a layer.
+fn given_weights(
+    given: &Tensors,
+    name: &str,
+    key: &str,
+    weights: &TensorType,
+) -> Result<Tensor, Error> {
+    let tensor = given.get(name);
+    let tensor = tensor.ok_or_else(|| Error::problem(format!("'{name}' has no value")))?;
+    let shape = if key == "weight" { weights.shape.clone() } else { vec![weights.shape[0]] };
+    let ty = TensorType::new(tensor.dtype(), shape);
+    made(Tensor::from_bytes(ty, tensor.bytes()))
+}
+
+/// The shapes `[K, C, R S]` of weights and the numbers of their groups, by layer.
+fn weight_shapes(model: &NpuValues) -> BTreeMap<String, ([i64; 3], u32)> {
+    let types: BTreeMap<String, TensorType> = model.boundary.graph_inputs().collect();
+    let mut all = BTreeMap::new();
+    for (node, numbers) in model.layers.network.nodes().iter().zip(&model.numbers) {
+        let Some(weights) = &numbers.weights else { continue };
+        let shape = match &weights.weight {
+            Constant::Known(tensor) => tensor.shape().to_vec(),
+            Constant::Input(name) => types.get(name).map_or(vec![], |ty| ty.shape.clone()),
+        };
+        let extent = |axis: usize| shape.get(axis).copied().unwrap_or(1);
+        let area = shape.iter().skip(2).product();
+        let shape = [extent(0), extent(1), area];
+        all.insert(node.layer.name.clone(), (shape, node.layer.groups() as u32));
+    }
+    all
+}
+
+/// The values of the inputs of the model.
+fn given(model: &NpuValues, inputs: &Inputs<'_>) -> Result<Tensors, Error> {
+    let types: BTreeMap<String, TensorType> = model.boundary.graph_inputs().collect();
+    let mut given = Tensors::new();
+    for file in &inputs.files {
+        let archive = Given::open(Some(file))?;
+        let names = || types.keys().cloned().collect::<Vec<_>>().join(", ");
+        let fits = |name: &str, found: &TensorType| match types.get(name) {
+            None => {
+                let message = format!("the model has no input '{name}'; it has {}", names());
+                Err(Error::problem(message))
+            }
+            Some(ty) if ty.shape == found.shape && values::is_stored_as(ty.dtype, found.dtype) => {
+                Ok(())
+            }
+            Some(ty) => {
+                Err(Error::problem(format!("input '{name}': expected {ty}, found {found}")))
+            }
+        };
+        given.extend(archive.read(fits)?);
+    }
+    for (name, ty) in &types {
+        match (given.get_mut(name), inputs.seed) {
+            (Some(tensor), _) if tensor.dtype() != ty.dtype => {
+                *tensor = made(Tensor::from_bytes(ty.clone(), tensor.bytes()))?;
+            }
+            (None, Some(seed)) => {
+                let random = Tensor::random(ty.clone(), seed_for(seed, name));
+                given.insert(name.clone(), made(random)?);
+            }
+            _ => {}
+        }
+    }
+    let missing: Vec<&str> =
+        types.keys().filter(|name| !given.contains_key(*name)).map(String::as_str).collect();
+    match missing.is_empty() {
+        true => Ok(given),
+        false => Err(Error::problem(format!("{} have no values", missing.join(", ")))
+            .help("specify them with --inputs, or generate random ones with --seed")),
+    }
+}
+
+/// `irc run PROGRAM --model MODEL`.
+pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<Buffers, Error> {
+    let Some(name) = &arguments.model else {
+        return Err(Error::Usage(
+            "an NPU program has no weights: give its model with --model MODEL".into(),
+        ));
+    };
+    let program = read_program(console, &input.name)?;
+    let file = Input::open(name, arguments.graphs.format.as_deref())?;
+    let import = super::model::import(&arguments.graphs, &file)?;
+    let model = values_of(console, &file, &import)?;
+    let layout = layout(&model).map_err(problem)?;
+    let inputs = Inputs { files: arguments.inputs.iter().collect(), seed: arguments.seed };
+    run(console, &program, layout, &model, &inputs)
+}
+
+/// The values of a model.
+pub fn values_of(
+    console: &Console,
+    file: &Input,
+    import: &ImportOptions,
+) -> Result<std::sync::Arc<NpuValues>, Error> {
+    let session = Session::new();
+    let model = models::open(console, &session, file, import)?;
+    Ok(model.npu_values()?)
+}
+
+/// The layout of the programs of a model, whose layers are not divided.
+fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
+    let images = model.layers.images as i64;
+    let mut activations = BTreeMap::new();
+    let parts = model.layers.results.iter().flat_map(|stored| &stored.parts);
+    let outputs: Vec<usize> = parts
+        .filter_map(|part| match part {
+            Operand::Layer(layer) => Some(*layer),
+            Operand::Value { .. } => None,
+        })
+        .collect();
+    let nodes = model.layers.network.nodes().iter().zip(&model.layers.origins);
+    for (index, (node, origin)) in nodes.enumerate() {
+        let shape = |channels: u64, rows: u64, columns: u64| {
+            TensorType::new(DType::I8, [images, channels as i64, rows as i64, columns as i64])
+        };
+        let made = node.layer.output;
+        let role = if outputs.contains(&index) { Role::Output } else { Role::Unused };
+        let ty = shape(made.channels, made.rows, made.columns);
+        activations.insert(node.layer.name.clone(), (ty, role));
+        for operand in &origin.operands {
+            let Operand::Value { name, channels, .. } = operand else { continue };
+            let ty = shape(*channels, node.input.rows, node.input.columns);
+            activations.insert(name.clone(), (ty, Role::Input));
+        }
+    }
+    Layout::of_tensors(&activations, &weight_shapes(model))
+}
+
+fn made(tensor: Result<Tensor, TensorError>) -> Result<Tensor, Error> {
+    tensor.map_err(|error| Error::problem(error.to_string()))
+}
+
+fn problem(error: irc_npu_network::Error) -> Error {
+    Error::problem(error.to_string())
+}
