@@ -6,6 +6,7 @@ use crate::float::{self, BF16, F16, F32, Rounding};
 use crate::opcode::Opcode;
 use crate::row::{Binary, Compare, Ternary, Unary, binary, compare, ternary, unary};
 use crate::types::Type;
+use std::cmp::Ordering;
 
 /// A function of an expression for each integer type; the values have the type `T`, and `W` is twice as wide.
 macro_rules! integers {
@@ -318,8 +319,12 @@ pub fn binary_of(op: &Opcode<'_>) -> Option<Binary> {
         },
         "div" => integers!(binary, ty, |a, b| if b == 0 { !0 as T } else { a.wrapping_div(b) }),
         "rem" => integers!(binary, ty, |a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
-        "min" if op.has("relu") => integers!(binary, ty, |a, b| a.min(b).max(0)),
-        "max" if op.has("relu") => integers!(binary, ty, |a, b| a.max(b).max(0)),
+        "min" if op.has("relu") => {
+            (ty == Type::S32).then_some(binary!(|a, b| (a as i32).min(b as i32).max(0) as u64))
+        }
+        "max" if op.has("relu") => {
+            (ty == Type::S32).then_some(binary!(|a, b| (a as i32).max(b as i32).max(0) as u64))
+        }
         "min" => integers!(binary, ty, |a, b| a.min(b)),
         "max" => integers!(binary, ty, |a, b| a.max(b)),
         "and" => Some(binary!(|a, b| a & b)),
@@ -571,12 +576,12 @@ pub fn compare_of(name: &str, ty: Type, ftz: bool) -> Option<Compare> {
         ($of:expr) => {
             match name {
                 "ne" => compare!(|a, b| $of(a) < $of(b) || $of(a) > $of(b)),
-                "equ" => compare!(|a, b| !($of(a) < $of(b) || $of(a) > $of(b))),
+                "equ" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_eq)),
                 "neu" => compare!(|a, b| $of(a) != $of(b)),
-                "ltu" => compare!(|a, b| !($of(a) >= $of(b))),
-                "leu" => compare!(|a, b| !($of(a) > $of(b))),
-                "gtu" => compare!(|a, b| !($of(a) <= $of(b))),
-                "geu" => compare!(|a, b| !($of(a) < $of(b))),
+                "ltu" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_lt)),
+                "leu" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_le)),
+                "gtu" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_gt)),
+                "geu" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_ge)),
                 "num" => compare!(|a, b| !$of(a).is_nan() && !$of(b).is_nan()),
                 "nan" => compare!(|a, b| $of(a).is_nan() || $of(b).is_nan()),
                 _ => of!($of),

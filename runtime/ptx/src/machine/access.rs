@@ -1,6 +1,6 @@
 //! Loads and stores, with their checks.
 
-use super::fault::Fault;
+use super::fault::Error;
 use super::{
     Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Warp, lanes, put,
 };
@@ -10,7 +10,7 @@ use crate::race::{Accessor, Bytes, Races, Shadowed};
 use crate::row::{Row, WARP};
 use crate::types::Space;
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, Error>;
 
 /// Where bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Machine<'_> {
                     "{size} bytes at {offset:#x} of shared memory, which has {} bytes",
                     self.shared_bytes
                 );
-                Err(Fault::new("ptx-bounds", message))
+                Err(Error::new("ptx-bounds", message))
             }
         }
     }
@@ -140,7 +140,7 @@ impl Machine<'_> {
                 let message = format!(
                     "{size} bytes at {offset:#x} of local memory, which has {length} bytes"
                 );
-                Err(Fault::new("ptx-bounds", message))
+                Err(Error::new("ptx-bounds", message))
             }
         }
     }
@@ -154,7 +154,7 @@ impl Machine<'_> {
                 let message = format!(
                     "{size} bytes at {offset:#x} of the parameters, which have {length} bytes"
                 );
-                Err(Fault::new("ptx-bounds", message))
+                Err(Error::new("ptx-bounds", message))
             }
         }
     }
@@ -168,9 +168,9 @@ impl Machine<'_> {
     }
 
     #[cold]
-    fn outside(&self, address: u64, size: u64, near: Option<usize>) -> Fault {
+    fn outside(&self, address: u64, size: u64, near: Option<usize>) -> Error {
         let fault =
-            Fault::new("ptx-bounds", format!("{size} bytes at {address:#x} are in no buffer"));
+            Error::new("ptx-bounds", format!("{size} bytes at {address:#x} are in no buffer"));
         let describe = |index: usize| {
             let buffer = &self.memory.buffers[index];
             let (end, length) = (buffer.base + buffer.bytes.len() as u64, buffer.bytes.len());
@@ -238,7 +238,7 @@ impl Machine<'_> {
                 let buffer = &mut self.memory.buffers[buffer];
                 if !buffer.writable {
                     let message = format!("a write to `{}`, which is constant", buffer.name);
-                    return Err(Fault::new("ptx-constant", message));
+                    return Err(Error::new("ptx-constant", message));
                 }
                 write(&mut buffer.bytes, at, size, value)
             }
@@ -254,7 +254,7 @@ impl Machine<'_> {
                 false
             }
             Place::Param(_) => {
-                return Err(Fault::new("ptx-constant", "a write to the parameters of a kernel"));
+                return Err(Error::new("ptx-constant", "a write to the parameters of a kernel"));
             }
         };
         self.version += u64::from(changed);
@@ -278,7 +278,7 @@ impl Machine<'_> {
         if !is_marked(&cta.written, offset, size) {
             let name = self.shared_name(offset);
             let message = format!("{size} bytes of {name} are read, not all of which were written");
-            self.report_once(warp, at, Fault::new("ptx-uninitialised", message).at_lane(lane));
+            self.report_once(warp, at, Error::new("ptx-uninitialised", message).at_lane(lane));
         }
     }
 
@@ -537,8 +537,8 @@ pub(super) fn location(place: Place, address: u64, cta: u32) -> u64 {
     }
 }
 
-pub(super) fn misaligned(address: u64, size: u64) -> Fault {
-    Fault::new(
+pub(super) fn misaligned(address: u64, size: u64) -> Error {
+    Error::new(
         "ptx-alignment",
         format!(
             "the address {address:#x} of {size} bytes is not a multiple of {}",

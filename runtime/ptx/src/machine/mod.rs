@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::race::{Accessor, Races, Shadow};
 use crate::row::{Row, WARP};
 use crate::statistics::Statistics;
-use fault::Fault;
+use fault::Error;
 use irc_diag::Diagnostic;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -440,7 +440,7 @@ impl<'r> Machine<'r> {
         }
     }
 
-    fn run_all(&mut self) -> Result<bool, Fault> {
+    fn run_all(&mut self) -> Result<bool, Error> {
         loop {
             if self.executed > self.launch.max_instructions {
                 self.watchdog();
@@ -540,7 +540,7 @@ impl<'r> Machine<'r> {
     }
 
     /// Runs a warp for a turn.
-    fn turn(&mut self, at: usize) -> Result<(), Fault> {
+    fn turn(&mut self, at: usize) -> Result<(), Error> {
         let mut warp = std::mem::take(&mut self.warps[at]);
         let result = self.turn_of(&mut warp);
         let mut spins = false;
@@ -601,7 +601,7 @@ impl<'r> Machine<'r> {
         }
     }
 
-    fn turn_of(&mut self, warp: &mut Warp) -> Result<(), Fault> {
+    fn turn_of(&mut self, warp: &mut Warp) -> Result<(), Error> {
         warp.turn = warp.turn.wrapping_add(1);
         let quantum = match self.launch.schedule {
             Schedule::RoundRobin => 192,
@@ -693,7 +693,7 @@ impl<'r> Machine<'r> {
         warp: &mut Warp,
         mut fragment: Fragment,
         quantum: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Error> {
         let mut left = quantum;
         loop {
             let at = fragment.at;
