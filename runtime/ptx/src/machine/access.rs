@@ -240,6 +240,9 @@ impl Machine<'_> {
                     let message = format!("a write to `{}`, which is constant", buffer.name);
                     return Err(Error::new("ptx-constant", message));
                 }
+                if let Some(written) = &mut buffer.written {
+                    mark(written, at, size as usize);
+                }
                 write(&mut buffer.bytes, at, size, value)
             }
             Place::Shared(at) => match &mut self.slots[warp.slot] {
@@ -261,7 +264,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Checks that bytes of shared memory were written.
+    /// Checks that bytes of shared memory, and of buffers that start unwritten, were written.
     #[inline(always)]
     pub(super) fn check_written(
         &mut self,
@@ -274,9 +277,15 @@ impl Machine<'_> {
         if !self.launch.checks.uninitialised {
             return;
         }
-        let (Place::Shared(offset), Some(cta)) = (place, &self.slots[warp.slot]) else { return };
-        if !is_marked(&cta.written, offset, size) {
-            let name = self.shared_name(offset);
+        let (written, offset) = match (place, &self.slots[warp.slot]) {
+            (Place::Shared(offset), Some(cta)) => (Some(&cta.written), offset),
+            (Place::Global(buffer, offset), _) => {
+                (self.memory.buffers[buffer].written.as_ref(), offset)
+            }
+            _ => return,
+        };
+        if written.is_some_and(|written| !is_marked(written, offset, size)) {
+            let name = self.place_name(place);
             let message = format!("{size} bytes of {name} are read, not all of which were written");
             self.report_once(warp, at, Error::new("ptx-uninitialised", message).at_lane(lane));
         }

@@ -111,6 +111,7 @@ impl Machine<'_> {
         let mut bytes = [0; 16];
         if filled > 0 {
             let source = self.place_unaligned(warp, lane, Space::Global, from, filled)?;
+            self.check_written(warp, lane, at, source, filled as usize);
             let (memory, start) = self.bytes_of(warp, source);
             bytes[..filled as usize].copy_from_slice(&memory[start..start + filled as usize]);
             self.check_race(
@@ -167,6 +168,9 @@ impl Machine<'_> {
                 if !buffer.writable {
                     let message = format!("a write to `{}`, which is constant", buffer.name);
                     return Err(Error::new("ptx-constant", message));
+                }
+                if let Some(written) = &mut buffer.written {
+                    mark(written, at, bytes.len());
                 }
                 buffer.bytes[at..at + bytes.len()].copy_from_slice(bytes);
             }
