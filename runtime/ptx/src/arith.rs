@@ -298,6 +298,9 @@ pub fn binary_of(op: &Opcode<'_>) -> Option<Binary> {
     if ty.is_float() {
         return float_binary(op, ty);
     }
+    if matches!(ty, Type::U16x2 | Type::S16x2) {
+        return pairs(op, ty);
+    }
     match op.name {
         "add" if op.has("sat") => (ty == Type::S32)
             .then_some(binary!(|a, b| (a as i32).saturating_add(b as i32) as u32 as u64)),
@@ -342,6 +345,31 @@ pub fn binary_of(op: &Opcode<'_>) -> Option<Binary> {
             Type::S64 => Some(binary!(|a, n| (a as i64 >> n.min(63)) as u64)),
             _ => Some(binary!(|a, n| if n < 64 { a >> n } else { 0 })),
         },
+        _ => None,
+    }
+}
+
+/// Operations on pairs of integers of 16 bits.
+fn pairs(op: &Opcode<'_>, ty: Type) -> Option<Binary> {
+    macro_rules! pair {
+        ($t:ident, |$a:ident, $b:ident| $e:expr) => {
+            Some(binary!(|a, b| {
+                let part = |a: u64, b: u64| {
+                    let ($a, $b) = (a as $t, b as $t);
+                    ($e) as u16 as u64
+                };
+                part(a, b) | part(a >> 16, b >> 16) << 16
+            }))
+        };
+    }
+    match (op.name, ty) {
+        ("add", _) if !op.has("sat") => pair!(u16, |a, b| a.wrapping_add(b)),
+        ("min", Type::U16x2) => pair!(u16, |a, b| a.min(b)),
+        ("max", Type::U16x2) => pair!(u16, |a, b| a.max(b)),
+        ("min", _) if op.has("relu") => pair!(i16, |a, b| a.min(b).max(0)),
+        ("max", _) if op.has("relu") => pair!(i16, |a, b| a.max(b).max(0)),
+        ("min", _) => pair!(i16, |a, b| a.min(b)),
+        ("max", _) => pair!(i16, |a, b| a.max(b)),
         _ => None,
     }
 }

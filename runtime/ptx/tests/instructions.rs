@@ -223,6 +223,19 @@ fn integers_are_those_of_rust() {
             ("r", "min.s32 %r0, %r1, %r2;", |a, b, _| s((a as i32).min(b as i32))),
             ("r", "max.u32 %r0, %r1, %r2;", |a, b, _| w((a as u32).max(b as u32))),
             ("rd", "max.s64 %rd0, %rd1, %rd2;", |a, b, _| (a as i64).max(b as i64) as u64),
+            ("r", "max.s16x2 %r0, %r1, %r2;", |a, b, _| {
+                let part = |shift: u32| {
+                    u64::from(((a >> shift) as i16).max((b >> shift) as i16) as u16) << shift
+                };
+                part(0) | part(16)
+            }),
+            ("r", "add.u16x2 %r0, %r1, %r2;", |a, b, _| {
+                let part = |shift: u32| {
+                    u64::from(((a >> shift) as u16).wrapping_add((b >> shift) as u16)) << shift
+                };
+                part(0) | part(16)
+            }),
+            ("r", "min.relu.s32 %r0, %r1, %r2;", |a, b, _| s((a as i32).min(b as i32).max(0))),
             ("r", "abs.s32 %r0, %r1;", |a, _, _| s((a as i32).wrapping_abs())),
             ("rd", "neg.s64 %rd0, %rd1;", |a, _, _| a.wrapping_neg()),
             ("r", "sad.s32 %r0, %r1, %r2, %r3;", |a, b, c| {

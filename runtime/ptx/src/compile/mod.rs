@@ -40,6 +40,13 @@ impl<'s> Module<'s> {
             sink.push(diagnostic);
             return None;
         };
+        let cluster = self.functions[index].required_cluster.unwrap_or([1; 3]);
+        if cluster != [1; 3] {
+            let message = format!("clusters of {cluster:?} CTAs are not supported");
+            let span = self.functions[index].name.span();
+            sink.push(Diagnostic::error("ptx-unsupported", message).at(span, "this kernel"));
+            return None;
+        }
         let variables = self.variables.iter().enumerate();
         let variables = variables.map(|(index, variable)| (variable.name.text, index)).collect();
         let entry = &self.functions[index];

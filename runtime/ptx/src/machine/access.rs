@@ -48,11 +48,13 @@ pub(super) fn read(bytes: &[u8], at: usize, size: u64) -> u64 {
 /// Writes up to 8 bytes; whether they changed.
 #[inline(always)]
 pub(super) fn write(bytes: &mut [u8], at: usize, size: u64, value: u64) -> bool {
-    let target = &mut bytes[at..at + size as usize];
-    let value = value.to_le_bytes();
-    let value = &value[..size as usize];
-    let changed = target != value;
-    target.copy_from_slice(value);
+    let changed = read(bytes, at, size) != value & (u64::MAX >> (64 - 8 * size));
+    match size {
+        4 => bytes[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes()),
+        8 => bytes[at..at + 8].copy_from_slice(&value.to_le_bytes()),
+        2 => bytes[at..at + 2].copy_from_slice(&(value as u16).to_le_bytes()),
+        _ => bytes[at] = value as u8,
+    }
     changed
 }
 
@@ -252,10 +254,7 @@ impl Machine<'_> {
                 }
                 None => false,
             },
-            Place::Local(lane, at) => {
-                write(&mut warp.local[lane], at, size, value);
-                false
-            }
+            Place::Local(lane, at) => write(&mut warp.local[lane], at, size, value),
             Place::Param(_) => {
                 return Err(Error::new("ptx-constant", "a write to the parameters of a kernel"));
             }
