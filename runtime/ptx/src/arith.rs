@@ -6,6 +6,7 @@ use crate::float::{self, BF16, F16, F32, Rounding};
 use crate::opcode::Opcode;
 use crate::row::{Binary, Compare, Ternary, Unary, binary, compare, ternary, unary};
 use crate::types::Type;
+use std::cmp::Ordering;
 
 /// A function of an expression for each integer type; the values have the type `T`, and `W` is twice as wide.
 macro_rules! integers {
@@ -297,6 +298,9 @@ pub fn binary_of(op: &Opcode<'_>) -> Option<Binary> {
     if ty.is_float() {
         return float_binary(op, ty);
     }
+    if matches!(ty, Type::U16x2 | Type::S16x2) {
+        return pairs(op, ty);
+    }
     match op.name {
         "add" if op.has("sat") => (ty == Type::S32)
             .then_some(binary!(|a, b| (a as i32).saturating_add(b as i32) as u32 as u64)),
@@ -318,8 +322,12 @@ pub fn binary_of(op: &Opcode<'_>) -> Option<Binary> {
         },
         "div" => integers!(binary, ty, |a, b| if b == 0 { !0 as T } else { a.wrapping_div(b) }),
         "rem" => integers!(binary, ty, |a, b| if b == 0 { a } else { a.wrapping_rem(b) }),
-        "min" if op.has("relu") => integers!(binary, ty, |a, b| a.min(b).max(0)),
-        "max" if op.has("relu") => integers!(binary, ty, |a, b| a.max(b).max(0)),
+        "min" if op.has("relu") => {
+            (ty == Type::S32).then_some(binary!(|a, b| (a as i32).min(b as i32).max(0) as u64))
+        }
+        "max" if op.has("relu") => {
+            (ty == Type::S32).then_some(binary!(|a, b| (a as i32).max(b as i32).max(0) as u64))
+        }
         "min" => integers!(binary, ty, |a, b| a.min(b)),
         "max" => integers!(binary, ty, |a, b| a.max(b)),
         "and" => Some(binary!(|a, b| a & b)),
@@ -337,6 +345,31 @@ pub fn binary_of(op: &Opcode<'_>) -> Option<Binary> {
             Type::S64 => Some(binary!(|a, n| (a as i64 >> n.min(63)) as u64)),
             _ => Some(binary!(|a, n| if n < 64 { a >> n } else { 0 })),
         },
+        _ => None,
+    }
+}
+
+/// Operations on pairs of integers of 16 bits.
+fn pairs(op: &Opcode<'_>, ty: Type) -> Option<Binary> {
+    macro_rules! pair {
+        ($t:ident, |$a:ident, $b:ident| $e:expr) => {
+            Some(binary!(|a, b| {
+                let part = |a: u64, b: u64| {
+                    let ($a, $b) = (a as $t, b as $t);
+                    ($e) as u16 as u64
+                };
+                part(a, b) | part(a >> 16, b >> 16) << 16
+            }))
+        };
+    }
+    match (op.name, ty) {
+        ("add", _) if !op.has("sat") => pair!(u16, |a, b| a.wrapping_add(b)),
+        ("min", Type::U16x2) => pair!(u16, |a, b| a.min(b)),
+        ("max", Type::U16x2) => pair!(u16, |a, b| a.max(b)),
+        ("min", _) if op.has("relu") => pair!(i16, |a, b| a.min(b).max(0)),
+        ("max", _) if op.has("relu") => pair!(i16, |a, b| a.max(b).max(0)),
+        ("min", _) => pair!(i16, |a, b| a.min(b)),
+        ("max", _) => pair!(i16, |a, b| a.max(b)),
         _ => None,
     }
 }
@@ -571,12 +604,12 @@ pub fn compare_of(name: &str, ty: Type, ftz: bool) -> Option<Compare> {
         ($of:expr) => {
             match name {
                 "ne" => compare!(|a, b| $of(a) < $of(b) || $of(a) > $of(b)),
-                "equ" => compare!(|a, b| !($of(a) < $of(b) || $of(a) > $of(b))),
+                "equ" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_eq)),
                 "neu" => compare!(|a, b| $of(a) != $of(b)),
-                "ltu" => compare!(|a, b| !($of(a) >= $of(b))),
-                "leu" => compare!(|a, b| !($of(a) > $of(b))),
-                "gtu" => compare!(|a, b| !($of(a) <= $of(b))),
-                "geu" => compare!(|a, b| !($of(a) < $of(b))),
+                "ltu" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_lt)),
+                "leu" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_le)),
+                "gtu" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_gt)),
+                "geu" => compare!(|a, b| $of(a).partial_cmp(&$of(b)).is_none_or(Ordering::is_ge)),
                 "num" => compare!(|a, b| !$of(a).is_nan() && !$of(b).is_nan()),
                 "nan" => compare!(|a, b| $of(a).is_nan() || $of(b).is_nan()),
                 _ => of!($of),

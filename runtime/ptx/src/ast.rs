@@ -22,18 +22,15 @@ impl Name<'_> {
     }
 }
 
-/// A part of an initialiser.
-#[derive(Debug, Clone)]
-pub enum Init<'s> {
-    /// A value, as bits of the element type.
-    Value(u64),
-    /// The address of a variable or function plus an offset; `generic` if it is a generic address.
-    Address {
-        /// The variable.
-        name: Name<'s>,
-        /// Bytes after it.
-        offset: i64,
-    },
+/// An address in an initialiser: of a variable or function, plus an offset.
+#[derive(Debug, Clone, Copy)]
+pub struct InitialAddress<'s> {
+    /// The byte of the variable where it is.
+    pub at: u64,
+    /// The variable or function.
+    pub name: Name<'s>,
+    /// Bytes after it.
+    pub offset: i64,
 }
 
 /// A variable, or a parameter.
@@ -49,8 +46,10 @@ pub struct Variable<'s> {
     pub align: u32,
     /// Size in bytes; 0 for an array without a size.
     pub size: u64,
-    /// Values of its first elements; the others are zero.
-    pub init: Vec<Init<'s>>,
+    /// Its first bytes; the others are zero.
+    pub bytes: Vec<u8>,
+    /// Addresses in them.
+    pub addresses: Vec<InitialAddress<'s>>,
     /// Whether another module defines it.
     pub external: bool,
 }

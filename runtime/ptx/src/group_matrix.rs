@@ -14,7 +14,7 @@ pub fn is_supported(n: usize, k: usize, to: Type, a: Type, b: Type) -> bool {
         (S8 | U8, S8 | U8) => to == S32 && k == 32,
         _ => false,
     };
-    types && n % 8 == 0 && (8..=256).contains(&n)
+    types && n.is_multiple_of(8) && (8..=256).contains(&n)
 }
 
 /// Registers of the result in each thread.

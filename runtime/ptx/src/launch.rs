@@ -41,7 +41,8 @@ pub enum Schedule {
 pub struct Checks {
     /// Races: unordered accesses to the same bytes, of which one writes.
     pub races: bool,
-    /// Reads of shared memory that was not written.
+    /// Reads of shared memory, and of buffers of [`Memory::add_unwritten`](crate::Memory::add_unwritten), that were not
+    /// written.
     pub uninitialised: bool,
 }
 

@@ -4,7 +4,7 @@ use irc_diag::{Diagnostic, Sink, Source, clip};
 use std::ops::Range;
 
 /// Bytes of text beyond which a module is rejected.
-const MAX_BYTES: usize = 1 << 28;
+const MAX_BYTES: usize = 1 << 30;
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

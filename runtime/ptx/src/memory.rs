@@ -18,6 +18,8 @@ pub(crate) struct Contents {
     pub(crate) base: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) writable: bool,
+    /// The bytes that were written, a bit each, where only these may be read.
+    pub(crate) written: Option<Vec<u64>>,
 }
 
 /// Memory of the device: buffers that kernels access by address, each with a name for diagnostics. Variables
@@ -45,11 +47,20 @@ impl Memory {
         self.push(name.into(), bytes, 1024, false)
     }
 
+    /// Adds a buffer of some bytes that kernels write before they read it: a read of a byte that no launch has
+    /// written is a diagnostic.
+    pub fn add_unwritten(&mut self, name: impl Into<String>, size: usize) -> Buffer {
+        // The contents are arbitrary.
+        let buffer = self.push(name.into(), vec![0xcd; size], 1024, true);
+        self.buffers[buffer.0].written = Some(vec![0; size.div_ceil(64)]);
+        buffer
+    }
+
     fn push(&mut self, name: String, bytes: Vec<u8>, align: u64, writable: bool) -> Buffer {
         let end =
             self.buffers.last().map_or(FIRST, |last| last.base + last.bytes.len() as u64 + GAP);
         let base = end.next_multiple_of(align.max(1024));
-        self.buffers.push(Contents { name, base, bytes, writable });
+        self.buffers.push(Contents { name, base, bytes, writable, written: None });
         Buffer(self.buffers.len() - 1)
     }
 

@@ -1,6 +1,6 @@
 //! Reads PTX text as a [`Module`].
 
-use crate::ast::{Function, Init, Instruction, Name, Operand, Span, Statement, Variable};
+use crate::ast::{Function, InitialAddress, Instruction, Name, Operand, Span, Statement, Variable};
 use crate::lexer::{self, Kind, Number, Token, read_number};
 use crate::types::{Space, Type};
 use irc_diag::{Diagnostic, Sink, Source, clip};
@@ -417,10 +417,19 @@ impl<'s> Parser<'s, '_> {
             return Err(Error { expected, code: "ptx-limit", span: name.span() });
         }
         let align = align.max(ty.bytes().max(1) * lanes as u32);
-        let mut variable = Variable { name, space, ty, align, size, init: vec![], external: false };
+        let mut variable = Variable {
+            name,
+            space,
+            ty,
+            align,
+            size,
+            bytes: vec![],
+            addresses: vec![],
+            external: false,
+        };
         if initialised && self.take(b'=') {
             self.values(&mut variable, 0)?;
-            let bytes = variable.init.len() as u64 * u64::from(ty.bytes().max(1));
+            let bytes = variable.bytes.len() as u64;
             if variable.size == 0 {
                 variable.size = bytes;
             } else if bytes > variable.size {
@@ -448,7 +457,7 @@ impl<'s> Parser<'s, '_> {
             }
             return self.expect(b'}');
         }
-        let init = match self.peek_word() {
+        let value = match self.peek_word() {
             Some(word) => {
                 self.next();
                 let grouped = word == "generic" && self.take(b'(');
@@ -472,12 +481,14 @@ impl<'s> Parser<'s, '_> {
                         span: name.span(),
                     });
                 }
-                Init::Address { name, offset }
+                let at = variable.bytes.len() as u64;
+                variable.addresses.push(InitialAddress { at, name, offset });
+                0
             }
             None => {
                 let negative = self.take(b'-');
                 let sign = if negative { -1.0 } else { 1.0 };
-                Init::Value(match (self.number()?, variable.ty) {
+                match (self.number()?, variable.ty) {
                     (Number::Integer(value), Type::F32) => {
                         u64::from(((sign * value as f64) as f32).to_bits())
                     }
@@ -488,10 +499,11 @@ impl<'s> Parser<'s, '_> {
                     (Number::F32(value), _) => u64::from((sign as f32 * value).to_bits()),
                     (Number::F64(value), Type::F32) => u64::from(((sign * value) as f32).to_bits()),
                     (Number::F64(value), _) => (sign * value).to_bits(),
-                })
+                }
             }
         };
-        variable.init.push(init);
+        let width = variable.ty.bytes().clamp(1, 8) as usize;
+        variable.bytes.extend_from_slice(&value.to_le_bytes()[..width]);
         Ok(())
     }
 

@@ -33,8 +33,8 @@ impl Clock {
         }
     }
 
-    fn raise(&mut self, agent: u32, time: u32) {
-        let warp = agent / WARP as u32;
+    /// The times of the threads of a warp.
+    fn block(&mut self, warp: u32) -> &mut [u32; WARP] {
         let index = match self.0.binary_search_by_key(&warp, |(warp, _)| *warp) {
             Ok(index) => index,
             Err(index) => {
@@ -42,9 +42,12 @@ impl Clock {
                 index
             }
         };
-        let lane = agent as usize % WARP;
-        if self.0[index].1[lane] < time {
-            Arc::make_mut(&mut self.0[index].1)[lane] = time;
+        Arc::make_mut(&mut self.0[index].1)
+    }
+
+    fn raise(&mut self, agent: u32, time: u32) {
+        if self.get(agent) < time {
+            self.block(agent / WARP as u32)[agent as usize % WARP] = time;
         }
     }
 
@@ -103,17 +106,26 @@ const STRONG: u8 = 1 << 5;
 
 type Cells = [Cell; CELLS];
 
-/// The shadow of a memory: the accesses of each word.
+/// The shadow of a memory: the accesses of each word, in pages.
 #[derive(Debug, Default)]
-pub struct Shadow(Vec<Option<Box<[Cells; PAGE]>>>);
+pub struct Shadow(Vec<Vec<Cells>>);
 
 impl Shadow {
+    #[inline(always)]
     fn cells(&mut self, word: usize) -> &mut Cells {
         let page = word / PAGE;
-        if page >= self.0.len() {
-            self.0.resize_with(page + 1, || None);
+        if self.0.get(page).is_none_or(Vec::is_empty) {
+            self.add(page);
         }
-        &mut self.0[page].get_or_insert_with(|| Box::new([Cells::default(); PAGE]))[word % PAGE]
+        &mut self.0[page][word % PAGE]
+    }
+
+    #[cold]
+    fn add(&mut self, page: usize) {
+        if page >= self.0.len() {
+            self.0.resize_with(page + 1, Vec::new);
+        }
+        self.0[page] = vec![Cells::default(); PAGE];
     }
 }
 
@@ -412,15 +424,16 @@ impl Races {
         clock
     }
 
-    /// A barrier of threads: each is ordered after what all did before.
+    /// A barrier of threads: each is ordered after what all did before. Threads of a warp follow one another.
     pub fn barrier(&mut self, agents: &[u32]) {
         let mut joined: Option<Arc<Clock>> = None;
         let mut last: Option<Arc<Clock>> = None;
         for agent in agents {
-            let base = self.thread(*agent).base.clone();
-            if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &base)) {
+            let base = &self.thread(*agent).base;
+            if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, base)) {
                 continue;
             }
+            let base = base.clone();
             joined = Some(match joined {
                 Some(joined) => self.joined(&joined, &base),
                 None => base.clone(),
@@ -429,13 +442,18 @@ impl Races {
         }
         let Some(joined) = joined else { return };
         let mut clock = (*joined).clone();
-        for agent in agents {
-            let parts = [self.part(*agent, Async::Copy), self.part(*agent, Async::Bulk)];
-            let thread = self.thread(*agent);
-            clock.raise(*agent, thread.time);
-            for (part, done) in parts.into_iter().zip(thread.done) {
-                if done > 0 {
-                    clock.raise(part, done);
+        for warp in agents.chunk_by(|a, b| a / WARP as u32 == b / WARP as u32) {
+            let block = clock.block(warp[0] / WARP as u32);
+            for agent in warp {
+                let lane = *agent as usize % WARP;
+                block[lane] = block[lane].max(self.thread(*agent).time);
+            }
+            for agent in warp {
+                for kind in [Async::Copy, Async::Bulk] {
+                    let done = self.thread(*agent).done[kind as usize];
+                    if done > 0 {
+                        clock.raise(self.part(*agent, kind), done);
+                    }
                 }
             }
         }

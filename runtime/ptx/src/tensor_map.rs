@@ -92,7 +92,7 @@ impl TensorMap {
         let Some(number) = TYPES.iter().position(|ty| *ty == self.ty) else {
             return Err(format!("a tensor map of elements of type {:?}", self.ty));
         };
-        if self.address % 16 != 0 {
+        if !self.address.is_multiple_of(16) {
             return Err(format!(
                 "the address {:#x} of a tensor map is not a multiple of 16",
                 self.address

@@ -18,6 +18,8 @@ pub enum Type {
     S16,
     S32,
     S64,
+    U16x2,
+    S16x2,
     F16,
     F16x2,
     Bf16,
@@ -32,7 +34,7 @@ pub enum Type {
 }
 
 /// The types by name.
-const NAMES: [(&str, Type); 25] = [
+const NAMES: [(&str, Type); 27] = [
     ("pred", Type::Pred),
     ("b8", Type::B8),
     ("b16", Type::B16),
@@ -47,6 +49,8 @@ const NAMES: [(&str, Type); 25] = [
     ("s16", Type::S16),
     ("s32", Type::S32),
     ("s64", Type::S64),
+    ("u16x2", Type::U16x2),
+    ("s16x2", Type::S16x2),
     ("f16", Type::F16),
     ("f16x2", Type::F16x2),
     ("bf16", Type::Bf16),

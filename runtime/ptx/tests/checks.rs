@@ -99,6 +99,31 @@ fn shared_memory_that_is_not_written() {
     );
 }
 
+#[test]
+fn buffers_that_start_unwritten() {
+    let text = "mov.u32 %r2, 5; red.global.add.u32 [%rd3+128], %r2; st.global.u16 [%rd3], %h1; ld.global.u32 %r3, [%rd3];";
+    let program = compile(
+        &module(".param .u64 p", &body(&format!(".reg .b16 %h<2>; mov.u16 %h1, 1; {text}"))),
+        "k",
+    );
+    let mut memory = Memory::new();
+    let buffer = memory.add_unwritten("scratch", 256);
+    let launch = Launch { arguments: vec![Argument::Buffer(buffer)], ..Launch::default() };
+    let report = launch.run(&program, &mut memory);
+    let codes: Vec<&str> = report.diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
+    assert_eq!(codes, ["ptx-uninitialised"; 2]);
+    assert!(text_of(&program, &report).contains("`scratch` at 0x80"));
+    // What a launch wrote stays written.
+    let program = compile(
+        &module(
+            ".param .u64 p",
+            &body("ld.global.u16 %r3, [%rd3]; ld.global.u32 %r4, [%rd3+128];"),
+        ),
+        "k",
+    );
+    run(&program, &mut memory, &launch);
+}
+
 /// Each thread writes a word of shared memory and reads that of another warp.
 const EXCHANGE: &str = ".shared .align 4 .b8 s[1024]; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2;
     xor.b32 %r4, %r3, 128; st.shared.u32 [%r3], %r1; BARRIER ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd3], %r5;";

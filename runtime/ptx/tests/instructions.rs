@@ -172,16 +172,16 @@ fn integers_are_those_of_rust() {
             ("h", "add.s16 %h0, %h1, %h2;", |a, b, _| u64::from((a as u16).wrapping_add(b as u16))),
             ("r", "mul.lo.s32 %r0, %r1, %r2;", |a, b, _| w((a as u32).wrapping_mul(b as u32))),
             ("r", "mul.hi.s32 %r0, %r1, %r2;", |a, b, _| {
-                s((i64::from(a as i32) * i64::from(b as i32) >> 32) as i32)
+                s(((i64::from(a as i32) * i64::from(b as i32)) >> 32) as i32)
             }),
             ("r", "mul.hi.u32 %r0, %r1, %r2;", |a, b, _| {
-                w((u64::from(a as u32) * u64::from(b as u32) >> 32) as u32)
+                w(((u64::from(a as u32) * u64::from(b as u32)) >> 32) as u32)
             }),
             ("rd", "mul.hi.u64 %rd0, %rd1, %rd2;", |a, b, _| {
-                (u128::from(a) * u128::from(b) >> 64) as u64
+                ((u128::from(a) * u128::from(b)) >> 64) as u64
             }),
             ("rd", "mul.hi.s64 %rd0, %rd1, %rd2;", |a, b, _| {
-                (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64
+                ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64
             }),
             ("rd", "mul.wide.s32 %rd0, %r1, %r2;", |a, b, _| {
                 (i64::from(a as i32) * i64::from(b as i32)) as u64
@@ -223,6 +223,19 @@ fn integers_are_those_of_rust() {
             ("r", "min.s32 %r0, %r1, %r2;", |a, b, _| s((a as i32).min(b as i32))),
             ("r", "max.u32 %r0, %r1, %r2;", |a, b, _| w((a as u32).max(b as u32))),
             ("rd", "max.s64 %rd0, %rd1, %rd2;", |a, b, _| (a as i64).max(b as i64) as u64),
+            ("r", "max.s16x2 %r0, %r1, %r2;", |a, b, _| {
+                let part = |shift: u32| {
+                    u64::from(((a >> shift) as i16).max((b >> shift) as i16) as u16) << shift
+                };
+                part(0) | part(16)
+            }),
+            ("r", "add.u16x2 %r0, %r1, %r2;", |a, b, _| {
+                let part = |shift: u32| {
+                    u64::from(((a >> shift) as u16).wrapping_add((b >> shift) as u16)) << shift
+                };
+                part(0) | part(16)
+            }),
+            ("r", "min.relu.s32 %r0, %r1, %r2;", |a, b, _| s((a as i32).min(b as i32).max(0))),
             ("r", "abs.s32 %r0, %r1;", |a, _, _| s((a as i32).wrapping_abs())),
             ("rd", "neg.s64 %rd0, %rd1;", |a, _, _| a.wrapping_neg()),
             ("r", "sad.s32 %r0, %r1, %r2, %r3;", |a, b, c| {
@@ -453,7 +466,9 @@ fn binary32() {
             ("f", "tanh.approx.f32 %f0, %f1;", |a, _, _| out(f64::from(f(a)).tanh() as f32)),
             ("p", "setp.lt.f32 %p0, %f1, %f2;", |a, b, _| u64::from(f(a) < f(b))),
             ("p", "setp.ne.f32 %p0, %f1, %f2;", |a, b, _| u64::from(f(a) < f(b) || f(a) > f(b))),
-            ("p", "setp.geu.f32 %p0, %f1, %f2;", |a, b, _| u64::from(!(f(a) < f(b)))),
+            ("p", "setp.geu.f32 %p0, %f1, %f2;", |a, b, _| {
+                u64::from(f(a) >= f(b) || f(a).is_nan() || f(b).is_nan())
+            }),
             ("p", "setp.nan.f32 %p0, %f1, %f2;", |a, b, _| {
                 u64::from(f(a).is_nan() || f(b).is_nan())
             }),
@@ -587,13 +602,16 @@ fn is_nearest(bits: u64, value: f64) -> bool {
     best && (!tie || own & 1 == 0) && (bits >> 15 == 1) == value.is_sign_negative()
 }
 
+/// A result in binary64.
+type Exact = fn(f64, f64, f64) -> f64;
+
 #[test]
 fn halves_round_exact_results() {
     let mut random = Random(11);
     let values: Vec<[u64; 3]> = (0..4000)
         .map(|_| [random.next(), random.next(), random.next()].map(|bits| bits & 0xffff))
         .collect();
-    let ops: [(&str, fn(f64, f64, f64) -> f64); 5] = [
+    let ops: [(&str, Exact); 5] = [
         ("add.f16 %h0, %h1, %h2;", |a, b, _| a + b),
         ("sub.rn.f16 %h0, %h1, %h2;", |a, b, _| a - b),
         ("mul.f16 %h0, %h1, %h2;", |a, b, _| a * b),

@@ -100,7 +100,8 @@ fn softmax_of_bfloats() {
 #[test]
 fn halves_in_vectors() {
     let program = compile(include_str!("data/softmax.ptx"), "halves");
-    let bits: Vec<u16> = (0..256).map(|index| index * 61 % 0x4000 | (index & 1) << 15).collect();
+    let bits: Vec<u16> =
+        (0..256).map(|index| (index * 61 % 0x4000) | ((index & 1) << 15)).collect();
     let mut memory = Memory::new();
     let x = memory.add_constant("x", bits.iter().flat_map(|bits| bits.to_le_bytes()).collect());
     let y = memory.add("y", vec![0; 512]);

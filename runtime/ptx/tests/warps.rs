@@ -209,7 +209,8 @@ fn matrices_are_stored_and_transposed() {
     assert_eq!(warp(text), each(|i| i));
     let text = text.replace("movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r4;", "mov.u32 %r0, %r4;");
     // Element (row, column) of the matrix is the half of register `row * 4 + column / 2`.
-    let element = |row: u32, column: u32| if column % 2 == 0 { row * 4 + column / 2 } else { 0 };
+    let element =
+        |row: u32, column: u32| if column.is_multiple_of(2) { row * 4 + column / 2 } else { 0 };
     assert_eq!(
         warp(&text),
         each(|i| element(i % 4 * 2, i / 4) | element(i % 4 * 2 + 1, i / 4) << 16)

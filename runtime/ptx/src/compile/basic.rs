@@ -492,8 +492,11 @@ impl<'s> Compiler<'_, 's, '_> {
     }
 }
 
+/// Frame offsets and sizes.
+type Slots = Vec<(u64, u64)>;
+
 /// The frame offsets and sizes of the parameters and results of a function.
-fn signature(function: &Function<'_>) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+fn signature(function: &Function<'_>) -> (Slots, Slots) {
     let mut at = 0;
     let mut place = |variable: &crate::ast::Variable<'_>| {
         let offset = aligned(at, u64::from(variable.align).max(8));

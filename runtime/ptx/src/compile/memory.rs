@@ -118,6 +118,15 @@ impl<'s> Compiler<'_, 's, '_> {
                 self.emit(Op::Move(d, zero));
                 Ok(())
             }
+            // The only CTA of the cluster.
+            "mapa" => {
+                self.operands::<3>(operands)?;
+                let Some(ty) = op.ty() else { return self.unsupported() };
+                let (d, _) = self.target(&operands[0])?;
+                let a = self.source(&operands[1], ty)?;
+                self.emit(Op::Move(d, a));
+                Ok(())
+            }
             "isspacep" => {
                 self.operands::<2>(operands)?;
                 let d = self.predicate_target(&operands[0])?;

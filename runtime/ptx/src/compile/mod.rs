@@ -4,7 +4,7 @@ mod basic;
 mod memory;
 mod warp;
 
-use crate::ast::{Function, Init, Instruction, Name, Operand, Span, Statement, Variable};
+use crate::ast::{Function, InitialAddress, Instruction, Name, Operand, Span, Statement, Variable};
 use crate::code::{
     Address, Class, Code, Constant, Global, Inst, NONE, Op, Parameter, Predicate, Program, Special,
     Src,
@@ -40,6 +40,13 @@ impl<'s> Module<'s> {
             sink.push(diagnostic);
             return None;
         };
+        let cluster = self.functions[index].required_cluster.unwrap_or([1; 3]);
+        if cluster != [1; 3] {
+            let message = format!("clusters of {cluster:?} CTAs are not supported");
+            let span = self.functions[index].name.span();
+            sink.push(Diagnostic::error("ptx-unsupported", message).at(span, "this kernel"));
+            return None;
+        }
         let variables = self.variables.iter().enumerate();
         let variables = variables.map(|(index, variable)| (variable.name.text, index)).collect();
         let entry = &self.functions[index];
@@ -90,8 +97,8 @@ impl<'s> Module<'s> {
         compiler.number(index);
         let mut next = 0;
         loop {
-            if let Some((number, width, values)) = compiler.initialisers.pop() {
-                compiler.initialise(number, width, &values);
+            if let Some((number, addresses)) = compiler.initialisers.pop() {
+                compiler.initialise(number, &addresses);
             } else if let Some(index) = compiler.queue.get(next) {
                 compiler.function(&self.functions[*index], next);
                 next += 1;
@@ -225,7 +232,7 @@ pub(crate) struct Compiler<'m, 's, 'k> {
     /// The sizes of the variables of the frame, by offset.
     sizes: HashMap<u64, u64>,
     /// Initialisers of globals that are not read yet: they may name any other.
-    initialisers: Vec<(u32, u64, Vec<Init<'s>>)>,
+    initialisers: Vec<(u32, Vec<InitialAddress<'s>>)>,
     /// Instructions whose targets are numbers of labels.
     branches: Vec<u32>,
     opcode: Name<'s>,
@@ -558,7 +565,7 @@ impl<'s> Compiler<'_, 's, '_> {
 
     fn add_global(&mut self, variable: &Variable<'s>) -> u32 {
         let number = self.program.globals.len() as u32;
-        if variable.external && variable.init.is_empty() {
+        if variable.external && variable.bytes.is_empty() {
             let message = format!("`{}` is defined in another module", clip(variable.name.text));
             let label = "declared here".into();
             self.push_error(Error {
@@ -568,50 +575,39 @@ impl<'s> Compiler<'_, 's, '_> {
                 label,
             });
         }
+        let mut bytes = variable.bytes.clone();
+        bytes.resize(variable.size as usize, 0);
         self.program.globals.push(Global {
             name: variable.name.text.to_owned(),
             align: variable.align.into(),
-            bytes: vec![0; variable.size as usize],
+            bytes,
             addresses: vec![],
             writable: variable.space != Space::Const,
         });
-        let width = u64::from(variable.ty.bytes().max(1));
-        self.initialisers.push((number, width, variable.init.clone()));
+        if !variable.addresses.is_empty() {
+            self.initialisers.push((number, variable.addresses.clone()));
+        }
         number
     }
 
-    fn initialise(&mut self, number: u32, width: u64, values: &[Init<'s>]) {
-        for (index, init) in values.iter().enumerate() {
-            let at = index as u64 * width;
-            match init {
-                Init::Value(value) => {
-                    let bytes = &mut self.program.globals[number as usize].bytes;
-                    let element = &value.to_le_bytes()[..width.min(8) as usize];
-                    bytes[at as usize..][..element.len()].copy_from_slice(element);
+    fn initialise(&mut self, number: u32, addresses: &[InitialAddress<'s>]) {
+        for InitialAddress { at, name, offset } in addresses {
+            let constant = match self.module_symbol(name.text) {
+                Some(Symbol::Constant(Constant::Global(number, _), _)) => {
+                    Constant::Global(number, *offset)
                 }
-                Init::Address { name, offset } => {
-                    let constant = match self.symbol(name.text) {
-                        Some(Symbol::Constant(Constant::Global(number, _), _)) => {
-                            Constant::Global(number, *offset)
-                        }
-                        Some(Symbol::Shared(base)) => {
-                            Constant::Value(base.wrapping_add_signed(*offset))
-                        }
-                        Some(Symbol::Constant(constant, _)) => constant,
-                        _ => match self.names.get(name.text).copied() {
-                            Some(function) => {
-                                Constant::Value(function_address(self.number(function)))
-                            }
-                            None => {
-                                let error = self.undefined(*name);
-                                self.push_error(error);
-                                continue;
-                            }
-                        },
-                    };
-                    self.program.globals[number as usize].addresses.push((at, constant));
-                }
-            }
+                Some(Symbol::Shared(base)) => Constant::Value(base.wrapping_add_signed(*offset)),
+                Some(Symbol::Constant(constant, _)) => constant,
+                _ => match self.names.get(name.text).copied() {
+                    Some(function) => Constant::Value(function_address(self.number(function))),
+                    None => {
+                        let error = self.undefined(*name);
+                        self.push_error(error);
+                        continue;
+                    }
+                },
+            };
+            self.program.globals[number as usize].addresses.push((*at, constant));
         }
     }
 

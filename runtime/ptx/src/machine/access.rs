@@ -1,6 +1,6 @@
 //! Loads and stores, with their checks.
 
-use super::fault::Fault;
+use super::fault::Error;
 use super::{
     Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Warp, lanes, put,
 };
@@ -10,7 +10,7 @@ use crate::race::{Accessor, Bytes, Races, Shadowed};
 use crate::row::{Row, WARP};
 use crate::types::Space;
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, Error>;
 
 /// Where bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +48,13 @@ pub(super) fn read(bytes: &[u8], at: usize, size: u64) -> u64 {
 /// Writes up to 8 bytes; whether they changed.
 #[inline(always)]
 pub(super) fn write(bytes: &mut [u8], at: usize, size: u64, value: u64) -> bool {
-    let target = &mut bytes[at..at + size as usize];
-    let value = value.to_le_bytes();
-    let value = &value[..size as usize];
-    let changed = target != value;
-    target.copy_from_slice(value);
+    let changed = read(bytes, at, size) != value & (u64::MAX >> (64 - 8 * size));
+    match size {
+        4 => bytes[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes()),
+        8 => bytes[at..at + 8].copy_from_slice(&value.to_le_bytes()),
+        2 => bytes[at..at + 2].copy_from_slice(&(value as u16).to_le_bytes()),
+        _ => bytes[at] = value as u8,
+    }
     changed
 }
 
@@ -127,7 +129,7 @@ impl Machine<'_> {
                     "{size} bytes at {offset:#x} of shared memory, which has {} bytes",
                     self.shared_bytes
                 );
-                Err(Fault::new("ptx-bounds", message))
+                Err(Error::new("ptx-bounds", message))
             }
         }
     }
@@ -140,7 +142,7 @@ impl Machine<'_> {
                 let message = format!(
                     "{size} bytes at {offset:#x} of local memory, which has {length} bytes"
                 );
-                Err(Fault::new("ptx-bounds", message))
+                Err(Error::new("ptx-bounds", message))
             }
         }
     }
@@ -154,7 +156,7 @@ impl Machine<'_> {
                 let message = format!(
                     "{size} bytes at {offset:#x} of the parameters, which have {length} bytes"
                 );
-                Err(Fault::new("ptx-bounds", message))
+                Err(Error::new("ptx-bounds", message))
             }
         }
     }
@@ -168,9 +170,9 @@ impl Machine<'_> {
     }
 
     #[cold]
-    fn outside(&self, address: u64, size: u64, near: Option<usize>) -> Fault {
+    fn outside(&self, address: u64, size: u64, near: Option<usize>) -> Error {
         let fault =
-            Fault::new("ptx-bounds", format!("{size} bytes at {address:#x} are in no buffer"));
+            Error::new("ptx-bounds", format!("{size} bytes at {address:#x} are in no buffer"));
         let describe = |index: usize| {
             let buffer = &self.memory.buffers[index];
             let (end, length) = (buffer.base + buffer.bytes.len() as u64, buffer.bytes.len());
@@ -238,7 +240,10 @@ impl Machine<'_> {
                 let buffer = &mut self.memory.buffers[buffer];
                 if !buffer.writable {
                     let message = format!("a write to `{}`, which is constant", buffer.name);
-                    return Err(Fault::new("ptx-constant", message));
+                    return Err(Error::new("ptx-constant", message));
+                }
+                if let Some(written) = &mut buffer.written {
+                    mark(written, at, size as usize);
                 }
                 write(&mut buffer.bytes, at, size, value)
             }
@@ -249,19 +254,16 @@ impl Machine<'_> {
                 }
                 None => false,
             },
-            Place::Local(lane, at) => {
-                write(&mut warp.local[lane], at, size, value);
-                false
-            }
+            Place::Local(lane, at) => write(&mut warp.local[lane], at, size, value),
             Place::Param(_) => {
-                return Err(Fault::new("ptx-constant", "a write to the parameters of a kernel"));
+                return Err(Error::new("ptx-constant", "a write to the parameters of a kernel"));
             }
         };
         self.version += u64::from(changed);
         Ok(())
     }
 
-    /// Checks that bytes of shared memory were written.
+    /// Checks that bytes of shared memory, and of buffers that start unwritten, were written.
     #[inline(always)]
     pub(super) fn check_written(
         &mut self,
@@ -274,11 +276,17 @@ impl Machine<'_> {
         if !self.launch.checks.uninitialised {
             return;
         }
-        let (Place::Shared(offset), Some(cta)) = (place, &self.slots[warp.slot]) else { return };
-        if !is_marked(&cta.written, offset, size) {
-            let name = self.shared_name(offset);
+        let (written, offset) = match (place, &self.slots[warp.slot]) {
+            (Place::Shared(offset), Some(cta)) => (Some(&cta.written), offset),
+            (Place::Global(buffer, offset), _) => {
+                (self.memory.buffers[buffer].written.as_ref(), offset)
+            }
+            _ => return,
+        };
+        if written.is_some_and(|written| !is_marked(written, offset, size)) {
+            let name = self.place_name(place);
             let message = format!("{size} bytes of {name} are read, not all of which were written");
-            self.report_once(warp, at, Fault::new("ptx-uninitialised", message).at_lane(lane));
+            self.report_once(warp, at, Error::new("ptx-uninitialised", message).at_lane(lane));
         }
     }
 
@@ -537,8 +545,8 @@ pub(super) fn location(place: Place, address: u64, cta: u32) -> u64 {
     }
 }
 
-pub(super) fn misaligned(address: u64, size: u64) -> Fault {
-    Fault::new(
+pub(super) fn misaligned(address: u64, size: u64) -> Error {
+    Error::new(
         "ptx-alignment",
         format!(
             "the address {address:#x} of {size} bytes is not a multiple of {}",

@@ -1,7 +1,7 @@
 //! Atomic operations.
 
 use super::access::location;
-use super::fault::Fault;
+use super::fault::Error;
 use super::{Fragment, Machine, Warp, lanes, put};
 use crate::code::{Atomic, AtomicOp};
 use crate::float::{self, BF16, F16, Rounding};
@@ -72,7 +72,7 @@ impl Machine<'_> {
         fragment: &Fragment,
         mask: u32,
         atomic: &Atomic,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Error> {
         let addresses = self.addresses(warp, fragment, &atomic.address);
         let size = u64::from(atomic.ty.bytes());
         let total = size * atomic.values.len() as u64;

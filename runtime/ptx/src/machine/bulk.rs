@@ -2,7 +2,7 @@
 
 use super::access::{Place, mark, misaligned};
 use super::atomic::combine;
-use super::fault::Fault;
+use super::fault::Error;
 use super::{Copy, Fragment, Machine, Warp, lanes};
 use crate::code::{Address, AtomicOp, Bulk, Src};
 use crate::launch::Schedule;
@@ -10,7 +10,7 @@ use crate::race::{Accessor, Async, Races};
 use crate::tensor_map::TensorMap;
 use crate::types::{Space, Type};
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, Error>;
 
 /// What a bulk copy does.
 #[derive(Debug, Clone)]
@@ -111,6 +111,7 @@ impl Machine<'_> {
         let mut bytes = [0; 16];
         if filled > 0 {
             let source = self.place_unaligned(warp, lane, Space::Global, from, filled)?;
+            self.check_written(warp, lane, at, source, filled as usize);
             let (memory, start) = self.bytes_of(warp, source);
             bytes[..filled as usize].copy_from_slice(&memory[start..start + filled as usize]);
             self.check_race(
@@ -166,11 +167,14 @@ impl Machine<'_> {
                 let buffer = &mut self.memory.buffers[buffer];
                 if !buffer.writable {
                     let message = format!("a write to `{}`, which is constant", buffer.name);
-                    return Err(Fault::new("ptx-constant", message));
+                    return Err(Error::new("ptx-constant", message));
+                }
+                if let Some(written) = &mut buffer.written {
+                    mark(written, at, bytes.len());
                 }
                 buffer.bytes[at..at + bytes.len()].copy_from_slice(bytes);
             }
-            _ => return Err(Fault::new("ptx-bounds", "a copy to memory of a thread")),
+            _ => return Err(Error::new("ptx-bounds", "a copy to memory of a thread")),
         }
         self.version += 1;
         Ok(())
@@ -259,8 +263,8 @@ impl Machine<'_> {
         space: Space,
         address: u64,
     ) -> Result<TensorMap> {
-        if address % 64 != 0 {
-            return Err(Fault::new(
+        if !address.is_multiple_of(64) {
+            return Err(Error::new(
                 "ptx-alignment",
                 format!("a tensor map at {address:#x}, which is not a multiple of 64"),
             )
@@ -271,14 +275,14 @@ impl Machine<'_> {
             .map_err(|fault| fault.at_lane(lane))?;
         let (bytes, at) = self.bytes_of(warp, place);
         TensorMap::from_bytes(&bytes[at..at + 128]).ok_or_else(|| {
-            Fault::new("ptx-tensor-map", format!("no tensor map is at {address:#x}")).at_lane(lane)
+            Error::new("ptx-tensor-map", format!("no tensor map is at {address:#x}")).at_lane(lane)
         })
     }
 
     fn check_bulk(&self, kind: &Kind) -> Result<()> {
         let aligned = |address: u64, align: u64| match address % align {
             0 => Ok(()),
-            _ => Err(Fault::new(
+            _ => Err(Error::new(
                 "ptx-alignment",
                 format!("the address {address:#x} is not a multiple of {align}"),
             )),
@@ -286,7 +290,7 @@ impl Machine<'_> {
         match kind {
             Kind::Load { to, from, size, .. } | Kind::Store { to, from, size, .. } => {
                 if size % 16 != 0 {
-                    return Err(Fault::new(
+                    return Err(Error::new(
                         "ptx-alignment",
                         format!("{size} bytes to copy are not a multiple of 16"),
                     ));
@@ -302,7 +306,7 @@ impl Machine<'_> {
                         at.len(),
                         map.extents.len()
                     );
-                    return Err(Fault::new("ptx-tensor-map", message));
+                    return Err(Error::new("ptx-tensor-map", message));
                 }
                 aligned(*shared, 128)
             }
@@ -385,7 +389,7 @@ impl Machine<'_> {
         for (at, warp, lane) in left {
             let warp = Warp { slot, index: warp.1, number: warp.0, ..Warp::default() };
             let message = "a CTA ends while a copy of its shared memory is not complete";
-            self.report_once(&warp, at, Fault::new("ptx-copy", message).at_lane(lane));
+            self.report_once(&warp, at, Error::new("ptx-copy", message).at_lane(lane));
         }
     }
 
@@ -463,8 +467,8 @@ impl Machine<'_> {
             let mut rest = row;
             let mut inside = true;
             let mut global = map.address as i64 + i64::from(at[0]) * element as i64;
-            for axis in 1..map.tile.len() {
-                let coordinate = i64::from(at[axis]) + (rest % u64::from(map.tile[axis])) as i64;
+            for (axis, start) in at.iter().enumerate().skip(1) {
+                let coordinate = i64::from(*start) + (rest % u64::from(map.tile[axis])) as i64;
                 rest /= u64::from(map.tile[axis]);
                 inside &= (0..i64::from(map.extents[axis])).contains(&coordinate);
                 global = global.wrapping_add(coordinate.wrapping_mul(map.strides[axis - 1] as i64));

@@ -1,13 +1,13 @@
 //! Calls, and the functions that the machine provides.
 
-use super::fault::Fault;
+use super::fault::Error;
 use super::{Flow, Fragment, Frame, MAX_DEPTH, MAX_OUTPUT, Machine, Warp, lanes};
 use crate::code::{Call, Target};
 use crate::compile::{FUNCTIONS, MAX_FRAME};
 use crate::parser::MAX_REGISTERS;
 use crate::types::Space;
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, Error>;
 
 impl Machine<'_> {
     pub(super) fn call(
@@ -37,19 +37,21 @@ impl Machine<'_> {
                     self.split(warp, fragment, other, fragment.at);
                 }
                 let number = target[first].wrapping_sub(FUNCTIONS) / 16;
-                if target[first] % 16 != 0 || number >= self.program.functions.len() as u64 {
+                if !target[first].is_multiple_of(16)
+                    || number >= self.program.functions.len() as u64
+                {
                     let message = format!(
                         "a call of {:#x}, which is not the address of a function",
                         target[first]
                     );
-                    return Err(Fault::new("ptx-call", message).at_lane(first));
+                    return Err(Error::new("ptx-call", message).at_lane(first));
                 }
                 number as u32
             }
         };
         if fragment.frames.len() >= MAX_DEPTH {
             let message = format!("more than {MAX_DEPTH} calls in one another");
-            return Err(Fault::new("ptx-call", message).at_lane(lanes(mask).next().unwrap_or(0)));
+            return Err(Error::new("ptx-call", message).at_lane(lanes(mask).next().unwrap_or(0)));
         }
         let program = self.program;
         let caller = &program.functions[fragment.function as usize];
@@ -61,7 +63,7 @@ impl Machine<'_> {
             let message = format!(
                 "the calls need more than {MAX_FRAME} bytes of local memory or {MAX_REGISTERS} registers"
             );
-            return Err(Fault::new("ptx-call", message).at_lane(lanes(mask).next().unwrap_or(0)));
+            return Err(Error::new("ptx-call", message).at_lane(lanes(mask).next().unwrap_or(0)));
         }
         let frame = Frame {
             at: fragment.at,
@@ -108,7 +110,7 @@ impl Machine<'_> {
             self.split(warp, fragment, fragment.mask & !mask, fragment.at + 1);
         }
         let Some(frame) = fragment.frames.pop() else {
-            return Err(Fault::new("ptx-call", "a return that is in no call"));
+            return Err(Error::new("ptx-call", "a return that is in no call"));
         };
         let program = self.program;
         let callee = &program.functions[fragment.function as usize];
@@ -163,7 +165,7 @@ impl Machine<'_> {
         Ok(string)
     }
 
-    fn assertion(&self, warp: &Warp, fragment: &Fragment, mask: u32, call: &Call) -> Fault {
+    fn assertion(&self, warp: &Warp, fragment: &Fragment, mask: u32, call: &Call) -> Error {
         let lane = lanes(mask).next().unwrap_or(0);
         let text = |index: usize| {
             let address = self.argument(warp, fragment, lane, call, index);
@@ -172,7 +174,7 @@ impl Machine<'_> {
         };
         let line = self.argument(warp, fragment, lane, call, 2) as u32;
         let message = format!("assertion `{}` failed in {}:{line}: {}", text(0), text(1), text(3));
-        Fault::new("ptx-assert", message).at_lane(lane)
+        Error::new("ptx-assert", message).at_lane(lane)
     }
 
     /// `vprintf(format, arguments)`: the arguments are in memory, each aligned to its size.

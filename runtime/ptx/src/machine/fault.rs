@@ -10,7 +10,7 @@ const MAX_PLACES: usize = 12;
 
 /// An error that ends a launch.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct Error {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) notes: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct Fault {
     place: Option<(u32, usize, u32)>,
 }
 
-impl Fault {
+impl Error {
     pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), notes: vec![], lane: None, place: None }
     }
@@ -88,7 +88,7 @@ impl Machine<'_> {
         self.diagnostics.push(diagnostic);
     }
 
-    pub(super) fn report_fault(&mut self, fault: Fault) {
+    pub(super) fn report_fault(&mut self, fault: Error) {
         let mut diagnostic = Diagnostic::error(fault.code, fault.message);
         if let Some((at, slot, index)) = fault.place {
             diagnostic = diagnostic.at(self.span(at), "this instruction");
@@ -108,7 +108,7 @@ impl Machine<'_> {
     }
 
     /// Reports an error after which the launch goes on, once for each instruction.
-    pub(super) fn report_once(&mut self, warp: &Warp, at: u32, fault: Fault) {
+    pub(super) fn report_once(&mut self, warp: &Warp, at: u32, fault: Error) {
         if self.reported.insert((at, u32::MAX)) {
             self.report_fault(fault.located(at, warp));
         }

@@ -15,7 +15,7 @@ use crate::memory::Memory;
 use crate::race::{Accessor, Races, Shadow};
 use crate::row::{Row, WARP};
 use crate::statistics::Statistics;
-use fault::Fault;
+use fault::Error;
 use irc_diag::Diagnostic;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -188,8 +188,15 @@ struct Machine<'r> {
     warps_per_cta: usize,
     slots: Vec<Option<Box<Cta>>>,
     warps: Vec<Warp>,
-    /// Warps that may run.
-    ready: Vec<usize>,
+    /// Warps that may run, by slot.
+    ready: Vec<Vec<usize>>,
+    /// Slots that may have such warps, and whether each slot is among them.
+    active: Vec<usize>,
+    is_active: Vec<bool>,
+    /// The position in `active` of the slot that runs, and the turns that it has left: a CTA runs for many, as its
+    /// state then stays in the cache of the processor.
+    current: usize,
+    burst: u64,
     /// Warps that wait for a change of memory.
     spinning: Vec<usize>,
     cursor: usize,
@@ -335,7 +342,11 @@ impl<'r> Machine<'r> {
             warps_per_cta: warps_per_cta as usize,
             slots: vec![],
             warps: vec![],
-            ready: vec![],
+            ready: vec![vec![]; resident],
+            active: vec![],
+            is_active: vec![false; resident],
+            current: 0,
+            burst: 0,
             spinning: vec![],
             cursor: 0,
             next_cta: 0,
@@ -425,7 +436,7 @@ impl<'r> Machine<'r> {
             if let Some(races) = &mut self.races {
                 races.start(number);
             }
-            self.ready.push(at);
+            self.add_ready(at);
         }
     }
 
@@ -440,7 +451,7 @@ impl<'r> Machine<'r> {
         }
     }
 
-    fn run_all(&mut self) -> Result<bool, Fault> {
+    fn run_all(&mut self) -> Result<bool, Error> {
         loop {
             if self.executed > self.launch.max_instructions {
                 self.watchdog();
@@ -466,19 +477,47 @@ impl<'r> Machine<'r> {
 
     /// The next warp to run.
     fn choose(&mut self) -> Option<usize> {
-        if self.ready.is_empty() {
-            return None;
-        }
-        let index = match self.launch.schedule {
-            Schedule::RoundRobin => {
-                self.cursor = if self.cursor + 1 < self.ready.len() { self.cursor + 1 } else { 0 };
+        let random = self.launch.schedule != Schedule::RoundRobin;
+        while let Some(slot) =
+            self.active.get(self.current).copied().or(self.active.first().copied())
+        {
+            let ready = &self.ready[slot];
+            if ready.is_empty() || self.current >= self.active.len() || self.burst == 0 {
+                if ready.is_empty() {
+                    self.is_active[slot] = false;
+                    self.active.swap_remove(if self.current < self.active.len() {
+                        self.current
+                    } else {
+                        0
+                    });
+                } else {
+                    self.current += 1;
+                }
+                let slots = self.active.len();
+                (self.current, self.burst) = match random {
+                    true => (self.random.below(slots as u64) as usize, 1 + self.random.below(48)),
+                    false => (if self.current < slots { self.current } else { 0 }, 512),
+                };
+                continue;
+            }
+            self.burst -= 1;
+            let index = if random {
+                self.random.below(ready.len() as u64) as usize
+            } else {
+                self.cursor = if self.cursor + 1 < ready.len() { self.cursor + 1 } else { 0 };
                 self.cursor
-            }
-            Schedule::Random(_) | Schedule::Adversarial(_) => {
-                self.random.below(self.ready.len() as u64) as usize
-            }
-        };
-        Some(self.ready[index])
+            };
+            return Some(self.ready[slot][index]);
+        }
+        None
+    }
+
+    fn add_ready(&mut self, warp: usize) {
+        let slot = warp / self.warps_per_cta;
+        self.ready[slot].push(warp);
+        if !std::mem::replace(&mut self.is_active[slot], true) {
+            self.active.push(slot);
+        }
     }
 
     /// Puts warps that wait for a change of memory among those that run, if there was a change.
@@ -503,7 +542,7 @@ impl<'r> Machine<'r> {
     fn queue(&mut self, warp: usize) {
         if !self.warps[warp].queued && !self.warps[warp].fragments.is_empty() {
             self.warps[warp].queued = true;
-            self.ready.push(warp);
+            self.add_ready(warp);
         }
     }
 
@@ -540,7 +579,7 @@ impl<'r> Machine<'r> {
     }
 
     /// Runs a warp for a turn.
-    fn turn(&mut self, at: usize) -> Result<(), Fault> {
+    fn turn(&mut self, at: usize) -> Result<(), Error> {
         let mut warp = std::mem::take(&mut self.warps[at]);
         let result = self.turn_of(&mut warp);
         let mut spins = false;
@@ -558,8 +597,8 @@ impl<'r> Machine<'r> {
         let number = warp.number;
         if !ready {
             warp.queued = false;
-            if let Some(index) = self.position(at) {
-                self.ready.swap_remove(index);
+            if let Some(index) = self.ready[slot].iter().position(|warp| *warp == at) {
+                self.ready[slot].swap_remove(index);
             }
             if spins {
                 self.spinning.push(at);
@@ -580,14 +619,6 @@ impl<'r> Machine<'r> {
         Ok(())
     }
 
-    /// Where a warp is among those that run: near the cursor when they take turns.
-    fn position(&self, warp: usize) -> Option<usize> {
-        match self.ready.get(self.cursor) {
-            Some(at) if *at == warp => Some(self.cursor),
-            _ => self.ready.iter().position(|at| *at == warp),
-        }
-    }
-
     fn end_warp(&mut self, slot: usize) {
         let Some(cta) = &mut self.slots[slot] else { return };
         cta.warps -= 1;
@@ -601,7 +632,7 @@ impl<'r> Machine<'r> {
         }
     }
 
-    fn turn_of(&mut self, warp: &mut Warp) -> Result<(), Fault> {
+    fn turn_of(&mut self, warp: &mut Warp) -> Result<(), Error> {
         warp.turn = warp.turn.wrapping_add(1);
         let quantum = match self.launch.schedule {
             Schedule::RoundRobin => 192,
@@ -693,7 +724,7 @@ impl<'r> Machine<'r> {
         warp: &mut Warp,
         mut fragment: Fragment,
         quantum: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Error> {
         let mut left = quantum;
         loop {
             let at = fragment.at;

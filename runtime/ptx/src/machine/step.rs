@@ -1,6 +1,6 @@
 //! Runs one instruction for the threads of a fragment.
 
-use super::fault::Fault;
+use super::fault::Error;
 use super::{
     Flow, Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Wait, Warp, get,
     lanes, put, put_predicate,
@@ -10,7 +10,7 @@ use crate::code::{Logic, NONE, Op, Predicate, Special};
 use crate::row::{Row, WARP};
 use crate::types::Space;
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, Error>;
 
 /// The value of a predicate operand, as bits of threads.
 #[inline(always)]
@@ -200,8 +200,7 @@ impl Machine<'_> {
                 let a = row!(*a);
                 let within = |address: u64, window: u64| address.wrapping_sub(window) < WINDOW;
                 let mut result = 0;
-                for lane in 0..WARP {
-                    let address = a[lane];
+                for (lane, address) in a.iter().copied().enumerate() {
                     let is = match space {
                         Space::Shared => within(address, SHARED_WINDOW),
                         Space::Local => within(address, LOCAL_WINDOW),
@@ -251,7 +250,7 @@ impl Machine<'_> {
             Op::Exit => return self.exit(warp, fragment, mask),
             Op::Trap => {
                 let lane = lanes(mask).next().unwrap_or(0);
-                return Err(Fault::new("ptx-trap", "the kernel stopped itself").at_lane(lane));
+                return Err(Error::new("ptx-trap", "the kernel stopped itself").at_lane(lane));
             }
             Op::Sleep => return Ok(Flow::Yield),
             Op::Load(access) => {
@@ -404,7 +403,7 @@ impl Machine<'_> {
         while let Some(lane) = lanes(rest).next() {
             let Some(target) = targets.get(index[lane] as usize) else {
                 let message = format!("index {} of {} branch targets", index[lane], targets.len());
-                return Err(Fault::new("ptx-branch", message).at_lane(lane));
+                return Err(Error::new("ptx-branch", message).at_lane(lane));
             };
             let same = lanes(rest)
                 .filter(|other| index[*other] == index[lane])
@@ -425,7 +424,7 @@ impl Machine<'_> {
             let line =
                 self.program.source.line_column(self.program.starts[group.at as usize] as usize).0;
             let message = format!("a warp exits while the `wgmma` of line {line} is not complete");
-            self.report_once(warp, fragment.at, Fault::new("ptx-wgmma", message));
+            self.report_once(warp, fragment.at, Error::new("ptx-wgmma", message));
         }
         fragment.mask &= !mask;
         self.exited(warp);

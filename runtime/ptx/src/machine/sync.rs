@@ -1,7 +1,7 @@
 //! Barriers of a CTA, and mbarrier objects.
 
 use super::access::Place;
-use super::fault::Fault;
+use super::fault::Error;
 use super::step::test;
 use super::{
     BARRIERS, Flow, Fragment, Machine, SharedClock, Wait, Warp, lanes, put, put_predicate,
@@ -11,7 +11,7 @@ use crate::race::Races;
 use crate::row::WARP;
 use std::collections::BTreeMap;
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, Error>;
 
 /// A barrier of a CTA.
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl Machine<'_> {
         if barrier.aligned && mask != warp.live && !fragment.resumed {
             if mask != fragment.mask {
                 let message = "an aligned barrier under a predicate that differs between the threads of a warp";
-                return Err(Fault::new("ptx-barrier", message).at_lane(first));
+                return Err(Error::new("ptx-barrier", message).at_lane(first));
             }
             // The other threads of the warp must come here as well.
             return Ok(Flow::Wait(Wait::Warp(warp.live)));
@@ -82,7 +82,7 @@ impl Machine<'_> {
         let cluster = id == CLUSTER_BARRIER;
         let id = if cluster { BARRIERS as u64 - 1 } else { id };
         if id >= BARRIERS as u64 - u64::from(!cluster) {
-            return Err(Fault::new(
+            return Err(Error::new(
                 "ptx-barrier",
                 format!("barrier {id}: a CTA has barriers 0 to 15"),
             )
@@ -96,7 +96,7 @@ impl Machine<'_> {
                 "barrier {id} of {count} threads: the number is a multiple of 32 up to {}",
                 warps * 32
             );
-            return Err(Fault::new("ptx-barrier", message).at_lane(first));
+            return Err(Error::new("ptx-barrier", message).at_lane(first));
         }
         let expected = count.map_or(warps * 32, |count| count as u32);
         let at = fragment.at;
@@ -116,7 +116,7 @@ impl Machine<'_> {
                 "barrier {id} of {expected} threads: threads that arrived at line {line} expect {}",
                 state.expected
             );
-            return Err(Fault::new("ptx-barrier", message).at_lane(first));
+            return Err(Error::new("ptx-barrier", message).at_lane(first));
         }
         let arrived = state.arrivals.entry(warp.index).or_insert(0);
         if *arrived & mask != 0 {
@@ -136,7 +136,7 @@ impl Machine<'_> {
         if total > expected {
             let message =
                 format!("barrier {id} of {expected} threads: {total} threads have arrived");
-            return Err(Fault::new("ptx-barrier", message).at_lane(first));
+            return Err(Error::new("ptx-barrier", message).at_lane(first));
         }
         let complete = total == expected;
         self.arrive(warp, mask, id as usize, barrier.wait);
@@ -310,7 +310,7 @@ impl Machine<'_> {
             "barrier {id} waits for {expected} threads, of which {} have exited",
             expected - arrived
         );
-        self.report_once(warp, at, Fault::new("ptx-barrier", message));
+        self.report_once(warp, at, Error::new("ptx-barrier", message));
         self.complete_barrier(warp.slot, id);
     }
 
@@ -352,7 +352,7 @@ impl Machine<'_> {
             let place = self.place(warp, lane, address.space, addresses[lane], 8)?;
             let Place::Shared(at) = place else {
                 let message = "an mbarrier that is not in shared memory";
-                return Err(Fault::new("ptx-mbarrier", message).at_lane(lane));
+                return Err(Error::new("ptx-mbarrier", message).at_lane(lane));
             };
             let at = at as u64;
             let argument =
@@ -468,7 +468,7 @@ impl Machine<'_> {
         if count == 0 || count > MAX_ARRIVALS {
             let message =
                 format!("an mbarrier of {count} arrivals: the number is from 1 to {MAX_ARRIVALS}");
-            return Err(Fault::new("ptx-mbarrier", message).at_lane(lane));
+            return Err(Error::new("ptx-mbarrier", message).at_lane(lane));
         }
         self.check_race(
             warp,
@@ -499,7 +499,7 @@ impl Machine<'_> {
         let cta = self.slots[warp.slot].as_mut();
         let barrier = cta.and_then(|cta| cta.mbarriers.get_mut(&at));
         barrier.ok_or_else(|| {
-            Fault::new(
+            Error::new(
                 "ptx-mbarrier",
                 format!("no mbarrier was initialised at {at:#x} of shared memory"),
             )
@@ -518,14 +518,14 @@ impl Machine<'_> {
         let Some(cta) = &mut self.slots[slot] else { return Ok(()) };
         let Some(barrier) = cta.mbarriers.get_mut(&at) else {
             let message = format!("no mbarrier was initialised at {at:#x} of shared memory");
-            return Err(Fault::new("ptx-mbarrier", message));
+            return Err(Error::new("ptx-mbarrier", message));
         };
         if count > u64::from(barrier.pending) {
             let message = format!(
                 "{count} arrivals at the mbarrier at {at:#x}, which expects {} more of {} in this phase",
                 barrier.pending, barrier.expected
             );
-            return Err(Fault::new("ptx-mbarrier", message));
+            return Err(Error::new("ptx-mbarrier", message));
         }
         if let (Some(races), Some(clock)) = (&mut self.races, clock) {
             barrier.clock = Some(races.join(barrier.clock.take(), clock));

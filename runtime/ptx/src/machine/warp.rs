@@ -2,7 +2,7 @@
 
 use super::access::Place;
 use super::atomic::combine;
-use super::fault::Fault;
+use super::fault::Error;
 use super::step::test;
 use super::{Flow, Fragment, Group, Machine, Wait, Warp, lanes, put, put_predicate};
 use crate::code::{Address, GroupMatrix, Left, Op, Shuffle, Vote, WarpOp};
@@ -14,7 +14,7 @@ use crate::row::{Row, WARP};
 use crate::types::Type;
 use std::collections::BTreeSet;
 
-type Result<T> = std::result::Result<T, Fault>;
+type Result<T> = std::result::Result<T, Error>;
 
 impl Machine<'_> {
     pub(super) fn warp_op(
@@ -37,14 +37,14 @@ impl Machine<'_> {
                     "threads of a warp give the masks {named:#010x} and {:#010x} to the same instruction",
                     members[lane] as u32
                 );
-                return Err(Fault::new("ptx-warp", message).at_lane(lane));
+                return Err(Error::new("ptx-warp", message).at_lane(lane));
             }
             self.split(warp, fragment, mask & !same, fragment.at);
             return Ok(Flow::Wait(Wait::None));
         }
         if let Some(lane) = lanes(mask).find(|lane| named >> lane & 1 == 0) {
             let message = format!("a thread that is not in the mask {named:#010x} which it gives");
-            return Err(Fault::new("ptx-warp", message).at_lane(lane));
+            return Err(Error::new("ptx-warp", message).at_lane(lane));
         }
         let needed = named & warp.live;
         if mask != needed && !fragment.resumed {
@@ -58,7 +58,7 @@ impl Machine<'_> {
             let message = format!(
                 "threads of the mask {named:#010x} do not run the instruction, or give another mask"
             );
-            return Err(Fault::new("ptx-warp", message).at_lane(first));
+            return Err(Error::new("ptx-warp", message).at_lane(first));
         }
         fragment.resumed = false;
         self.exchange(warp, fragment, mask, op)?;
@@ -112,7 +112,7 @@ impl Machine<'_> {
                         let message = format!(
                             "a value of thread {source} of the warp, which does not take part"
                         );
-                        return Err(Fault::new("ptx-warp", message).at_lane(lane));
+                        return Err(Error::new("ptx-warp", message).at_lane(lane));
                     }
                     out[lane] = a[source as usize];
                     valid |= u32::from(is_valid) << lane;
@@ -228,7 +228,7 @@ impl Machine<'_> {
         if mask == u32::MAX {
             return Ok(());
         }
-        Err(Fault::new(
+        Err(Error::new(
             "ptx-warp",
             format!("the instruction needs 32 threads, and {} run it", mask.count_ones()),
         ))
@@ -322,7 +322,7 @@ impl Machine<'_> {
             None => Ok(row[0]),
             Some(lane) => {
                 let message = "the threads of the warp give different descriptors";
-                Err(Fault::new("ptx-wgmma", message).at_lane(lane))
+                Err(Error::new("ptx-wgmma", message).at_lane(lane))
             }
         }
     }
@@ -337,7 +337,7 @@ impl Machine<'_> {
         self.need_all(mask)?;
         if !warp.fenced {
             let message = "the first `wgmma` has no `wgmma.fence` before it";
-            self.report_once(warp, fragment.at, Fault::new("ptx-wgmma", message));
+            self.report_once(warp, fragment.at, Error::new("ptx-wgmma", message));
         }
         let a = match &matrix.a {
             Left::Descriptor(src) => Some(self.uniform(warp, fragment, *src)?),
@@ -350,7 +350,7 @@ impl Machine<'_> {
                 let truth = test(warp, fragment, predicate);
                 if truth != 0 && truth != u32::MAX {
                     let message = "the threads of the warp give different predicates";
-                    return Err(Fault::new("ptx-wgmma", message));
+                    return Err(Error::new("ptx-wgmma", message));
                 }
                 truth != 0
             }
@@ -475,7 +475,7 @@ impl Machine<'_> {
         chunks: &mut BTreeSet<u64>,
     ) -> Result<Vec<f64>> {
         let descriptor =
-            Descriptor::new(bits).map_err(|message| Fault::new("ptx-wgmma", message))?;
+            Descriptor::new(bits).map_err(|message| Error::new("ptx-wgmma", message))?;
         let bytes = u64::from(ty.bytes());
         let mut values = Vec::with_capacity(rows.len() * k);
         for row in rows {
@@ -511,7 +511,7 @@ impl Machine<'_> {
         if let Some(matrix) = own {
             if used.iter().any(|(register, _)| warp.unfenced.contains(register)) {
                 let message = "registers of a `wgmma` were written before it without a `wgmma.fence` in between";
-                self.report_once(warp, fragment.at, Fault::new("ptx-wgmma", message));
+                self.report_once(warp, fragment.at, Error::new("ptx-wgmma", message));
             }
             let program = self.program;
             let conflict =
@@ -555,6 +555,6 @@ impl Machine<'_> {
         let message = format!(
             "a register of the `wgmma` of line {line} is used before `wgmma.wait_group` waits for it"
         );
-        self.report_once(warp, at, Fault::new("ptx-wgmma", message));
+        self.report_once(warp, at, Error::new("ptx-wgmma", message));
     }
 }
