@@ -49,6 +49,13 @@ fn input(kind: InputKind, folder: &Path) -> (PathBuf, Vec<String>) {
             assert_eq!(code, Some(0), "{errors}");
             (path, vec![])
         }
+        InputKind::Ptx => {
+            let path = folder.join("input.ptx");
+            let (model, out) = (model.display().to_string(), path.display().to_string());
+            let (code, errors) = irc(&["compile", &model, "-o", &out]);
+            assert_eq!(code, Some(0), "{errors}");
+            (path, vec![])
+        }
         InputKind::Mlir => {
             let path = folder.join("input.mlir");
             let model = model.display().to_string();

@@ -680,9 +680,10 @@ impl<'s> Compiler<'_, 's, '_> {
             Operand::Not(name) => {
                 Ok(Predicate { index: self.predicate_index(*name)?, negated: true })
             }
-            Operand::Integer(value @ 0..=1) => {
+            // LLVM writes -1 for true.
+            Operand::Integer(value @ -1..=1) => {
                 let index = self.temporary_predicate();
-                self.unguarded(Op::PredicateConstant(index, *value == 1));
+                self.unguarded(Op::PredicateConstant(index, *value != 0));
                 Ok(Predicate { index, negated: false })
             }
             _ => self.invalid("expected a predicate"),
