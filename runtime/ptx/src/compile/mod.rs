@@ -681,7 +681,7 @@ impl<'s> Compiler<'_, 's, '_> {
                 Ok(Predicate { index: self.predicate_index(*name)?, negated: true })
             }
             // LLVM writes -1 for true.
-            Operand::Integer(value @ -1..=1) => {
+            Operand::Integer(value @ (0 | 1 | u64::MAX)) => {
                 let index = self.temporary_predicate();
                 self.unguarded(Op::PredicateConstant(index, *value != 0));
                 Ok(Predicate { index, negated: false })
