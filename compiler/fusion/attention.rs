@@ -2,14 +2,14 @@
 //!
 //! Before: groups. After: the group of `q * k`, scaled and masked, that of a softmax along its rows, and that of the product
 //! with `v` are one group of the kind `attention`, if nothing else reads what they pass on. So are transpositions around
-//! them that keep rows whole. `split-blocks` computes such a kernel a block of rows at a time, whose scores stay in a cache.
+//! them. Not the probabilities are divided by their sum, but the result, which has fewer elements. `split-blocks` computes such a kernel a block of rows at a time, whose scores stay in a cache.
 use super::form::Kind;
 use irc_dialects::tl;
 use irc_mlir::{
-    BlockLike, Erase, OpSpec, OperationLike, OperationRef, RegionLike, Type as MlirType, Value,
+    Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, RegionLike, Type as MlirType, Value,
     ValueLike, attr, block_with, context_of, read, rebind, replace_all_uses,
 };
-use irc_tl::{DType, Family, Op, TensorType};
+use irc_tl::{Binary, DType, Family, Op, TensorType};
 use std::collections::BTreeMap;
 
 /// Joins the kernels of attention of a function whose ops are groups.
@@ -80,7 +80,20 @@ impl<'c: 'a, 'a> Group<'c, 'a> {
         operands.iter().copied().all(is_read_once).then_some(product)
     }
 
-    /// The transposition that it is, if its rows stay whole.
+    /// The transposition before an operand that is a matrix of its product, if nothing else reads what it computes.
+    fn turned_matrix(
+        &self,
+        at: usize,
+        operand: Value<'c, 'a>,
+    ) -> Option<(OperationRef<'c, 'a>, Self)> {
+        let product = self.product()?;
+        let mut matrices = product.operands();
+        matrices.any(|matrix| self.operand_of(matrix) == Some(at)).then_some(())?;
+        let group = Self::before(operand, Kind::Elementwise)?;
+        Some((group.transposition()?, group))
+    }
+
+    /// The transposition that it is.
     fn transposition(&self) -> Option<OperationRef<'c, 'a>> {
         let [op] = self.body[..] else { return None };
         tl::op_of(op).ok()?.permutation()?;
@@ -121,8 +134,8 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         });
         let ops = groups.into_iter().map(Group::ops).collect::<Option<Vec<_>>>();
         let Some(ops) = ops else { return false };
-        let is_softmax = ops[1].iter().any(|op| op.name() == "exp")
-            && ops[1].iter().any(|op| op.name() == "reduce_sum");
+        let softmax = ["reduce_max", "exp", "reduce_sum"];
+        let is_softmax = softmax.iter().all(|name| ops[1].iter().any(|op| op.name() == *name));
         is_softmax
             && of_matrices
             && whole
@@ -133,94 +146,90 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
             })
     }
 
+    /// The division by which the softmax ends, if nothing else reads the quotients.
+    fn division(&self) -> Option<OperationRef<'c, 'a>> {
+        let division = read::defining_op(self.softmax.yielded)?;
+        let is_division = tl::op_of(division).ok()? == Op::Binary(Binary::Div);
+        let is_read_once = irc_mlir::uses(self.softmax.yielded).len() == 1;
+        let [dividend, sum] = [0, 1].map(|at| division.operand(at).ok());
+        let of_scores = dividend?.r#type() == self.softmax.yielded.r#type();
+        let of_rows = tl::type_of(sum?.r#type()).ok()?.dims.last()?.is(1);
+        let is_computed = read::owner_of_argument(sum?).is_none();
+        (is_division && is_read_once && of_scores && of_rows && is_computed).then_some(division)
+    }
+
+    /// The transposition of the result, if it keeps the last dimension and nothing else reads the result.
+    fn turned(&self) -> Option<(OperationRef<'c, 'a>, Group<'c, 'a>)> {
+        let result = self.values.op.result(0).ok()?;
+        let [(user, _)] = irc_mlir::uses(result.into())[..] else { return None };
+        let group = Group::of(user, Kind::Elementwise)?;
+        let op = group.transposition()?;
+        let kept = tl::op_of(op).ok()?.permutation()?.last().copied()? + 1;
+        let rank = tl::type_of(result.r#type()).ok()?.rank();
+        (kept == rank).then_some((op, group))
+    }
+
     /// Replaces the groups by one.
     fn join(self) -> Result<(), String> {
         let context = context_of(&self.values.op);
-        let mut sources: Vec<Source<'c, 'a>> = vec![];
         let groups = [&self.scores, &self.softmax, &self.values];
-        let mut inputs: Vec<Value<'c, 'a>> = vec![];
-        let mut erased: Vec<OperationRef<'c, 'a>> = vec![];
+        let (mut sources, mut inputs) = (vec![], vec![]);
         for (number, group) in groups.iter().enumerate() {
-            let product = group.product();
             for (at, operand) in group.op.operands().enumerate() {
-                let inner = groups[..number].iter().find(|inner| {
-                    read::defining_op(operand).is_some_and(|maker| maker == inner.op)
+                let maker = read::defining_op(operand);
+                let inner = groups[..number].iter().find(|inner| maker == Some(inner.op));
+                if let Some(inner) = inner {
+                    sources.push(Source::Inner(inner.yielded));
+                    continue;
+                }
+                let turned = group.turned_matrix(at, operand);
+                inputs.push(match &turned {
+                    Some((_, group)) => group.op.operand(0).map_err(|error| error.to_string())?,
+                    None => operand,
                 });
-                let is_matrix = product.is_some_and(|product| {
-                    product.operands().any(|matrix| group.operand_of(matrix) == Some(at))
-                });
-                let turned = is_matrix.then(|| Group::before(operand, Kind::Elementwise)).flatten();
-                let turned = turned.and_then(|group| Some((group.transposition()?, group)));
-                sources.push(match (inner, turned) {
-                    (Some(inner), _) => Source::Inner(read::identity(inner.yielded)),
-                    (None, Some((op, turned))) => {
-                        let from = turned.op.operand(0).map_err(|error| error.to_string())?;
-                        inputs.push(from);
-                        erased.push(turned.op);
-                        Source::Transposed(inputs.len() - 1, op)
-                    }
-                    (None, None) => {
-                        inputs.push(operand);
-                        Source::Operand(inputs.len() - 1)
-                    }
-                });
+                sources.push(Source::Operand(inputs.len() - 1, turned));
             }
         }
-        let result: Value = self.values.op.result(0).map_err(|error| error.to_string())?.into();
-        let after = match &irc_mlir::uses(result)[..] {
-            [(user, _)] => Group::of(*user, Kind::Elementwise),
-            _ => None,
-        };
-        let after = after.and_then(|group| Some((group.transposition()?, group)));
-        let after = after.filter(|(op, _)| keeps_rows(*op));
-        let last = after.as_ref().map_or(self.values.op, |(_, group)| group.op);
-
         let location = self.values.op.location();
         let types: Vec<MlirType> = inputs.iter().map(ValueLike::r#type).collect();
         let (region, block) = block_with(&types, location);
-        let mut values: BTreeMap<usize, Value<'c, '_>> = BTreeMap::new();
-        let mut sources = sources.iter();
-        let mut end: Option<Value<'c, '_>> = None;
+        let mut body = Body { context, block: &block, values: BTreeMap::new() };
+        let division = self.division();
+        let mut reciprocal = None;
+        let mut arguments = sources.iter();
         for group in groups {
             let own = group.op.region(0).ok().and_then(|region| region.first_block());
             let own = own.ok_or("expected a group with a body")?;
             for index in 0..own.argument_count() {
                 let old = own.argument(index).map_err(|error| error.to_string())?;
-                let argument = |at: usize| -> Result<Value<'c, '_>, String> {
-                    block.argument(at).map(Value::from).map_err(|error| error.to_string())
+                let new = match arguments.next().ok_or("expected as many operands as arguments")? {
+                    Source::Inner(value) => body.value(*value)?,
+                    Source::Operand(at, turned) => body.argument(*at, turned.as_ref())?,
                 };
-                let new = match sources.next().ok_or("expected as many operands as arguments")? {
-                    Source::Inner(value) => values[value],
-                    Source::Operand(at) => argument(*at)?,
-                    Source::Transposed(at, op) => {
-                        let built =
-                            tl::build(context, &tl::op_of(*op)?, &[argument(*at)?], op.location())?;
-                        let built = block.append_operation(built);
-                        rebind(built.result(0).map_err(|error| error.to_string())?.into())
-                    }
-                };
-                values.insert(read::identity(old.into()), rebind(new));
+                body.values.insert(read::identity(old.into()), new);
             }
             for op in &group.body {
-                let operands: Vec<Value> =
-                    op.operands().map(|operand| values[&read::identity(operand)]).collect();
-                let built = tl::build(context, &tl::op_of(*op)?, &operands, op.location())?;
-                let built = block.append_operation(built);
-                let old = op.result(0).map_err(|error| error.to_string())?;
-                let new = built.result(0).map_err(|error| error.to_string())?;
-                values.insert(read::identity(old.into()), rebind(new.into()));
+                if division == Some(*op) {
+                    reciprocal = Some(body.reciprocal(*op)?);
+                    continue;
+                }
+                body.copy(*op)?;
+                if let Some(by) = reciprocal
+                    && self.values.product() == Some(*op)
+                {
+                    body.scale(*op, by)?;
+                }
             }
-            end = values.get(&read::identity(group.yielded)).copied();
         }
-        let mut end = end.ok_or("expected a result")?;
-        if let Some((op, _)) = &after {
-            let built = tl::build(context, &tl::op_of(*op)?, &[end], op.location())?;
-            let built = block.append_operation(built);
-            end = rebind(built.result(0).map_err(|error| error.to_string())?.into());
+        let mut result = body.value(self.values.yielded)?;
+        let turned = self.turned();
+        if let Some((op, _)) = &turned {
+            result = body.append(&tl::op_of(*op)?, &[result], *op)?;
         }
-        let ty = end.r#type();
-        OpSpec::new(context, tl::YIELD, location).operands(&[end]).append(&block);
+        let ty = result.r#type();
+        OpSpec::new(context, tl::YIELD, location).operands(&[result]).append(&block);
         region.append_block(block);
+        let last = turned.as_ref().map_or(self.values.op, |(_, group)| group.op);
         let parent = last.block().ok_or("expected a group in a block")?;
         let group = OpSpec::new(context, tl::GROUP, location)
             .operands(&inputs)
@@ -232,30 +241,93 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         let new = group.result(0).map_err(|error| error.to_string())?;
         replace_all_uses(old.into(), new.into());
         // Readers come before what they read.
-        let own = [after.map(|(_, group)| group.op), Some(self.values.op)];
-        own.into_iter().flatten().for_each(Erase::erase);
-        [self.softmax.op, self.scores.op].into_iter().chain(erased).for_each(Erase::erase);
+        let after = turned.into_iter().map(|(_, group)| group.op);
+        let own = [self.values.op, self.softmax.op, self.scores.op];
+        let before = sources.into_iter().filter_map(|source| match source {
+            Source::Operand(_, Some((_, group))) => Some(group.op),
+            _ => None,
+        });
+        after.chain(own).chain(before.collect::<Vec<_>>()).for_each(Erase::erase);
         Ok(())
     }
 }
 
 /// What an argument of the block of a joined group is.
 enum Source<'c, 'a> {
-    /// What another group yields, by identity.
-    Inner(usize),
-    /// An operand of the joined group.
-    Operand(usize),
-    /// An operand of the joined group, transposed.
-    Transposed(usize, OperationRef<'c, 'a>),
+    /// What another group yields.
+    Inner(Value<'c, 'a>),
+    /// An operand of the joined group, and the transposition that it passes through.
+    Operand(usize, Option<(OperationRef<'c, 'a>, Group<'c, 'a>)>),
 }
 
-/// Whether a transposition keeps the last dimension.
-fn keeps_rows(op: OperationRef<'_, '_>) -> bool {
-    let op = tl::op_of(op).ok();
-    let kept = op.as_ref().and_then(Op::permutation).and_then(|order| {
-        Some(*order.last()? == order.len() - 1)
-    });
-    kept == Some(true)
+/// The body of the joined group.
+struct Body<'b, 'c> {
+    context: &'c Context,
+    block: &'b Block<'c>,
+    /// The new values of those of the groups, by identity.
+    values: BTreeMap<usize, Value<'c, 'b>>,
+}
+
+impl<'b, 'c> Body<'b, 'c> {
+    fn value(&self, old: Value<'c, '_>) -> Result<Value<'c, 'b>, String> {
+        let found = self.values.get(&read::identity(old)).copied();
+        found.ok_or_else(|| "uses a value from outside".to_owned())
+    }
+
+    fn append(
+        &self,
+        op: &Op,
+        operands: &[Value<'c, 'b>],
+        from: OperationRef<'c, '_>,
+    ) -> Result<Value<'c, 'b>, String> {
+        let built = tl::build(self.context, op, operands, from.location())?;
+        let built = self.block.append_operation(built);
+        Ok(rebind(built.result(0).map_err(|error| error.to_string())?.into()))
+    }
+
+    /// An argument, transposed if that is so.
+    fn argument(
+        &self,
+        at: usize,
+        turned: Option<&(OperationRef<'c, '_>, Group<'c, '_>)>,
+    ) -> Result<Value<'c, 'b>, String> {
+        let argument = self.block.argument(at).map_err(|error| error.to_string())?;
+        match turned {
+            None => Ok(argument.into()),
+            Some((op, _)) => self.append(&tl::op_of(*op)?, &[argument.into()], *op),
+        }
+    }
+
+    fn copy(&mut self, op: OperationRef<'c, '_>) -> Result<(), String> {
+        let operands = op.operands().map(|operand| self.value(operand));
+        let operands = operands.collect::<Result<Vec<_>, _>>()?;
+        let new = self.append(&tl::op_of(op)?, &operands, op)?;
+        self.define(op, new)
+    }
+
+    fn define(&mut self, op: OperationRef<'c, '_>, new: Value<'c, 'b>) -> Result<(), String> {
+        let old = op.result(0).map_err(|error| error.to_string())?;
+        self.values.insert(read::identity(old.into()), new);
+        Ok(())
+    }
+
+    /// Makes the dividend the result of a division; returns the reciprocal of the divisor, by which the product of the result is
+    /// multiplied instead: it has fewer elements.
+    fn reciprocal(&mut self, division: OperationRef<'c, '_>) -> Result<Value<'c, 'b>, String> {
+        let operand = |at| division.operand(at).map_err(|error| error.to_string());
+        let (dividend, sum) = (self.value(operand(0)?)?, self.value(operand(1)?)?);
+        self.define(division, dividend)?;
+        let one = self.append(&Op::fill(1.0, [], DType::F32), &[], division)?;
+        self.append(&Op::Binary(Binary::Div), &[one, sum], division)
+    }
+
+    /// Multiplies the result of an op.
+    fn scale(&mut self, op: OperationRef<'c, '_>, by: Value<'c, 'b>) -> Result<(), String> {
+        let old = op.result(0).map_err(|error| error.to_string())?;
+        let product = self.value(old.into())?;
+        let scaled = self.append(&Op::Binary(Binary::Mul), &[product, by], op)?;
+        self.define(op, scaled)
+    }
 }
 
 /// Whether an op computes a row of its result from a row of its operands, and is the same op for a block of rows.

@@ -3,7 +3,10 @@
 use super::{sizes::Sizes, stored};
 use crate::{
     attributes::{BLOCKS, Blocks, KERNEL, KernelInfo, POOL, Phases, launcher},
-    kernel::{declare::on_memory, emit::Emit},
+    kernel::{
+        declare::on_memory,
+        emit::{Emit, Lanes},
+    },
     lowering::linalg_to_vector::{
         signature,
         split::{Extent, MAX_PARTS, MIN_CYCLES, MIN_PART, Units},
@@ -33,6 +36,16 @@ struct Callee<'c> {
     parameters: Vec<Type<'c>>,
     info: KernelInfo,
 }
+
+impl Callee<'_> {
+    /// The bytes that it keeps between the blocks along the last dimension of the grid, at the start of the workspace.
+    fn kept(&self) -> Option<u64> {
+        self.info.kept.as_ref().map(|kept| kept.bytes.max(KEPT_HEADER))
+    }
+}
+
+/// Bytes of kept memory before what is kept; the first eight are zero if it is not kept yet.
+const KEPT_HEADER: u64 = 64;
 
 /// The memory of a kernel that runs in blocks, and what it passes on.
 struct Frame<'c, 'a> {
@@ -79,7 +92,7 @@ fn lower_message<'c: 'a, 'a>(
     let counts = counts.collect::<Result<Vec<Dim>, _>>();
     let counts = counts.map_err(|error| format!("counts: {error}"))?;
     let symbols = symbols(func, &counts)?;
-    let workspace = callee.info.scratch();
+    let workspace = callee.info.scratch() + callee.kept().unwrap_or(0);
     let part_bytes = callee.info.phases.as_ref().map(|phases| phases.part_bytes);
 
     let memory = memory(context, 1);
@@ -212,22 +225,26 @@ fn emit<'c: 'a, 'a>(
         }
     };
     let Ok(_) = e.for_each((from, to, 1), &[], |e, unit, _| {
-        let items = items_of(e, callee, unit, (along.value(e), *rows), rest);
-        let operands = frame.buffers.len() - 1;
-        let memory = callee.parameters.iter().filter(|ty| !ty.is_index());
-        let parts = frame.buffers.iter().zip(memory).enumerate().map(|(at, (buffer, ty))| {
-            // The workspace comes last, and all blocks share it.
-            let place = match at == operands {
-                true => e.index(0),
-                false => {
-                    let strides = frame.bytes.iter().skip(at).step_by(operands);
-                    let strides: Vec<i64> = strides.copied().collect();
-                    e.linear(e.index(0), &items, &strides)
-                }
-            };
-            window(e, *buffer, place, *ty)
+        let (items, block) = items_of(e, callee, unit, (along.value(e), *rows), rest);
+        let (operands, workspace) = frame.buffers.split_at(frame.buffers.len() - 1);
+        let places = (0..operands.len()).map(|at| {
+            let strides = frame.bytes.iter().skip(at).step_by(operands.len());
+            e.linear(e.index(0), &items, &strides.copied().collect::<Vec<i64>>())
         });
-        let mut operands: Vec<Value> = parts.collect();
+        let places: Vec<Value> = places.collect();
+        let mut windows: Vec<_> = operands.iter().copied().zip(places).collect();
+        // All blocks share the workspace.
+        if let Some(kept) = callee.kept() {
+            keep(e, workspace[0], (unit, from), block);
+            windows.push((workspace[0], e.index(0)));
+            windows.push((workspace[0], e.index(kept.cast_signed())));
+        } else {
+            windows.push((workspace[0], e.index(0)));
+        }
+        let memory = callee.parameters.iter().filter(|ty| !ty.is_index());
+        let windows = windows.into_iter().zip(memory);
+        let mut operands: Vec<Value> =
+            windows.map(|((buffer, place), ty)| window(e, buffer, place, *ty)).collect();
         if callee.info.rows.is_some() {
             let left = e.binary(arith::SUBI, *rows, items[rest.len()]);
             operands.insert(frame.inputs, e.min(left, e.index(callee.items)));
@@ -247,14 +264,31 @@ fn emit<'c: 'a, 'a>(
     });
 }
 
-/// The first item of a block along each dimension of the grid. Blocks of fixed sizes end with the last item at most.
+/// States whether kept memory is that of the block before: it is not for the first block along the last dimension of the
+/// grid, nor for the first one that is computed.
+fn keep<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    memory: Value<'c, 'a>,
+    (unit, from): (Value<'c, 'a>, Value<'c, 'a>),
+    block: Value<'c, 'a>,
+) {
+    let header = e.workspace_view(memory, 0, 1, e.int(64));
+    let is_kept = e.compare(1, block, e.index(0));
+    let follows = e.compare(1, unit, from);
+    let is_kept = e.binary(arith::ANDI, is_kept, follows);
+    let word = e.op(arith::EXTUI, &[is_kept], e.int(64));
+    e.store(word, header, e.index(0), Lanes::Scalar, None);
+}
+
+/// The first item of a block along each dimension of the grid, and the number of the block along the last. Blocks of fixed
+/// sizes end with the last item at most.
 fn items_of<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     callee: &Callee<'c>,
     unit: Value<'c, 'a>,
     (along, rows): (Value<'c, 'a>, Value<'c, 'a>),
     rest: &[Value<'c, 'a>],
-) -> Vec<Value<'c, 'a>> {
+) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
     let is_only = rest.is_empty();
     let block = if is_only { unit } else { e.binary(arith::REMUI, unit, along) };
     let mut item = e.scale(block, callee.items);
@@ -268,7 +302,7 @@ fn items_of<'c: 'a, 'a>(
         left = if at == 0 { left } else { e.binary(arith::DIVUI, left, *count) };
     }
     items.reverse();
-    items
+    (items, block)
 }
 
 /// Memory of a type from a byte on.

@@ -150,7 +150,9 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     let (block, returned) = rewrite(kernel, &own, &skipped, &Type::clone)?;
     let mut info = KERNEL.read(&kernel).unwrap_or_default();
     let kind = BLOCK.to_owned();
-    let callee_info = KernelInfo { kind, entry: None, constants: vec![], ..info.clone() };
+    // The blocks of a head read the same keys and values.
+    let keeps = scores.dims[scores.rank() - 2].known().is_some_and(|rows| rows > grid.rows);
+    let callee_info = KernelInfo { kind, entry: None, constants: vec![], keeps, ..info.clone() };
     let callee = format!("{}_block", read::string(&kernel, "sym_name").ok_or("has no name")?);
     let added = add_callee(kernel, &callee, (block, &own, &returned), &callee_info)?;
     set_attribute(added, "arg_attrs", strides(context, &views));
@@ -180,6 +182,9 @@ fn order_of(op: OperationRef<'_, '_>) -> Option<Vec<usize>> {
 }
 
 fn strides<'c>(context: &'c Context, views: &[View]) -> irc_mlir::Attribute<'c> {
-    let of = |view: &View| attr::dictionary(context, &[STRIDES.entry(context, &view.strides)]);
+    let of = |view: &View| {
+        let entries = (!view.strides.is_empty()).then(|| STRIDES.entry(context, &view.strides));
+        attr::dictionary(context, &Vec::from_iter(entries))
+    };
     attr::array(context, &views.iter().map(of).collect::<Vec<_>>())
 }
