@@ -9,6 +9,7 @@ use crate::{
     values::{self, Buffers, Given},
     world,
 };
+use irc::import::Bounds;
 use irc::{CompileOptions, Model, Port, Runner, Session};
 use irc_cli::{ENGINES, Flags, InputKind, REFERENCE, Run};
 use irc_runtime::Library;
@@ -208,7 +209,7 @@ fn evaluate(
     mut given: Buffers,
 ) -> Result<Buffers, Error> {
     if arguments.backend == REFERENCE {
-        complete(console, arguments, &mut given, &model.inputs()?)?;
+        complete(console, arguments, &mut given, &model.inputs()?, &model.imported()?.bounds)?;
         let _step = console.step("evaluating");
         return Ok(model.evaluate(given)?);
     }
@@ -217,7 +218,8 @@ fn evaluate(
     let program = model.compile(options)?.with_pool(threads::pool(arguments.threads)?)?;
     drop(step);
     let inputs: Vec<Port> = program.inputs().cloned().collect();
-    complete(console, arguments, &mut given, &inputs)?;
+    let bounds = model.imported().map_or_else(|_| Bounds::new(), |imported| imported.bounds.clone());
+    complete(console, arguments, &mut given, &inputs, &bounds)?;
     let _step = console.step("running");
     Ok(program.run(given)?)
 }
@@ -228,9 +230,10 @@ fn complete(
     arguments: &Run,
     given: &mut Buffers,
     inputs: &[Port],
+    bounds: &Bounds,
 ) -> Result<(), Error> {
     if let Some(seed) = arguments.seed {
-        return values::fill(given, inputs, seed);
+        return values::fill_within(given, inputs, seed, bounds);
     }
     let is_zero = |port: &&Port| {
         !port.preserved && !given.contains_key(&port.name) && port.tensor_type().is_some()

@@ -373,7 +373,8 @@ fn flat_view<'c: 'a, 'a>(
     size: i64,
     element: Type<'c>,
 ) -> Buffer<'c, 'a> {
-    let ty: Type = MemRefType::new(element, &[size], None, None).into();
+    let stored = Buffer { memref, element }.stored();
+    let ty: Type = MemRefType::new(stored, &[size], None, None).into();
     let segments = attr::parse(e.context, "array<i32: 1, 0, 0, 0>");
     let spec = e.spec(memref::REINTERPRET_CAST).operands(&[memref]).results(&[ty]);
     let spec = spec
