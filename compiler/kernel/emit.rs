@@ -8,7 +8,7 @@ use melior::{
         ValueLike,
         attribute::DenseElementsAttribute,
         operation::{OperationLike, OperationRef},
-        r#type::{IntegerType, MemRefType},
+        r#type::{IntegerType, MemRefType, ShapedTypeLike},
     },
 };
 
