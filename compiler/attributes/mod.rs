@@ -16,7 +16,9 @@ use irc_mlir::{
     read,
 };
 
-pub use kernel::{BLOCK, Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of};
+pub use kernel::{
+    BLOCK, Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of,
+};
 pub use packing::{Packing, Panels, Quad};
 pub use schedule::{Algorithm, Schedule};
 pub use winograd::{TILES, Winograd, whole_tiles};

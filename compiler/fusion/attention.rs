@@ -6,10 +6,11 @@
 use super::form::Kind;
 use irc_dialects::tl;
 use irc_mlir::{
-    Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, RegionLike, Type as MlirType, Value,
-    ValueLike, attr, block_with, context_of, read, rebind, replace_all_uses,
+    Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, RegionLike,
+    Type as MlirType, Value, ValueLike, attr, block_with, context_of, read, rebind,
+    replace_all_uses,
 };
-use irc_tl::{Binary, DType, Family, Op, TensorType};
+use irc_tl::{Binary, DType, Family, Op};
 use std::collections::BTreeMap;
 
 /// Joins the kernels of attention of a function whose ops are groups.
@@ -116,9 +117,12 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         found.applies().then_some(found)
     }
 
-    /// Whether the kernels can be computed a block of rows at a time.
+    /// Whether the kernels can be computed a block of rows at a time: all sizes but the first are known.
     fn applies(&self) -> bool {
-        let known = |value: Value<'c, 'a>| tl::type_of(value.r#type()).ok()?.known();
+        let known = |value: Value<'c, 'a>| {
+            let ty = tl::type_of(value.r#type()).ok()?;
+            ty.dims.iter().skip(1).all(|dim| dim.known().is_some()).then_some(ty)
+        };
         let Some(scores) = known(self.scores.yielded) else { return false };
         let result = self.softmax.op.result(0).ok().and_then(|result| known(result.into()));
         let groups = [&self.scores, &self.softmax, &self.values];
@@ -128,10 +132,10 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         };
         let of_matrices = product.operands().all(is_matrix)
             && self.values.product().is_some_and(|product| product.operands().all(is_matrix));
-        // What is multiplied is as a whole.
-        let whole = product.result(0).is_ok_and(|result| {
-            known(result.into()).is_some_and(|ty| ty.shape == scores.shape)
-        });
+        // All scores are multiplied: none is made by broadcasting.
+        let whole = product
+            .result(0)
+            .is_ok_and(|result| known(result.into()).is_some_and(|ty| ty.dims == scores.dims));
         let ops = groups.into_iter().map(Group::ops).collect::<Option<Vec<_>>>();
         let Some(ops) = ops else { return false };
         let softmax = ["reduce_max", "exp", "reduce_sum"];
@@ -141,9 +145,9 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
             && whole
             && scores.rank() >= 3
             && result.as_ref() == Some(&scores)
-            && groups.into_iter().all(|group| {
-                group.body.iter().all(|op| runs_in_blocks(*op, scores.rank()))
-            })
+            && groups
+                .into_iter()
+                .all(|group| group.body.iter().all(|op| runs_in_blocks(*op, scores.rank())))
     }
 
     /// The division by which the softmax ends, if nothing else reads the quotients.
@@ -333,14 +337,9 @@ impl<'b, 'c> Body<'b, 'c> {
 /// Whether an op computes a row of its result from a row of its operands, and is the same op for a block of rows.
 fn runs_in_blocks(op: OperationRef<'_, '_>, rank: usize) -> bool {
     let Ok(found) = tl::op_of(op) else { return false };
-    let operands: Result<Vec<TensorType>, _> = tl::operand_types(op);
-    if operands.is_err() {
-        return false;
-    }
-    let is_scalar = op.result(0).is_ok_and(|result| {
-        tl::type_of(irc_mlir::ValueLike::r#type(&result))
-            .is_ok_and(|ty| ty.elements().is(1))
-    });
+    let is_scalar = op
+        .result(0)
+        .is_ok_and(|result| tl::type_of(result.r#type()).is_ok_and(|ty| ty.elements().is(1)));
     match &found {
         Op::Reduce { axes, keep_dims, .. } => *keep_dims && axes[..] == [rank - 1],
         Op::Matmul { .. } => true,

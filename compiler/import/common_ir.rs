@@ -186,7 +186,7 @@ fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
         let diagnostic = Diagnostic::error("import-input", message);
         match options.shapes.get(name).map(|shape| &shape[..]) {
             Some([size]) if is_dimension(module, name) => diagnostic.help(format!(
-                "'{name}' is a dimension of an input, whose bounds are stated as --shape {name}={size}..{size}"
+                "'{name}' is a dimension of an input: bound it by --shape {name}={size}..{size}"
             )),
             _ => diagnostic,
         }

@@ -102,8 +102,7 @@ impl Rows {
             Ok(tl::type_to_mlir(context, &self.block(&tl::type_of(*ty)?)))
         };
         let own: Vec<MlirType> = inputs.iter().map(own).collect::<Result<_, _>>()?;
-        let (block, given) =
-            rewrite(kernel, &own, &BTreeMap::new(), &|ty: &Type| self.block(ty))?;
+        let (block, given) = rewrite(kernel, &own, &BTreeMap::new(), &|ty: &Type| self.block(ty))?;
         let mut info = KERNEL.read(&kernel).unwrap_or_default();
         let rows = self.is_passed.then_some(self.items);
         let own_info = KernelInfo { rows, entry: None, ..info.clone() };

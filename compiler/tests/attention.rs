@@ -3,8 +3,8 @@ use crate::support::graphs::{f32s, read_back, run, same};
 use crate::support::levels::levels;
 use irc::{Place, Session};
 use irc_runtime::{Pool, ThreadPool};
-use irc_tensor::Tensor;
-use irc_tl::{Binary, Builder, DType, Graph, Op, Reduction, Type, Unary, ValueId};
+use irc_tensor::{Tensor, TensorType};
+use irc_tl::{Binary, Builder, DType, Dim, Graph, Op, Reduction, Type, Unary, ValueId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,19 +26,25 @@ fn softmax(b: &mut Builder, x: ValueId) -> ValueId {
     b.binary(Binary::Div, x, sum).unwrap()
 }
 
-/// Attention over operands `[batch, length, heads, depth]`, as models write it.
-fn attention(sizes: Sizes) -> (Graph, Vec<(&'static str, Tensor)>) {
+/// Attention over operands `[batch, length, heads, depth]`, as models write it, with a mask for each batch and one for all.
+fn attention(sizes: Sizes, is_open: bool) -> (Graph, Vec<(&'static str, Tensor)>) {
     let Sizes { batch, heads, queries, keys, depth } = sizes;
     let inputs = vec![
         ("q", f32s([batch, queries, heads, depth], 1)),
         ("k", f32s([batch, keys, heads, depth], 2)),
         ("v", f32s([batch, keys, heads, depth], 3)),
         ("mask", f32s([batch, 1, 1, keys], 4)),
-        ("bias", f32s([queries, keys], 5)),
+        ("shown", Tensor::random(TensorType::new(DType::Bool, [queries, keys]), 5).unwrap()),
     ];
     let mut b = Builder::new();
-    let given = inputs.iter().map(|(name, x)| b.input(*name, Type::from(x.ty().clone())));
-    let [q, k, v, mask, bias] = given.collect::<Vec<_>>()[..] else { unreachable!() };
+    let given = inputs.iter().map(|(name, x)| {
+        let mut ty = Type::from(x.ty().clone());
+        if is_open && ty.rank() == 4 {
+            ty.dims[0] = Dim::symbol("N");
+        }
+        b.input(*name, ty)
+    });
+    let [q, k, v, mask, shown] = given.collect::<Vec<_>>()[..] else { unreachable!() };
     let mut turn =
         |x, permutation: &[usize]| b.op(Op::Transpose { permutation: permutation.to_vec() }, &[x]);
     let [q, v] = [q, v].map(|x| turn(x, &[0, 2, 1, 3]).unwrap());
@@ -47,7 +53,8 @@ fn attention(sizes: Sizes) -> (Graph, Vec<(&'static str, Tensor)>) {
     let scale = b.fill(0.25, &[], DType::F32).unwrap();
     let scores = b.binary(Binary::Mul, scores, scale).unwrap();
     let scores = b.binary(Binary::Add, scores, mask).unwrap();
-    let scores = b.binary(Binary::Add, scores, bias).unwrap();
+    let low = b.fill(-1e9, &[], DType::F32).unwrap();
+    let scores = b.op(Op::Select, &[shown, scores, low]).unwrap();
     let mixed = softmax(&mut b, scores);
     let mixed = b.matmul(mixed, v).unwrap();
     let mixed = b.op(Op::Transpose { permutation: vec![0, 2, 1, 3] }, &[mixed]).unwrap();
@@ -56,13 +63,19 @@ fn attention(sizes: Sizes) -> (Graph, Vec<(&'static str, Tensor)>) {
 }
 
 fn check(sizes: Sizes) {
-    let (graph, inputs) = attention(sizes);
+    for is_open in [false, true] {
+        let (graph, inputs) = attention(sizes, is_open);
+        check_graph(&graph, &inputs);
+    }
+}
+
+fn check_graph(graph: &Graph, inputs: &[(&'static str, Tensor)]) {
     for target in levels() {
         let session = Session::new();
         let compiled =
-            session.import_graph(&read_back(&graph)).library_with(target, Place::Given).unwrap();
-        let found = run(&compiled, &inputs).unwrap();
-        same(&graph, &inputs, &found);
+            session.import_graph(&read_back(graph)).library_with(target, Place::Given).unwrap();
+        let found = run(&compiled, inputs).unwrap();
+        same(graph, inputs, &found);
         for threads in [2, 7] {
             let pool: Arc<dyn Pool> = Arc::new(ThreadPool::new(threads).unwrap());
             let mut runner = compiled.runner().unwrap();

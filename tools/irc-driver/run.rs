@@ -218,7 +218,8 @@ fn evaluate(
     let program = model.compile(options)?.with_pool(threads::pool(arguments.threads)?)?;
     drop(step);
     let inputs: Vec<Port> = program.inputs().cloned().collect();
-    let bounds = model.imported().map_or_else(|_| Bounds::new(), |imported| imported.bounds.clone());
+    let bounds =
+        model.imported().map_or_else(|_| Bounds::new(), |imported| imported.bounds.clone());
     complete(console, arguments, &mut given, &inputs, &bounds)?;
     let _step = console.step("running");
     Ok(program.run(given)?)

@@ -225,7 +225,8 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         let reads = |input: &Operand| match stored(input.tensor) {
             None => true,
             Some(buffer) => {
-                buffer.stored() != buffer.element && (0..2).contains(&input.access.coefs[vector_loop])
+                buffer.stored() != buffer.element
+                    && (0..2).contains(&input.access.coefs[vector_loop])
             }
         };
         let has_none = inputs.clone().next().is_none() && outputs.clone().next().is_none();

@@ -98,7 +98,8 @@ impl View {
 /// Adds the kernel of a block, and makes the kernel one of loops of calls of it.
 pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), String> {
     let context = irc_mlir::context_of(&kernel);
-    let body = kernel.region(0).ok().and_then(|region| region.first_block()).ok_or("has no body")?;
+    let body =
+        kernel.region(0).ok().and_then(|region| region.first_block()).ok_or("has no body")?;
     let ops = read::body_ops(kernel);
     let products: Vec<OperationRef> = ops
         .iter()
@@ -164,13 +165,11 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     KERNEL.write(kernel, &info);
     let dims = 0..grid.sizes.len();
     let bytes = dims.flat_map(|dim| views.iter().map(move |view| view.bytes(dim))).collect();
-    let depth = |product: OperationRef<'c, 'a>| -> Result<i64, String> {
-        let op = tl::op_of(product)?;
-        Ok(op.depth(&tl::operand_types(product)?.iter().collect::<Vec<_>>()).unwrap_or(1))
-    };
+    let queries = first.operand(0).map_err(|error| error.to_string())?;
+    let depth = type_of(queries)?.dims.last().and_then(Dim::known).unwrap_or(1);
     let columns = scores.dims.last().and_then(Dim::known).unwrap_or(1);
     let width = views.last().and_then(|view| view.ty.dims.last()?.known()).unwrap_or(1);
-    let cycles = grid.rows * columns * (depth(first)? + width + PER_CYCLE) / PER_CYCLE;
+    let cycles = grid.rows * columns * (depth + width + PER_CYCLE) / PER_CYCLE;
     let counts = grid.sizes.iter().map(ToString::to_string).collect();
     BLOCKS.write(kernel, &Blocks { callee, items: grid.rows, counts, bytes, cycles });
     Ok(())
