@@ -260,9 +260,10 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         mask: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
         let mask = mask.unwrap_or_else(|| self.integer(1, 1, lanes));
-        let zero = self.zero(buffer.element, lanes);
+        let zero = self.zero(buffer.stored(), lanes);
         let operands = [buffer.memref, at, offsets, mask, zero];
-        self.op(vector::GATHER, &operands, lanes.of(buffer.element))
+        let value = self.op(vector::GATHER, &operands, lanes.of(buffer.stored()));
+        self.of_bytes(value, buffer, lanes)
     }
 
     /// Stores one element, or contiguous lanes from `at` on where the mask is set.
