@@ -10,6 +10,9 @@ pub const LOOPS: &str = "loops";
 /// The kind of kernels of tasks of plans.
 pub const TASK: &str = "task";
 
+/// The kind of kernels of one block, whose callers divide blocks among threads.
+pub const BLOCK: &str = "block";
+
 /// Whether a kernel is to be lowered to scalar loops.
 pub fn is_loops(kernel: &OperationRef<'_, '_>) -> bool {
     KERNEL.read(kernel).is_some_and(|info| info.kind == LOOPS)
@@ -114,17 +117,20 @@ pub fn part_of(kernel: &str) -> String {
     format!("{kernel}_part")
 }
 
-/// How a kernel with a symbolic number of items runs in blocks of items: `#tl.blocks`.
+/// How a kernel of a grid of items runs in blocks of items: `#tl.blocks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocks {
     /// The kernel of a block.
     pub callee: String,
-    /// The number of items in a block; the maximum, if it is passed to the kernel.
+    /// The number of items in a block along the last dimension of the grid; the maximum, if it is passed to the kernel.
+    /// Otherwise the last block ends with the last item, and may share items with the block before.
     pub items: i64,
-    /// The total number of items, as a size.
-    pub count: String,
-    /// The stride between items in bytes, per operand and result; 0 for those that all items share.
+    /// The number of items along each dimension of the grid, as sizes.
+    pub counts: Vec<String>,
+    /// The stride between items in bytes, per dimension of the grid, and operand and result; 0 for those that items share.
     pub bytes: Vec<i64>,
+    /// The cycles of a block, estimated, if blocks are divided among threads; 0 if the kernel of a block itself is.
+    pub cycles: i64,
 }
 
 #[cfg(test)]

@@ -16,7 +16,9 @@ use irc_mlir::{
     read,
 };
 
-pub use kernel::{Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of};
+pub use kernel::{
+    BLOCK, Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of,
+};
 pub use packing::{Packing, Panels, Quad};
 pub use schedule::{Algorithm, Schedule};
 pub use winograd::{TILES, Winograd, whole_tiles};
@@ -165,8 +167,9 @@ impl AttributeValue for Blocks {
         let text = Text::new("blocks")
             .field("callee", &quoted(&blocks.callee))
             .field("items", &blocks.items.to_string())
-            .field("count", &quoted(&blocks.count))
-            .field("bytes", &format!("{:?}", blocks.bytes));
+            .field("counts", &quoted_list(&blocks.counts))
+            .field("bytes", &format!("{:?}", blocks.bytes))
+            .field("cycles", &blocks.cycles.to_string());
         attr::parse(context, &text.text())
     }
 
@@ -175,8 +178,9 @@ impl AttributeValue for Blocks {
         Some(Self {
             callee: fields.text("callee")?,
             items: fields.number("items")?,
-            count: fields.text("count")?,
+            counts: fields.texts("counts")?,
             bytes: fields.numbers("bytes")?,
+            cycles: fields.number("cycles")?,
         })
     }
 }
@@ -467,8 +471,9 @@ mod tests {
                 kept: Some(Keeps { bytes: 64, operands: vec![1] }),
             },
         );
-        let (callee, count) = ("a".to_owned(), "2*N".to_owned());
-        round_trip(BLOCKS, Blocks { callee, items: 251, count, bytes: vec![4, 0] });
+        let (callee, counts) = ("a".to_owned(), vec!["2*N".to_owned(), "3".to_owned()]);
+        let bytes = vec![4, 0, 8, 8];
+        round_trip(BLOCKS, Blocks { callee, items: 251, counts, bytes, cycles: 5 });
         round_trip(PROGRAM, ProgramInfo::default());
         round_trip(
             PROGRAM,

@@ -7,7 +7,7 @@
 //! 1. [`segments`] cuts the [`Graph`] at edges to which no rule applies.
 //! 2. [`fuse_segment`] finds all legal fusions of one segment with egg (the rules are one table, [`RULES`])
 //!    and searches for the cheapest kernels under the cost model of [`Cost`].
-//! 3. The pass [`Fuse`] writes the groups into the function; [`explain`] describes the decisions as a
+//! 3. The pass [`Fuse`] writes the groups into the function, and joins those of attention (`attention`); [`explain`] describes the decisions as a
 //!    [`FusionReport`].
 //!
 //! Results do not depend on a clock or on the order of a hash map: egg runs with its `deterministic`
@@ -15,6 +15,7 @@
 //!
 //! Segments are decided independently, so a driver may cache [`fuse_segment`] by [`Segment`].
 mod algebra;
+mod attention;
 mod cost;
 mod emit;
 mod explain;

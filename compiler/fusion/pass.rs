@@ -7,6 +7,7 @@
 //! `loops`.
 use super::{
     SegmentFusion,
+    attention::join_attention,
     emit::{Chosen, emit},
     explain::explain_segment,
     form::Kind,
@@ -163,6 +164,7 @@ fn fuse<'c: 'a, 'a>(
     let fusions: Vec<_> = placed.iter().map(|placed| &placed.segment).map(decide).collect();
     observe(simplifications, &Decided { function: &function, placed: &placed, fusions: &fusions });
     write_groups(func, &function, &placed, fusions)?;
+    join_attention(func)?;
     Ok(inlined)
 }
 

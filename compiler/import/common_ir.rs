@@ -3,7 +3,7 @@ use super::{Document, ImportOptions, Imported, InputFile, Parsed};
 use irc_common_format::{
     Document as File, ExternalData, Options, folder_of,
     library::{LoadOptions, bundle, load},
-    model::{Module, Value},
+    model::{Dim, Module, Type, Value},
     validate::{Level, Role, ValidateOptions, validate},
 };
 use irc_diag::{Diagnostic, Severity, Sink, Source};
@@ -183,9 +183,26 @@ fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
     let names = options.shapes.keys().chain(options.inputs.tensors.keys());
     let unknown = names.filter(|name| !is_known(name)).map(|name| {
         let message = format!("no input is named '{name}'; the inputs are {}", inputs.join(", "));
-        Diagnostic::error("import-input", message)
+        let diagnostic = Diagnostic::error("import-input", message);
+        match options.shapes.get(name).map(|shape| &shape[..]) {
+            Some([size]) if is_dimension(module, name) => diagnostic.help(format!(
+                "'{name}' is a dimension of an input: bound it by --shape {name}={size}..{size}"
+            )),
+            _ => diagnostic,
+        }
     });
     unknown.collect()
+}
+
+/// Whether an input has a dimension of this name.
+fn is_dimension(module: &Module, name: &str) -> bool {
+    let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
+    let types = inputs.filter_map(|input| match &input.ty {
+        Some(Type::Tensor(ty) | Type::Sparse(ty)) => ty.shape.as_ref(),
+        _ => None,
+    });
+    let mut dims = types.flat_map(|shape| &shape.dims);
+    dims.any(|dim| matches!(dim, Dim::Variable(known) if known == name))
 }
 
 fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {

@@ -8,7 +8,7 @@ use melior::{
         ValueLike,
         attribute::DenseElementsAttribute,
         operation::{OperationLike, OperationRef},
-        r#type::{IntegerType, MemRefType},
+        r#type::{IntegerType, MemRefType, ShapedTypeLike},
     },
 };
 
@@ -42,10 +42,17 @@ impl Lanes {
 /// A 1-D view of an argument, an output or a part of the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer<'c, 'a> {
-    /// The `memref<N x element>`.
+    /// The `memref<N x element>`; of `i8` if it is read only and elements are `i1`, of which vectors pack the bits.
     pub memref: Value<'c, 'a>,
     /// The element type.
     pub element: Type<'c>,
+}
+
+impl<'c: 'a, 'a> Buffer<'c, 'a> {
+    /// The element type in memory.
+    pub fn stored(&self) -> Type<'c> {
+        MemRefType::try_from(self.memref.r#type()).map_or(self.element, |ty| ty.element())
+    }
 }
 
 /// Bytes of a cache line.
@@ -202,7 +209,25 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
 
     /// Loads one element.
     pub fn load(&self, buffer: Buffer<'c, 'a>, at: Value<'c, 'a>) -> Value<'c, 'a> {
-        self.op(memref::LOAD, &[buffer.memref, at], buffer.element)
+        let value = self.op(memref::LOAD, &[buffer.memref, at], buffer.stored());
+        self.of_bytes(value, buffer, Lanes::Scalar)
+    }
+
+    /// Loaded elements as they are computed with: bytes that are `i1` are compared with 0.
+    fn of_bytes(
+        &self,
+        value: Value<'c, 'a>,
+        buffer: Buffer<'c, 'a>,
+        lanes: Lanes,
+    ) -> Value<'c, 'a> {
+        const NOT_EQUAL: i64 = 1;
+        if buffer.stored() == buffer.element {
+            return value;
+        }
+        let operands = [value, self.zero(buffer.stored(), lanes)];
+        let predicate = attr::i64(self.context, NOT_EQUAL);
+        let spec = self.spec(arith::CMPI).attr("predicate", predicate).operands(&operands);
+        self.value(spec.results(&[lanes.of(buffer.element)]))
     }
 
     /// Loads contiguous elements from `at` on; masked-off lanes are zero and not read.
@@ -213,15 +238,16 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         lanes: Lanes,
         mask: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
-        let ty = lanes.of(buffer.element);
-        match (lanes, mask) {
-            (Lanes::Scalar, _) => self.load(buffer, at),
+        let ty = lanes.of(buffer.stored());
+        let value = match (lanes, mask) {
+            (Lanes::Scalar, _) => return self.load(buffer, at),
             (_, None) => self.op(vector::LOAD, &[buffer.memref, at], ty),
             (_, Some(mask)) => {
-                let zero = self.zero(buffer.element, lanes);
+                let zero = self.zero(buffer.stored(), lanes);
                 self.op(vector::MASKEDLOAD, &[buffer.memref, at, mask, zero], ty)
             }
-        }
+        };
+        self.of_bytes(value, buffer, lanes)
     }
 
     /// Loads elements at `at + offsets[lane]`.
@@ -234,9 +260,10 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         mask: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
         let mask = mask.unwrap_or_else(|| self.integer(1, 1, lanes));
-        let zero = self.zero(buffer.element, lanes);
+        let zero = self.zero(buffer.stored(), lanes);
         let operands = [buffer.memref, at, offsets, mask, zero];
-        self.op(vector::GATHER, &operands, lanes.of(buffer.element))
+        let value = self.op(vector::GATHER, &operands, lanes.of(buffer.stored()));
+        self.of_bytes(value, buffer, lanes)
     }
 
     /// Stores one element, or contiguous lanes from `at` on where the mask is set.

@@ -1,9 +1,11 @@
-//! Runs kernels of many rows, whose number depends on symbols, as kernels of blocks of rows.
+//! Runs kernels of many rows, whose number depends on symbols, and those of attention, as kernels of blocks of rows.
 //!
 //! Before: a kernel of ops whose sizes are known except for a number of leading rows, which may be matrices or images.
 //! After: the same kernel with `tl.blocks`, which describes how to run it in blocks of rows, and a kernel of a block, of
 //! known sizes, which is scheduled in vectors: of one row, or of any number of small rows up to a maximum.
-//! `compute-to-loops` writes the loop of calls of it.
+//! `compute-to-loops` writes the loop of calls of it. `attention` describes the blocks of attention.
+mod attention;
+
 use crate::attributes::{BLOCKS, Blocks, KERNEL, KernelInfo, LINKAGE, LOOPS, is_loops};
 use irc_dialects::tl;
 use irc_mlir::ops::func;
@@ -22,7 +24,7 @@ impl Pass for SplitBlocks {
         "split-blocks"
     }
     fn description(&self) -> &'static str {
-        "run kernels of a symbolic number of rows as kernels of blocks"
+        "run kernels of a symbolic number of rows, and attention, as kernels of blocks"
     }
     fn dialects(&self) -> &'static [&'static str] {
         &["func", "llvm"]
@@ -30,9 +32,12 @@ impl Pass for SplitBlocks {
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         let kernels = walk_collect(module, |op| KERNEL.is_on(&op));
         for kernel in kernels {
-            if let Some(rows) = Rows::of(kernel) {
-                rows.write(kernel).map_err(|message| PassError::at(&kernel, message))?;
-            }
+            let written = match Rows::of(kernel) {
+                _ if attention::is_attention(kernel) => attention::write(kernel),
+                Some(rows) => rows.write(kernel),
+                None => Ok(()),
+            };
+            written.map_err(|message| PassError::at(&kernel, message))?;
         }
         Ok(())
     }
@@ -92,65 +97,93 @@ impl Rows {
     /// Adds the kernel of blocks, and makes the kernel one of loops of calls of it.
     fn write<'c: 'a, 'a>(&self, kernel: OperationRef<'c, 'a>) -> Result<(), String> {
         let context = irc_mlir::context_of(&kernel);
-        let name = read::string(&kernel, "sym_name").ok_or("has no name")?;
-        let parent = kernel.block().ok_or("is not in a module")?;
         let (inputs, results) = read::signature(&kernel).ok_or("is not a function")?;
-        let mlir = |ty: &MlirType<'c>| -> Result<MlirType<'c>, String> {
+        let own = |ty: &MlirType<'c>| -> Result<MlirType<'c>, String> {
             Ok(tl::type_to_mlir(context, &self.block(&tl::type_of(*ty)?)))
         };
-        let own: Vec<MlirType> = inputs.iter().map(mlir).collect::<Result<_, _>>()?;
-        let arguments: Vec<_> = own.iter().map(|ty| (*ty, kernel.location())).collect();
-        let block = Block::new(&arguments);
-        let body = kernel.region(0).ok().and_then(|region| region.first_block());
-        let body = body.ok_or("has no body")?;
-        let mut values: BTreeMap<usize, Value<'c, '_>> = BTreeMap::new();
-        let key = |value: Value<'c, '_>| value.to_raw().ptr as usize;
-        for at in 0..inputs.len() {
-            let old = body.argument(at).map_err(|error| error.to_string())?;
-            let new = block.argument(at).map_err(|error| error.to_string())?;
-            values.insert(key(old.into()), new.into());
-        }
-        let mut returned = vec![];
-        for op in read::body_ops(kernel) {
-            let operands = op.operands().map(|operand| values.get(&key(operand)).copied());
-            let operands: Vec<Value> =
-                operands.collect::<Option<_>>().ok_or("uses a value from outside")?;
-            if read::op_name(&op) == func::RETURN {
-                returned = operands;
-                continue;
-            }
-            let old: Value = op.result(0).map_err(|error| error.to_string())?.into();
-            let built = match tl::is_view(&op) {
-                true => {
-                    let view = OpSpec::new(context, &read::op_name(&op), op.location());
-                    view.operands(&operands).results(&[mlir(&old.r#type())?]).build()
-                }
-                false => tl::build(context, &tl::op_of(op)?, &operands, op.location())?,
-            };
-            let built = block.append_operation(built);
-            let new: Value = built.result(0).map_err(|error| error.to_string())?.into();
-            values.insert(key(old), irc_mlir::rebind(new));
-        }
-        OpSpec::new(context, func::RETURN, kernel.location()).operands(&returned).append(&block);
-        let given: Vec<MlirType> = returned.iter().map(|value| value.r#type()).collect();
-        let callee = format!("{name}_rows");
+        let own: Vec<MlirType> = inputs.iter().map(own).collect::<Result<_, _>>()?;
+        let (block, given) = rewrite(kernel, &own, &BTreeMap::new(), &|ty: &Type| self.block(ty))?;
         let mut info = KERNEL.read(&kernel).unwrap_or_default();
         let rows = self.is_passed.then_some(self.items);
         let own_info = KernelInfo { rows, entry: None, ..info.clone() };
-        function(context, &callee, &own, &given, block, kernel.location())
-            .attr("sym_visibility", attr::string(context, "private"))
-            .with(KERNEL, &own_info)
-            .attr(LINKAGE, attr::parse(context, "#llvm.linkage<internal>"))
-            .before(&parent, kernel);
+        let callee = format!("{}_rows", read::string(&kernel, "sym_name").ok_or("has no name")?);
+        add_callee(kernel, &callee, (block, &own, &given), &own_info)?;
         info.kind = LOOPS.to_owned();
         info.constants.clear();
         KERNEL.write(kernel, &info);
         let bytes = inputs.iter().chain(&results).map(|ty| row_bytes(&tl::type_of(*ty)?));
         let bytes = bytes.collect::<Result<_, String>>()?;
-        let (items, count) = (self.items, self.count.to_string());
-        BLOCKS.write(kernel, &Blocks { callee, items, count, bytes });
+        let (items, counts) = (self.items, vec![self.count.to_string()]);
+        BLOCKS.write(kernel, &Blocks { callee, items, counts, bytes, cycles: 0 });
         Ok(())
     }
+}
+
+/// The body of a kernel for arguments of other types, and the types of what it returns. A value of `replaced`, by identity,
+/// is another value of the kernel instead; `reshaped` is the type that views have.
+fn rewrite<'c: 'a, 'a>(
+    kernel: OperationRef<'c, 'a>,
+    own: &[MlirType<'c>],
+    replaced: &BTreeMap<usize, Value<'c, 'a>>,
+    reshaped: &dyn Fn(&Type) -> Type,
+) -> Result<(Block<'c>, Vec<MlirType<'c>>), String> {
+    let context = irc_mlir::context_of(&kernel);
+    let arguments: Vec<_> = own.iter().map(|ty| (*ty, kernel.location())).collect();
+    let block = Block::new(&arguments);
+    let body = kernel.region(0).ok().and_then(|region| region.first_block());
+    let body = body.ok_or("has no body")?;
+    let mut values: BTreeMap<usize, Value<'c, '_>> = BTreeMap::new();
+    for at in 0..own.len() {
+        let old = body.argument(at).map_err(|error| error.to_string())?;
+        let new = block.argument(at).map_err(|error| error.to_string())?;
+        values.insert(read::identity(old.into()), new.into());
+    }
+    let mut returned = vec![];
+    for op in read::body_ops(kernel) {
+        let operands = op.operands().map(|operand| values.get(&read::identity(operand)).copied());
+        let operands: Vec<Value> =
+            operands.collect::<Option<_>>().ok_or("uses a value from outside")?;
+        if read::op_name(&op) == func::RETURN {
+            returned = operands;
+            continue;
+        }
+        let old: Value = op.result(0).map_err(|error| error.to_string())?.into();
+        if let Some(instead) = replaced.get(&read::identity(old)) {
+            let instead = values.get(&read::identity(*instead)).copied();
+            values.insert(read::identity(old), instead.ok_or("uses a value from outside")?);
+            continue;
+        }
+        let built = match tl::is_view(&op) {
+            true => {
+                let ty = tl::type_to_mlir(context, &reshaped(&tl::type_of(old.r#type())?));
+                let view = OpSpec::new(context, &read::op_name(&op), op.location());
+                view.operands(&operands).results(&[ty]).build()
+            }
+            false => tl::build(context, &tl::op_of(op)?, &operands, op.location())?,
+        };
+        let built = block.append_operation(built);
+        let new: Value = built.result(0).map_err(|error| error.to_string())?.into();
+        values.insert(read::identity(old), irc_mlir::rebind(new));
+    }
+    OpSpec::new(context, func::RETURN, kernel.location()).operands(&returned).append(&block);
+    let given: Vec<MlirType> = returned.iter().map(|value| value.r#type()).collect();
+    Ok((block, given))
+}
+
+/// Adds the kernel of a block before the kernel whose blocks it computes.
+fn add_callee<'c: 'a, 'a>(
+    kernel: OperationRef<'c, 'a>,
+    name: &str,
+    (block, own, given): (Block<'c>, &[MlirType<'c>], &[MlirType<'c>]),
+    info: &KernelInfo,
+) -> Result<OperationRef<'c, 'a>, String> {
+    let context = irc_mlir::context_of(&kernel);
+    let parent = kernel.block().ok_or("is not in a module")?;
+    let callee = function(context, name, own, given, block, kernel.location())
+        .attr("sym_visibility", attr::string(context, "private"))
+        .with(KERNEL, info)
+        .attr(LINKAGE, attr::parse(context, "#llvm.linkage<internal>"));
+    Ok(callee.before(&parent, kernel))
 }
 
 /// The bytes of a row; 0 for a type of known sizes, which all rows share.

@@ -4,6 +4,7 @@
 mod algebra_rules;
 mod ark_ops;
 mod ark_to_tl;
+mod attention;
 mod block_scaled;
 mod c_abi;
 mod codegen_crash;

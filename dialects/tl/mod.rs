@@ -20,7 +20,11 @@ pub const GROUP: &str = "tl.group";
 pub const YIELD: &str = "tl.yield";
 
 /// The values of a group's `kind`.
-pub const KINDS: [&str; 6] = ["elementwise", "rows", "contraction", "reduction", "copy", "loops"];
+pub const KINDS: [&str; 7] =
+    ["elementwise", "rows", "contraction", "reduction", "copy", "loops", ATTENTION];
+
+/// The kind of a group of two products with a softmax between them, which runs in blocks of rows.
+pub const ATTENTION: &str = "attention";
 
 /// The name of a launch of an outlined kernel.
 pub const LAUNCH: &str = "tl.launch";

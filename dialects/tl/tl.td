@@ -171,14 +171,16 @@ def Tl_Winograd : AttrDef<Tl_Dialect, "Winograd"> {
 
 def Tl_Blocks : AttrDef<Tl_Dialect, "Blocks"> {
   let mnemonic = "blocks";
-  let summary = "how a kernel of a symbolic number of items runs in blocks of items";
+  let summary = "how a kernel of a grid of items runs in blocks of items";
   let description = [{
-    `callee` is the kernel of a block of `items` items; there are `count` items, a size; `bytes` are the bytes from one
-    item to the next, per operand and result, 0 for what all items share. A callee with `rows` takes the number of
-    items as an argument, and is called for up to `items` of them.
+    `callee` is the kernel of a block of `items` items along the last dimension of a grid; `counts` are the sizes of the
+    grid; `bytes` are the bytes from one item to the next, per dimension of the grid, and operand and result, 0 for what
+    items share. A callee with `rows` takes the number of items as an argument, and is called for up to `items` of them;
+    otherwise the last block ends with the last item. `cycles` are those of a block, if blocks are divided among threads,
+    or 0.
   }];
-  let parameters = (ins "::mlir::StringAttr":$callee, "int64_t":$items, "::mlir::StringAttr":$count,
-                        "::mlir::DenseI64ArrayAttr":$bytes);
+  let parameters = (ins "::mlir::StringAttr":$callee, "int64_t":$items, "::mlir::ArrayAttr":$counts,
+                        "::mlir::DenseI64ArrayAttr":$bytes, "int64_t":$cycles);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

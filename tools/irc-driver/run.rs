@@ -10,7 +10,8 @@ use crate::{
     values::{self, Buffers, Given},
     world,
 };
-use irc::{CompileOptions, Model, codegen::Output, Port, Runner, Session};
+use irc::import::Bounds;
+use irc::{CompileOptions, Model, Port, Runner, Session, codegen::Output};
 use irc_cli::{ENGINES, Flags, InputKind, REFERENCE, Run};
 use irc_runtime::Library;
 use std::path::Path;
@@ -235,7 +236,7 @@ fn evaluate(
     mut given: Buffers,
 ) -> Result<Buffers, Error> {
     if arguments.backend == REFERENCE {
-        complete(console, arguments, &mut given, &model.inputs()?)?;
+        complete(console, arguments, &mut given, &model.inputs()?, &model.imported()?.bounds)?;
         let _step = console.step("evaluating");
         return Ok(model.evaluate(given)?);
     }
@@ -252,7 +253,9 @@ fn evaluate(
     let program = model.compile(options)?.with_pool(threads::pool(arguments.threads)?)?;
     drop(step);
     let inputs: Vec<Port> = program.inputs().cloned().collect();
-    complete(console, arguments, &mut given, &inputs)?;
+    let bounds =
+        model.imported().map_or_else(|_| Bounds::new(), |imported| imported.bounds.clone());
+    complete(console, arguments, &mut given, &inputs, &bounds)?;
     let _step = console.step("running");
     Ok(program.run(given)?)
 }
@@ -263,9 +266,10 @@ fn complete(
     arguments: &Run,
     given: &mut Buffers,
     inputs: &[Port],
+    bounds: &Bounds,
 ) -> Result<(), Error> {
     if let Some(seed) = arguments.seed {
-        return values::fill(given, inputs, seed);
+        return values::fill_within(given, inputs, seed, bounds);
     }
     let is_zero = |port: &&Port| {
         !port.preserved && !given.contains_key(&port.name) && port.tensor_type().is_some()

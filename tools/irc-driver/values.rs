@@ -4,6 +4,7 @@ use crate::{
     error::Error,
     output::{self, Content},
 };
+use irc::import::Bounds;
 use irc_runtime::{Interface, Port, RunError};
 use irc_tensor::{
     DType, Npz, NpzError, Tensor, TensorType, Tolerance, compare, seed_for, write_npz,
@@ -101,10 +102,21 @@ pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Error> {
     output::write(path, &bytes.into_inner(), Content::Binary)
 }
 
-/// Sets every missing input that the program reads to random values; a symbolic size that no given input
-/// determines is 1.
+/// As [`fill_within`], of a program without bounds.
 pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Error> {
-    let mut sizes = BTreeMap::new();
+    fill_within(given, inputs, seed, &Bounds::new())
+}
+
+/// Sets every missing input that the program reads to random values; a symbolic size that no given input
+/// determines is 1, or the number next to it within its bounds.
+pub fn fill_within(
+    given: &mut Buffers,
+    inputs: &[Port],
+    seed: u64,
+    bounds: &Bounds,
+) -> Result<(), Error> {
+    let bounded = bounds.iter().map(|(name, range)| (name, 1.clamp(*range.start(), *range.end())));
+    let mut sizes: BTreeMap<&String, i64> = bounded.collect();
     for port in inputs {
         let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
         sizes.extend(port.sizes.iter().zip(extents.iter().copied()));

@@ -3,7 +3,14 @@
 use super::{sizes::Sizes, stored};
 use crate::{
     attributes::{BLOCKS, Blocks, KERNEL, KernelInfo, POOL, Phases, launcher},
-    kernel::{declare::on_memory, emit::Emit},
+    kernel::{
+        declare::on_memory,
+        emit::{Emit, Lanes},
+    },
+    lowering::linalg_to_vector::{
+        signature,
+        split::{Extent, MAX_PARTS, MIN_CYCLES, MIN_PART, Units},
+    },
 };
 use irc_dialects::tl;
 use irc_mlir::ops::{arith, func, memref};
@@ -12,7 +19,7 @@ use irc_mlir::{
     Type, TypeLike, Value, attr, read,
 };
 use irc_tl::{DType, Dim};
-use melior::ir::r#type::MemRefType;
+use melior::ir::r#type::{DimSize, MemRefType, ShapedTypeLike};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,16 +37,39 @@ struct Callee<'c> {
     info: KernelInfo,
 }
 
+impl Callee<'_> {
+    /// The bytes that it keeps between the blocks along the last dimension of the grid, at the start of the workspace.
+    fn kept(&self) -> Option<u64> {
+        self.info.kept.as_ref().map(|kept| kept.bytes.max(KEPT_HEADER))
+    }
+}
+
+/// Bytes of kept memory before what is kept; the first eight are zero if it is not kept yet.
+const KEPT_HEADER: u64 = 64;
+
 /// The memory of a kernel that runs in blocks, and what it passes on.
 struct Frame<'c, 'a> {
     /// The operands, the results, and the workspace, which all blocks share.
     buffers: Vec<Value<'c, 'a>>,
-    /// The bytes of an item of each operand and result.
+    /// The bytes of an item of each operand and result, for each dimension of the grid.
     bytes: Vec<i64>,
     /// The number of operands.
     inputs: usize,
+    /// The number of items along each dimension of the grid.
+    counts: Vec<Value<'c, 'a>>,
     /// The threads that the launcher of the callee gets, for a launcher.
     pool: Option<Value<'c, 'a>>,
+}
+
+/// How the work of a kernel is divided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// All blocks, one after the other.
+    Whole,
+    /// The same, each by the launcher of the callee.
+    Launcher,
+    /// A range of blocks.
+    Part,
 }
 
 /// Replaces the kernel by its loop. Its callee is among those that are already lowered, by name.
@@ -58,43 +88,109 @@ fn lower_message<'c: 'a, 'a>(
     let parent = func.block().ok_or("is not in a module")?;
     let blocks = BLOCKS.read(&func).ok_or_else(|| format!("lacks {}", BLOCKS.name()))?;
     let callee = callee(&blocks, kernels)?;
-    let count: Dim = blocks.count.parse().map_err(|error| format!("count: {error}"))?;
-    let bytes = blocks.bytes;
-    let symbols = symbols(func, &count)?;
-    let workspace = callee.info.scratch();
+    let counts = blocks.counts.iter().map(|count| count.parse());
+    let counts = counts.collect::<Result<Vec<Dim>, _>>();
+    let counts = counts.map_err(|error| format!("counts: {error}"))?;
+    let symbols = symbols(func, &counts)?;
+    let workspace = callee.info.scratch() + callee.kept().unwrap_or(0);
     let part_bytes = callee.info.phases.as_ref().map(|phases| phases.part_bytes);
 
     let memory = memory(context, 1);
     let inputs = read::signature(&func).ok_or("is not a function")?.0.len();
+    let outputs = blocks.bytes.len() / counts.len().max(1) - inputs;
     let mut types = vec![memory; inputs];
     types.extend(symbols.iter().map(|_| Type::index(context)));
-    types.extend(vec![memory; bytes.len() - inputs]);
+    types.extend(vec![memory; outputs]);
     types.push(self::memory(context, workspace.cast_signed()));
-    let lowered = on_memory(func, &types, |info| {
+    let describe = |info: &mut KernelInfo| {
         info.symbols = symbols.iter().map(ToString::to_string).collect();
         info.workspace_bytes = Some(workspace);
         info.packed = callee.info.packed.clone();
         // The phases of all blocks; the launcher of the callee knows their parts.
         info.phases =
             part_bytes.map(|part_bytes| Phases { parts: vec![1], cycles: vec![], part_bytes });
-    });
-    let whole = lowered.before(&parent, func);
-    let mut functions = vec![(whole, false)];
+    };
+    let mut functions = vec![];
+    if let Some(phases) = divided(&blocks, &counts, callee.items, workspace) {
+        let part = signature::declare_part(func, &types).map_err(|error| error.to_string())?;
+        let mut info = KERNEL.read(&func).unwrap_or_default();
+        describe(&mut info);
+        info.phases = Some(phases);
+        functions.push((part, Role::Part));
+        write(func, &callee, &blocks.bytes, (inputs, &symbols, &counts), &functions)?;
+        signature::whole(context, func, part, types, &info).map_err(|error| error.to_string())?;
+        func.erase();
+        return Ok(());
+    }
+    functions.push((on_memory(func, &types, describe).before(&parent, func), Role::Whole));
     if part_bytes.is_some() {
         let name = read::string(&func, "sym_name").ok_or("has no name")?;
         let types = [&types[..], &[irc_mlir::ty::parse(context, POOL)]].concat();
         let parallel = on_memory(func, &types, |_| {}).before(&parent, func);
         irc_mlir::set_attribute(parallel, "sym_name", attr::string(context, &launcher(&name)));
         irc_mlir::remove_attribute(parallel, KERNEL.name());
-        functions.push((parallel, true));
+        functions.push((parallel, Role::Launcher));
     }
-    for (function, is_parallel) in functions {
+    write(func, &callee, &blocks.bytes, (inputs, &symbols, &counts), &functions)?;
+    func.erase();
+    Ok(())
+}
+
+/// The phases of a kernel whose blocks are divided among threads, if it is worth their while.
+fn divided(blocks: &Blocks, counts: &[Dim], items: i64, workspace: u64) -> Option<Phases> {
+    let known = counts.iter().map(Dim::known).collect::<Option<Vec<i64>>>();
+    let of_rows = |rows: i64| (rows + items - 1) / items;
+    let (parts, pays) = match known.as_deref() {
+        Some([rest @ .., rows]) => {
+            let all = rest.iter().product::<i64>() * of_rows(*rows);
+            let cycles = all.saturating_mul(blocks.cycles);
+            (all.min(cycles / MIN_PART).clamp(1, MAX_PARTS), cycles >= MIN_CYCLES)
+        }
+        _ => (MAX_PARTS, true),
+    };
+    let cycles = match known {
+        Some(_) => vec![],
+        None => {
+            let (rows, rest) = counts.split_last()?;
+            let rows = rows.known().map_or(1, of_rows);
+            let factors = [(rows * blocks.cycles).to_string()].into_iter();
+            let factors = factors.chain(rest.iter().map(ToString::to_string));
+            vec![factors.collect::<Vec<_>>().join("*")]
+        }
+    };
+    (blocks.cycles > 0 && pays).then(|| Phases {
+        parts: vec![parts],
+        cycles,
+        part_bytes: workspace,
+    })
+}
+
+/// Writes the bodies of the functions of a kernel.
+fn write<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    callee: &Callee<'c>,
+    bytes: &[i64],
+    (inputs, symbols, counts): (usize, &[Arc<str>], &[Dim]),
+    functions: &[(OperationRef<'c, 'a>, Role)],
+) -> Result<(), String> {
+    let context = irc_mlir::context_of(&func);
+    for (function, role) in functions {
         let block = function.region(0).ok().and_then(|region| region.first_block());
         let block = block.ok_or("has no body")?;
         let e = Emit { context, block, location: func.location() };
         let given = (0..block.argument_count()).map(|at| block.argument(at).map(Value::from));
         let mut given = given.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-        let pool = if is_parallel { given.pop() } else { None };
+        let pool = if *role == Role::Launcher { given.pop() } else { None };
+        let own = match role {
+            Role::Part => {
+                let after = given.split_off(given.len() - signature::PART_PARAMETERS);
+                // Blocks use the memory of the part instead of the workspace.
+                let last = given.len() - 1;
+                given[last] = after[0];
+                Some([after[3], after[4]])
+            }
+            _ => None,
+        };
         let mut sizes = Sizes::default();
         symbols
             .iter()
@@ -102,33 +198,55 @@ fn lower_message<'c: 'a, 'a>(
             .for_each(|(symbol, value)| sizes.define(symbol, *value));
         let mut buffers = given[..inputs].to_vec();
         buffers.extend(&given[inputs + symbols.len()..]);
-        let count = sizes.value(e, &count);
-        let frame = Frame { buffers, bytes: bytes.clone(), inputs, pool };
-        emit(e, &callee, count, &frame);
+        let counts = counts.iter().map(|count| sizes.value(e, count)).collect();
+        let frame = Frame { buffers, bytes: bytes.to_vec(), inputs, counts, pool };
+        emit(e, callee, own, &frame);
         e.spec(func::RETURN).append(&block);
     }
-    func.erase();
     Ok(())
 }
 
-/// Emits a call for each block.
+/// Emits a call for each block, or for those of a part of so many parts.
 fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     callee: &Callee<'c>,
-    count: Value<'c, 'a>,
+    own: Option<[Value<'c, 'a>; 2]>,
     frame: &Frame<'c, 'a>,
 ) {
-    let is_passed = callee.info.rows.is_some();
-    let Ok(_) = e.for_each((e.index(0), count, callee.items), &[], |e, item, _| {
-        let memory = callee.parameters.iter().filter(|ty| !ty.is_index());
-        let parts = frame.buffers.iter().zip(memory).enumerate().map(|(at, (buffer, ty))| {
-            // The workspace comes last, and all blocks share it.
-            let place = e.scale(item, frame.bytes.get(at).copied().unwrap_or(0));
-            e.op(memref::VIEW, &[*buffer, place], *ty)
+    let Some((rows, rest)) = frame.counts.split_last() else { return };
+    let along = Extent::Passed(*rows).groups(e, callee.items);
+    let all = rest.iter().map(|count| Extent::Passed(*count)).chain([along]);
+    let all = Extent::product(e, &all.collect::<Vec<_>>());
+    let (from, to) = match own {
+        None => (e.index(0), all.value(e)),
+        Some([part, parts]) => {
+            let units = Units::of_part(e, all, part, parts);
+            (units.from, units.to)
+        }
+    };
+    let Ok(_) = e.for_each((from, to, 1), &[], |e, unit, _| {
+        let (items, block) = items_of(e, callee, unit, (along.value(e), *rows), rest);
+        let (operands, workspace) = frame.buffers.split_at(frame.buffers.len() - 1);
+        let places = (0..operands.len()).map(|at| {
+            let strides = frame.bytes.iter().skip(at).step_by(operands.len());
+            e.linear(e.index(0), &items, &strides.copied().collect::<Vec<i64>>())
         });
-        let mut operands: Vec<Value> = parts.collect();
-        if is_passed {
-            let left = e.binary(arith::SUBI, count, item);
+        let places: Vec<Value> = places.collect();
+        let mut windows: Vec<_> = operands.iter().copied().zip(places).collect();
+        // All blocks share the workspace.
+        if let Some(kept) = callee.kept() {
+            keep(e, workspace[0], (unit, from), block);
+            windows.push((workspace[0], e.index(0)));
+            windows.push((workspace[0], e.index(kept.cast_signed())));
+        } else {
+            windows.push((workspace[0], e.index(0)));
+        }
+        let memory = callee.parameters.iter().filter(|ty| !ty.is_index());
+        let windows = windows.into_iter().zip(memory);
+        let mut operands: Vec<Value> =
+            windows.map(|((buffer, place), ty)| window(e, buffer, place, *ty)).collect();
+        if callee.info.rows.is_some() {
+            let left = e.binary(arith::SUBI, *rows, items[rest.len()]);
             operands.insert(frame.inputs, e.min(left, e.index(callee.items)));
         }
         let name = match (frame.pool, &callee.info.phases) {
@@ -146,6 +264,84 @@ fn emit<'c: 'a, 'a>(
     });
 }
 
+/// States whether kept memory is that of the block before: it is not for the first block along the last dimension of the
+/// grid, nor for the first one that is computed.
+fn keep<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    memory: Value<'c, 'a>,
+    (unit, from): (Value<'c, 'a>, Value<'c, 'a>),
+    block: Value<'c, 'a>,
+) {
+    let header = e.workspace_view(memory, 0, 1, e.int(64));
+    let is_kept = e.compare(1, block, e.index(0));
+    let follows = e.compare(1, unit, from);
+    let is_kept = e.binary(arith::ANDI, is_kept, follows);
+    let word = e.op(arith::EXTUI, &[is_kept], e.int(64));
+    e.store(word, header, e.index(0), Lanes::Scalar, None);
+}
+
+/// The first item of a block along each dimension of the grid, and the number of the block along the last. Blocks of fixed
+/// sizes end with the last item at most.
+fn items_of<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    callee: &Callee<'c>,
+    unit: Value<'c, 'a>,
+    (along, rows): (Value<'c, 'a>, Value<'c, 'a>),
+    rest: &[Value<'c, 'a>],
+) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
+    let is_only = rest.is_empty();
+    let block = if is_only { unit } else { e.binary(arith::REMUI, unit, along) };
+    let mut item = e.scale(block, callee.items);
+    if callee.info.rows.is_none() && callee.items > 1 {
+        item = e.min(item, e.binary(arith::SUBI, rows, e.index(callee.items)));
+    }
+    let mut items = vec![item];
+    let mut left = if is_only { unit } else { e.binary(arith::DIVUI, unit, along) };
+    for (at, count) in rest.iter().enumerate().rev() {
+        items.push(if at == 0 { left } else { e.binary(arith::REMUI, left, *count) });
+        left = if at == 0 { left } else { e.binary(arith::DIVUI, left, *count) };
+    }
+    items.reverse();
+    (items, block)
+}
+
+/// Memory of a type from a byte on.
+fn window<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    buffer: Value<'c, 'a>,
+    place: Value<'c, 'a>,
+    ty: Type<'c>,
+) -> Value<'c, 'a> {
+    let Some((shape, strides, element)) = strided(ty) else {
+        return e.op(memref::VIEW, &[buffer, place], ty);
+    };
+    let flat: Type = MemRefType::new(element, &[1], None, None).into();
+    let flat = e.op(memref::VIEW, &[buffer, place], flat);
+    let spec = e
+        .spec(memref::REINTERPRET_CAST)
+        .operands(&[flat])
+        .results(&[ty])
+        .attr("operandSegmentSizes", attr::parse(e.context, "array<i32: 1, 0, 0, 0>"))
+        .attr("static_offsets", attr::i64s(e.context, &[0]))
+        .attr("static_sizes", attr::i64s(e.context, &shape))
+        .attr("static_strides", attr::i64s(e.context, &strides));
+    e.value(spec)
+}
+
+/// The shape, strides and element of memory that is not contiguous.
+fn strided(ty: Type<'_>) -> Option<(Vec<i64>, Vec<i64>, Type<'_>)> {
+    let memref = MemRefType::try_from(ty).ok()?;
+    let layout = memref.layout().to_string();
+    let strides = layout.strip_prefix("strided<[")?.split(']').next()?;
+    let strides = strides.split(", ").map(|stride| stride.parse().ok());
+    let strides = strides.collect::<Option<Vec<i64>>>()?;
+    let shape = (0..strides.len()).map(|dim| match memref.dim_size(dim).ok()? {
+        DimSize::Static(size) => i64::try_from(size).ok(),
+        DimSize::Dynamic => None,
+    });
+    Some((shape.collect::<Option<_>>()?, strides, memref.element()))
+}
+
 fn callee<'c: 'a, 'a>(
     blocks: &Blocks,
     kernels: &BTreeMap<String, OperationRef<'c, 'a>>,
@@ -159,10 +355,10 @@ fn callee<'c: 'a, 'a>(
     Ok(Callee { name: name.clone(), items: blocks.items, parameters, info })
 }
 
-/// All symbols of the kernel's types and of the count, in the order of names.
-fn symbols(func: OperationRef<'_, '_>, count: &Dim) -> Result<Vec<Arc<str>>, String> {
+/// All symbols of the kernel's types and of the counts, in the order of names.
+fn symbols(func: OperationRef<'_, '_>, counts: &[Dim]) -> Result<Vec<Arc<str>>, String> {
     let (inputs, results) = read::signature(&func).ok_or("is not a function")?;
-    let mut symbols: BTreeSet<_> = count.symbols().into_iter().collect();
+    let mut symbols: BTreeSet<_> = counts.iter().flat_map(Dim::symbols).collect();
     for ty in inputs.into_iter().chain(results) {
         symbols.extend(tl::type_of(ty)?.dims.iter().flat_map(Dim::symbols));
     }

@@ -53,7 +53,7 @@ mod windows;
 mod winograd;
 
 use crate::{
-    attributes::{KERNEL, KernelInfo, Phases, TASK, is_loops},
+    attributes::{BLOCK, KERNEL, KernelInfo, Phases, TASK, is_loops},
     kernel::emit::{Buffer, Emit, Lanes},
 };
 use access::Access;
@@ -133,7 +133,8 @@ pub fn lower_kernel<'c: 'a, 'a>(
     let (info, layouts) = (KERNEL.read(&func).unwrap_or_default(), Layouts::of(func));
     let kernel = Kernel::read(func, &layouts)?;
     let types = signature::parameters(context, &kernel, &layouts, &info);
-    let is_split = info.kind != TASK && !info.keeps && split::pays(&kernel, target);
+    let is_part = [TASK, BLOCK].contains(&info.kind.as_str());
+    let is_split = !is_part && !info.keeps && split::pays(&kernel, target);
     let lowered = match is_split {
         true => declare_part(func, &types)?,
         false => declare(func, &types)?,
@@ -372,7 +373,8 @@ fn flat_view<'c: 'a, 'a>(
     size: i64,
     element: Type<'c>,
 ) -> Buffer<'c, 'a> {
-    let ty: Type = MemRefType::new(element, &[size], None, None).into();
+    let stored = Buffer { memref, element }.stored();
+    let ty: Type = MemRefType::new(stored, &[size], None, None).into();
     let segments = attr::parse(e.context, "array<i32: 1, 0, 0, 0>");
     let spec = e.spec(memref::REINTERPRET_CAST).operands(&[memref]).results(&[ty]);
     let spec = spec

@@ -11,7 +11,7 @@ use super::{
     body::{self, Argument},
     codegen::{Codegen, Place},
     error::Result,
-    kernel::{Output, TensorId},
+    kernel::{Operand, Output, Stage, TensorId},
     reduce::{Combiner, follows_sum},
     split::{Extent, Units},
 };
@@ -200,17 +200,43 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 let stage = &cg.kernel.stages[*s];
                 let stored = |tensor: TensorId| cg.places[tensor].buffer().is_some();
                 let whole = self.pass.partial || !stage.reduces();
-                let tensors = stage.inputs.iter().map(|input| input.tensor);
-                let mut bits = tensors
-                    .chain(stage.outputs.iter().map(|output| output.tensor))
-                    .map(|tensor| &cg.kernel.tensors[tensor]);
-                // A vector of i1 is bit-packed, memory is not.
-                !bits
-                    .any(|tensor| tensor.element.is_integer() && tensor.element.to_string() == "i1")
+                self.reads_bools_in_vectors(cg, stage, vector_loop)
                     && stage.outputs.iter().all(|output| {
                         !whole || !stored(output.tensor) || output.access.coefs[vector_loop] == 1
                     })
             })
+    }
+
+    /// Whether a stage has no `i1`, or only such as are in registers or read from bytes: a vector of `i1` in memory would be
+    /// packed bits.
+    fn reads_bools_in_vectors(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        stage: &Stage<'c, 'a>,
+        vector_loop: usize,
+    ) -> bool {
+        let is_bool = |tensor: TensorId| {
+            let element = cg.kernel.tensors[tensor].element;
+            element.is_integer() && element.to_string() == "i1"
+        };
+        let inputs = stage.inputs.iter().filter(|input| is_bool(input.tensor));
+        let mut outputs = stage.outputs.iter().filter(|output| is_bool(output.tensor));
+        let stored = |tensor: TensorId| cg.places[tensor].buffer();
+        let reads = |input: &Operand| match stored(input.tensor) {
+            None => true,
+            Some(buffer) => {
+                buffer.stored() != buffer.element
+                    && (0..2).contains(&input.access.coefs[vector_loop])
+            }
+        };
+        let has_none = inputs.clone().next().is_none() && outputs.clone().next().is_none();
+        let is_plain = !self.pass.partial && !stage.reduces();
+        let is_wide = cg.target.vector_bytes >= 32;
+        has_none
+            || is_plain
+                && is_wide
+                && inputs.into_iter().all(reads)
+                && outputs.all(|output| stored(output.tensor).is_none())
     }
 
     /// The initial values of every accumulator, per lane.

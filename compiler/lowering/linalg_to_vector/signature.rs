@@ -28,7 +28,10 @@ pub fn parameters<'c>(
     let mut types = vec![];
     for tensor in &kernel.tensors {
         let Origin::Argument(index) = tensor.origin else { continue };
-        types.push(memref(context, tensor.element, &tensor.shape, layouts.argument(index)));
+        let byte: Type = IntegerType::new(context, 8).into();
+        let is_bool = tensor.element == IntegerType::new(context, 1).into();
+        let element = if is_bool { byte } else { tensor.element };
+        types.push(memref(context, element, &tensor.shape, layouts.argument(index)));
     }
     types.extend(info.rows.map(|_| Type::index(context)));
     let results = kernel.results.iter().zip(&kernel.result_shapes).enumerate();

@@ -113,8 +113,10 @@ fn model(
     let ports: Vec<Port> = runner.inputs().cloned().collect();
     expect_sizes(&ports, &given, true)?;
     let mut inputs = given;
-    values::fill(&mut inputs, &ports, arguments.seed)?;
-    let flops = model.imported().ok().and_then(|imported| flops(&imported.graph, &inputs));
+    let imported = model.imported().ok();
+    let bounds = imported.as_ref().map(|imported| imported.bounds.clone()).unwrap_or_default();
+    values::fill_within(&mut inputs, &ports, arguments.seed, &bounds)?;
+    let flops = imported.and_then(|imported| flops(&imported.graph, &inputs));
     Ok(Prepared { flops, _file: file, ..Prepared::of(runner, inputs)? })
 }
 

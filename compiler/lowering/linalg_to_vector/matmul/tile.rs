@@ -10,6 +10,12 @@ use crate::lowering::linalg_to_vector::{
 };
 use irc_mlir::Value;
 
+/// The minimum depth of a product that prefetches what a finished tile reads and writes: with less, it does not arrive in time.
+const MIN_DEPTH: i64 = 32;
+
+/// The bytes between rows from which on processors do not prefetch them: those of a page.
+const FAR_APART: i64 = 4096;
+
 /// Elements of four bytes in a line of a cache.
 const LINE: usize = 16;
 
@@ -24,6 +30,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         tile: Tile<'c, 'a>,
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
+        self.prefetch_ends(cg, e, outer, tile);
         let starts = self.start(cg, e, outer, tile, depth)?;
         let sums = self.accumulate(e, (a, b), tile, depth, &starts)?;
         if self.partial.is_none() {
@@ -49,6 +56,50 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             },
         )?;
         finished
+    }
+
+    /// Prefetches what a finished tile reads and writes, where rows are so far apart that processors do not: while the
+    /// sums are computed, it arrives.
+    fn prefetch_ends(
+        &self,
+        cg: &Codegen<'c, 'a>,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        tile: Tile<'c, 'a>,
+    ) {
+        let product = &self.matmul.product;
+        let (Some(m), None, false) = (product.m, self.partial, product.is_transposed) else {
+            return;
+        };
+        if self.k < MIN_DEPTH {
+            return;
+        }
+        let stages = [&[product.stage], &self.matmul.epilogue[..]].concat();
+        let stages = stages.iter().map(|s| &cg.kernel.stages[*s]);
+        let ends = stages.flat_map(|stage| {
+            let read = stage.inputs.iter().map(|it| (it.tensor, &it.access, Prefetch::Read));
+            let read = read.skip(if stage.parallel == stage.sizes.len() { 0 } else { 2 });
+            let written = stage.outputs.iter().map(|it| (it.tensor, &it.access, Prefetch::Write));
+            read.chain(written).collect::<Vec<_>>()
+        });
+        for (tensor, access, to) in ends {
+            let bytes = super::super::byte_width(cg.kernel.tensors[tensor].element);
+            let Some(buffer) = cg.places[tensor].buffer() else { continue };
+            if access.coefs[m] * bytes < FAR_APART || access.coefs[product.n] != 1 {
+                continue;
+            }
+            let line = 64 / bytes;
+            for row in 0..tile.rows {
+                let at = self.element_at(e, access, outer, tile, (row, 0));
+                for column in (0..tile.columns).step_by(line as usize) {
+                    e.prefetch(buffer, e.offset(at, column), to);
+                }
+                // Rows may begin anywhere in a line.
+                if access.coefs[m] % line != 0 {
+                    e.prefetch(buffer, e.offset(at, tile.columns - 1), to);
+                }
+            }
+        }
     }
 
     /// Zeros, the initial value in `outs`, or the sums of the previous blocks of `k`.

@@ -1,0 +1,42 @@
+// RUN: %irc-opt %s --pass-pipeline='builtin.module(func.func(fuse))' | FileCheck %s
+
+// Both products, the softmax between them and the transpositions around them are one group. The result is scaled instead of
+// the probabilities.
+// CHECK-LABEL: func.func @attention
+// CHECK:         tl.group "attention"
+// CHECK:           tl.transpose
+// CHECK:           tl.matmul
+// CHECK:           tl.add
+// CHECK:           tl.reduce_sum
+// CHECK:           [[BY:%.*]] = tl.div %{{.*}} : (tensor<f32>, tensor<2x4x8x1xf32>)
+// CHECK:           [[PRODUCT:%.*]] = tl.matmul
+// CHECK:           [[RESULT:%.*]] = tl.mul [[PRODUCT]], [[BY]]
+// CHECK:           tl.transpose [[RESULT]]
+// CHECK-NOT:     tl.group
+func.func @attention(%q: tensor<2x4x8x16xf32>, %k: tensor<2x9x4x16xf32>, %v: tensor<2x4x9x16xf32>, %mask: tensor<2x1x1x9xf32>) -> tensor<2x8x4x16xf32> {
+  %t = tl.transpose %k {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x9x4x16xf32>) -> tensor<2x4x16x9xf32>
+  %m = tl.matmul %q, %t : (tensor<2x4x8x16xf32>, tensor<2x4x16x9xf32>) -> tensor<2x4x8x9xf32>
+  %s = tl.add %m, %mask : (tensor<2x4x8x9xf32>, tensor<2x1x1x9xf32>) -> tensor<2x4x8x9xf32>
+  %max = tl.reduce_max %s {axes = array<i64: 3>, keep_dims = true} : (tensor<2x4x8x9xf32>) -> tensor<2x4x8x1xf32>
+  %d = tl.sub %s, %max : (tensor<2x4x8x9xf32>, tensor<2x4x8x1xf32>) -> tensor<2x4x8x9xf32>
+  %e = tl.exp %d : tensor<2x4x8x9xf32>
+  %sum = tl.reduce_sum %e {axes = array<i64: 3>, keep_dims = true} : (tensor<2x4x8x9xf32>) -> tensor<2x4x8x1xf32>
+  %p = tl.div %e, %sum : (tensor<2x4x8x9xf32>, tensor<2x4x8x1xf32>) -> tensor<2x4x8x9xf32>
+  %y = tl.matmul %p, %v : (tensor<2x4x8x9xf32>, tensor<2x4x9x16xf32>) -> tensor<2x4x8x16xf32>
+  %r = tl.transpose %y {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x4x8x16xf32>) -> tensor<2x8x4x16xf32>
+  return %r : tensor<2x8x4x16xf32>
+}
+
+// Probabilities that are a result must be in memory.
+// CHECK-LABEL: func.func @returned
+// CHECK-NOT:     tl.group "attention"
+func.func @returned(%q: tensor<4x8x16xf32>, %k: tensor<4x16x9xf32>, %v: tensor<4x9x16xf32>) -> (tensor<4x8x9xf32>, tensor<4x8x16xf32>) {
+  %s = tl.matmul %q, %k : (tensor<4x8x16xf32>, tensor<4x16x9xf32>) -> tensor<4x8x9xf32>
+  %max = tl.reduce_max %s {axes = array<i64: 2>, keep_dims = true} : (tensor<4x8x9xf32>) -> tensor<4x8x1xf32>
+  %d = tl.sub %s, %max : (tensor<4x8x9xf32>, tensor<4x8x1xf32>) -> tensor<4x8x9xf32>
+  %e = tl.exp %d : tensor<4x8x9xf32>
+  %sum = tl.reduce_sum %e {axes = array<i64: 2>, keep_dims = true} : (tensor<4x8x9xf32>) -> tensor<4x8x1xf32>
+  %p = tl.div %e, %sum : (tensor<4x8x9xf32>, tensor<4x8x1xf32>) -> tensor<4x8x9xf32>
+  %y = tl.matmul %p, %v : (tensor<4x8x9xf32>, tensor<4x9x16xf32>) -> tensor<4x8x16xf32>
+  return %p, %y : tensor<4x8x9xf32>, tensor<4x8x16xf32>
+}
