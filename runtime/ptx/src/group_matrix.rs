@@ -89,7 +89,7 @@ mod tests {
         for (swizzle, code) in swizzles {
             let span = swizzle.span();
             // Groups of 8 rows follow one another; the start is at 4096.
-            let bits = 4096 >> 4 | (span * 8 >> 4) << 32 | code << 62;
+            let bits = (4096 >> 4) | ((span * 8) >> 4) << 32 | code << 62;
             let descriptor = Descriptor::new(bits).expect("a descriptor");
             for row in 0..64 {
                 for column in 0..span / 2 {

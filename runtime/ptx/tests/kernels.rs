@@ -133,7 +133,7 @@ fn tiles_are_cut_at_the_edges_of_tensors() {
         for (index, value) in to_floats(memory.bytes(q)).into_iter().enumerate() {
             // Chunks of 16 bytes change places in every second group of four rows.
             let flip = usize::from(swizzle == Swizzle::Bytes32 && index / 32 % 2 == 1) * 4;
-            let (row, column) = (16 + index / 8, 8 + (index % 8 ^ flip));
+            let (row, column) = (16 + index / 8, 8 + ((index % 8) ^ flip));
             assert_eq!(
                 value,
                 if inside(row, column) { values[row * 12 + column] } else { 0.0 },
