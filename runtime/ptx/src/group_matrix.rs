@@ -77,3 +77,32 @@ impl Descriptor {
         self.swizzle.apply(self.start + offset)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a copy of a tile puts elements is where `wgmma` finds them.
+    #[test]
+    fn descriptors_agree_with_tiles() {
+        let swizzles = [(Swizzle::Bytes128, 1), (Swizzle::Bytes64, 2), (Swizzle::Bytes32, 3)];
+        for (swizzle, code) in swizzles {
+            let span = swizzle.span();
+            // Groups of 8 rows follow one another; the start is at 4096.
+            let bits = (4096 >> 4) | ((span * 8) >> 4) << 32 | code << 62;
+            let descriptor = Descriptor::new(bits).expect("a descriptor");
+            for row in 0..64 {
+                for column in 0..span / 2 {
+                    let expected = swizzle.apply(4096 + row * span + column * 2);
+                    assert_eq!(descriptor.offset(row, column, 2, false), expected);
+                    assert_eq!(descriptor.offset(column, row, 2, true), expected);
+                }
+            }
+        }
+        // Without a swizzle, matrices of 8 rows of 16 bytes, here 128 bytes apart along K and 256 along M or N.
+        let descriptor = Descriptor::new(128 >> 4 << 16 | 256 >> 4 << 32).expect("a descriptor");
+        assert_eq!(descriptor.offset(9, 11, 2, false), 256 + 16 + 128 + 6);
+        assert_eq!(descriptor.offset(9, 11, 2, true), 256 + 2 + 128 + 48);
+        assert!(Descriptor::new(1 << 49).is_err());
+    }
+}

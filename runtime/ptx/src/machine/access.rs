@@ -1,6 +1,6 @@
 //! Loads and stores, with their checks.
 
-use super::fault::Error;
+use super::error::Error;
 use super::{
     Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Warp, lanes, put,
 };

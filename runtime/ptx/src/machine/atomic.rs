@@ -1,7 +1,7 @@
 //! Atomic operations.
 
 use super::access::location;
-use super::fault::Error;
+use super::error::Error;
 use super::{Fragment, Machine, Warp, lanes, put};
 use crate::code::{Atomic, AtomicOp};
 use crate::float::{self, BF16, F16, Rounding};

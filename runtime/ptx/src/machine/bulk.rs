@@ -2,7 +2,7 @@
 
 use super::access::{Place, mark, misaligned};
 use super::atomic::combine;
-use super::fault::Error;
+use super::error::Error;
 use super::{Copy, Fragment, Machine, Warp, lanes};
 use crate::code::{Address, AtomicOp, Bulk, Src};
 use crate::launch::Schedule;

@@ -1,6 +1,6 @@
 //! Calls, and the functions that the machine provides.
 
-use super::fault::Error;
+use super::error::Error;
 use super::{Flow, Fragment, Frame, MAX_DEPTH, MAX_OUTPUT, Machine, Warp, lanes};
 use crate::code::{Call, Target};
 use crate::compile::{FUNCTIONS, MAX_FRAME};

@@ -1,6 +1,6 @@
 //! Runs one instruction for the threads of a fragment.
 
-use super::fault::Error;
+use super::error::Error;
 use super::{
     Flow, Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Wait, Warp, get,
     lanes, put, put_predicate,

@@ -1,7 +1,7 @@
 //! Barriers of a CTA, and mbarrier objects.
 
 use super::access::Place;
-use super::fault::Error;
+use super::error::Error;
 use super::step::test;
 use super::{
     BARRIERS, Flow, Fragment, Machine, SharedClock, Wait, Warp, lanes, put, put_predicate,

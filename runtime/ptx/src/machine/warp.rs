@@ -2,7 +2,7 @@
 
 use super::access::Place;
 use super::atomic::combine;
-use super::fault::Error;
+use super::error::Error;
 use super::step::test;
 use super::{Flow, Fragment, Group, Machine, Wait, Warp, lanes, put, put_predicate};
 use crate::code::{Address, GroupMatrix, Left, Op, Shuffle, Vote, WarpOp};
