@@ -101,6 +101,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l assume-stated-shapes
 complete -c irc -n "__fish_irc_using_subcommand compile" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32 [applies to: ARK models]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s V -l version -d 'Print version'
+complete -c irc -n "__fish_irc_using_subcommand run" -l model -d 'Quantised model of an NPU program, for its weights [applies to: NPU programs]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l inputs -d 'File with inputs' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l outputs -d 'File for outputs; without it, a summary of them is printed' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l expected -d 'File with expected outputs, compared within the tolerance of their type' -r -F
@@ -116,10 +117,10 @@ cranelift\t'Cranelift: fast compilation, slower code'
 reference\t'The reference evaluator: slow, defines the correct results'
 cuda\t'A GPU (not implemented yet)'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
+complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files, NPU programs]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files, NPU programs]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files, NPU programs]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files, NPU programs]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: models, ARK plans]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: ARK models, Common IR and ONNX files, Gemini frontend files]' -r
@@ -135,9 +136,9 @@ none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l self-test -d 'Run an archive on its own test vectors and compare the outputs [applies to: archives]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races while running plans; stop at the first one [applies to: ARK plans]'
-complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
-complete -c irc -n "__fish_irc_using_subcommand run" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
-complete -c irc -n "__fish_irc_using_subcommand run" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files, NPU programs]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files, NPU programs]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files, NPU programs]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32 [applies to: ARK models]'
 complete -c irc -n "__fish_irc_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand run" -s V -l version -d 'Print version'
@@ -228,7 +229,7 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -l assume-stated-shapes -d
 complete -c irc -n "__fish_irc_using_subcommand tune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand tune" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the same network; required for schedules of one core' -r -F
-complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, for its windows, which are inferred otherwise' -r
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l program -d 'Run this program of the schedule instead of compiling one: a listing, a trace or .npu' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l trace -d 'File for a Perfetto trace' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l html -d 'File for an HTML page that shows the contents of the buffers over time' -r -F

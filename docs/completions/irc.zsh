@@ -105,6 +105,7 @@ plain\:"One line per step"))' \
 ;;
 (run)
 _arguments "${_arguments_options[@]}" : \
+'--model=[Quantised model of an NPU program, for its weights \[applies to\: NPU programs\]]:MODEL:_default' \
 '--inputs=[File with inputs]:X.npz:_files' \
 '--outputs=[File for outputs; without it, a summary of them is printed]:Y.npz:_files' \
 '--expected=[File with expected outputs, compared within the tolerance of their type]:E.npz:_files' \
@@ -120,10 +121,10 @@ cranelift\:"Cranelift\: fast compilation, slower code"
 reference\:"The reference evaluator\: slow, defines the correct results"
 cuda\:"A GPU (not implemented yet)"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
-'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
-'--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
-'*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
-'--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
+'*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files, NPU programs\]]:DIR:_files' \
+'--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files, NPU programs\]]:CACHE:_files' \
+'*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files, NPU programs\]]:NAME=SHAPE:_default' \
+'--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files, NPU programs\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: models, ARK plans\]]:CPU:_default' \
 '--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: ARK models, Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
@@ -139,15 +140,15 @@ none\:"No progress report"
 plain\:"One line per step"))' \
 '(--inputs --outputs --expected --seed)--self-test[Run an archive on its own test vectors and compare the outputs \[applies to\: archives\]]' \
 '--race-check[Detect races while running plans; stop at the first one \[applies to\: ARK plans\]]' \
-'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
-'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
-'--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files\]]' \
+'--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files, NPU programs\]]' \
+'--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files, NPU programs\]]' \
+'--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files, NPU programs\]]' \
 '--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32 \[applies to\: ARK models\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- Model, library, archive, or the ARK plans of all ranks; - for standard input:_default' \
+'*::files -- Model, library, archive, NPU program, or the ARK plans of all ranks; - for standard input:_default' \
 && ret=0
 ;;
 (check)
@@ -261,7 +262,7 @@ plain\:"One line per step"))' \
 (simulate)
 _arguments "${_arguments_options[@]}" : \
 '--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
-'(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise]:MODEL:_default' \
+'(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers]:MODEL:_default' \
 '--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \
 '--trace=[File for a Perfetto trace]:OUT.json:_files' \
 '--html=[File for an HTML page that shows the contents of the buffers over time]:OUT.html:_files' \

@@ -4,7 +4,7 @@ use crate::layer::{Place, Window, error, four, has_relu, shape_error, single, ty
 use crate::{quantised, relu};
 use irc_diag::Diagnostic;
 use irc_gemini_format::frontend::FrontendLayer;
-use irc_tl::{Binary, Builder, Built, Compute, Conv, DType, Dim, Scalar, TensorType, ValueId};
+use irc_tl::{Binary, Builder, Built, Conv, DType, Dim, TensorType, ValueId};
 
 /// Imports a convolution of `x`; weights and constants of output channels become inputs.
 pub fn write(b: &mut Builder, layer: &FrontendLayer, x: ValueId) -> Result<ValueId, Diagnostic> {
@@ -78,25 +78,17 @@ fn sums(
     outside: i8,
 ) -> Built {
     let x = b.reshape(x, &image.map(Dim::Known))?;
-    let [images, channels, height, width] = image;
     let reach = window.reach();
-    let is_inside = window.before == [0, 0] && reach[0] <= height && reach[1] <= width;
-    let (x, pads) = if is_inside || outside == 0 {
-        let after = |axis: usize| reach[axis] - window.before[axis] - image[2 + axis];
-        (x, vec![[window.before[0], after(0)], [window.before[1], after(1)]])
-    } else {
-        let at = |axis: usize| Scalar::Loop(2 + axis) - Scalar::index(window.before[axis]);
-        let inside = |axis: usize| {
-            let size = Scalar::index(image[2 + axis]);
-            at(axis).ge(Scalar::index(0)).and(at(axis).lt(size))
-        };
-        let element = Scalar::load(0, [Scalar::Loop(0), Scalar::Loop(1), at(0), at(1)]);
-        let outside = Scalar::Int(outside.into(), DType::I8);
-        let body = inside(0).and(inside(1)).select(element, outside);
-        let dims = [images, channels, reach[0], reach[1]].map(Dim::Known);
-        (b.compute(Compute::map(dims, body), &[x])?, vec![[0, 0]; 2])
+    let pad = |axis: usize| {
+        let (size, before) = (image[2 + axis], window.before[axis]);
+        let after = reach[axis] - before - size;
+        // Elements after the last window need not be cut off if there is no room for another one.
+        let is_last = -after < window.stride[axis];
+        [before, if after < 0 && is_last { 0 } else { after }]
     };
+    let pads = vec![pad(0), pad(1)];
     let (x, weight) = (b.cast(x, DType::I32)?, b.cast(weight, DType::I32)?);
     let strides = window.stride.to_vec();
-    b.conv(Conv { strides, dilations: vec![1, 1], pads, groups: 1, outside: 0 }, x, weight)
+    let outside = outside.into();
+    b.conv(Conv { strides, dilations: vec![1, 1], pads, groups: 1, outside }, x, weight)
 }

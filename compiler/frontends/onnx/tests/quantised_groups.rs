@@ -84,6 +84,25 @@ fn a_group_equals_the_operator_on_integers() {
 }
 
 #[test]
+fn a_relu_limits_the_integers_to_the_zero_point() {
+    let mut module = group(SCALES[2]);
+    if let Some(graph) = &mut module.graph {
+        graph.nodes[4].inputs[0] = "positive".into();
+        graph.nodes.insert(4, Node::new("Relu", ["sum"], ["positive"]));
+    }
+    let (plain, limited) = (graph(&group(SCALES[2])), graph(&module));
+    assert!(!scales_first(&limited));
+    let x = integers::<u8>(108, 0, 250);
+    let input = Tensor::from_values([1, 3, 6, 6], &x).expect("as many values");
+    let inputs = BTreeMap::from([("x".to_owned(), input)]);
+    let of = |graph: irc_tl::Graph| graph.eval(&inputs).expect("a valid program")[0].to_f64();
+    let (plain, limited) = (of(plain), of(limited));
+    assert!(plain.iter().any(|value| *value < 123.0));
+    let expected: Vec<f64> = plain.into_iter().map(|value| value.max(123.0)).collect();
+    assert_eq!(limited, expected);
+}
+
+#[test]
 fn a_bias_of_another_scale_is_added_to_floats() {
     assert!(!scales_first(&graph(&group(SCALES[2]))));
     assert!(scales_first(&graph(&group(0.5))));
