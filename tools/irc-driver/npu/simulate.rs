@@ -1,5 +1,5 @@
 //! `irc simulate`: the times at which the instructions of an NPU program run.
-use super::{Files, assemble, compute::compute};
+use super::{Assembled, Files, assemble, compute::compute};
 use crate::{
     console::Console,
     error::Error,
@@ -11,11 +11,13 @@ use irc_gemini_format::{
     schedule::{Dialect, Schedule},
 };
 use irc_npu::{Engine, Program};
-use irc_npu_network::{layer_names, mesh, workload_times};
+use irc_npu_network::{layer_names, mesh, segment_map, workload_times};
 use irc_npu_sim::{
-    cycles, html,
+    cycles,
+    html::{self, Page},
     noc::{Link, MAX_SIDE, Mesh, TrafficTotals},
     perfetto,
+    segments::segment_table,
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, iter, path::Path};
@@ -51,8 +53,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         output::write(trace, text.as_bytes(), Content::Text)?;
     }
     if let Some(page) = &arguments.html {
-        let names = layer_names(schedule, assembled.frontend.as_ref());
-        let text = html::write(program, &timing, &names);
+        let text = page_of(&assembled, &timing, &options)?;
         output::write(page, text.as_bytes(), Content::Text)?;
     }
     if let Some(outputs) = &arguments.outputs {
@@ -68,6 +69,22 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         }
         false => output::print(&text_of(&timing, &busy)),
     }
+}
+
+/// The page that shows a timing. Without rates of the mesh, its links and DRAM are as fast as needed.
+fn page_of(
+    assembled: &Assembled,
+    timing: &cycles::Timing,
+    options: &cycles::Options,
+) -> Result<String, Error> {
+    let Assembled { schedule, program, frontend } = assembled;
+    let mesh = options.mesh.clone().or_else(|| mesh(schedule, f64::INFINITY, f64::INFINITY));
+    let of = (&options.times, &options.rates, mesh.as_ref());
+    let table = segment_table(program, timing, of, &segment_map(schedule));
+    let table = table.map_err(|error| Error::problem(error.to_string()))?;
+    let names = layer_names(schedule, frontend.as_ref());
+    let mesh = mesh.as_ref();
+    Ok(html::write(&Page { program, timing, names: &names, table: &table, mesh }))
 }
 
 /// The requested artefacts, by flag.
