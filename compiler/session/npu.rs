@@ -12,7 +12,7 @@ use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse
 use irc_npu_lower::{
     Goal, LayerFacts, Layers, Report, Scheduled, Target, known_layers, layers, schedule,
 };
-use irc_npu_schedule::Options as Search;
+use irc_npu_schedule::{Options as Search, Segment, explain_tree};
 use std::sync::Arc;
 
 /// How a model is scheduled for an NPU.
@@ -62,6 +62,8 @@ pub struct NpuModel {
     pub evaluation: Evaluation,
     /// The same, by segments and layers.
     pub report: Report,
+    /// Why the segments of the report are as they are.
+    pub segments: Vec<Segment>,
 }
 
 /// Options as a key.
@@ -122,6 +124,7 @@ pub fn npu_tree<'db>(
             machine,
             tree: made.tree,
             evaluation: made.evaluation,
+            segments: made.segments,
         }));
     };
     let of_tree = |error: Box<Diagnostic>| NpuError::Tree(vec![*error]);
@@ -134,6 +137,7 @@ pub fn npu_tree<'db>(
     let evaluation = model.evaluate(&tree).map_err(of_tree)?;
     let report = Report::new(&found.network, &machine, objective, &tree, &evaluation);
     let sources: Vec<usize> = (0..found.network.nodes().len()).collect();
+    let segments = explain_tree(&found.network, &machine, objective, &tree).map_err(of_tree)?;
     Ok(Arc::new(NpuModel {
         report: report.map_err(of_tree)?,
         facts: found.facts(sources.iter().copied()),
@@ -143,6 +147,7 @@ pub fn npu_tree<'db>(
         machine,
         tree,
         evaluation,
+        segments,
     }))
 }
 
@@ -164,6 +169,7 @@ pub fn npu_schedule<'db>(
         network: &model.network,
         facts: &model.facts,
         machine: &model.machine,
+        target: Some(&key.options(db).target),
         tree: &model.tree,
         evaluation: &model.evaluation,
         objective: key.options(db).goal.objective(),

@@ -210,7 +210,7 @@ fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), 
     let Some(options) = npu::model::options(&flags.npu)? else { return Ok(()) };
     let input = Input::open(name, flags.graphs.format.as_deref())?;
     let import = npu::model::import(&flags.graphs, &input)?;
-    match npu::model::check(&input, &import, &options, flags.cost) {
+    match npu::model::check(&input, &import, &options, (flags.cost, flags.npu.explain_schedule)) {
         Ok(cost) => file.npu = cost,
         Err(error) if error.file.name() == file.source.name() => {
             file.diagnostics.extend(error.diagnostics);

@@ -92,6 +92,28 @@ pub struct Model<'a> {
     made: Vec<Option<Arc<ProducedParts>>>,
 }
 
+/// What limits the speed of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The cores.
+    Compute,
+    /// The busiest link of the network on chip.
+    Links,
+    /// DRAM.
+    Dram,
+}
+
+impl Bound {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Links => "links",
+            Self::Dram => "dram",
+        }
+    }
+}
+
 /// The result of evaluating a segment: a child of a temporal root.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentCost {
@@ -105,6 +127,26 @@ pub struct SegmentCost {
     pub links: u64,
     /// Its layers in the order of the tree.
     pub layers: Vec<LayerCost>,
+}
+
+impl SegmentCost {
+    /// What limits the speed of the segment. Of a segment that its cores limit, layers may wait for DRAM one by
+    /// one: if they are the larger part, DRAM is the limit.
+    pub fn bound(&self, machine: &Machine) -> Bound {
+        if self.cost.latency > self.cores {
+            return if self.dram >= self.links { Bound::Dram } else { Bound::Links };
+        }
+        let (mut waiting, mut computing) = (0, 0);
+        for layer in &self.layers {
+            let bytes = (layer.cost.parts.dram / machine.dram).round() as u64;
+            let latency = layer.cost.latency;
+            match latency == bytes.div_ceil(machine.dram_bandwidth) {
+                true => waiting += latency,
+                false => computing += latency,
+            }
+        }
+        if waiting > computing { Bound::Dram } else { Bound::Compute }
+    }
 }
 
 /// An evaluated node.

@@ -6,11 +6,13 @@
 //! `docs/npu-models.md`.
 
 mod layers;
+mod priced;
 mod report;
 mod schedule;
 mod target;
 
 pub use layers::{Layers, Operand, Origin, Parameters, layers};
+pub use priced::{PricedSchedule, price};
 pub use report::{LayerReport, Report, SegmentReport};
 pub use schedule::{LayerFacts, Scheduled, known_layers, schedule};
 pub use target::{CoreKind, DramRate, Goal, PREFIX, Target};

@@ -18,8 +18,15 @@ fn scheduled(network: &Network, machine: &Machine, tree: Option<Tree>, batch: u6
         }
         None => initial(&mut model, network, batch).expect("a first tree"),
     };
-    let of =
-        Scheduled { network, facts: &[], machine, tree: &tree, evaluation: &evaluation, objective };
+    let of = Scheduled {
+        network,
+        facts: &[],
+        machine,
+        target: None,
+        tree: &tree,
+        evaluation: &evaluation,
+        objective,
+    };
     schedule(&of).expect("a schedule")
 }
 

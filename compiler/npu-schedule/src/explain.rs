@@ -1,9 +1,9 @@
 //! Why a schedule is as it is: what limits each segment, and the best of the simple alternatives to it.
 
-use irc_npu_cost::{Cost, Cut, Energy, Kind, Machine, Model, Network, SegmentCost, Tree};
+use irc_npu_cost::{Cost, Cut, Energy, Kind, Model, Network, Tree};
 
 use crate::moves::layers;
-use crate::result::{Bound, RunnerUp, Segment};
+use crate::result::{RunnerUp, Segment};
 use crate::state::{Priced, Problem, State};
 
 /// An alternative to a segment: one or several segments, or why it is not valid.
@@ -25,7 +25,10 @@ pub fn explain(problem: &Problem<'_>, model: &mut Model<'_>, state: &State) -> V
             layers: all,
             shape: shape(&segment.tree, problem.network),
             cost: repeated(&segment.cost.cost, groups),
-            bound: bound(&segment.cost, problem.machine),
+            bound: segment.cost.bound(problem.machine),
+            cores: segment.cost.cores * groups,
+            links: segment.cost.links * groups,
+            dram: segment.cost.dram * groups,
             runner_up: runner_up(problem, model, segment, totals, &prices, groups),
         });
     }
@@ -43,24 +46,6 @@ pub fn shape(tree: &Tree, network: &Network) -> String {
             format!("{letter} {}/{groups} ({})", tree.batch, inner.join(", "))
         }
     }
-}
-
-/// What limits the speed of a segment. Of a segment that its cores limit, layers may wait for DRAM one by
-/// one: if they are the larger part, DRAM is the limit.
-fn bound(segment: &SegmentCost, machine: &Machine) -> Bound {
-    if segment.cost.latency > segment.cores {
-        return if segment.dram >= segment.links { Bound::Dram } else { Bound::Links };
-    }
-    let (mut waiting, mut computing) = (0, 0);
-    for layer in &segment.layers {
-        let bytes = (layer.cost.parts.dram / machine.dram).round() as u64;
-        let latency = layer.cost.latency;
-        match latency == bytes.div_ceil(machine.dram_bandwidth) {
-            true => waiting += latency,
-            false => computing += latency,
-        }
-    }
-    if waiting > computing { Bound::Dram } else { Bound::Compute }
 }
 
 fn runner_up(

@@ -59,6 +59,9 @@ pub struct FlagRow {
 /// Outputs of `irc compile` that depend on the processor.
 const CODE: &[&str] = &[".so", ".o", ".ll", ".s", ".c", ".mlir", ".tar"];
 
+/// How a model is scheduled for an NPU.
+const NPU: &[&str] = &["--target", "--batch", "--objective", "--set-tree", "--explain-schedule"];
+
 /// Inputs that are compiled to be run.
 const COMPILED: &[InputKind] = &[ArkModel, CommonIr, Layers, Mlir, Plan];
 
@@ -83,7 +86,11 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--stage"]).to(&[".mlir"]),
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
     flags(&["compile"], &["--arch", "--processors", "--planner", "--config-rules"]).to(&[".json"]),
-    flags(&["compile"], &["--target", "--batch", "--objective", "--set-tree", "--report"])
+    flags(&["compile"], NPU)
+        .to(&[".json", ".asm"])
+        .of(MODELS)
+        .why(&[(Schedule, "a schedule states its NPU")]),
+    flags(&["compile"], &["--report"])
         .to(&[".json", ".asm"])
         .of(MODELS)
         .why(&[(Schedule, "a schedule states its NPU")]),
@@ -130,13 +137,13 @@ pub static FLAGS: &[FlagRow] = &[
     // irc check.
     flags(&["check"], &["--model"]).of(&[Plan]),
     flags(&["check"], &["--cost"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan]),
-    flags(&["check"], &["--target", "--batch", "--objective", "--set-tree"]).of(MODELS),
+    flags(&["check"], NPU).of(MODELS),
     flags(&["check"], &["--against"]).of(&[Program]),
     flags(&["check"], &["--strict"]).of(&[ArkModel, Plan, Schedule, Layers]),
     // irc-translate.
     flags(&[TRANSLATE], &["--arch", "--processors", "--planner", "--config-rules"])
         .to(&["--emit-plan"]),
-    flags(&[TRANSLATE], &["--target", "--batch", "--objective", "--set-tree"])
+    flags(&[TRANSLATE], NPU)
         .to(&["--emit-gemini", "--emit-npu"])
         .of(&[ArkModel, CommonIr, Mlir])
         .why(&[(Schedule, "a schedule states its NPU"), (Program, "a program states its NPU")]),

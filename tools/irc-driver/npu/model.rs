@@ -9,7 +9,7 @@ use crate::{
 use bytes::Bytes;
 use irc::{
     ImportOptions, Model, NpuModel, NpuOptions, NpuTree, Session,
-    npu::{Goal, Report, Target, known_layers},
+    npu::{Goal, Report, RunnerUp, Target, known_layers},
 };
 use irc_cli::{Kind, Npu, Objective};
 use irc_npu_emit::KnownLayers;
@@ -38,13 +38,24 @@ pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
     Ok(Some(NpuOptions { target, batch: flags.batch.map(u64::from), goal, tree }))
 }
 
+/// What is written about a scheduled model.
+#[derive(Clone, Copy)]
+pub struct Written<'a> {
+    /// The file for the schedule or the program.
+    pub to: &'a Path,
+    /// The file for the cost.
+    pub report: Option<&'a Path>,
+    /// Whether every segment is explained on standard error.
+    pub explains: bool,
+}
+
 /// Writes the schedule of a model, or its program, and shows the cost.
 pub fn write(
     console: &Console,
     model: &Model<'_>,
     options: &NpuOptions,
     kind: Kind,
-    (to, report): (&Path, Option<&Path>),
+    Written { to, report, explains }: Written<'_>,
 ) -> Result<(), Error> {
     let step = console.step("scheduling");
     let scheduled = model.npu(options)?;
@@ -59,8 +70,21 @@ pub fn write(
         let text = format!("{:#}\n", record(&scheduled, options));
         output::write(path, text.as_bytes(), Content::Text)?;
     }
+    if explains {
+        console.text(&explanation(&scheduled));
+    }
     console.text(&summary(&scheduled.report));
     Ok(())
+}
+
+/// Why each segment is as it is.
+fn explanation(scheduled: &NpuModel) -> String {
+    let mut text = String::new();
+    for (number, segment) in scheduled.segments.iter().enumerate() {
+        text += &format!("segment {}\n", number + 1);
+        text.extend(segment.to_string().lines().map(|line| format!("  {line}\n")));
+    }
+    text
 }
 
 /// Translates a model to its schedule, or to its program.
@@ -106,7 +130,7 @@ fn summary(report: &Report) -> String {
 pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
     let report = &scheduled.report;
     let parts = report.cost.parts;
-    let segments = report.segments.iter().map(|segment| {
+    let segments = report.segments.iter().zip(&scheduled.segments).map(|(segment, explained)| {
         let layers = segment.layers.iter().map(|layer| {
             json!({
                 "layer": layer.name,
@@ -121,6 +145,11 @@ pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
             "latency": segment.cost.latency,
             "energy": segment.cost.energy,
             "bound": segment.bound,
+            "compute": explained.cores,
+            "links": explained.links,
+            "dram": explained.dram,
+            "shape": explained.shape,
+            "runner_up": explained.runner_up.as_ref().map(runner_up),
             "layers": layers.collect::<Vec<_>>(),
         })
     });
@@ -143,12 +172,22 @@ pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
     })
 }
 
+/// The best alternative to a segment.
+fn runner_up(found: &RunnerUp) -> Value {
+    json!({
+        "shape": found.shape,
+        "latency": found.cost.map(|cost| cost.latency),
+        "energy": found.cost.map(|cost| cost.energy),
+        "reason": found.reason,
+    })
+}
+
 /// Checks that an NPU can compute a model; its schedule, if the cost is wanted.
 pub fn check(
     input: &Input,
     import: &ImportOptions,
     options: &NpuOptions,
-    has_cost: bool,
+    (has_cost, explains): (bool, bool),
 ) -> Result<Option<Value>, irc::Error> {
     let session = Session::new();
     let model = session.import_bytes(input.shown(), input.bytes.clone(), import)?;
@@ -158,7 +197,11 @@ pub fn check(
     let scheduled = model.npu(options)?;
     let mut found = record(&scheduled, options);
     found["file"] = input.shown().into();
-    found["text"] = scheduled.report.to_string().into();
+    let mut text = scheduled.report.to_string();
+    if explains {
+        text += &explanation(&scheduled);
+    }
+    found["text"] = text.into();
     Ok(Some(found))
 }
 

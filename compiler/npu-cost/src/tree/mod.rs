@@ -23,6 +23,7 @@ pub(crate) use resolve::{CutStep, Extent, Facts, LeafStep, Step, StepKind, resol
 
 use std::ops::Range;
 
+use crate::evaluate::LayerCost;
 use crate::network::Network;
 use crate::partition::Scheme;
 
@@ -77,6 +78,19 @@ impl Tree {
             Kind::Cut(_, children) => {
                 let all = std::mem::take(children);
                 *children = all.into_iter().map(Self::without_schemes).collect();
+            }
+        }
+        self
+    }
+
+    /// The tree with the schemes of an evaluation's layers, which are in the order of its leaves.
+    #[must_use]
+    pub fn with_schemes<'l>(mut self, layers: &mut impl Iterator<Item = &'l LayerCost>) -> Self {
+        match &mut self.kind {
+            Kind::Leaf(_, scheme) => *scheme = layers.next().map(|layer| layer.scheme),
+            Kind::Cut(_, children) => {
+                let all = std::mem::take(children);
+                *children = all.into_iter().map(|child| child.with_schemes(layers)).collect();
             }
         }
         self

@@ -9,6 +9,7 @@ mod buffers;
 mod transfers;
 mod workloads;
 
+use crate::target::Target;
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
 use irc_npu_cost::{Evaluation, Machine, Network, Objective, Op, Tree, runs};
@@ -23,6 +24,8 @@ pub struct Scheduled<'a> {
     pub facts: &'a [LayerFacts],
     /// The machine.
     pub machine: &'a Machine,
+    /// Its text, which the schedule states.
+    pub target: Option<&'a Target>,
     /// The tree.
     pub tree: &'a Tree,
     /// Its cost, with the scheme of each layer.

@@ -3,6 +3,7 @@
 use super::Scheduled;
 use super::buffers::{self, LiveTensor};
 use super::transfers::{AllTransfers, DRAM, Reader, Stored, range};
+use crate::target::Target;
 use irc_gemini_format::schedule::{
     Coords, Core, Dialect, Extent, Ids, Ifmap, LayerKind, OneOrMany, PlaceKind, Schedule, Source,
     Weight, Workload,
@@ -355,6 +356,7 @@ impl<'a> Writer<'a> {
             cores.push(Core { id: core, workloads });
         }
         let mesh = self.of.machine.mesh;
+        let tree = self.of.tree.clone().with_schemes(&mut self.of.evaluation.layers.iter());
         Schedule {
             dialect: Dialect::B,
             xlen: mesh.width as i64,
@@ -363,6 +365,8 @@ impl<'a> Writer<'a> {
             buffersize: None,
             dram: vec![self.transfers.into_dram()],
             cores,
+            target: self.of.target.map(Target::to_string),
+            tree: Some(tree.text(self.of.network)),
             ports: None,
             metadata_extra: Default::default(),
             extra: Default::default(),

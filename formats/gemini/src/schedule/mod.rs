@@ -67,6 +67,10 @@ pub struct Schedule {
     pub dram: Vec<DramGroup>,
     /// The cores that have work, in the order of the file.
     pub cores: Vec<Core>,
+    /// The NPU that it is for, as irc writes it; other tools do not state it.
+    pub target: Option<String>,
+    /// The resource allocation tree that it follows, in SET's text form, as irc writes it.
+    pub tree: Option<String>,
     /// Positions of the DRAM ports, in dialect C.
     pub ports: Option<Json>,
     /// Unknown keys and the order of keys of dialect C's `metadata`.
