@@ -39,6 +39,13 @@ fn a_schedule_costs_what_its_tree_does() {
         let found = found.unwrap_or_else(|found| panic!("{name}: {found:#?}"));
         let cost = found.report.cost;
         assert!(found.is_of_tree && found.others.is_empty(), "{name}: {:?}", found.others);
+        for node in network.nodes() {
+            let own = found.network.find(&node.layer.name).map(|at| &found.network.nodes()[at]);
+            let own = own.expect("the layer");
+            if own.layer != node.layer || (own.input, own.padding) != (node.input, node.padding) {
+                println!("{name} {:?}\n   {:?}", node, own);
+            }
+        }
         assert_eq!(cost, evaluation.cost, "{name}");
         made.tree = None;
         let found = price(&made, &machine, Objective::EDP).expect("a cost");

@@ -15,6 +15,8 @@ use irc_npu_cost::{Machine, Model, Network, Objective, Tree, parse};
 /// The cost of a schedule.
 #[derive(Clone, Debug)]
 pub struct PricedSchedule {
+    /// Its layers, as far as they follow from its workloads.
+    pub network: Network,
     /// Its cost, by segments and layers.
     pub report: Report,
     /// Whether it is that of a tree, as the search prices it.
@@ -50,7 +52,7 @@ pub fn price(
         Some(text) => of_its_tree(schedule, text, &network, &roomy, objective)?,
         None => workloads::report(schedule, &network, &roomy, objective)?,
     };
-    Ok(PricedSchedule { report, is_of_tree: schedule.tree.is_some(), others })
+    Ok(PricedSchedule { network, report, is_of_tree: schedule.tree.is_some(), others })
 }
 
 /// Bytes of a buffer in which everything fits.

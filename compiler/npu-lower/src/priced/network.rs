@@ -6,7 +6,7 @@
 
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::{
-    Extent, LayerKind, ResidentKind, Schedule, Source, Transfers, Workload,
+    Extent, LayerKind, LayerWindow, ResidentKind, Schedule, Source, Transfers, Workload,
 };
 use irc_npu_cost::{
     Axis, Layer, Machine, Network, Node, Objective, Op, Reads, Region, Shape, Span, Window, map,
@@ -32,6 +32,8 @@ struct Facts<'s> {
     inputs: Vec<(i64, Read)>,
     /// Layers whose results are its weights, in the order of channels.
     weights: Vec<usize>,
+    /// Layers of which the first comes before the second in the network, as it does in what is concatenated.
+    pairs: Vec<(usize, usize)>,
     /// Elements of constant weights for each output channel.
     elements: Option<u64>,
 }
@@ -71,7 +73,13 @@ pub fn network(
         let reads = Reads { inputs: &inputs, external: own.outside(), weights: &weights };
         let mut best: Option<Layer> = None;
         let run = first_runs.get(own.name);
-        for op in own.ops(&facts) {
+        let stated = schedule.windows.iter().flatten().find(|one| one.layer_name == own.name);
+        let ops = own.ops(&facts).into_iter();
+        let ops: Vec<Op> = match stated {
+            Some(stated) => ops.take(1).map(|op| with_window(op, stated, &own.weights)).collect(),
+            None => ops.collect(),
+        };
+        for op in ops {
             let layer = Layer::new(own.name, op, own.output);
             let Ok(node) = network.node_of(layer, reads) else { continue };
             if !own.is_read_by(&node) {
@@ -118,6 +126,7 @@ fn facts(schedule: &Schedule) -> Result<Vec<Facts<'_>>, Box<Diagnostic>> {
                 output: Shape::new(1, 1, 1),
                 inputs: vec![],
                 weights: vec![],
+                pairs: vec![],
                 elements: None,
             });
             facts.len() - 1
@@ -174,18 +183,35 @@ fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transf
             own.elements = Some((block.size / 8 / (high - low + 1).max(1)).max(0) as u64);
         }
     }
+    let is_eltwise = own.workloads[0].layer_type == Some(LayerKind::ElementWise);
     let mut all: Vec<((i64, usize), i64, Read)> = inputs
         .into_iter()
         .map(|((first, name), (appeared, extent))| {
             let end = |axis: usize| (extent.axis(axis).1 + 1).max(1) as u64;
             let outside = Read::Outside(Shape::new(end(1), end(2), end(3)));
             let read = numbers.get(name).map_or(outside, |number| Read::Layer(*number));
-            ((first, appeared), first, read)
+            ((if is_eltwise { 0 } else { first }, appeared), first, read)
         })
         .collect();
     all.sort_by_key(|(key, ..)| *key);
     own.inputs = all.into_iter().map(|(_, first, read)| (first, read)).collect();
     own.weights = weights.into_values().collect();
+    let chain = |layers: &[usize]| layers.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    let inputs: Vec<usize> = own.inputs.iter().filter_map(|(_, read)| layer_of(*read)).collect();
+    let mut pairs: BTreeSet<(usize, usize)> = match is_eltwise {
+        // Operands overlap in channels: each workload lists what it reads in order.
+        true => own.workloads.iter().flat_map(|workload| listed(workload, numbers)).collect(),
+        false => chain(&inputs),
+    };
+    pairs.append(&mut chain(&own.weights));
+    own.pairs = pairs.into_iter().filter(|(a, b)| a != b).collect();
+}
+
+/// The layers whose results a workload lists one after the other.
+fn listed(workload: &Workload, numbers: &BTreeMap<&str, usize>) -> Vec<(usize, usize)> {
+    let known = |source: &Source| numbers.get(source.layer_name.as_deref()?).copied();
+    let all: Vec<usize> = sources(workload, ResidentKind::Ifmap).filter_map(known).collect();
+    all.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
 /// The layers in an order in which each follows those that it reads, and results that a layer concatenates are
@@ -199,12 +225,9 @@ fn order(facts: &[Facts<'_>]) -> Option<Vec<usize>> {
         }
     };
     for (layer, own) in facts.iter().enumerate() {
-        let inputs: Vec<usize> =
-            own.inputs.iter().filter_map(|(_, read)| layer_of(*read)).collect();
-        for all in [&inputs, &own.weights] {
-            all.windows(2).for_each(|pair| edge(pair[0], pair[1]));
-            all.iter().for_each(|read| edge(*read, layer));
-        }
+        own.pairs.iter().for_each(|(first, second)| edge(*first, *second));
+        let inputs = own.inputs.iter().filter_map(|(_, read)| layer_of(*read));
+        inputs.chain(own.weights.iter().copied()).for_each(|read| edge(read, layer));
     }
     let mut ready: BTreeSet<usize> = (0..facts.len()).filter(|layer| waits[*layer] == 0).collect();
     let mut order = vec![];
@@ -376,6 +399,23 @@ impl Facts<'_> {
             Some(place) => found.path(schedule.workload_path(place)),
             None => found,
         })
+    }
+}
+
+/// An operation with the window and groups that a schedule states.
+fn with_window(op: Op, stated: &LayerWindow, weights: &[usize]) -> Op {
+    let size = |pair: [i64; 2]| pair.map(|number| number.max(1) as u64);
+    let window = Window { kernel: size(stated.kernel), stride: size(stated.stride) };
+    let groups = stated.groups.max(1) as u64;
+    match op {
+        Op::Pool(_) => Op::Pool(window),
+        Op::Conv { channels, .. } | Op::GroupedConv { channels, .. } => {
+            match groups == 1 && weights.is_empty() {
+                true => Op::Conv { channels, window },
+                false => Op::GroupedConv { channels, window, groups },
+            }
+        }
+        other => other,
     }
 }
 

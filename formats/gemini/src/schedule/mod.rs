@@ -37,7 +37,7 @@ pub use write::write;
 
 use irc_json::Json;
 
-use crate::record::Extra;
+use crate::record::{Extra, record};
 
 /// The dialects of schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,12 +71,30 @@ pub struct Schedule {
     pub target: Option<String>,
     /// The resource allocation tree that it follows, in SET's text form, as irc writes it.
     pub tree: Option<String>,
+    /// The windows of its layers, as irc writes them.
+    pub windows: Option<Vec<LayerWindow>>,
     /// Positions of the DRAM ports, in dialect C.
     pub ports: Option<Json>,
     /// Unknown keys and the order of keys of dialect C's `metadata`.
     pub metadata_extra: Extra,
     /// Unknown keys and the order of keys of the outermost object.
     pub extra: Extra,
+}
+
+record! {
+    /// The window of a layer.
+    pub struct LayerWindow {
+        /// Groups of channels with filters of their own.
+        groups: i64,
+        /// Rows and columns.
+        kernel: [i64; 2],
+        /// The layer.
+        layer_name: String,
+        /// Rows and columns that the first window begins before the input.
+        padding: [i64; 2],
+        /// Rows and columns from one window to the next.
+        stride: [i64; 2],
+    }
 }
 
 /// A core and its workloads.

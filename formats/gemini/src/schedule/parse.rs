@@ -8,8 +8,18 @@ use crate::read::{self, Options};
 use crate::record::{Extra, Field};
 
 /// Keys of the outermost object that are not a core.
-const KEYS: [&str; 9] =
-    ["-1", "DRAM", "buffersize", "metadata", "target", "top_batch_cut", "tree", "xlen", "ylen"];
+const KEYS: [&str; 10] = [
+    "-1",
+    "DRAM",
+    "buffersize",
+    "metadata",
+    "target",
+    "top_batch_cut",
+    "tree",
+    "windows",
+    "xlen",
+    "ylen",
+];
 
 /// Whether a key of the outermost object indicates a schedule.
 pub(crate) fn is_schedule_key(key: &str) -> bool {
@@ -64,6 +74,7 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
         .map(|key| mesh.and_then(|mesh| required(reader, &mesh, key)));
     let [target, tree] =
         ["target", "tree"].map(|key| mesh.and_then(|mesh| optional(reader, &mesh, key)));
+    let windows = mesh.and_then(|mesh| optional(reader, &mesh, "windows"));
     let (ports, metadata_extra) = match (dialect, mesh) {
         (Dialect::C, Some(metadata)) => ports(reader, &metadata),
         _ => (None, Extra::default()),
@@ -76,6 +87,7 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
         top_batch_cut: top_batch_cut?,
         target: target?,
         tree: tree?,
+        windows: windows?,
         buffersize: buffersize?,
         dram: dram?,
         cores: Some(cores).filter(|cores| cores.len() == core_count)?,
@@ -87,8 +99,10 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
 
 fn keys_of(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
-        Dialect::A => &["-1", "buffersize", "target", "top_batch_cut", "tree", "xlen", "ylen"],
-        Dialect::B => &["-1", "target", "top_batch_cut", "tree", "xlen", "ylen"],
+        Dialect::A => {
+            &["-1", "buffersize", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"]
+        }
+        Dialect::B => &["-1", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"],
         Dialect::C => &["DRAM", "metadata"],
     }
 }
@@ -179,7 +193,7 @@ fn dram_group(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>, id: i64) ->
 
 /// Positions of the DRAM ports, and the other contents of `metadata`.
 fn ports(reader: &mut Reader<'_>, metadata: &Object<'_, '_, '_>) -> (Option<Json>, Extra) {
-    const KNOWN: [&str; 6] = ["DRAM", "target", "top_batch_cut", "tree", "xlen", "ylen"];
+    const KNOWN: [&str; 7] = ["DRAM", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"];
     let (members, mut unknown) = (metadata.members, vec![]);
     for member in members.iter().filter(|member| !KNOWN.contains(&&*member.key)) {
         read::unknown(reader, member, metadata.at, &KNOWN);

@@ -40,6 +40,7 @@ fn mesh(schedule: &Schedule) -> Members {
     push(&mut members, "target", &schedule.target);
     push(&mut members, "top_batch_cut", &schedule.top_batch_cut);
     push(&mut members, "tree", &schedule.tree);
+    push(&mut members, "windows", &schedule.windows);
     push(&mut members, "xlen", &schedule.xlen);
     push(&mut members, "ylen", &schedule.ylen);
     members
