@@ -8,7 +8,7 @@ use irc_npu_lower::{Scheduled, known_layers, schedule};
 use std::path::Path;
 
 /// The schedule of a tree, or of the first tree of searches.
-fn scheduled(network: &Network, machine: &Machine, tree: Option<Tree>, batch: u64) -> Schedule {
+pub fn scheduled(network: &Network, machine: &Machine, tree: Option<Tree>, batch: u64) -> Schedule {
     let objective = Objective::EDP;
     let mut model = Model::new(network, machine, objective).expect("a machine");
     let (tree, evaluation) = match tree {
@@ -67,9 +67,10 @@ fn first_trees_of_networks_have_schedules_and_programs() {
     }
 }
 
-#[test]
-fn published_trees_have_schedules_and_programs() {
+/// The published trees on up to 24 cores, with names, networks and machines.
+pub fn published_trees() -> Vec<(String, Network, Machine, Tree)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../npu-cost/tests/data/trees");
+    let mut all = vec![];
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
@@ -88,7 +89,16 @@ fn published_trees_have_schedules_and_programs() {
         let text = std::fs::read_to_string(&path).expect("a tree");
         let tree = irc_npu_cost::parse(&Source::new(&name, text), &network, &mut Sink::new());
         let tree = tree.expect("a tree");
-        let batch: u64 = batch.trim_start_matches('b').parse().expect("a batch");
+        assert_eq!(batch.trim_start_matches('b').parse(), Ok(tree.batch));
+        all.push((name, network, machine, tree));
+    }
+    all
+}
+
+#[test]
+fn published_trees_have_schedules_and_programs() {
+    for (name, network, machine, tree) in published_trees() {
+        let batch = tree.batch;
         accept(&name, &network, &scheduled(&network, &machine, Some(tree), batch));
     }
 }

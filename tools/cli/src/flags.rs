@@ -136,8 +136,9 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["bench"], &["--inputs"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive]),
     // irc check.
     flags(&["check"], &["--model"]).of(&[Plan]),
-    flags(&["check"], &["--cost"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan]),
+    flags(&["check"], &["--cost"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule]),
     flags(&["check"], NPU).of(MODELS),
+    flags(&["check"], &["--target", "--objective"]).of(&[Schedule]),
     flags(&["check"], &["--against"]).of(&[Program]),
     flags(&["check"], &["--strict"]).of(&[ArkModel, Plan, Schedule, Layers]),
     // irc-translate.

@@ -14,6 +14,7 @@ use std::path::Path;
 mod brief;
 pub mod check;
 mod compute;
+pub mod cost;
 pub mod model;
 pub mod simulate;
 pub mod translate;
@@ -84,8 +85,8 @@ struct Files<'f> {
     schedule: &'f str,
     frontend: Option<&'f Path>,
     program: Option<&'f Path>,
-    /// The model that it is a schedule of.
-    model: Option<&'f str>,
+    /// The model that it is a schedule of, and the shapes of its inputs.
+    model: Option<(&'f str, &'f [String])>,
 }
 
 /// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
@@ -101,8 +102,8 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
         program = match files.program {
             Some(path) => Some(read_program(console, &path.to_string_lossy())?),
             None => {
-                let known = files.model.map(|name| model::known(console, name)).transpose()?;
-                let known = known.unwrap_or_default();
+                let known = files.model.map(|(name, shapes)| model::known(console, name, shapes));
+                let known = known.unwrap_or_else(|| Ok(irc::npu::stated_layers(&schedule)))?;
                 let described = (frontend.as_ref(), &known);
                 compile(console, &schedule, described, (&source, layers), &mut diagnostics)?
             }

@@ -1,4 +1,5 @@
 //! Models scheduled for an NPU.
+use super::cost;
 use crate::{
     console::Console,
     error::Error,
@@ -9,7 +10,8 @@ use crate::{
 use bytes::Bytes;
 use irc::{
     ImportOptions, Model, NpuModel, NpuOptions, NpuTree, Session,
-    npu::{Goal, Report, RunnerUp, Target, known_layers},
+    npu::{Goal, Report, Target, known_layers},
+    npu_schedule::{RunnerUp, Segment},
 };
 use irc_cli::{Kind, Npu, Objective};
 use irc_npu_emit::KnownLayers;
@@ -19,9 +21,7 @@ use std::path::Path;
 /// The options of the flags; `None` if no target is given.
 pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
     let Some(text) = &flags.target else { return Ok(None) };
-    let wrong = |message: String| Error::Usage(format!("--target: {message}"));
-    let target: Target = text.parse().map_err(wrong)?;
-    target.machine().map_err(wrong)?;
+    let target = target(text)?;
     let tree = match &flags.set_tree {
         Some(path) => {
             let name = path.display().to_string();
@@ -30,12 +30,25 @@ pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
         }
         None => None,
     };
-    let goal = match flags.objective.unwrap_or_default() {
+    let goal = goal(flags);
+    Ok(Some(NpuOptions { target, batch: flags.batch.map(u64::from), goal, tree }))
+}
+
+/// The NPU that `--target` names.
+pub fn target(text: &str) -> Result<Target, Error> {
+    let wrong = |message: String| Error::Usage(format!("--target: {message}"));
+    let target: Target = text.parse().map_err(wrong)?;
+    target.machine().map_err(wrong)?;
+    Ok(target)
+}
+
+/// What is minimised.
+pub fn goal(flags: &Npu) -> Goal {
+    match flags.objective.unwrap_or_default() {
         Objective::Edp => Goal::Edp,
         Objective::Latency => Goal::Latency,
         Objective::Energy => Goal::Energy,
-    };
-    Ok(Some(NpuOptions { target, batch: flags.batch.map(u64::from), goal, tree }))
+    }
 }
 
 /// What is written about a scheduled model.
@@ -64,17 +77,32 @@ pub fn write(
         Kind::Asm => super::translate::write(&*model.npu_program(options)?, to).0,
         _ => irc_gemini_format::schedule::write(&*model.npu_schedule(options)?).into_bytes(),
     };
+    step.say("simulating the program");
+    let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
     drop(step);
     output::write(to, &bytes, Content::Text)?;
     if let Some(path) = report {
-        let text = format!("{:#}\n", record(&scheduled, options));
+        let mut record = record(&scheduled, options);
+        cost::add_simulated(&mut record, estimate, &simulated);
+        let text = format!("{record:#}\n");
         output::write(path, text.as_bytes(), Content::Text)?;
     }
     if explains {
         console.text(&explanation(&scheduled));
     }
-    console.text(&summary(&scheduled.report));
+    console.text(&(summary(&scheduled.report) + &cost::compared(estimate, &simulated)));
     Ok(())
+}
+
+/// The cycles of the program of a model, or why there are none.
+fn simulated(model: &Model<'_>, options: &NpuOptions) -> Result<u64, String> {
+    let reason = |error: irc::Error| {
+        let first = error.diagnostics().first();
+        first.map_or_else(String::new, |found| found.message.clone())
+    };
+    let schedule = model.npu_schedule(options).map_err(reason)?;
+    let program = model.npu_program(options).map_err(reason)?;
+    cost::simulated(&schedule, &program, &options.target)
 }
 
 /// Why each segment is as it is.
@@ -104,6 +132,9 @@ pub fn translate(
     let import = import(&arguments.graphs, &input)?;
     let session = Session::new();
     let model = models::open(console, &session, &input, &import)?;
+    if arguments.npu.explain_schedule {
+        console.text(&explanation(&*model.npu(&options)?));
+    }
     if is_program {
         return Ok(super::translate::write(&*model.npu_program(&options)?, &arguments.output));
     }
@@ -112,10 +143,12 @@ pub fn translate(
 }
 
 /// What a model states about the layers of its schedule.
-pub fn known(console: &Console, name: &str) -> Result<KnownLayers, Error> {
+pub fn known(console: &Console, name: &str, shapes: &[String]) -> Result<KnownLayers, Error> {
     let input = Input::open(name, None)?;
+    let graphs = irc_cli::Graphs { shape: shapes.to_vec(), ..irc_cli::Graphs::default() };
+    let import = import(&graphs, &input)?;
     let session = Session::new();
-    let model = models::open(console, &session, &input, &ImportOptions::default())?;
+    let model = models::open(console, &session, &input, &import)?;
     let layers = model.npu_layers()?;
     let facts = layers.facts(0..layers.network.nodes().len());
     Ok(known_layers(&layers.network, &facts))
@@ -126,11 +159,18 @@ fn summary(report: &Report) -> String {
     report.to_string().lines().take(3).map(|line| format!("{line}\n")).collect()
 }
 
-/// The cost of a schedule as a record; energies are in pJ.
+/// The cost of the schedule of a model as a record.
 pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
-    let report = &scheduled.report;
+    let mut record = report(&scheduled.report, &scheduled.segments);
+    record["target"] = options.target.to_string().into();
+    record["tree"] = scheduled.tree.text(&scheduled.network).into();
+    record
+}
+
+/// The cost of a schedule as a record, with why its segments are as they are; energies are in pJ.
+pub fn report(report: &Report, explained: &[Segment]) -> Value {
     let parts = report.cost.parts;
-    let segments = report.segments.iter().zip(&scheduled.segments).map(|(segment, explained)| {
+    let segments = report.segments.iter().enumerate().map(|(number, segment)| {
         let layers = segment.layers.iter().map(|layer| {
             json!({
                 "layer": layer.name,
@@ -141,20 +181,22 @@ pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
                 "energy": layer.cost.energy,
             })
         });
-        json!({
+        let mut record = json!({
             "latency": segment.cost.latency,
             "energy": segment.cost.energy,
             "bound": segment.bound,
-            "compute": explained.cores,
-            "links": explained.links,
-            "dram": explained.dram,
-            "shape": explained.shape,
-            "runner_up": explained.runner_up.as_ref().map(runner_up),
             "layers": layers.collect::<Vec<_>>(),
-        })
+        });
+        if let Some(explained) = explained.get(number) {
+            record["compute"] = json!(explained.cores);
+            record["links"] = json!(explained.links);
+            record["dram"] = json!(explained.dram);
+            record["shape"] = json!(explained.shape);
+            record["runner_up"] = json!(explained.runner_up.as_ref().map(runner_up));
+        }
+        record
     });
     json!({
-        "target": options.target.to_string(),
         "batch": report.batch,
         "latency": report.cost.latency,
         "energy": report.cost.energy,
@@ -168,7 +210,6 @@ pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
             "dram": parts.dram,
         },
         "segments": segments.collect::<Vec<_>>(),
-        "tree": scheduled.tree.text(&scheduled.network),
     })
 }
 

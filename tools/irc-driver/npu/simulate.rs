@@ -1,5 +1,5 @@
 //! `irc simulate`: the times at which the instructions of an NPU program run.
-use super::{Assembled, Files, assemble, compute::compute};
+use super::{Assembled, Files, assemble, compute::compute, cost};
 use crate::{
     console::Console,
     error::Error,
@@ -37,7 +37,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         schedule: &schedule,
         frontend: arguments.frontend.as_deref(),
         program: arguments.program.as_deref(),
-        model: arguments.model.as_deref(),
+        model: arguments.model.as_deref().map(|name| (name, &arguments.shape[..])),
     };
     let assembled = assemble(console, &files, &Options::default())?;
     let (schedule, program) = (&assembled.schedule, &assembled.program);
@@ -114,19 +114,29 @@ fn expect_distinct_places(arguments: &Simulate) -> Result<(), Error> {
     Ok(())
 }
 
-/// The mesh that cores share, if its rate is given.
+/// The mesh that cores share, with the rates of the flags, else those of the NPU that a flag or the schedule
+/// names; `None` without any.
 fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>, Error> {
-    if arguments.link_rate.is_none() && arguments.dram_rate.is_none() {
+    let (link, dram) = (arguments.link_rate, arguments.dram_rate);
+    let target = cost::target(arguments.target.as_deref(), schedule)?;
+    if schedule.dialect == Dialect::A {
+        return match link.or(dram).is_none() && arguments.target.is_none() {
+            true => Ok(None),
+            false => Err(Error::Usage(
+                "--link-rate, --dram-rate and --target apply to schedules of several cores; this one has one core"
+                    .into(),
+            )),
+        };
+    }
+    let of_target = target.map(|target| cost::shared_mesh(&target, schedule)).transpose();
+    let of_target = of_target.map_err(Error::problem)?.flatten();
+    if of_target.is_none() && link.is_none() && dram.is_none() {
         return Ok(None);
     }
-    if schedule.dialect == Dialect::A {
-        return Err(Error::Usage(
-            "--link-rate and --dram-rate apply to schedules of several cores; this one has one core"
-                .into(),
-        ));
-    }
-    let rate = |given: Option<f64>| given.unwrap_or(f64::INFINITY);
-    let shared = mesh(schedule, rate(arguments.link_rate), rate(arguments.dram_rate));
+    let rate = |given: Option<f64>, of: fn(&Mesh) -> f64| {
+        given.or(of_target.as_ref().map(of)).unwrap_or(f64::INFINITY)
+    };
+    let shared = mesh(schedule, rate(link, |mesh| mesh.link), rate(dram, |mesh| mesh.dram));
     let Schedule { xlen, ylen, .. } = schedule;
     let rejected = || {
         format!(

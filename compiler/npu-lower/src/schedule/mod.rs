@@ -72,3 +72,17 @@ pub fn known_layers(network: &Network, facts: &[LayerFacts]) -> KnownLayers {
     });
     layers.collect()
 }
+
+/// What a schedule states about the windows of its layers; nothing if irc has not written it.
+pub fn stated_layers(schedule: &Schedule) -> KnownLayers {
+    let windows = schedule.windows.iter().flatten().map(|stated| {
+        let known = KnownLayer {
+            kernel: stated.kernel,
+            stride: stated.stride,
+            padding: stated.padding,
+            groups: stated.groups,
+        };
+        (stated.layer_name.clone(), known)
+    });
+    windows.collect()
+}
