@@ -80,7 +80,7 @@ impl std::fmt::Display for Segment {
     /// What was chosen, what limits it, and the best alternative, each in a line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { shape, cost, bound, cores, links, dram, .. } = self;
-        writeln!(f, "chosen: {shape}")?;
+        writeln!(f, "chosen: {}", shortened(shape))?;
         writeln!(
             f,
             "{} cycles, {:.0} pJ, bound by {}: compute {cores}, links {links}, dram {dram} cycles",
@@ -92,12 +92,23 @@ impl std::fmt::Display for Segment {
             None => writeln!(f, "runner-up: none, a layer alone has no other form"),
             Some(RunnerUp { shape, cost: Some(cost), reason }) => writeln!(
                 f,
-                "runner-up: {shape}\n{} cycles, {:.0} pJ: {reason}",
-                cost.latency, cost.energy
+                "runner-up: {}\n{} cycles, {:.0} pJ: {reason}",
+                shortened(shape),
+                cost.latency,
+                cost.energy
             ),
             Some(RunnerUp { shape, cost: None, reason }) => {
-                writeln!(f, "runner-up: {shape}\nnot valid: {reason}")
+                writeln!(f, "runner-up: {}\nnot valid: {reason}", shortened(shape))
             }
         }
+    }
+}
+
+/// A tree in a line that can be read: of a longer one, its beginning.
+fn shortened(shape: &str) -> String {
+    const MAX_LENGTH: usize = 240;
+    match shape.char_indices().nth(MAX_LENGTH) {
+        Some((end, _)) => format!("{} …", &shape[..end]),
+        None => shape.to_owned(),
     }
 }

@@ -60,7 +60,9 @@ pub fn network(
     let mut network = Network::new("schedule");
     // The index in the network of each layer.
     let mut placed: Vec<Option<usize>> = vec![None; facts.len()];
-    for layer in order(&facts).ok_or_else(|| {
+    // Other tools may list the operands of elementwise layers in another order.
+    let ordered = order(&facts, true).or_else(|| order(&facts, false));
+    for layer in ordered.ok_or_else(|| {
         let message = "no order of layers has the results that each concatenates in their order";
         Box::new(Diagnostic::error("layer-schedule", message))
     })? {
@@ -154,6 +156,7 @@ fn sources(workload: &Workload, kind: ResidentKind) -> impl Iterator<Item = &Sou
 fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transfers<'_>) {
     let mut inputs: BTreeMap<(i64, &str), (usize, Extent)> = BTreeMap::new();
     let mut weights: BTreeMap<i64, usize> = BTreeMap::new();
+    let mut listed_weights: Vec<usize> = vec![];
     let place = |source: &Source| {
         let extent = source.extent()?;
         let low = source.channel.map_or(extent.axis(1).0, |[low, _]| low);
@@ -174,6 +177,15 @@ fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transf
         }
         let Some(weight) = &workload.weight else { continue };
         if weight.from_ofmap == Some(true) {
+            // SET lists no sources of results that serve as weights, only their transfers.
+            for id in weight.transfers().filter(|_| own.weights.is_empty()) {
+                let Some(number) = made_by(id, transfers).and_then(|name| numbers.get(name)) else {
+                    continue;
+                };
+                if !listed_weights.contains(number) {
+                    listed_weights.push(*number);
+                }
+            }
             continue;
         }
         let block = weight.transfers().find_map(|id| transfers.dram_out(id));
@@ -183,7 +195,7 @@ fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transf
             own.elements = Some((block.size / 8 / (high - low + 1).max(1)).max(0) as u64);
         }
     }
-    let is_eltwise = own.workloads[0].layer_type == Some(LayerKind::ElementWise);
+    let is_eltwise = own.is_eltwise();
     let mut all: Vec<((i64, usize), i64, Read)> = inputs
         .into_iter()
         .map(|((first, name), (appeared, extent))| {
@@ -195,7 +207,11 @@ fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transf
         .collect();
     all.sort_by_key(|(key, ..)| *key);
     own.inputs = all.into_iter().map(|(_, first, read)| (first, read)).collect();
-    own.weights = weights.into_values().collect();
+    own.weights = match weights.is_empty() {
+        true => listed_weights,
+        false => weights.into_values().collect(),
+    };
+    own.add_rest();
     let chain = |layers: &[usize]| layers.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let inputs: Vec<usize> = own.inputs.iter().filter_map(|(_, read)| layer_of(*read)).collect();
     let mut pairs: BTreeSet<(usize, usize)> = match is_eltwise {
@@ -207,6 +223,12 @@ fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transf
     own.pairs = pairs.into_iter().filter(|(a, b)| a != b).collect();
 }
 
+/// The layer that computes a transfer, or that has stored the block that it loads.
+fn made_by<'s>(id: i64, transfers: &Transfers<'s>) -> Option<&'s str> {
+    let place = transfers.producer(id).or_else(|| transfers.storers(id).next())?;
+    transfers.layer(place)
+}
+
 /// The layers whose results a workload lists one after the other.
 fn listed(workload: &Workload, numbers: &BTreeMap<&str, usize>) -> Vec<(usize, usize)> {
     let known = |source: &Source| numbers.get(source.layer_name.as_deref()?).copied();
@@ -216,7 +238,7 @@ fn listed(workload: &Workload, numbers: &BTreeMap<&str, usize>) -> Vec<(usize, u
 
 /// The layers in an order in which each follows those that it reads, and results that a layer concatenates are
 /// in the order of their channels.
-fn order(facts: &[Facts<'_>]) -> Option<Vec<usize>> {
+fn order(facts: &[Facts<'_>], with_operands: bool) -> Option<Vec<usize>> {
     let mut after: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); facts.len()];
     let mut waits = vec![0_usize; facts.len()];
     let mut edge = |from: usize, to: usize| {
@@ -225,7 +247,9 @@ fn order(facts: &[Facts<'_>]) -> Option<Vec<usize>> {
         }
     };
     for (layer, own) in facts.iter().enumerate() {
-        own.pairs.iter().for_each(|(first, second)| edge(*first, *second));
+        if with_operands || !own.is_eltwise() {
+            own.pairs.iter().for_each(|(first, second)| edge(*first, *second));
+        }
         let inputs = own.inputs.iter().filter_map(|(_, read)| layer_of(*read));
         inputs.chain(own.weights.iter().copied()).for_each(|read| edge(read, layer));
     }
@@ -244,6 +268,10 @@ fn order(facts: &[Facts<'_>]) -> Option<Vec<usize>> {
 }
 
 impl Facts<'_> {
+    fn is_eltwise(&self) -> bool {
+        self.workloads.iter().any(|one| one.layer_type == Some(LayerKind::ElementWise))
+    }
+
     /// What it reads from outside of the network, as one tensor.
     fn outside(&self) -> Option<Shape> {
         let shapes = self.inputs.iter().filter_map(|(_, read)| match read {
@@ -257,6 +285,23 @@ impl Facts<'_> {
                 all.columns.max(next.columns),
             )
         })
+    }
+
+    /// Adds channels that workloads read from outside the network without a source.
+    fn add_rest(&mut self) {
+        let reads = self.workloads.iter().filter_map(|workload| workload.ifmaps().first());
+        let ends = reads.map(|ifmap| ifmap.extent().axis(1).1 + 1);
+        let (wanted, is_eltwise) = (ends.max().unwrap_or(0).max(0) as u64, self.is_eltwise());
+        let known = self.inputs.iter().map(|(first, read)| match read {
+            Read::Outside(shape) => *first as u64 + shape.channels,
+            Read::Layer(_) => wanted,
+        });
+        let known = known.max().unwrap_or(0);
+        if known < wanted && !is_eltwise {
+            let Shape { rows, columns, .. } = self.output;
+            let rest = Read::Outside(Shape::new(wanted - known, rows, columns));
+            self.inputs.push((known as i64, rest));
+        }
     }
 
     /// Channels of all that it reads, and the rows and columns.
