@@ -75,6 +75,7 @@ fn write_model(
             to: &arguments.output,
             report: arguments.report.as_deref(),
             explains: arguments.npu.explain_schedule,
+            dialect: arguments.dialect,
         };
         return npu::model::write(console, &model, &npu, kind, written);
     }

@@ -14,5 +14,5 @@ mod target;
 pub use layers::{Layers, Operand, Origin, Parameters, layers};
 pub use priced::{PricedSchedule, price};
 pub use report::{LayerReport, Report, SegmentReport};
-pub use schedule::{LayerFacts, Scheduled, known_layers, schedule, stated_layers};
+pub use schedule::{LayerFacts, Scheduled, allocated, known_layers, schedule, stated_layers};
 pub use target::{CoreKind, DramRate, Goal, PREFIX, Target};

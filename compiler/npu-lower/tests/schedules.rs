@@ -4,7 +4,7 @@ use irc_diag::{Sink, Source};
 use irc_gemini_format::schedule::{Limits, Schedule, check};
 use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Network, Objective, Tree, initial, networks};
-use irc_npu_lower::{Scheduled, known_layers, schedule};
+use irc_npu_lower::{Scheduled, allocated, known_layers, schedule};
 use std::path::Path;
 
 /// The schedule of a tree, or of the first tree of searches.
@@ -100,5 +100,26 @@ fn published_trees_have_schedules_and_programs() {
     for (name, network, machine, tree) in published_trees() {
         let batch = tree.batch;
         accept(&name, &network, &scheduled(&network, &machine, Some(tree), batch));
+    }
+}
+
+/// Schedules with addresses pass the checks, and have the programs of those without.
+#[test]
+fn addresses_are_allocated() {
+    for (name, build) in
+        networks::ALL.iter().filter(|(name, _)| ["goog", "resnet", "trans_cell"].contains(name))
+    {
+        let network = build().expect("a network");
+        let machine = Machine::polar(Mesh { width: 4, height: 4, stride: 1 });
+        let made = scheduled(&network, &machine, None, 1);
+        let known = known_layers(&network, &[]);
+        let with = allocated(&made, 1024).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
+        let found = check(&with, &Limits::default());
+        assert_eq!(found, [], "{name}");
+        let program =
+            |schedule| irc_npu_emit::emit_known(schedule, None, &known).expect("a program");
+        assert!(program(&made) == program(&with), "{name}");
+        let found = allocated(&made, 100).expect_err("no room");
+        assert_eq!(found.code, "layer-no-address");
     }
 }

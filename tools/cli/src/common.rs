@@ -151,6 +151,15 @@ pub struct Npu {
     pub explain_schedule: bool,
 }
 
+/// A dialect of schedules.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// That of SET and Gemini: several cores, without addresses
+    B,
+    /// The same with interleaved DRAM and addresses
+    C,
+}
+
 /// What a schedule minimises.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Objective {

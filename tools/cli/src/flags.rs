@@ -90,6 +90,10 @@ pub static FLAGS: &[FlagRow] = &[
         .to(&[".json", ".asm"])
         .of(MODELS)
         .why(&[(Schedule, "a schedule states its NPU")]),
+    flags(&["compile"], &["--dialect"])
+        .to(&[".json"])
+        .of(MODELS)
+        .why(&[(Schedule, "its program does not depend on it")]),
     flags(&["compile"], &["--report"])
         .to(&[".json", ".asm"])
         .of(MODELS)
@@ -148,6 +152,7 @@ pub static FLAGS: &[FlagRow] = &[
         .to(&["--emit-gemini", "--emit-npu"])
         .of(&[ArkModel, CommonIr, Mlir])
         .why(&[(Schedule, "a schedule states its NPU"), (Program, "a program states its NPU")]),
+    flags(&[TRANSLATE], &["--dialect"]).to(&["--emit-gemini"]).of(&[ArkModel, CommonIr, Mlir]),
     flags(&[TRANSLATE], &["--frontend"]).of(&[Schedule]),
     flags(&[TRANSLATE], &["--strict"]).of(&[ArkModel, Schedule]),
     flags(&[TRANSLATE], IMPORTING).of(&[CommonIr]).to(&["--emit-ark", "--emit-plan", "--emit-mlf"]),

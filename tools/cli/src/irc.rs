@@ -1,6 +1,6 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
-    Compile, Console, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner,
+    Compile, Console, Dialect, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner,
     common::{QUICK, engines, generators},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -117,6 +117,9 @@ pub struct CompileTo {
     /// File for the cost of an NPU schedule, by segments and layers
     #[arg(long, value_name = "R.json", requires = "target")]
     pub report: Option<PathBuf>,
+    /// Dialect of the schedule of a model
+    #[arg(long, value_enum, value_name = "DIALECT", requires = "target", ignore_case = true)]
+    pub dialect: Option<Dialect>,
     /// The NPU.
     #[command(flatten)]
     pub npu: Npu,

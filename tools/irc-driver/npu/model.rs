@@ -10,10 +10,10 @@ use crate::{
 use bytes::Bytes;
 use irc::{
     ImportOptions, Model, NpuModel, NpuOptions, NpuTree, Session,
-    npu::{Goal, Report, Target, known_layers},
+    npu::{Goal, Report, Target, allocated, known_layers},
     npu_schedule::{RunnerUp, Segment},
 };
-use irc_cli::{Kind, Npu, Objective};
+use irc_cli::{Dialect, Kind, Npu, Objective};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -60,6 +60,8 @@ pub struct Written<'a> {
     pub report: Option<&'a Path>,
     /// Whether every segment is explained on standard error.
     pub explains: bool,
+    /// The dialect of the schedule.
+    pub dialect: Option<Dialect>,
 }
 
 /// Writes the schedule of a model, or its program, and shows the cost.
@@ -68,14 +70,14 @@ pub fn write(
     model: &Model<'_>,
     options: &NpuOptions,
     kind: Kind,
-    Written { to, report, explains }: Written<'_>,
+    Written { to, report, explains, dialect }: Written<'_>,
 ) -> Result<(), Error> {
     let step = console.step("scheduling");
     let scheduled = model.npu(options)?;
     step.say("writing the schedule");
     let bytes = match kind {
         Kind::Asm => super::translate::write(&*model.npu_program(options)?, to).0,
-        _ => irc_gemini_format::schedule::write(&*model.npu_schedule(options)?).into_bytes(),
+        _ => schedule(model, options, dialect)?.into_bytes(),
     };
     step.say("simulating the program");
     let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
@@ -138,8 +140,26 @@ pub fn translate(
     if is_program {
         return Ok(super::translate::write(&*model.npu_program(&options)?, &arguments.output));
     }
-    let text = irc_gemini_format::schedule::write(&*model.npu_schedule(&options)?);
+    let text = schedule(&model, &options, arguments.dialect)?;
     Ok((text.into_bytes(), Content::Text))
+}
+
+/// The text of the schedule of a model in a dialect.
+fn schedule(
+    model: &Model<'_>,
+    options: &NpuOptions,
+    dialect: Option<Dialect>,
+) -> Result<String, Error> {
+    let made = model.npu_schedule(options)?;
+    let blocks = i64::try_from(options.target.buffer / 1024).unwrap_or(i64::MAX);
+    Ok(match dialect {
+        None | Some(Dialect::B) => irc_gemini_format::schedule::write(&made),
+        Some(Dialect::C) => {
+            let made = allocated(&made, blocks);
+            let made = made.map_err(|found| Error::problem(found.message))?;
+            irc_gemini_format::schedule::write(&made)
+        }
+    })
 }
 
 /// What a model states about the layers of its schedule.

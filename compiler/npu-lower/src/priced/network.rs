@@ -155,7 +155,8 @@ fn sources(workload: &Workload, kind: ResidentKind) -> impl Iterator<Item = &Sou
 
 fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transfers<'_>) {
     let mut inputs: BTreeMap<(i64, &str), (usize, Extent)> = BTreeMap::new();
-    let mut weights: BTreeMap<i64, usize> = BTreeMap::new();
+    // By first channel; SET states the same one for all, and lists them in their order.
+    let mut weights: Vec<(i64, usize)> = vec![];
     let mut listed_weights: Vec<usize> = vec![];
     let place = |source: &Source| {
         let extent = source.extent()?;
@@ -173,7 +174,9 @@ fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transf
         for source in sources(workload, ResidentKind::Weight) {
             let known = source.layer_name.as_deref().and_then(|name| numbers.get(name));
             let Some((number, (first, _))) = known.zip(place(source)) else { continue };
-            weights.insert(first, *number);
+            if !weights.contains(&(first, *number)) {
+                weights.push((first, *number));
+            }
         }
         let Some(weight) = &workload.weight else { continue };
         if weight.from_ofmap == Some(true) {
@@ -209,7 +212,10 @@ fn read(own: &mut Facts<'_>, numbers: &BTreeMap<&str, usize>, transfers: &Transf
     own.inputs = all.into_iter().map(|(_, first, read)| (first, read)).collect();
     own.weights = match weights.is_empty() {
         true => listed_weights,
-        false => weights.into_values().collect(),
+        false => {
+            weights.sort_by_key(|(first, _)| *first);
+            weights.into_iter().map(|(_, number)| number).collect()
+        }
     };
     own.add_rest();
     let chain = |layers: &[usize]| layers.windows(2).map(|pair| (pair[0], pair[1])).collect();

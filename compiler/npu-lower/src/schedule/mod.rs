@@ -5,6 +5,7 @@
 //! otherwise; snapshots of buffers follow from when data arrive and when they are read last. The dialect is
 //! that of SET's main branch (`docs/npu-models.md`).
 
+mod allocate;
 mod buffers;
 mod transfers;
 mod workloads;
@@ -14,6 +15,8 @@ use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
 use irc_npu_cost::{Evaluation, Machine, Network, Objective, Op, Tree, runs};
 use irc_npu_emit::{KnownLayer, KnownLayers};
+
+pub use allocate::allocated;
 
 /// A tree with the network that it schedules.
 #[derive(Clone, Copy, Debug)]

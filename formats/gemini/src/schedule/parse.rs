@@ -34,7 +34,7 @@ pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Sche
     let tree = read::tree(source, sink)?;
     let schedule = schedule(&mut Reader::new(sink, &read::FORMAT, options.strict), &tree)?;
     if options.validate {
-        let mut found = check(&schedule, &Limits::default());
+        let mut found = check(&schedule, &Limits::of(&schedule));
         found.iter_mut().for_each(|diagnostic| place_in(&tree, diagnostic));
         sink.extend(found);
     }
