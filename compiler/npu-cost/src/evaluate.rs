@@ -178,7 +178,7 @@ enum Level {
 /// A traversal of a tree.
 struct Walk<'m, 'a> {
     model: &'m mut Model<'a>,
-    /// Images of the whole tree.
+    /// Images for which constant weights are loaded once.
     batch: u64,
     /// pJ that a cycle is worth to each layer without a scheme, instead of the objective.
     prices: &'m [Option<f64>],
@@ -205,7 +205,12 @@ impl<'a> Model<'a> {
     /// cannot be divided among its children (`cost-no-cores`), at the node concerned.
     pub fn evaluate(&mut self, tree: &Tree) -> Result<Evaluation> {
         let root = resolve(tree, self.network, &self.facts, Extent::Whole)?;
-        let (done, layers) = self.walk(&root, root.batch, &[], Level::Root)?;
+        let of_segment = match &root.kind {
+            StepKind::Cut(Cut::Time, cut) => cut.children.first().map_or(1, |child| child.batch),
+            _ => root.batch,
+        };
+        let loaded = if self.machine.reloads { of_segment } else { root.batch };
+        let (done, layers) = self.walk(&root, loaded, &[], Level::Root)?;
         Ok(Evaluation { cost: done.cost(self.machine), layers })
     }
 
@@ -224,7 +229,8 @@ impl<'a> Model<'a> {
         prices: &[Option<f64>],
     ) -> Result<SegmentCost> {
         let step = resolve(tree, self.network, &self.facts, Extent::Segment(batch))?;
-        let (done, layers) = self.walk(&step, batch, prices, Level::Segment)?;
+        let loaded = if self.machine.reloads { tree.batch } else { batch };
+        let (done, layers) = self.walk(&step, loaded, prices, Level::Segment)?;
         let (cost, machine) = (done.cost(self.machine), self.machine);
         let dram = done.traffic.dram.div_ceil(machine.dram_bandwidth);
         let links = done.traffic.busiest().div_ceil(machine.link_bandwidth);

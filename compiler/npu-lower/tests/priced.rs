@@ -38,17 +38,18 @@ fn compare(name: &str, network: &Network, machine: &Machine, tree: Option<Tree>)
     let found = cost(&made, machine);
     assert!(found.is_of_tree && found.others.is_empty(), "{name}: {:?}", found.others);
     assert_eq!(found.report.cost, wanted, "{name}");
+    // A root that repeats its segments loads constant weights again, which the published model does not count.
+    let machine = &Machine { reloads: true, ..*machine };
+    let wanted = cost(&made, machine).report.cost;
     made.tree = None;
     let found = cost(&made, machine);
     assert!(!found.is_of_tree);
     let ratio = |part: fn(&Cost) -> f64| part(&found.report.cost) / part(&wanted).max(1.0);
     let (latency, energy) = (ratio(|cost| cost.latency as f64), ratio(|cost| cost.energy));
     println!("{name}: without the tree, latency {latency:.4}, energy {energy:.4}");
-    // The model counts constant weights once, also where the root repeats its segments, which load them again.
-    if made.top_batch_cut > 1 {
-        return assert!(found.report.cost.parts.dram > wanted.parts.dram, "{name}");
-    }
-    assert!((0.7..1.2).contains(&latency) && (0.95..1.15).contains(&energy), "{name}");
+    // In this tree, which saves energy alone, pipelines within pipelines fill twice by the model.
+    let least = if name.contains("_10_") { 0.3 } else { 0.95 };
+    assert!((least..1.07).contains(&latency) && (0.99..1.02).contains(&energy), "{name}");
 }
 
 #[test]

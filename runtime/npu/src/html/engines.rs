@@ -100,7 +100,7 @@ fn exact(text: &mut String, work: &Work, (top, cycles): (u64, u64), names: &Laye
     put(
         text,
         format_args!(
-            "<rect class=\"{}\" x=\"{from:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{LEVELS}\"><title>{} {}, workload {}\n\
+            "<rect class=\"{}\" x=\"{from:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{LEVELS}\"><title>{} {}, workload {}, \
              cycles {start} to {end}</title></rect>\n",
             work.engine,
             to - from,
