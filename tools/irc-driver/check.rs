@@ -207,7 +207,7 @@ fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Dia
 fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), Error> {
     if let (Some(npu::check::Network::Schedule(schedule)), true) = (&file.network, flags.cost) {
         if !file.diagnostics.iter().any(Diagnostic::is_error) {
-            match npu::cost::schedule(name, schedule, &flags.npu)? {
+            match npu::price::schedule(name, schedule, &flags.npu)? {
                 Ok(cost) => file.npu = Some(cost),
                 Err(found) => {
                     let mut found = vec![found];

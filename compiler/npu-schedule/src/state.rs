@@ -135,8 +135,8 @@ impl State {
     /// The tree, with a scheme at each leaf.
     pub fn tree(&self, problem: &Problem<'_>) -> Tree {
         let all = self.segments.iter().map(|segment| {
-            let mut layers = segment.cost.layers.iter();
-            segment.tree.clone().with_schemes(&mut layers)
+            let mut schemes = segment.cost.layers.iter().map(|layer| layer.scheme);
+            segment.tree.clone().with_schemes(&mut schemes)
         });
         Tree::cut(Cut::Time, problem.batch, all.collect())
     }

@@ -14,8 +14,9 @@ use std::path::Path;
 mod brief;
 pub mod check;
 mod compute;
-pub mod cost;
+mod cost;
 pub mod model;
+pub mod price;
 pub mod simulate;
 pub mod translate;
 

@@ -1,5 +1,5 @@
 //! `irc simulate`: the times at which the instructions of an NPU program run.
-use super::{Assembled, Files, assemble, compute::compute, cost};
+use super::{Assembled, Files, assemble, compute::compute, cost, price};
 use crate::{
     console::Console,
     error::Error,
@@ -118,7 +118,7 @@ fn expect_distinct_places(arguments: &Simulate) -> Result<(), Error> {
 /// names; `None` without any.
 fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>, Error> {
     let (link, dram) = (arguments.link_rate, arguments.dram_rate);
-    let target = cost::target(arguments.target.as_deref(), schedule)?;
+    let target = price::target(arguments.target.as_deref(), schedule)?;
     if schedule.dialect == Dialect::A {
         return match link.or(dram).is_none() && arguments.target.is_none() {
             true => Ok(None),

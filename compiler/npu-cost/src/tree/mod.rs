@@ -23,7 +23,6 @@ pub(crate) use resolve::{CutStep, Extent, Facts, LeafStep, Step, StepKind, resol
 
 use std::ops::Range;
 
-use crate::evaluate::LayerCost;
 use crate::network::Network;
 use crate::partition::Scheme;
 
@@ -83,14 +82,14 @@ impl Tree {
         self
     }
 
-    /// The tree with the schemes of an evaluation's layers, which are in the order of its leaves.
+    /// The tree with other schemes, which are in the order of its leaves.
     #[must_use]
-    pub fn with_schemes<'l>(mut self, layers: &mut impl Iterator<Item = &'l LayerCost>) -> Self {
+    pub fn with_schemes(mut self, schemes: &mut impl Iterator<Item = Scheme>) -> Self {
         match &mut self.kind {
-            Kind::Leaf(_, scheme) => *scheme = layers.next().map(|layer| layer.scheme),
+            Kind::Leaf(_, scheme) => *scheme = schemes.next(),
             Kind::Cut(_, children) => {
                 let all = std::mem::take(children);
-                *children = all.into_iter().map(|child| child.with_schemes(layers)).collect();
+                *children = all.into_iter().map(|child| child.with_schemes(schemes)).collect();
             }
         }
         self

@@ -4,6 +4,7 @@
 //! the tree. Otherwise the cost is that of the workloads and transfers themselves (`docs/npu-models.md`).
 
 mod network;
+mod runs;
 mod workloads;
 
 use crate::report::Report;
@@ -44,7 +45,7 @@ pub fn price(
         return Err(Box::new(Diagnostic::error("layer-mesh", message)));
     }
     // What is in the buffers is the schedule's own affair: its checks report it.
-    let mut roomy = machine.clone();
+    let mut roomy = *machine;
     roomy.buffer.size = ROOMY;
     let network = network::network(schedule, &roomy, objective)?;
     let others = workloads::others(schedule, &network, &roomy, objective);

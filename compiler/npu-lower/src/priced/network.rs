@@ -9,11 +9,11 @@ use irc_gemini_format::schedule::{
     Extent, LayerKind, LayerWindow, ResidentKind, Schedule, Source, Transfers, Workload,
 };
 use irc_npu_cost::{
-    Axis, Layer, Machine, Network, Node, Objective, Op, Reads, Region, Shape, Span, Window, map,
+    Axis, Layer, Machine, Network, Node, Objective, Op, Reads, Region, Shape, Window, map,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::workloads::{Run, runs};
+use super::runs::{Run, region, runs};
 
 /// Maximum window of a pool that does not read all rows, and maximum stride.
 const MAX_KERNEL: u64 = 16;
@@ -468,13 +468,4 @@ fn with_window(op: Op, stated: &LayerWindow, weights: &[usize]) -> Op {
         }
         other => other,
     }
-}
-
-/// A box as a region.
-pub fn region(of: &Extent) -> Region {
-    let span = |axis: usize| {
-        let (low, high) = of.axis(axis);
-        Span { from: low.max(0) as u64, to: (high + 1).max(0) as u64 }
-    };
-    Region { images: span(0), channels: span(1), rows: span(2), columns: span(3) }
 }

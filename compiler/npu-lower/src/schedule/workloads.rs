@@ -356,7 +356,8 @@ impl<'a> Writer<'a> {
             cores.push(Core { id: core, workloads });
         }
         let mesh = self.of.machine.mesh;
-        let tree = self.of.tree.clone().with_schemes(&mut self.of.evaluation.layers.iter());
+        let mut schemes = self.of.evaluation.layers.iter().map(|layer| layer.scheme);
+        let tree = self.of.tree.clone().with_schemes(&mut schemes);
         Schedule {
             dialect: Dialect::B,
             xlen: mesh.width as i64,
