@@ -138,6 +138,7 @@ pub use irc_common_format::{FileSystem, Files, Format, MemoryFiles, library::Fet
 pub use irc_diag::{Diagnostic, Severity, Source};
 pub use irc_mlf as mlf;
 pub use irc_npu_lower as npu;
+pub use irc_npu_schedule as npu_schedule;
 pub use irc_onnx_ops::Calls;
 pub use irc_planner as planner;
 pub use irc_runtime::{Interface, Port, RunError, Runner};

@@ -13,7 +13,7 @@ use irc_npu_lower::{
     Boundary, Goal, LayerFacts, LayerNumbers, Layers, Report, Scheduled, Target, known_layers,
     layers, numbers, schedule,
 };
-use irc_npu_schedule::{Options as Search, Share};
+use irc_npu_schedule::{Options as Search, Segment, Share, explain_tree};
 use std::{ops::Range, sync::Arc};
 
 /// How a model is scheduled for an NPU.
@@ -65,6 +65,8 @@ pub struct NpuModel {
     pub evaluation: Evaluation,
     /// The same, by segments and layers.
     pub report: Report,
+    /// Why the segments of the report are as they are.
+    pub segments: Vec<Segment>,
 }
 
 /// Options as a key.
@@ -169,6 +171,7 @@ pub fn npu_tree<'db>(
             machine,
             tree: made.tree,
             evaluation: made.evaluation,
+            segments: made.segments,
         }));
     };
     let of_tree = |error: Box<Diagnostic>| NpuError::Tree(vec![*error]);
@@ -181,6 +184,7 @@ pub fn npu_tree<'db>(
     let evaluation = model.evaluate(&tree).map_err(of_tree)?;
     let report = Report::new(&found.network, &machine, objective, &tree, &evaluation);
     let sources: Vec<usize> = (0..found.network.nodes().len()).collect();
+    let segments = explain_tree(&found.network, &machine, objective, &tree).map_err(of_tree)?;
     Ok(Arc::new(NpuModel {
         report: report.map_err(of_tree)?,
         facts: found.facts(sources.iter().copied()),
@@ -196,6 +200,7 @@ pub fn npu_tree<'db>(
         machine,
         tree,
         evaluation,
+        segments,
     }))
 }
 
@@ -217,6 +222,7 @@ pub fn npu_schedule<'db>(
         network: &model.network,
         facts: &model.facts,
         machine: &model.machine,
+        target: Some(&key.options(db).target),
         tree: &model.tree,
         evaluation: &model.evaluation,
         objective: key.options(db).goal.objective(),

@@ -23,7 +23,7 @@ _irc__translate() {
 
     case "${cmd}" in
         irc__translate)
-            opts="-o -h -V --output --import-ark --import-common-ir --import-onnx --import-gemini --import-npu --emit-ark --emit-plan --emit-npu --emit-gemini --emit-mlf --emit-common-ir --emit-onnx --strict --arch --processors --planner --config-rules --frontend --target --batch --objective --set-tree --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --bundle --encoding --common-ir-fields --inline --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --import-ark --import-common-ir --import-onnx --import-gemini --import-npu --emit-ark --emit-plan --emit-npu --emit-gemini --emit-mlf --emit-common-ir --emit-onnx --strict --arch --processors --planner --config-rules --frontend --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --bundle --encoding --common-ir-fields --inline --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -55,6 +55,10 @@ _irc__translate() {
                     ;;
                 --frontend)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dialect)
+                    COMPREPLY=($(compgen -W "b c" -- "${cur}"))
                     return 0
                     ;;
                 --target)

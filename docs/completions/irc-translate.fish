@@ -5,6 +5,8 @@ complete -c irc-translate -l planner -d 'Planner of a plan: irc optimises, ark r
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
 complete -c irc-translate -l config-rules -d 'JSON file that fixes configs of ops in a plan; see docs/config-rules.md [applies to: --emit-plan]' -r -F
 complete -c irc-translate -l frontend -d 'Frontend file of a Gemini schedule [applies to: Gemini schedules]' -r -F
+complete -c irc-translate -l dialect -d 'Dialect of the schedule of a model [applies to: --emit-gemini of ARK models, Common IR and ONNX files, MLIR]' -r -f -a "b\t'That of SET and Gemini: several cores, without addresses'
+c\t'The same with interleaved DRAM and addresses'"
 complete -c irc-translate -l target -d 'The NPU: npu:mesh=WxH, more keys in docs/npu-models.md [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r
 complete -c irc-translate -l batch -d 'Images that are scheduled at once [default: those of the model\'s inputs] [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r
 complete -c irc-translate -l objective -d 'What the schedule minimises [default: edp] [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r -f -a "edp\t'Energy times delay'
@@ -41,6 +43,7 @@ complete -c irc-translate -l emit-mlf -d 'Write a Model Library Format archive f
 complete -c irc-translate -l emit-common-ir -d 'Write a Common IR graph or library'
 complete -c irc-translate -l emit-onnx -d 'Write an ONNX model'
 complete -c irc-translate -l strict -d 'Treat unknown keys as errors [applies to: ARK models, Gemini schedules]'
+complete -c irc-translate -l explain-schedule -d 'Explain every segment of the schedule: what was chosen, its bound, the runner-up [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]'
 complete -c irc-translate -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'
 complete -c irc-translate -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'
 complete -c irc-translate -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'

@@ -23,6 +23,8 @@ _irc-translate() {
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
 '--config-rules=[JSON file that fixes configs of ops in a plan; see docs/config-rules.md \[applies to\: --emit-plan\]]:FILE:_files' \
 '--frontend=[Frontend file of a Gemini schedule \[applies to\: Gemini schedules\]]:F:_files' \
+'--dialect=[Dialect of the schedule of a model \[applies to\: --emit-gemini of ARK models, Common IR and ONNX files, MLIR\]]:DIALECT:((b\:"That of SET and Gemini\: several cores, without addresses"
+c\:"The same with interleaved DRAM and addresses"))' \
 '--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:NPU:_default' \
 '--batch=[Images that are scheduled at once \[default\: those of the model'\''s inputs\] \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:N:_default' \
 '--objective=[What the schedule minimises \[default\: edp\] \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:WHAT:((edp\:"Energy times delay"
@@ -59,6 +61,7 @@ plain\:"One line per step"))' \
 '--emit-common-ir[Write a Common IR graph or library]' \
 '--emit-onnx[Write an ONNX model]' \
 '--strict[Treat unknown keys as errors \[applies to\: ARK models, Gemini schedules\]]' \
+'--explain-schedule[Explain every segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \

@@ -173,7 +173,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --against --strict --json --compat --cost --target --batch --objective --set-tree --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            opts="-h -V --model --against --strict --json --compat --cost --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -243,7 +243,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --frontend --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --target --batch --objective --set-tree --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --frontend --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -311,6 +311,10 @@ _irc() {
                     ;;
                 --report)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dialect)
+                    COMPREPLY=($(compgen -W "b c" -- "${cur}"))
                     return 0
                     ;;
                 --target)
@@ -595,7 +599,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__simulate)
-            opts="-h -V --frontend --model --program --trace --html --link-rate --dram-rate --outputs --inputs --weights --seed --json --diagnostics --color --progress --help --version"
+            opts="-h -V --frontend --model --shape --target --program --trace --html --link-rate --dram-rate --outputs --inputs --weights --seed --json --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -606,6 +610,14 @@ _irc() {
                     return 0
                     ;;
                 --model)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --shape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --target)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -66,6 +66,8 @@ c\:"C source, which needs only a C compiler"))' \
 '--tuning=[File of irc tune with schedules of kernels, measured on the processor of the code \[applies to\: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files\]]:TUNE.json:_files' \
 '--model-name=[Name of the model in a .tar \[default\: default\] \[applies to\: .tar\]]:NAME:_default' \
 '--report=[File for the cost of an NPU schedule, by segments and layers \[applies to\: .json, .asm of models\]]:R.json:_files' \
+'--dialect=[Dialect of the schedule of a model \[applies to\: .json of models\]]:DIALECT:((b\:"That of SET and Gemini\: several cores, without addresses"
+c\:"The same with interleaved DRAM and addresses"))' \
 '--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: .json, .asm of models\]]:NPU:_default' \
 '--batch=[Images that are scheduled at once \[default\: those of the model'\''s inputs\] \[applies to\: .json, .asm of models\]]:N:_default' \
 '--objective=[What the schedule minimises \[default\: edp\] \[applies to\: .json, .asm of models\]]:WHAT:((edp\:"Energy times delay"
@@ -92,6 +94,7 @@ none\:"No progress report"
 plain\:"One line per step"))' \
 '--check-reproducible[Compile a .tar twice from scratch and fail if the files differ \[applies to\: .tar\]]' \
 '--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test \[applies to\: .tar\]]' \
+'--explain-schedule[Explain every segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: .json, .asm of models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files\]]' \
@@ -155,9 +158,9 @@ plain\:"One line per step"))' \
 _arguments "${_arguments_options[@]}" : \
 '*--model=[Check that the plans implement this model; repeat for each rank \[applies to\: ARK plans\]]:MODEL:_default' \
 '--against=[Compare NPU programs with this one\: a listing, a trace or .npu \[applies to\: NPU programs\]]:PROGRAM:_default' \
-'--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: models\]]:NPU:_default' \
+'--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: models; Gemini schedules\]]:NPU:_default' \
 '--batch=[Images that are scheduled at once \[default\: those of the model'\''s inputs\] \[applies to\: models\]]:N:_default' \
-'--objective=[What the schedule minimises \[default\: edp\] \[applies to\: models\]]:WHAT:((edp\:"Energy times delay"
+'--objective=[What the schedule minimises \[default\: edp\] \[applies to\: models; Gemini schedules\]]:WHAT:((edp\:"Energy times delay"
 latency\:"Delay"
 energy\:"Energy"))' \
 '--set-tree=[Resource allocation tree of the schedule, in SET'\''s text form, instead of a search \[applies to\: models\]]:T.txt:_files' \
@@ -178,7 +181,8 @@ plain\:"One line per step"))' \
 '--strict[Treat unknown keys as errors \[applies to\: ARK models, ARK plans, Gemini schedules, Gemini frontend files\]]' \
 '--json[Print all diagnostics as one JSON array on standard output]' \
 '--compat[Report violations that are common in old Common IR files as warnings \[applies to\: Common IR and ONNX files\]]' \
-'--cost[Estimate the cost of plans, or with --target of models on an NPU; with --json as an object \[applies to\: models, ARK plans\]]' \
+'--cost[Estimate the cost of plans, schedules, or with --target of models; with --json as an object \[applies to\: models, ARK plans, Gemini schedules\]]' \
+'--explain-schedule[Explain every segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files\]]' \
@@ -262,10 +266,12 @@ plain\:"One line per step"))' \
 (simulate)
 _arguments "${_arguments_options[@]}" : \
 '--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
-'(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers]:MODEL:_default' \
+'(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise]:MODEL:_default' \
+'*--shape=[Shape of an input of --model, as data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
+'--target=[The NPU, for the rates of its links and DRAM \[default\: the one that the schedule states\]]:NPU:_default' \
 '--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \
 '--trace=[File for a Perfetto trace]:OUT.json:_files' \
-'--html=[File for an HTML page that shows the contents of the buffers over time]:OUT.html:_files' \
+'--html=[File for an HTML page\: roofline of segments, traffic of links, engines and buffers over time]:OUT.html:_files' \
 '--link-rate=[Bytes per cycle of a link between cores \[default\: transfers do not share links\]]:BYTES:_default' \
 '--dram-rate=[Bytes per cycle of DRAM, for all cores \[default\: cores do not share DRAM\]]:BYTES:_default' \
 '--outputs=[Run the program on int8 tensors and write the network'\''s results to this file]:Y.npz:_files' \

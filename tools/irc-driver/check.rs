@@ -42,8 +42,10 @@ pub fn check(
     }
     let kinds: Vec<_> = files.iter().filter_map(|file| input::kind(file.content)).collect();
     flags.expect(&kinds, None).map_err(Error::Usage)?;
-    let is_plan = |kind: &irc_cli::InputKind| *kind == irc_cli::InputKind::Plan;
-    if arguments.cost && arguments.npu.target.is_none() && !kinds.iter().any(is_plan) {
+    let has_own_target = |kind: &irc_cli::InputKind| {
+        matches!(kind, irc_cli::InputKind::Plan | irc_cli::InputKind::Schedule)
+    };
+    if arguments.cost && arguments.npu.target.is_none() && !kinds.iter().any(has_own_target) {
         let message = "--cost of a model needs --target, as in --target npu:mesh=4x4";
         return Err(Error::Usage(message.into()));
     }
@@ -203,6 +205,19 @@ fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Dia
 
 /// Checks that the NPU of the flags can compute a model without errors.
 fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), Error> {
+    if let (Some(npu::check::Network::Schedule(schedule)), true) = (&file.network, flags.cost) {
+        if !file.diagnostics.iter().any(Diagnostic::is_error) {
+            match npu::price::schedule(name, schedule, &flags.npu)? {
+                Ok(cost) => file.npu = Some(cost),
+                Err(found) => {
+                    let mut found = vec![found];
+                    irc_gemini_format::place(&file.source, &mut found);
+                    file.diagnostics.extend(found);
+                }
+            }
+        }
+        return Ok(());
+    }
     let is_model = input::kind(file.content).is_some_and(|kind| irc_cli::MODELS.contains(&kind));
     if !is_model || file.diagnostics.iter().any(Diagnostic::is_error) {
         return Ok(());
@@ -210,7 +225,7 @@ fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), 
     let Some(options) = npu::model::options(&flags.npu)? else { return Ok(()) };
     let input = Input::open(name, flags.graphs.format.as_deref())?;
     let import = npu::model::import(&flags.graphs, &input)?;
-    match npu::model::check(&input, &import, &options, flags.cost) {
+    match npu::model::check(&input, &import, &options, (flags.cost, flags.npu.explain_schedule)) {
         Ok(cost) => file.npu = cost,
         Err(error) if error.file.name() == file.source.name() => {
             file.diagnostics.extend(error.diagnostics);

@@ -79,8 +79,13 @@ fn write_model(
     let session = Session::new();
     if let Some(npu) = npu::model::options(&arguments.npu)? {
         let model = models::open(console, &session, input, &import)?;
-        let files = (&*arguments.output, arguments.report.as_deref());
-        return npu::model::write(console, &model, &npu, kind, files);
+        let written = npu::model::Written {
+            to: &arguments.output,
+            report: arguments.report.as_deref(),
+            explains: arguments.npu.explain_schedule,
+            dialect: arguments.dialect,
+        };
+        return npu::model::write(console, &model, &npu, kind, written);
     }
     if kind == Kind::Asm {
         let problem = Error::problem("an NPU program needs the NPU");

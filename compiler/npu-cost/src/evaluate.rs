@@ -92,6 +92,28 @@ pub struct Model<'a> {
     made: Vec<Option<Arc<ProducedParts>>>,
 }
 
+/// What limits the speed of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The cores.
+    Compute,
+    /// The busiest link of the network on chip.
+    Links,
+    /// DRAM.
+    Dram,
+}
+
+impl Bound {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Links => "links",
+            Self::Dram => "dram",
+        }
+    }
+}
+
 /// The result of evaluating a segment: a child of a temporal root.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentCost {
@@ -105,6 +127,26 @@ pub struct SegmentCost {
     pub links: u64,
     /// Its layers in the order of the tree.
     pub layers: Vec<LayerCost>,
+}
+
+impl SegmentCost {
+    /// What limits the speed of the segment. Of a segment that its cores limit, layers may wait for DRAM one by
+    /// one: if they are the larger part, DRAM is the limit.
+    pub fn bound(&self, machine: &Machine) -> Bound {
+        if self.cost.latency > self.cores {
+            return if self.dram >= self.links { Bound::Dram } else { Bound::Links };
+        }
+        let (mut waiting, mut computing) = (0, 0);
+        for layer in &self.layers {
+            let bytes = (layer.cost.parts.dram / machine.dram).round() as u64;
+            let latency = layer.cost.latency;
+            match latency == bytes.div_ceil(machine.dram_bandwidth) {
+                true => waiting += latency,
+                false => computing += latency,
+            }
+        }
+        if waiting > computing { Bound::Dram } else { Bound::Compute }
+    }
 }
 
 /// An evaluated node.
@@ -136,7 +178,7 @@ enum Level {
 /// A traversal of a tree.
 struct Walk<'m, 'a> {
     model: &'m mut Model<'a>,
-    /// Images of the whole tree.
+    /// Images for which constant weights are loaded once.
     batch: u64,
     /// pJ that a cycle is worth to each layer without a scheme, instead of the objective.
     prices: &'m [Option<f64>],
@@ -163,7 +205,12 @@ impl<'a> Model<'a> {
     /// cannot be divided among its children (`cost-no-cores`), at the node concerned.
     pub fn evaluate(&mut self, tree: &Tree) -> Result<Evaluation> {
         let root = resolve(tree, self.network, &self.facts, Extent::Whole)?;
-        let (done, layers) = self.walk(&root, root.batch, &[], Level::Root)?;
+        let of_segment = match &root.kind {
+            StepKind::Cut(Cut::Time, cut) => cut.children.first().map_or(1, |child| child.batch),
+            _ => root.batch,
+        };
+        let loaded = if self.machine.reloads { of_segment } else { root.batch };
+        let (done, layers) = self.walk(&root, loaded, &[], Level::Root)?;
         Ok(Evaluation { cost: done.cost(self.machine), layers })
     }
 
@@ -182,7 +229,8 @@ impl<'a> Model<'a> {
         prices: &[Option<f64>],
     ) -> Result<SegmentCost> {
         let step = resolve(tree, self.network, &self.facts, Extent::Segment(batch))?;
-        let (done, layers) = self.walk(&step, batch, prices, Level::Segment)?;
+        let loaded = if self.machine.reloads { tree.batch } else { batch };
+        let (done, layers) = self.walk(&step, loaded, prices, Level::Segment)?;
         let (cost, machine) = (done.cost(self.machine), self.machine);
         let dram = done.traffic.dram.div_ceil(machine.dram_bandwidth);
         let links = done.traffic.busiest().div_ceil(machine.link_bandwidth);

@@ -32,15 +32,17 @@ mod tree;
 mod usage;
 
 pub use diagnostic::Result;
-pub use evaluate::{Cost, Energy, Evaluation, LayerCost, Model, SegmentCost, evaluate};
+pub use evaluate::{Bound, Cost, Energy, Evaluation, LayerCost, Model, SegmentCost, evaluate};
 pub use initial::{initial, layer_by_layer};
 pub use layer::{Axis, Layer, Op, Window};
 pub use leaf::Need;
 pub use machine::{Array, Eyeriss, Machine, Memory, Polar, VectorUnit};
+pub use mapper::{Mapping, map};
 pub use mesh::{Mesh, Place};
 pub use network::{MAX_BATCH, Network, Node, Reads};
 pub use objective::Objective;
 pub use partition::{Partition, Scheme};
 pub use runs::{Run, runs};
 pub use shape::{Region, Shape, Span};
+pub use traffic::{Flow, Traffic};
 pub use tree::{Cut, Kind, Tree, parse};

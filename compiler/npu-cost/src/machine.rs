@@ -139,6 +139,9 @@ pub struct Machine {
     pub least_shared: f64,
     /// Minimum share of the cores' work that is not padding when a layer is partitioned.
     pub least_even: f64,
+    /// Whether every run of a segment loads its constant weights again, as schedules do. SET's program counts them once
+    /// for all images.
+    pub reloads: bool,
 }
 
 impl Machine {
@@ -192,6 +195,7 @@ impl Machine {
             dram: 7.5 * BITS,
             least_shared: 0.75,
             least_even: 0.75,
+            reloads: false,
         }
     }
 

@@ -107,6 +107,19 @@ impl Network {
     /// `cost-layer` if the layer by itself is invalid or too large, `cost-network` if its inputs do
     /// not match, or its name is taken.
     pub fn add_reading(&mut self, layer: Layer, reads: Reads<'_>) -> Result<usize> {
+        let node = self.node_of(layer, reads)?;
+        for read in node.reads() {
+            self.nodes[read].is_read = true;
+        }
+        self.nodes.push(node);
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// The node that [`Network::add_reading`] would add.
+    ///
+    /// # Errors
+    /// As [`Network::add_reading`].
+    pub fn node_of(&self, layer: Layer, reads: Reads<'_>) -> Result<Node> {
         check_layer(&layer)?;
         let (mut inputs, mut weights) = (reads.inputs.to_vec(), reads.weights.to_vec());
         inputs.sort_unstable();
@@ -115,13 +128,8 @@ impl Network {
         let given = self.join(&layer, &inputs, reads.external)?;
         let (input, padding) = fit(&layer, given)?;
         self.check_weights(&layer, &weights)?;
-        for &read in inputs.iter().chain(&weights) {
-            self.nodes[read].is_read = true;
-        }
         let external = reads.external.map_or(0, |shape| shape.channels);
-        let node = Node { layer, inputs, weights, external, input, padding, is_read: false };
-        self.nodes.push(node);
-        Ok(self.nodes.len() - 1)
+        Ok(Node { layer, inputs, weights, external, input, padding, is_read: false })
     }
 
     fn check_places(&self, layer: &Layer, inputs: &[usize], weights: &[usize]) -> Result<()> {

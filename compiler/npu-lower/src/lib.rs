@@ -8,6 +8,7 @@
 mod boundary;
 mod layers;
 mod numbers;
+mod priced;
 mod report;
 mod schedule;
 mod target;
@@ -15,6 +16,7 @@ mod target;
 pub use boundary::Boundary;
 pub use layers::{Layers, Operand, Origin, Parameters, Stored, layers};
 pub use numbers::{Given, LayerNumbers, Weights, numbers};
+pub use priced::{PricedSchedule, price};
 pub use report::{LayerReport, Report, SegmentReport};
-pub use schedule::{LayerFacts, Scheduled, known_layers, schedule};
+pub use schedule::{LayerFacts, Scheduled, allocated, known_layers, schedule, stated_layers};
 pub use target::{CoreKind, DramRate, Goal, PREFIX, Target};

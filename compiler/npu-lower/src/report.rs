@@ -71,11 +71,7 @@ impl Report {
         let mut model = Model::new(network, machine, objective)?;
         for child in children {
             let found = model.segment(child, tree.batch, &[])?;
-            let bound = match (found.cores, found.dram, found.links) {
-                (cores, dram, links) if cores >= dram.max(links) => "compute",
-                (_, dram, links) if dram >= links => "dram",
-                _ => "links",
-            };
+            let bound = found.bound(machine).name();
             let groups = tree.batch / child.batch.max(1);
             let cost = times(found.cost, groups);
             let layers = found.layers.iter().map(layer).collect();

@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub const PREFIX: &str = "npu:";
 
 /// The keys, and what their values are.
-const KEYS: [(&str, &str); 7] = [
+const KEYS: [(&str, &str); 8] = [
     ("mesh", "WxH, columns and rows of cores"),
     ("stride", "columns per stripe of consecutive cores"),
     ("buffer", "the buffer of a core, such as 1MiB"),
@@ -19,6 +19,7 @@ const KEYS: [(&str, &str); 7] = [
     ("noc", "bytes per cycle of a link"),
     ("dram", "bytes per cycle of DRAM, or such as 0.5perTOPS"),
     ("core", "polar or eyeriss"),
+    ("weights", "once or reload"),
 ];
 
 /// A mesh of NPU cores.
@@ -38,6 +39,9 @@ pub struct Target {
     pub dram: DramRate,
     /// The kind of core.
     pub core: CoreKind,
+    /// Whether the estimate counts constant weights for every run of a segment, which loads them, rather than once for
+    /// all images, as SET's program does.
+    pub reloads: bool,
 }
 
 /// The rate of DRAM.
@@ -108,6 +112,7 @@ impl Target {
             Array::Eyeriss(core) => core.array = grid(self.macs, 1).ok_or_else(|| unlike(1))?,
         }
         machine.buffer.size = self.buffer;
+        machine.reloads = self.reloads;
         machine.link_bandwidth = self.noc;
         machine.dram_bandwidth = match self.dram {
             DramRate::Bytes(bytes) => bytes,
@@ -146,6 +151,7 @@ impl FromStr for Target {
             noc: 24,
             dram: DramRate::PerTops(500),
             core: CoreKind::Polar,
+            reloads: false,
         };
         let mut seen: Vec<&str> = vec![];
         for item in keys.split(',') {
@@ -186,6 +192,13 @@ impl Target {
                     None => DramRate::Bytes(value.parse().ok()?),
                 }
             }
+            "weights" => {
+                self.reloads = match value {
+                    "once" => false,
+                    "reload" => true,
+                    _ => return None,
+                }
+            }
             _ => {
                 self.core = match value {
                     "polar" => CoreKind::Polar,
@@ -220,7 +233,7 @@ fn thousandths(text: &str) -> Option<u64> {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mesh: [width, height], stride, buffer, macs, noc, dram, core } = self;
+        let Self { mesh: [width, height], stride, buffer, macs, noc, dram, core, reloads } = self;
         write!(
             f,
             "{PREFIX}mesh={width}x{height},stride={stride},buffer={buffer},macs={macs},noc={noc}"
@@ -232,9 +245,10 @@ impl fmt::Display for Target {
             }
         }
         match core {
-            CoreKind::Polar => f.write_str(",core=polar"),
-            CoreKind::Eyeriss => f.write_str(",core=eyeriss"),
+            CoreKind::Polar => f.write_str(",core=polar")?,
+            CoreKind::Eyeriss => f.write_str(",core=eyeriss")?,
         }
+        if *reloads { f.write_str(",weights=reload") } else { Ok(()) }
     }
 }
 
@@ -252,6 +266,9 @@ mod tests {
             "npu:mesh=4x4,stride=1,buffer=1MiB,macs=1024,noc=24,dram=0.5perTOPS,core=eyeriss";
         let target: Target = text.parse().expect("a target");
         assert_eq!(target.machine(), Ok(Machine::eyeriss(mesh)));
+        let target: Target = "npu:mesh=4x4,weights=reload".parse().expect("a target");
+        assert_eq!(target.machine(), Ok(Machine { reloads: true, ..Machine::polar(mesh) }));
+        assert_eq!(target.to_string().parse(), Ok(target));
     }
 
     #[test]
@@ -265,6 +282,7 @@ mod tests {
             ("npu:mesh=2x2,cores=4", "unknown key 'cores'"),
             ("npu:mesh=2x2,buffer=1GB", "buffer: expected"),
             ("npu:mesh=2x2,dram=0.0005perTOPS", "dram: expected"),
+            ("npu:mesh=2x2,weights=twice", "weights: expected once or reload"),
         ];
         for (text, why) in wrong {
             let found = text.parse::<Target>().expect_err(text);

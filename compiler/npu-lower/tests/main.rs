@@ -2,6 +2,7 @@
 
 mod codes;
 mod networks;
+mod priced;
 mod quantised;
 mod schedules;
 mod support;

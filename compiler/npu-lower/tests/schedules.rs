@@ -4,11 +4,11 @@ use irc_diag::{Sink, Source};
 use irc_gemini_format::schedule::{Limits, Schedule, check};
 use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Network, Objective, Tree, initial, networks};
-use irc_npu_lower::{Scheduled, known_layers, schedule};
+use irc_npu_lower::{Scheduled, allocated, known_layers, schedule};
 use std::path::Path;
 
 /// The schedule of a tree, or of the first tree of searches.
-fn scheduled(network: &Network, machine: &Machine, tree: Option<Tree>, batch: u64) -> Schedule {
+pub fn scheduled(network: &Network, machine: &Machine, tree: Option<Tree>, batch: u64) -> Schedule {
     let objective = Objective::EDP;
     let mut model = Model::new(network, machine, objective).expect("a machine");
     let (tree, evaluation) = match tree {
@@ -18,8 +18,15 @@ fn scheduled(network: &Network, machine: &Machine, tree: Option<Tree>, batch: u6
         }
         None => initial(&mut model, network, batch).expect("a first tree"),
     };
-    let of =
-        Scheduled { network, facts: &[], machine, tree: &tree, evaluation: &evaluation, objective };
+    let of = Scheduled {
+        network,
+        facts: &[],
+        machine,
+        target: None,
+        tree: &tree,
+        evaluation: &evaluation,
+        objective,
+    };
     schedule(&of).expect("a schedule")
 }
 
@@ -60,9 +67,10 @@ fn first_trees_of_networks_have_schedules_and_programs() {
     }
 }
 
-#[test]
-fn published_trees_have_schedules_and_programs() {
+/// The published trees on up to 24 cores, with names, networks and machines.
+pub fn published_trees() -> Vec<(String, Network, Machine, Tree)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../npu-cost/tests/data/trees");
+    let mut all = vec![];
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
@@ -81,7 +89,37 @@ fn published_trees_have_schedules_and_programs() {
         let text = std::fs::read_to_string(&path).expect("a tree");
         let tree = irc_npu_cost::parse(&Source::new(&name, text), &network, &mut Sink::new());
         let tree = tree.expect("a tree");
-        let batch: u64 = batch.trim_start_matches('b').parse().expect("a batch");
+        assert_eq!(batch.trim_start_matches('b').parse(), Ok(tree.batch));
+        all.push((name, network, machine, tree));
+    }
+    all
+}
+
+#[test]
+fn published_trees_have_schedules_and_programs() {
+    for (name, network, machine, tree) in published_trees() {
+        let batch = tree.batch;
         accept(&name, &network, &scheduled(&network, &machine, Some(tree), batch));
+    }
+}
+
+/// Schedules with addresses pass the checks, and have the programs of those without.
+#[test]
+fn addresses_are_allocated() {
+    for (name, build) in
+        networks::ALL.iter().filter(|(name, _)| ["goog", "resnet", "trans_cell"].contains(name))
+    {
+        let network = build().expect("a network");
+        let machine = Machine::polar(Mesh { width: 4, height: 4, stride: 1 });
+        let made = scheduled(&network, &machine, None, 1);
+        let known = known_layers(&network, &[], &[]);
+        let with = allocated(&made, 1024).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
+        let found = check(&with, &Limits::default());
+        assert_eq!(found, [], "{name}");
+        let program =
+            |schedule| irc_npu_emit::emit_known(schedule, None, &known).expect("a program");
+        assert!(program(&made) == program(&with), "{name}");
+        let found = allocated(&made, 100).expect_err("no room");
+        assert_eq!(found.code, "layer-no-address");
     }
 }

@@ -64,6 +64,7 @@ fn result(network: &Network, mesh: [u64; 3], batch: u64, tree: Option<&str>) -> 
         network,
         facts: &facts,
         machine: &machine,
+        target: None,
         tree: &tree,
         evaluation: &evaluation,
         objective: Objective::EDP,

@@ -1,9 +1,9 @@
 //! Why a schedule is as it is: what limits each segment, and the best of the simple alternatives to it.
 
-use irc_npu_cost::{Cost, Cut, Energy, Kind, Machine, Model, Network, SegmentCost, Tree};
+use irc_npu_cost::{Cost, Cut, Energy, Kind, Model, Network, Tree};
 
 use crate::moves::layers;
-use crate::result::{Bound, RunnerUp, Segment};
+use crate::result::{RunnerUp, Segment};
 use crate::state::{Priced, Problem, State};
 
 /// An alternative to a segment: one or several segments, or why it is not valid.
@@ -18,15 +18,19 @@ pub fn explain(problem: &Problem<'_>, model: &mut Model<'_>, state: &State) -> V
     let prices = vec![Some(problem.price(totals)); problem.network.nodes().len()];
     let groups = problem.batch / state.images;
     let mut segments = vec![];
-    for segment in &state.segments {
+    for (at, segment) in state.segments.iter().enumerate() {
+        let next = state.segments.get(at + 1).map(|next| &**next);
         let mut all = vec![];
         layers(&segment.tree, &mut all);
         segments.push(Segment {
             layers: all,
             shape: shape(&segment.tree, problem.network),
             cost: repeated(&segment.cost.cost, groups),
-            bound: bound(&segment.cost, problem.machine),
-            runner_up: runner_up(problem, model, segment, totals, &prices, groups),
+            bound: segment.cost.bound(problem.machine),
+            cores: segment.cost.cores * groups,
+            links: segment.cost.links * groups,
+            dram: segment.cost.dram * groups,
+            runner_up: runner_up(problem, model, (segment, next), totals, &prices, groups),
         });
     }
     segments
@@ -45,47 +49,41 @@ pub fn shape(tree: &Tree, network: &Network) -> String {
     }
 }
 
-/// What limits the speed of a segment. Of a segment that its cores limit, layers may wait for DRAM one by
-/// one: if they are the larger part, DRAM is the limit.
-fn bound(segment: &SegmentCost, machine: &Machine) -> Bound {
-    if segment.cost.latency > segment.cores {
-        return if segment.dram >= segment.links { Bound::Dram } else { Bound::Links };
-    }
-    let (mut waiting, mut computing) = (0, 0);
-    for layer in &segment.layers {
-        let bytes = (layer.cost.parts.dram / machine.dram).round() as u64;
-        let latency = layer.cost.latency;
-        match latency == bytes.div_ceil(machine.dram_bandwidth) {
-            true => waiting += latency,
-            false => computing += latency,
-        }
-    }
-    if waiting > computing { Bound::Dram } else { Bound::Compute }
-}
-
 fn runner_up(
     problem: &Problem<'_>,
     model: &mut Model<'_>,
-    segment: &Priced,
+    (segment, next): (&Priced, Option<&Priced>),
     totals: (f64, f64),
     prices: &[Option<f64>],
     groups: u64,
 ) -> Option<RunnerUp> {
     let own = repeated(&segment.cost.cost, groups);
-    let others = |cost: &Cost| {
-        let energy = totals.0 - own.energy + cost.energy;
-        problem.value((energy, totals.1 - own.latency as f64 + cost.latency as f64))
+    let value = |instead_of: &Cost, cost: &Cost| {
+        let energy = totals.0 - instead_of.energy + cost.energy;
+        problem.value((energy, totals.1 - instead_of.latency as f64 + cost.latency as f64))
     };
+    // What each alternative replaces: the segment, or the segment and the next one.
+    let mut all: Vec<(Cost, Vec<Tree>)> =
+        alternatives(&segment.tree).into_iter().map(|trees| (own, trees)).collect();
+    if let Some(next) = next {
+        let mut both = own;
+        add(&mut both, &repeated(&next.cost.cost, groups));
+        let joined = [Cut::Time, Cut::Space].map(|cut| {
+            let children = vec![segment.tree.clone(), next.tree.clone()];
+            (both, vec![Tree::cut(cut, segment.tree.batch, children).without_schemes()])
+        });
+        all.extend(joined);
+    }
     let mut best: Option<(f64, RunnerUp)> = None;
     let mut invalid: Option<RunnerUp> = None;
-    for trees in alternatives(&segment.tree) {
+    for (instead_of, trees) in all {
         let found = price(problem, model, trees, prices);
         match found.cost {
             Ok(cost) => {
                 let cost = repeated(&cost, groups);
-                let value = others(&cost);
+                let value = value(&instead_of, &cost);
                 if best.as_ref().is_none_or(|(least, _)| value < *least) {
-                    let reason = difference(&own, &cost);
+                    let reason = difference(&instead_of, &cost);
                     best = Some((value, RunnerUp { shape: found.shape, cost: Some(cost), reason }));
                 }
             }
@@ -98,7 +96,7 @@ fn runner_up(
     best.map(|(_, runner)| runner).or(invalid)
 }
 
-/// Simple alternatives: flat cuts, the halves of the segment, its layers alone.
+/// Simple alternatives to a segment: flat cuts, its halves, its layers alone.
 fn alternatives(tree: &Tree) -> Vec<Vec<Tree>> {
     let Kind::Cut(cut, children) = &tree.kind else { return vec![] };
     let mut all = vec![];

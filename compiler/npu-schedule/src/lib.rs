@@ -21,8 +21,8 @@ mod state;
 
 pub use bound::{Bounds, LowerBound};
 pub use options::{Options, Progress};
-pub use result::{Bound, RunnerUp, Schedule, Segment, Share, Source};
-pub use schedule::schedule;
+pub use result::{RunnerUp, Schedule, Segment, Share, Source};
+pub use schedule::{explain_tree, schedule};
 
 #[cfg(doc)]
 use irc_npu_cost::{Machine, Network, Objective, Tree};

@@ -2,18 +2,7 @@
 
 use std::ops::Range;
 
-use irc_npu_cost::{Cost, Evaluation, Network, Tree};
-
-/// What limits the speed of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// The cores.
-    Compute,
-    /// The busiest link of the network on chip.
-    Links,
-    /// DRAM.
-    Dram,
-}
+use irc_npu_cost::{Bound, Cost, Evaluation, Network, Tree};
 
 /// The best alternative to a segment that was not chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +26,12 @@ pub struct Segment {
     pub cost: Cost,
     /// What limits its speed.
     pub bound: Bound,
+    /// Cycles that its cores need for all images, without waiting for links and DRAM.
+    pub cores: u64,
+    /// Cycles that the busiest link needs.
+    pub links: u64,
+    /// Cycles that DRAM needs.
+    pub dram: u64,
     /// The best alternative.
     pub runner_up: Option<RunnerUp>,
 }
@@ -79,4 +74,41 @@ pub struct Schedule {
     pub segments: Vec<Segment>,
     /// Evaluations of the search.
     pub evaluations: u64,
+}
+
+impl std::fmt::Display for Segment {
+    /// What was chosen, what limits it, and the best alternative, each in a line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { shape, cost, bound, cores, links, dram, .. } = self;
+        writeln!(f, "chosen: {}", shortened(shape))?;
+        writeln!(
+            f,
+            "{} cycles, {:.0} pJ, bound by {}: compute {cores}, links {links}, dram {dram} cycles",
+            cost.latency,
+            cost.energy,
+            bound.name()
+        )?;
+        match &self.runner_up {
+            None => writeln!(f, "runner-up: none, a layer alone has no other form"),
+            Some(RunnerUp { shape, cost: Some(cost), reason }) => writeln!(
+                f,
+                "runner-up: {}\n{} cycles, {:.0} pJ: {reason}",
+                shortened(shape),
+                cost.latency,
+                cost.energy
+            ),
+            Some(RunnerUp { shape, cost: None, reason }) => {
+                writeln!(f, "runner-up: {}\nnot valid: {reason}", shortened(shape))
+            }
+        }
+    }
+}
+
+/// A tree in a line that can be read: of a longer one, its beginning.
+fn shortened(shape: &str) -> String {
+    const MAX_LENGTH: usize = 240;
+    match shape.char_indices().nth(MAX_LENGTH) {
+        Some((end, _)) => format!("{} …", &shape[..end]),
+        None => shape.to_owned(),
+    }
 }

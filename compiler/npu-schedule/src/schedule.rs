@@ -1,11 +1,13 @@
 //! The search as a whole.
 
+use std::sync::Arc;
+
 use irc_diag::Diagnostic;
-use irc_npu_cost::{MAX_BATCH, Machine, Model, Network, Result};
+use irc_npu_cost::{Cut, Kind, MAX_BATCH, Machine, Model, Network, Objective, Result, Tree};
 
 use crate::explain::explain;
 use crate::options::Options;
-use crate::result::Schedule;
+use crate::result::{Schedule, Segment};
 use crate::search::search;
 use crate::split::split;
 use crate::state::Problem;
@@ -39,4 +41,29 @@ pub fn schedule(
     let tree = state.tree(&problem);
     let evaluation = model.evaluate(&tree)?;
     Ok(Schedule { network, sources, tree, evaluation, segments, evaluations })
+}
+
+/// The segments of a tree, explained as those of a schedule.
+///
+/// # Errors
+/// As [`Model::segment`].
+pub fn explain_tree(
+    network: &Network,
+    machine: &Machine,
+    objective: Objective,
+    tree: &Tree,
+) -> Result<Vec<Segment>> {
+    let problem = Problem { network, machine, batch: tree.batch, objective };
+    let mut model = Model::new(network, machine, objective)?;
+    let children = match &tree.kind {
+        Kind::Cut(Cut::Time, children) => &children[..],
+        _ => std::slice::from_ref(tree),
+    };
+    let mut segments = vec![];
+    for child in children {
+        segments.push(Arc::new(problem.segment(&mut model, child.clone(), &[])?));
+    }
+    let images = children.first().map_or(tree.batch, |child| child.batch);
+    let state = problem.state(images, segments);
+    Ok(explain(&problem, &mut model, &state))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use irc_npu_cost::{
-    Cut, Kind, LayerCost, Machine, Model, Network, Objective, Result, Scheme, SegmentCost, Tree,
+    Cut, LayerCost, Machine, Model, Network, Objective, Result, Scheme, SegmentCost, Tree,
 };
 
 /// A segment with its cost.
@@ -135,21 +135,9 @@ impl State {
     /// The tree, with a scheme at each leaf.
     pub fn tree(&self, problem: &Problem<'_>) -> Tree {
         let all = self.segments.iter().map(|segment| {
-            let mut layers = segment.cost.layers.iter();
-            with_schemes(segment.tree.clone(), &mut layers)
+            let mut schemes = segment.cost.layers.iter().map(|layer| layer.scheme);
+            segment.tree.clone().with_schemes(&mut schemes)
         });
         Tree::cut(Cut::Time, problem.batch, all.collect())
     }
-}
-
-/// The tree with the schemes of its layers.
-pub fn with_schemes<'l>(mut tree: Tree, layers: &mut impl Iterator<Item = &'l LayerCost>) -> Tree {
-    match &mut tree.kind {
-        Kind::Leaf(_, scheme) => *scheme = layers.next().map(|layer| layer.scheme),
-        Kind::Cut(_, children) => {
-            let all = std::mem::take(children);
-            *children = all.into_iter().map(|child| with_schemes(child, layers)).collect();
-        }
-    }
-    tree
 }

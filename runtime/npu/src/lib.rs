@@ -3,7 +3,8 @@
 //! * [`cycles`]: when each instruction runs, given the durations of workloads.
 //! * [`functional`]: what a program computes, on memories of bytes.
 //! * [`perfetto`]: a timing as a trace that Perfetto opens.
-//! * [`html`]: the contents of the buffers over time, as a page; [`residency`] as data.
+//! * [`html`]: a timing as a page; [`residency`] has the contents of buffers as data, [`segments`] what limits
+//!   segments.
 //!
 //! The published traces that the cycle model reproduces are output of a simulator, not measurements
 //! of silicon: every start in them is the first cycle at which the engine is free and the tokens
@@ -17,3 +18,4 @@ pub mod html;
 pub mod noc;
 pub mod perfetto;
 pub mod residency;
+pub mod segments;

@@ -8,8 +8,10 @@ use irc_npu::listing::{self, Limits};
 use irc_npu::verify::{self, Machine};
 use irc_npu_sim::cycles::{self, Options};
 use irc_npu_sim::functional::{self, Memory};
+use irc_npu_sim::html::{self, Page};
 use irc_npu_sim::noc::Mesh;
-use irc_npu_sim::{html, perfetto};
+use irc_npu_sim::perfetto;
+use irc_npu_sim::segments::{SegmentMap, segment_table};
 
 const PROGRAMS: [&str; 2] = [
     include_str!("../../../formats/npu/tests/data/small.txt"),
@@ -59,7 +61,19 @@ fn run(program: &Program) {
     let mut options = Options { times: times.collect(), ..Options::default() };
     if let Ok(timing) = cycles::run(program, &options) {
         perfetto::write(program, &timing);
-        html::write(program, &timing, &BTreeMap::new());
+        let of = program.cores.iter().flat_map(|core| (0..8).map(|wkl| ((core.id, wkl), (0, 0))));
+        let map = SegmentMap { names: vec!["all".into()], of: of.collect() };
+        let mesh = Mesh::with_ports_at_sides(3, 2, 24.0, 4.0);
+        let of = (&options.times, &options.rates, Some(&mesh));
+        let table = segment_table(program, &timing, of, &map).expect("durations are known");
+        let names = BTreeMap::new();
+        html::write(&Page {
+            program,
+            timing: &timing,
+            names: &names,
+            table: &table,
+            mesh: Some(&mesh),
+        });
     }
     options.mesh = Some(Mesh::with_ports_at_sides(3, 2, 24.0, 4.0));
     let _ = cycles::run(program, &options);

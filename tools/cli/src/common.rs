@@ -147,6 +147,18 @@ pub struct Npu {
     /// Resource allocation tree of the schedule, in SET's text form, instead of a search
     #[arg(long, value_name = "T.txt", requires = "target")]
     pub set_tree: Option<PathBuf>,
+    /// Explain every segment of the schedule: what was chosen, its bound, the runner-up
+    #[arg(long, requires = "target")]
+    pub explain_schedule: bool,
+}
+
+/// A dialect of schedules.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// That of SET and Gemini: several cores, without addresses
+    B,
+    /// The same with interleaved DRAM and addresses
+    C,
 }
 
 /// What a schedule minimises.

@@ -62,6 +62,9 @@ pub struct FlagRow {
 /// Outputs of `irc compile` that depend on the processor.
 const CODE: &[&str] = &[".so", ".o", ".ll", ".s", ".c", ".mlir", ".tar"];
 
+/// How a model is scheduled for an NPU.
+const NPU: &[&str] = &["--target", "--batch", "--objective", "--set-tree", "--explain-schedule"];
+
 /// Inputs that are compiled to be run.
 const COMPILED: &[InputKind] = &[ArkModel, CommonIr, Layers, Mlir, Plan];
 
@@ -90,7 +93,15 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
     flags(&["compile"], &["--arch"]).to(&[".json", ".ptx"]),
     flags(&["compile"], &["--processors", "--planner", "--config-rules"]).to(&[".json"]),
-    flags(&["compile"], &["--target", "--batch", "--objective", "--set-tree", "--report"])
+    flags(&["compile"], NPU)
+        .to(&[".json", ".asm"])
+        .of(MODELS)
+        .why(&[(Schedule, "a schedule states its NPU")]),
+    flags(&["compile"], &["--dialect"])
+        .to(&[".json"])
+        .of(MODELS)
+        .why(&[(Schedule, "its program does not depend on it")]),
+    flags(&["compile"], &["--report"])
         .to(&[".json", ".asm"])
         .of(MODELS)
         .why(&[(Schedule, "a schedule states its NPU")]),
@@ -149,17 +160,19 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["bench"], &["--inputs"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive]),
     // irc check.
     flags(&["check"], &["--model"]).of(&[Plan]),
-    flags(&["check"], &["--cost"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan]),
-    flags(&["check"], &["--target", "--batch", "--objective", "--set-tree"]).of(MODELS),
+    flags(&["check"], &["--cost"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule]),
+    flags(&["check"], NPU).of(MODELS),
+    flags(&["check"], &["--target", "--objective"]).of(&[Schedule]),
     flags(&["check"], &["--against"]).of(&[Program]),
     flags(&["check"], &["--strict"]).of(&[ArkModel, Plan, Schedule, Layers]),
     // irc-translate.
     flags(&[TRANSLATE], &["--arch", "--processors", "--planner", "--config-rules"])
         .to(&["--emit-plan"]),
-    flags(&[TRANSLATE], &["--target", "--batch", "--objective", "--set-tree"])
+    flags(&[TRANSLATE], NPU)
         .to(&["--emit-gemini", "--emit-npu"])
         .of(&[ArkModel, CommonIr, Mlir])
         .why(&[(Schedule, "a schedule states its NPU"), (Program, "a program states its NPU")]),
+    flags(&[TRANSLATE], &["--dialect"]).to(&["--emit-gemini"]).of(&[ArkModel, CommonIr, Mlir]),
     flags(&[TRANSLATE], &["--frontend"]).of(&[Schedule]),
     flags(&[TRANSLATE], &["--strict"]).of(&[ArkModel, Schedule]),
     flags(&[TRANSLATE], IMPORTING).of(&[CommonIr]).to(&["--emit-ark", "--emit-plan", "--emit-mlf"]),

@@ -1,6 +1,6 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
-    Compile, Console, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner,
+    Compile, Console, Dialect, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner,
     common::{QUICK, engines, generators},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -117,6 +117,9 @@ pub struct CompileTo {
     /// File for the cost of an NPU schedule, by segments and layers
     #[arg(long, value_name = "R.json", requires = "target")]
     pub report: Option<PathBuf>,
+    /// Dialect of the schedule of a model
+    #[arg(long, value_enum, value_name = "DIALECT", requires = "target", ignore_case = true)]
+    pub dialect: Option<Dialect>,
     /// The NPU.
     #[command(flatten)]
     pub npu: Npu,
@@ -263,6 +266,7 @@ pub enum Transport {
      irc check --cost ffn.plan.json\n  \
      irc check resnet50.onnx --target npu:mesh=4x4             whether an NPU can compute the model\n  \
      irc check --cost resnet50.onnx --target npu:mesh=4x4      and what its schedule costs\n  \
+     irc check --cost schedule.json --target npu:mesh=4x4      what a schedule costs\n  \
      irc check plan_rank0.json plan_rank1.json\n  \
      irc check schedule.json layers.json\n  \
      irc check net.asm --against published.txt\n  \
@@ -288,7 +292,7 @@ pub struct Check {
     /// Report violations that are common in old Common IR files as warnings
     #[arg(long)]
     pub compat: bool,
-    /// Estimate the cost of plans, or with --target of models on an NPU; with --json as an object
+    /// Estimate the cost of plans, schedules, or with --target of models; with --json as an object
     #[arg(long)]
     pub cost: bool,
     /// The NPU.
@@ -394,11 +398,13 @@ pub struct Tune {
      times of workloads that the schedule states. Each engine runs in order; engines synchronise by\n\
      tokens. The first line of output is `cycles <n>`.\n\n\
      --trace writes a trace for Perfetto: one track per engine of each core, and the occupancy of L2\n\
-     as a counter. --html writes a self-contained page with a map of L2 and one of WL0 for each core,\n\
-     in which each tensor is a rectangle. One of --trace, --html, --outputs and --json may be written\n\
+     as a counter. --html writes a self-contained page: lower bounds of each segment by computing, links\n\
+     and DRAM beside its simulated cycles, the traffic of each link, and for each core its engines and the\n\
+     tensors in its buffers over time. One of --trace, --html, --outputs and --json may be written\n\
      to standard output (-); the report then goes to standard error.\n\n\
-     With --link-rate or --dram-rate, cores share a mesh with DRAM ports at both ends of its rows, and\n\
-     --json reports the traffic of each link and a lower bound on the cycles of any program.\n\n\
+     If the schedule or --target states the NPU, or with --link-rate or --dram-rate, cores share a mesh\n\
+     with DRAM ports at both ends of its rows, and --json reports the traffic of each link and a lower\n\
+     bound on the cycles of any program.\n\n\
      With --outputs, the program is also run on tensors. The keys of inputs and outputs are the names\n\
      of inputs and layers in the frontend file. The keys of weights are LAYER.weight i8[K,C,R,S],\n\
      LAYER.scale and LAYER.bias f32[K]: a convolution computes scale * sum + bias, applies the\n\
@@ -407,7 +413,7 @@ pub struct Tune {
      Examples:\n  \
      irc simulate schedule.json --frontend layers.json\n  \
      irc simulate schedule.json.gz --frontend layers.json --trace trace.json\n  \
-     irc simulate schedule.json --frontend layers.json --html buffers.html\n  \
+     irc simulate schedule.json --frontend layers.json --html report.html\n  \
      irc simulate schedule.json --program net.asm\n  \
      irc simulate cores.json --model resnet50.onnx\n  \
      irc simulate cores.json --link-rate 24 --dram-rate 4 --json\n  \
@@ -422,13 +428,19 @@ pub struct Simulate {
     /// Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["program", "frontend"])]
     pub model: Option<String>,
+    /// Shape of an input of --model, as data=1x3x224x224; repeatable
+    #[arg(long, value_name = "NAME=SHAPE", requires = "model")]
+    pub shape: Vec<String>,
+    /// The NPU, for the rates of its links and DRAM [default: the one that the schedule states]
+    #[arg(long, value_name = "NPU")]
+    pub target: Option<String>,
     /// Run this program of the schedule instead of compiling one: a listing, a trace or .npu
     #[arg(long, value_name = "P")]
     pub program: Option<PathBuf>,
     /// File for a Perfetto trace
     #[arg(long, value_name = "OUT.json")]
     pub trace: Option<PathBuf>,
-    /// File for an HTML page that shows the contents of the buffers over time
+    /// File for an HTML page: roofline of segments, traffic of links, engines and buffers over time
     #[arg(long, value_name = "OUT.html")]
     pub html: Option<PathBuf>,
     /// Bytes per cycle of a link between cores [default: transfers do not share links]

@@ -1,5 +1,5 @@
 //! `irc-translate`: from a file format to MLIR and back.
-use crate::{Console, EXIT_CODES, Graphs, Npu, Planner};
+use crate::{Console, Dialect, EXIT_CODES, Graphs, Npu, Planner};
 use clap::{ArgGroup, Args, CommandFactory, Parser, ValueEnum};
 use std::path::PathBuf;
 
@@ -54,6 +54,9 @@ pub struct Translate {
     /// Frontend file of a Gemini schedule
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
+    /// Dialect of the schedule of a model
+    #[arg(long, value_enum, value_name = "DIALECT", requires = "target", ignore_case = true)]
+    pub dialect: Option<Dialect>,
     /// The NPU.
     #[command(flatten)]
     pub npu: Npu,

@@ -15,7 +15,9 @@ use std::{path::Path, sync::Arc};
 mod brief;
 pub mod check;
 mod compute;
+mod cost;
 pub mod model;
+pub mod price;
 pub mod simulate;
 pub mod translate;
 pub mod values;
@@ -88,8 +90,8 @@ struct Files<'f> {
     schedule: &'f str,
     frontend: Option<&'f Path>,
     program: Option<&'f Path>,
-    /// The model that it is a schedule of, and whether its values are requested.
-    model: Option<(&'f str, bool)>,
+    /// The model that it is a schedule of, the shapes of its inputs, and whether its values are requested.
+    model: Option<(&'f str, &'f [String], bool)>,
 }
 
 /// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
@@ -105,10 +107,14 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
         program = match files.program {
             Some(path) => Some(read_program(console, &path.to_string_lossy())?),
             None => {
-                let known =
-                    files.model.map(|(name, has_values)| model::known(console, name, has_values));
-                let (known, found) = known.transpose()?.unwrap_or_default();
-                values = found;
+                let known = match files.model {
+                    None => irc::npu::stated_layers(&schedule),
+                    Some((name, shapes, has_values)) => {
+                        let (known, found) = model::known(console, name, shapes, has_values)?;
+                        values = found;
+                        known
+                    }
+                };
                 let described = (frontend.as_ref(), &known);
                 compile(console, &schedule, described, (&source, layers), &mut diagnostics)?
             }

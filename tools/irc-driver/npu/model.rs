@@ -1,4 +1,5 @@
 //! Models scheduled for an NPU.
+use super::cost;
 use crate::{
     console::Console,
     error::Error,
@@ -9,9 +10,10 @@ use crate::{
 use bytes::Bytes;
 use irc::{
     ImportOptions, Model, NpuModel, NpuOptions, NpuTree, NpuValues, Session,
-    npu::{Goal, Report, Target, known_layers},
+    npu::{Goal, Report, Target, allocated, known_layers},
+    npu_schedule::{RunnerUp, Segment},
 };
-use irc_cli::{Kind, Npu, Objective};
+use irc_cli::{Dialect, Kind, Npu, Objective};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc};
@@ -19,9 +21,7 @@ use std::{path::Path, sync::Arc};
 /// The options of the flags; `None` if no target is given.
 pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
     let Some(text) = &flags.target else { return Ok(None) };
-    let wrong = |message: String| Error::Usage(format!("--target: {message}"));
-    let target: Target = text.parse().map_err(wrong)?;
-    target.machine().map_err(wrong)?;
+    let target = target(text)?;
     let tree = match &flags.set_tree {
         Some(path) => {
             let name = path.display().to_string();
@@ -30,12 +30,38 @@ pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
         }
         None => None,
     };
-    let goal = match flags.objective.unwrap_or_default() {
+    let goal = goal(flags);
+    Ok(Some(NpuOptions { target, batch: flags.batch.map(u64::from), goal, tree }))
+}
+
+/// The NPU that `--target` names.
+pub fn target(text: &str) -> Result<Target, Error> {
+    let wrong = |message: String| Error::Usage(format!("--target: {message}"));
+    let target: Target = text.parse().map_err(wrong)?;
+    target.machine().map_err(wrong)?;
+    Ok(target)
+}
+
+/// What is minimised.
+pub fn goal(flags: &Npu) -> Goal {
+    match flags.objective.unwrap_or_default() {
         Objective::Edp => Goal::Edp,
         Objective::Latency => Goal::Latency,
         Objective::Energy => Goal::Energy,
-    };
-    Ok(Some(NpuOptions { target, batch: flags.batch.map(u64::from), goal, tree }))
+    }
+}
+
+/// What is written about a scheduled model.
+#[derive(Clone, Copy)]
+pub struct Written<'a> {
+    /// The file for the schedule or the program.
+    pub to: &'a Path,
+    /// The file for the cost.
+    pub report: Option<&'a Path>,
+    /// Whether every segment is explained on standard error.
+    pub explains: bool,
+    /// The dialect of the schedule.
+    pub dialect: Option<Dialect>,
 }
 
 /// Writes the schedule of a model, or its program, and shows the cost.
@@ -44,7 +70,7 @@ pub fn write(
     model: &Model<'_>,
     options: &NpuOptions,
     kind: Kind,
-    (to, report): (&Path, Option<&Path>),
+    Written { to, report, explains, dialect }: Written<'_>,
 ) -> Result<(), Error> {
     let step = console.step("scheduling");
     let scheduled = model.npu(options)?;
@@ -59,15 +85,22 @@ pub fn write(
             }
             super::translate::write(&*model.npu_program(options)?, to).0
         }
-        _ => irc_gemini_format::schedule::write(&*model.npu_schedule(options)?).into_bytes(),
+        _ => schedule(model, options, dialect)?.into_bytes(),
     };
+    step.say("simulating the program");
+    let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
     drop(step);
     output::write(to, &bytes, Content::Text)?;
     if let Some(path) = report {
-        let text = format!("{:#}\n", record(&scheduled, options));
+        let mut record = record(&scheduled, options);
+        cost::add_simulated(&mut record, estimate, &simulated);
+        let text = format!("{record:#}\n");
         output::write(path, text.as_bytes(), Content::Text)?;
     }
-    console.text(&summary(&scheduled.report));
+    if explains {
+        console.text(&explanation(&scheduled));
+    }
+    console.text(&(summary(&scheduled.report) + &cost::compared(estimate, &simulated)));
     Ok(())
 }
 
@@ -79,6 +112,27 @@ fn first(error: &irc::Error) -> String {
         0 | 1 => first,
         count => format!("{first} (and {} more layers)", count - 1),
     }
+}
+
+/// The cycles of the program of a model, or why there are none.
+fn simulated(model: &Model<'_>, options: &NpuOptions) -> Result<u64, String> {
+    let reason = |error: irc::Error| {
+        let first = error.diagnostics().first();
+        first.map_or_else(String::new, |found| found.message.clone())
+    };
+    let schedule = model.npu_schedule(options).map_err(reason)?;
+    let program = model.npu_program(options).map_err(reason)?;
+    cost::simulated(&schedule, &program, &options.target)
+}
+
+/// Why each segment is as it is.
+fn explanation(scheduled: &NpuModel) -> String {
+    let mut text = String::new();
+    for (number, segment) in scheduled.segments.iter().enumerate() {
+        text += &format!("segment {}\n", number + 1);
+        text.extend(segment.to_string().lines().map(|line| format!("  {line}\n")));
+    }
+    text
 }
 
 /// Translates a model to its schedule, or to its program.
@@ -98,11 +152,32 @@ pub fn translate(
     let import = import(&arguments.graphs, &input)?;
     let session = Session::new();
     let model = models::open(console, &session, &input, &import)?;
+    if arguments.npu.explain_schedule {
+        console.text(&explanation(&*model.npu(&options)?));
+    }
     if is_program {
         return Ok(super::translate::write(&*model.npu_program(&options)?, &arguments.output));
     }
-    let text = irc_gemini_format::schedule::write(&*model.npu_schedule(&options)?);
+    let text = schedule(&model, &options, arguments.dialect)?;
     Ok((text.into_bytes(), Content::Text))
+}
+
+/// The text of the schedule of a model in a dialect.
+fn schedule(
+    model: &Model<'_>,
+    options: &NpuOptions,
+    dialect: Option<Dialect>,
+) -> Result<String, Error> {
+    let made = model.npu_schedule(options)?;
+    let blocks = i64::try_from(options.target.buffer / 1024).unwrap_or(i64::MAX);
+    Ok(match dialect {
+        None | Some(Dialect::B) => irc_gemini_format::schedule::write(&made),
+        Some(Dialect::C) => {
+            let made = allocated(&made, blocks);
+            let made = made.map_err(|found| Error::problem(found.message))?;
+            irc_gemini_format::schedule::write(&made)
+        }
+    })
 }
 
 /// What a model states about the layers of its schedule, and its values if they are requested, which only quantised
@@ -110,11 +185,14 @@ pub fn translate(
 pub fn known(
     console: &Console,
     name: &str,
+    shapes: &[String],
     has_values: bool,
 ) -> Result<(KnownLayers, Option<Arc<NpuValues>>), Error> {
     let input = Input::open(name, None)?;
+    let graphs = irc_cli::Graphs { shape: shapes.to_vec(), ..irc_cli::Graphs::default() };
+    let import = import(&graphs, &input)?;
     let session = Session::new();
-    let model = models::open(console, &session, &input, &ImportOptions::default())?;
+    let model = models::open(console, &session, &input, &import)?;
     let layers = model.npu_layers()?;
     let facts = layers.facts(0..layers.network.nodes().len());
     let values = if has_values { Some(model.npu_values()?) } else { model.npu_values().ok() };
@@ -129,11 +207,18 @@ fn summary(report: &Report) -> String {
     report.to_string().lines().take(3).map(|line| format!("{line}\n")).collect()
 }
 
-/// The cost of a schedule as a record; energies are in pJ.
+/// The cost of the schedule of a model as a record.
 pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
-    let report = &scheduled.report;
+    let mut record = report(&scheduled.report, &scheduled.segments);
+    record["target"] = options.target.to_string().into();
+    record["tree"] = scheduled.tree.text(&scheduled.network).into();
+    record
+}
+
+/// The cost of a schedule as a record, with why its segments are as they are; energies are in pJ.
+pub fn report(report: &Report, explained: &[Segment]) -> Value {
     let parts = report.cost.parts;
-    let segments = report.segments.iter().map(|segment| {
+    let segments = report.segments.iter().enumerate().map(|(number, segment)| {
         let layers = segment.layers.iter().map(|layer| {
             json!({
                 "layer": layer.name,
@@ -144,15 +229,22 @@ pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
                 "energy": layer.cost.energy,
             })
         });
-        json!({
+        let mut record = json!({
             "latency": segment.cost.latency,
             "energy": segment.cost.energy,
             "bound": segment.bound,
             "layers": layers.collect::<Vec<_>>(),
-        })
+        });
+        if let Some(explained) = explained.get(number) {
+            record["compute"] = json!(explained.cores);
+            record["links"] = json!(explained.links);
+            record["dram"] = json!(explained.dram);
+            record["shape"] = json!(explained.shape);
+            record["runner_up"] = json!(explained.runner_up.as_ref().map(runner_up));
+        }
+        record
     });
     json!({
-        "target": options.target.to_string(),
         "batch": report.batch,
         "latency": report.cost.latency,
         "energy": report.cost.energy,
@@ -166,7 +258,16 @@ pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
             "dram": parts.dram,
         },
         "segments": segments.collect::<Vec<_>>(),
-        "tree": scheduled.tree.text(&scheduled.network),
+    })
+}
+
+/// The best alternative to a segment.
+fn runner_up(found: &RunnerUp) -> Value {
+    json!({
+        "shape": found.shape,
+        "latency": found.cost.map(|cost| cost.latency),
+        "energy": found.cost.map(|cost| cost.energy),
+        "reason": found.reason,
     })
 }
 
@@ -175,7 +276,7 @@ pub fn check(
     input: &Input,
     import: &ImportOptions,
     options: &NpuOptions,
-    has_cost: bool,
+    (has_cost, explains): (bool, bool),
 ) -> Result<Option<Value>, irc::Error> {
     let session = Session::new();
     let model = session.import_bytes(input.shown(), input.bytes.clone(), import)?;
@@ -185,7 +286,11 @@ pub fn check(
     let scheduled = model.npu(options)?;
     let mut found = record(&scheduled, options);
     found["file"] = input.shown().into();
-    found["text"] = scheduled.report.to_string().into();
+    let mut text = scheduled.report.to_string();
+    if explains {
+        text += &explanation(&scheduled);
+    }
+    found["text"] = text.into();
     Ok(Some(found))
 }
 

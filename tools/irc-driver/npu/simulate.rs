@@ -1,5 +1,5 @@
 //! `irc simulate`: the times at which the instructions of an NPU program run.
-use super::{Files, assemble, compute::compute};
+use super::{Assembled, Files, assemble, compute::compute, cost, price};
 use crate::{
     console::Console,
     error::Error,
@@ -11,11 +11,13 @@ use irc_gemini_format::{
     schedule::{Dialect, Schedule},
 };
 use irc_npu::{Engine, Program};
-use irc_npu_network::{layer_names, mesh, workload_times};
+use irc_npu_network::{layer_names, mesh, segment_map, workload_times};
 use irc_npu_sim::{
-    cycles, html,
+    cycles,
+    html::{self, Page},
     noc::{Link, MAX_SIDE, Mesh, TrafficTotals},
     perfetto,
+    segments::segment_table,
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, iter, path::Path};
@@ -35,7 +37,10 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         schedule: &schedule,
         frontend: arguments.frontend.as_deref(),
         program: arguments.program.as_deref(),
-        model: arguments.model.as_deref().map(|model| (model, arguments.outputs.is_some())),
+        model: arguments
+            .model
+            .as_deref()
+            .map(|name| (name, &arguments.shape[..], arguments.outputs.is_some())),
     };
     let assembled = assemble(console, &files, &Options::default())?;
     let (schedule, program) = (&assembled.schedule, &assembled.program);
@@ -51,8 +56,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         output::write(trace, text.as_bytes(), Content::Text)?;
     }
     if let Some(page) = &arguments.html {
-        let names = layer_names(schedule, assembled.frontend.as_ref());
-        let text = html::write(program, &timing, &names);
+        let text = page_of(&assembled, &timing, &options)?;
         output::write(page, text.as_bytes(), Content::Text)?;
     }
     if let Some(outputs) = &arguments.outputs {
@@ -68,6 +72,22 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         }
         false => output::print(&text_of(&timing, &busy)),
     }
+}
+
+/// The page that shows a timing. Without rates of the mesh, its links and DRAM are as fast as needed.
+fn page_of(
+    assembled: &Assembled,
+    timing: &cycles::Timing,
+    options: &cycles::Options,
+) -> Result<String, Error> {
+    let Assembled { schedule, program, frontend, .. } = assembled;
+    let mesh = options.mesh.clone().or_else(|| mesh(schedule, f64::INFINITY, f64::INFINITY));
+    let of = (&options.times, &options.rates, mesh.as_ref());
+    let table = segment_table(program, timing, of, &segment_map(schedule));
+    let table = table.map_err(|error| Error::problem(error.to_string()))?;
+    let names = layer_names(schedule, frontend.as_ref());
+    let mesh = mesh.as_ref();
+    Ok(html::write(&Page { program, timing, names: &names, table: &table, mesh }))
 }
 
 /// The requested artefacts, by flag.
@@ -97,19 +117,29 @@ fn expect_distinct_places(arguments: &Simulate) -> Result<(), Error> {
     Ok(())
 }
 
-/// The mesh that cores share, if its rate is given.
+/// The mesh that cores share, with the rates of the flags, else those of the NPU that a flag or the schedule
+/// names; `None` without any.
 fn shared_mesh(arguments: &Simulate, schedule: &Schedule) -> Result<Option<Mesh>, Error> {
-    if arguments.link_rate.is_none() && arguments.dram_rate.is_none() {
+    let (link, dram) = (arguments.link_rate, arguments.dram_rate);
+    let target = price::target(arguments.target.as_deref(), schedule)?;
+    if schedule.dialect == Dialect::A {
+        return match link.or(dram).is_none() && arguments.target.is_none() {
+            true => Ok(None),
+            false => Err(Error::Usage(
+                "--link-rate, --dram-rate and --target apply to schedules of several cores; this one has one core"
+                    .into(),
+            )),
+        };
+    }
+    let of_target = target.map(|target| cost::shared_mesh(&target, schedule)).transpose();
+    let of_target = of_target.map_err(Error::problem)?.flatten();
+    if of_target.is_none() && link.is_none() && dram.is_none() {
         return Ok(None);
     }
-    if schedule.dialect == Dialect::A {
-        return Err(Error::Usage(
-            "--link-rate and --dram-rate apply to schedules of several cores; this one has one core"
-                .into(),
-        ));
-    }
-    let rate = |given: Option<f64>| given.unwrap_or(f64::INFINITY);
-    let shared = mesh(schedule, rate(arguments.link_rate), rate(arguments.dram_rate));
+    let rate = |given: Option<f64>, of: fn(&Mesh) -> f64| {
+        given.or(of_target.as_ref().map(of)).unwrap_or(f64::INFINITY)
+    };
+    let shared = mesh(schedule, rate(link, |mesh| mesh.link), rate(dram, |mesh| mesh.dram));
     let Schedule { xlen, ylen, .. } = schedule;
     let rejected = || {
         format!(

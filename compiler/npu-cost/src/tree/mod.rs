@@ -82,6 +82,19 @@ impl Tree {
         self
     }
 
+    /// The tree with other schemes, which are in the order of its leaves.
+    #[must_use]
+    pub fn with_schemes(mut self, schemes: &mut impl Iterator<Item = Scheme>) -> Self {
+        match &mut self.kind {
+            Kind::Leaf(_, scheme) => *scheme = schemes.next(),
+            Kind::Cut(_, children) => {
+                let all = std::mem::take(children);
+                *children = all.into_iter().map(|child| child.with_schemes(schemes)).collect();
+            }
+        }
+        self
+    }
+
     /// The text of the tree.
     pub fn text(&self, network: &Network) -> String {
         let mut out = String::new();

@@ -27,7 +27,8 @@ fn blocks(bytes: i64) -> i64 {
     (bytes + 1023) / 1024
 }
 
-fn resident(kind: ResidentKind, layer: &str, extent: &Extent, block: i64) -> Resident {
+/// A tensor with these blocks.
+pub fn resident(kind: ResidentKind, layer: &str, extent: &Extent, block: i64) -> Resident {
     Resident {
         address: None,
         align: None,

@@ -5,14 +5,18 @@
 //! otherwise; snapshots of buffers follow from when data arrive and when they are read last. The dialect is
 //! that of SET's main branch (`docs/npu-models.md`).
 
+mod allocate;
 mod buffers;
 mod transfers;
 mod workloads;
 
+use crate::target::Target;
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
 use irc_npu_cost::{Evaluation, Machine, Network, Objective, Tree, runs};
 use irc_npu_emit::{KnownLayer, KnownLayers, Numbers};
+
+pub use allocate::allocated;
 
 /// A tree with the network that it schedules.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +27,8 @@ pub struct Scheduled<'a> {
     pub facts: &'a [LayerFacts],
     /// The machine.
     pub machine: &'a Machine,
+    /// Its text, which the schedule states.
+    pub target: Option<&'a Target>,
     /// The tree.
     pub tree: &'a Tree,
     /// Its cost, with the scheme of each layer.
@@ -70,4 +76,19 @@ pub fn known_layers(
         (node.layer.name.clone(), known)
     });
     layers.collect()
+}
+
+/// What a schedule states about the windows of its layers; nothing if irc has not written it.
+pub fn stated_layers(schedule: &Schedule) -> KnownLayers {
+    let windows = schedule.windows.iter().flatten().map(|stated| {
+        let known = KnownLayer {
+            kernel: stated.kernel,
+            stride: stated.stride,
+            padding: stated.padding,
+            groups: stated.groups,
+            numbers: None,
+        };
+        (stated.layer_name.clone(), known)
+    });
+    windows.collect()
 }

@@ -1,13 +1,14 @@
 //! The workloads of a schedule, and what they read.
 
-use super::Scheduled;
 use super::buffers::{self, LiveTensor};
 use super::transfers::{AllTransfers, DRAM, Reader, Stored, range};
+use super::{LayerFacts, Scheduled, known_layers};
+use crate::target::Target;
 use irc_gemini_format::schedule::{
-    Coords, Core, Dialect, Extent, Ids, Ifmap, LayerKind, OneOrMany, PlaceKind, Schedule, Source,
-    Weight, Workload,
+    Coords, Core, Dialect, Extent, Ids, Ifmap, LayerKind, LayerWindow, OneOrMany, PlaceKind,
+    Schedule, Source, Weight, Workload,
 };
-use irc_npu_cost::{Cut, Kind, Node, Op, Place, Region, Run, Span, Tree};
+use irc_npu_cost::{Cut, Kind, Network, Node, Op, Place, Region, Run, Span, Tree};
 use std::collections::BTreeMap;
 
 /// A run of a layer, with its workloads.
@@ -355,6 +356,8 @@ impl<'a> Writer<'a> {
             cores.push(Core { id: core, workloads });
         }
         let mesh = self.of.machine.mesh;
+        let mut schemes = self.of.evaluation.layers.iter().map(|layer| layer.scheme);
+        let tree = self.of.tree.clone().with_schemes(&mut schemes);
         Schedule {
             dialect: Dialect::B,
             xlen: mesh.width as i64,
@@ -363,11 +366,33 @@ impl<'a> Writer<'a> {
             buffersize: None,
             dram: vec![self.transfers.into_dram()],
             cores,
+            target: self.of.target.map(Target::to_string),
+            tree: Some(tree.text(self.of.network)),
+            windows: Some(windows(self.of.network, self.of.facts)),
             ports: None,
             metadata_extra: Default::default(),
             extra: Default::default(),
         }
     }
+}
+
+/// The windows of layers that have some.
+fn windows(network: &Network, facts: &[LayerFacts]) -> Vec<LayerWindow> {
+    let known = known_layers(network, facts, &[]);
+    let has_window = |op: &Op| matches!(op, Op::Conv { .. } | Op::GroupedConv { .. } | Op::Pool(_));
+    let layers = network.nodes().iter().map(|node| &node.layer);
+    let windows = layers.filter(|layer| has_window(&layer.op)).filter_map(|layer| {
+        let known = known.get(&layer.name)?;
+        Some(LayerWindow {
+            groups: known.groups,
+            kernel: known.kernel,
+            layer_name: layer.name.clone(),
+            padding: known.padding,
+            stride: known.stride,
+            extra: Default::default(),
+        })
+    });
+    windows.collect()
 }
 
 /// Groups of the batch at the root.

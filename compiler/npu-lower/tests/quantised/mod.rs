@@ -36,6 +36,7 @@ fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
         let (tree, evaluation) =
             initial(&mut model, &found.network, images as u64).expect("a first tree");
         let of = Scheduled {
+            target: None,
             network: &found.network,
             facts: &facts,
             machine: &machine,

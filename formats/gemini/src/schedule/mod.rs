@@ -17,6 +17,7 @@ mod coords;
 mod dram;
 mod parse;
 mod resident;
+mod segments;
 mod tile;
 mod transfers;
 mod workload;
@@ -28,6 +29,7 @@ pub use dram::{DramGroup, DramIn, DramOut, PlaceKind, Target};
 pub(crate) use parse::is_schedule_key;
 pub use parse::parse;
 pub use resident::{Resident, ResidentKind, SentTo, Source, Wl0Row, Wl0Source};
+pub use segments::Segments;
 pub use tile::{CutMode, Tile, Tiles};
 pub use transfers::{Place, Transfers};
 pub use workload::{Ifmap, LayerKind, Ofmap, Weight, Workload};
@@ -35,7 +37,7 @@ pub use write::write;
 
 use irc_json::Json;
 
-use crate::record::Extra;
+use crate::record::{Extra, record};
 
 /// The dialects of schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,12 +67,34 @@ pub struct Schedule {
     pub dram: Vec<DramGroup>,
     /// The cores that have work, in the order of the file.
     pub cores: Vec<Core>,
+    /// The NPU that it is for, as irc writes it; other tools do not state it.
+    pub target: Option<String>,
+    /// The resource allocation tree that it follows, in SET's text form, as irc writes it.
+    pub tree: Option<String>,
+    /// The windows of its layers, as irc writes them.
+    pub windows: Option<Vec<LayerWindow>>,
     /// Positions of the DRAM ports, in dialect C.
     pub ports: Option<Json>,
     /// Unknown keys and the order of keys of dialect C's `metadata`.
     pub metadata_extra: Extra,
     /// Unknown keys and the order of keys of the outermost object.
     pub extra: Extra,
+}
+
+record! {
+    /// The window of a layer.
+    pub struct LayerWindow {
+        /// Groups of channels with filters of their own.
+        groups: i64,
+        /// Rows and columns.
+        kernel: [i64; 2],
+        /// The layer.
+        layer_name: String,
+        /// Rows and columns that the first window begins before the input.
+        padding: [i64; 2],
+        /// Rows and columns from one window to the next.
+        stride: [i64; 2],
+    }
 }
 
 /// A core and its workloads.

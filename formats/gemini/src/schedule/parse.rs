@@ -8,7 +8,18 @@ use crate::read::{self, Options};
 use crate::record::{Extra, Field};
 
 /// Keys of the outermost object that are not a core.
-const KEYS: [&str; 7] = ["-1", "DRAM", "buffersize", "metadata", "top_batch_cut", "xlen", "ylen"];
+const KEYS: [&str; 10] = [
+    "-1",
+    "DRAM",
+    "buffersize",
+    "metadata",
+    "target",
+    "top_batch_cut",
+    "tree",
+    "windows",
+    "xlen",
+    "ylen",
+];
 
 /// Whether a key of the outermost object indicates a schedule.
 pub(crate) fn is_schedule_key(key: &str) -> bool {
@@ -23,7 +34,7 @@ pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Sche
     let tree = read::tree(source, sink)?;
     let schedule = schedule(&mut Reader::new(sink, &read::FORMAT, options.strict), &tree)?;
     if options.validate {
-        let mut found = check(&schedule, &Limits::default());
+        let mut found = check(&schedule, &Limits::of(&schedule));
         found.iter_mut().for_each(|diagnostic| place_in(&tree, diagnostic));
         sink.extend(found);
     }
@@ -61,6 +72,9 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
     };
     let [xlen, ylen, top_batch_cut] = ["xlen", "ylen", "top_batch_cut"]
         .map(|key| mesh.and_then(|mesh| required(reader, &mesh, key)));
+    let [target, tree] =
+        ["target", "tree"].map(|key| mesh.and_then(|mesh| optional(reader, &mesh, key)));
+    let windows = mesh.and_then(|mesh| optional(reader, &mesh, "windows"));
     let (ports, metadata_extra) = match (dialect, mesh) {
         (Dialect::C, Some(metadata)) => ports(reader, &metadata),
         _ => (None, Extra::default()),
@@ -71,6 +85,9 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
         xlen: xlen?,
         ylen: ylen?,
         top_batch_cut: top_batch_cut?,
+        target: target?,
+        tree: tree?,
+        windows: windows?,
         buffersize: buffersize?,
         dram: dram?,
         cores: Some(cores).filter(|cores| cores.len() == core_count)?,
@@ -82,8 +99,10 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
 
 fn keys_of(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
-        Dialect::A => &["-1", "buffersize", "top_batch_cut", "xlen", "ylen"],
-        Dialect::B => &["-1", "top_batch_cut", "xlen", "ylen"],
+        Dialect::A => {
+            &["-1", "buffersize", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"]
+        }
+        Dialect::B => &["-1", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"],
         Dialect::C => &["DRAM", "metadata"],
     }
 }
@@ -116,6 +135,18 @@ fn required<T: Field>(
 ) -> Option<T> {
     let node = reader.required(object, key)?;
     T::read(reader, node, &object.at.key(key))
+}
+
+/// A value that may be absent; `None` after an error.
+fn optional<T: Field>(
+    reader: &mut Reader<'_>,
+    object: &Object<'_, '_, '_>,
+    key: &'static str,
+) -> Option<Option<T>> {
+    match object.get(key) {
+        Some(node) => T::read(reader, node, &object.at.key(key)).map(Some),
+        None => Some(None),
+    }
 }
 
 fn dram(
@@ -162,7 +193,7 @@ fn dram_group(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>, id: i64) ->
 
 /// Positions of the DRAM ports, and the other contents of `metadata`.
 fn ports(reader: &mut Reader<'_>, metadata: &Object<'_, '_, '_>) -> (Option<Json>, Extra) {
-    const KNOWN: [&str; 4] = ["DRAM", "top_batch_cut", "xlen", "ylen"];
+    const KNOWN: [&str; 7] = ["DRAM", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"];
     let (members, mut unknown) = (metadata.members, vec![]);
     for member in members.iter().filter(|member| !KNOWN.contains(&&*member.key)) {
         read::unknown(reader, member, metadata.at, &KNOWN);

@@ -22,6 +22,12 @@ impl<'s> Transfers<'s> {
         self.0.workload(core, id)
     }
 
+    /// The layer of a workload.
+    pub fn layer(&self, (core, index): Place) -> Option<&'s str> {
+        let workload = self.0.schedule.cores.get(core)?.workloads.get(index)?;
+        Some(&workload.layer_name)
+    }
+
     /// The workload that computes a transfer; `None` if it is only loaded from DRAM.
     pub fn producer(&self, transfer: i64) -> Option<Place> {
         self.0.result_of(transfer).map(|made| made.place)

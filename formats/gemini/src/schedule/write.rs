@@ -37,7 +37,10 @@ fn mesh(schedule: &Schedule) -> Members {
         "DRAM",
         &schedule.ports.as_ref().filter(|_| schedule.dialect == Dialect::C).cloned(),
     );
+    push(&mut members, "target", &schedule.target);
     push(&mut members, "top_batch_cut", &schedule.top_batch_cut);
+    push(&mut members, "tree", &schedule.tree);
+    push(&mut members, "windows", &schedule.windows);
     push(&mut members, "xlen", &schedule.xlen);
     push(&mut members, "ylen", &schedule.ylen);
     members

@@ -36,5 +36,5 @@ pub use error::Error;
 pub use given::{Port, Tensors, expect, ports};
 pub use layout::Layout;
 pub use run::run;
-pub use timing::{layer_names, mesh, workload_times};
+pub use timing::{layer_names, mesh, segment_map, workload_times};
 pub use weights::Weights;

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use irc_gemini_format::frontend::Frontend;
-use irc_gemini_format::schedule::{Dialect, Schedule, Workload};
+use irc_gemini_format::schedule::{Dialect, Schedule, Segments, Workload};
 use irc_npu_sim::durations::WorkloadTimes;
 use irc_npu_sim::html::LayerNames;
 use irc_npu_sim::noc::{MAX_SIDE, Mesh};
+use irc_npu_sim::segments::SegmentMap;
 
 /// Cycles of workloads, from the schedule.
 pub fn workload_times(schedule: &Schedule) -> WorkloadTimes {
@@ -38,4 +39,17 @@ pub fn layer_names(schedule: &Schedule, frontend: Option<&Frontend>) -> LayerNam
     let names: BTreeSet<&str> =
         schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
     (0..).zip(names.into_iter().map(String::from)).collect()
+}
+
+/// The segments that workloads belong to.
+pub fn segment_map(schedule: &Schedule) -> SegmentMap {
+    let segments = Segments::new(schedule);
+    let place = |(core, index, workload): (usize, usize, &Workload)| {
+        let id = u32::try_from(schedule.cores[core].id).ok()?;
+        let workload = i32::try_from(workload.workload_id).ok()?;
+        Some(((id, workload), segments.of(core, index)))
+    };
+    let of = schedule.workloads().filter_map(place).collect();
+    let names = (0..segments.layers.len()).map(|segment| segments.name(segment)).collect();
+    SegmentMap { names, of }
 }

@@ -48,6 +48,17 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The limits of a schedule: those of the NPU that it states, if irc has written it.
+    pub fn of(schedule: &Schedule) -> Self {
+        let stated = schedule.target.iter().flat_map(|target| target.split(','));
+        let bytes =
+            stated.filter_map(|item| item.strip_prefix("buffer=")?.parse::<i64>().ok()).next();
+        let default = Self::default();
+        Self { l2_blocks: bytes.map_or(default.l2_blocks, |bytes| bytes / 1024), ..default }
+    }
+}
+
 /// All diagnostics of a schedule.
 ///
 /// Diagnostics have paths, but no spans: [`super::parse`] adds those.

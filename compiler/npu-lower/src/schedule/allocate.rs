@@ -1,0 +1,240 @@
+//! Schedules with addresses: from dialect B to dialect C.
+//!
+//! A tensor occupies its blocks from the first to the last of the consecutive snapshots that list it; the result of a
+//! workload, with the parts that are sent, is one of the tensors of its snapshot. Addresses are allocated for each core by
+//! itself, by the first of several orders that fits: in time, by size, by size times time; each tensor at the lowest address
+//! at which it overlaps none.
+
+use irc_diag::Diagnostic;
+use irc_gemini_format::Nullable;
+use irc_gemini_format::schedule::{
+    Dialect, DramGroup, DramOut, Ids, PlaceKind, Resident, ResidentKind, Schedule, SentTo, Source,
+    Target, Workload,
+};
+use irc_json::Json;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// The only group of DRAM: all data are interleaved over all ports.
+const GROUP: i64 = 0;
+
+/// A tensor in the buffer of a core.
+struct Tensor {
+    resident: Resident,
+    /// First and last workload, by index.
+    first: usize,
+    last: usize,
+    blocks: i64,
+    address: i64,
+}
+
+/// A schedule of dialect B with addresses, for buffers of so many KiB.
+///
+/// # Errors
+/// `layer-no-address` at the first workload whose tensors do not fit, or whose core's tensors fit in no order.
+pub fn allocated(schedule: &Schedule, capacity: i64) -> Result<Schedule, Box<Diagnostic>> {
+    let mut made = schedule.clone();
+    made.dialect = Dialect::C;
+    for (core, own) in made.cores.iter_mut().enumerate() {
+        let mut tensors = tensors(&own.workloads);
+        let count = own.workloads.len();
+        allocate(&mut tensors, count, capacity).map_err(|(index, need)| {
+            let message = format!(
+                "the tensors of workload {} need {need} KiB with addresses, the buffer has {capacity}",
+                own.workloads[index].workload_id
+            );
+            let path = schedule.workload_path((core, index));
+            Box::new(Diagnostic::error("layer-no-address", message).path(path))
+        })?;
+        for workload in &mut own.workloads {
+            workload.buffer.clear();
+            workload.ofmap = None;
+        }
+        for tensor in &tensors {
+            for index in tensor.first..=tensor.last {
+                own.workloads[index].buffer.push(snapshot(tensor, index));
+            }
+        }
+    }
+    let groups = std::mem::take(&mut made.dram);
+    made.dram = groups.into_iter().map(group).collect();
+    let port = [("x", 0), ("y", 0)].map(|(key, at)| (key.into(), Json::Int(at)));
+    let port = Json::Object(port.into());
+    made.ports = Some(Json::Object(vec![(GROUP.to_string().into(), port)]));
+    Ok(made)
+}
+
+/// The tensors of a core, in the order of their first snapshots.
+fn tensors(workloads: &[Workload]) -> Vec<Tensor> {
+    let mut tensors: Vec<Tensor> = vec![];
+    // The last tensor with these contents.
+    let mut known: HashMap<&Resident, usize> = HashMap::new();
+    for (index, workload) in workloads.iter().enumerate() {
+        let operands = workload.buffer.iter().filter(|one| one.kind != ResidentKind::Ofmap);
+        for resident in operands {
+            match known.get(resident).map(|at| &mut tensors[*at]) {
+                Some(tensor) if tensor.last + 1 == index => tensor.last = index,
+                _ => {
+                    known.insert(resident, tensors.len());
+                    let blocks = resident.block.unwrap_or(0);
+                    let resident = operand(resident);
+                    tensors.push(Tensor {
+                        resident,
+                        first: index,
+                        last: index,
+                        blocks,
+                        address: 0,
+                    });
+                }
+            }
+        }
+        let result = result(workload);
+        let blocks = result.block.unwrap_or(0);
+        tensors.push(Tensor { resident: result, first: index, last: index, blocks, address: 0 });
+    }
+    tensors
+}
+
+/// An operand, as dialect C states it.
+fn operand(of: &Resident) -> Resident {
+    let mut resident = of.clone();
+    if let Some(Nullable(Some(sources))) = &mut resident.source {
+        sources.iter_mut().for_each(|source: &mut Source| {
+            if source.kind == PlaceKind::Dram {
+                source.id = Some(Ids::List(vec![GROUP]));
+            }
+        });
+    }
+    resident.transfer_id = resident.transfer_id.as_ref().map(|ids| Ids::List(ids.iter().collect()));
+    resident
+}
+
+/// The result of a workload, with the parts that it sends.
+fn result(workload: &Workload) -> Resident {
+    let bytes = workload.extent.volume();
+    let parts = workload.ofmaps().iter().map(|part| SentTo {
+        destination: part.destination.iter().map(target).collect(),
+        lower: part.lower,
+        size: part.size,
+        transfer_id: part.transfer_id,
+        upper: part.upper,
+        extra: Default::default(),
+    });
+    let extent = workload.extent;
+    let block = (bytes + 1023) / 1024;
+    let kind = ResidentKind::Ofmap;
+    Resident {
+        size: Some(8 * bytes),
+        destinations: Some(parts.collect()),
+        start_sending: Some(false),
+        end_sending: Some(false),
+        workload_id: Some(workload.workload_id),
+        ..super::buffers::resident(kind, &workload.layer_name, &extent, block)
+    }
+}
+
+fn target(of: &Target) -> Target {
+    let mut target = of.clone();
+    if target.kind == PlaceKind::Dram {
+        target.id = Some(Ids::List(vec![GROUP]));
+    }
+    target
+}
+
+/// A tensor in the snapshot of a workload.
+fn snapshot(tensor: &Tensor, index: usize) -> Resident {
+    let mut resident = tensor.resident.clone();
+    resident.address = Some(tensor.address);
+    if resident.kind != ResidentKind::Ofmap {
+        resident.start_loading = Some(index == tensor.first);
+        resident.end_loading = Some(index == tensor.last);
+    }
+    resident
+}
+
+fn group(of: DramGroup) -> DramGroup {
+    let first = |out: &DramOut| out.destination.iter().filter_map(|to| to.workload_id).min();
+    let outs = of.outs.into_iter().map(|out| DramOut { priority: first(&out), ..out });
+    DramGroup { id: GROUP, outs: outs.collect(), ..of }
+}
+
+/// Allocates addresses; fails with the fullest workload, and how many KiB it or the best order needs.
+fn allocate(tensors: &mut [Tensor], workloads: usize, capacity: i64) -> Result<(), (usize, i64)> {
+    let mut used = vec![0; workloads];
+    for tensor in tensors.iter() {
+        used[tensor.first..=tensor.last].iter_mut().for_each(|used| *used += tensor.blocks);
+    }
+    let fullest = (0..workloads).max_by_key(|index| (used[*index], Reverse(*index))).unwrap_or(0);
+    let mut least = i64::MAX;
+    if used.get(fullest).is_none_or(|used| *used <= capacity) {
+        let keys: [fn(&Tensor) -> i64; 3] = [
+            |_| 0,
+            |tensor| -tensor.blocks,
+            |tensor| -tensor.blocks * (tensor.last - tensor.first + 1) as i64,
+        ];
+        for key in keys {
+            let mut order: Vec<usize> = (0..tensors.len()).collect();
+            order.sort_by_key(|at| key(&tensors[*at]));
+            let height = place(tensors, &order, workloads);
+            if height <= capacity {
+                return Ok(());
+            }
+            least = least.min(height);
+        }
+        return Err((fullest, least));
+    }
+    Err((fullest, used[fullest]))
+}
+
+/// Places tensors in an order; the height that they need.
+fn place(tensors: &mut [Tensor], order: &[usize], workloads: usize) -> i64 {
+    // The blocks that are taken while each workload runs.
+    let mut taken: Vec<Vec<(i64, i64)>> = vec![vec![]; workloads];
+    let mut height = 0;
+    for &at in order {
+        let tensor = &mut tensors[at];
+        let mut others: Vec<(i64, i64)> =
+            taken[tensor.first..=tensor.last].iter().flatten().copied().collect();
+        others.sort_unstable();
+        let mut address = 0;
+        for (from, to) in others {
+            if from >= address + tensor.blocks {
+                break;
+            }
+            address = address.max(to);
+        }
+        tensor.address = address;
+        height = height.max(address + tensor.blocks);
+        let own = (address, address + tensor.blocks);
+        taken[tensor.first..=tensor.last].iter_mut().for_each(|taken| taken.push(own));
+    }
+    height
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tensors_that_are_there_at_once_are_apart() {
+        let extent = super::super::transfers::range(0, 1);
+        let tensor = |(first, last, blocks)| Tensor {
+            resident: super::super::buffers::resident(ResidentKind::Weight, "l", &extent, blocks),
+            first,
+            last,
+            blocks,
+            address: 0,
+        };
+        let spans = [(0, 1, 2), (0, 0, 3), (1, 3, 3), (2, 3, 2), (3, 3, 2)];
+        let mut all: Vec<Tensor> = spans.into_iter().map(tensor).collect();
+        assert_eq!(allocate(&mut all, 4, 6), Err((3, 7)));
+        assert_eq!(allocate(&mut all, 4, 7), Ok(()));
+        for (at, a) in all.iter().enumerate() {
+            for b in &all[..at] {
+                let in_time = a.first <= b.last && b.first <= a.last;
+                let in_space = a.address < b.address + b.blocks && b.address < a.address + a.blocks;
+                assert!(!(in_time && in_space));
+            }
+        }
+    }
+}
