@@ -43,7 +43,7 @@ complete -c irc-translate -l emit-mlf -d 'Write a Model Library Format archive f
 complete -c irc-translate -l emit-common-ir -d 'Write a Common IR graph or library'
 complete -c irc-translate -l emit-onnx -d 'Write an ONNX model'
 complete -c irc-translate -l strict -d 'Treat unknown keys as errors [applies to: ARK models, Gemini schedules]'
-complete -c irc-translate -l explain-schedule -d 'Explain every segment of the schedule: what was chosen, its bound, the runner-up [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]'
+complete -c irc-translate -l explain-schedule -d 'Explain each segment of the schedule: what was chosen, its bound, the runner-up [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]'
 complete -c irc-translate -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'
 complete -c irc-translate -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'
 complete -c irc-translate -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]'

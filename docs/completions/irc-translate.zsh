@@ -61,7 +61,7 @@ plain\:"One line per step"))' \
 '--emit-common-ir[Write a Common IR graph or library]' \
 '--emit-onnx[Write an ONNX model]' \
 '--strict[Treat unknown keys as errors \[applies to\: ARK models, Gemini schedules\]]' \
-'--explain-schedule[Explain every segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]' \
+'--explain-schedule[Explain each segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]' \

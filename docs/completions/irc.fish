@@ -97,7 +97,7 @@ none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test [applies to: .tar]'
-complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-schedule -d 'Explain every segment of the schedule: what was chosen, its bound, the runner-up [applies to: .json, .asm of models]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-schedule -d 'Explain each segment of the schedule: what was chosen, its bound, the runner-up [applies to: .json, .asm of models]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
@@ -170,8 +170,8 @@ plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Treat unknown keys as errors [applies to: ARK models, ARK plans, Gemini schedules, Gemini frontend files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Print all diagnostics as one JSON array on standard output'
 complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Report violations that are common in old Common IR files as warnings [applies to: Common IR and ONNX files]'
-complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans, schedules, or with --target of models; with --json as an object [applies to: models, ARK plans, Gemini schedules]'
-complete -c irc -n "__fish_irc_using_subcommand check" -l explain-schedule -d 'Explain every segment of the schedule: what was chosen, its bound, the runner-up [applies to: models]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans, schedules, and with --target models; as JSON with --json [applies to: models, ARK plans, Gemini schedules]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l explain-schedule -d 'Explain each segment of the schedule: what was chosen, its bound, the runner-up [applies to: models]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
@@ -235,10 +235,10 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -s V -l version -d 'Print 
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the same network; required for schedules of one core' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, for its windows, which are inferred otherwise' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l shape -d 'Shape of an input of --model, as data=1x3x224x224; repeatable' -r
-complete -c irc -n "__fish_irc_using_subcommand simulate" -l target -d 'The NPU, for the rates of its links and DRAM [default: the one that the schedule states]' -r
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l target -d 'The NPU, for the rates of links and DRAM [default: that of the schedule]' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l program -d 'Run this program of the schedule instead of compiling one: a listing, a trace or .npu' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l trace -d 'File for a Perfetto trace' -r -F
-complete -c irc -n "__fish_irc_using_subcommand simulate" -l html -d 'File for an HTML page: roofline of segments, traffic of links, engines and buffers over time' -r -F
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l html -d 'File for an HTML page of segments, links, engines and buffers over time' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l link-rate -d 'Bytes per cycle of a link between cores [default: transfers do not share links]' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l dram-rate -d 'Bytes per cycle of DRAM, for all cores [default: cores do not share DRAM]' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l outputs -d 'Run the program on int8 tensors and write the network\'s results to this file' -r -F

@@ -94,7 +94,7 @@ none\:"No progress report"
 plain\:"One line per step"))' \
 '--check-reproducible[Compile a .tar twice from scratch and fail if the files differ \[applies to\: .tar\]]' \
 '--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test \[applies to\: .tar\]]' \
-'--explain-schedule[Explain every segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: .json, .asm of models\]]' \
+'--explain-schedule[Explain each segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: .json, .asm of models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files\]]' \
@@ -181,8 +181,8 @@ plain\:"One line per step"))' \
 '--strict[Treat unknown keys as errors \[applies to\: ARK models, ARK plans, Gemini schedules, Gemini frontend files\]]' \
 '--json[Print all diagnostics as one JSON array on standard output]' \
 '--compat[Report violations that are common in old Common IR files as warnings \[applies to\: Common IR and ONNX files\]]' \
-'--cost[Estimate the cost of plans, schedules, or with --target of models; with --json as an object \[applies to\: models, ARK plans, Gemini schedules\]]' \
-'--explain-schedule[Explain every segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: models\]]' \
+'--cost[Estimate the cost of plans, schedules, and with --target models; as JSON with --json \[applies to\: models, ARK plans, Gemini schedules\]]' \
+'--explain-schedule[Explain each segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files\]]' \
@@ -268,10 +268,10 @@ _arguments "${_arguments_options[@]}" : \
 '--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
 '(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise]:MODEL:_default' \
 '*--shape=[Shape of an input of --model, as data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
-'--target=[The NPU, for the rates of its links and DRAM \[default\: the one that the schedule states\]]:NPU:_default' \
+'--target=[The NPU, for the rates of links and DRAM \[default\: that of the schedule\]]:NPU:_default' \
 '--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \
 '--trace=[File for a Perfetto trace]:OUT.json:_files' \
-'--html=[File for an HTML page\: roofline of segments, traffic of links, engines and buffers over time]:OUT.html:_files' \
+'--html=[File for an HTML page of segments, links, engines and buffers over time]:OUT.html:_files' \
 '--link-rate=[Bytes per cycle of a link between cores \[default\: transfers do not share links\]]:BYTES:_default' \
 '--dram-rate=[Bytes per cycle of DRAM, for all cores \[default\: cores do not share DRAM\]]:BYTES:_default' \
 '--outputs=[Run the program on int8 tensors and write the network'\''s results to this file]:Y.npz:_files' \

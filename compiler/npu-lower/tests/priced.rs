@@ -49,7 +49,7 @@ fn compare(name: &str, network: &Network, machine: &Machine, tree: Option<Tree>)
     println!("{name}: without the tree, latency {latency:.4}, energy {energy:.4}");
     // In this tree, which saves energy alone, pipelines within pipelines fill twice by the model.
     let least = if name.contains("_10_") { 0.3 } else { 0.9 };
-    assert!((least..1.07).contains(&latency) && (0.99..1.02).contains(&energy), "{name}");
+    assert!((least..1.07).contains(&latency) && (0.97..1.02).contains(&energy), "{name}");
 }
 
 #[test]

@@ -147,7 +147,7 @@ pub struct Npu {
     /// Resource allocation tree of the schedule, in SET's text form, instead of a search
     #[arg(long, value_name = "T.txt", requires = "target")]
     pub set_tree: Option<PathBuf>,
-    /// Explain every segment of the schedule: what was chosen, its bound, the runner-up
+    /// Explain each segment of the schedule: what was chosen, its bound, the runner-up
     #[arg(long, requires = "target")]
     pub explain_schedule: bool,
 }

@@ -292,7 +292,7 @@ pub struct Check {
     /// Report violations that are common in old Common IR files as warnings
     #[arg(long)]
     pub compat: bool,
-    /// Estimate the cost of plans, schedules, or with --target of models; with --json as an object
+    /// Estimate the cost of plans, schedules, and with --target models; as JSON with --json
     #[arg(long)]
     pub cost: bool,
     /// The NPU.
@@ -431,7 +431,7 @@ pub struct Simulate {
     /// Shape of an input of --model, as data=1x3x224x224; repeatable
     #[arg(long, value_name = "NAME=SHAPE", requires = "model")]
     pub shape: Vec<String>,
-    /// The NPU, for the rates of its links and DRAM [default: the one that the schedule states]
+    /// The NPU, for the rates of links and DRAM [default: that of the schedule]
     #[arg(long, value_name = "NPU")]
     pub target: Option<String>,
     /// Run this program of the schedule instead of compiling one: a listing, a trace or .npu
@@ -440,7 +440,7 @@ pub struct Simulate {
     /// File for a Perfetto trace
     #[arg(long, value_name = "OUT.json")]
     pub trace: Option<PathBuf>,
-    /// File for an HTML page: roofline of segments, traffic of links, engines and buffers over time
+    /// File for an HTML page of segments, links, engines and buffers over time
     #[arg(long, value_name = "OUT.html")]
     pub html: Option<PathBuf>,
     /// Bytes per cycle of a link between cores [default: transfers do not share links]
