@@ -8,9 +8,6 @@ use std::collections::BTreeMap;
 /// The number of blocks of an emulated launch that may have any number.
 const BLOCKS: u32 = 2;
 
-/// Memory that the kernel has to write before it reads it.
-const UNWRITTEN: u8 = 0xCD;
-
 /// What an emulated kernel has computed.
 #[derive(Debug)]
 pub struct Emulated {
@@ -50,8 +47,12 @@ pub fn emulate(
     let mut memory = Memory::new();
     let mut buffers = vec![];
     for parameter in &kernel.parameters {
-        let contents = contents(&kernel, *parameter, given).map_err(EmulationError::Message)?;
-        buffers.push(memory.add(contents.0, contents.1));
+        let (name, contents) =
+            contents(&kernel, *parameter, given).map_err(EmulationError::Message)?;
+        buffers.push(match contents {
+            Contents::Bytes(bytes) => memory.add(name, bytes),
+            Contents::Unwritten(size) => memory.add_unwritten(name, size),
+        });
     }
     let blocks = kernel.blocks.unwrap_or(BLOCKS);
     let launch = Launch {
@@ -79,32 +80,39 @@ pub fn emulate(
     Ok(Emulated { outputs, warnings: report.diagnostics })
 }
 
-/// The name and the first contents of the memory of a parameter.
+/// What the memory of a parameter holds before the launch.
+enum Contents {
+    Bytes(Vec<u8>),
+    /// So many bytes, which the kernel has to write before it reads them.
+    Unwritten(usize),
+}
+
+/// The name and the contents of the memory of a parameter.
 fn contents(
     kernel: &GpuKernel,
     parameter: Parameter,
     given: &BTreeMap<String, Tensor>,
-) -> Result<(String, Vec<u8>), String> {
+) -> Result<(String, Contents), String> {
     let interface = &kernel.interface;
     let input = parameter.input.map(|input| &interface.inputs[input]);
     let output = || parameter.output.map(|output| &interface.outputs[output]);
     let Some(port) = input.or_else(output) else {
         let bytes = usize::try_from(interface.workspace_bytes);
         let bytes = bytes.map_err(|_| "the workspace does not fit in memory".to_owned())?;
-        return Ok(("workspace".to_owned(), vec![UNWRITTEN; bytes]));
+        return Ok(("workspace".to_owned(), Contents::Unwritten(bytes)));
     };
     let ty = tensor_type(port)?;
     let size = ty.byte_size().map_err(|error| error.to_string())?;
-    let bytes = match input.and_then(|input| given.get(&input.name)) {
-        Some(tensor) if tensor.ty() == &ty => tensor.bytes().to_vec(),
+    let contents = match input.and_then(|input| given.get(&input.name)) {
+        Some(tensor) if tensor.ty() == &ty => Contents::Bytes(tensor.bytes().to_vec()),
         Some(tensor) => {
             return Err(format!("input '{}': expected {ty}, found {}", port.name, tensor.ty()));
         }
         // An output of a plan is a buffer, which is zero at the start.
-        None if input.is_some() || kernel.blocks.is_some() => vec![0; size],
-        None => vec![UNWRITTEN; size],
+        None if input.is_some() || kernel.blocks.is_some() => Contents::Bytes(vec![0; size]),
+        None => Contents::Unwritten(size),
     };
-    Ok((port.name.clone(), bytes))
+    Ok((port.name.clone(), contents))
 }
 
 fn tensor_type(port: &Port) -> Result<TensorType, String> {

@@ -82,7 +82,11 @@ pub(super) fn translate(module: &Module<'_>) -> Result<Owned, CodegenError> {
     }
 }
 
-pub(super) fn generate(owned: Owned, target: &Target, output: Output) -> Result<Vec<u8>, CodegenError> {
+pub(super) fn generate(
+    owned: Owned,
+    target: &Target,
+    output: Output,
+) -> Result<Vec<u8>, CodegenError> {
     // Safety: both were created by `translate` and are owned here; the module is dropped first.
     let (context, module) =
         unsafe { (LlvmContext::new(owned.context), LlvmModule::new(owned.module)) };

@@ -137,7 +137,8 @@ fn is_ptx(bytes: &[u8]) -> bool {
     let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with("//");
     let first = text.lines().find(|line| !is_comment(line));
-    text.starts_with("// irc: {") || first.is_some_and(|line| line.trim_start().starts_with(".version "))
+    text.starts_with("// irc: {")
+        || first.is_some_and(|line| line.trim_start().starts_with(".version "))
 }
 
 fn is_mlir(bytes: &[u8]) -> bool {

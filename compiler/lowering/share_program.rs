@@ -87,7 +87,12 @@ impl<'c: 'a, 'a> Before<'c, 'a> {
         self.insert(call).map(first_result)
     }
 
-    fn binary(&self, name: &str, x: Value<'c, 'a>, y: Value<'c, 'a>) -> Result<Value<'c, 'a>, PassError> {
+    fn binary(
+        &self,
+        name: &str,
+        x: Value<'c, 'a>,
+        y: Value<'c, 'a>,
+    ) -> Result<Value<'c, 'a>, PassError> {
         let ty = Type::index(irc_mlir::context_of(&self.op));
         self.insert(self.spec(name).operands(&[x, y]).results(&[ty])).map(first_result)
     }
@@ -122,7 +127,8 @@ impl<'c: 'a, 'a> Before<'c, 'a> {
         let block = made.region(0).ok().and_then(|region| region.first_block());
         let block = block.ok_or_else(|| PassError::at(&self.op, "has no loop"))?;
         let e = Emit { context, block, location: self.op.location() };
-        let position = block.argument(0).map_err(|error| PassError::at(&self.op, error.to_string()))?;
+        let position =
+            block.argument(0).map_err(|error| PassError::at(&self.op, error.to_string()))?;
         body(e, position.into());
         e.spec(scf::YIELD).append(&block);
         Ok(())

@@ -3,10 +3,11 @@ use crate::{
     fusion::{Fuse, SimplifyTl},
     lowering::{
         ark_to_plan::PlanArk, ark_to_tl::ArkToTl, bf16_as_bits::Bf16AsBits,
-        common_ir_to_tl::CommonIrToTl, compute_to_loops::ComputeToLoops, compute_to_loops::simt::ComputeToSimt, cut_blocks::CutBlocks,
-        emit_entry::EmitEntry, emit_gpu_entry::EmitGpuEntry, gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
-        outline_kernels::OutlineKernels, plan_memory::PlanMemory, share_program::ShareProgram, split_blocks::SplitBlocks,
-        tl_to_linalg::TlToLinalg,
+        common_ir_to_tl::CommonIrToTl, compute_to_loops::ComputeToLoops,
+        compute_to_loops::simt::ComputeToSimt, cut_blocks::CutBlocks, emit_entry::EmitEntry,
+        emit_gpu_entry::EmitGpuEntry, gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
+        outline_kernels::OutlineKernels, plan_memory::PlanMemory, share_program::ShareProgram,
+        split_blocks::SplitBlocks, tl_to_linalg::TlToLinalg,
     },
 };
 use irc_common_format::FileSystem;

@@ -12,8 +12,8 @@ use crate::{
     import::Parsed,
     interface::Interface,
     lowering::{
-        emit_entry::{WEIGHTS, define_weights, share},
         compute_to_loops::simt::SHARED_BYTES,
+        emit_entry::{WEIGHTS, define_weights, share},
         emit_gpu_entry::{ENTRY, SHARED, THREADS},
     },
     machine::{in_context, run_stages},

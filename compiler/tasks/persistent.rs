@@ -3,6 +3,7 @@
 //! Each block is a processor. It goes through the entries of the plan's script ([`irc_executor::script`]): at a barrier,
 //! the processors of its range wait for each other; at a task group, the warps of each slot run their tasks, as ARK's
 //! generated code distributes them. Warps of other slots go on to the next entry.
+use crate::lowering::compute_to_loops::simt::{SHARED_BYTES, team_of};
 use irc_ark_format::plan::Plan;
 use irc_executor::{
     code::{Kernel, Step, TaskCode},
@@ -10,7 +11,6 @@ use irc_executor::{
     script::{Entry, Share, script},
 };
 use irc_runtime::{GpuKernel, Interface, Parameter};
-use crate::lowering::compute_to_loops::simt::{SHARED_BYTES, team_of};
 use std::{collections::BTreeMap, fmt::Write};
 
 /// The number of threads of a warp.
@@ -62,7 +62,16 @@ pub fn main_text(
     let workspace_bytes = scratch * slots.cast_unsigned() * u64::from(blocks);
     let interface = Interface { workspace_bytes, ..layout.interface.clone() };
 
-    let mut writer = Writer { text: String::new(), next: 0, plan, tasks, parameters, layout: &layout, scratch, shared: 0 };
+    let mut writer = Writer {
+        text: String::new(),
+        next: 0,
+        plan,
+        tasks,
+        parameters,
+        layout: &layout,
+        scratch,
+        shared: 0,
+    };
     // Barriers of the same processors share a state. The first state is that of the whole grid.
     let mut ranges: Vec<(i64, i64)> = vec![(0, plan.num_processors)];
     for entry in &entries {
@@ -75,7 +84,9 @@ pub fn main_text(
                     ranges.len() - 1
                 });
                 if state >= STATES {
-                    return Err(format!("more than {STATES} ranges of processors wait for each other"));
+                    return Err(format!(
+                        "more than {STATES} ranges of processors wait for each other"
+                    ));
                 }
                 writer.barrier(state, range);
             }
@@ -83,8 +94,10 @@ pub fn main_text(
         }
     }
     let buffers = layout.buffers.iter().enumerate();
-    let buffers = buffers.map(|(slot, buffer)| format!("%buffer{slot}: memref<{}xi8>", buffer.bytes));
-    let others = [format!("%scratch: memref<{workspace_bytes}xi8>"), "%pool: memref<1xi8>".to_owned()];
+    let buffers =
+        buffers.map(|(slot, buffer)| format!("%buffer{slot}: memref<{}xi8>", buffer.bytes));
+    let others =
+        [format!("%scratch: memref<{workspace_bytes}xi8>"), "%pool: memref<1xi8>".to_owned()];
     let buffers: Vec<String> = buffers.chain(others).collect();
     let declared = |(symbol, types): (&String, &Vec<String>)| {
         let own = types.iter().map(String::as_str).chain(TEAM_TYPES).collect::<Vec<_>>();
@@ -373,19 +386,28 @@ impl Writer<'_> {
         let zero = self.index(0);
         let one = self.index(1);
         for ((buffer, place), ty) in places.iter().zip(types) {
-            let slot = self.layout.slot(*buffer).ok_or_else(|| format!("there is no buffer {buffer}"))?;
+            let slot =
+                self.layout.slot(*buffer).ok_or_else(|| format!("there is no buffer {buffer}"))?;
             let bytes = self.layout.buffers[slot].bytes;
             operands.push(self.value(&format!(
                 "memref.view %buffer{slot}[{place}][] : memref<{bytes}xi8> to {ty}"
             )));
         }
         let ty = types.last().cloned().unwrap_or_default();
-        let all = self.scratch * (self.plan.num_warps_per_processor * self.plan.num_processors).cast_unsigned();
+        let all = self.scratch
+            * (self.plan.num_warps_per_processor * self.plan.num_processors).cast_unsigned();
         operands.push(self.value(&format!(
             "memref.view %scratch[{}][] : memref<{all}xi8> to {ty}",
             team.scratch
         )));
-        operands.extend([zero, one, team.thread.clone(), team.threads.clone(), team.barrier.clone(), team.shared.clone()]);
+        operands.extend([
+            zero,
+            one,
+            team.thread.clone(),
+            team.threads.clone(),
+            team.barrier.clone(),
+            team.shared.clone(),
+        ]);
         let all: Vec<&str> = types.iter().map(String::as_str).chain(TEAM_TYPES).collect();
         self.line(&format!(
             "func.call @{}({}) : ({}) -> ()",

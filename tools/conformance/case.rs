@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::engine::Engine;
 use crate::random;
 use crate::report::Pass;
-use irc::{gpu::EmulationError, Backend, CompileOptions, Session, Target};
+use irc::{Backend, CompileOptions, Session, Target, gpu::EmulationError};
 use irc_common_format::model::Module;
 use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::Imported;

@@ -246,7 +246,13 @@ fn evaluate(
         let code = model.emit(Output::Ptx, &options)?;
         drop(step);
         let source = irc_diag::Source::from_bytes("the kernel of the model", &code);
-        complete(console, arguments, &mut given, &gpu::description(&source)?.interface.inputs, &Bounds::new())?;
+        complete(
+            console,
+            arguments,
+            &mut given,
+            &gpu::description(&source)?.interface.inputs,
+            &Bounds::new(),
+        )?;
         return gpu::run(console, arguments, engine, &source, given);
     }
     model.observe(step.kernels());

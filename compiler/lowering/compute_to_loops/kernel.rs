@@ -225,9 +225,8 @@ impl<'c> Reader<'c> {
             let output = Origin::Output(index);
             let overwrites = self.overwrites.get(index).copied().unwrap_or(false)
                 || self.is_task && !last.contains(&base);
-            let free = self.values[base].origin == UNPLACED
-                && !places.contains_key(&base)
-                && !overwrites;
+            let free =
+                self.values[base].origin == UNPLACED && !places.contains_key(&base) && !overwrites;
             if free {
                 places.insert(base, output);
                 self.results.push(id);

@@ -586,7 +586,10 @@ fn neutral<'c: 'a, 'a>(
 }
 
 /// The nest as one loop, if every operand is read at the result's own index or at a fixed position.
-pub(super) fn flattened(nest: &Nest, operands: &[(&Type, Buffer<'_, '_>)]) -> Option<(Nest, Vec<Type>)> {
+pub(super) fn flattened(
+    nest: &Nest,
+    operands: &[(&Type, Buffer<'_, '_>)],
+) -> Option<(Nest, Vec<Type>)> {
     let Compute { dims, reduction: None, body } = &nest.compute else { return None };
     if dims.len() < 2 || nest.epilogue.is_some() {
         return None;

@@ -6,15 +6,16 @@
 //! must be cooperative: all blocks run at once. Constants are in the module.
 //!
 //! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
-use super::{compute_to_loops::simt::team_of, emit_entry::declare_weights, emit_entry::WEIGHTS};
+use super::{compute_to_loops::simt::team_of, emit_entry::WEIGHTS, emit_entry::declare_weights};
 use crate::{
     attributes::{KERNEL, ProgramInfo},
     kernel::emit::first_result,
 };
 use irc_mlir::ops::llvm;
 use irc_mlir::{
-    BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options, Pass, PassError, PassOption, PassResult,
-    RegionLike, Value, ValueLike, attr, read, replace_all_uses, ty, walk_collect,
+    BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options, Pass,
+    PassError, PassOption, PassResult, RegionLike, Value, ValueLike, attr, read, replace_all_uses,
+    ty, walk_collect,
 };
 use irc_runtime::Interface;
 use irc_tensor::DType;
@@ -42,9 +43,21 @@ pub const BLOCK_THREADS: PassOption = PassOption {
 
 /// Functions that LLVM leaves to a library, which GPUs lack; those of `f32` are expanded before.
 const LIBRARY: [&str; 16] = [
-    "llvm.intr.exp", "llvm.intr.exp2", "llvm.intr.exp10", "llvm.intr.log", "llvm.intr.log2",
-    "llvm.intr.log10", "llvm.intr.pow", "llvm.intr.sin", "llvm.intr.cos", "llvm.intr.tan",
-    "llvm.intr.asin", "llvm.intr.acos", "llvm.intr.atan", "llvm.intr.sinh", "llvm.intr.cosh",
+    "llvm.intr.exp",
+    "llvm.intr.exp2",
+    "llvm.intr.exp10",
+    "llvm.intr.log",
+    "llvm.intr.log2",
+    "llvm.intr.log10",
+    "llvm.intr.pow",
+    "llvm.intr.sin",
+    "llvm.intr.cos",
+    "llvm.intr.tan",
+    "llvm.intr.asin",
+    "llvm.intr.acos",
+    "llvm.intr.atan",
+    "llvm.intr.sinh",
+    "llvm.intr.cosh",
     "llvm.intr.tanh",
 ];
 
@@ -65,7 +78,9 @@ impl Pass for EmitGpuEntry {
         &[BLOCK_THREADS]
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        if let Some(op) = walk_collect(module, |op| LIBRARY.contains(&read::op_name(&op).as_str())).first() {
+        if let Some(op) =
+            walk_collect(module, |op| LIBRARY.contains(&read::op_name(&op).as_str())).first()
+        {
             let name = read::op_name(op);
             let function = name.strip_prefix("llvm.intr.").unwrap_or(&name);
             let message = format!("needs '{function}' of f64, for which there is no code for GPUs");
@@ -85,7 +100,8 @@ impl Pass for EmitGpuEntry {
             }
         }
         for function in functions {
-            let Some(block) = function.region(0).ok().and_then(|region| region.first_block()) else {
+            let Some(block) = function.region(0).ok().and_then(|region| region.first_block())
+            else {
                 continue;
             };
             let context = irc_mlir::context_of(&function);
@@ -153,7 +169,11 @@ fn takes_global_memory<'c: 'a, 'a>(function: OperationRef<'c, 'a>, block: &Block
     }
     if let Some(signature) = read::attribute(&function, "function_type") {
         let signature = signature.to_string().replace("ptr", "ptr<1>");
-        irc_mlir::set_attribute(function, "function_type", attr::ty(ty::parse(context, &signature)));
+        irc_mlir::set_attribute(
+            function,
+            "function_type",
+            attr::ty(ty::parse(context, &signature)),
+        );
     }
 }
 

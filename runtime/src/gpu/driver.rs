@@ -42,7 +42,9 @@ struct Memory<'d> {
 
 impl Drop for Memory<'_> {
     fn drop(&mut self) {
-        if let Ok(free) = self.driver.function::<unsafe extern "C" fn(Address) -> c_int>("cuMemFree_v2") {
+        if let Ok(free) =
+            self.driver.function::<unsafe extern "C" fn(Address) -> c_int>("cuMemFree_v2")
+        {
             // Safety: the memory was allocated by the driver, and is freed once.
             unsafe { free(self.address) };
         }
@@ -75,20 +77,28 @@ impl Driver {
             return Ok(());
         }
         let mut text: *const c_char = std::ptr::null();
-        let describe = self.function::<unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int>("cuGetErrorString");
+        let describe = self.function::<unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int>(
+            "cuGetErrorString",
+        );
         let known = match describe {
             // Safety: the text is written on success, and is the driver's own.
             Ok(describe) => (unsafe { describe(result, &raw mut text) } == 0) && !text.is_null(),
             Err(_) => false,
         };
         // Safety: the driver's texts end with a zero.
-        let text = if known { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() } else { String::new() };
+        let text = if known {
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        } else {
+            String::new()
+        };
         Err(format!("{what}: the NVIDIA driver reports error {result} ({text})"))
     }
 
     /// An attribute of the first GPU.
     fn attribute(&self, device: c_int, attribute: c_int) -> Result<i64, String> {
-        let get = self.function::<unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int>("cuDeviceGetAttribute")?;
+        let get = self.function::<unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int>(
+            "cuDeviceGetAttribute",
+        )?;
         let mut value = 0;
         // Safety: the value is a valid place.
         self.check("a property of the GPU", unsafe { get(&raw mut value, attribute, device) })?;
@@ -96,7 +106,8 @@ impl Driver {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory<'_>, String> {
-        let allocate = self.function::<unsafe extern "C" fn(*mut Address, usize) -> c_int>("cuMemAlloc_v2")?;
+        let allocate =
+            self.function::<unsafe extern "C" fn(*mut Address, usize) -> c_int>("cuMemAlloc_v2")?;
         let mut address = 0;
         // Safety: the address is a valid place.
         let result = unsafe { allocate(&raw mut address, bytes.max(1)) };
@@ -124,7 +135,10 @@ impl GpuKernel {
         for parameter in &self.parameters {
             let bytes = self.contents(*parameter, given)?;
             let place = driver.allocate(bytes.len())?;
-            let copy = driver.function::<unsafe extern "C" fn(Address, *const c_void, usize) -> c_int>("cuMemcpyHtoD_v2")?;
+            let copy = driver
+                .function::<unsafe extern "C" fn(Address, *const c_void, usize) -> c_int>(
+                    "cuMemcpyHtoD_v2",
+                )?;
             // Safety: the memory has as many bytes.
             let result = unsafe { copy(place.address, bytes.as_ptr().cast(), bytes.len()) };
             driver.check("copying to the GPU", result)?;
@@ -135,10 +149,14 @@ impl GpuKernel {
         for (parameter, place) in self.parameters.iter().zip(&memory) {
             let Some(output) = parameter.output else { continue };
             let port = &self.interface.outputs[output];
-            let ty = port.tensor_type().ok_or_else(|| format!("output '{}' has no type", port.name))?;
+            let ty =
+                port.tensor_type().ok_or_else(|| format!("output '{}' has no type", port.name))?;
             let mut tensor = Tensor::zeros(ty).map_err(|error| error.to_string())?;
             let bytes = tensor.bytes_mut();
-            let copy = driver.function::<unsafe extern "C" fn(*mut c_void, Address, usize) -> c_int>("cuMemcpyDtoH_v2")?;
+            let copy = driver
+                .function::<unsafe extern "C" fn(*mut c_void, Address, usize) -> c_int>(
+                    "cuMemcpyDtoH_v2",
+                )?;
             // Safety: the tensor has as many bytes as the memory.
             let result = unsafe { copy(bytes.as_mut_ptr().cast(), place.address, bytes.len()) };
             driver.check("copying from the GPU", result)?;
@@ -182,16 +200,20 @@ impl GpuKernel {
         if driver.attribute(device, COOPERATIVE)? == 0 {
             return Err("this GPU has no cooperative launches".to_owned());
         }
-        let allow = driver.function::<unsafe extern "C" fn(Handle, c_int, c_int) -> c_int>("cuFuncSetAttribute")?;
+        let allow = driver.function::<unsafe extern "C" fn(Handle, c_int, c_int) -> c_int>(
+            "cuFuncSetAttribute",
+        )?;
         // Safety: the function is one of the loaded module.
         let result = unsafe { allow(function, MAX_DYNAMIC_SHARED, shared as c_int) };
         driver.check("the shared memory of the kernel", result)?;
-        let occupancy = driver.function::<unsafe extern "C" fn(*mut c_int, Handle, c_int, usize) -> c_int>(
-            "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-        )?;
+        let occupancy = driver
+            .function::<unsafe extern "C" fn(*mut c_int, Handle, c_int, usize) -> c_int>(
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+            )?;
         let mut each = 0;
         // Safety: as above.
-        let result = unsafe { occupancy(&raw mut each, function, self.threads as c_int, shared as usize) };
+        let result =
+            unsafe { occupancy(&raw mut each, function, self.threads as c_int, shared as usize) };
         driver.check("the number of blocks that run at once", result)?;
         let all = driver.attribute(device, PROCESSORS)? * i64::from(each);
         match self.blocks {
@@ -212,7 +234,16 @@ impl GpuKernel {
         memory: &[Memory<'_>],
     ) -> Result<(), String> {
         type Launch = unsafe extern "C" fn(
-            Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void,
+            Handle,
+            c_uint,
+            c_uint,
+            c_uint,
+            c_uint,
+            c_uint,
+            c_uint,
+            c_uint,
+            Handle,
+            *mut *mut c_void,
         ) -> c_int;
         let launch = driver.function::<Launch>("cuLaunchCooperativeKernel")?;
         let mut addresses: Vec<Address> = memory.iter().map(|place| place.address).collect();
@@ -221,7 +252,15 @@ impl GpuKernel {
         // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
         let result = unsafe {
             launch(
-                function, blocks, 1, 1, self.threads, 1, 1, self.shared_bytes as c_uint, null_mut(),
+                function,
+                blocks,
+                1,
+                1,
+                self.threads,
+                1,
+                1,
+                self.shared_bytes as c_uint,
+                null_mut(),
                 arguments.as_mut_ptr(),
             )
         };
@@ -235,8 +274,11 @@ impl GpuKernel {
 impl Driver {
     /// The first GPU, whose primary context becomes that of this thread.
     fn device(&self) -> Result<c_int, String> {
-        let get = self.function::<unsafe extern "C" fn(*mut c_int, c_int) -> c_int>("cuDeviceGet")?;
-        let retain = self.function::<unsafe extern "C" fn(*mut Handle, c_int) -> c_int>("cuDevicePrimaryCtxRetain")?;
+        let get =
+            self.function::<unsafe extern "C" fn(*mut c_int, c_int) -> c_int>("cuDeviceGet")?;
+        let retain = self.function::<unsafe extern "C" fn(*mut Handle, c_int) -> c_int>(
+            "cuDevicePrimaryCtxRetain",
+        )?;
         let current = self.function::<unsafe extern "C" fn(Handle) -> c_int>("cuCtxSetCurrent")?;
         let (mut device, mut context) = (0, null_mut());
         // Safety: both are valid places, and the context is the driver's.
@@ -250,7 +292,13 @@ impl Driver {
 
     /// Compiles PTX for the GPU.
     fn load(&self, ptx: &str) -> Result<Handle, String> {
-        type Load = unsafe extern "C" fn(*mut Handle, *const c_void, c_uint, *mut c_int, *mut *mut c_void) -> c_int;
+        type Load = unsafe extern "C" fn(
+            *mut Handle,
+            *const c_void,
+            c_uint,
+            *mut c_int,
+            *mut *mut c_void,
+        ) -> c_int;
         let load = self.function::<Load>("cuModuleLoadDataEx")?;
         let text = CString::new(ptx).map_err(|_| "the PTX contains a zero byte".to_owned())?;
         let mut log = vec![0u8; 1 << 14];
@@ -259,7 +307,13 @@ impl Driver {
         let mut module = null_mut();
         // Safety: the text ends with a zero; the options are those of the driver's interface, and the log has its size.
         let result = unsafe {
-            load(&raw mut module, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+            load(
+                &raw mut module,
+                text.as_ptr().cast(),
+                2,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
         };
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
         let text = String::from_utf8_lossy(&log[..end]).trim().to_owned();
@@ -272,8 +326,12 @@ impl Driver {
     }
 
     fn entry(&self, module: Handle, name: &str) -> Result<Handle, String> {
-        let get = self.function::<unsafe extern "C" fn(*mut Handle, Handle, *const c_char) -> c_int>("cuModuleGetFunction")?;
-        let name = CString::new(name).map_err(|_| "the entry point has no valid name".to_owned())?;
+        let get = self
+            .function::<unsafe extern "C" fn(*mut Handle, Handle, *const c_char) -> c_int>(
+                "cuModuleGetFunction",
+            )?;
+        let name =
+            CString::new(name).map_err(|_| "the entry point has no valid name".to_owned())?;
         let mut function = null_mut();
         // Safety: the module is loaded, and the name ends with a zero.
         let result = unsafe { get(&raw mut function, module, name.as_ptr()) };

@@ -38,11 +38,19 @@ pub struct Parameter {
 impl GpuKernel {
     /// A kernel of a program whose inputs, outputs and workspace have memory of their own, in this order.
     pub fn of_program(entry: &str, interface: Interface, threads: u32) -> Self {
-        let inputs = (0..interface.inputs.len()).map(|at| Parameter { input: Some(at), output: None });
+        let inputs =
+            (0..interface.inputs.len()).map(|at| Parameter { input: Some(at), output: None });
         let outputs =
             (0..interface.outputs.len()).map(|at| Parameter { input: None, output: Some(at) });
         let parameters = inputs.chain(outputs).chain([Parameter::default()]).collect();
-        Self { entry: entry.to_owned(), interface, parameters, blocks: None, threads, shared_bytes: 0 }
+        Self {
+            entry: entry.to_owned(),
+            interface,
+            parameters,
+            blocks: None,
+            threads,
+            shared_bytes: 0,
+        }
     }
 
     /// The line that describes it, without its end.
@@ -86,7 +94,8 @@ impl GpuKernel {
             parameters,
             blocks: number("blocks"),
             shared_bytes: value["shared_bytes"].as_u64().unwrap_or(0),
-            threads: number("threads").filter(|threads| (1..=1024).contains(threads))
+            threads: number("threads")
+                .filter(|threads| (1..=1024).contains(threads))
                 .ok_or_else(|| wrong("1 to 1024 threads"))?,
         })
     }

@@ -129,9 +129,11 @@ pub static FLAGS: &[FlagRow] = &[
         (Archive, DONE),
         (Ptx, DONE),
     ]),
-    flags(&["run"], &["--backend"])
-        .of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Ptx])
-        .why(&[(Program, DONE), (Library, DONE), (Archive, DONE)]),
+    flags(&["run"], &["--backend"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Ptx]).why(&[
+        (Program, DONE),
+        (Library, DONE),
+        (Archive, DONE),
+    ]),
     flags(&["run"], &["--results"]).of(GRAPHS).why(&[
         (Plan, "a plan states which buffers it keeps"),
         (Mlir, "a module states its results"),

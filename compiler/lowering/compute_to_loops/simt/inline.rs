@@ -129,27 +129,29 @@ fn overwrites(kernel: &Kernel<'_>, first: usize, last: usize) -> bool {
 fn next(kernel: &Kernel<'_>, step: usize) -> Option<(usize, usize)> {
     let Work::Nest(reader) = &kernel.steps[step].work else { return None };
     let operands = kernel.steps[step].operands.iter().enumerate();
-    operands.filter_map(|(operand, value)| {
-        let before = producer(kernel, step, *value)?;
-        let Work::Nest(nest) = &kernel.steps[before].work else { return None };
-        let made = kernel.steps[before].results[0];
-        if nest.compute.reduction.is_some()
-            || nest.epilogue.is_some()
-            || overwrites(kernel, before, step)
-            || kernel.values[made].ty.dtype != kernel.values[*value].ty.dtype
-            || kernel.values[made].ty.dtype.is_small()
-        {
-            return None;
-        }
-        let loads = loads_of(reader, operand);
-        let own = parts(&nest.compute.body);
-        let reader_parts =
-            parts(&reader.compute.body) + reader.epilogue.as_ref().map_or(0, parts);
-        let elements: i64 = points(nest);
-        let once = points(reader) <= elements.saturating_mul(2) && loads <= 2;
-        let pays = loads > 0 && (once || own <= MAX_REPEATED + nest.compute.dims.len());
-        (pays && reader_parts + loads * own <= MAX_PARTS).then_some((operand, before))
-    }).next()
+    operands
+        .filter_map(|(operand, value)| {
+            let before = producer(kernel, step, *value)?;
+            let Work::Nest(nest) = &kernel.steps[before].work else { return None };
+            let made = kernel.steps[before].results[0];
+            if nest.compute.reduction.is_some()
+                || nest.epilogue.is_some()
+                || overwrites(kernel, before, step)
+                || kernel.values[made].ty.dtype != kernel.values[*value].ty.dtype
+                || kernel.values[made].ty.dtype.is_small()
+            {
+                return None;
+            }
+            let loads = loads_of(reader, operand);
+            let own = parts(&nest.compute.body);
+            let reader_parts =
+                parts(&reader.compute.body) + reader.epilogue.as_ref().map_or(0, parts);
+            let elements: i64 = points(nest);
+            let once = points(reader) <= elements.saturating_mul(2) && loads <= 2;
+            let pays = loads > 0 && (once || own <= MAX_REPEATED + nest.compute.dims.len());
+            (pays && reader_parts + loads * own <= MAX_PARTS).then_some((operand, before))
+        })
+        .next()
 }
 
 /// Replaces an operand of a step by the expression that computes it.
@@ -290,37 +292,41 @@ fn reduction_of(kernel: &Kernel<'_>, step: usize) -> Option<usize> {
     }
     let readers = readers(kernel);
     let operands = kernel.steps[step].operands.iter().enumerate();
-    operands.filter_map(|(operand, value)| {
-        let before = producer(kernel, step, *value)?;
-        let Work::Nest(reduced) = &kernel.steps[before].work else { return None };
-        let made = &kernel.values[kernel.steps[before].results[0]];
-        let read = &kernel.values[*value];
-        let long = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).cloned().collect::<Vec<_>>();
-        if reduced.compute.reduction.is_none()
-            || overwrites(kernel, before, step)
-            || !matches!(made.origin, Origin::Scratch(_))
-            || readers.get(&key(made.origin)) != Some(&1)
-            || made.ty.dtype != read.ty.dtype
-            || made.ty.dtype.is_small()
-            || long(&nest.compute.dims) != long(&made.ty.dims)
-            || long(&read.ty.dims) != long(&made.ty.dims)
-        {
-            return None;
-        }
-        // Every load of it is at the element that is computed.
-        let mut own = true;
-        nest.compute.body.walk(&mut |part| {
-            if let Scalar::Load(from, at) = part
-                && *from == operand
+    operands
+        .filter_map(|(operand, value)| {
+            let before = producer(kernel, step, *value)?;
+            let Work::Nest(reduced) = &kernel.steps[before].work else { return None };
+            let made = &kernel.values[kernel.steps[before].results[0]];
+            let read = &kernel.values[*value];
+            let long =
+                |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).cloned().collect::<Vec<_>>();
+            if reduced.compute.reduction.is_none()
+                || overwrites(kernel, before, step)
+                || !matches!(made.origin, Origin::Scratch(_))
+                || readers.get(&key(made.origin)) != Some(&1)
+                || made.ty.dtype != read.ty.dtype
+                || made.ty.dtype.is_small()
+                || long(&nest.compute.dims) != long(&made.ty.dims)
+                || long(&read.ty.dims) != long(&made.ty.dims)
             {
-                let dims = read.ty.dims.iter().zip(at).filter(|(dim, _)| !dim.is(1));
-                let loops = (0..nest.compute.dims.len()).filter(|it| !nest.compute.dims[*it].is(1));
-                own &= dims.map(|(_, index)| index.clone()).eq(loops.map(Scalar::Loop));
+                return None;
             }
-        });
-        let total = parts(&nest.compute.body) + reduced.epilogue.as_ref().map_or(0, parts);
-        (own && total <= MAX_PARTS).then_some(before)
-    }).next()
+            // Every load of it is at the element that is computed.
+            let mut own = true;
+            nest.compute.body.walk(&mut |part| {
+                if let Scalar::Load(from, at) = part
+                    && *from == operand
+                {
+                    let dims = read.ty.dims.iter().zip(at).filter(|(dim, _)| !dim.is(1));
+                    let loops =
+                        (0..nest.compute.dims.len()).filter(|it| !nest.compute.dims[*it].is(1));
+                    own &= dims.map(|(_, index)| index.clone()).eq(loops.map(Scalar::Loop));
+                }
+            });
+            let total = parts(&nest.compute.body) + reduced.epilogue.as_ref().map_or(0, parts);
+            (own && total <= MAX_PARTS).then_some(before)
+        })
+        .next()
 }
 
 /// Makes a step the epilogue of a reduction that it reads, in the place of the step.
@@ -333,10 +339,15 @@ fn append(kernel: &mut Kernel<'_>, step: usize, reduction: usize) {
     // The loops of the step are those of the reduction, except for extents of one.
     let longer = (0..nest.compute.dims.len()).filter(|it| !nest.compute.dims[*it].is(1));
     let mut longer = longer.map(Scalar::Loop);
-    let at: Vec<Scalar> = last.compute.dims.iter().map(|dim| match dim.is(1) {
-        true => Scalar::index(0),
-        false => longer.next().unwrap_or(Scalar::index(0)),
-    }).collect();
+    let at: Vec<Scalar> = last
+        .compute
+        .dims
+        .iter()
+        .map(|dim| match dim.is(1) {
+            true => Scalar::index(0),
+            false => longer.next().unwrap_or(Scalar::index(0)),
+        })
+        .collect();
     let first = merged.operands.len();
     let body = at_index(&last.compute.body, &at, &|operand| first + operand);
     let finished = nest.epilogue.clone().unwrap_or_else(|| Scalar::load(RESULT, []));

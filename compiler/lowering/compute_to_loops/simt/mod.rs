@@ -16,21 +16,21 @@ use super::{
     Infallible, KERNEL, Kernel, Origin, Pass, PassError, PassResult, Sizes, Work, algorithms,
     described, parameters, stored,
 };
-use crate::lowering::emit_gpu_entry::BLOCK_THREADS;
 use crate::attributes::{LINKAGE, STRIDES, dictionaries};
 use crate::kernel::{
     declare::on_memory,
     emit::{Buffer, Emit, Lanes},
 };
+use crate::lowering::emit_gpu_entry::BLOCK_THREADS;
 use irc_mlir::ops::{arith, func};
 use irc_mlir::{
-    BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Options, PassOption, Region,
-    RegionLike, Type, Value, attr, read, walk_collect,
+    BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Options, PassOption,
+    Region, RegionLike, Type, Value, attr, read, walk_collect,
 };
 use irc_tl::Dim;
 use melior::ir::r#type::FunctionType;
-use step::Team;
 use std::collections::BTreeSet;
+use step::Team;
 
 /// The pass `compute-to-simt`.
 pub struct ComputeToSimt;
@@ -143,7 +143,8 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
     }
     let mut kernel = Kernel::read(func)?;
     if let Some(symbol) = kernel.symbols.first() {
-        let message = format!("has a size that depends on '{symbol}': kernels for GPUs need known sizes");
+        let message =
+            format!("has a size that depends on '{symbol}': kernels for GPUs need known sizes");
         return Err(PassError::at(&func, message));
     }
     inline::widen(&mut kernel);
@@ -170,14 +171,19 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
         _ => "{}",
     };
     let each: Vec<_> = (0..all.len()).map(each).collect();
-    irc_mlir::set_attribute(team, "arg_attrs", attr::parse(context, &format!("[{}]", each.join(", "))));
+    irc_mlir::set_attribute(
+        team,
+        "arg_attrs",
+        attr::parse(context, &format!("[{}]", each.join(", "))),
+    );
     let body = body_of(team)?;
     if let Err(error) = fill(context, func, body, &kernel, (&strides, threads)) {
         team.erase();
         return Err(error);
     }
 
-    let whole = on_memory(func, &types, |info| *info = described(func, &kernel)).before(&parent, func);
+    let whole =
+        on_memory(func, &types, |info| *info = described(func, &kernel)).before(&parent, func);
     run_on_grid(context, whole, &team_of(&name), types.len())?;
     func.erase();
     Ok(())
@@ -251,7 +257,8 @@ impl Strides {
                 }
                 Origin::Scratch(_) => (None, &value.ty),
             };
-            let strides = strides.and_then(Option::as_ref).filter(|strides| !is_dense(strides, &base.dims));
+            let strides =
+                strides.and_then(Option::as_ref).filter(|strides| !is_dense(strides, &base.dims));
             let mapped = strides.map(|strides| mapped(strides, &base.dims, &value.ty.dims));
             values.push(match mapped {
                 Some(None) => return Err(PassError::at(&func, "reshapes a window of a tensor")),
@@ -299,9 +306,7 @@ fn fill<'c: 'a, 'a>(
     for value in &kernel.values {
         let element = stored(context, value.ty.dtype);
         buffers.push(match value.origin {
-            Origin::Input(index) => {
-                Buffer { memref: argument(func, block, index)?, element }
-            }
+            Origin::Input(index) => Buffer { memref: argument(func, block, index)?, element },
             Origin::Output(index) => {
                 Buffer { memref: argument(func, block, kernel.inputs + index)?, element }
             }
@@ -330,8 +335,11 @@ fn fill<'c: 'a, 'a>(
             team.wait(e);
             written.clear();
         }
-        let operands: Vec<_> =
-            step.operands.iter().map(|value| (&kernel.values[*value].ty, buffers[*value])).collect();
+        let operands: Vec<_> = step
+            .operands
+            .iter()
+            .map(|value| (&kernel.values[*value].ty, buffers[*value]))
+            .collect();
         match &step.work {
             Work::Nest(nest) => {
                 let own: Vec<_> =

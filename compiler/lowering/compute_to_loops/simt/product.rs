@@ -69,7 +69,8 @@ impl<'n> Product<'n> {
                 [true, false] => 1,
                 [false, true] => 2,
                 _ => 0,
-            }].push(it);
+            }]
+            .push(it);
         }
         let count = |group: &[usize]| {
             group.iter().map(|it| extent(&compute.dims[*it])).fold(1, i64::saturating_mul)
@@ -124,8 +125,10 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
             return false;
         }
         let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(group));
-        let (down, across) = (rows.div_euclid(TILE) + i64::from(rows % TILE != 0),
-            columns.div_euclid(TILE) + i64::from(columns % TILE != 0));
+        let (down, across) = (
+            rows.div_euclid(TILE) + i64::from(rows % TILE != 0),
+            columns.div_euclid(TILE) + i64::from(columns % TILE != 0),
+        );
         let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
         let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, tile, _| {
             let column = e.binary(arith::REMUI, tile, e.index(across));
@@ -155,7 +158,9 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
     /// The element type in shared memory.
     fn element(&self, e: Emit<'c, 'a>) -> MlirType<'c> {
         match self.product.half {
-            Some(half) => irc_mlir::ty::parse(e.context, if half == DType::F16 { "f16" } else { "bf16" }),
+            Some(half) => {
+                irc_mlir::ty::parse(e.context, if half == DType::F16 { "f16" } else { "bf16" })
+            }
             None => e.f32(),
         }
     }
@@ -273,7 +278,8 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         for turn in 0..TILE * depth / self.threads.min(TILE * depth) {
             let number = e.offset(self.team.thread, turn * self.threads);
             let by = e.index(if along { depth } else { TILE });
-            let (inner, outer) = (e.binary(arith::REMUI, number, by), e.binary(arith::DIVUI, number, by));
+            let (inner, outer) =
+                (e.binary(arith::REMUI, number, by), e.binary(arith::DIVUI, number, by));
             let (row, summand) = if along { (outer, inner) } else { (inner, outer) };
             let (line, depth_at) = (e.add(base, row), e.add(first, summand));
             let element = self.element(e);
@@ -379,23 +385,24 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let wide = self.threads / ROWS;
         let (row, column) = self.thread_place(e, wide);
         let fused = attr::parse(e.context, "#arith.fastmath<contract>");
-        let Ok(sums) = e.for_each::<Infallible>((e.index(0), e.index(DEPTH), 1), sums, |e, k, sums| {
-            let load = |side: usize, first, count: i64| -> Vec<Value<'c, 'a>> {
-                let start = self.at(e, first, k);
-                (0..count).map(|next| e.load(sides[side], e.offset(start, next))).collect()
-            };
-            let left = load(0, row, TILE / ROWS);
-            let right = load(1, column, TILE / wide);
-            let pairs = left.iter().flat_map(|x| right.iter().map(move |y| (*x, *y)));
-            let next = pairs.zip(sums).map(|((x, y), sum)| {
-                let binary = |name, x, y| {
-                    let spec = e.spec(name).operands(&[x, y]).results(&[e.f32()]);
-                    e.value(spec.attr("fastmath", fused))
+        let Ok(sums) =
+            e.for_each::<Infallible>((e.index(0), e.index(DEPTH), 1), sums, |e, k, sums| {
+                let load = |side: usize, first, count: i64| -> Vec<Value<'c, 'a>> {
+                    let start = self.at(e, first, k);
+                    (0..count).map(|next| e.load(sides[side], e.offset(start, next))).collect()
                 };
-                binary(arith::ADDF, binary(arith::MULF, x, y), *sum)
+                let left = load(0, row, TILE / ROWS);
+                let right = load(1, column, TILE / wide);
+                let pairs = left.iter().flat_map(|x| right.iter().map(move |y| (*x, *y)));
+                let next = pairs.zip(sums).map(|((x, y), sum)| {
+                    let binary = |name, x, y| {
+                        let spec = e.spec(name).operands(&[x, y]).results(&[e.f32()]);
+                        e.value(spec.attr("fastmath", fused))
+                    };
+                    binary(arith::ADDF, binary(arith::MULF, x, y), *sum)
+                });
+                Ok(next.collect())
             });
-            Ok(next.collect())
-        });
         sums
     }
 

@@ -103,9 +103,8 @@ pub(super) fn emit<'c: 'a, 'a>(
         types.iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
     let mut writer = Writer::new(&nest, &operands, result, sizes);
     writer.strides = result_strides;
-    let tiles = Product::of(&writer).is_some_and(|product| {
-        Tiles { product, writer: &writer, team, threads }.emit(e)
-    });
+    let tiles = Product::of(&writer)
+        .is_some_and(|product| Tiles { product, writer: &writer, team, threads }.emit(e));
     if tiles {
         return;
     }
@@ -123,9 +122,8 @@ fn in_windows(scalar: &Scalar, strides: &[Option<&[i64]>]) -> Scalar {
         Scalar::Load(operand, at) => {
             let strides_of = strides.get(*operand).copied().flatten()?;
             let terms = at.iter().zip(strides_of).filter(|(_, stride)| **stride != 0);
-            let terms = terms.map(|(index, stride)| {
-                in_windows(index, strides) * Scalar::index(*stride)
-            });
+            let terms =
+                terms.map(|(index, stride)| in_windows(index, strides) * Scalar::index(*stride));
             let place = terms.reduce(|left, right| left + right).unwrap_or(Scalar::index(0));
             Some(Scalar::load(*operand, [place]))
         }
@@ -149,9 +147,9 @@ pub(super) fn product(dims: &[Dim]) -> i64 {
 
 /// The indices of an element of extents, from its position.
 pub(super) fn indices<'c: 'a, 'a>(
-e: Emit<'c, 'a>,
-dims: &[Dim],
-linear: Value<'c, 'a>,
+    e: Emit<'c, 'a>,
+    dims: &[Dim],
+    linear: Value<'c, 'a>,
 ) -> Vec<Value<'c, 'a>> {
     let extents: Vec<i64> = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
     let long = extents.iter().filter(|extent| **extent != 1).count();
@@ -228,7 +226,11 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
         let dims = &self.writer.nest.compute.dims;
         let count = product(dims);
         let (first, all) = (self.team.first(e), self.team.all(e));
-        let neighbours = if is_flat && self.writer.nest.compute.reduction.is_none() { self.neighbours(count) } else { 1 };
+        let neighbours = if is_flat && self.writer.nest.compute.reduction.is_none() {
+            self.neighbours(count)
+        } else {
+            1
+        };
         if neighbours == 1 {
             self.strided(e, (first, count, all), &[], |e, linear, _| {
                 let at = indices(e, dims, linear);

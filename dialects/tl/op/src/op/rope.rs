@@ -63,7 +63,8 @@ pub(super) fn compute(operands: &[Type]) -> Result<Compute, String> {
         at(0, &other),
         at(1, &even),
         at(1, &(even.clone() + Scalar::index(1))),
-    ].map(|part| part.cast(wide));
+    ]
+    .map(|part| part.cast(wide));
     let turned = odd.equals(Scalar::index(0)).select(sin.clone().unary(Unary::Neg), sin);
     Ok(Compute::map(dims, (own * cos + other * turned).cast(dtype)))
 }
