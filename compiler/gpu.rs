@@ -48,9 +48,10 @@ pub fn emulate(
     let mut buffers = vec![];
     for parameter in &kernel.parameters {
         let (name, contents) =
-            contents(&kernel, *parameter, given).map_err(EmulationError::Message)?;
+            contents(&kernel, *parameter, given, source.text()).map_err(EmulationError::Message)?;
         buffers.push(match contents {
             Contents::Bytes(bytes) => memory.add(name, bytes),
+            Contents::Constants(bytes) => memory.add_constant(name, bytes),
             Contents::Unwritten(size) => memory.add_unwritten(name, size),
         });
     }
@@ -83,6 +84,8 @@ pub fn emulate(
 /// What the memory of a parameter holds before the launch.
 enum Contents {
     Bytes(Vec<u8>),
+    /// Bytes that the kernel only reads.
+    Constants(Vec<u8>),
     /// So many bytes, which the kernel has to write before it reads them.
     Unwritten(usize),
 }
@@ -92,7 +95,12 @@ fn contents(
     kernel: &GpuKernel,
     parameter: Parameter,
     given: &BTreeMap<String, Tensor>,
+    ptx: &str,
 ) -> Result<(String, Contents), String> {
+    if parameter.constants {
+        let bytes = GpuKernel::constants(ptx)?;
+        return Ok(("constants".to_owned(), Contents::Constants(bytes)));
+    }
     let interface = &kernel.interface;
     let input = parameter.input.map(|input| &interface.inputs[input]);
     let output = || parameter.output.map(|output| &interface.outputs[output]);

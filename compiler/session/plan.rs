@@ -5,7 +5,7 @@ use super::{
     error::{CompileError, Error, QueryError, messages},
     kernel::{self, KernelObject, compile_nothing, compile_task},
     queries,
-    whole::{uses_shared_memory, with_description},
+    whole::uses_shared_memory,
 };
 use crate::{
     codegen::{Output, Target, compile, link_library},
@@ -244,7 +244,7 @@ fn persistent_kernel(
             if !uses_shared_memory(&code) {
                 described.shared_bytes = 0;
             }
-            with_description(code, &described)
+            described.describe(&code, &[])
         }))
     });
     match (made, refused) {

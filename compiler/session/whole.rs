@@ -29,14 +29,6 @@ pub fn uses_shared_memory(code: &[u8]) -> bool {
     String::from_utf8_lossy(code).contains(SHARED)
 }
 
-/// PTX with the description of its kernel.
-pub fn with_description(code: Vec<u8>, kernel: &GpuKernel) -> Vec<u8> {
-    let mut text = kernel.to_line().into_bytes();
-    text.push(b'\n');
-    text.extend(code);
-    text
-}
-
 /// The scheduled kernels of a program in one module, and their descriptions.
 pub fn scheduled<'c>(
     context: &'c Context,
@@ -80,23 +72,27 @@ pub fn emit(
             }
         }
         let declared = kernel::named(module.as_operation(), WEIGHTS);
-        if let Some(declared) = declared.filter(|_| !constants.is_empty()) {
+        if let Some(declared) = declared.filter(|_| !constants.is_empty() && output != Output::Ptx)
+        {
             define_weights(declared, &constants::bytes(&constants));
         }
         let code = compile(&module, target, output);
         match (output, interfaces.first()) {
-            (Output::Ptx, Some(interface)) => Some(code.map(|code| described(code, interface))),
+            (Output::Ptx, Some(interface)) => {
+                let constants = constants::bytes(&constants);
+                Some(code.map(|code| described(&code, interface, &constants)))
+            }
             _ => Some(code),
         }
     });
     finished(code)
 }
 
-/// PTX with its interface, in the first line.
-fn described(code: Vec<u8>, interface: &Interface) -> Vec<u8> {
-    let shared_bytes = if uses_shared_memory(&code) { SHARED_BYTES as u64 } else { 0 };
-    let kernel = GpuKernel::of_program(ENTRY, interface.clone(), THREADS);
-    with_description(code, &GpuKernel { shared_bytes, ..kernel })
+/// PTX with the description of its kernel, and with its constants.
+fn described(code: &[u8], interface: &Interface, constants: &[u8]) -> Vec<u8> {
+    let shared_bytes = if uses_shared_memory(code) { SHARED_BYTES as u64 } else { 0 };
+    let kernel = GpuKernel::of_program(ENTRY, interface.clone(), THREADS, !constants.is_empty());
+    GpuKernel { shared_bytes, ..kernel }.describe(code, constants)
 }
 
 /// A library of a module that is the output of a stage after the tensor level.

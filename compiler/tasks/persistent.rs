@@ -140,6 +140,7 @@ fn kernel(
     let of = |slot: usize| Parameter {
         input: at(&interface.inputs, slot),
         output: at(&interface.outputs, slot),
+        constants: false,
     };
     let parameters = (0..layout.buffers.len()).map(of).chain([Parameter::default()]).collect();
     GpuKernel {

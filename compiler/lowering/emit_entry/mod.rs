@@ -289,7 +289,7 @@ fn emit<'c: 'a, 'a>(
 }
 
 /// Declares the constants, which another object defines.
-pub(super) fn declare_weights<'c: 'a, 'a>(module: &BlockRef<'c, 'a>, context: &'c Context) {
+fn declare_weights<'c: 'a, 'a>(module: &BlockRef<'c, 'a>, context: &'c Context) {
     let text =
         format!("llvm.mlir.global external hidden constant @{WEIGHTS}() : !llvm.array<0 x i8>");
     let parsed = irc_mlir::parse_module(context, &text);

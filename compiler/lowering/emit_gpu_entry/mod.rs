@@ -1,12 +1,12 @@
 //! Adds the entry point of a GPU to a module in the `llvm` dialect.
 //!
 //! Before: `@irc_main` takes one pointer per buffer, one for the workspace, and one for threads; kernels are those of
-//! `compute-to-simt`. After: also the kernel `irc_run`, whose parameters are a pointer for each input and result that the
-//! caller provides, and one to the workspace, all in global memory and aligned to [`irc_tensor::ALIGNMENT`]. Its launch
-//! must be cooperative: all blocks run at once. Constants are in the module.
+//! `compute-to-simt`. After: also the kernel `irc_run`, whose parameters are a pointer for each input and result, one to all
+//! constants if there are any, and one to the workspace, in global memory and aligned to [`irc_tensor::ALIGNMENT`]. Its
+//! launch must be cooperative: all blocks run at once.
 //!
 //! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
-use super::{compute_to_loops::simt::team_of, emit_entry::WEIGHTS, emit_entry::declare_weights};
+use super::compute_to_loops::simt::team_of;
 use crate::{
     attributes::{KERNEL, ProgramInfo},
     kernel::emit::first_result,
@@ -217,26 +217,21 @@ fn emit_program(
     };
     let body = main.region(0).ok().and_then(|region| region.first_block());
     let arguments = body.map_or(0, |body| body.argument_count());
-    // The last argument of main is a pool of threads.
+    // The last arguments of main are the workspace and a pool of threads. Constants become one parameter before them.
     let offset = |index: usize| program.weight_offsets.get(index).filter(|offset| **offset >= 0);
-    let buffers = (0..arguments - 1).filter(|index| offset(*index).is_none());
+    let has_constants = (0..arguments).any(|index| offset(index).is_some());
+    let buffers = (0..arguments - 2).filter(|index| offset(*index).is_none());
+    let buffers = buffers.map(|index| format!("%{index}"));
+    let constants = has_constants.then(|| "%constants".to_owned());
+    let names = buffers.chain(constants).chain([format!("%{}", arguments - 2)]);
     let parameters: Vec<String> =
-        buffers.map(|index| format!("%{index}: !llvm.ptr {{llvm.noundef}}")).collect();
-    let mut text = String::new();
-    if !program.weight_offsets.is_empty() {
-        declare_weights(&module, context);
-        let _ = writeln!(
-            text,
-            "llvm.mlir.global external hidden constant @{WEIGHTS}() : !llvm.array<0 x i8>"
-        );
-    }
+        names.map(|name| format!("{name}: !llvm.ptr {{llvm.noundef}}")).collect();
     let types = vec!["!llvm.ptr"; arguments].join(", ");
-    let _ = writeln!(
-        text,
+    let mut text = format!(
         "llvm.func @{name}({types})
          llvm.func ptx_kernelcc @{ENTRY}({}) attributes {{passthrough = [\"convergent\", \
          [\"nvvm.maxntid\", \"{threads}\"], [\"nvvm.minctasm\", \"1\"]]}} {{
-         %none = llvm.mlir.zero : !llvm.ptr",
+         %none = llvm.mlir.zero : !llvm.ptr\n",
         parameters.join(", "),
     );
     let mut operands = vec![];
@@ -246,8 +241,7 @@ fn emit_program(
             Some(offset) => {
                 let _ = writeln!(
                     text,
-                    "%all{index} = llvm.mlir.addressof @{WEIGHTS} : !llvm.ptr
-                     %w{index} = llvm.getelementptr %all{index}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
+                    "%w{index} = llvm.getelementptr %constants[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8"
                 );
                 format!("%w{index}")
             }

@@ -128,12 +128,15 @@ impl GpuKernel {
     ) -> Result<BTreeMap<String, Tensor>, String> {
         let driver = Driver::open()?;
         let device = driver.device()?;
-        let module = driver.load(ptx)?;
+        let module = driver.load(Self::code(ptx))?;
         let function = driver.entry(module, &self.entry)?;
         let blocks = self.blocks_on(&driver, device, function)?;
         let mut memory = vec![];
         for parameter in &self.parameters {
-            let bytes = self.contents(*parameter, given)?;
+            let bytes = match parameter.constants {
+                true => Self::constants(ptx)?,
+                false => self.contents(*parameter, given)?,
+            };
             let place = driver.allocate(bytes.len())?;
             let copy = driver
                 .function::<unsafe extern "C" fn(Address, *const c_void, usize) -> c_int>(

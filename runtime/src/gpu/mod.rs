@@ -1,11 +1,18 @@
-//! The description of a kernel for a GPU, in the first line of its PTX.
+//! The description of a kernel for a GPU, in the first line of its PTX, and its constants, in its last lines.
 mod driver;
 
 use crate::Interface;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 
 /// Before the description, in the first line.
 const PREFIX: &str = "// irc: ";
+
+/// Before a part of the constants, in base64.
+const CONSTANTS: &str = "// irc-constants: ";
+
+/// Bytes of constants in a line.
+const LINE: usize = 3072;
 
 /// A kernel that runs a whole program: it is launched once, cooperatively.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +31,8 @@ pub struct GpuKernel {
     pub shared_bytes: u64,
 }
 
-/// The memory of a parameter: of an input, of an output, or of both; of neither for the workspace. It is aligned to 64.
+/// The memory of a parameter: of an input, of an output, or of both; of the constants; else the workspace. It is aligned
+/// to 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameter {
     /// The number of the input whose value the memory holds before the launch.
@@ -33,16 +41,25 @@ pub struct Parameter {
     /// The number of the output whose value the memory holds after the launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<usize>,
+    /// Whether the memory holds the constants of the program.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub constants: bool,
 }
 
 impl GpuKernel {
-    /// A kernel of a program whose inputs, outputs and workspace have memory of their own, in this order.
-    pub fn of_program(entry: &str, interface: Interface, threads: u32) -> Self {
-        let inputs =
-            (0..interface.inputs.len()).map(|at| Parameter { input: Some(at), output: None });
-        let outputs =
-            (0..interface.outputs.len()).map(|at| Parameter { input: None, output: Some(at) });
-        let parameters = inputs.chain(outputs).chain([Parameter::default()]).collect();
+    /// A kernel of a program whose inputs, outputs, constants if it has any, and workspace have memory of their own, in
+    /// this order.
+    pub fn of_program(
+        entry: &str,
+        interface: Interface,
+        threads: u32,
+        has_constants: bool,
+    ) -> Self {
+        let none = Parameter::default();
+        let inputs = (0..interface.inputs.len()).map(|at| Parameter { input: Some(at), ..none });
+        let outputs = (0..interface.outputs.len()).map(|at| Parameter { output: Some(at), ..none });
+        let constants = has_constants.then_some(Parameter { constants: true, ..none });
+        let parameters = inputs.chain(outputs).chain(constants).chain([none]).collect();
         Self {
             entry: entry.to_owned(),
             interface,
@@ -64,6 +81,40 @@ impl GpuKernel {
             self.shared_bytes,
             self.interface.to_json()
         )
+    }
+
+    /// PTX with the description, and with constants.
+    pub fn describe(&self, code: &[u8], constants: &[u8]) -> Vec<u8> {
+        let mut text = self.to_line().into_bytes();
+        text.push(b'\n');
+        text.extend(code);
+        for part in constants.chunks(LINE) {
+            text.extend(CONSTANTS.as_bytes());
+            text.extend(BASE64_STANDARD.encode(part).into_bytes());
+            text.push(b'\n');
+        }
+        text
+    }
+
+    /// The constants in PTX; empty if it has none.
+    ///
+    /// # Errors
+    /// If they are not in base64.
+    pub fn constants(text: &str) -> Result<Vec<u8>, String> {
+        let mut bytes = vec![];
+        for line in text.lines().filter_map(|line| line.strip_prefix(CONSTANTS)) {
+            let part = BASE64_STANDARD.decode(line.trim_end());
+            bytes.extend(part.map_err(|error| format!("the constants of the PTX: {error}"))?);
+        }
+        Ok(bytes)
+    }
+
+    /// PTX without its constants.
+    fn code(text: &str) -> &str {
+        match text.find(CONSTANTS) {
+            Some(at) => &text[..at],
+            None => text,
+        }
     }
 
     /// The description in PTX.
@@ -109,10 +160,14 @@ mod tests {
     fn the_first_line_describes_the_kernel() {
         let kernel = GpuKernel {
             blocks: Some(4),
-            ..GpuKernel::of_program("irc_run", Interface::default(), 256)
+            ..GpuKernel::of_program("irc_run", Interface::default(), 256, true)
         };
-        let text = format!("{}\n.version 8.0\n", kernel.to_line());
+        let constants: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+        let text = String::from_utf8(kernel.describe(b".version 8.0\n", &constants)).expect("text");
         assert_eq!(GpuKernel::from_ptx(&text), Ok(kernel));
+        assert_eq!(GpuKernel::constants(&text), Ok(constants));
+        assert!(GpuKernel::code(&text).ends_with(".version 8.0\n"));
+        assert!(GpuKernel::constants("// irc-constants: ?").is_err());
         assert!(GpuKernel::from_ptx(".version 8.0").is_err());
         assert!(GpuKernel::from_ptx("// irc: {}").is_err());
     }
