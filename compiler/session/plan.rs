@@ -212,7 +212,7 @@ fn persistent_kernel(
         }
         tasks.push(task);
     }
-    let mut refused = None;
+    let mut rejected = None;
     let made = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, "")?;
         let (mut scratch, mut parameters) = (0, BTreeMap::new());
@@ -231,7 +231,7 @@ fn persistent_kernel(
         let (text, mut described) = match main_text(plan, &tasks, &parameters, scratch) {
             Ok(made) => made,
             Err(message) => {
-                refused = Some(message);
+                rejected = Some(message);
                 return None;
             }
         };
@@ -247,7 +247,7 @@ fn persistent_kernel(
             described.describe(&code, &[])
         }))
     });
-    match (made, refused) {
+    match (made, rejected) {
         (_, Some(message)) => Err(QueryError::at("plan-gpu", &message)),
         (Ok(code), None) => Ok(code?),
         (Err(captured), None) => Err(QueryError::at("plan-gpu", &messages(&captured))),

@@ -99,8 +99,8 @@ fn softmax_and_elementwise_chains_access_neighbours_together() {
     assert!(text.contains("st.global.v4"), "{text}");
 }
 
-/// Ops without a form as loops around an expression, which are refused.
-const REFUSED: [&str; 2] = ["sequential_sum", "stepped_matmul"];
+/// Ops without a form as loops around an expression, which are rejected.
+const REJECTED: [&str; 2] = ["sequential_sum", "stepped_matmul"];
 
 /// The value of an operand of an example: small integers are indices too.
 fn operand(ty: &TensorType, seed: u64) -> Tensor {
@@ -112,7 +112,7 @@ fn operand(ty: &TensorType, seed: u64) -> Tensor {
 }
 
 #[test]
-fn every_op_runs_or_is_refused() {
+fn every_op_runs_or_is_rejected() {
     for row in Op::rows() {
         let (op, types) = row.example();
         let mut b = Builder::new();
@@ -126,7 +126,7 @@ fn every_op_runs_or_is_refused() {
         let result = b.op(op, &operands).expect("an example");
         b.output("y", result);
         let graph = b.finish();
-        if REFUSED.contains(&row.name) {
+        if REJECTED.contains(&row.name) {
             let error = ptx(&graph, &Target::gpu(80)).expect_err("no loops");
             assert!(error.contains("no form as loops"), "{}: {error}", row.name);
         } else {
@@ -136,15 +136,15 @@ fn every_op_runs_or_is_refused() {
 }
 
 #[test]
-fn what_a_gpu_cannot_run_is_refused() {
-    let refused = |dtype: DType, of: fn(&mut Builder, irc_tl::ValueId) -> irc_tl::ValueId| {
+fn what_a_gpu_cannot_run_is_rejected() {
+    let rejected = |dtype: DType, of: fn(&mut Builder, irc_tl::ValueId) -> irc_tl::ValueId| {
         let mut b = Builder::new();
         let x = b.input("x", Type::from(TensorType::new(dtype, [4])));
         let y = of(&mut b, x);
         b.output("y", y);
-        ptx(&b.finish(), &Target::gpu(80)).expect_err("refused")
+        ptx(&b.finish(), &Target::gpu(80)).expect_err("rejected")
     };
-    let message = refused(DType::F64, |b, x| b.unary(Unary::Exp, x).expect("floats"));
+    let message = rejected(DType::F64, |b, x| b.unary(Unary::Exp, x).expect("floats"));
     assert!(message.contains("'exp' of f64"), "{message}");
     let mut b = Builder::new();
     let x = b.input("x", Type::new(DType::F32, [irc_tl::Dim::symbol("N"), 4.into()]));

@@ -544,7 +544,7 @@ _irc() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "llvm cranelift reference cuda" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "llvm cranelift reference cuda emulate" -- "${cur}"))
                     return 0
                     ;;
                 --format)

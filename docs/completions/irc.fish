@@ -53,11 +53,11 @@ mlir\t'MLIR after the stage given by --stage'
 json\t'An ARK execution plan, or with --target an NPU schedule'
 tar\t'A Model Library Format archive'
 asm\t'NPU programs of a Gemini schedule, or with --target of a model'
-ptx\t'NVIDIA PTX (not implemented yet)'"
+ptx\t'One kernel for an NVIDIA GPU, as PTX'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import] [applies to: .mlir]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm) [applies to: .asm]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Input values to specialise an ONNX model for, or for test vectors [applies to: Common IR and ONNX files; .tar]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80] [applies to: .json]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80] [applies to: .json, .ptx]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Number of processors that a .json plan may use [default: all of the device] [applies to: .json]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner for .json: irc optimises, ark reproduces ARK\'s own planner [applies to: .json]' -r -f -a "irc\t'The optimising planner of irc'
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
@@ -115,10 +115,11 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Number of th
 complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, for ui.perfetto.dev [applies to: ARK plans]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks communicate; with mpi, mpirun starts one process per rank' -r -f -a "inprocess\t'All ranks run in one process'
 mpi\t'One process per rank, each with its own output files: y.rank0.npz for y.npz'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, or the reference evaluator [applies to: models, ARK plans]' -r -f -a "llvm\t'LLVM: the fastest code'
+complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, or the reference evaluator [applies to: models, ARK plans, PTX]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'
 reference\t'The reference evaluator: slow, defines the correct results'
-cuda\t'A GPU (not implemented yet)'"
+cuda\t'An NVIDIA GPU, by its driver'
+emulate\t'An emulated GPU: slow, finds races and accesses out of bounds'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files, NPU programs]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files, NPU programs]' -r -F
@@ -138,7 +139,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'How to repo
 none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l self-test -d 'Run an archive on its own test vectors and compare the outputs [applies to: archives]'
-complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races while running plans; stop at the first one [applies to: ARK plans]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races while running plans; stop at the first one [applies to: ARK plans; models, PTX]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files, NPU programs]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files, NPU programs]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files, NPU programs]'
@@ -233,7 +234,7 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -l assume-stated-shapes -d
 complete -c irc -n "__fish_irc_using_subcommand tune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand tune" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the same network; required for schedules of one core' -r -F
-complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, for its windows, which are inferred otherwise' -r
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l shape -d 'Shape of an input of --model, as data=1x3x224x224; repeatable' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l target -d 'The NPU, for the rates of links and DRAM [default: that of the schedule]' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l program -d 'Run this program of the schedule instead of compiling one: a listing, a trace or .npu' -r -F

@@ -51,11 +51,11 @@ mlir\:"MLIR after the stage given by --stage"
 json\:"An ARK execution plan, or with --target an NPU schedule"
 tar\:"A Model Library Format archive"
 asm\:"NPU programs of a Gemini schedule, or with --target of a model"
-ptx\:"NVIDIA PTX (not implemented yet)"))' \
+ptx\:"One kernel for an NVIDIA GPU, as PTX"))' \
 '--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\] \[applies to\: .mlir\]]:NAME:_default' \
 '--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm) \[applies to\: .asm\]]:FILE:_files' \
 '--inputs=[Input values to specialise an ONNX model for, or for test vectors \[applies to\: Common IR and ONNX files; .tar\]]:X.npz:_files' \
-'--arch=[Device of a .json plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\] \[applies to\: .json\]]:NAME:_default' \
+'--arch=[Device of a .json plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\] \[applies to\: .json, .ptx\]]:NAME:_default' \
 '--processors=[Number of processors that a .json plan may use \[default\: all of the device\] \[applies to\: .json\]]:N:_default' \
 '--planner=[Planner for .json\: irc optimises, ark reproduces ARK'\''s own planner \[applies to\: .json\]]:NAME:((irc\:"The optimising planner of irc"
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
@@ -119,10 +119,11 @@ _arguments "${_arguments_options[@]}" : \
 '--trace=[File for a timeline of running plans, for ui.perfetto.dev \[applies to\: ARK plans\]]:T.json:_files' \
 '--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
 mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.npz"))' \
-'--backend=[Code generator, or the reference evaluator \[applies to\: models, ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
+'--backend=[Code generator, or the reference evaluator \[applies to\: models, ARK plans, PTX\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"
 reference\:"The reference evaluator\: slow, defines the correct results"
-cuda\:"A GPU (not implemented yet)"))' \
+cuda\:"An NVIDIA GPU, by its driver"
+emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files, NPU programs\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files, NPU programs\]]:CACHE:_files' \
@@ -142,7 +143,7 @@ never\:"Never"))' \
 none\:"No progress report"
 plain\:"One line per step"))' \
 '(--inputs --outputs --expected --seed)--self-test[Run an archive on its own test vectors and compare the outputs \[applies to\: archives\]]' \
-'--race-check[Detect races while running plans; stop at the first one \[applies to\: ARK plans\]]' \
+'--race-check[Detect races while running plans; stop at the first one \[applies to\: ARK plans; models, PTX\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files, NPU programs\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files, NPU programs\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files, NPU programs\]]' \
@@ -266,7 +267,7 @@ plain\:"One line per step"))' \
 (simulate)
 _arguments "${_arguments_options[@]}" : \
 '--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
-'(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise]:MODEL:_default' \
+'(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers]:MODEL:_default' \
 '*--shape=[Shape of an input of --model, as data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
 '--target=[The NPU, for the rates of links and DRAM \[default\: that of the schedule\]]:NPU:_default' \
 '--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \

@@ -6,16 +6,16 @@
 //! launch must be cooperative: all blocks run at once.
 //!
 //! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
-use super::compute_to_loops::simt::team_of;
+use super::compute_to_loops::simt::{BLOCK_THREADS, team_of};
 use crate::{
     attributes::{KERNEL, ProgramInfo},
     kernel::emit::first_result,
 };
 use irc_mlir::ops::llvm;
 use irc_mlir::{
-    BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options, Pass,
-    PassError, PassOption, PassResult, RegionLike, Value, ValueLike, attr, read, replace_all_uses,
-    ty, walk_collect,
+    BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
+    PassOption, PassResult, RegionLike, Value, ValueLike, attr, read, replace_all_uses, ty,
+    walk_collect,
 };
 use irc_runtime::Interface;
 use irc_tensor::DType;
@@ -33,33 +33,17 @@ pub const ENTRY: &str = "irc_run";
 /// The number of threads of a block of a program that is not a plan.
 pub const THREADS: u32 = 256;
 
-/// The option for the number of threads of a block, or of a team of a plan.
-pub const BLOCK_THREADS: PassOption = PassOption {
-    name: "threads",
-    help: "number of threads of a block",
-    default: "256",
-    kind: OptionKind::Integer,
-};
-
-/// Functions that LLVM leaves to a library, which GPUs lack; those of `f32` are expanded before.
+/// Intrinsics that LLVM leaves to a library, which GPUs lack; those of `f32` are expanded before.
 const LIBRARY: [&str; 16] = [
-    "llvm.intr.exp",
-    "llvm.intr.exp2",
-    "llvm.intr.exp10",
-    "llvm.intr.log",
-    "llvm.intr.log2",
-    "llvm.intr.log10",
-    "llvm.intr.pow",
-    "llvm.intr.sin",
-    "llvm.intr.cos",
-    "llvm.intr.tan",
-    "llvm.intr.asin",
-    "llvm.intr.acos",
-    "llvm.intr.atan",
-    "llvm.intr.sinh",
-    "llvm.intr.cosh",
-    "llvm.intr.tanh",
+    "exp", "exp2", "exp10", "log", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos",
+    "atan", "sinh", "cosh", "tanh",
 ];
+
+/// The name of an intrinsic.
+fn intrinsic(op: &OperationRef<'_, '_>) -> Option<String> {
+    let name = read::op_name(op);
+    Some(name.strip_prefix(llvm::PREFIX)?.strip_prefix("intr.")?.to_owned())
+}
 
 /// Functions of the device.
 const DEVICE: &str = include_str!("device.mlir");
@@ -78,11 +62,11 @@ impl Pass for EmitGpuEntry {
         &[BLOCK_THREADS]
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        if let Some(op) =
-            walk_collect(module, |op| LIBRARY.contains(&read::op_name(&op).as_str())).first()
-        {
-            let name = read::op_name(op);
-            let function = name.strip_prefix("llvm.intr.").unwrap_or(&name);
+        let is_missing = |op: OperationRef<'_, '_>| {
+            intrinsic(&op).is_some_and(|name| LIBRARY.contains(&name.as_str()))
+        };
+        if let Some(op) = walk_collect(module, is_missing).first() {
+            let function = intrinsic(op).unwrap_or_default();
             let message = format!("needs '{function}' of f64, for which there is no code for GPUs");
             return Err(PassError::at(op, message));
         }

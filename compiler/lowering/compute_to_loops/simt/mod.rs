@@ -11,6 +11,7 @@
 mod inline;
 mod product;
 mod step;
+mod team;
 
 use super::{
     Infallible, KERNEL, Kernel, Origin, Pass, PassError, PassResult, Sizes, Work, algorithms,
@@ -21,16 +22,23 @@ use crate::kernel::{
     declare::on_memory,
     emit::{Buffer, Emit, Lanes},
 };
-use crate::lowering::emit_gpu_entry::BLOCK_THREADS;
 use irc_mlir::ops::{arith, func};
 use irc_mlir::{
-    BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Options, PassOption,
-    Region, RegionLike, Type, Value, attr, read, walk_collect,
+    BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options,
+    PassOption, Region, RegionLike, Type, Value, attr, read, walk_collect,
 };
 use irc_tl::Dim;
 use melior::ir::r#type::FunctionType;
 use std::collections::BTreeSet;
-use step::Team;
+use team::Team;
+
+/// The option for the number of threads of a block, or of a team of a plan.
+pub const BLOCK_THREADS: PassOption = PassOption {
+    name: "threads",
+    help: "number of threads of a block",
+    default: "256",
+    kind: OptionKind::Integer,
+};
 
 /// The pass `compute-to-simt`.
 pub struct ComputeToSimt;

@@ -11,7 +11,7 @@ use super::{
         nest::Writer,
     },
     Emit, Infallible, Lanes, arith, func,
-    step::{Team, extent, product},
+    team::{Team, extent, indices, product},
 };
 use crate::kernel::emit::Buffer;
 use irc_mlir::{Type as MlirType, Value, attr, ops::memref};
@@ -245,7 +245,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let mut found = vec![None; dims.len()];
         for (group, number) in self.product.groups.iter().zip(numbers) {
             let own: Vec<Dim> = group.iter().map(|it| dims[*it].clone()).collect();
-            for (it, index) in group.iter().zip(super::step::indices(e, &own, number)) {
+            for (it, index) in group.iter().zip(indices(e, &own, number)) {
                 found[*it] = Some(index);
             }
         }
@@ -290,7 +290,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
                     _ => [place.outer, e.index(0), line],
                 };
                 let mut at = self.result_index(e, numbers);
-                at.extend(super::step::indices(e, &reduced, depth_at));
+                at.extend(indices(e, &reduced, depth_at));
                 let mut body: Body<'_, 'c, 'a> = self.writer.body(e, &at, &Known::new());
                 let (value, _) = body.emit(e, factor);
                 let value = match self.product.half {

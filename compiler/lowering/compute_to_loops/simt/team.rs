@@ -1,0 +1,102 @@
+//! The threads that run a kernel together, and their places in loops.
+use super::{Emit, Infallible, Lanes, arith, func};
+use irc_mlir::{Type as MlirType, Value, attr};
+use irc_tl::Dim;
+
+/// Threads that run a kernel together. They are in blocks of threads that the hardware starts together; the barrier is
+/// that of all of them.
+pub(super) struct Team<'c, 'a> {
+    /// The number of the thread's block, and the number of blocks.
+    pub(super) team: Value<'c, 'a>,
+    pub(super) teams: Value<'c, 'a>,
+    /// The number of the thread in its block, and the number of threads of a block.
+    pub(super) thread: Value<'c, 'a>,
+    pub(super) threads: Value<'c, 'a>,
+    /// The number of a barrier of the block, if it is the only one; otherwise -1.
+    pub(super) barrier: Value<'c, 'a>,
+    /// The first byte of the shared memory of the block that is theirs.
+    pub(super) shared: Value<'c, 'a>,
+}
+
+impl<'c: 'a, 'a> Team<'c, 'a> {
+    /// All threads wait for each other.
+    pub(super) fn wait(&self, e: Emit<'c, 'a>) {
+        let callee = attr::symbol(e.context, "irc_gpu_barrier");
+        let operands = [self.barrier, self.threads];
+        e.spec(func::CALL).attr("callee", callee).operands(&operands).append(&e.block);
+    }
+
+    /// The threads of a block wait for each other.
+    pub(super) fn wait_in_block(&self, e: Emit<'c, 'a>) {
+        let callee = attr::symbol(e.context, "irc_gpu_block_barrier");
+        let operands = [self.barrier, self.threads];
+        e.spec(func::CALL).attr("callee", callee).operands(&operands).append(&e.block);
+    }
+
+    /// Runs something on the first thread.
+    pub(super) fn alone(&self, e: Emit<'c, 'a>, body: impl FnOnce(Emit<'c, 'a>)) {
+        let first = self.first(e);
+        let is_first = e.compare(0, first, e.index(0));
+        let then = |e| {
+            body(e);
+            Ok::<_, Infallible>(vec![])
+        };
+        let Ok(_) = e.if_else(is_first, &[], then, |_| Ok(vec![]));
+    }
+
+    /// The number of the thread among all.
+    pub(super) fn first(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
+        e.add(e.binary(arith::MULI, self.team, self.threads), self.thread)
+    }
+
+    /// The number of threads.
+    pub(super) fn all(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
+        e.binary(arith::MULI, self.teams, self.threads)
+    }
+}
+
+/// A known size.
+pub(super) fn extent(dim: &Dim) -> i64 {
+    dim.known().unwrap_or(1)
+}
+
+pub(super) fn product(dims: &[Dim]) -> i64 {
+    dims.iter().map(extent).fold(1, i64::saturating_mul)
+}
+
+/// The indices of an element of extents, from its position.
+pub(super) fn indices<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    dims: &[Dim],
+    linear: Value<'c, 'a>,
+) -> Vec<Value<'c, 'a>> {
+    let extents: Vec<i64> = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
+    let long = extents.iter().filter(|extent| **extent != 1).count();
+    if long <= 1 {
+        return extents.iter().map(|it| if *it == 1 { e.index(0) } else { linear }).collect();
+    }
+    // Divisions of 32 bits are faster, if they suffice.
+    let narrow = product(dims) <= i64::from(i32::MAX);
+    let (ty, bits) = (e.int(if narrow { 32 } else { 64 }), if narrow { 32 } else { 64 });
+    let mut rest = e.op(arith::INDEX_CAST, &[linear], ty);
+    let mut found = vec![];
+    let mut remaining = long;
+    for extent in extents.iter().rev() {
+        if *extent == 1 {
+            found.push(e.index(0));
+            continue;
+        }
+        remaining -= 1;
+        let by = e.integer(*extent, bits, Lanes::Scalar);
+        let own = match remaining {
+            0 => rest,
+            _ => e.binary(arith::REMUI, rest, by),
+        };
+        if remaining > 0 {
+            rest = e.binary(arith::DIVUI, rest, by);
+        }
+        found.push(e.op(arith::INDEX_CASTUI, &[own], MlirType::index(e.context)));
+    }
+    found.reverse();
+    found
+}
