@@ -6,7 +6,7 @@ use irc::{
 };
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
 use irc_tl::{Binary, Builder, DType, Graph, Op, Reduction, Type, Unary};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, env, fs, path::PathBuf, process::Command};
 
 /// The PTX of a graph.
 fn ptx(graph: &Graph, target: &Target) -> Result<String, String> {
@@ -14,6 +14,36 @@ fn ptx(graph: &Graph, target: &Target) -> Result<String, String> {
     let code = session.import_graph(graph).emit(Output::Ptx, target.clone());
     let code = code.map_err(|error| error.to_string())?;
     Ok(String::from_utf8(code).expect("text"))
+}
+
+/// NVIDIA's assembler: that of `IRC_PTXAS`, or the one that `./irc-dev build` installs.
+fn ptxas() -> Option<PathBuf> {
+    let installed =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ptxas/nvidia/cuda_nvcc/bin/ptxas");
+    let named = env::var_os("IRC_PTXAS").map(PathBuf::from);
+    let found = named.unwrap_or_else(|| installed.into());
+    let there = found.is_file();
+    if !there {
+        eprintln!("not assembled: there is no {}", found.display());
+    }
+    there.then_some(found)
+}
+
+/// Assembles PTX, if there is an assembler: without warnings, and without registers in memory if requested.
+fn assemble(name: &str, text: &str, architecture: &str, without_spills: bool) {
+    let Some(ptxas) = ptxas() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let [source, object] = ["k.ptx", "k.cubin"].map(|file| folder.path().join(file));
+    fs::write(&source, text).expect("writable");
+    let mut command = Command::new(ptxas);
+    command.args(["-v", "-arch", architecture, "-o"]).arg(object).arg(source);
+    let output = command.output().expect("ptxas starts");
+    let report = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {report}");
+    assert!(!report.contains("warning"), "{name}: {report}");
+    let spills = report.split(", ").filter(|part| part.contains("bytes spill"));
+    let spills = spills.filter(|part| !part.trim_start().starts_with("0 bytes")).count();
+    assert!(!without_spills || spills == 0, "{name}: {report}");
 }
 
 /// Compiles and emulates a graph, and compares every output with the evaluation.
@@ -69,6 +99,8 @@ fn products_run_in_tiles_of_every_type_and_layout() {
             let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
             let has = text.contains("mma.sync.aligned.m16n8k16");
             assert_eq!(has, dtype != DType::F32, "{dtype}");
+            assemble("product", &text, "sm_80", true);
+            assemble("product", &ptx(&graph, &Target::gpu(90)).expect("PTX"), "sm_90a", true);
         }
     }
 }
@@ -131,6 +163,7 @@ fn every_op_runs_or_is_rejected() {
             assert!(error.contains("no form as loops"), "{}: {error}", row.name);
         } else {
             agree(row.name, &graph, &inputs);
+            assemble(row.name, &ptx(&graph, &Target::gpu(80)).expect("PTX"), "sm_80", false);
         }
     }
 }
