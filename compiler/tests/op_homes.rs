@@ -17,7 +17,12 @@ const HOMES: [&str; 4] = [
 ];
 
 /// Ops that the IR itself is made of, with the files that create or take apart such an op.
-const STRUCTURAL: [(&str, &str); 12] = [
+const STRUCTURAL: [(&str, &str); 16] = [
+    // Products around a softmax are joined, which then divides by sums last.
+    ("matmul", "compiler/fusion/attention.rs"),
+    ("mul", "compiler/fusion/attention.rs"),
+    ("div", "compiler/fusion/attention.rs"),
+    ("matmul", "compiler/lowering/split_blocks/attention.rs"),
     // Loops around an expression are joined, and their sizes are renamed.
     ("compute", "compiler/fusion/inline.rs"),
     ("compute", "compiler/lowering/outline_kernels/sizes.rs"),

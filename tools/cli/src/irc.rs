@@ -425,7 +425,7 @@ pub struct Simulate {
     /// Frontend file of the same network; required for schedules of one core
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
-    /// Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers
+    /// Model of a schedule of several cores, for its windows and numbers
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["program", "frontend"])]
     pub model: Option<String>,
     /// Shape of an input of --model, as data=1x3x224x224; repeatable
