@@ -1,6 +1,6 @@
 //! Runs kernels on an NVIDIA GPU, by the driver's own interface: `libcuda`, loaded when it is needed.
-use super::{GpuKernel, Parameter};
-use irc_tensor::{Tensor, TensorType};
+use super::{Contents, GpuKernel};
+use irc_tensor::Tensor;
 use libloading::os::unix::{Library, Symbol};
 use std::{
     collections::BTreeMap,
@@ -133,9 +133,13 @@ impl GpuKernel {
         let blocks = self.blocks_on(&driver, device, function)?;
         let mut memory = vec![];
         for parameter in &self.parameters {
-            let bytes = match parameter.constants {
-                true => Self::constants(ptx)?,
-                false => self.contents(*parameter, given)?,
+            let (_, contents) = self.contents(*parameter, given, ptx)?;
+            let bytes = match contents {
+                Contents::Bytes(bytes) | Contents::Constants(bytes) => bytes,
+                Contents::Unwritten(size) => {
+                    memory.push(driver.allocate(size)?);
+                    continue;
+                }
             };
             let place = driver.allocate(bytes.len())?;
             let copy = driver
@@ -152,8 +156,7 @@ impl GpuKernel {
         for (parameter, place) in self.parameters.iter().zip(&memory) {
             let Some(output) = parameter.output else { continue };
             let port = &self.interface.outputs[output];
-            let ty =
-                port.tensor_type().ok_or_else(|| format!("output '{}' has no type", port.name))?;
+            let ty = Self::type_of(port)?;
             let mut tensor = Tensor::zeros(ty).map_err(|error| error.to_string())?;
             let bytes = tensor.bytes_mut();
             let copy = driver
@@ -166,29 +169,6 @@ impl GpuKernel {
             outputs.insert(port.name.clone(), tensor);
         }
         Ok(outputs)
-    }
-
-    /// The contents of the memory of a parameter before the launch.
-    fn contents(
-        &self,
-        parameter: Parameter,
-        given: &BTreeMap<String, Tensor>,
-    ) -> Result<Vec<u8>, String> {
-        let input = parameter.input.map(|input| &self.interface.inputs[input]);
-        let output = || parameter.output.map(|output| &self.interface.outputs[output]);
-        let Some(port) = input.or_else(output) else {
-            let bytes = usize::try_from(self.interface.workspace_bytes);
-            return Ok(vec![0; bytes.map_err(|_| "the workspace does not fit in memory")?]);
-        };
-        let ty: TensorType =
-            port.tensor_type().ok_or_else(|| format!("'{}' has no known type", port.name))?;
-        match input.and_then(|input| given.get(&input.name)) {
-            Some(tensor) if tensor.ty() == &ty => Ok(tensor.bytes().to_vec()),
-            Some(tensor) => {
-                Err(format!("input '{}': expected {ty}, found {}", port.name, tensor.ty()))
-            }
-            None => Ok(vec![0; ty.byte_size().map_err(|error| error.to_string())?]),
-        }
     }
 
     /// The number of blocks of the launch, all of which must run at once.

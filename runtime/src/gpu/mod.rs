@@ -1,9 +1,11 @@
 //! The description of a kernel for a GPU, in the first line of its PTX, and its constants, in its last lines.
 mod driver;
 
-use crate::Interface;
+use crate::{Interface, Port};
 use base64::{Engine, prelude::BASE64_STANDARD};
+use irc_tensor::{Tensor, TensorType};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Before the description, in the first line.
 const PREFIX: &str = "// irc: ";
@@ -44,6 +46,17 @@ pub struct Parameter {
     /// Whether the memory holds the constants of the program.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub constants: bool,
+}
+
+/// What the memory of a parameter holds before the launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Bytes that the kernel only reads.
+    Constants(Vec<u8>),
+    /// So many bytes, which the kernel has to write before it reads them.
+    Unwritten(usize),
 }
 
 impl GpuKernel {
@@ -107,6 +120,49 @@ impl GpuKernel {
             bytes.extend(part.map_err(|error| format!("the constants of the PTX: {error}"))?);
         }
         Ok(bytes)
+    }
+
+    /// The name and the contents of the memory of a parameter, given inputs by name and the PTX. Inputs that are not given
+    /// are zero.
+    ///
+    /// # Errors
+    /// An input of another type, a type without a size, or constants that are not in base64.
+    pub fn contents(
+        &self,
+        parameter: Parameter,
+        given: &BTreeMap<String, Tensor>,
+        ptx: &str,
+    ) -> Result<(String, Contents), String> {
+        if parameter.constants {
+            return Ok(("constants".to_owned(), Contents::Constants(Self::constants(ptx)?)));
+        }
+        let input = parameter.input.map(|input| &self.interface.inputs[input]);
+        let output = || parameter.output.map(|output| &self.interface.outputs[output]);
+        let Some(port) = input.or_else(output) else {
+            let bytes = usize::try_from(self.interface.workspace_bytes);
+            let bytes = bytes.map_err(|_| "the workspace does not fit in memory")?;
+            return Ok(("workspace".to_owned(), Contents::Unwritten(bytes)));
+        };
+        let ty = Self::type_of(port)?;
+        let size = ty.byte_size().map_err(|error| error.to_string())?;
+        let contents = match input.and_then(|input| given.get(&input.name)) {
+            Some(tensor) if tensor.ty() == &ty => Contents::Bytes(tensor.bytes().to_vec()),
+            Some(tensor) => {
+                return Err(format!("input '{}': expected {ty}, found {}", port.name, tensor.ty()));
+            }
+            // An output of a plan is a buffer, which is zero at the start.
+            None if input.is_some() || self.blocks.is_some() => Contents::Bytes(vec![0; size]),
+            None => Contents::Unwritten(size),
+        };
+        Ok((port.name.clone(), contents))
+    }
+
+    /// The type of an input or output.
+    ///
+    /// # Errors
+    /// An unknown element type, or an extent that is not known.
+    pub fn type_of(port: &Port) -> Result<TensorType, String> {
+        port.tensor_type().ok_or_else(|| format!("'{}' has no known type", port.name))
     }
 
     /// PTX without its constants.
