@@ -10,4 +10,12 @@
 // CHECK-NEXT: vector {{.*}}leaves
 // CHECK-NEXT: memory {{.*}}leaves
 // CHECK-NEXT: llvm {{.*}}leaves llvm {{.*}}what LLVM translates
+// CHECK-NEXT: nvptx:
+// CHECK-NEXT: import {{.*}}leaves
+// CHECK-NEXT: tensor {{.*}}leaves
+// CHECK-NEXT: fuse {{.*}}leaves
+// CHECK-NEXT: kernels {{.*}}leaves
+// CHECK-NEXT: simt {{.*}}leaves
+// CHECK-NEXT: memory {{.*}}leaves
+// CHECK-NEXT: llvm {{.*}}leaves llvm {{.*}}what LLVM translates
 // CHECK-NOT: {{.}}

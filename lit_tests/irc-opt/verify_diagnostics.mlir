@@ -21,7 +21,7 @@ func.func @result(%a: tensor<4x8xf32>) {
 // -----
 
 func.func @kind(%a: tensor<4xf32>) {
-  // expected-error@below {{'tl.group' op kind: expected one of elementwise, rows, contraction, reduction, copy, loops, found 'mystery'}}
+  // expected-error@below {{'tl.group' op kind: expected one of elementwise, rows, contraction, reduction, copy, loops, attention, found 'mystery'}}
   %0 = tl.group "mystery"(%a) : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%x: tensor<4xf32>):
     tl.yield %x : tensor<4xf32>

@@ -17,7 +17,7 @@ func.func @rounding(%x: tensor<4xf32>) -> tensor<4xi32> {
 // -----
 
 func.func @kind(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{kind: expected one of elementwise, rows, contraction, reduction, copy, loops, found 'warp'}}
+  // expected-error @below {{kind: expected one of elementwise, rows, contraction, reduction, copy, loops, attention, found 'warp'}}
   %y = tl.group "warp"(%x) : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%a: tensor<4xf32>):
     tl.yield %a : tensor<4xf32>

@@ -188,7 +188,7 @@ fn emit_program(
     let interface =
         Interface::from_json(interface).map_err(|error| PassError::at(&main, &error))?;
     if interface.is_sized() {
-        let message = "has sizes that are computed at run time: kernels for GPUs need known sizes";
+        let message = "has sizes that are computed at run time: kernels for GPUs need known sizes; --shape gives those of inputs";
         return Err(PassError::at(&main, message));
     }
     let ports = || interface.inputs.iter().chain(&interface.outputs);

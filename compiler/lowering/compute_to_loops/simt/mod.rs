@@ -146,13 +146,13 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
     let context = irc_mlir::context_of(&func);
     let (operands, results) = read::signature(&func).unwrap_or_default();
     if operands.iter().chain(&results).any(|ty| ty.to_string().contains('?')) {
-        let message = "has sizes that are computed at run time: kernels for GPUs need known sizes";
+        let message = "has sizes that are computed at run time: kernels for GPUs need known sizes; --shape gives those of inputs";
         return Err(PassError::at(&func, message));
     }
     let mut kernel = Kernel::read(func)?;
     if let Some(symbol) = kernel.symbols.first() {
         let message =
-            format!("has a size that depends on '{symbol}': kernels for GPUs need known sizes");
+            format!("has a size that depends on '{symbol}': kernels for GPUs need known sizes; --shape gives those of inputs");
         return Err(PassError::at(&func, message));
     }
     inline::widen(&mut kernel);
