@@ -87,6 +87,11 @@ fn write_model(
         };
         return npu::model::write(console, &model, &npu, kind, written);
     }
+    let of_npu =
+        [("--report", arguments.report.is_some()), ("--dialect", arguments.dialect.is_some())];
+    if let Some((flag, _)) = of_npu.iter().find(|(_, given)| *given) {
+        return Err(Error::Usage(format!("{flag} needs the NPU: --target npu:mesh=WxH")));
+    }
     if kind == Kind::Asm {
         let problem = Error::problem("an NPU program needs the NPU");
         return Err(problem.help("give it, as in --target npu:mesh=4x4"));

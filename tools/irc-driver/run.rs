@@ -55,6 +55,13 @@ fn run_over(
         expect_of_plans(first.content, flags)?;
     }
     let engine = engine(&arguments.backend);
+    let checks_races = first.content == Content::Plan || engine == Some(Engine::Emulator);
+    if arguments.race_check && !checks_races {
+        return Err(Error::Usage(format!(
+            "--race-check has no effect on {}: it applies to ARK plans and with --backend emulate",
+            first.content.words()
+        )));
+    }
     let (found, buffers) = match (&files[..], runs_alone) {
         ([input], _) if input.content == Content::Ptx => {
             let kernel = gpu::description(&input.source())?;

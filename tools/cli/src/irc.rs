@@ -115,10 +115,10 @@ pub struct CompileTo {
     #[arg(long, value_name = "NAME")]
     pub model_name: Option<String>,
     /// File for the cost of an NPU schedule, by segments and layers
-    #[arg(long, value_name = "R.json", requires = "target")]
+    #[arg(long, value_name = "R.json")]
     pub report: Option<PathBuf>,
     /// Dialect of the schedule of a model
-    #[arg(long, value_enum, value_name = "DIALECT", requires = "target", ignore_case = true)]
+    #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
     pub dialect: Option<Dialect>,
     /// The NPU.
     #[command(flatten)]

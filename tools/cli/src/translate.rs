@@ -55,7 +55,7 @@ pub struct Translate {
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
     /// Dialect of the schedule of a model
-    #[arg(long, value_enum, value_name = "DIALECT", requires = "target", ignore_case = true)]
+    #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
     pub dialect: Option<Dialect>,
     /// The NPU.
     #[command(flatten)]

@@ -151,8 +151,9 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
     }
     let mut kernel = Kernel::read(func)?;
     if let Some(symbol) = kernel.symbols.first() {
-        let message =
-            format!("has a size that depends on '{symbol}': kernels for GPUs need known sizes; --shape gives those of inputs");
+        let message = format!(
+            "has a size that depends on '{symbol}': kernels for GPUs need known sizes; --shape gives those of inputs"
+        );
         return Err(PassError::at(&func, message));
     }
     inline::widen(&mut kernel);
