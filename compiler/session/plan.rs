@@ -250,7 +250,7 @@ fn persistent_kernel(
     match (made, rejected) {
         (_, Some(message)) => Err(QueryError::at("plan-gpu", &message)),
         (Ok(code), None) => Ok(code?),
-        (Err(captured), None) => Err(QueryError::at("plan-gpu", &messages(&captured))),
+        (Err(captured), None) => Err(QueryError::at("plan-gpu", messages(&captured))),
     }
 }
 

@@ -192,9 +192,9 @@ fn compact(step: &mut Step<'_>) {
             numbers.insert(operand, number);
         }
     }
-    let renumbered = |scalar: &Scalar| renumber(scalar, &|operand| numbers[&operand]);
-    nest.compute.body = renumbered(&nest.compute.body);
-    nest.epilogue = nest.epilogue.as_ref().map(renumbered);
+    let number = |operand| numbers[&operand];
+    nest.compute.body = renumber(&nest.compute.body, &number);
+    nest.epilogue = nest.epilogue.as_ref().map(|epilogue| renumber(epilogue, &number));
     step.operands = kept;
 }
 

@@ -25,11 +25,14 @@ const MIN_NEIGHBOURS: i64 = 1 << 14;
 /// Bytes that a thread reads or writes at once.
 const ACCESS: i64 = 16;
 
+/// The strides of each operand that is a window of a larger tensor.
+type Windows<'s> = &'s [Option<&'s [i64]>];
+
 /// Emits a nest that writes `result`, which has the given strides if it is a window; so do operands.
 pub(super) fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     nest: &Nest,
-    (operands, strides): (&[(&Type, Buffer<'c, 'a>)], &[Option<&[i64]>]),
+    (operands, strides): (&[(&Type, Buffer<'c, 'a>)], Windows<'_>),
     (result, result_strides): (Buffer<'c, 'a>, Option<&[i64]>),
     sizes: &Sizes<'c, 'a>,
     (team, threads): (&Team<'c, 'a>, i64),
