@@ -14,7 +14,7 @@ use crate::{
     fusion::FusionReport,
     import::{Content, FrontEnd, ImportOptions, Imported, InputFile, path_of},
     interface::port_of,
-    session::{Error, Input, Place, queries, tunable::Tunable},
+    session::{Error, Input, Place, QueryError, queries, tunable::Tunable},
 };
 use bytes::Bytes;
 use irc_ark_model::ArkModel;
@@ -22,7 +22,7 @@ use irc_common_format::Format;
 use irc_diag::{Diagnostic, Source};
 use irc_mlf::Contents;
 use irc_runtime::{Interface, Port};
-use irc_tensor::Tensor;
+use irc_tensor::{DType, Tensor};
 use irc_tl::Graph;
 use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 
@@ -429,6 +429,9 @@ impl<'s> Model<'s> {
         output: Output,
         options: impl Into<CompileOptions>,
     ) -> Result<Vec<u8>, Error> {
+        if output == Output::Ptx {
+            expect_fixed(&self.interface()?).map_err(|error| Error::new(self.source(), error))?;
+        }
         self.session.emit(self.input, &options.into(), output)
     }
 
@@ -459,5 +462,30 @@ impl<'s> Model<'s> {
             false => Output::C,
         };
         contents.map_err(|error| self.session.error(self.input, &options, Some(output), error))
+    }
+}
+
+/// Checks that a GPU has the types of a program's inputs, and that their sizes are known.
+fn expect_fixed(interface: &Interface) -> Result<(), QueryError> {
+    let error = |message: String| Diagnostic::error("gpu-program", message);
+    for port in interface.inputs.iter().chain(&interface.outputs) {
+        if port.element_type() == Some(DType::String) {
+            let found = error(format!("'{}' has strings, which GPUs do not have", port.name));
+            return Err(QueryError::found(vec![found]));
+        }
+    }
+    let is_open = |port: &&Port| port.shape.iter().any(|extent| *extent < 0);
+    match interface.inputs.iter().find(is_open) {
+        None => Ok(()),
+        Some(port) => {
+            let found = error(format!(
+                "input '{}' has an open size, and kernels for GPUs need known sizes: {}",
+                port.name,
+                port.type_text()
+            ));
+            let help =
+                format!("give its shape, as in --shape {}=1x4; bounds are not enough", port.name);
+            Err(QueryError::found(vec![found.help(help)]))
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
 use irc_ark_format::{
     json,
     model::Options,
-    plan::{self, Plan, TaskInfo},
+    plan::{self, Architecture, Plan, TaskInfo},
 };
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_executor::code::{Kernel, PlanCode, Step, TaskCode, Variant};
@@ -301,6 +301,15 @@ impl PlanFile<'_> {
             let _ = task_object(database, key);
         })?;
         plan_library(database, self.input, TargetKey::new(database, target.clone()))
+    }
+
+    /// The device of the plan.
+    ///
+    /// # Errors
+    /// A file that is not a plan.
+    pub fn architecture(&self) -> Result<Architecture, Error> {
+        let plan = plan_of(&self.session.database, self.input);
+        plan.map(|plan| plan.architecture).map_err(|error| self.error(error))
     }
 
     /// Compiles the plan to one kernel for a GPU, as PTX.

@@ -92,7 +92,8 @@ pub fn emit(
 fn described(code: &[u8], interface: &Interface, constants: &[u8]) -> Vec<u8> {
     let shared_bytes = if uses_shared_memory(code) { SHARED_BYTES as u64 } else { 0 };
     let kernel = GpuKernel::of_program(ENTRY, interface.clone(), THREADS, !constants.is_empty());
-    GpuKernel { shared_bytes, ..kernel }.describe(code, constants)
+    let constant_bytes = constants.len() as u64;
+    GpuKernel { shared_bytes, constant_bytes, ..kernel }.describe(code, constants)
 }
 
 /// A library of a module that is the output of a stage after the tensor level.

@@ -150,6 +150,7 @@ fn kernel(
         blocks: Some(blocks),
         threads,
         shared_bytes,
+        constant_bytes: 0,
     }
 }
 

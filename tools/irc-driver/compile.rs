@@ -3,6 +3,7 @@ use crate::{
     archive, ark_files,
     console::Console,
     error::Error,
+    gpu,
     input::{self, Content, Input},
     models, npu, output, plan, target,
     values::Given,
@@ -35,8 +36,7 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     flags.expect(&[input_kind], Some(&suffix)).map_err(Error::Usage)?;
     match input.content {
         Content::Plan if kind == Kind::Ptx => {
-            let target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
-            let code = Session::new().plan(input.source()).ptx(&target)?;
+            let code = gpu::ptx_of_plan(input.source(), arguments.arch.as_deref())?;
             output::write(&arguments.output, &code, output::Content::Text)
         }
         Content::Plan => write_tasks(arguments, input.source()),
@@ -50,6 +50,12 @@ fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> 
     let frontend = arguments.frontend.as_deref();
     let (bytes, content) =
         npu::translate::to_program(console, &arguments.model, frontend, &arguments.output)?;
+    if frontend.is_none() {
+        console.note(
+            "the program moves data and has neutral constants; irc compile MODEL --target … writes one with \
+             those of the model",
+        );
+    }
     output::write(&arguments.output, &bytes, content)
 }
 
@@ -214,7 +220,7 @@ fn kind_of(path: &Path) -> Result<Kind, Error> {
     kind.map_err(|_| match suffix {
         "" => Error::Usage(format!("output file {name} has no suffix; add one, or use --emit")),
         _ => Error::Usage(format!(
-            "unrecognised output suffix `.{suffix}`: expected one of .so, .tar, .o, .c, .ll, .s, .mlir, .json, \
+            "unrecognised output suffix `.{suffix}`: expected one of .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json, \
              .asm"
         )),
     })

@@ -2,9 +2,14 @@
 use crate::{
     console::Console,
     error::Error,
+    target,
     values::{self, Buffers},
 };
-use irc::gpu::{EmulationError, emulate};
+use irc::{
+    Session,
+    gpu::{EmulationError, emulate},
+};
+use irc_ark_format::plan::Architecture;
 use irc_cli::Run;
 use irc_diag::Source;
 use irc_runtime::GpuKernel;
@@ -45,6 +50,25 @@ pub fn run(
     })?;
     console.diagnostics(source, &emulated.warnings);
     Ok(emulated.outputs)
+}
+
+/// The kernel of a plan, for its own device unless another is named.
+pub fn ptx_of_plan(source: Source, arch: Option<&str>) -> Result<Vec<u8>, Error> {
+    let session = Session::new();
+    let plan = session.plan(source);
+    let own = plan.architecture()?;
+    let of_plan = match own {
+        Architecture::Any | Architecture::Cuda | Architecture::Cuda80 => "CUDA_80",
+        Architecture::Cuda90 => "CUDA_90",
+        other => {
+            let problem = Error::problem(format!(
+                "the plan is for {}, and PTX for NVIDIA GPUs",
+                other.name()
+            ));
+            return Err(problem.help("plan its model with --arch CUDA_80 or CUDA_90"));
+        }
+    };
+    Ok(plan.ptx(&target::gpu(arch.unwrap_or(of_plan))?)?)
 }
 
 /// What the first line of PTX states.

@@ -70,7 +70,7 @@ fn run_over(
             (gpu::run(console, arguments, engine, &input.source(), given)?, None)
         }
         ([input], _) if input.content == Content::Plan && engine.is_some() => {
-            let code = Session::new().plan(input.source()).ptx(&irc::Target::gpu(80))?;
+            let code = gpu::ptx_of_plan(input.source(), None)?;
             let source = irc_diag::Source::from_bytes("the kernel of the plan", &code);
             let given = given.read_for(&gpu::description(&source)?.interface)?;
             (gpu::run(console, arguments, engine.unwrap_or(Engine::Cuda), &source, given)?, None)

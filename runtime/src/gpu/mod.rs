@@ -31,6 +31,8 @@ pub struct GpuKernel {
     pub threads: u32,
     /// Bytes of shared memory of a block, beside that which the PTX declares with a size.
     pub shared_bytes: u64,
+    /// Bytes of constants in the PTX.
+    pub constant_bytes: u64,
 }
 
 /// The memory of a parameter: of an input, of an output, or of both; of the constants; else the workspace. It is aligned
@@ -80,6 +82,7 @@ impl GpuKernel {
             blocks: None,
             threads,
             shared_bytes: 0,
+            constant_bytes: 0,
         }
     }
 
@@ -88,10 +91,11 @@ impl GpuKernel {
         let parameters = serde_json::to_string(&self.parameters).unwrap_or_default();
         let blocks = self.blocks.map_or(String::new(), |blocks| format!(",\"blocks\":{blocks}"));
         format!(
-            "{PREFIX}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{}}}",
+            "{PREFIX}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{}}}",
             serde_json::Value::from(self.entry.as_str()),
             self.threads,
             self.shared_bytes,
+            self.constant_bytes,
             self.interface.to_json()
         )
     }
@@ -134,7 +138,14 @@ impl GpuKernel {
         ptx: &str,
     ) -> Result<(String, Contents), String> {
         if parameter.constants {
-            return Ok(("constants".to_owned(), Contents::Constants(Self::constants(ptx)?)));
+            let bytes = Self::constants(ptx)?;
+            if bytes.len() as u64 != self.constant_bytes {
+                let (expected, found) = (self.constant_bytes, bytes.len());
+                return Err(format!(
+                    "the PTX is incomplete: expected {expected} bytes of constants, found {found}"
+                ));
+            }
+            return Ok(("constants".to_owned(), Contents::Constants(bytes)));
         }
         let input = parameter.input.map(|input| &self.interface.inputs[input]);
         let output = || parameter.output.map(|output| &self.interface.outputs[output]);
@@ -201,6 +212,7 @@ impl GpuKernel {
             parameters,
             blocks: number("blocks"),
             shared_bytes: value["shared_bytes"].as_u64().unwrap_or(0),
+            constant_bytes: value["constant_bytes"].as_u64().unwrap_or(0),
             threads: number("threads")
                 .filter(|threads| (1..=1024).contains(threads))
                 .ok_or_else(|| wrong("1 to 1024 threads"))?,
@@ -216,6 +228,7 @@ mod tests {
     fn the_first_line_describes_the_kernel() {
         let kernel = GpuKernel {
             blocks: Some(4),
+            constant_bytes: 10_000,
             ..GpuKernel::of_program("irc_run", Interface::default(), 256, true)
         };
         let constants: Vec<u8> = (0..=255).cycle().take(10_000).collect();

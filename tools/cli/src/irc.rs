@@ -32,7 +32,7 @@ pub struct Irc {
 /// The commands of `irc`.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Command {
-    /// Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan
+    /// Compile a model to a library, archive, object file, LLVM IR, MLIR, PTX or ARK plan
     Compile(CompileTo),
     /// Run a model, compiled library, archive, or the ARK plans of all ranks
     Run(Run),
@@ -66,7 +66,7 @@ pub enum Command {
 pub struct CompileTo {
     /// Model, Gemini schedule, ARK plan, or MLIR of one; - for standard input
     pub model: String,
-    /// Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output
+    /// Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Code generator
@@ -84,7 +84,7 @@ pub struct CompileTo {
     /// Input values to specialise an ONNX model for, or for test vectors
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
-    /// Device of a .json plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80]
+    /// Device of a .json plan or .ptx: CUDA_80, CUDA_90, ROCM_942, … [default: CUDA_80]
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
     /// Number of processors that a .json plan may use [default: all of the device]
@@ -227,7 +227,7 @@ pub struct Run {
     /// File for a timeline of running plans, for ui.perfetto.dev
     #[arg(long, value_name = "T.json")]
     pub trace: Option<PathBuf>,
-    /// Detect races while running plans; stop at the first one
+    /// Detect races of plans, and of kernels for GPUs with --backend emulate
     #[arg(long)]
     pub race_check: bool,
     /// How ranks communicate; with mpi, mpirun starts one process per rank
