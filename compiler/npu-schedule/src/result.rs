@@ -83,7 +83,7 @@ impl std::fmt::Display for Segment {
         writeln!(f, "chosen: {}", shortened(shape))?;
         writeln!(
             f,
-            "{} cycles, {:.0} pJ, bound by {}: compute {cores}, links {links}, dram {dram} cycles",
+            "{} cycles, {:.0} pJ, bound by {}: layers {cores}, links {links}, dram {dram} cycles",
             cost.latency,
             cost.energy,
             bound.name()
