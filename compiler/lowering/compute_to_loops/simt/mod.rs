@@ -1,8 +1,8 @@
 //! `compute-to-simt`: kernels become loops that the threads of a GPU share.
 //!
 //! Before: as for [`super::ComputeToLoops`], for kernels of every kind, of known sizes. After: for each kernel a function
-//! of its *team*, `@KERNEL_team`, with the parameters of the kernel on memory and those of the team (`team.rs`). Every thread calls it.
-//! A step computes element after element, each by one thread, or each by a warp if it is a long reduction; all threads
+//! of its *team*, `@KERNEL_team`, with the parameters of the kernel on memory and those of the team (`team.rs`). Every
+//! thread calls it. A step computes element after element, each by one thread, or each by a warp if it is a long reduction; all threads
 //! wait for each other before a step that reads what an earlier one has written. The kernel itself runs its function for
 //! all threads of the grid, and waits for all of them at the end.
 //!
