@@ -34,14 +34,14 @@ none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_needs_command" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_needs_command" -f -a "compile" -d 'Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan'
+complete -c irc -n "__fish_irc_needs_command" -f -a "compile" -d 'Compile a model to a library, archive, object file, LLVM IR, MLIR, PTX or ARK plan'
 complete -c irc -n "__fish_irc_needs_command" -f -a "run" -d 'Run a model, compiled library, archive, or the ARK plans of all ranks'
 complete -c irc -n "__fish_irc_needs_command" -f -a "check" -d 'Check files and report every error'
 complete -c irc -n "__fish_irc_needs_command" -f -a "bench" -d 'Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline'
 complete -c irc -n "__fish_irc_needs_command" -f -a "tune" -d 'Measure schedules of a model\'s kernels, for irc compile --tuning'
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator [applies to: .so, .o, .mlir, .tar of models]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l emit -d 'Kind of output; overrides the suffix of the output file' -r -f -a "so\t'A shared library with irc\'s C interface'
@@ -57,7 +57,7 @@ ptx\t'One kernel for an NVIDIA GPU, as PTX'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import] [applies to: .mlir]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm) [applies to: .asm]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Input values to specialise an ONNX model for, or for test vectors [applies to: Common IR and ONNX files; .tar]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan: ANY, CUDA, CUDA_80, ROCM_942, … [default: CUDA_80] [applies to: .json, .ptx]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan or .ptx: CUDA_80, CUDA_90, ROCM_942, … [default: CUDA_80] [applies to: .json, .ptx]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Number of processors that a .json plan may use [default: all of the device] [applies to: .json]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner for .json: irc optimises, ark reproduces ARK\'s own planner [applies to: .json]' -r -f -a "irc\t'The optimising planner of irc'
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
@@ -139,7 +139,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'How to repo
 none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l self-test -d 'Run an archive on its own test vectors and compare the outputs [applies to: archives]'
-complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races while running plans; stop at the first one [applies to: ARK plans; models, PTX]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races of plans, and of kernels for GPUs with --backend emulate [applies to: ARK plans; models, PTX]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files, NPU programs]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files, NPU programs]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files, NPU programs]'
@@ -234,7 +234,7 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -l assume-stated-shapes -d
 complete -c irc -n "__fish_irc_using_subcommand tune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand tune" -s V -l version -d 'Print version'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the same network; required for schedules of one core' -r -F
-complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers' -r
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, for its windows and numbers' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l shape -d 'Shape of an input of --model, as data=1x3x224x224; repeatable' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l target -d 'The NPU, for the rates of links and DRAM [default: that of the schedule]' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l program -d 'Run this program of the schedule instead of compiling one: a listing, a trace or .npu' -r -F
@@ -257,7 +257,7 @@ plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l json -d 'Print one JSON object instead of text'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "compile" -d 'Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan'
+complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "compile" -d 'Compile a model to a library, archive, object file, LLVM IR, MLIR, PTX or ARK plan'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "run" -d 'Run a model, compiled library, archive, or the ARK plans of all ranks'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "check" -d 'Check files and report every error'
 complete -c irc -n "__fish_irc_using_subcommand help; and not __fish_seen_subcommand_from compile run check bench tune simulate help" -f -a "bench" -d 'Benchmark a model or plan: latency, GFLOP/s, bytes, percentage of the roofline'

@@ -38,8 +38,8 @@ plain\:"One line per step"))' \
         case $line[1] in
             (compile)
 _arguments "${_arguments_options[@]}" : \
-'-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output]:OUT:_files' \
-'--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .json or .asm; - for standard output]:OUT:_files' \
+'-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output]:OUT:_files' \
+'--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output]:OUT:_files' \
 '--backend=[Code generator \[applies to\: .so, .o, .mlir, .tar of models\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"))' \
 '--emit=[Kind of output; overrides the suffix of the output file]:KIND:((so\:"A shared library with irc'\''s C interface"
@@ -55,7 +55,7 @@ ptx\:"One kernel for an NVIDIA GPU, as PTX"))' \
 '--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\] \[applies to\: .mlir\]]:NAME:_default' \
 '--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm) \[applies to\: .asm\]]:FILE:_files' \
 '--inputs=[Input values to specialise an ONNX model for, or for test vectors \[applies to\: Common IR and ONNX files; .tar\]]:X.npz:_files' \
-'--arch=[Device of a .json plan\: ANY, CUDA, CUDA_80, ROCM_942, … \[default\: CUDA_80\] \[applies to\: .json, .ptx\]]:NAME:_default' \
+'--arch=[Device of a .json plan or .ptx\: CUDA_80, CUDA_90, ROCM_942, … \[default\: CUDA_80\] \[applies to\: .json, .ptx\]]:NAME:_default' \
 '--processors=[Number of processors that a .json plan may use \[default\: all of the device\] \[applies to\: .json\]]:N:_default' \
 '--planner=[Planner for .json\: irc optimises, ark reproduces ARK'\''s own planner \[applies to\: .json\]]:NAME:((irc\:"The optimising planner of irc"
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
@@ -143,7 +143,7 @@ never\:"Never"))' \
 none\:"No progress report"
 plain\:"One line per step"))' \
 '(--inputs --outputs --expected --seed)--self-test[Run an archive on its own test vectors and compare the outputs \[applies to\: archives\]]' \
-'--race-check[Detect races while running plans; stop at the first one \[applies to\: ARK plans; models, PTX\]]' \
+'--race-check[Detect races of plans, and of kernels for GPUs with --backend emulate \[applies to\: ARK plans; models, PTX\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files, NPU programs\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files, NPU programs\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files, NPU programs\]]' \
@@ -267,7 +267,7 @@ plain\:"One line per step"))' \
 (simulate)
 _arguments "${_arguments_options[@]}" : \
 '--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
-'(--program --frontend)--model=[Model of a schedule of several cores, for its windows, which are inferred otherwise, and its numbers]:MODEL:_default' \
+'(--program --frontend)--model=[Model of a schedule of several cores, for its windows and numbers]:MODEL:_default' \
 '*--shape=[Shape of an input of --model, as data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
 '--target=[The NPU, for the rates of links and DRAM \[default\: that of the schedule\]]:NPU:_default' \
 '--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \
@@ -347,7 +347,7 @@ esac
 (( $+functions[_irc_commands] )) ||
 _irc_commands() {
     local commands; commands=(
-'compile:Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan' \
+'compile:Compile a model to a library, archive, object file, LLVM IR, MLIR, PTX or ARK plan' \
 'run:Run a model, compiled library, archive, or the ARK plans of all ranks' \
 'check:Check files and report every error' \
 'bench:Benchmark a model or plan\: latency, GFLOP/s, bytes, percentage of the roofline' \
@@ -375,7 +375,7 @@ _irc__subcmd__compile_commands() {
 (( $+functions[_irc__subcmd__help_commands] )) ||
 _irc__subcmd__help_commands() {
     local commands; commands=(
-'compile:Compile a model to a library, archive, object file, LLVM IR, MLIR or ARK plan' \
+'compile:Compile a model to a library, archive, object file, LLVM IR, MLIR, PTX or ARK plan' \
 'run:Run a model, compiled library, archive, or the ARK plans of all ranks' \
 'check:Check files and report every error' \
 'bench:Benchmark a model or plan\: latency, GFLOP/s, bytes, percentage of the roofline' \
