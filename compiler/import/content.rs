@@ -96,13 +96,13 @@ impl Content {
         if bytes.starts_with(&irc_npu::binary::MAGIC) {
             return Content::Binary;
         }
-        if is_ptx(bytes) {
+        let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        if is_ptx(valid) {
             return Content::Ptx;
         }
         if is_mlir(bytes) {
             return Content::Mlir;
         }
-        let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         if let Some(content) = of_npu(valid) {
             return content;
         }
@@ -133,8 +133,7 @@ fn of_json(bytes: &[u8]) -> Content {
     }
 }
 
-fn is_ptx(bytes: &[u8]) -> bool {
-    let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+fn is_ptx(text: &str) -> bool {
     let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with("//");
     let first = text.lines().find(|line| !is_comment(line));
     text.starts_with("// irc: {")

@@ -150,29 +150,16 @@ pub fn plan_library<'db>(
     let target = target.target(db);
     let mut objects: BTreeMap<String, Arc<KernelObject>> = BTreeMap::new();
     let mut code = PlanCode::default();
-    for (index, steps) in task_texts(db, input)?.iter().enumerate() {
-        let mut task = TaskCode::default();
-        for step in steps {
-            task.steps.push(match step {
-                TextStep::Communicate(op) => Step::Communicate(*op),
-                TextStep::Kernel(kernel, texts) => {
-                    let mut kernel = kernel.clone();
-                    for (variant, text) in kernel.variants.iter_mut().zip(texts) {
-                        let key = TaskKey::new(db, text.clone(), target.clone());
-                        let object = task_object(db, key).map_err(|error| {
-                            failure(&format!("ops {:?} of task {index}", kernel.ops), error)
-                        })?;
-                        variant.symbol.clone_from(&object.symbol);
-                        variant.keeps = object.info.kept.clone().filter(|kept| kept.bytes > 0);
-                        code.scratch_bytes = code.scratch_bytes.max(object.info.scratch());
-                        objects.insert(object.symbol.clone(), object);
-                    }
-                    Step::Kernel(kernel)
-                }
-            });
-        }
-        code.tasks.push(task);
-    }
+    code.tasks = tasks_of(&task_texts(db, input)?, |index, ops, text, variant| {
+        let key = TaskKey::new(db, text.clone(), target.clone());
+        let object = task_object(db, key)
+            .map_err(|error| failure(&format!("ops {ops:?} of task {index}"), error))?;
+        variant.symbol.clone_from(&object.symbol);
+        variant.keeps = object.info.kept.clone().filter(|kept| kept.bytes > 0);
+        code.scratch_bytes = code.scratch_bytes.max(object.info.scratch());
+        objects.insert(object.symbol.clone(), object);
+        Ok(())
+    })?;
     let nothing = match objects.is_empty() {
         true => Some(compile_nothing(target).map_err(|error| failure("no task", error))?),
         false => None,
@@ -184,6 +171,30 @@ pub fn plan_library<'db>(
     Ok(Arc::new(CompiledPlan { library: library.bytes, code }))
 }
 
+/// The steps of each task. `complete` completes each variant of a kernel, given the number of the task, the ops of the
+/// kernel, and the text of the variant.
+fn tasks_of(
+    texts: &[Vec<TextStep>],
+    mut complete: impl FnMut(usize, &[usize], &Arc<str>, &mut Variant) -> Result<(), QueryError>,
+) -> Result<Vec<TaskCode>, QueryError> {
+    let mut step = |index, step: &TextStep| match step {
+        TextStep::Communicate(op) => Ok(Step::Communicate(*op)),
+        TextStep::Kernel(kernel, texts) => {
+            let mut kernel = kernel.clone();
+            for (variant, text) in kernel.variants.iter_mut().zip(texts) {
+                complete(index, &kernel.ops, text, variant)?;
+            }
+            Ok(Step::Kernel(kernel))
+        }
+    };
+    let task = |(index, steps): (usize, &Vec<TextStep>)| {
+        let steps =
+            steps.iter().map(|text| step(index, text)).collect::<Result<_, QueryError>>()?;
+        Ok(TaskCode { steps })
+    };
+    texts.iter().enumerate().map(task).collect()
+}
+
 /// One kernel that runs a plan, as PTX.
 fn persistent_kernel(
     plan: &Plan,
@@ -192,26 +203,12 @@ fn persistent_kernel(
 ) -> Result<Vec<u8>, QueryError> {
     // Schedules depend on the number of threads of a task.
     let mut kernels: BTreeMap<i64, BTreeMap<String, Arc<str>>> = BTreeMap::new();
-    let mut tasks = vec![];
-    for (info, steps) in plan.task_infos.iter().zip(texts) {
-        let mut task = TaskCode::default();
-        for step in steps {
-            task.steps.push(match step {
-                TextStep::Communicate(op) => Step::Communicate(*op),
-                TextStep::Kernel(kernel, texts) => {
-                    let mut kernel = kernel.clone();
-                    for (variant, text) in kernel.variants.iter_mut().zip(texts) {
-                        let warps = info.num_warps;
-                        variant.symbol = format!("{}_{warps}", kernel::task_symbol(text, target));
-                        let all = kernels.entry(warps).or_default();
-                        all.insert(variant.symbol.clone(), text.clone());
-                    }
-                    Step::Kernel(kernel)
-                }
-            });
-        }
-        tasks.push(task);
-    }
+    let tasks = tasks_of(texts, |index, _, text, variant| {
+        let warps = plan.task_infos[index].num_warps;
+        variant.symbol = format!("{}_{warps}", kernel::task_symbol(text, target));
+        kernels.entry(warps).or_default().insert(variant.symbol.clone(), text.clone());
+        Ok(())
+    })?;
     let mut rejected = None;
     let made = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, "")?;

@@ -3,7 +3,7 @@
 //! Each block is a processor. It goes through the entries of the plan's script ([`irc_executor::script`]): at a barrier,
 //! the processors of its range wait for each other; at a task group, the warps of each slot run their tasks, as ARK's
 //! generated code distributes them. Warps of other slots go on to the next entry.
-use crate::lowering::compute_to_loops::simt::{SHARED_BYTES, team_of};
+use crate::lowering::compute_to_loops::simt::{SHARED_BYTES, TEAM_TYPES, team_of};
 use irc_ark_format::plan::Plan;
 use irc_executor::{
     code::{Kernel, Step, TaskCode},
@@ -27,9 +27,6 @@ pub const MAIN: &str = "irc_main";
 
 /// The number of barriers between processors, each over a range of its own (`device.mlir`).
 const STATES: usize = 1024;
-
-/// The types of what the functions of teams are passed after the memory of kernels.
-const TEAM_TYPES: [&str; 6] = ["index", "index", "index", "index", "i32", "index"];
 
 /// The barrier of the threads of one warp.
 const WARP_BARRIER: i32 = 16;

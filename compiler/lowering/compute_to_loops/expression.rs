@@ -211,6 +211,17 @@ pub(super) fn depends_on(scalar: &Scalar, loop_: usize) -> bool {
     found
 }
 
+/// Whether an expression reads neighbouring elements of an operand in neighbouring iterations of a loop.
+pub(super) fn reads_along(scalar: &Scalar, loop_: usize) -> bool {
+    let mut found = false;
+    scalar.walk(&mut |part| {
+        if let Scalar::Load(_, at) = part {
+            found |= at.last().is_some_and(|innermost| depends_on(innermost, loop_));
+        }
+    });
+    found
+}
+
 /// The element type of an accumulator.
 pub(super) fn accumulator<'c>(context: &'c irc_mlir::Context, dtype: DType) -> Element<'c> {
     element(context, dtype).compute(context)

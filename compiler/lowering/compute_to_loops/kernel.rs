@@ -62,6 +62,8 @@ pub(super) struct Kernel<'c> {
     pub(super) workspace: i64,
     /// Whether results may be in the memory of operands, element by element.
     pub(super) is_in_place: bool,
+    /// The results whose memory may hold other elements that the kernel reads.
+    pub(super) overwrites: Vec<bool>,
 }
 
 impl<'c> Kernel<'c> {
@@ -95,9 +97,11 @@ impl<'c> Kernel<'c> {
                 reader.op(op).map_err(|message| PassError::at(&op, message))?;
             }
         }
-        let Reader { values, steps, results, workspace, is_task: is_in_place, .. } = reader;
+        let Reader { values, steps, results, workspace, overwrites, is_task, .. } = reader;
         let symbols = vec![];
-        let mut kernel = Self { values, inputs, symbols, steps, results, workspace, is_in_place };
+        let is_in_place = is_task;
+        let mut kernel =
+            Self { values, inputs, symbols, steps, results, workspace, is_in_place, overwrites };
         kernel.symbols = kernel.find_symbols();
         Ok(kernel)
     }

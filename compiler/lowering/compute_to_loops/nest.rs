@@ -2,7 +2,8 @@
 use super::{
     element,
     expression::{
-        Body, Known, RESULT, Typed, accumulator, depends_on, loads, loop_number, scope, to_memory,
+        Body, Known, RESULT, Typed, accumulator, depends_on, loads, loop_number, reads_along,
+        scope, to_memory,
     },
     sizes::Sizes,
 };
@@ -156,13 +157,7 @@ fn runs_in_columns(compute: &Compute) -> bool {
     if last.known().is_some_and(|extent| extent < FEWEST) {
         return false;
     }
-    let column = compute.dims.len() - 1;
-    let mut found = false;
-    compute.body.walk(&mut |scalar| {
-        let Scalar::Load(_, at) = scalar else { return };
-        found |= at.last().is_some_and(|innermost| depends_on(innermost, column));
-    });
-    found
+    reads_along(&compute.body, compute.dims.len() - 1)
 }
 
 /// Whether a reduction combines contiguous elements of single precision, one row for each element of the result.

@@ -57,6 +57,21 @@ pub struct Cost {
     pub traffic: u64,
 }
 
+impl std::ops::AddAssign<&Self> for Cost {
+    fn add_assign(&mut self, other: &Self) {
+        self.latency += other.latency;
+        self.energy += other.energy;
+        self.traffic += other.traffic;
+        let (to, from) = (&mut self.parts, &other.parts);
+        to.buffer += from.buffer;
+        to.local += from.local;
+        to.bus += from.bus;
+        to.compute += from.compute;
+        to.links += from.links;
+        to.dram += from.dram;
+    }
+}
+
 /// A scheduled layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerCost {

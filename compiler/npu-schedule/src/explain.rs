@@ -67,7 +67,7 @@ fn runner_up(
         alternatives(&segment.tree).into_iter().map(|trees| (own, trees)).collect();
     if let Some(next) = next {
         let mut both = own;
-        add(&mut both, &repeated(&next.cost.cost, groups));
+        both += &repeated(&next.cost.cost, groups);
         let joined = [Cut::Time, Cut::Space].map(|cut| {
             let children = vec![segment.tree.clone(), next.tree.clone()];
             (both, vec![Tree::cut(cut, segment.tree.batch, children).without_schemes()])
@@ -141,7 +141,7 @@ fn price(
     let mut sum = Cost::default();
     for tree in trees {
         match problem.segment(model, tree, prices) {
-            Ok(Priced { cost, .. }) => add(&mut sum, &cost.cost),
+            Ok(Priced { cost, .. }) => sum += &cost.cost,
             Err(diagnostic) => {
                 let parts = [diagnostic.message].into_iter().chain(diagnostic.notes);
                 let reason = parts.collect::<Vec<_>>().join(", ");
@@ -150,19 +150,6 @@ fn price(
         }
     }
     Alternative { shape, cost: Ok(sum) }
-}
-
-fn add(sum: &mut Cost, cost: &Cost) {
-    sum.latency += cost.latency;
-    sum.energy += cost.energy;
-    sum.traffic += cost.traffic;
-    let (to, from) = (&mut sum.parts, &cost.parts);
-    to.buffer += from.buffer;
-    to.local += from.local;
-    to.bus += from.bus;
-    to.compute += from.compute;
-    to.links += from.links;
-    to.dram += from.dram;
 }
 
 fn repeated(cost: &Cost, groups: u64) -> Cost {

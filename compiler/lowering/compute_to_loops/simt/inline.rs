@@ -7,6 +7,7 @@ use super::super::{
     kernel::{Kernel, Origin, Step, ValueId, Work},
     nest::Nest,
 };
+use super::team::product;
 use irc_tl::{Binary, Combine, DType, Dim, Scalar};
 use std::collections::BTreeMap;
 
@@ -100,9 +101,13 @@ fn parts(scalar: &Scalar) -> usize {
 }
 
 fn points(nest: &Nest) -> i64 {
-    let reduced = nest.compute.reduction.iter().flat_map(|reduction| &reduction.dims);
-    let all = nest.compute.dims.iter().chain(reduced);
-    all.map(|dim| dim.known().unwrap_or(1)).fold(1, i64::saturating_mul)
+    let reduced = nest.compute.reduction.iter().map(|reduction| product(&reduction.dims));
+    reduced.fold(product(&nest.compute.dims), i64::saturating_mul)
+}
+
+/// The dimensions of more than one element.
+fn long(dims: &[Dim]) -> impl Iterator<Item = &Dim> {
+    dims.iter().filter(|dim| !dim.is(1))
 }
 
 fn loads_of(nest: &Nest, operand: usize) -> usize {
@@ -115,14 +120,19 @@ fn loads_of(nest: &Nest, operand: usize) -> usize {
     found
 }
 
-/// Whether a step between two may overwrite an operand of the first.
+/// Whether the first of two steps may not be computed as part of the last: a step between them, or the last itself, may
+/// overwrite what it reads.
 fn overwrites(kernel: &Kernel<'_>, first: usize, last: usize) -> bool {
-    let is_output = |value: &ValueId| matches!(kernel.values[*value].origin, Origin::Output(_));
     let is_input = |value: &ValueId| matches!(kernel.values[*value].origin, Origin::Input(_));
-    let between = || kernel.steps[first + 1..last].iter();
-    kernel.is_in_place
-        && kernel.steps[first].operands.iter().any(is_input)
-        && between().any(|step| step.results.iter().any(is_output))
+    let output = |value: &ValueId| match kernel.values[*value].origin {
+        Origin::Output(index) => Some(index),
+        Origin::Input(_) | Origin::Scratch(_) => None,
+    };
+    let mut between = kernel.steps[first + 1..last].iter().flat_map(|step| &step.results);
+    let mut own = kernel.steps[last].results.iter().filter_map(output);
+    kernel.steps[first].operands.iter().any(is_input)
+        && (kernel.is_in_place && between.any(|value| output(value).is_some())
+            || own.any(|index| kernel.overwrites.get(index).is_some_and(|overwrites| *overwrites)))
 }
 
 /// An operand of a step that may be replaced by the expression of its producer, and that producer.
@@ -251,8 +261,7 @@ fn through_view(at: &[Scalar], from: &[Dim], to: &[Dim]) -> Vec<Scalar> {
     if from == to {
         return at.to_vec();
     }
-    let long = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).cloned().collect::<Vec<_>>();
-    if long(from) == long(to) {
+    if long(from).eq(long(to)) {
         let mut rest = from.iter().zip(at).filter(|(dim, _)| !dim.is(1)).map(|(_, index)| index);
         let index = |dim: &Dim| match dim.is(1) {
             true => Scalar::index(0),
@@ -298,16 +307,14 @@ fn reduction_of(kernel: &Kernel<'_>, step: usize) -> Option<usize> {
             let Work::Nest(reduced) = &kernel.steps[before].work else { return None };
             let made = &kernel.values[kernel.steps[before].results[0]];
             let read = &kernel.values[*value];
-            let long =
-                |dims: &[Dim]| dims.iter().filter(|dim| !dim.is(1)).cloned().collect::<Vec<_>>();
             if reduced.compute.reduction.is_none()
                 || overwrites(kernel, before, step)
                 || !matches!(made.origin, Origin::Scratch(_))
                 || readers.get(&key(made.origin)) != Some(&1)
                 || made.ty.dtype != read.ty.dtype
                 || made.ty.dtype.is_small()
-                || long(&nest.compute.dims) != long(&made.ty.dims)
-                || long(&read.ty.dims) != long(&made.ty.dims)
+                || !long(&nest.compute.dims).eq(long(&made.ty.dims))
+                || !long(&read.ty.dims).eq(long(&made.ty.dims))
             {
                 return None;
             }

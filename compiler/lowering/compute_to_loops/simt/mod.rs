@@ -2,9 +2,10 @@
 //!
 //! Before: as for [`super::ComputeToLoops`], for kernels of every kind, of known sizes. After: for each kernel a function
 //! of its *team*, `@KERNEL_team`, with the parameters of the kernel on memory and those of the team (`team.rs`). Every
-//! thread calls it. A step computes element after element, each by one thread, or each by a warp if it is a long reduction; all threads
-//! wait for each other before a step that reads what an earlier one has written. The kernel itself runs its function for
-//! all threads of the grid, and waits for all of them at the end.
+//! thread calls it. A step computes element after element, each by one thread, or each by a warp if it is a long
+//! reduction; all threads wait for each other before a step that reads what an earlier one has written, or may overwrite
+//! what an earlier one reads. The kernel itself runs its function for all threads of the grid, and waits for all of them
+//! at the end.
 //!
 //! The functions of the device that the loops call are defined by `emit-gpu-entry`.
 
@@ -43,8 +44,8 @@ pub const BLOCK_THREADS: PassOption = PassOption {
 /// The pass `compute-to-simt`.
 pub struct ComputeToSimt;
 
-/// The number of parameters of the function of a team after those of the kernel.
-pub const TEAM_PARAMETERS: usize = 6;
+/// The types of what the function of a team is passed after the memory of the kernel: the fields of `team.rs`.
+pub const TEAM_TYPES: [&str; 6] = ["index", "index", "index", "index", "i32", "index"];
 
 pub use product::SHARED_BYTES;
 
@@ -163,9 +164,8 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
     let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
     let name = read::string(&func, "sym_name").unwrap_or_default();
 
-    let index = Type::index(context);
-    let barrier = irc_mlir::ty::parse(context, "i32");
-    let all = [&types[..], &[index, index, index, index, barrier, index]].concat();
+    let of_team = TEAM_TYPES.map(|name| irc_mlir::ty::parse(context, name));
+    let all = [&types[..], &of_team].concat();
     let spec = on_memory(func, &all, |_| {});
     let team = spec.before(&parent, func);
     irc_mlir::set_attribute(team, "sym_name", attr::string(context, &team_of(&name)));
@@ -335,15 +335,19 @@ fn fill<'c: 'a, 'a>(
         shared: after(5)?,
     };
     let sizes = Sizes::default();
-    // What has been written since threads last waited for each other.
-    let mut written: Vec<Origin> = vec![];
+    // What has been written, and whether inputs have been read, since threads last waited for each other.
+    let (mut written, mut has_read): (Vec<Origin>, bool) = (vec![], false);
     for step in &kernel.steps {
         let e = e.at(step.location);
-        let reads = |value: &usize| written.contains(&kernel.values[*value].origin);
-        if step.operands.iter().any(reads) {
+        let origin = |value: &usize| kernel.values[*value].origin;
+        let reads = step.operands.iter().any(|value| written.contains(&origin(value)));
+        let is_output = |value: &usize| matches!(origin(value), Origin::Output(_));
+        let overwrites = kernel.is_in_place && has_read && step.results.iter().any(is_output);
+        if reads || overwrites {
             team.wait(e);
-            written.clear();
+            (written, has_read) = (vec![], false);
         }
+        has_read |= step.operands.iter().any(|value| matches!(origin(value), Origin::Input(_)));
         let operands: Vec<_> = step
             .operands
             .iter()

@@ -7,7 +7,7 @@
 //! left factor depends on are rows, those of the right one columns, and all others number the products.
 use super::{
     super::{
-        expression::{Body, Known, depends_on},
+        expression::{Body, Known, depends_on, reads_along},
         nest::Writer,
     },
     Emit, Infallible, Lanes, arith, func,
@@ -267,12 +267,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let reduced: Vec<Dim> = reduced.collect();
         // Neighbouring threads read neighbouring elements.
         let last = compute.dims.len() + reduced.len() - 1;
-        let mut along = false;
-        factor.walk(&mut |part| {
-            if let Scalar::Load(_, at) = part {
-                along |= at.last().is_some_and(|innermost| depends_on(innermost, last));
-            }
-        });
+        let along = reads_along(factor, last);
         let limit = self.count(1 + side);
         let base = if side == 0 { place.row } else { place.column };
         for turn in 0..TILE * depth / self.threads.min(TILE * depth) {

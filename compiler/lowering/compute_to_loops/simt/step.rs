@@ -1,7 +1,7 @@
 //! One step of a kernel, shared by the threads of a team.
 use super::{
     super::{
-        expression::{Known, from_memory, to_memory},
+        expression::{Known, from_memory, reads_along, to_memory},
         nest::{Nest, Writer, combine, flattened},
     },
     Emit, Infallible, Lanes, Sizes, arith, func,
@@ -99,15 +99,8 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
         }
         let last_reduced = compute.dims.len() + reduction.dims.len() - 1;
         let last = compute.dims.iter().rposition(|dim| !dim.is(1));
-        let (mut along_reduced, mut along_elements) = (false, false);
-        compute.body.walk(&mut |part| {
-            let Scalar::Load(_, at) = part else { return };
-            let Some(innermost) = at.last() else { return };
-            innermost.walk(&mut |part| {
-                along_reduced |= *part == Scalar::Loop(last_reduced);
-                along_elements |= last.is_some_and(|last| *part == Scalar::Loop(last));
-            });
-        });
+        let along_reduced = reads_along(&compute.body, last_reduced);
+        let along_elements = last.is_some_and(|last| reads_along(&compute.body, last));
         (along_reduced && !along_elements) || elements < 1024
     }
 

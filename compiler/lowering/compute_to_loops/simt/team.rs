@@ -70,7 +70,7 @@ pub(super) fn indices<'c: 'a, 'a>(
     dims: &[Dim],
     linear: Value<'c, 'a>,
 ) -> Vec<Value<'c, 'a>> {
-    let extents: Vec<i64> = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
+    let extents: Vec<i64> = dims.iter().map(extent).collect();
     let long = extents.iter().filter(|extent| **extent != 1).count();
     if long <= 1 {
         return extents.iter().map(|it| if *it == 1 { e.index(0) } else { linear }).collect();

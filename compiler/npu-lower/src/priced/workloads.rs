@@ -285,21 +285,8 @@ fn total(
             report.layers = segment.layers;
             report.bound = priced.bound(machine).name();
         }
-        add(&mut report.cost, &cost);
-        add(&mut sum, &cost);
+        report.cost += &cost;
+        sum += &cost;
     }
     Report { batch, cost: sum, segments: reports }
-}
-
-fn add(sum: &mut Cost, cost: &Cost) {
-    sum.latency += cost.latency;
-    sum.energy += cost.energy;
-    sum.traffic += cost.traffic;
-    let (to, from) = (&mut sum.parts, &cost.parts);
-    to.buffer += from.buffer;
-    to.local += from.local;
-    to.bus += from.bus;
-    to.compute += from.compute;
-    to.links += from.links;
-    to.dram += from.dram;
 }
