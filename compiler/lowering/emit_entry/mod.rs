@@ -85,7 +85,7 @@ impl Pass for EmitEntry {
 const MAX_OPTIMISED: usize = 1024;
 
 /// Excludes a function that is too long from optimisation.
-fn limit_effort(function: OperationRef<'_, '_>) {
+pub(super) fn limit_effort(function: OperationRef<'_, '_>) {
     let mut ops = 0;
     let mut block = function.region(0).ok().and_then(|region| region.first_block());
     while let Some(current) = block {

@@ -6,7 +6,10 @@
 //! launch must be cooperative: all blocks run at once.
 //!
 //! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
-use super::compute_to_loops::simt::{BLOCK_THREADS, team_of};
+use super::{
+    compute_to_loops::simt::{BLOCK_THREADS, team_of},
+    emit_entry::limit_effort,
+};
 use crate::{
     attributes::{KERNEL, ProgramInfo},
     kernel::emit::first_result,
@@ -93,6 +96,8 @@ impl Pass for EmitGpuEntry {
             if teams.contains(&name) {
                 irc_mlir::set_attribute(function, "no_inline", attr::unit(context));
                 takes_global_memory(function, &block);
+            } else {
+                limit_effort(function);
             }
             let convergent = attr::parse(context, "[\"convergent\"]");
             irc_mlir::set_attribute(function, "passthrough", convergent);
