@@ -134,6 +134,60 @@ fn softmax_and_elementwise_chains_access_neighbours_together() {
 /// Ops without a form as loops around an expression, which are rejected.
 const REJECTED: [&str; 2] = ["sequential_sum", "stepped_matmul"];
 
+/// Rows of elements that are normalised: `exp(x - max) / sum`, or `(x - mean) / sqrt(variance + epsilon) * scale + bias`.
+fn rows(shape: &[i64], dtype: DType, is_softmax: bool) -> Graph {
+    let mut b = Builder::new();
+    let input = |shape: &[i64]| Type::from(TensorType::new(dtype, shape));
+    let (axis, columns) = (shape.len() - 1, shape[shape.len() - 1]);
+    let x = b.input("x", input(shape));
+    let rows = |kind| Op::Reduce { kind, axes: vec![axis], keep_dims: true };
+    let y = if is_softmax {
+        let max = b.op(rows(Reduction::Max), &[x]).expect("rows");
+        let shifted = b.binary(Binary::Sub, x, max).expect("rows");
+        let exp = b.unary(Unary::Exp, shifted).expect("floats");
+        let sum = b.op(rows(Reduction::Sum), &[exp]).expect("rows");
+        b.binary(Binary::Div, exp, sum).expect("rows")
+    } else {
+        let [scale, bias] = ["scale", "bias"].map(|name| b.input(name, input(&[columns])));
+        let mean = b.op(rows(Reduction::Mean), &[x]).expect("rows");
+        let centred = b.binary(Binary::Sub, x, mean).expect("rows");
+        let square = b.binary(Binary::Mul, centred, centred).expect("floats");
+        let variance = b.op(rows(Reduction::Mean), &[square]).expect("rows");
+        let root = b.unary(Unary::Sqrt, variance).expect("floats");
+        let normal = b.binary(Binary::Div, centred, root).expect("rows");
+        let scaled = b.binary(Binary::Mul, normal, scale).expect("rows");
+        b.binary(Binary::Add, scaled, bias).expect("rows")
+    };
+    b.output("y", y);
+    b.finish()
+}
+
+#[test]
+fn rows_are_computed_without_a_barrier_between_steps() {
+    let f32 = DType::F32;
+    let shapes: [(&[i64], DType, bool); 9] = [
+        (&[128, 200], f32, true),
+        (&[2, 3, 50], f32, true),
+        (&[300, 1000], f32, true),
+        (&[2, 5000], f32, true),
+        (&[7, 1030], f32, false),
+        (&[1, 768], f32, false),
+        (&[64, 768], f32, false),
+        (&[16, 384], DType::F16, true),
+        (&[16, 384], DType::BF16, false),
+    ];
+    for (shape, dtype, is_softmax) in shapes {
+        let graph = rows(shape, dtype, is_softmax);
+        let name = format!("{shape:?} {dtype} {is_softmax}");
+        agree(&name, &graph, &random(&graph));
+        let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
+        // That at the end of the kernel.
+        let barriers = text.matches("call.uni irc_gpu_processors_barrier").count();
+        assert_eq!(barriers, 1, "{name}");
+        assemble(&name, &text, "sm_80", true);
+    }
+}
+
 /// The value of an operand of an example: small integers are indices too.
 fn operand(ty: &TensorType, seed: u64) -> Tensor {
     if ty.dtype.is_float() {

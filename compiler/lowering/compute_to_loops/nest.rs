@@ -324,10 +324,21 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
         at: &[Value<'c, 'a>],
         total: Value<'c, 'a>,
     ) -> Typed<'c, 'a> {
+        self.finished_with(e, at, total, &Known::new())
+    }
+
+    /// The element of the result for a reduced value, with values that are known.
+    pub(super) fn finished_with(
+        &self,
+        e: Emit<'c, 'a>,
+        at: &[Value<'c, 'a>],
+        total: Value<'c, 'a>,
+        known: &Known<'c, 'a>,
+    ) -> Typed<'c, 'a> {
         let (narrow, wide) = self.elements(e);
         let total = arithmetic::cast(&scope(e), total, wide, narrow, Rounding::TowardZero);
         let Some(epilogue) = &self.nest.epilogue else { return (total, self.dtype()) };
-        let mut body = self.body(e, at, &Known::new());
+        let mut body = self.body(e, at, known);
         body.reduced = Some((total, self.dtype()));
         body.emit(e, epilogue)
     }

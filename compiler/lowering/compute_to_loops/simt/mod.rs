@@ -11,6 +11,7 @@
 
 mod inline;
 mod product;
+mod rows;
 mod step;
 mod team;
 
@@ -30,6 +31,7 @@ use irc_mlir::{
 };
 use irc_tl::Dim;
 use melior::ir::r#type::FunctionType;
+use rows::Rows;
 use std::collections::BTreeSet;
 use team::Team;
 
@@ -337,17 +339,29 @@ fn fill<'c: 'a, 'a>(
     let sizes = Sizes::default();
     // What has been written, and whether inputs have been read, since threads last waited for each other.
     let (mut written, mut has_read): (Vec<Origin>, bool) = (vec![], false);
-    for step in &kernel.steps {
+    let mut next = 0;
+    while let Some(step) = kernel.steps.get(next) {
         let e = e.at(step.location);
+        let rows = Rows::find(kernel, next, strides, threads);
+        let steps = &kernel.steps[next..next + rows.as_ref().map_or(1, |rows| rows.count)];
+        next += steps.len();
         let origin = |value: &usize| kernel.values[*value].origin;
-        let reads = step.operands.iter().any(|value| written.contains(&origin(value)));
+        let operands_of = || steps.iter().flat_map(|step| &step.operands);
+        let results = || steps.iter().flat_map(|step| &step.results);
+        let reads = operands_of().any(|value| written.contains(&origin(value)));
         let is_output = |value: &usize| matches!(origin(value), Origin::Output(_));
-        let overwrites = kernel.is_in_place && has_read && step.results.iter().any(is_output);
+        let overwrites = kernel.is_in_place && has_read && results().any(is_output);
         if reads || overwrites {
             team.wait(e);
             (written, has_read) = (vec![], false);
         }
-        has_read |= step.operands.iter().any(|value| matches!(origin(value), Origin::Input(_)));
+        has_read |= operands_of().any(|value| matches!(origin(value), Origin::Input(_)));
+        written.extend(results().map(|value| kernel.values[*value].origin));
+        if let Some(rows) = &rows {
+            let (buffers, team) = (&buffers, &team);
+            rows::Emission { rows, kernel, steps, buffers, strides, team }.emit(e, &sizes);
+            continue;
+        }
         let operands: Vec<_> = step
             .operands
             .iter()
@@ -365,7 +379,6 @@ fn fill<'c: 'a, 'a>(
                 team.alone(e, |e| algorithms::emit(e, algorithm, &operands, &results, &sizes));
             }
         }
-        written.extend(step.results.iter().map(|value| kernel.values[*value].origin));
     }
     e.spec(func::RETURN).append(&block);
     Ok(())

@@ -14,7 +14,7 @@ use irc_mlir::{Attribute, Type as MlirType, Value, ValueLike, attr};
 use irc_tl::{Dim, Scalar, Type};
 
 /// The number of threads of a warp.
-const WARP: i64 = 32;
+pub(super) const WARP: i64 = 32;
 
 /// The number of summands from which on a warp computes a reduction together.
 const MIN_WARP_REDUCTION: i64 = 64;
@@ -23,7 +23,7 @@ const MIN_WARP_REDUCTION: i64 = 64;
 const MIN_NEIGHBOURS: i64 = 1 << 14;
 
 /// Bytes that a thread reads or writes at once.
-const ACCESS: i64 = 16;
+pub(super) const ACCESS: i64 = 16;
 
 /// The strides of each operand that is a window of a larger tensor.
 type Windows<'s> = &'s [Option<&'s [i64]>];
@@ -69,7 +69,7 @@ pub(super) fn emit<'c: 'a, 'a>(
 }
 
 /// An expression whose loads of windows are at the place in memory.
-fn in_windows(scalar: &Scalar, strides: &[Option<&[i64]>]) -> Scalar {
+pub(super) fn in_windows(scalar: &Scalar, strides: &[Option<&[i64]>]) -> Scalar {
     scalar.replace(&mut |part| match part {
         Scalar::Load(operand, at) => {
             let strides_of = strides.get(*operand).copied().flatten()?;
@@ -225,7 +225,11 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
 }
 
 /// The alignment of neighbouring elements, as an attribute.
-fn aligned<'c: 'a, 'a>(e: Emit<'c, 'a>, element: MlirType<'c>, count: i64) -> Attribute<'c> {
+pub(super) fn aligned<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    element: MlirType<'c>,
+    count: i64,
+) -> Attribute<'c> {
     attr::i64(e.context, element_bytes(element).max(1) * count)
 }
 
@@ -236,7 +240,11 @@ fn element_bytes(element: MlirType<'_>) -> i64 {
 }
 
 /// The value of the lane whose number differs in one bit.
-fn shuffle<'c: 'a, 'a>(e: Emit<'c, 'a>, value: Value<'c, 'a>, distance: i64) -> Value<'c, 'a> {
+pub(super) fn shuffle<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    value: Value<'c, 'a>,
+    distance: i64,
+) -> Value<'c, 'a> {
     let ty = value.r#type();
     let bits = element_bytes(ty) * 8;
     let bits = if bits == 0 { 1 } else { bits };

@@ -1,6 +1,7 @@
 //! The threads that run a kernel together, and their places in loops.
 use super::{Emit, Infallible, Lanes, arith, func};
-use irc_mlir::{Type as MlirType, Value, attr};
+use crate::kernel::emit::Buffer;
+use irc_mlir::{Type as MlirType, Value, attr, ops::memref};
 use irc_tl::Dim;
 
 /// Threads that run a kernel together. They are in blocks of threads that the hardware starts together; the barrier is
@@ -31,6 +32,22 @@ impl<'c: 'a, 'a> Team<'c, 'a> {
         let callee = attr::symbol(e.context, "irc_gpu_block_barrier");
         let operands = [self.barrier, self.threads];
         e.spec(func::CALL).attr("callee", callee).operands(&operands).append(&e.block);
+    }
+
+    /// The first elements of the team's shared memory.
+    pub(super) fn shared_view(
+        &self,
+        e: Emit<'c, 'a>,
+        element: MlirType<'c>,
+        elements: i64,
+    ) -> Buffer<'c, 'a> {
+        let callee = attr::symbol(e.context, "irc_gpu_shared");
+        let all = irc_mlir::ty::parse(e.context, super::product::SHARED);
+        let call = e.spec(func::CALL).attr("callee", callee).results(&[all]);
+        let all = e.value(call);
+        let ty = irc_mlir::ty::parse(e.context, &format!("memref<{elements}x{element}, 3>"));
+        let memref = e.op(memref::VIEW, &[all, self.shared], ty);
+        Buffer { memref, element }
     }
 
     /// Runs something on the first thread.
