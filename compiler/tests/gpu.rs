@@ -134,7 +134,7 @@ fn softmax_and_elementwise_chains_access_neighbours_together() {
 /// Ops without a form as loops around an expression, which are rejected.
 const REJECTED: [&str; 2] = ["sequential_sum", "stepped_matmul"];
 
-/// Rows of elements that are normalised: `exp(x - max) / sum`, or `(x - mean) / sqrt(variance + epsilon) * scale + bias`.
+/// Rows of elements that are normalised, with a number for each row: `exp(x - max) / sum` and `sum`, or `(x - mean) / sqrt(variance + epsilon) * scale + bias`.
 fn rows(shape: &[i64], dtype: DType, is_softmax: bool) -> Graph {
     let mut b = Builder::new();
     let input = |shape: &[i64]| Type::from(TensorType::new(dtype, shape));
@@ -146,6 +146,7 @@ fn rows(shape: &[i64], dtype: DType, is_softmax: bool) -> Graph {
         let shifted = b.binary(Binary::Sub, x, max).expect("rows");
         let exp = b.unary(Unary::Exp, shifted).expect("floats");
         let sum = b.op(rows(Reduction::Sum), &[exp]).expect("rows");
+        b.output("sum", sum);
         b.binary(Binary::Div, exp, sum).expect("rows")
     } else {
         let [scale, bias] = ["scale", "bias"].map(|name| b.input(name, input(&[columns])));

@@ -479,7 +479,8 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
                 }
                 Form::Reduced | Form::Single => {
                     let is_first = e.compare(EQ, lane, e.index(0));
-                    when(e, Some(is_first), |e| writer.store(e, &at(None), made[0]));
+                    let at = at(None);
+                    when(e, Some(is_first), |e| writer.store(e, &at, made[0]));
                 }
             }
         }
