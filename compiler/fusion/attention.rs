@@ -10,7 +10,7 @@ use irc_mlir::{
     Type as MlirType, Value, ValueLike, attr, block_with, context_of, read, rebind,
     replace_all_uses,
 };
-use irc_tl::{Binary, DType, Family, Op};
+use irc_tl::{Binary, DType, Family, Op, Rounding};
 use std::collections::BTreeMap;
 
 /// Joins the kernels of attention of a function whose ops are groups.
@@ -128,7 +128,7 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         let groups = [&self.scores, &self.softmax, &self.values];
         let Some(product) = self.scores.product() else { return false };
         let is_matrix = |value: Value<'c, 'a>| {
-            known(value).is_some_and(|ty| ty.dtype == DType::F32 && ty.rank() == scores.rank())
+            known(value).is_some_and(|ty| is_matrix_type(ty.dtype) && ty.rank() == scores.rank())
         };
         let of_matrices = product.operands().all(is_matrix)
             && self.values.product().is_some_and(|product| product.operands().all(is_matrix));
@@ -152,11 +152,17 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
 
     /// The division by which the softmax ends, if nothing else reads the quotients.
     fn division(&self) -> Option<OperationRef<'c, 'a>> {
-        let division = read::defining_op(self.softmax.yielded)?;
+        let mut quotients = self.softmax.yielded;
+        let mut division = read::defining_op(quotients)?;
+        let mut is_read_once = irc_mlir::uses(quotients).len() == 1;
+        if matches!(tl::op_of(division).ok()?, Op::Cast { .. }) {
+            quotients = division.operand(0).ok()?;
+            division = read::defining_op(quotients)?;
+            is_read_once &= irc_mlir::uses(quotients).len() == 1;
+        }
         let is_division = tl::op_of(division).ok()? == Op::Binary(Binary::Div);
-        let is_read_once = irc_mlir::uses(self.softmax.yielded).len() == 1;
         let [dividend, sum] = [0, 1].map(|at| division.operand(at).ok());
-        let of_scores = dividend?.r#type() == self.softmax.yielded.r#type();
+        let of_scores = dividend?.r#type() == quotients.r#type();
         let of_rows = tl::type_of(sum?.r#type()).ok()?.dims.last()?.is(1);
         let is_computed = read::owner_of_argument(sum?).is_none();
         (is_division && is_read_once && of_scores && of_rows && is_computed).then_some(division)
@@ -198,6 +204,7 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         let types: Vec<MlirType> = inputs.iter().map(ValueLike::r#type).collect();
         let (region, block) = block_with(&types, location);
         let mut body = Body { context, block: &block, values: BTreeMap::new() };
+        let dtype = tl::type_of(self.values.yielded.r#type())?.dtype;
         let division = self.division();
         let mut reciprocal = None;
         let mut arguments = sources.iter();
@@ -208,7 +215,7 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
                 let old = own.argument(index).map_err(|error| error.to_string())?;
                 let new = match arguments.next().ok_or("expected as many operands as arguments")? {
                     Source::Inner(value) => body.value(*value)?,
-                    Source::Operand(at, turned) => body.argument(*at, turned.as_ref())?,
+                    Source::Operand(at, turned) => body.argument(*at, turned.as_ref(), group.op)?,
                 };
                 body.values.insert(read::identity(old.into()), new);
             }
@@ -226,6 +233,9 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
             }
         }
         let mut result = body.value(self.values.yielded)?;
+        if dtype != DType::F32 {
+            result = body.append(&cast(dtype), &[result], self.values.op)?;
+        }
         let turned = self.turned();
         if let Some((op, _)) = &turned {
             result = body.append(&tl::op_of(*op)?, &[result], *op)?;
@@ -289,23 +299,41 @@ impl<'b, 'c> Body<'b, 'c> {
         Ok(rebind(built.result(0).map_err(|error| error.to_string())?.into()))
     }
 
-    /// An argument, transposed if that is so.
+    /// An argument, transposed if that is so, and in single precision.
     fn argument(
         &self,
         at: usize,
         turned: Option<&(OperationRef<'c, '_>, Group<'c, '_>)>,
+        reader: OperationRef<'c, '_>,
     ) -> Result<Value<'c, 'b>, String> {
         let argument = self.block.argument(at).map_err(|error| error.to_string())?;
-        match turned {
-            None => Ok(argument.into()),
-            Some((op, _)) => self.append(&tl::op_of(*op)?, &[argument.into()], *op),
+        let value = match turned {
+            None => argument.into(),
+            Some((op, _)) => self.append(&tl::op_of(*op)?, &[argument.into()], *op)?,
+        };
+        match tl::type_of(value.r#type())?.dtype {
+            DType::F16 | DType::BF16 => self.append(&cast(DType::F32), &[value], reader),
+            _ => Ok(value),
         }
     }
 
+    /// Copies an op; halves become single precision.
     fn copy(&mut self, op: OperationRef<'c, '_>) -> Result<(), String> {
         let operands = op.operands().map(|operand| self.value(operand));
         let operands = operands.collect::<Result<Vec<_>, _>>()?;
-        let new = self.append(&tl::op_of(op)?, &operands, op)?;
+        let new = match tl::op_of(op)? {
+            Op::Cast { to, .. } if is_matrix_type(to) => {
+                let from = tl::type_of(operands[0].r#type())?.dtype;
+                match from == DType::F32 {
+                    true => operands[0],
+                    false => self.append(&cast(DType::F32), &operands, op)?,
+                }
+            }
+            Op::Fill { value, shape, dtype } if is_matrix_type(dtype) => {
+                self.append(&Op::Fill { value, shape, dtype: DType::F32 }, &[], op)?
+            }
+            copied => self.append(&copied, &operands, op)?,
+        };
         self.define(op, new)
     }
 
@@ -346,4 +374,14 @@ fn runs_in_blocks(op: OperationRef<'_, '_>, rank: usize) -> bool {
         _ if found.row().arity() == Some(0) => is_scalar,
         _ => found.family() == Family::Elementwise,
     }
+}
+
+/// The conversion of floats.
+fn cast(to: DType) -> Op {
+    Op::Cast { to, rounding: Rounding::TowardZero }
+}
+
+/// Whether matrices of a type can be multiplied in blocks.
+fn is_matrix_type(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }

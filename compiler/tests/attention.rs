@@ -1,5 +1,5 @@
 //! Attention is one kernel in blocks of rows, with the same bits for any number of threads.
-use crate::support::graphs::{f32s, read_back, run, same};
+use crate::support::graphs::{read_back, run, same};
 use crate::support::levels::levels;
 use irc::{Place, Session};
 use irc_runtime::{Pool, ThreadPool};
@@ -27,13 +27,15 @@ fn softmax(b: &mut Builder, x: ValueId) -> ValueId {
 }
 
 /// Attention over operands `[batch, length, heads, depth]`, as models write it, with a mask for each batch and one for all.
-fn attention(sizes: Sizes, is_open: bool) -> (Graph, Vec<(&'static str, Tensor)>) {
+fn attention(sizes: Sizes, is_open: bool, dtype: DType) -> (Graph, Vec<(&'static str, Tensor)>) {
     let Sizes { batch, heads, queries, keys, depth } = sizes;
+    let floats =
+        |shape: [i64; 4], seed| Tensor::random(TensorType::new(dtype, shape), seed).unwrap();
     let inputs = vec![
-        ("q", f32s([batch, queries, heads, depth], 1)),
-        ("k", f32s([batch, keys, heads, depth], 2)),
-        ("v", f32s([batch, keys, heads, depth], 3)),
-        ("mask", f32s([batch, 1, 1, keys], 4)),
+        ("q", floats([batch, queries, heads, depth], 1)),
+        ("k", floats([batch, keys, heads, depth], 2)),
+        ("v", floats([batch, keys, heads, depth], 3)),
+        ("mask", floats([batch, 1, 1, keys], 4)),
         ("shown", Tensor::random(TensorType::new(DType::Bool, [queries, keys]), 5).unwrap()),
     ];
     let mut b = Builder::new();
@@ -50,10 +52,10 @@ fn attention(sizes: Sizes, is_open: bool) -> (Graph, Vec<(&'static str, Tensor)>
     let [q, v] = [q, v].map(|x| turn(x, &[0, 2, 1, 3]).unwrap());
     let k = turn(k, &[0, 2, 3, 1]).unwrap();
     let scores = b.matmul(q, k).unwrap();
-    let scale = b.fill(0.25, &[], DType::F32).unwrap();
+    let scale = b.fill(0.25, &[], dtype).unwrap();
     let scores = b.binary(Binary::Mul, scores, scale).unwrap();
     let scores = b.binary(Binary::Add, scores, mask).unwrap();
-    let low = b.fill(-1e9, &[], DType::F32).unwrap();
+    let low = b.fill(-6e4, &[], dtype).unwrap();
     let scores = b.op(Op::Select, &[shown, scores, low]).unwrap();
     let mixed = softmax(&mut b, scores);
     let mixed = b.matmul(mixed, v).unwrap();
@@ -63,7 +65,7 @@ fn attention(sizes: Sizes, is_open: bool) -> (Graph, Vec<(&'static str, Tensor)>
 }
 
 fn check(sizes: Sizes, is_open: bool) {
-    let (graph, inputs) = attention(sizes, is_open);
+    let (graph, inputs) = attention(sizes, is_open, DType::F32);
     for target in levels() {
         let session = Session::new();
         let compiled =
@@ -96,4 +98,28 @@ fn one_block_and_one_row() {
 #[test]
 fn more_keys_than_a_block_of_depth() {
     check(Sizes { batch: 1, heads: 1, queries: 67, keys: 2100, depth: 8 }, false);
+}
+
+#[test]
+fn halves_are_rounded_once() {
+    let sizes = Sizes { batch: 2, heads: 3, queries: 40, keys: 75, depth: 20 };
+    for (dtype, ulp) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
+        let (graph, inputs) = attention(sizes, true, dtype);
+        let session = Session::new();
+        let model = session.import_graph(&read_back(&graph));
+        let compiled = model.library_with(irc::Target::host(), Place::Given).unwrap();
+        let found = run(&compiled, &inputs).unwrap()["mixed"].to_f64();
+        // The same in single precision.
+        let (wide, _) = attention(sizes, false, DType::F32);
+        let widened = inputs.iter().map(|(name, value)| {
+            let dtype = if value.dtype().is_float() { DType::F32 } else { value.dtype() };
+            let ty = TensorType::new(dtype, value.shape().to_vec());
+            ((*name).to_owned(), Tensor::from_f64(ty, &value.to_f64()).unwrap())
+        });
+        let expected = wide.eval(&widened.collect::<BTreeMap<_, _>>()).unwrap()[0].to_f64();
+        for (found, expected) in found.iter().zip(&expected) {
+            let allowed = ulp * expected.abs() + 1e-6;
+            assert!((found - expected).abs() <= allowed, "{dtype}: {found} {expected}");
+        }
+    }
 }

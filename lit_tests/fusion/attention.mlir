@@ -40,3 +40,26 @@ func.func @returned(%q: tensor<4x8x16xf32>, %k: tensor<4x16x9xf32>, %v: tensor<4
   %y = tl.matmul %p, %v : (tensor<4x8x9xf32>, tensor<4x9x16xf32>) -> tensor<4x8x16xf32>
   return %p, %y : tensor<4x8x9xf32>, tensor<4x8x16xf32>
 }
+
+// Halves are converted before the products, and the result is rounded once.
+// CHECK-LABEL: func.func @halves
+// CHECK:         tl.group "attention"
+// CHECK-COUNT-2:   tl.cast {{.*}} -> tensor<{{.*}}xf32>
+// CHECK:           tl.matmul {{.*}} -> tensor<4x8x9xf32>
+// CHECK:           [[EXP:%.*]] = tl.exp
+// CHECK:           [[V:%.*]] = tl.cast {{.*}} -> tensor<4x9x16xf32>
+// CHECK:           tl.matmul [[EXP]], [[V]]
+// CHECK:           tl.mul
+// CHECK:           tl.cast {{.*}} -> tensor<4x8x16xf16>
+func.func @halves(%q: tensor<4x8x16xf16>, %k: tensor<4x16x9xf16>, %v: tensor<4x9x16xf16>) -> tensor<4x8x16xf16> {
+  %h = tl.matmul %q, %k : (tensor<4x8x16xf16>, tensor<4x16x9xf16>) -> tensor<4x8x9xf16>
+  %s = tl.cast %h {rounding = "toward_zero"} : (tensor<4x8x9xf16>) -> tensor<4x8x9xf32>
+  %max = tl.reduce_max %s {axes = array<i64: 2>, keep_dims = true} : (tensor<4x8x9xf32>) -> tensor<4x8x1xf32>
+  %d = tl.sub %s, %max : (tensor<4x8x9xf32>, tensor<4x8x1xf32>) -> tensor<4x8x9xf32>
+  %e = tl.exp %d : tensor<4x8x9xf32>
+  %sum = tl.reduce_sum %e {axes = array<i64: 2>, keep_dims = true} : (tensor<4x8x9xf32>) -> tensor<4x8x1xf32>
+  %w = tl.div %e, %sum : (tensor<4x8x9xf32>, tensor<4x8x1xf32>) -> tensor<4x8x9xf32>
+  %p = tl.cast %w {rounding = "toward_zero"} : (tensor<4x8x9xf32>) -> tensor<4x8x9xf16>
+  %y = tl.matmul %p, %v : (tensor<4x8x9xf16>, tensor<4x9x16xf16>) -> tensor<4x8x16xf16>
+  return %y : tensor<4x8x16xf16>
+}

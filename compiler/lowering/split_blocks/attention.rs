@@ -114,7 +114,7 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     // Transposed arguments are views, and so is a result that is transposed last.
     let mut views: Vec<View> = vec![];
     let mut skipped: BTreeMap<usize, Value<'c, 'a>> = BTreeMap::new();
-    let matrices = [first, second].map(|product| product.operand(1));
+    let matrices = [first, second].map(|product| product.operand(1).map(converted));
     for at in 0..body.argument_count() {
         let argument: Value = body.argument(at).map_err(|error| error.to_string())?.into();
         let order = match &irc_mlir::uses(argument)[..] {
@@ -173,6 +173,13 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     let counts = grid.sizes.iter().map(ToString::to_string).collect();
     BLOCKS.write(kernel, &Blocks { callee, items: grid.rows, counts, bytes, cycles });
     Ok(())
+}
+
+/// What a value is converted from, if it is.
+fn converted<'c: 'a, 'a>(value: Value<'c, 'a>) -> Value<'c, 'a> {
+    let maker = read::defining_op(value);
+    let maker = maker.filter(|op| tl::op_of(*op).is_ok_and(|op| matches!(op, Op::Cast { .. })));
+    maker.and_then(|op| op.operand(0).ok()).unwrap_or(value)
 }
 
 /// The order of dimensions of a transposition.
