@@ -30,6 +30,8 @@ pub struct Settings {
     pub kernel_prefix: String,
     /// The number of threads of a block of a GPU.
     pub block_threads: u32,
+    /// The compute capability of a GPU: 80, 90, ...
+    pub capability: u32,
     /// The stages.
     pub pipeline: &'static Pipeline,
 }
@@ -50,6 +52,7 @@ impl Settings {
             streams: target.streams(),
             kernel_prefix: String::new(),
             block_threads: emit_gpu_entry::THREADS,
+            capability: target.capability(),
             pipeline: target.backend.pipeline,
         }
     }
@@ -144,7 +147,10 @@ pub const NVPTX: Pipeline = Pipeline {
         HOST_CPU.stages[3],
         Stage {
             name: "simt",
-            passes: |settings| format!("compute-to-simt{{threads={}}}", settings.block_threads),
+            passes: |settings| {
+                let (threads, capability) = (settings.block_threads, settings.capability);
+                format!("compute-to-simt{{threads={threads} capability={capability}}}")
+            },
             leaves: &["arith", "func", "math", "memref", "scf", "tl", "vector"],
             why: "the schedule: which thread computes what; kernels now write into memory",
         },

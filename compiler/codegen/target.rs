@@ -55,6 +55,12 @@ impl Target {
         }
     }
 
+    /// The compute capability of an NVIDIA GPU; 0 for other processors.
+    pub fn capability(&self) -> u32 {
+        let number = self.cpu.strip_prefix("sm_").map(|name| name.trim_end_matches('a'));
+        number.and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
     /// The same processor with another code generator.
     pub fn with_backend(self, backend: Backend) -> Self {
         Target { backend, ..self }

@@ -12,7 +12,7 @@ use crate::{
     import::Parsed,
     interface::Interface,
     lowering::{
-        compute_to_loops::simt::SHARED_BYTES,
+        compute_to_loops::simt::shared_bytes,
         emit_entry::{WEIGHTS, define_weights, share},
         emit_gpu_entry::{ENTRY, SHARED, THREADS},
     },
@@ -90,7 +90,10 @@ pub fn emit(
 
 /// PTX with the description of its kernel, and with its constants.
 fn described(code: &[u8], interface: &Interface, constants: &[u8]) -> Vec<u8> {
-    let shared_bytes = if uses_shared_memory(code) { SHARED_BYTES as u64 } else { 0 };
+    let shared_bytes = match uses_shared_memory(code) {
+        true => shared_bytes(THREADS.into()).cast_unsigned(),
+        false => 0,
+    };
     let kernel = GpuKernel::of_program(ENTRY, interface.clone(), THREADS, !constants.is_empty());
     let constant_bytes = constants.len() as u64;
     GpuKernel { shared_bytes, constant_bytes, ..kernel }.describe(code, constants)

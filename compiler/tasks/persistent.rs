@@ -3,7 +3,7 @@
 //! Each block is a processor. It goes through the entries of the plan's script ([`irc_executor::script`]): at a barrier,
 //! the processors of its range wait for each other; at a task group, the warps of each slot run their tasks, as ARK's
 //! generated code distributes them. Warps of other slots go on to the next entry.
-use crate::lowering::compute_to_loops::simt::{SHARED_BYTES, TEAM_TYPES, team_of};
+use crate::lowering::compute_to_loops::simt::{SHARED_BYTES, TEAM_TYPES, shared_bytes, team_of};
 use irc_ark_format::plan::Plan;
 use irc_executor::{
     code::{Kernel, Step, TaskCode},
@@ -250,7 +250,8 @@ impl Writer<'_> {
         let scratch = self.by("muli", &number, self.scratch.cast_signed());
         let shared = self.by("muli", &first, SHARED_BYTES);
         let last = first_warp + (active - 1) * warps;
-        self.shared = self.shared.max(((last + 1) * SHARED_BYTES).cast_unsigned());
+        let end = last * SHARED_BYTES + shared_bytes(threads);
+        self.shared = self.shared.max(end.cast_unsigned());
 
         // p = (processor + grid - current) mod grid
         let moved = self.by("addi", "%processor", distribution.grid - distribution.current);

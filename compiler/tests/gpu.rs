@@ -48,9 +48,14 @@ fn assemble(name: &str, text: &str, architecture: &str, without_spills: bool) {
 
 /// Compiles and emulates a graph, and compares every output with the evaluation.
 fn agree(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
-    let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = ptx(graph, &Target::gpu(80)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let source = Source::new("kernel.ptx", text.as_str());
+    agree_in(name, graph, inputs, &text);
+}
+
+/// Emulates the PTX of a graph, and compares every output with the evaluation.
+fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: &str) {
+    let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let source = Source::new("kernel.ptx", text);
     let found = emulate(&source, inputs, true).unwrap_or_else(|error| match error {
         EmulationError::Message(message) => panic!("{name}: {message}"),
         EmulationError::Diagnostics(found) => panic!("{name}: {}", found[0].message),
@@ -101,6 +106,65 @@ fn products_run_in_tiles_of_every_type_and_layout() {
             assert_eq!(has, dtype != DType::F32, "{dtype}");
             assemble("product", &text, "sm_80", true);
             assemble("product", &ptx(&graph, &Target::gpu(90)).expect("PTX"), "sm_90a", true);
+        }
+    }
+}
+
+/// Compiles products for both architectures, assembles and emulates them; returns the PTX of each.
+fn products(name: &str, graph: &Graph) -> [String; 2] {
+    [(80, "sm_80"), (90, "sm_90a")].map(|(capability, architecture)| {
+        let name = format!("{name} {architecture}");
+        let text = ptx(graph, &Target::gpu(capability)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        if let Some(folder) = env::var_os("IRC_KEEP_PTX") {
+            let file = PathBuf::from(folder).join(format!("{}.ptx", name.replace(' ', "_")));
+            fs::write(file, &text).expect("writable");
+        }
+        assemble(&name, &text, architecture, true);
+        agree_in(&name, graph, &random(graph), &text);
+        text
+    })
+}
+
+/// A product of matrices of a type, with a bias and a function after it.
+fn dense(dtype: DType, [batch, rows, columns, depth]: [i64; 4], transposed: [bool; 2]) -> Graph {
+    let mut b = Builder::new();
+    let shape = |transposed: bool, shape: [i64; 2]| match transposed {
+        true => [batch, shape[1], shape[0]],
+        false => [batch, shape[0], shape[1]],
+    };
+    let x = b.input("x", Type::from(TensorType::new(dtype, shape(transposed[0], [rows, depth]))));
+    let y = b.input("y", Type::from(TensorType::new(dtype, shape(transposed[1], [depth, columns]))));
+    let bias = b.input("bias", Type::from(TensorType::new(dtype, [columns])));
+    let [transpose_lhs, transpose_rhs] = transposed;
+    let product = b.op(Op::Matmul { transpose_lhs, transpose_rhs }, &[x, y]).expect("matrices");
+    let sum = b.binary(Binary::Add, product, bias).expect("columns");
+    let result = b.unary(Unary::Tanh, sum).expect("floats");
+    b.output("z", result);
+    b.finish()
+}
+
+#[test]
+fn halves_at_regular_places_are_copied_asynchronously() {
+    for dtype in [DType::F16, DType::BF16] {
+        for transposed in [[false, false], [false, true], [true, false], [true, true]] {
+            // Rows, columns and summands that do not fill tiles, but 16 bytes.
+            let graph = dense(dtype, [2, 136, 200, 72], transposed);
+            let [ampere, _] = products(&format!("{dtype} {transposed:?}"), &graph);
+            for part in ["cp.async.cg.shared.global", "cp.async.wait_group", "ldmatrix", "mma.sync"] {
+                assert!(ampere.contains(part), "{dtype} {transposed:?}: {part}");
+            }
+        }
+    }
+}
+
+#[test]
+fn summands_of_few_tiles_are_divided() {
+    for dtype in [DType::F32, DType::BF16] {
+        let graph = dense(dtype, [1, 72, 48, 1096], [false, true]);
+        for text in products(&format!("parts {dtype}"), &graph) {
+            // The sums of four parts of each element.
+            let workspace = format!("\"workspace_bytes\":{}", 72 * 48 * 4 * 4);
+            assert!(text.contains(&workspace), "{dtype}: {}", text.lines().next().unwrap_or_default());
         }
     }
 }

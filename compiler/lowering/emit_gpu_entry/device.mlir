@@ -93,6 +93,52 @@ llvm.func internal @irc_gpu_mma_f16(%a0: i32, %a1: i32, %a2: i32, %a3: i32, %b0:
   llvm.return %0 : !llvm.struct<(f32, f32, f32, f32)>
 }
 
+// Starts to copy 16 bytes from global to shared memory: so many of them; the others become zero.
+llvm.func internal @irc_gpu_copy(%to: i64, %from: i64, %bytes: i32) attributes {always_inline} {
+  %shared = llvm.inttoptr %to : i64 to !llvm.ptr<3>
+  %global = llvm.inttoptr %from : i64 to !llvm.ptr<1>
+  llvm.call_intrinsic "llvm.nvvm.cp.async.cg.shared.global.16.s"(%shared, %global, %bytes) : (!llvm.ptr<3>, !llvm.ptr<1>, i32) -> ()
+  llvm.return
+}
+
+// The copies that a thread has started since the last time are a group.
+llvm.func internal @irc_gpu_copies_commit() attributes {always_inline} {
+  llvm.call_intrinsic "llvm.nvvm.cp.async.commit.group"() : () -> ()
+  llvm.return
+}
+
+// Waits for the thread's copies, but for those of the last groups.
+llvm.func internal @irc_gpu_copies_wait_0() attributes {always_inline} {
+  %groups = llvm.mlir.constant(0 : i32) : i32
+  llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%groups) : (i32) -> ()
+  llvm.return
+}
+
+llvm.func internal @irc_gpu_copies_wait_1() attributes {always_inline} {
+  %groups = llvm.mlir.constant(1 : i32) : i32
+  llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%groups) : (i32) -> ()
+  llvm.return
+}
+
+llvm.func internal @irc_gpu_copies_wait_2() attributes {always_inline} {
+  %groups = llvm.mlir.constant(2 : i32) : i32
+  llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%groups) : (i32) -> ()
+  llvm.return
+}
+
+// Four matrices of eight rows of 16 bytes in shared memory, each lane giving the address of a row.
+llvm.func internal @irc_gpu_matrices(%address: i64) -> !llvm.struct<(i32, i32, i32, i32)> attributes {always_inline} {
+  %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
+  %0 = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"(%shared) : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+  llvm.return %0 : !llvm.struct<(i32, i32, i32, i32)>
+}
+
+llvm.func internal @irc_gpu_matrices_transposed(%address: i64) -> !llvm.struct<(i32, i32, i32, i32)> attributes {always_inline} {
+  %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
+  %0 = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3"(%shared) : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+  llvm.return %0 : !llvm.struct<(i32, i32, i32, i32)>
+}
+
 // All threads of the grid wait for each other.
 llvm.func internal @irc_gpu_grid_barrier() attributes {always_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32

@@ -43,11 +43,42 @@ pub const BLOCK_THREADS: PassOption = PassOption {
     kind: OptionKind::Integer,
 };
 
+/// The option for the compute capability of the GPU.
+const CAPABILITY: PassOption = PassOption {
+    name: "capability",
+    help: "compute capability of the GPU: 80 or 90",
+    default: "80",
+    kind: OptionKind::Integer,
+};
+
 /// The pass `compute-to-simt`.
 pub struct ComputeToSimt;
 
 /// The types of what the function of a team is passed after the memory of the kernel: the fields of `team.rs`.
 pub const TEAM_TYPES: [&str; 6] = ["index", "index", "index", "index", "i32", "index"];
+
+/// The device and the threads for which a kernel is scheduled.
+#[derive(Clone, Copy, Debug)]
+struct Device {
+    /// The compute capability: 80, 90, ...
+    capability: i64,
+    /// The number of threads of a block, or of a team of a plan.
+    threads: i64,
+    /// Whether all threads of the grid are one team; otherwise some of a block are.
+    is_grid: bool,
+}
+
+impl Device {
+    /// The number of processors that have blocks of their own.
+    fn processors(&self) -> i64 {
+        if self.capability >= 90 { 132 } else { 108 }
+    }
+}
+
+/// Bytes of shared memory of a team of so many threads.
+pub fn shared_bytes(threads: i64) -> i64 {
+    if product::WORKERS.contains(&threads) { threads / 32 * SHARED_BYTES } else { 0 }
+}
 
 pub use product::SHARED_BYTES;
 
@@ -68,7 +99,7 @@ const TEAM: &str = "_team";
 const MMA: &[&str] = &["i32", "i32", "i32", "i32", "i32", "i32", "f32", "f32", "f32", "f32"];
 
 /// The functions of the device, with their parameters and results.
-const DEVICE: [(&str, &[&str], &[&str]); 11] = [
+const DEVICE: [(&str, &[&str], &[&str]); 18] = [
     ("irc_gpu_team", &[], &["index"]),
     ("irc_gpu_teams", &[], &["index"]),
     ("irc_gpu_thread", &[], &["index"]),
@@ -80,6 +111,13 @@ const DEVICE: [(&str, &[&str], &[&str]); 11] = [
     ("irc_gpu_shared", &[], &[product::SHARED]),
     ("irc_gpu_mma_f16", MMA, &["f32", "f32", "f32", "f32"]),
     ("irc_gpu_mma_bf16", MMA, &["f32", "f32", "f32", "f32"]),
+    ("irc_gpu_copy", &["index", "index", "i32"], &[]),
+    ("irc_gpu_copies_commit", &[], &[]),
+    ("irc_gpu_copies_wait_0", &[], &[]),
+    ("irc_gpu_copies_wait_1", &[], &[]),
+    ("irc_gpu_copies_wait_2", &[], &[]),
+    ("irc_gpu_matrices", &["index"], &["i32", "i32", "i32", "i32"]),
+    ("irc_gpu_matrices_transposed", &["index"], &["i32", "i32", "i32", "i32"]),
 ];
 
 impl Pass for ComputeToSimt {
@@ -93,16 +131,20 @@ impl Pass for ComputeToSimt {
         &["arith", "func", "math", "memref", "scf", "vector"]
     }
     fn options(&self) -> &'static [PassOption] {
-        &[BLOCK_THREADS]
+        &[BLOCK_THREADS, CAPABILITY]
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
-        let threads = options.integer(BLOCK_THREADS.name);
+        let device = Device {
+            capability: options.integer(CAPABILITY.name),
+            threads: options.integer(BLOCK_THREADS.name),
+            is_grid: true,
+        };
         let kernels = walk_collect(module, |op| KERNEL.is_on(&op));
         let kernels: Vec<_> = kernels.into_iter().filter(|kernel| is_tl(*kernel)).collect();
         if let Some(first) = kernels.first() {
             declare_device(*first)?;
         }
-        kernels.into_iter().try_for_each(|kernel| lower_kernel(kernel, threads))
+        kernels.into_iter().try_for_each(|kernel| lower_kernel(kernel, device))
     }
 }
 
@@ -145,7 +187,7 @@ pub fn declare_device(before: OperationRef<'_, '_>) -> PassResult {
     Ok(())
 }
 
-fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassResult {
+fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassResult {
     let context = irc_mlir::context_of(&func);
     let (operands, results) = read::signature(&func).unwrap_or_default();
     if operands.iter().chain(&results).any(|ty| ty.to_string().contains('?')) {
@@ -161,6 +203,8 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
     }
     inline::widen(&mut kernel);
     inline::inline(&mut kernel);
+    let device = Device { is_grid: !is_task(&func), ..device };
+    let partial = product::reserve(&mut kernel, &device);
     let strides = Strides::of(func, &kernel)?;
     let types = parameters(context, &kernel);
     let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
@@ -188,7 +232,7 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, threads: i64) -> PassRes
         attr::parse(context, &format!("[{}]", each.join(", "))),
     );
     let body = body_of(team)?;
-    if let Err(error) = fill(context, func, body, &kernel, (&strides, threads)) {
+    if let Err(error) = fill(context, func, body, &kernel, (&strides, &partial, &device)) {
         team.erase();
         return Err(error);
     }
@@ -309,7 +353,7 @@ fn fill<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     block: BlockRef<'c, 'a>,
     kernel: &Kernel<'c>,
-    (strides, threads): (&Strides, i64),
+    (strides, partial, device): (&Strides, &[Option<i64>], &Device),
 ) -> PassResult {
     let e = Emit { context, block, location: func.location() };
     let workspace = kernel.inputs + kernel.results.len();
@@ -332,17 +376,18 @@ fn fill<'c: 'a, 'a>(
         team: after(0)?,
         teams: after(1)?,
         thread: after(2)?,
-        threads: after(3)?,
-        barrier: after(4)?,
-        shared: after(5)?,
+        threads: e.index(device.threads),
+        barrier: if device.is_grid { e.integer(-1, 32, Lanes::Scalar) } else { after(4)? },
+        shared: if device.is_grid { e.index(0) } else { after(5)? },
     };
     let sizes = Sizes::default();
     // What has been written, and whether inputs have been read, since threads last waited for each other.
     let (mut written, mut has_read): (Vec<Origin>, bool) = (vec![], false);
     let mut next = 0;
     while let Some(step) = kernel.steps.get(next) {
+        let partial = partial.get(next).copied().flatten();
         let e = e.at(step.location);
-        let rows = Rows::find(kernel, next, strides, threads);
+        let rows = Rows::find(kernel, next, strides, device.threads);
         let steps = &kernel.steps[next..next + rows.as_ref().map_or(1, |rows| rows.count)];
         next += steps.len();
         let origin = |value: &usize| kernel.values[*value].origin;
@@ -372,7 +417,13 @@ fn fill<'c: 'a, 'a>(
                 let own: Vec<_> =
                     step.operands.iter().map(|value| strides.values[*value].as_deref()).collect();
                 let result = (buffers[step.results[0]], strides.values[step.results[0]].as_deref());
-                step::emit(e, nest, (&operands, &own), result, &sizes, (&team, threads));
+                let partial = partial.map(|offset| {
+                    let memref = argument(func, block, workspace)?;
+                    let bytes = kernel.workspace - offset;
+                    Ok(e.workspace_view(memref, offset, bytes / 4, e.f32()).memref)
+                });
+                let with = (&team, device, partial.transpose()?);
+                step::emit(e, nest, (&operands, &own), result, &sizes, with);
             }
             Work::Algorithm(algorithm) => {
                 let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();

@@ -5,7 +5,7 @@ use super::{
         nest::{Nest, Writer, combine, flattened},
     },
     Emit, Infallible, Lanes, Sizes, arith, func,
-    product::{Product, Tiles},
+    Device, product as tiles,
     team::{Team, indices, product},
 };
 use crate::kernel::{emit::Buffer, emit::first_result, emit::is_float};
@@ -35,7 +35,7 @@ pub(super) fn emit<'c: 'a, 'a>(
     (operands, strides): (&[(&Type, Buffer<'c, 'a>)], Windows<'_>),
     (result, result_strides): (Buffer<'c, 'a>, Option<&[i64]>),
     sizes: &Sizes<'c, 'a>,
-    (team, threads): (&Team<'c, 'a>, i64),
+    (team, device, partial): (&Team<'c, 'a>, &Device, Option<Value<'c, 'a>>),
 ) {
     let dense = result_strides.is_none() && strides.iter().all(Option::is_none);
     let flat = if dense { flattened(nest, operands) } else { None };
@@ -55,9 +55,7 @@ pub(super) fn emit<'c: 'a, 'a>(
         types.iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
     let mut writer = Writer::new(&nest, &operands, result, sizes);
     writer.strides = result_strides;
-    let tiles = Product::of(&writer)
-        .is_some_and(|product| Tiles { product, writer: &writer, team, threads }.emit(e));
-    if tiles {
+    if tiles::emit(e, &writer, team, device, partial) {
         return;
     }
     let work = Work { writer: &writer, team };

@@ -6,6 +6,7 @@ use irc_tl::Dim;
 
 /// Threads that run a kernel together. They are in blocks of threads that the hardware starts together; the barrier is
 /// that of all of them.
+#[derive(Clone, Copy)]
 pub(super) struct Team<'c, 'a> {
     /// The number of the thread's block, and the number of blocks.
     pub(super) team: Value<'c, 'a>,

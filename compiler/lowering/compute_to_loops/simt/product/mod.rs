@@ -1,0 +1,543 @@
+//! Sums of products in tiles: matrix products, convolutions, and what else is a product of two factors of which each
+//! depends on loops that the other does not.
+//!
+//! The loops over the result that only the left factor depends on are rows, those of the right one columns, and all others
+//! number the products. A team computes one tile of rows and columns after another. How it does so depends on the factors
+//! ([`Method`]). If all threads of a GPU would compute fewer tiles than it has processors, the summands are divided into
+//! parts: each part of a tile is computed by itself and written to the workspace, and once all are, threads add the parts,
+//! always in the same order.
+
+mod copied;
+mod staged;
+mod window;
+
+use super::{
+    super::{
+        expression::depends_on,
+        kernel::{Kernel, Work},
+        nest::{Nest, Writer},
+    },
+    Device, Emit, Infallible, Lanes, arith, func,
+    team::{Team, extent, indices, product},
+};
+use crate::kernel::emit::Buffer;
+use copied::{Copied, Shape};
+use irc_mlir::{
+    OperationLike, OperationRef, Type as MlirType, Value, attr,
+    ops::memref,
+};
+use irc_tl::{Binary, Combine, Compute, DType, Dim, Scalar, Type};
+use staged::{Staged, TILE};
+use window::{Window, count};
+
+/// The numbers of threads that tiles are for.
+pub(super) const WORKERS: [i64; 5] = [512, 256, 128, 64, 32];
+
+/// The minimum number of rows, columns and summands.
+const MIN_EXTENT: i64 = 16;
+
+/// Bytes of shared memory for each warp of a team.
+pub const SHARED_BYTES: i64 = 10 << 10;
+
+/// Sums that a lane holds of a part of the result of 16 rows and 32 columns, a fragment, and the bytes of all of them.
+const FRAGMENT: usize = 16;
+const FRAGMENT_COLUMNS: i64 = 32;
+const FRAGMENT_BYTES: i64 = 16 * FRAGMENT_COLUMNS * 4;
+
+/// The minimum number of summands of a part.
+const MIN_PART: i64 = 256;
+
+/// The maximum number of parts.
+const MAX_PARTS: i64 = 16;
+
+/// How much longer a tile takes for each row and column, which are copied, compared with each of its sums.
+const LINE_COST: i64 = 64;
+
+/// A sum of products.
+pub(super) struct Product<'n> {
+    /// The factors.
+    factors: [&'n Scalar; 2],
+    /// The loops over the result that number products, rows and columns, each in their order.
+    groups: [Vec<usize>; 3],
+    /// The type of both factors in memory, if it is one of halves.
+    half: Option<DType>,
+}
+
+/// How tiles are computed.
+#[derive(Clone, Debug)]
+enum Method {
+    /// Threads compute the elements of the factors: any factors.
+    Staged,
+    /// Threads copy the factors, which are halves at regular places.
+    Copied(Shape, DType, Box<[Window; 2]>),
+}
+
+/// How a product is computed by a team.
+#[derive(Clone, Debug)]
+struct Schedule {
+    method: Method,
+    /// The number of threads that compute tiles: a part of those of a block.
+    workers: i64,
+    /// The rows and columns of a tile, and the summands of a block.
+    tile: [i64; 2],
+    depth: i64,
+    /// The number of parts into which summands are divided.
+    parts: i64,
+}
+
+impl<'n> Product<'n> {
+    /// The product that a nest computes, if it is large enough for tiles.
+    pub(super) fn of(nest: &'n Nest, types: &[&Type]) -> Option<Self> {
+        let compute = &nest.compute;
+        let reduction = compute.reduction.as_ref()?;
+        let Scalar::Binary(Binary::Mul, left, right) = &compute.body else { return None };
+        let owned: Vec<Type> = types.iter().map(|ty| (*ty).clone()).collect();
+        let dtype = compute.body.dtype(&owned, compute.loops());
+        if reduction.combine != Combine::Sum || dtype != Ok(DType::F32) {
+            return None;
+        }
+        let mut factors = [&**left, &**right];
+        let loops = 0..compute.dims.len();
+        let long = loops.filter(|it| !compute.dims[*it].is(1)).collect::<Vec<_>>();
+        let last = *long.last()?;
+        if depends_on(factors[0], last) && !depends_on(factors[1], last) {
+            factors.swap(0, 1);
+        }
+        let mut groups = [vec![], vec![], vec![]];
+        for it in long {
+            let by = [depends_on(factors[0], it), depends_on(factors[1], it)];
+            groups[match by {
+                [true, false] => 1,
+                [false, true] => 2,
+                _ => 0,
+            }]
+            .push(it);
+        }
+        let half = [DType::F16, DType::BF16]
+            .into_iter()
+            .find(|half| factors.iter().all(|factor| is_of(factor, *half, types)));
+        let found = Self { factors, groups, half };
+        let extents = [found.count(compute, 1), found.count(compute, 2), product(&reduction.dims)];
+        extents.iter().all(|extent| *extent >= MIN_EXTENT).then_some(found)
+    }
+
+    /// The number of iterations of the loops of a group.
+    fn count(&self, compute: &Compute, group: usize) -> i64 {
+        count(self.groups[group].iter().map(|it| &compute.dims[*it]))
+    }
+
+    /// How a team of a device computes it; `None` if the team has a number of threads that tiles are not for.
+    fn schedule(&self, compute: &Compute, types: &[&Type], device: &Device) -> Option<Schedule> {
+        let fits = |threads: &i64| match device.is_grid {
+            true => *threads <= device.threads,
+            false => *threads == device.threads,
+        };
+        let workers = WORKERS.into_iter().find(fits)?;
+        let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(compute, group));
+        let tiles = |[down, across]: [i64; 2]| {
+            outer.saturating_mul(ceil_div(rows, down)).saturating_mul(ceil_div(columns, across))
+        };
+        let mut found = Schedule {
+            method: Method::Staged,
+            workers,
+            tile: [TILE; 2],
+            depth: staged::depth(self.half),
+            parts: 1,
+        };
+        let processors = if device.is_grid { device.processors() } else { 1 };
+        let cost = |tile: [i64; 2]| {
+            let own = tile[0] * tile[1] + LINE_COST * (tile[0] + tile[1]);
+            ceil_div(tiles(tile), processors).saturating_mul(own)
+        };
+        let windows = [0, 1].map(|side| Window::of(self, side, compute, types));
+        if let ([Some(left), Some(right)], Some(half)) = (windows, self.half) {
+            let shapes = [[128, 128], [128, 64], [64, 64]];
+            let shapes = shapes.iter().filter_map(|tile| Shape::of(tile[0], tile[1], workers / 32));
+            if let Some(shape) = shapes.min_by_key(|shape| cost(shape.tile())) {
+                found.tile = shape.tile();
+                found.depth = copied::DEPTH;
+                found.method = Method::Copied(shape, half, Box::new([left, right]));
+            }
+        }
+        if device.is_grid {
+            let summands = count(compute.reduction.iter().flat_map(|it| &it.dims));
+            let parts = (processors / tiles(found.tile).max(1)).min(summands / MIN_PART);
+            let blocks = ceil_div(summands, found.depth);
+            let own = ceil_div(blocks, parts.clamp(1, MAX_PARTS));
+            found.parts = ceil_div(blocks, own);
+        }
+        Some(found)
+    }
+}
+
+fn ceil_div(count: i64, by: i64) -> i64 {
+    count / by + i64::from(count % by != 0)
+}
+
+/// Reserves memory for the sums of parts of products: its offset in the workspace, for each step that needs some.
+pub(super) fn reserve(kernel: &mut Kernel<'_>, device: &Device) -> Vec<Option<i64>> {
+    let mut found = vec![];
+    for step in &kernel.steps {
+        let Work::Nest(nest) = &step.work else {
+            found.push(None);
+            continue;
+        };
+        let types: Vec<&Type> =
+            step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
+        let schedule = Product::of(nest, &types)
+            .and_then(|product| product.schedule(&nest.compute, &types, device));
+        let parts = schedule.map_or(1, |schedule| schedule.parts);
+        found.push((parts > 1).then(|| {
+            let offset = kernel.workspace;
+            kernel.workspace += (product(&nest.compute.dims) * parts * 4 + 63) / 64 * 64;
+            offset
+        }));
+    }
+    found
+}
+
+/// Whether an expression only selects and widens elements of a type, or zero.
+fn is_of(factor: &Scalar, half: DType, types: &[&Type]) -> bool {
+    match factor {
+        Scalar::Cast(DType::F32, _, x) => is_of(x, half, types),
+        Scalar::Load(operand, _) => types.get(*operand).is_some_and(|ty| ty.dtype == half),
+        Scalar::Select(parts) => is_of(&parts[1], half, types) && is_of(&parts[2], half, types),
+        Scalar::Float(bits, _) => f64::from_bits(*bits) == 0.0,
+        _ => false,
+    }
+}
+
+/// Where a tile is: the first row and column, and the number of the product.
+struct Place<'c, 'a> {
+    outer: Value<'c, 'a>,
+    row: Value<'c, 'a>,
+    column: Value<'c, 'a>,
+}
+
+/// The summands of a part of a tile.
+struct Range<'c, 'a> {
+    part: Value<'c, 'a>,
+    first: Value<'c, 'a>,
+    end: Value<'c, 'a>,
+}
+
+/// A product that is being emitted.
+pub(super) struct Tiles<'w, 'n, 'c, 'a> {
+    product: Product<'n>,
+    writer: &'w Writer<'n, 'c, 'a>,
+    /// The threads that compute tiles.
+    team: Team<'c, 'a>,
+    threads: i64,
+    /// Memory for the sums of parts, if there are several.
+    partial: Option<Buffer<'c, 'a>>,
+}
+
+/// Emits the loops of a product; `false` if the nest is none, or if a team has a number of threads that tiles are not
+/// for. `partial` is memory that [`reserve`] has reserved.
+pub(super) fn emit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    writer: &Writer<'_, 'c, 'a>,
+    team: &Team<'c, 'a>,
+    device: &Device,
+    partial: Option<Value<'c, 'a>>,
+) -> bool {
+    let compute = &writer.nest.compute;
+    let types: Vec<&Type> = writer.operands.iter().map(|(ty, _)| *ty).collect();
+    let Some(product) = Product::of(writer.nest, &types) else { return false };
+    let Some(schedule) = product.schedule(compute, &types, device) else { return false };
+    let workers = match schedule.workers == device.threads {
+        true => *team,
+        // The barrier of some warps; that of a block of the grid has no number.
+        false => Team {
+            threads: e.index(schedule.workers),
+            barrier: e.integer(WORKERS_BARRIER, 32, Lanes::Scalar),
+            ..*team
+        },
+    };
+    let partial = partial.filter(|_| schedule.parts > 1);
+    let partial = partial.map(|memref| Buffer { memref, element: e.f32() });
+    let tiles = Tiles { product, writer, team: workers, threads: schedule.workers, partial };
+    let work = |e| {
+        tiles.emit(e, &schedule, device);
+        Ok::<_, Infallible>(vec![])
+    };
+    if schedule.workers == device.threads {
+        let Ok(_) = work(e);
+    } else {
+        let works = e.compare(ULT, team.thread, e.index(schedule.workers));
+        let Ok(_) = e.if_else(works, &[], work, |_| Ok(vec![]));
+    }
+    if let Some(partial) = partial {
+        team.wait(e);
+        tiles.add_parts(e, team, partial, schedule.parts);
+    }
+    true
+}
+
+/// The number of the barrier of the threads of a block that compute tiles.
+const WORKERS_BARRIER: i64 = 1;
+
+impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
+    fn emit(&self, e: Emit<'c, 'a>, schedule: &Schedule, device: &Device) {
+        let Method::Copied(shape, half, windows) = &schedule.method else {
+            let staged = Staged { tiles: self };
+            return self.each(e, schedule, |e, place, range| staged.tile(e, place, range));
+        };
+        let copied = Copied { tiles: self, shape: *shape, half: *half, windows: &**windows };
+        let fast = |e: Emit<'c, 'a>| {
+            self.each(e, schedule, |e, place, range| copied.tile(e, place, range));
+            Ok::<_, Infallible>(vec![])
+        };
+        if device.is_grid {
+            let Ok(_) = fast(e);
+            return;
+        }
+        // Operands of tasks are anywhere in larger memory, and 16 bytes are copied at once.
+        let start = |window: &Window| self.operand_address(e, window.operand);
+        let all = e.binary(arith::ORI, start(&windows[0]), start(&windows[1]));
+        let rest = e.binary(arith::REMUI, all, e.index(2 * window::CHUNK));
+        let aligned = e.compare(0, rest, e.index(0));
+        let slow = |e: Emit<'c, 'a>| {
+            let schedule = Schedule { tile: [TILE; 2], ..schedule.clone() };
+            let staged = Staged { tiles: self };
+            self.each(e, &schedule, |e, place, range| staged.tile(e, place, range));
+            Ok(vec![])
+        };
+        let Ok(_) = e.if_else(aligned, &[], fast, slow);
+    }
+
+    /// A loop over the parts of tiles.
+    fn each(
+        &self,
+        e: Emit<'c, 'a>,
+        schedule: &Schedule,
+        tile: impl FnOnce(Emit<'c, 'a>, &Place<'c, 'a>, &Range<'c, 'a>),
+    ) {
+        let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(group));
+        let [down, across] = schedule.tile;
+        let (down, across) = (ceil_div(rows, down), ceil_div(columns, across));
+        let all = outer * down * across * schedule.parts;
+        let bounds = (self.team.team, e.index(all), self.team.teams);
+        let summands = self.summands();
+        let own = ceil_div(ceil_div(summands, schedule.depth), schedule.parts) * schedule.depth;
+        let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, number, _| {
+            let divided = |number, by: i64| {
+                let by = e.index(by);
+                (e.binary(arith::DIVUI, number, by), e.binary(arith::REMUI, number, by))
+            };
+            let (rest, part) = divided(number, schedule.parts);
+            let (rest, column) = divided(rest, across);
+            let (outer, row) = divided(rest, down);
+            let place = Place {
+                outer,
+                row: e.scale(row, schedule.tile[0]),
+                column: e.scale(column, schedule.tile[1]),
+            };
+            let first = e.scale(part, own);
+            let end = match schedule.parts {
+                1 => e.index(summands),
+                _ => e.min(e.offset(first, own), e.index(summands)),
+            };
+            tile(e, &place, &Range { part, first, end });
+            Ok(vec![])
+        });
+    }
+
+    fn count(&self, group: usize) -> i64 {
+        self.product.count(&self.writer.nest.compute, group)
+    }
+
+    fn summands(&self) -> i64 {
+        count(self.writer.nest.compute.reduction.iter().flat_map(|it| &it.dims))
+    }
+
+    /// Uses the sum at a row and column of a tile: of all summands, or of a part of them.
+    fn sink(
+        &self,
+        e: Emit<'c, 'a>,
+        (place, range): (&Place<'c, 'a>, &Range<'c, 'a>),
+        (row, column): (Value<'c, 'a>, Value<'c, 'a>),
+        sum: Value<'c, 'a>,
+    ) {
+        let (rows, columns) = (self.count(1), self.count(2));
+        let (row, column) = (e.add(place.row, row), e.add(place.column, column));
+        let inside = e.binary(
+            arith::ANDI,
+            e.compare(ULT, row, e.index(rows)),
+            e.compare(ULT, column, e.index(columns)),
+        );
+        let then = |e: Emit<'c, 'a>| {
+            match self.partial {
+                None => self.store(e, [place.outer, row, column], sum),
+                Some(partial) => {
+                    let first = e.add(e.scale(range.part, self.count(0)), place.outer);
+                    let line = e.add(e.scale(first, rows), row);
+                    let at = e.add(e.scale(line, columns), column);
+                    e.store(sum, partial, at, Lanes::Scalar, None);
+                }
+            }
+            Ok::<_, Infallible>(vec![])
+        };
+        let Ok(_) = e.if_else(inside, &[], then, |_| Ok(vec![]));
+    }
+
+    /// Computes and stores the element of the result of a sum.
+    fn store(&self, e: Emit<'c, 'a>, numbers: [Value<'c, 'a>; 3], sum: Value<'c, 'a>) {
+        let at = self.result_index(e, numbers);
+        let value = self.writer.finished(e, &at, sum);
+        self.writer.store(e, &at, value);
+    }
+
+    /// Adds the sums of parts.
+    fn add_parts(
+        &self,
+        e: Emit<'c, 'a>,
+        team: &Team<'c, 'a>,
+        partial: Buffer<'c, 'a>,
+        parts: i64,
+    ) {
+        let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(group));
+        let all = outer * rows * columns;
+        let bounds = (team.first(e), e.index(all), team.all(e));
+        let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, at, _| {
+            let parts = (0..parts).map(|part| e.load(partial, e.offset(at, part * all)));
+            let sum = parts.reduce(|sum, part| e.binary(arith::ADDF, sum, part));
+            let dims = [outer, rows, columns].map(Dim::from);
+            let numbers = indices(e, &dims, at);
+            if let (Some(sum), [outer, row, column]) = (sum, &numbers[..]) {
+                self.store(e, [*outer, *row, *column], sum);
+            }
+            Ok(vec![])
+        });
+    }
+
+    /// Uses the sums of a fragment, 16 rows and 32 columns from a place of the tile on: of a lane, for each 8 columns, two
+    /// neighbours at twice its number modulo 4, in the row of a quarter of its number, and two 8 rows below.
+    ///
+    /// They go through shared memory, so that neighbouring lanes have neighbouring elements, and one loop has them all.
+    fn finish(
+        &self,
+        e: Emit<'c, 'a>,
+        at: (&Place<'c, 'a>, &Range<'c, 'a>),
+        (row, column): (Value<'c, 'a>, Value<'c, 'a>),
+        sums: &[Value<'c, 'a>],
+    ) {
+        let (by_warp, by_four) = (e.index(32), e.index(4));
+        let lane = e.binary(arith::REMUI, self.team.thread, by_warp);
+        let warp = e.binary(arith::DIVUI, self.team.thread, by_warp);
+        let start = e.offset(self.team.shared, self.threads / 32 * (SHARED_BYTES - FRAGMENT_BYTES));
+        let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
+        let count = 16 * FRAGMENT_COLUMNS;
+        let ty = irc_mlir::ty::parse(e.context, &format!("memref<{count}xf32, 3>"));
+        let memref = e.op(memref::VIEW, &[self.shared(e), start], ty);
+        let own = Buffer { memref, element: e.f32() };
+        // Columns are permuted by row, so that lanes access different banks.
+        let place = |e: Emit<'c, 'a>, row: Value<'c, 'a>, column: Value<'c, 'a>| {
+            let quarter = e.binary(arith::DIVUI, row, e.index(4));
+            let low = e.scale(e.binary(arith::REMUI, row, e.index(4)), 8);
+            let mask = e.add(low, e.binary(arith::REMUI, quarter, e.index(2)));
+            e.add(e.scale(row, FRAGMENT_COLUMNS), e.binary(arith::XORI, column, mask))
+        };
+        let group = e.binary(arith::DIVUI, lane, by_four);
+        let pair = e.scale(e.binary(arith::REMUI, lane, by_four), 2);
+        self.wait_in_warp(e);
+        for (number, sum) in sums.iter().enumerate() {
+            let (block, half, next) = (number as i64 / 4, number as i64 / 2 % 2, number as i64 % 2);
+            let at = place(e, e.offset(group, 8 * half), e.offset(pair, 8 * block + next));
+            e.store(*sum, own, at, Lanes::Scalar, None);
+        }
+        self.wait_in_warp(e);
+        let Ok(_) = e.for_each::<Infallible>((e.index(0), e.index(16), 1), &[], |e, line, _| {
+            let sum = e.load(own, place(e, line, lane));
+            self.sink(e, at, (e.add(row, line), e.add(column, lane)), sum);
+            Ok(vec![])
+        });
+    }
+
+    /// The lanes of a warp wait for each other.
+    fn wait_in_warp(&self, e: Emit<'c, 'a>) {
+        let operands = [e.integer(WARP_BARRIER, 32, Lanes::Scalar), e.index(32)];
+        self.call(e, "irc_gpu_barrier", &operands, &[]);
+    }
+
+    /// Calls a function of the device.
+    fn call(
+        &self,
+        e: Emit<'c, 'a>,
+        name: &str,
+        operands: &[Value<'c, 'a>],
+        results: &[MlirType<'c>],
+    ) -> OperationRef<'c, 'a> {
+        let callee = attr::symbol(e.context, name);
+        let call = e.spec(func::CALL).attr("callee", callee).operands(operands);
+        call.results(results).append(&e.block)
+    }
+
+    /// All of the block's shared memory.
+    fn shared(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
+        let all = irc_mlir::ty::parse(e.context, SHARED);
+        crate::kernel::emit::first_result(self.call(e, "irc_gpu_shared", &[], &[all]))
+    }
+
+    /// The address of the block's shared memory.
+    fn shared_address(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
+        address(e, self.shared(e))
+    }
+
+    /// The address of an operand.
+    fn operand_address(&self, e: Emit<'c, 'a>, operand: usize) -> Value<'c, 'a> {
+        address(e, self.writer.operands[operand].1.memref)
+    }
+
+    /// The address of the first element of a factor of a product.
+    fn address(&self, e: Emit<'c, 'a>, place: &Place<'c, 'a>, window: &Window) -> Value<'c, 'a> {
+        let zero = e.index(0);
+        let at = self.result_index(e, [place.outer, zero, zero]);
+        let terms = window.outer.iter().map(|(it, distance)| e.scale(at[*it], *distance));
+        let element = terms.fold(e.index(window.start), |sum, term| e.add(sum, term));
+        e.add(self.operand_address(e, window.operand), e.scale(element, 2))
+    }
+
+    /// Adds the product of 16 rows and 8 columns of 16 halves each, on tensor cores, to sums of a warp.
+    fn multiply_and_add(
+        &self,
+        e: Emit<'c, 'a>,
+        half: DType,
+        (left, right): (&[Value<'c, 'a>], &[Value<'c, 'a>]),
+        sums: &mut [Value<'c, 'a>],
+    ) {
+        let name = if half == DType::F16 { "irc_gpu_mma_f16" } else { "irc_gpu_mma_bf16" };
+        let call = self.call(e, name, &[left, right, sums].concat(), &[e.f32(); 4]);
+        for (sum, result) in sums.iter_mut().zip(call.results()) {
+            *sum = result.into();
+        }
+    }
+
+    /// The indices of the result, from the numbers of the product, the row and the column.
+    fn result_index(&self, e: Emit<'c, 'a>, numbers: [Value<'c, 'a>; 3]) -> Vec<Value<'c, 'a>> {
+        let dims = &self.writer.nest.compute.dims;
+        let mut found = vec![None; dims.len()];
+        for (group, number) in self.product.groups.iter().zip(numbers) {
+            let own: Vec<Dim> = group.iter().map(|it| dims[*it].clone()).collect();
+            for (it, index) in group.iter().zip(indices(e, &own, number)) {
+                found[*it] = Some(index);
+            }
+        }
+        found.into_iter().map(|index| index.unwrap_or_else(|| e.index(0))).collect()
+    }
+
+}
+
+/// The address of memory.
+fn address<'c: 'a, 'a>(e: Emit<'c, 'a>, memref: Value<'c, 'a>) -> Value<'c, 'a> {
+    e.op(memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, &[memref], MlirType::index(e.context))
+}
+
+/// The barrier of the lanes of a warp (`device.mlir`).
+const WARP_BARRIER: i64 = 16;
+
+/// `arith.cmpi` predicate.
+const ULT: i64 = 6;
+
+/// The type of all of shared memory.
+pub(super) const SHARED: &str = "memref<1048576xi8, 3>";
