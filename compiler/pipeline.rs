@@ -51,7 +51,7 @@ impl Settings {
             dots: target.dots(),
             streams: target.streams(),
             kernel_prefix: String::new(),
-            block_threads: emit_gpu_entry::THREADS,
+            block_threads: emit_gpu_entry::block_threads(target.capability()),
             capability: target.capability(),
             pipeline: target.backend.pipeline,
         }

@@ -50,7 +50,8 @@ impl Target {
         Target {
             triple: nvptx::TRIPLE.to_owned(),
             cpu: format!("sm_{capability}{suffix}"),
-            features: "+ptx80".to_owned(),
+            // 8.3 has tensor maps that kernels write.
+            features: if capability == 90 { "+ptx83" } else { "+ptx80" }.to_owned(),
             backend: Backend::NVPTX,
         }
     }

@@ -12,9 +12,9 @@ use crate::{
     import::Parsed,
     interface::Interface,
     lowering::{
-        compute_to_loops::simt::shared_bytes,
+        compute_to_loops::simt::{groups, shared_bytes},
         emit_entry::{WEIGHTS, define_weights, share},
-        emit_gpu_entry::{ENTRY, SHARED, THREADS},
+        emit_gpu_entry::{ENTRY, SHARED},
     },
     machine::{in_context, run_stages},
     pipeline::Settings,
@@ -26,7 +26,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 /// Whether PTX uses the shared memory of blocks.
 pub fn uses_shared_memory(code: &[u8]) -> bool {
-    String::from_utf8_lossy(code).contains(SHARED)
+    uses(code, SHARED)
+}
+
+fn uses(code: &[u8], name: &str) -> bool {
+    String::from_utf8_lossy(code).contains(name)
 }
 
 /// The scheduled kernels of a program in one module, and their descriptions.
@@ -80,7 +84,8 @@ pub fn emit(
         match (output, interfaces.first()) {
             (Output::Ptx, Some(interface)) => {
                 let constants = constants::bytes(&constants);
-                Some(code.map(|code| described(&code, interface, &constants)))
+                let threads = Settings::of(target).block_threads;
+                Some(code.map(|code| described(&code, interface, (threads, &constants))))
             }
             _ => Some(code),
         }
@@ -89,12 +94,18 @@ pub fn emit(
 }
 
 /// PTX with the description of its kernel, and with its constants.
-fn described(code: &[u8], interface: &Interface, constants: &[u8]) -> Vec<u8> {
-    let shared_bytes = match uses_shared_memory(code) {
-        true => shared_bytes(THREADS.into()).cast_unsigned(),
-        false => 0,
+fn described(
+    code: &[u8],
+    interface: &Interface,
+    (threads, constants): (u32, &[u8]),
+) -> Vec<u8> {
+    let shared_bytes = match () {
+        () if uses(code, groups::INSTRUCTION) => groups::SHARED_BYTES,
+        () if uses_shared_memory(code) => shared_bytes(threads.into(), true),
+        () => 0,
     };
-    let kernel = GpuKernel::of_program(ENTRY, interface.clone(), THREADS, !constants.is_empty());
+    let shared_bytes = shared_bytes.cast_unsigned();
+    let kernel = GpuKernel::of_program(ENTRY, interface.clone(), threads, !constants.is_empty());
     let constant_bytes = constants.len() as u64;
     GpuKernel { shared_bytes, constant_bytes, ..kernel }.describe(code, constants)
 }

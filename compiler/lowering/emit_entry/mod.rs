@@ -86,17 +86,22 @@ const MAX_OPTIMISED: usize = 1024;
 
 /// Excludes a function that is too long from optimisation.
 pub(super) fn limit_effort(function: OperationRef<'_, '_>) {
+    if is_long(function) {
+        let unit = attr::unit(irc_mlir::context_of(&function));
+        irc_mlir::set_attribute(function, "no_inline", unit);
+        irc_mlir::set_attribute(function, "optimize_none", unit);
+    }
+}
+
+/// Whether a function is too long to be optimised.
+pub(super) fn is_long(function: OperationRef<'_, '_>) -> bool {
     let mut ops = 0;
     let mut block = function.region(0).ok().and_then(|region| region.first_block());
     while let Some(current) = block {
         ops += ops_of(current);
         block = current.next_in_region();
     }
-    if ops > MAX_OPTIMISED {
-        let unit = attr::unit(irc_mlir::context_of(&function));
-        irc_mlir::set_attribute(function, "no_inline", unit);
-        irc_mlir::set_attribute(function, "optimize_none", unit);
-    }
+    ops > MAX_OPTIMISED
 }
 
 fn ops_of(block: BlockRef<'_, '_>) -> usize {

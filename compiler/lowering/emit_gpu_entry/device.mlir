@@ -69,7 +69,7 @@ llvm.func internal @irc_gpu_block_barrier(%barrier: i32, %threads: i64) attribut
 }
 
 // Shared memory of the block, as much as the launch provides.
-llvm.mlir.global external @irc_gpu_shared_memory() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+llvm.mlir.global external @irc_gpu_shared_memory() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 
 llvm.func internal @irc_gpu_shared() -> !llvm.ptr<3> attributes {always_inline} {
   %0 = llvm.mlir.addressof @irc_gpu_shared_memory : !llvm.ptr<3>
@@ -137,6 +137,104 @@ llvm.func internal @irc_gpu_matrices_transposed(%address: i64) -> !llvm.struct<(
   %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
   %0 = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3"(%shared) : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
   llvm.return %0 : !llvm.struct<(i32, i32, i32, i32)>
+}
+
+// A barrier in shared memory of which each phase ends once so many threads have arrived.
+llvm.func internal @irc_gpu_phases_init(%address: i64, %count: i32) attributes {always_inline} {
+  %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
+  llvm.call_intrinsic "llvm.nvvm.mbarrier.init.shared"(%shared, %count) : (!llvm.ptr<3>, i32) -> ()
+  llvm.return
+}
+
+// Makes what the thread has done so far visible to asynchronous copies.
+llvm.func internal @irc_gpu_phases_ready() attributes {always_inline} {
+  llvm.inline_asm has_side_effects asm_dialect = att "fence.proxy.async;", "" : () -> ()
+  llvm.return
+}
+
+// The memory of a barrier may be used for something else.
+llvm.func internal @irc_gpu_phases_end(%address: i64) attributes {always_inline} {
+  %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
+  llvm.call_intrinsic "llvm.nvvm.mbarrier.inval.shared"(%shared) : (!llvm.ptr<3>) -> ()
+  llvm.return
+}
+
+// Waits until a phase has ended: an even or an odd one.
+llvm.func internal @irc_gpu_phase_wait(%address: i64, %parity: i32) attributes {always_inline} {
+  %shared = llvm.trunc %address : i64 to i32
+  llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred done; WAIT${:uid}: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra WAIT${:uid}; }", "r,r,~{memory}" %shared, %parity : (i32, i32) -> ()
+  llvm.return
+}
+
+// Arrives at a barrier, of which the phase ends no sooner than so many bytes are copied.
+llvm.func internal @irc_gpu_phase_expect(%address: i64, %bytes: i32) attributes {always_inline} {
+  %shared = llvm.trunc %address : i64 to i32
+  llvm.inline_asm has_side_effects asm_dialect = att "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %shared, %bytes : (i32, i32) -> ()
+  llvm.return
+}
+
+llvm.func internal @irc_gpu_phase_arrive(%address: i64) attributes {always_inline} {
+  %shared = llvm.trunc %address : i64 to i32
+  llvm.inline_asm has_side_effects asm_dialect = att "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}" %shared : (i32) -> ()
+  llvm.return
+}
+
+// Tensor maps of each block: two of 128 bytes. A block that uses them takes most of the shared memory of a processor, so
+// that there are no more blocks than processors.
+llvm.mlir.global internal @irc_gpu_map_memory(dense<0> : tensor<65536xi32>) {addr_space = 1 : i32, alignment = 128 : i64} : !llvm.array<65536 x i32>
+
+llvm.func internal @irc_gpu_maps() -> i64 attributes {always_inline} {
+  %all = llvm.mlir.addressof @irc_gpu_map_memory : !llvm.ptr<1>
+  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
+  %words = llvm.mlir.constant(64 : i32) : i32
+  %place = llvm.mul %block, %words : i32
+  %own = llvm.getelementptr %all[%place] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  %0 = llvm.ptrtoint %own : !llvm.ptr<1> to i64
+  llvm.return %0 : i64
+}
+
+// A warp writes the tensor map of a tensor of halves of five dimensions, in shared memory, and copies it to global memory.
+// Tiles are 64 elements by so many rows; types have the numbers of PTX: 6 is f16, 10 is bf16.
+llvm.func internal @irc_gpu_map(%shared: i64, %global: i64, %tensor: i64, %type: i32, %e0: i32, %e1: i32, %e2: i32, %e3: i32, %e4: i32, %s0: i64, %s1: i64, %s2: i64, %s3: i64, %rows: i32) attributes {always_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %all = llvm.mlir.constant(-1 : i32) : i32
+  %last = llvm.mlir.constant(31 : i32) : i32
+  %f16 = llvm.mlir.constant(6 : i32) : i32
+  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %lane = llvm.and %thread, %last : i32
+  %map = llvm.inttoptr %shared : i64 to !llvm.ptr<3>
+  %word = llvm.getelementptr %map[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+  llvm.store volatile %zero, %word {alignment = 4 : i64} : i32, !llvm.ptr<3>
+  llvm.call_intrinsic "llvm.nvvm.bar.warp.sync"(%all) : (i32) -> ()
+  %address = llvm.trunc %shared : i64 to i32
+  %first = llvm.icmp "eq" %lane, %zero : i32
+  llvm.cond_br %first, ^write, ^copy
+^write:
+  llvm.inline_asm has_side_effects asm_dialect = att "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [$0], $1; tensormap.replace.tile.rank.shared::cta.b1024.b32 [$0], 4; tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [$0], 0; tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [$0], 3; tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [$0], 0;", "r,l,~{memory}" %address, %tensor : (i32, i64) -> ()
+  llvm.inline_asm has_side_effects asm_dialect = att "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [$0], 0, $1; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [$0], 1, $2; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [$0], 2, $3; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [$0], 3, $4; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [$0], 4, $5;", "r,r,r,r,r,r,~{memory}" %address, %e0, %e1, %e2, %e3, %e4 : (i32, i32, i32, i32, i32, i32) -> ()
+  llvm.inline_asm has_side_effects asm_dialect = att "tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [$0], 0, $1; tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [$0], 1, $2; tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [$0], 2, $3; tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [$0], 3, $4;", "r,l,l,l,l,~{memory}" %address, %s0, %s1, %s2, %s3 : (i32, i64, i64, i64, i64) -> ()
+  llvm.inline_asm has_side_effects asm_dialect = att "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [$0], 0, 64; tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [$0], 1, $1; tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [$0], 2, 1; tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [$0], 3, 1; tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [$0], 4, 1;", "r,r,~{memory}" %address, %rows : (i32, i32) -> ()
+  llvm.inline_asm has_side_effects asm_dialect = att "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [$0], 0, 1; tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [$0], 1, 1; tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [$0], 2, 1; tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [$0], 3, 1; tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [$0], 4, 1;", "r,~{memory}" %address : (i32) -> ()
+  %is_f16 = llvm.icmp "eq" %type, %f16 : i32
+  llvm.cond_br %is_f16, ^narrow, ^wide
+^narrow:
+  llvm.inline_asm has_side_effects asm_dialect = att "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [$0], 6;", "r,~{memory}" %address : (i32) -> ()
+  llvm.br ^copy
+^wide:
+  llvm.inline_asm has_side_effects asm_dialect = att "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [$0], 10;", "r,~{memory}" %address : (i32) -> ()
+  llvm.br ^copy
+^copy:
+  llvm.call_intrinsic "llvm.nvvm.bar.warp.sync"(%all) : (i32) -> ()
+  llvm.inline_asm has_side_effects asm_dialect = att "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [$1], [$0], 128; fence.proxy.tensormap::generic.acquire.gpu [$1], 128; fence.proxy.async;", "r,l,~{memory}" %address, %global : (i32, i64) -> ()
+  llvm.return
+}
+
+// Starts to copy a tile to shared memory, as a tensor map says, and counts its bytes at a barrier.
+llvm.func internal @irc_gpu_copy_tile(%to: i64, %map: i64, %barrier: i64, %c0: i32, %c1: i32, %c2: i32, %c3: i32, %c4: i32) attributes {always_inline} {
+  %shared = llvm.trunc %to : i64 to i32
+  %phases = llvm.trunc %barrier : i64 to i32
+  llvm.inline_asm has_side_effects asm_dialect = att "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6, $7}], [$2];", "r,l,r,r,r,r,r,r,~{memory}" %shared, %map, %phases, %c0, %c1, %c2, %c3, %c4 : (i32, i64, i32, i32, i32, i32, i32, i32) -> ()
+  llvm.return
 }
 
 // All threads of the grid wait for each other.

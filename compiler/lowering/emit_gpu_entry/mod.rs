@@ -7,8 +7,8 @@
 //!
 //! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
 use super::{
-    compute_to_loops::simt::{BLOCK_THREADS, team_of},
-    emit_entry::limit_effort,
+    compute_to_loops::simt::{BLOCK_THREADS, groups, is_team, team_of},
+    emit_entry::{is_long, limit_effort},
 };
 use crate::{
     attributes::{KERNEL, ProgramInfo},
@@ -22,7 +22,10 @@ use irc_mlir::{
 };
 use irc_runtime::Interface;
 use irc_tensor::DType;
-use std::{collections::BTreeSet, fmt::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 /// The pass `emit-gpu-entry`.
 pub struct EmitGpuEntry;
@@ -33,8 +36,13 @@ pub const SHARED: &str = "irc_gpu_shared_memory";
 /// The name of the entry point.
 pub const ENTRY: &str = "irc_run";
 
-/// The number of threads of a block of a program that is not a plan.
-pub const THREADS: u32 = 256;
+/// The number of threads of a block of a program that is not a plan, on a GPU of a compute capability.
+pub fn block_threads(capability: u32) -> u32 {
+    if capability == 90 { groups::THREADS as u32 } else { 256 }
+}
+
+/// The most calls of kernels that groups of warps run for these to be part of the entry point.
+const MAX_INLINED: usize = 32;
 
 /// Intrinsics that LLVM leaves to a library, which GPUs lack; those of `f32` are expanded before.
 const LIBRARY: [&str; 16] = [
@@ -86,6 +94,7 @@ impl Pass for EmitGpuEntry {
                 pass_global_memory(call);
             }
         }
+        let inlined = inlined(&functions);
         for function in functions {
             let Some(block) = function.region(0).ok().and_then(|region| region.first_block())
             else {
@@ -93,11 +102,16 @@ impl Pass for EmitGpuEntry {
             };
             let context = irc_mlir::context_of(&function);
             let name = read::string(&function, "sym_name").unwrap_or_default();
-            if teams.contains(&name) {
-                irc_mlir::set_attribute(function, "no_inline", attr::unit(context));
+            let is_team = teams.contains(&name);
+            if is_team {
                 takes_global_memory(function, &block);
-            } else {
-                limit_effort(function);
+            }
+            match (inlined.contains(&name), is_team) {
+                (true, _) => {
+                    irc_mlir::set_attribute(function, "always_inline", attr::unit(context));
+                }
+                (_, true) => irc_mlir::set_attribute(function, "no_inline", attr::unit(context)),
+                _ => limit_effort(function),
             }
             let convergent = attr::parse(context, "[\"convergent\"]");
             irc_mlir::set_attribute(function, "passthrough", convergent);
@@ -112,11 +126,44 @@ impl Pass for EmitGpuEntry {
     }
 }
 
+/// The functions that become part of the entry point: those that multiply by groups of warps, and what calls them. NVIDIA's
+/// assembler waits for each of these instructions in other functions. None if that were much code.
+fn inlined(functions: &[OperationRef<'_, '_>]) -> BTreeSet<String> {
+    // By callee, the callers, once for each call.
+    let mut callers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for function in functions {
+        let name = read::string(function, "sym_name").unwrap_or_default();
+        for call in walk_collect(*function, |op| read::op_name(&op) == llvm::CALL) {
+            let callee = read::symbol(&call, "callee").unwrap_or_default();
+            callers.entry(callee).or_default().push(name.clone());
+        }
+    }
+    let (mut found, mut calls) = (BTreeSet::new(), 0);
+    let of_groups = callers.keys().filter(|name| name.starts_with(groups::FUNCTION));
+    let mut next: Vec<&String> = of_groups.flat_map(|name| &callers[name]).collect();
+    while let Some(name) = next.pop() {
+        if found.insert(name.clone()) {
+            let own = callers.get(name).map_or(&[][..], Vec::as_slice);
+            calls += own.len();
+            next.extend(own);
+        }
+    }
+    let is_caller = |function: &&OperationRef<'_, '_>| {
+        let name = read::string(*function, "sym_name");
+        !is_team(function) && name.is_some_and(|name| found.contains(&name))
+    };
+    let is_short = !functions.iter().filter(is_caller).any(|function| is_long(*function));
+    if is_short && calls <= 2 * MAX_INLINED { found } else { BTreeSet::new() }
+}
+
 /// Defines the functions of the device, in place of their declarations.
 fn define_device(module: OperationRef<'_, '_>) -> PassResult {
     let context = irc_mlir::context_of(&module);
     let body = module.region(0).ok().and_then(|region| region.first_block());
-    let parsed = irc_mlir::parse_module(context, DEVICE);
+    let declared = body.iter().flat_map(|_| read::body_ops(module));
+    let declared = declared.filter_map(|op| read::string(&op, "sym_name"));
+    let of_groups: String = declared.filter_map(|name| groups::definition(&name)).collect();
+    let parsed = irc_mlir::parse_module(context, &format!("{DEVICE}{of_groups}"));
     let (Some(body), Some(parsed)) = (body, parsed) else {
         return Err(PassError::at(&module, "cannot hold the functions of the device"));
     };

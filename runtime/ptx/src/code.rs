@@ -425,6 +425,22 @@ pub enum Bulk {
     ReduceTile(Address, Vec<Src>, Address, AtomicOp),
 }
 
+/// A field of a tensor map; those of dimensions have the number of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum MapField {
+    Address,
+    Rank,
+    Extent(usize),
+    Stride(usize),
+    Tile(usize),
+    ElementStride(usize),
+    Type,
+    Interleave,
+    Swizzle,
+    Fill,
+}
+
 /// What an instruction does.
 #[derive(Debug)]
 #[allow(missing_docs)]
@@ -485,6 +501,10 @@ pub enum Op {
     Bulk(Box<Bulk>),
     BulkCommit,
     BulkWait(u32),
+    /// A tensor map, a field of it, and its value.
+    ReplaceMap(Box<(Address, MapField, Src)>),
+    /// Copies a tensor map: to global memory, from shared memory.
+    CopyMap(Box<(Address, Address)>),
 }
 
 /// A call.

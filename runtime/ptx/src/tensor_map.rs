@@ -1,5 +1,6 @@
 //! Tensor maps: how `cp.async.bulk.tensor` finds the elements of a tile.
 
+use crate::code::MapField;
 use crate::types::Type;
 
 /// How a tile is permuted in shared memory, so that columns lie in different banks.
@@ -75,6 +76,23 @@ const TYPES: [Type; 11] = [
     Type::Tf32,
 ];
 
+/// The types of PTX's numbers; those that flush subnormal numbers are not distinguished.
+const PTX_TYPES: [Type; 13] = [
+    Type::U8,
+    Type::U16,
+    Type::U32,
+    Type::S32,
+    Type::U64,
+    Type::S64,
+    Type::F16,
+    Type::F32,
+    Type::F32,
+    Type::F64,
+    Type::Bf16,
+    Type::Tf32,
+    Type::Tf32,
+];
+
 impl TensorMap {
     /// The object that a kernel gets.
     ///
@@ -134,6 +152,42 @@ impl TensorMap {
             bytes[72 + 4 * index..][..4].copy_from_slice(&extent.to_le_bytes());
         }
         Ok(bytes)
+    }
+
+    /// Replaces a field of an object, which may be all zero before, by a value as PTX defines it.
+    ///
+    /// # Errors
+    /// A value that is not supported.
+    pub(crate) fn replace(bytes: &mut [u8], field: MapField, value: u64) -> Result<(), String> {
+        let unsupported = |what: &str| Err(format!("a tensor map with {what} {value}"));
+        let short = (value as u32).to_le_bytes();
+        bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        match field {
+            MapField::Address => bytes[8..16].copy_from_slice(&value.to_le_bytes()),
+            MapField::Rank if value < 5 => bytes[4] = value as u8 + 1,
+            MapField::Rank => return unsupported("the rank less one"),
+            MapField::Extent(dimension) => bytes[16 + 4 * dimension..][..4].copy_from_slice(&short),
+            MapField::Stride(dimension) => {
+                bytes[40 + 8 * dimension..][..8].copy_from_slice(&value.to_le_bytes());
+            }
+            MapField::Tile(dimension) => bytes[72 + 4 * dimension..][..4].copy_from_slice(&short),
+            MapField::ElementStride(_) if value == 1 => {}
+            MapField::ElementStride(_) => return unsupported("the element stride"),
+            MapField::Type => match PTX_TYPES.get(value as usize) {
+                Some(ty) => {
+                    let number = TYPES.iter().position(|known| known == ty);
+                    bytes[5] = number.unwrap_or_default() as u8;
+                }
+                None => return unsupported("the type"),
+            },
+            MapField::Interleave if value == 0 => {}
+            MapField::Interleave => return unsupported("the interleave layout"),
+            MapField::Swizzle if value < 4 => bytes[6] = value as u8,
+            MapField::Swizzle => return unsupported("the swizzle"),
+            MapField::Fill if value == 0 => {}
+            MapField::Fill => return unsupported("the fill mode"),
+        }
+        Ok(())
     }
 
     /// Reads an object; `None` if it is not one.

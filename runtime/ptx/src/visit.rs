@@ -110,6 +110,14 @@ impl<F: FnMut(u32, bool)> Visitor<'_, F> {
                 self.mbarrier(&operation.1);
             }
             Op::Bulk(bulk) => self.bulk(bulk),
+            Op::ReplaceMap(operation) => {
+                self.address(&operation.0);
+                self.read(operation.2);
+            }
+            Op::CopyMap(operation) => {
+                self.address(&operation.0);
+                self.address(&operation.1);
+            }
             Op::Nop
             | Op::PredicateLogic(..)
             | Op::PredicateMove(..)

@@ -27,7 +27,7 @@ use crate::kernel::{
 use irc_mlir::ops::{arith, func};
 use irc_mlir::{
     BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options,
-    PassOption, Region, RegionLike, Type, Value, attr, read, walk_collect,
+    PassOption, Region, RegionLike, Type, Value, ValueLike, attr, read, walk_collect,
 };
 use irc_tl::Dim;
 use melior::ir::r#type::FunctionType;
@@ -75,12 +75,14 @@ impl Device {
     }
 }
 
-/// Bytes of shared memory of a team of so many threads.
-pub fn shared_bytes(threads: i64) -> i64 {
-    if product::WORKERS.contains(&threads) { threads / 32 * SHARED_BYTES } else { 0 }
+/// Bytes of shared memory of a team of so many threads: all those of a block, or a team of a plan.
+pub fn shared_bytes(threads: i64, is_block: bool) -> i64 {
+    let fits = |workers: &i64| *workers == threads || is_block && *workers < threads;
+    let workers = product::WORKERS.into_iter().find(fits);
+    workers.map_or(0, |workers| workers / 32 * SHARED_BYTES)
 }
 
-pub use product::SHARED_BYTES;
+pub use product::{SHARED_BYTES, groups};
 
 /// The function that the threads of a team call to run a kernel together.
 pub fn team_of(kernel: &str) -> String {
@@ -98,8 +100,18 @@ const TEAM: &str = "_team";
 /// The parameters of a product on tensor cores: two factors, in words of two halves, and four sums.
 const MMA: &[&str] = &["i32", "i32", "i32", "i32", "i32", "i32", "f32", "f32", "f32", "f32"];
 
+/// The parameters of a tensor map: its addresses in shared and global memory, the address and type of the tensor, five
+/// extents, four strides, and the rows of a tile.
+const MAP: &[&str] = &[
+    "index", "index", "index", "i32", "i32", "i32", "i32", "i32", "i32", "index", "index", "index",
+    "index", "i32",
+];
+
+/// Those of a copy of a tile: the address in shared memory, the map, the barrier, and five coordinates.
+const COPY_TILE: &[&str] = &["index", "index", "index", "i32", "i32", "i32", "i32", "i32"];
+
 /// The functions of the device, with their parameters and results.
-const DEVICE: [(&str, &[&str], &[&str]); 18] = [
+const DEVICE: [(&str, &[&str], &[&str]); 27] = [
     ("irc_gpu_team", &[], &["index"]),
     ("irc_gpu_teams", &[], &["index"]),
     ("irc_gpu_thread", &[], &["index"]),
@@ -118,6 +130,15 @@ const DEVICE: [(&str, &[&str], &[&str]); 18] = [
     ("irc_gpu_copies_wait_2", &[], &[]),
     ("irc_gpu_matrices", &["index"], &["i32", "i32", "i32", "i32"]),
     ("irc_gpu_matrices_transposed", &["index"], &["i32", "i32", "i32", "i32"]),
+    ("irc_gpu_phases_init", &["index", "i32"], &[]),
+    ("irc_gpu_phases_ready", &[], &[]),
+    ("irc_gpu_phases_end", &["index"], &[]),
+    ("irc_gpu_phase_wait", &["index", "i32"], &[]),
+    ("irc_gpu_phase_expect", &["index", "i32"], &[]),
+    ("irc_gpu_phase_arrive", &["index"], &[]),
+    ("irc_gpu_maps", &[], &["index"]),
+    ("irc_gpu_map", MAP, &[]),
+    ("irc_gpu_copy_tile", COPY_TILE, &[]),
 ];
 
 impl Pass for ComputeToSimt {
@@ -144,7 +165,9 @@ impl Pass for ComputeToSimt {
         if let Some(first) = kernels.first() {
             declare_device(*first)?;
         }
-        kernels.into_iter().try_for_each(|kernel| lower_kernel(kernel, device))
+        kernels.into_iter().try_for_each(|kernel| lower_kernel(kernel, device))?;
+        declare_groups(module);
+        Ok(())
     }
 }
 
@@ -185,6 +208,31 @@ pub fn declare_device(before: OperationRef<'_, '_>) -> PassResult {
             .before(&module, before);
     }
     Ok(())
+}
+
+/// Declares the functions that multiply by groups of warps, if a module calls them.
+fn declare_groups(module: OperationRef<'_, '_>) {
+    let context = irc_mlir::context_of(&module);
+    let body = module.region(0).ok().and_then(|region| region.first_block());
+    let Some((body, first)) = body.and_then(|body| Some((body, body.first_operation()?))) else {
+        return;
+    };
+    let mut declared = BTreeSet::new();
+    for call in walk_collect(module, |op| read::op_name(&op) == func::CALL) {
+        let callee = read::symbol(&call, "callee").unwrap_or_default();
+        if !callee.starts_with(groups::FUNCTION) || !declared.insert(callee.clone()) {
+            continue;
+        }
+        let operands: Vec<Type<'_>> = call.operands().map(|operand| operand.r#type()).collect();
+        let results: Vec<Type<'_>> = call.results().map(|result| result.r#type()).collect();
+        let ty = FunctionType::new(context, &operands, &results);
+        OpSpec::new(context, func::FUNC, first.location())
+            .attr("sym_name", attr::string(context, &callee))
+            .attr("sym_visibility", attr::string(context, "private"))
+            .attr("function_type", attr::ty(ty.into()))
+            .region(Region::new())
+            .before(&body, first);
+    }
 }
 
 fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassResult {

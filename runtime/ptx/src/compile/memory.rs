@@ -3,7 +3,7 @@
 use super::{Compiler, Result};
 use crate::ast::Operand;
 use crate::code::{
-    Access, Address, Atomic, AtomicOp, Bulk, Class, MbarrierOp, NONE, Op, Order, Src,
+    Access, Address, Atomic, AtomicOp, Bulk, Class, MapField, MbarrierOp, NONE, Op, Order, Src,
 };
 use crate::opcode::Opcode;
 use crate::types::{Space, Type};
@@ -136,6 +136,7 @@ impl<'s> Compiler<'_, 's, '_> {
             }
             "mbarrier" => self.mbarrier(op, operands),
             "cp" => self.copy(op, operands),
+            "tensormap" => self.tensor_map(op, operands),
             _ => self.warp(op, operands),
         }
     }
@@ -532,6 +533,48 @@ impl<'s> Compiler<'_, 's, '_> {
             (None, None) => Bulk::StoreTile(map, at, other),
         };
         self.emit(Op::Bulk(Box::new(bulk)));
+        Ok(())
+    }
+
+    fn tensor_map(&mut self, op: &Opcode<'s>, operands: &[Operand<'s>]) -> Result<()> {
+        self.class = Class::Copy;
+        let name = match op.modifiers[..] {
+            ["replace", "tile", name, ..] => name,
+            ["cp_fenceproxy", "global", "shared::cta", ..] => {
+                let [to, from, Operand::Integer(128)] = operands else {
+                    return self.invalid("expected two addresses and 128 bytes");
+                };
+                let to = self.address(to, Space::Global)?;
+                let from = self.address(from, Space::Shared)?;
+                self.emit(Op::CopyMap(Box::new((to, from))));
+                return Ok(());
+            }
+            _ => return self.unsupported(),
+        };
+        let (address, dimension, value) = match operands {
+            [address, value] => (address, None, value),
+            [address, Operand::Integer(dimension @ 0..=4), value] => {
+                (address, Some(*dimension as usize), value)
+            }
+            _ => return self.invalid("expected a tensor map, a dimension if it has several, and a value"),
+        };
+        let field = match (name, dimension) {
+            ("global_address", None) => MapField::Address,
+            ("rank", None) => MapField::Rank,
+            ("global_dim", Some(dimension)) => MapField::Extent(dimension),
+            ("global_stride", Some(dimension @ 0..=3)) => MapField::Stride(dimension),
+            ("box_dim", Some(dimension)) => MapField::Tile(dimension),
+            ("element_stride", Some(dimension)) => MapField::ElementStride(dimension),
+            ("elemtype", None) => MapField::Type,
+            ("interleave_layout", None) => MapField::Interleave,
+            ("swizzle_mode", None) => MapField::Swizzle,
+            ("fill_mode", None) => MapField::Fill,
+            _ => return self.unsupported(),
+        };
+        let Some(ty) = op.ty() else { return self.unsupported() };
+        let address = self.address(address, space(op))?;
+        let value = self.source(value, ty)?;
+        self.emit(Op::ReplaceMap(Box::new((address, field, value))));
         Ok(())
     }
 }

@@ -4,13 +4,16 @@ use super::access::{Place, mark, misaligned};
 use super::atomic::combine;
 use super::error::Error;
 use super::{Copy, Fragment, Machine, Warp, lanes};
-use crate::code::{Address, AtomicOp, Bulk, Src};
+use crate::code::{Address, AtomicOp, Bulk, MapField, Src};
 use crate::launch::Schedule;
 use crate::race::{Accessor, Async, Races};
 use crate::tensor_map::TensorMap;
 use crate::types::{Space, Type};
 
 type Result<T> = std::result::Result<T, Error>;
+
+/// Bytes of a tensor map.
+const MAP_BYTES: u64 = 128;
 
 /// What a bulk copy does.
 #[derive(Debug, Clone)]
@@ -277,6 +280,60 @@ impl Machine<'_> {
         TensorMap::from_bytes(&bytes[at..at + 128]).ok_or_else(|| {
             Error::new("ptx-tensor-map", format!("no tensor map is at {address:#x}")).at_lane(lane)
         })
+    }
+
+    /// Replaces a field of a tensor map.
+    pub(super) fn replace_in_map(
+        &mut self,
+        warp: &mut Warp,
+        fragment: &Fragment,
+        mask: u32,
+        (address, field, value): &(Address, MapField, Src),
+    ) -> Result<()> {
+        let addresses = self.addresses(warp, fragment, address);
+        let values = *self.row(warp, fragment, *value);
+        for lane in lanes(mask) {
+            let place = self.place(warp, lane, address.space, addresses[lane], MAP_BYTES)?;
+            self.check_written(warp, lane, fragment.at, place, MAP_BYTES as usize);
+            let (memory, at) = self.bytes_of(warp, place);
+            let mut bytes = memory[at..at + MAP_BYTES as usize].to_vec();
+            TensorMap::replace(&mut bytes, *field, values[lane])
+                .map_err(|message| Error::new("ptx-tensor-map", message).at_lane(lane))?;
+            self.write_map(warp, (lane, fragment.at), place, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Copies a tensor map, once for all threads of a warp.
+    pub(super) fn copy_map(
+        &mut self,
+        warp: &mut Warp,
+        fragment: &Fragment,
+        mask: u32,
+        (to, from): &(Address, Address),
+    ) -> Result<()> {
+        let (targets, sources) =
+            (self.addresses(warp, fragment, to), self.addresses(warp, fragment, from));
+        let Some(lane) = lanes(mask).next() else { return Ok(()) };
+        let at = (lane, fragment.at);
+        let source = self.place(warp, lane, from.space, sources[lane], MAP_BYTES)?;
+        let target = self.place(warp, lane, to.space, targets[lane], MAP_BYTES)?;
+        self.check_written(warp, lane, fragment.at, source, MAP_BYTES as usize);
+        self.check_race(warp, at, source, MAP_BYTES as usize, None, (false, false));
+        let (memory, start) = self.bytes_of(warp, source);
+        let bytes = memory[start..start + MAP_BYTES as usize].to_vec();
+        self.write_map(warp, at, target, &bytes)
+    }
+
+    fn write_map(
+        &mut self,
+        warp: &Warp,
+        at: (usize, u32),
+        place: Place,
+        bytes: &[u8],
+    ) -> Result<()> {
+        self.check_race(warp, at, place, bytes.len(), None, (true, false));
+        self.write_bytes(warp.slot, place, bytes).map_err(|fault| fault.at_lane(at.0))
     }
 
     fn check_bulk(&self, kind: &Kind) -> Result<()> {

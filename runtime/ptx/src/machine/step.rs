@@ -297,6 +297,14 @@ impl Machine<'_> {
                 self.start_bulk(warp, fragment, mask, bulk)?;
                 return Ok(Flow::Next);
             }
+            Op::ReplaceMap(operation) => {
+                self.replace_in_map(warp, fragment, mask, operation)?;
+                return Ok(Flow::Next);
+            }
+            Op::CopyMap(operation) => {
+                self.copy_map(warp, fragment, mask, operation)?;
+                return Ok(Flow::Next);
+            }
             Op::BulkCommit => {
                 for lane in lanes(mask) {
                     warp.bulk_committed[lane] += 1;

@@ -8,6 +8,7 @@
 //! always in the same order.
 
 mod copied;
+pub mod groups;
 mod staged;
 mod window;
 
@@ -22,6 +23,7 @@ use super::{
 };
 use crate::kernel::emit::Buffer;
 use copied::{Copied, Shape};
+use groups::Grouped;
 use irc_mlir::{
     OperationLike, OperationRef, Type as MlirType, Value, attr,
     ops::memref,
@@ -50,6 +52,9 @@ const MIN_PART: i64 = 256;
 /// The maximum number of parts.
 const MAX_PARTS: i64 = 16;
 
+/// The most rows that do not fill the tiles of groups of warps.
+const MAX_FEW_ROWS: i64 = 64;
+
 /// How much longer a tile takes for each row and column, which are copied, compared with each of its sums.
 const LINE_COST: i64 = 64;
 
@@ -70,6 +75,8 @@ enum Method {
     Staged,
     /// Threads copy the factors, which are halves at regular places.
     Copied(Shape, DType, Box<[Window; 2]>),
+    /// A warp copies them, and groups of warps multiply.
+    Grouped(groups::Shape, DType, Box<[Window; 2]>),
 }
 
 /// How a product is computed by a team.
@@ -151,12 +158,19 @@ impl<'n> Product<'n> {
         };
         let windows = [0, 1].map(|side| Window::of(self, side, compute, types));
         if let ([Some(left), Some(right)], Some(half)) = (windows, self.half) {
-            let shapes = [[128, 128], [128, 64], [64, 64]];
-            let shapes = shapes.iter().filter_map(|tile| Shape::of(tile[0], tile[1], workers / 32));
-            if let Some(shape) = shapes.min_by_key(|shape| cost(shape.tile())) {
+            let windows = Box::new([left, right]);
+            let grouped = groups::Shape::all(device, &windows).into_iter();
+            let grouped = grouped.min_by_key(|shape| cost(shape.tile()));
+            let shapes = [[128, 128], [128, 64], [64, 64]].into_iter();
+            let shapes = shapes.filter_map(|[down, across]| Shape::of(down, across, workers / 32));
+            if let Some(shape) = grouped.filter(|_| rows > MAX_FEW_ROWS) {
+                found.tile = shape.tile();
+                found.depth = groups::DEPTH;
+                found.method = Method::Grouped(shape, half, windows);
+            } else if let Some(shape) = shapes.min_by_key(|shape| cost(shape.tile())) {
                 found.tile = shape.tile();
                 found.depth = copied::DEPTH;
-                found.method = Method::Copied(shape, half, Box::new([left, right]));
+                found.method = Method::Copied(shape, half, windows);
             }
         }
         if device.is_grid {
@@ -228,6 +242,8 @@ pub(super) struct Tiles<'w, 'n, 'c, 'a> {
     /// The threads that compute tiles.
     team: Team<'c, 'a>,
     threads: i64,
+    /// The first byte of shared memory for fragments.
+    fragments: i64,
     /// Memory for the sums of parts, if there are several.
     partial: Option<Buffer<'c, 'a>>,
 }
@@ -245,7 +261,9 @@ pub(super) fn emit<'c: 'a, 'a>(
     let types: Vec<&Type> = writer.operands.iter().map(|(ty, _)| *ty).collect();
     let Some(product) = Product::of(writer.nest, &types) else { return false };
     let Some(schedule) = product.schedule(compute, &types, device) else { return false };
-    let workers = match schedule.workers == device.threads {
+    let is_grouped = matches!(schedule.method, Method::Grouped(..));
+    let all = is_grouped || schedule.workers == device.threads;
+    let workers = match all {
         true => *team,
         // The barrier of some warps; that of a block of the grid has no number.
         false => Team {
@@ -256,12 +274,17 @@ pub(super) fn emit<'c: 'a, 'a>(
     };
     let partial = partial.filter(|_| schedule.parts > 1);
     let partial = partial.map(|memref| Buffer { memref, element: e.f32() });
-    let tiles = Tiles { product, writer, team: workers, threads: schedule.workers, partial };
+    let fragments = match is_grouped {
+        true => groups::FRAGMENTS_START,
+        false => schedule.workers / 32 * (SHARED_BYTES - FRAGMENT_BYTES),
+    };
+    let tiles =
+        Tiles { product, writer, team: workers, threads: schedule.workers, fragments, partial };
     let work = |e| {
         tiles.emit(e, &schedule, device);
         Ok::<_, Infallible>(vec![])
     };
-    if schedule.workers == device.threads {
+    if all {
         let Ok(_) = work(e);
     } else {
         let works = e.compare(ULT, team.thread, e.index(schedule.workers));
@@ -279,13 +302,27 @@ const WORKERS_BARRIER: i64 = 1;
 
 impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
     fn emit(&self, e: Emit<'c, 'a>, schedule: &Schedule, device: &Device) {
-        let Method::Copied(shape, half, windows) = &schedule.method else {
+        let staged = |e: Emit<'c, 'a>, schedule: &Schedule| {
             let staged = Staged { tiles: self };
-            return self.each(e, schedule, |e, place, range| staged.tile(e, place, range));
+            self.each(e, schedule, &[], |e, place, range, _| {
+                staged.tile(e, place, range);
+                vec![]
+            });
+        };
+        let (shape, half, windows) = match &schedule.method {
+            Method::Staged => return staged(e, schedule),
+            Method::Grouped(shape, half, windows) => {
+                let grouped = Grouped { tiles: self, shape: *shape, half: *half, windows };
+                return grouped.emit(e, schedule);
+            }
+            Method::Copied(shape, half, windows) => (shape, half, windows),
         };
         let copied = Copied { tiles: self, shape: *shape, half: *half, windows: &**windows };
         let fast = |e: Emit<'c, 'a>| {
-            self.each(e, schedule, |e, place, range| copied.tile(e, place, range));
+            self.each(e, schedule, &[], |e, place, range, _| {
+                copied.tile(e, place, range);
+                vec![]
+            });
             Ok::<_, Infallible>(vec![])
         };
         if device.is_grid {
@@ -298,20 +335,24 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let rest = e.binary(arith::REMUI, all, e.index(2 * window::CHUNK));
         let aligned = e.compare(0, rest, e.index(0));
         let slow = |e: Emit<'c, 'a>| {
-            let schedule = Schedule { tile: [TILE; 2], ..schedule.clone() };
-            let staged = Staged { tiles: self };
-            self.each(e, &schedule, |e, place, range| staged.tile(e, place, range));
+            staged(e, &Schedule { tile: [TILE; 2], ..schedule.clone() });
             Ok(vec![])
         };
         let Ok(_) = e.if_else(aligned, &[], fast, slow);
     }
 
-    /// A loop over the parts of tiles.
+    /// A loop over the parts of tiles, which carries values.
     fn each(
         &self,
         e: Emit<'c, 'a>,
         schedule: &Schedule,
-        tile: impl FnOnce(Emit<'c, 'a>, &Place<'c, 'a>, &Range<'c, 'a>),
+        carried: &[Value<'c, 'a>],
+        tile: impl FnOnce(
+            Emit<'c, 'a>,
+            &Place<'c, 'a>,
+            &Range<'c, 'a>,
+            &[Value<'c, 'a>],
+        ) -> Vec<Value<'c, 'a>>,
     ) {
         let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(group));
         let [down, across] = schedule.tile;
@@ -320,7 +361,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let bounds = (self.team.team, e.index(all), self.team.teams);
         let summands = self.summands();
         let own = ceil_div(ceil_div(summands, schedule.depth), schedule.parts) * schedule.depth;
-        let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, number, _| {
+        let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
             let divided = |number, by: i64| {
                 let by = e.index(by);
                 (e.binary(arith::DIVUI, number, by), e.binary(arith::REMUI, number, by))
@@ -338,8 +379,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
                 1 => e.index(summands),
                 _ => e.min(e.offset(first, own), e.index(summands)),
             };
-            tile(e, &place, &Range { part, first, end });
-            Ok(vec![])
+            Ok(tile(e, &place, &Range { part, first, end }, carried))
         });
     }
 
@@ -425,7 +465,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let (by_warp, by_four) = (e.index(32), e.index(4));
         let lane = e.binary(arith::REMUI, self.team.thread, by_warp);
         let warp = e.binary(arith::DIVUI, self.team.thread, by_warp);
-        let start = e.offset(self.team.shared, self.threads / 32 * (SHARED_BYTES - FRAGMENT_BYTES));
+        let start = e.offset(self.team.shared, self.fragments);
         let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
         let count = 16 * FRAGMENT_COLUMNS;
         let ty = irc_mlir::ty::parse(e.context, &format!("memref<{count}xf32, 3>"));
