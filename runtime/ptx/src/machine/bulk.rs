@@ -12,6 +12,9 @@ use crate::types::{Space, Type};
 
 type Result<T> = std::result::Result<T, Error>;
 
+/// The most turns of warps that a copy takes.
+const MAX_TURNS: u32 = 512;
+
 /// Bytes of a tensor map.
 const MAP_BYTES: u64 = 128;
 
@@ -370,12 +373,17 @@ impl Machine<'_> {
         }
     }
 
-    /// Completes a copy now and then, if the schedule has random times.
+    /// Completes a copy now and then: at random times, or the first one after many turns, since what waits for it may wait
+    /// beside threads that poll memory and never stop.
     pub(super) fn maybe_complete_bulk(&mut self) -> Result<()> {
-        if self.bulk.is_empty()
-            || self.launch.schedule == Schedule::RoundRobin
-            || self.random.below(24) != 0
-        {
+        if self.bulk.is_empty() {
+            return Ok(());
+        }
+        if self.launch.schedule == Schedule::RoundRobin {
+            self.bulk_turns += 1;
+            return if self.bulk_turns < MAX_TURNS { Ok(()) } else { self.complete_one(0) };
+        }
+        if self.random.below(24) != 0 {
             return Ok(());
         }
         let index = self.random.below(self.bulk.len() as u64) as usize;
@@ -392,6 +400,7 @@ impl Machine<'_> {
     }
 
     fn complete_one(&mut self, index: usize) -> Result<()> {
+        self.bulk_turns = 0;
         let pending = self.bulk.remove(index);
         let warp = Warp {
             slot: pending.slot,

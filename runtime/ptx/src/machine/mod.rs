@@ -208,6 +208,8 @@ struct Machine<'r> {
     /// Counts changes of memory and of barriers.
     version: u64,
     bulk: Vec<bulk::Pending>,
+    /// The turns since a bulk copy was last completed.
+    bulk_turns: u32,
     /// The threads that wait at a barrier of a slot, and what others that arrived released.
     barrier_agents: HashMap<(usize, usize), (Vec<u32>, SharedClock)>,
     /// Results of `bar.red` that threads wait for: warp, threads, frame, barrier, what, destination.
@@ -356,6 +358,7 @@ impl<'r> Machine<'r> {
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d),
             version: 1,
             bulk: vec![],
+            bulk_turns: 0,
             barrier_agents: HashMap::new(),
             reductions: vec![],
             statistics: Statistics::default(),
