@@ -12,7 +12,7 @@ use crate::{
     import::Parsed,
     interface::Interface,
     lowering::{
-        compute_to_loops::simt::{groups, shared_bytes},
+        compute_to_loops::simt::{COPIES, SHARED_BYTES, groups, shared_bytes},
         emit_entry::{WEIGHTS, define_weights, share},
         emit_gpu_entry::{ENTRY, SHARED},
     },
@@ -101,7 +101,8 @@ fn described(
 ) -> Vec<u8> {
     let shared_bytes = match () {
         () if uses(code, groups::INSTRUCTION) => groups::SHARED_BYTES,
-        () if uses_shared_memory(code) => shared_bytes(threads.into(), true),
+        () if uses(code, COPIES) => shared_bytes(threads.into(), true),
+        () if uses_shared_memory(code) => SHARED_BYTES,
         () => 0,
     };
     let shared_bytes = shared_bytes.cast_unsigned();

@@ -79,10 +79,10 @@ impl Device {
 pub fn shared_bytes(threads: i64, is_block: bool) -> i64 {
     let fits = |workers: &i64| *workers == threads || is_block && *workers < threads;
     let workers = product::WORKERS.into_iter().find(fits);
-    workers.map_or(0, |workers| workers / 32 * SHARED_BYTES)
+    workers.map_or(1, |workers| workers / 32) * SHARED_BYTES
 }
 
-pub use product::{SHARED_BYTES, groups};
+pub use product::{COPIES, SHARED_BYTES, groups};
 
 /// The function that the threads of a team call to run a kernel together.
 pub fn team_of(kernel: &str) -> String {

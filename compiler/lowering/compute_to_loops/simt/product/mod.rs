@@ -41,6 +41,9 @@ const MIN_EXTENT: i64 = 16;
 /// Bytes of shared memory for each warp of a team.
 pub const SHARED_BYTES: i64 = 10 << 10;
 
+/// The instruction of products that need the shared memory of all warps of their team.
+pub const COPIES: &str = "cp.async.cg";
+
 /// Sums that a lane holds of a part of the result of 16 rows and 32 columns, a fragment, and the bytes of all of them.
 const FRAGMENT: usize = 16;
 const FRAGMENT_COLUMNS: i64 = 32;
