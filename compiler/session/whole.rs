@@ -94,11 +94,7 @@ pub fn emit(
 }
 
 /// PTX with the description of its kernel, and with its constants.
-fn described(
-    code: &[u8],
-    interface: &Interface,
-    (threads, constants): (u32, &[u8]),
-) -> Vec<u8> {
+fn described(code: &[u8], interface: &Interface, (threads, constants): (u32, &[u8])) -> Vec<u8> {
     let shared_bytes = match () {
         () if uses(code, groups::INSTRUCTION) => groups::SHARED_BYTES,
         () if uses(code, COPIES) => shared_bytes(threads.into(), true),

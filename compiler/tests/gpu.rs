@@ -116,7 +116,8 @@ fn products_run_in_tiles_of_every_type_and_layout() {
 fn products(name: &str, graph: &Graph) -> [String; 2] {
     [(80, "sm_80"), (90, "sm_90a")].map(|(capability, architecture)| {
         let name = format!("{name} {architecture}");
-        let text = ptx(graph, &Target::gpu(capability)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let text =
+            ptx(graph, &Target::gpu(capability)).unwrap_or_else(|error| panic!("{name}: {error}"));
         if let Some(folder) = env::var_os("IRC_KEEP_PTX") {
             let file = PathBuf::from(folder).join(format!("{}.ptx", name.replace(' ', "_")));
             fs::write(file, &text).expect("writable");
@@ -135,7 +136,8 @@ fn dense(dtype: DType, [batch, rows, columns, depth]: [i64; 4], transposed: [boo
         false => [batch, shape[0], shape[1]],
     };
     let x = b.input("x", Type::from(TensorType::new(dtype, shape(transposed[0], [rows, depth]))));
-    let y = b.input("y", Type::from(TensorType::new(dtype, shape(transposed[1], [depth, columns]))));
+    let y =
+        b.input("y", Type::from(TensorType::new(dtype, shape(transposed[1], [depth, columns]))));
     let bias = b.input("bias", Type::from(TensorType::new(dtype, [columns])));
     let [transpose_lhs, transpose_rhs] = transposed;
     let product = b.op(Op::Matmul { transpose_lhs, transpose_rhs }, &[x, y]).expect("matrices");
@@ -152,7 +154,8 @@ fn halves_at_regular_places_are_copied_asynchronously() {
             // Rows, columns and summands that do not fill tiles, but 16 bytes.
             let graph = dense(dtype, [2, 136, 200, 72], transposed);
             let [ampere, hopper] = products(&format!("{dtype} {transposed:?}"), &graph);
-            for part in ["cp.async.cg.shared.global", "cp.async.wait_group", "ldmatrix", "mma.sync"] {
+            for part in ["cp.async.cg.shared.global", "cp.async.wait_group", "ldmatrix", "mma.sync"]
+            {
                 assert!(ampere.contains(part), "{dtype} {transposed:?}: {part}");
             }
             for part in ["cp.async.bulk.tensor", "mbarrier.try_wait", "wgmma.mma_async"] {
@@ -160,6 +163,43 @@ fn halves_at_regular_places_are_copied_asynchronously() {
             }
         }
     }
+}
+
+#[test]
+fn large_products_run_in_large_tiles() {
+    // As many tiles as processors, or twice as many of half the size.
+    for (size, tile) in [([1, 1152, 1536, 24], "m64n128k16"), ([1, 1536, 1536, 24], "m64n256k16")] {
+        let mut b = Builder::new();
+        let [_, rows, columns, depth] = size;
+        let input = |shape: [i64; 2]| Type::from(TensorType::new(DType::BF16, shape));
+        let x = b.input("x", input([rows, depth]));
+        let y = b.input("y", input([depth, columns]));
+        let op = Op::Matmul { transpose_lhs: false, transpose_rhs: false };
+        let product = b.op(op, &[x, y]).expect("matrices");
+        b.output("z", product);
+        let [_, hopper] = products(&format!("large {rows}"), &b.finish());
+        assert!(hopper.contains(tile), "{rows}");
+    }
+}
+
+#[test]
+fn products_follow_products_and_number_heads() {
+    // Two products of heads, whose rows lie apart, and one of the result: barriers of the ring are used again.
+    let (batch, rows, heads, width) = (2, 96, 3, 64);
+    let mut b = Builder::new();
+    let ty = Type::from(TensorType::new(DType::BF16, [batch, rows, heads, width]));
+    let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, ty.clone()));
+    let mut by_head = |x| {
+        let op = Op::Transpose { permutation: vec![0, 2, 1, 3] };
+        b.op(op, &[x]).expect("a permutation")
+    };
+    let [q, k, v] = [q, k, v].map(&mut by_head);
+    let op = |transpose_rhs| Op::Matmul { transpose_lhs: false, transpose_rhs };
+    let scores = b.op(op(true), &[q, k]).expect("matrices");
+    let positive = b.unary(Unary::Abs, scores).expect("floats");
+    let result = b.op(op(false), &[positive, v]).expect("matrices");
+    b.output("y", result);
+    products("heads", &b.finish());
 }
 
 #[test]

@@ -4,8 +4,7 @@ use super::{
         expression::{Known, from_memory, reads_along, to_memory},
         nest::{Nest, Writer, combine, flattened},
     },
-    Emit, Infallible, Lanes, Sizes, arith, func,
-    Device, product as tiles,
+    Device, Emit, Infallible, Lanes, Sizes, arith, func, product as tiles,
     team::{Team, indices, product},
 };
 use crate::kernel::{emit::Buffer, emit::first_result, emit::is_float};

@@ -556,7 +556,10 @@ impl<'s> Compiler<'_, 's, '_> {
             [address, Operand::Integer(dimension @ 0..=4), value] => {
                 (address, Some(*dimension as usize), value)
             }
-            _ => return self.invalid("expected a tensor map, a dimension if it has several, and a value"),
+            _ => {
+                return self
+                    .invalid("expected a tensor map, a dimension if it has several, and a value");
+            }
         };
         let field = match (name, dimension) {
             ("global_address", None) => MapField::Address,

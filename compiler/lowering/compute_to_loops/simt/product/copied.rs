@@ -120,7 +120,8 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
         tiles.team.wait_in_block(e);
         (0..stages - 1).for_each(|number| copy(e, e.index(number)));
         let zero = e.float(0.0, e.f32(), Lanes::Scalar);
-        let (down, across) = (self.shape.rows / self.shape.down, self.shape.columns / self.shape.across);
+        let (down, across) =
+            (self.shape.rows / self.shape.down, self.shape.columns / self.shape.across);
         let sums = vec![zero; (down * across / 32) as usize];
         let wait = format!("irc_gpu_copies_wait_{}", stages - 2);
         let bounds = (e.index(0), blocks, 1);
@@ -148,12 +149,7 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
     }
 
     /// The address of the stage of a block of summands.
-    fn stage(
-        &self,
-        e: Emit<'c, 'a>,
-        ring: Value<'c, 'a>,
-        number: Value<'c, 'a>,
-    ) -> Value<'c, 'a> {
+    fn stage(&self, e: Emit<'c, 'a>, ring: Value<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
         let stage = e.binary(arith::REMUI, number, e.index(self.shape.stages));
         e.add(ring, e.scale(stage, Shape::bytes(self.shape.rows, self.shape.columns)))
     }
@@ -260,7 +256,8 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
         sums: &[Value<'c, 'a>],
     ) -> Vec<Value<'c, 'a>> {
         let (row, column) = self.warp(e);
-        let (down, across) = (self.shape.rows / self.shape.down, self.shape.columns / self.shape.across);
+        let (down, across) =
+            (self.shape.rows / self.shape.down, self.shape.columns / self.shape.across);
         let fragments = across / WARP_COLUMNS;
         let mut sums = sums.to_vec();
         for summand in (0..DEPTH).step_by(16) {
@@ -274,10 +271,17 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
                 let line = e.offset(row, 16 * i);
                 let left = self.matrices(e, (&sides[0], true), stage, (line, summand));
                 for j in 0..across / 8 {
-                    let [low, high] = [0, 1].map(|part| right[(j / 2) as usize][(j % 2 * 2 + part) as usize]);
+                    let [low, high] =
+                        [0, 1].map(|part| right[(j / 2) as usize][(j % 2 * 2 + part) as usize]);
                     let fragment = i * fragments + j / (WARP_COLUMNS / 8);
-                    let start = fragment as usize * FRAGMENT + (j % (WARP_COLUMNS / 8)) as usize * 4;
-                    self.tiles.multiply_and_add(e, self.half, (&left, &[low, high]), &mut sums[start..start + 4]);
+                    let start =
+                        fragment as usize * FRAGMENT + (j % (WARP_COLUMNS / 8)) as usize * 4;
+                    self.tiles.multiply_and_add(
+                        e,
+                        self.half,
+                        (&left, &[low, high]),
+                        &mut sums[start..start + 4],
+                    );
                 }
             }
         }

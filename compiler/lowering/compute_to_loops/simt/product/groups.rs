@@ -9,8 +9,8 @@
 //!
 //! Tensor maps are written by the kernel itself, as the addresses of operands are known only there.
 use super::{
-    Device, Emit, FRAGMENT, FRAGMENT_BYTES, FRAGMENT_COLUMNS, Infallible, Lanes, Place, Range, Schedule, Tiles, ULT,
-    arith, extent, window::Window,
+    Device, Emit, FRAGMENT, FRAGMENT_BYTES, FRAGMENT_COLUMNS, Infallible, Lanes, Place, Range,
+    Schedule, Tiles, ULT, arith, extent, window::Window,
 };
 use crate::kernel::emit::first_result;
 use irc_mlir::{OperationLike, Value};
@@ -146,10 +146,8 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
     fn maps(&self, e: Emit<'c, 'a>) -> [Value<'c, 'a>; 2] {
         let tiles = self.tiles;
         let compute = &tiles.writer.nest.compute;
-        let shared = e.offset(
-            tiles.shared_address(e),
-            RING_BYTES + FRAGMENTS_BYTES + BARRIERS_BYTES,
-        );
+        let shared =
+            e.offset(tiles.shared_address(e), RING_BYTES + FRAGMENTS_BYTES + BARRIERS_BYTES);
         let index = irc_mlir::Type::index(e.context);
         let all = first_result(tiles.call(e, "irc_gpu_maps", &[], &[index]));
         let number = |value: i64| e.integer(value, 32, Lanes::Scalar);
@@ -215,7 +213,8 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
         let stages = e.index(self.shape.stages());
         let (turn, stage) =
             (e.binary(arith::DIVUI, number, stages), e.binary(arith::REMUI, number, stages));
-        let parity = e.op(arith::INDEX_CAST, &[e.binary(arith::REMUI, turn, e.index(2))], e.int(32));
+        let parity =
+            e.op(arith::INDEX_CAST, &[e.binary(arith::REMUI, turn, e.index(2))], e.int(32));
         let full = e.add(barriers, e.scale(stage, 8));
         let empty = e.offset(full, 8 * self.shape.stages());
         let address = e.add(self.tiles.shared_address(e), e.scale(stage, self.shape.bytes()));
@@ -250,12 +249,15 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
                 for at in 0..self.lines(side) / self.lines_at_once(side) {
                     let to = e.offset(address, start + at * BOX_BYTES);
                     let line = e.offset(first, at * self.lines_at_once(side));
-                    let [x, y] = if window.is_along_summands() { [summand, line] } else { [line, summand] };
+                    let [x, y] =
+                        if window.is_along_summands() { [summand, line] } else { [line, summand] };
                     let mut coordinates = vec![x, y];
                     coordinates.extend(window.outer.iter().map(|(it, _)| outer[*it]));
                     coordinates.resize(5, e.index(0));
-                    let coordinates = coordinates.iter().map(|at| e.op(arith::INDEX_CAST, &[*at], e.int(32)));
-                    let operands: Vec<_> = [to, maps[side], full].into_iter().chain(coordinates).collect();
+                    let coordinates =
+                        coordinates.iter().map(|at| e.op(arith::INDEX_CAST, &[*at], e.int(32)));
+                    let operands: Vec<_> =
+                        [to, maps[side], full].into_iter().chain(coordinates).collect();
                     tiles.call(e, "irc_gpu_copy_tile", &operands, &[]);
                 }
             }
@@ -266,7 +268,11 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
 
     /// Lines that are copied at once.
     fn lines_at_once(&self, side: usize) -> i64 {
-        if self.windows[side].is_along_summands() { self.lines(side) } else { BOX_BYTES / ROW_BYTES }
+        if self.windows[side].is_along_summands() {
+            self.lines(side)
+        } else {
+            BOX_BYTES / ROW_BYTES
+        }
     }
 
     /// Multiplies the blocks of a tile and uses its sums, as [`Self::copy`] copies them.
@@ -284,7 +290,8 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
         let lane = e.binary(arith::REMUI, thread, e.index(32));
         let zero = e.float(0.0, e.f32(), Lanes::Scalar);
         let count = (self.shape.columns / 2) as usize;
-        let transposed = self.windows.each_ref().map(|window| u8::from(!window.is_along_summands()));
+        let transposed =
+            self.windows.each_ref().map(|window| u8::from(!window.is_along_summands()));
         let name = format!(
             "{FUNCTION}{}_{}_{}{}",
             if self.half == DType::F16 { "f16" } else { "bf16" },

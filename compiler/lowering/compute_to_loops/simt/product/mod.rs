@@ -24,10 +24,7 @@ use super::{
 use crate::kernel::emit::Buffer;
 use copied::{Copied, Shape};
 use groups::Grouped;
-use irc_mlir::{
-    OperationLike, OperationRef, Type as MlirType, Value, attr,
-    ops::memref,
-};
+use irc_mlir::{OperationLike, OperationRef, Type as MlirType, Value, attr, ops::memref};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Scalar, Type};
 use staged::{Staged, TILE};
 use window::{Window, count};
@@ -432,13 +429,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
     }
 
     /// Adds the sums of parts.
-    fn add_parts(
-        &self,
-        e: Emit<'c, 'a>,
-        team: &Team<'c, 'a>,
-        partial: Buffer<'c, 'a>,
-        parts: i64,
-    ) {
+    fn add_parts(&self, e: Emit<'c, 'a>, team: &Team<'c, 'a>, partial: Buffer<'c, 'a>, parts: i64) {
         let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(group));
         let all = outer * rows * columns;
         let bounds = (team.first(e), e.index(all), team.all(e));
@@ -568,7 +559,6 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         }
         found.into_iter().map(|index| index.unwrap_or_else(|| e.index(0))).collect()
     }
-
 }
 
 /// The address of memory.

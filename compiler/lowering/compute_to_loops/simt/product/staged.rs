@@ -306,7 +306,6 @@ impl<'c: 'a, 'a> Staged<'_, '_, '_, 'c, 'a> {
     }
 }
 
-
 /// The elements of a block of halves in shared memory.
 const fn sides_elements() -> i64 {
     TILE * (HALF_DEPTH + HALF_PADDING)
