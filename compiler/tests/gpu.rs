@@ -243,6 +243,20 @@ fn softmax_and_elementwise_chains_access_neighbours_together() {
 /// Ops without a form as loops around an expression, which are rejected.
 const REJECTED: [&str; 2] = ["sequential_sum", "stepped_matmul"];
 
+#[test]
+fn transposed_results_are_stored_at_once() {
+    for permutation in [[0, 2, 1, 3], [0, 1, 3, 2], [3, 0, 2, 1]] {
+        let mut b = Builder::new();
+        let x = b.input("x", f32s(&[2, 3, 70, 40]));
+        let y = b.input("y", f32s(&[2, 3, 40, 33]));
+        let product = b.matmul(x, y).expect("matrices");
+        let turned = b.op(Op::Transpose { permutation: permutation.into() }, &[product]);
+        b.output("z", turned.expect("four dimensions"));
+        let graph = b.finish();
+        agree(&format!("{permutation:?}"), &graph, &random(&graph));
+    }
+}
+
 /// Rows of elements that are normalised, with a number for each row: `exp(x - max) / sum` and `sum`, or `(x - mean) / sqrt(variance + epsilon) * scale + bias`.
 fn rows(shape: &[i64], dtype: DType, is_softmax: bool) -> Graph {
     let mut b = Builder::new();

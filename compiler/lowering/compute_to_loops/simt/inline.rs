@@ -293,8 +293,16 @@ fn through_view(at: &[Scalar], from: &[Dim], to: &[Dim]) -> Vec<Scalar> {
     found
 }
 
-/// The reduction whose elements a step reads once each, in their order, and that no other step reads.
-fn reduction_of(kernel: &Kernel<'_>, step: usize) -> Option<usize> {
+/// A reduction that becomes part of the step that reads it.
+struct Appended {
+    /// The number of its step.
+    reduction: usize,
+    /// The loop of the reader over each of its dimensions of more than one element.
+    loops: Vec<usize>,
+}
+
+/// The reduction whose elements a step reads once each, in any order, and that no other step reads.
+fn reduction_of(kernel: &Kernel<'_>, step: usize) -> Option<Appended> {
     let Work::Nest(nest) = &kernel.steps[step].work else { return None };
     if nest.compute.reduction.is_some() || nest.epilogue.is_some() {
         return None;
@@ -313,51 +321,70 @@ fn reduction_of(kernel: &Kernel<'_>, step: usize) -> Option<usize> {
                 || readers.get(&key(made.origin)) != Some(&1)
                 || made.ty.dtype != read.ty.dtype
                 || made.ty.dtype.is_small()
-                || !long(&nest.compute.dims).eq(long(&made.ty.dims))
                 || !long(&read.ty.dims).eq(long(&made.ty.dims))
             {
                 return None;
             }
-            // Every load of it is at the element that is computed.
-            let mut own = true;
-            nest.compute.body.walk(&mut |part| {
-                if let Scalar::Load(from, at) = part
-                    && *from == operand
-                {
-                    let dims = read.ty.dims.iter().zip(at).filter(|(dim, _)| !dim.is(1));
-                    let loops =
-                        (0..nest.compute.dims.len()).filter(|it| !nest.compute.dims[*it].is(1));
-                    own &= dims.map(|(_, index)| index.clone()).eq(loops.map(Scalar::Loop));
-                }
-            });
+            let loops = loops_of(nest, operand, &read.ty.dims)?;
             let total = parts(&nest.compute.body) + reduced.epilogue.as_ref().map_or(0, parts);
-            (own && total <= MAX_PARTS).then_some(before)
+            (total <= MAX_PARTS).then_some(Appended { reduction: before, loops })
         })
         .next()
 }
 
-/// Makes a step the epilogue of a reduction that it reads, in the place of the step.
-fn append(kernel: &mut Kernel<'_>, step: usize, reduction: usize) {
+/// The loops over the dimensions of an operand of more than one element, if every load of it is at these loops, and they
+/// are all of the nest.
+fn loops_of(nest: &Nest, operand: usize, dims: &[Dim]) -> Option<Vec<usize>> {
+    let mut found: Option<Vec<usize>> = None;
+    let mut own = true;
+    nest.compute.body.walk(&mut |part| {
+        let Scalar::Load(from, at) = part else { return };
+        if *from != operand {
+            return;
+        }
+        let index =
+            dims.iter().zip(at).filter(|(dim, _)| !dim.is(1)).map(|(dim, index)| match index {
+                Scalar::Loop(index) => (nest.compute.dims[*index] == *dim).then_some(*index),
+                _ => None,
+            });
+        let index: Option<Vec<usize>> = index.collect();
+        own &= index.is_some() && (found.is_none() || found == index);
+        found = index;
+    });
+    let found = found.filter(|_| own)?;
+    let mut sorted = found.clone();
+    sorted.sort_unstable();
+    let all = (0..nest.compute.dims.len()).filter(|it| !nest.compute.dims[*it].is(1));
+    all.eq(sorted).then_some(found)
+}
+
+/// Makes a step the epilogue of a reduction that it reads, in the place of the step. The loops over the result are those of
+/// the step.
+fn append(kernel: &mut Kernel<'_>, step: usize, Appended { reduction, loops }: Appended) {
     let made = kernel.steps[reduction].results[0];
     let origin = kernel.values[made].origin;
     let after = kernel.steps.remove(step);
     let mut merged = kernel.steps.remove(reduction);
     let (Work::Nest(nest), Work::Nest(last)) = (&mut merged.work, &after.work) else { return };
-    // The loops of the step are those of the reduction, except for extents of one.
-    let longer = (0..nest.compute.dims.len()).filter(|it| !nest.compute.dims[*it].is(1));
-    let mut longer = longer.map(Scalar::Loop);
-    let at: Vec<Scalar> = last
-        .compute
-        .dims
-        .iter()
-        .map(|dim| match dim.is(1) {
+    let mut own = loops.into_iter().map(Scalar::Loop);
+    let mut at: Vec<Scalar> = vec![];
+    for dim in &nest.compute.dims {
+        at.push(match dim.is(1) {
             true => Scalar::index(0),
-            false => longer.next().unwrap_or(Scalar::index(0)),
-        })
-        .collect();
+            false => own.next().unwrap_or(Scalar::index(0)),
+        });
+    }
+    let reduced = nest.compute.reduction.iter().flat_map(|it| &it.dims);
+    let reduced = (last.compute.dims.len()..).map(Scalar::Loop).zip(reduced);
+    at.extend(reduced.map(|(index, _)| index));
+    nest.compute.body = at_index(&nest.compute.body, &at, &|operand| operand);
+    let finished = match &nest.epilogue {
+        Some(epilogue) => at_index(epilogue, &at, &|operand| operand),
+        None => Scalar::load(RESULT, []),
+    };
+    nest.compute.dims.clone_from(&last.compute.dims);
     let first = merged.operands.len();
-    let body = at_index(&last.compute.body, &at, &|operand| first + operand);
-    let finished = nest.epilogue.clone().unwrap_or_else(|| Scalar::load(RESULT, []));
+    let body = renumber(&last.compute.body, &|operand| first + operand);
     let reads: Vec<bool> =
         after.operands.iter().map(|value| kernel.values[*value].origin == origin).collect();
     let body = body.replace(&mut |part| match part {
