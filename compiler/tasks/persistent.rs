@@ -250,8 +250,8 @@ impl Writer<'_> {
         let scratch = self.by("muli", &number, self.scratch.cast_signed());
         let shared = self.by("muli", &first, SHARED_BYTES);
         let last = first_warp + (active - 1) * warps;
-        let end = last * SHARED_BYTES + shared_bytes(threads, false);
-        self.shared = self.shared.max(end.cast_unsigned());
+        let shared_end = last * SHARED_BYTES + shared_bytes(threads, false);
+        self.shared = self.shared.max(shared_end.cast_unsigned());
 
         // p = (processor + grid - current) mod grid
         let moved = self.by("addi", "%processor", distribution.grid - distribution.current);

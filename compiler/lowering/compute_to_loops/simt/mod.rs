@@ -120,7 +120,7 @@ const DEVICE: [(&str, &[&str], &[&str]); 27] = [
     ("irc_gpu_shuffle", &["i32", "i32"], &["i32"]),
     ("irc_gpu_grid_barrier", &[], &[]),
     ("irc_gpu_block_barrier", &["i32", "index"], &[]),
-    ("irc_gpu_shared", &[], &[product::SHARED]),
+    ("irc_gpu_shared", &[], &[team::SHARED]),
     ("irc_gpu_mma_f16", MMA, &["f32", "f32", "f32", "f32"]),
     ("irc_gpu_mma_bf16", MMA, &["f32", "f32", "f32", "f32"]),
     ("irc_gpu_copy", &["index", "index", "i32"], &[]),
