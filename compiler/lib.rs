@@ -131,7 +131,7 @@ pub mod pipeline;
 pub mod session;
 pub mod tasks;
 
-pub use codegen::Backend;
+pub use codegen::{Backend, GpuForm};
 pub use import::{ImportOptions, Imported};
 pub use irc_ark_frontend::Accumulate;
 pub use irc_common_format::{FileSystem, Files, Format, MemoryFiles, library::Fetch};

@@ -145,7 +145,7 @@ fn emulate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
     let code = model.emit(irc::codegen::Output::Ptx, Target::gpu(80));
     let code = code.map_err(|error| format!("compiling: {}", messages(&error)))?;
     let source = irc_diag::Source::from_bytes("kernel.ptx", &code);
-    match irc::gpu::emulate(&source, &unit.inputs.to_tensors()?, true) {
+    match irc::gpu::emulate(&source, &unit.inputs.to_tensors()?, &irc::gpu::Options::CHECKED) {
         Ok(emulated) => Ok(emulated.outputs),
         Err(EmulationError::Message(message)) => Err(format!("running: {message}")),
         Err(EmulationError::Diagnostics(found)) => {

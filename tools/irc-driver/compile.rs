@@ -9,7 +9,9 @@ use crate::{
     values::Given,
 };
 use irc::{
-    Backend, CompileOptions, Model, Results, Session, codegen::Output, pipeline::HOST_CPU,
+    Backend, CompileOptions, Model, Results, Session, Target,
+    codegen::{GpuForm, Output},
+    pipeline::HOST_CPU,
     session::tuning::Tuning,
 };
 use irc_cli::{Codegen, CompileTo, Flags, Kind, Support};
@@ -36,13 +38,19 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     flags.expect(&[input_kind], Some(&suffix)).map_err(Error::Usage)?;
     match input.content {
         Content::Plan if kind == Kind::Ptx => {
-            let code = gpu::ptx_of_plan(input.source(), arguments.arch.as_deref())?;
+            let form = form(arguments);
+            let code = gpu::ptx_of_plan(input.source(), arguments.arch.as_deref(), form)?;
             output::write(&arguments.output, &code, output::Content::Text)
         }
         Content::Plan => write_tasks(arguments, input.source()),
         Content::Schedule => write_program(console, arguments),
         _ => write_model(console, arguments, &input, kind),
     }
+}
+
+/// The form of a program for a GPU.
+fn form(arguments: &CompileTo) -> GpuForm {
+    GpuForm { timestamps: arguments.timestamps, separate: arguments.no_persistent }
 }
 
 /// Writes the NPU program of a schedule.
@@ -70,7 +78,8 @@ fn write_model(
     let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
     let mut options = options(&arguments.compile, backend)?;
     if kind == Kind::Ptx {
-        options.target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
+        let target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
+        options.target = Target { form: form(arguments), ..target };
     }
     if let Some(path) = &arguments.tuning {
         options.tuning = tuning(path, &options.target.cpu)?.into();

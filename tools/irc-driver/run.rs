@@ -62,6 +62,14 @@ fn run_over(
             first.content.words()
         )));
     }
+    let has_timeline =
+        checks_races || engine.is_some() || !runs_alone || first.content == Content::Ptx;
+    if arguments.trace.is_some() && !has_timeline {
+        return Err(Error::Usage(format!(
+            "--trace has no effect on {}: it applies to ARK plans and with --backend emulate or cuda",
+            first.content.words()
+        )));
+    }
     let (found, buffers) = match (&files[..], runs_alone) {
         ([input], _) if input.content == Content::Ptx => {
             let kernel = gpu::description(&input.source())?;
@@ -70,7 +78,7 @@ fn run_over(
             (gpu::run(console, arguments, engine, &input.source(), given)?, None)
         }
         ([input], _) if input.content == Content::Plan && engine.is_some() => {
-            let code = gpu::ptx_of_plan(input.source(), None)?;
+            let code = gpu::ptx_of_plan(input.source(), None, gpu::form(arguments))?;
             let source = irc_diag::Source::from_bytes("the kernel of the plan", &code);
             let given = given.read_for(&gpu::description(&source)?.interface)?;
             (gpu::run(console, arguments, engine.unwrap_or(Engine::Cuda), &source, given)?, None)
@@ -249,7 +257,8 @@ fn evaluate(
     }
     let step = console.step("compiling");
     if let Some(engine) = engine(&arguments.backend) {
-        let options = CompileOptions { target: irc::Target::gpu(80), ..options.clone() };
+        let target = irc::Target { form: gpu::form(arguments), ..irc::Target::gpu(80) };
+        let options = CompileOptions { target, ..options.clone() };
         let code = model.emit(Output::Ptx, &options)?;
         drop(step);
         let source = irc_diag::Source::from_bytes("the kernel of the model", &code);

@@ -52,7 +52,7 @@ mod types;
 mod visit;
 
 pub use code::{Parameter, Program};
-pub use launch::{Argument, Checks, Launch, Report, Schedule};
+pub use launch::{Argument, Checks, Explain, Exploration, Launch, Report, Schedule};
 pub use memory::{Buffer, Memory};
 pub use parser::Module;
 pub use statistics::Statistics;

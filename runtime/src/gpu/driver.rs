@@ -1,5 +1,5 @@
 //! Runs kernels on an NVIDIA GPU, by the driver's own interface: `libcuda`, loaded when it is needed.
-use super::{Contents, GpuKernel};
+use super::{Contents, GpuKernel, record::Event};
 use irc_tensor::Tensor;
 use libloading::os::unix::{Library, Symbol};
 use std::{
@@ -22,9 +22,18 @@ const MINOR: c_int = 76;
 /// `CUfunction_attribute`: bytes of shared memory that a launch may ask for.
 const MAX_DYNAMIC_SHARED: c_int = 8;
 
+/// `CUfunction_attribute`: registers of a thread.
+const REGISTERS: c_int = 4;
+
 /// `CUjit_option`: a buffer for errors, and its size.
 const ERROR_LOG: c_int = 5;
 const ERROR_LOG_BYTES: c_int = 6;
+
+/// `CU_MEMHOSTALLOC_DEVICEMAP`: the GPU has access to the memory.
+const ON_DEVICE: c_uint = 2;
+
+/// The nanoseconds after which a block that waits for others traps.
+const PATIENCE: u64 = 10_000_000_000;
 
 type Handle = *mut c_void;
 type Address = u64;
@@ -48,6 +57,34 @@ impl Drop for Memory<'_> {
             // Safety: the memory was allocated by the driver, and is freed once.
             unsafe { free(self.address) };
         }
+    }
+}
+
+/// Zero memory of this machine that the GPU writes too, so that it is left after a fault.
+struct Shared<'d> {
+    driver: &'d Driver,
+    host: *mut c_void,
+    bytes: usize,
+}
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        let free =
+            self.driver.function::<unsafe extern "C" fn(*mut c_void) -> c_int>("cuMemFreeHost");
+        if let Ok(free) = free {
+            // Safety: the memory was allocated by the driver, and is freed once.
+            unsafe { free(self.host) };
+        }
+    }
+}
+
+impl Shared<'_> {
+    /// Its contents now.
+    fn read(&self) -> Vec<u8> {
+        let words = self.host.cast::<u64>();
+        // Safety: the memory has as many words, which the GPU writes whole.
+        let word = |at: usize| unsafe { words.add(at).read_volatile() };
+        (0..self.bytes / 8).flat_map(|at| word(at).to_le_bytes()).collect()
     }
 }
 
@@ -105,6 +142,37 @@ impl Driver {
         Ok(value.into())
     }
 
+    /// Memory of this machine with these contents, and its address on the GPU.
+    fn share(&self, contents: &[u8]) -> Result<(Shared<'_>, Address), String> {
+        type Allocate = unsafe extern "C" fn(*mut *mut c_void, usize, c_uint) -> c_int;
+        type Find = unsafe extern "C" fn(*mut Address, *mut c_void, c_uint) -> c_int;
+        let allocate = self.function::<Allocate>("cuMemHostAlloc")?;
+        let find = self.function::<Find>("cuMemHostGetDevicePointer_v2")?;
+        let (mut host, mut address) = (null_mut(), 0);
+        let bytes = contents.len();
+        // Safety: the place is valid.
+        let result = unsafe { allocate(&raw mut host, bytes, ON_DEVICE) };
+        self.check(&format!("{bytes} bytes of memory that the GPU can write"), result)?;
+        let shared = Shared { driver: self, host, bytes };
+        // Safety: the memory has as many bytes; the place of the address is valid.
+        let result = unsafe {
+            std::ptr::copy_nonoverlapping(contents.as_ptr(), host.cast(), bytes);
+            find(&raw mut address, host, 0)
+        };
+        self.check("the address of memory that the GPU can write", result)?;
+        Ok((shared, address))
+    }
+
+    /// Copies from memory of the GPU that has as many bytes.
+    fn copy_back(&self, bytes: &mut [u8], place: &Memory<'_>) -> Result<(), String> {
+        let copy = self.function::<unsafe extern "C" fn(*mut c_void, Address, usize) -> c_int>(
+            "cuMemcpyDtoH_v2",
+        )?;
+        // Safety: both have as many bytes.
+        let result = unsafe { copy(bytes.as_mut_ptr().cast(), place.address, bytes.len()) };
+        self.check("copying from the GPU", result)
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Memory<'_>, String> {
         let allocate =
             self.function::<unsafe extern "C" fn(*mut Address, usize) -> c_int>("cuMemAlloc_v2")?;
@@ -117,7 +185,8 @@ impl Driver {
 }
 
 impl GpuKernel {
-    /// Runs the kernel on the first GPU. Inputs that are not given are zero.
+    /// Runs the kernel on the first GPU. Inputs that are not given are zero. Returns the outputs, and the events if the
+    /// kernel records them.
     ///
     /// # Errors
     /// No driver or GPU, one that cannot run the kernel (with the numbers), inputs of another type, or a fault.
@@ -125,19 +194,32 @@ impl GpuKernel {
         &self,
         ptx: &str,
         given: &BTreeMap<String, Tensor>,
-    ) -> Result<BTreeMap<String, Tensor>, String> {
+    ) -> Result<(BTreeMap<String, Tensor>, Vec<Event>), String> {
         let driver = Driver::open()?;
         let device = driver.device()?;
         let module = driver.load(Self::code(ptx))?;
-        let function = driver.entry(module, &self.entry)?;
-        let blocks = self.blocks_on(&driver, device, function)?;
+        let entries = self.entries().iter().map(|name| driver.entry(module, name));
+        let functions: Vec<Handle> = entries.collect::<Result<_, _>>()?;
+        // All launches have the same number of blocks.
+        let counts = functions.iter().map(|function| self.blocks_on(&driver, device, *function));
+        let blocks = counts.collect::<Result<Vec<u32>, _>>()?.into_iter().min().unwrap_or(1);
+        let (record, address) = driver.share(&self.record(blocks, PATIENCE))?;
         let mut memory = vec![];
+        let mut addresses = vec![];
         for parameter in &self.parameters {
             let (_, contents) = self.contents(*parameter, given, ptx)?;
             let bytes = match contents {
+                Contents::Trace => vec![0; self.trace_bytes(blocks)],
                 Contents::Bytes(bytes) | Contents::Constants(bytes) => bytes,
                 Contents::Unwritten(size) => {
-                    memory.push(driver.allocate(size)?);
+                    let place = driver.allocate(size)?;
+                    addresses.push(place.address);
+                    memory.push(Some(place));
+                    continue;
+                }
+                Contents::Record => {
+                    addresses.push(address);
+                    memory.push(None);
                     continue;
                 }
             };
@@ -149,26 +231,33 @@ impl GpuKernel {
             // Safety: the memory has as many bytes.
             let result = unsafe { copy(place.address, bytes.as_ptr().cast(), bytes.len()) };
             driver.check("copying to the GPU", result)?;
-            memory.push(place);
+            addresses.push(place.address);
+            memory.push(Some(place));
         }
-        self.launch(&driver, function, blocks, &memory)?;
+        for function in functions {
+            self.launch(&driver, function, blocks, addresses.clone()).map_err(|error| {
+                let places = self.places(&record.read());
+                let places = places.into_iter().map(|place| format!("\n  {place}"));
+                error + &places.collect::<String>()
+            })?;
+        }
+        let mut events = vec![];
         let mut outputs = BTreeMap::new();
         for (parameter, place) in self.parameters.iter().zip(&memory) {
+            let Some(place) = place else { continue };
+            if parameter.trace {
+                let mut trace = vec![0; self.trace_bytes(blocks)];
+                driver.copy_back(&mut trace, place)?;
+                events = self.events(&trace, blocks);
+            }
             let Some(output) = parameter.output else { continue };
             let port = &self.interface.outputs[output];
             let ty = Self::type_of(port)?;
             let mut tensor = Tensor::zeros(ty).map_err(|error| error.to_string())?;
-            let bytes = tensor.bytes_mut();
-            let copy = driver
-                .function::<unsafe extern "C" fn(*mut c_void, Address, usize) -> c_int>(
-                    "cuMemcpyDtoH_v2",
-                )?;
-            // Safety: the tensor has as many bytes as the memory.
-            let result = unsafe { copy(bytes.as_mut_ptr().cast(), place.address, bytes.len()) };
-            driver.check("copying from the GPU", result)?;
+            driver.copy_back(tensor.bytes_mut(), place)?;
             outputs.insert(port.name.clone(), tensor);
         }
-        Ok(outputs)
+        Ok((outputs, events))
     }
 
     /// The number of blocks of the launch, all of which must run at once.
@@ -200,9 +289,21 @@ impl GpuKernel {
         driver.check("the number of blocks that run at once", result)?;
         let all = driver.attribute(device, PROCESSORS)? * i64::from(each);
         match self.blocks {
-            Some(blocks) if i64::from(blocks) > all => Err(format!(
-                "the kernel needs {blocks} blocks that run at once, and this GPU runs {all}"
-            )),
+            Some(blocks) if i64::from(blocks) > all => {
+                let mut registers = 0;
+                let get = driver
+                    .function::<unsafe extern "C" fn(*mut c_int, c_int, Handle) -> c_int>(
+                        "cuFuncGetAttribute",
+                    )?;
+                // Safety: the place is valid, and the function is one of the loaded module.
+                let result = unsafe { get(&raw mut registers, REGISTERS, function) };
+                driver.check("the registers of the kernel", result)?;
+                let threads = self.threads;
+                Err(format!(
+                    "the kernel needs {blocks} blocks that run at once, and this GPU runs {all}: {each} of {threads} \
+                     threads with {registers} registers each and {shared} bytes of shared memory on each processor"
+                ))
+            }
             Some(blocks) => Ok(blocks),
             None if all == 0 => Err("this GPU cannot run a block of the kernel".to_owned()),
             None => u32::try_from(all).map_err(|error| error.to_string()),
@@ -214,7 +315,7 @@ impl GpuKernel {
         driver: &Driver,
         function: Handle,
         blocks: u32,
-        memory: &[Memory<'_>],
+        mut addresses: Vec<Address>,
     ) -> Result<(), String> {
         type Launch = unsafe extern "C" fn(
             Handle,
@@ -229,7 +330,6 @@ impl GpuKernel {
             *mut *mut c_void,
         ) -> c_int;
         let launch = driver.function::<Launch>("cuLaunchCooperativeKernel")?;
-        let mut addresses: Vec<Address> = memory.iter().map(|place| place.address).collect();
         let mut arguments: Vec<*mut c_void> =
             addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
         // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.

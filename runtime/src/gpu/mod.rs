@@ -1,9 +1,11 @@
 //! The description of a kernel for a GPU, in the first line of its PTX, and its constants, in its last lines.
 mod driver;
+pub mod record;
 
 use crate::{Interface, Port};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use irc_tensor::{Tensor, TensorType};
+use record::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -33,10 +35,14 @@ pub struct GpuKernel {
     pub shared_bytes: u64,
     /// Bytes of constants in the PTX.
     pub constant_bytes: u64,
+    /// The steps that threads record.
+    pub steps: Vec<Step>,
+    /// The entry points that are launched one after the other, if there are several; then `entry` is the first.
+    pub launches: Vec<String>,
 }
 
-/// The memory of a parameter: of an input, of an output, or of both; of the constants; else the workspace. It is aligned
-/// to 64.
+/// The memory of a parameter: of an input, of an output, or of both; of the constants; of the record; of events; else the
+/// workspace. It is aligned to 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameter {
     /// The number of the input whose value the memory holds before the launch.
@@ -48,6 +54,12 @@ pub struct Parameter {
     /// Whether the memory holds the constants of the program.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub constants: bool,
+    /// Whether the memory holds the record of the launch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record: bool,
+    /// Whether the memory holds the times of events after the launch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trace: bool,
 }
 
 /// What the memory of a parameter holds before the launch.
@@ -59,11 +71,15 @@ pub enum Contents {
     Constants(Vec<u8>),
     /// So many bytes, which the kernel has to write before it reads them.
     Unwritten(usize),
+    /// The record, in memory of the host, which is left after a fault.
+    Record,
+    /// Events, zero before the launch.
+    Trace,
 }
 
 impl GpuKernel {
-    /// A kernel of a program whose inputs, outputs, constants if it has any, and workspace have memory of their own, in
-    /// this order.
+    /// A kernel of a program whose inputs, outputs, constants if it has any, workspace and record have memory of their own,
+    /// in this order.
     pub fn of_program(
         entry: &str,
         interface: Interface,
@@ -74,7 +90,8 @@ impl GpuKernel {
         let inputs = (0..interface.inputs.len()).map(|at| Parameter { input: Some(at), ..none });
         let outputs = (0..interface.outputs.len()).map(|at| Parameter { output: Some(at), ..none });
         let constants = has_constants.then_some(Parameter { constants: true, ..none });
-        let parameters = inputs.chain(outputs).chain(constants).chain([none]).collect();
+        let last = [none, Parameter { record: true, ..none }];
+        let parameters = inputs.chain(outputs).chain(constants).chain(last).collect();
         Self {
             entry: entry.to_owned(),
             interface,
@@ -83,15 +100,40 @@ impl GpuKernel {
             threads,
             shared_bytes: 0,
             constant_bytes: 0,
+            steps: vec![],
+            launches: vec![],
         }
+    }
+
+    /// Adds what the form of the program requires: the events, and the entry points if there are several.
+    #[must_use]
+    pub fn formed(mut self, timestamps: bool, launches: Vec<String>) -> Self {
+        if timestamps {
+            self.parameters.push(Parameter { trace: true, ..Parameter::default() });
+        }
+        if let Some(first) = launches.first() {
+            self.entry.clone_from(first);
+        }
+        self.launches = launches;
+        self
+    }
+
+    /// The entry points, which are launched one after the other.
+    pub fn entries(&self) -> &[String] {
+        if self.launches.is_empty() { std::slice::from_ref(&self.entry) } else { &self.launches }
     }
 
     /// The line that describes it, without its end.
     pub fn to_line(&self) -> String {
         let parameters = serde_json::to_string(&self.parameters).unwrap_or_default();
+        let steps = serde_json::to_string(&self.steps).unwrap_or_default();
+        let launches = match self.launches.is_empty() {
+            true => String::new(),
+            false => format!(",\"launches\":{}", serde_json::Value::from(self.launches.clone())),
+        };
         let blocks = self.blocks.map_or(String::new(), |blocks| format!(",\"blocks\":{blocks}"));
         format!(
-            "{PREFIX}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{}}}",
+            "{PREFIX}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{},\"steps\":{steps}{launches}}}",
             serde_json::Value::from(self.entry.as_str()),
             self.threads,
             self.shared_bytes,
@@ -147,6 +189,12 @@ impl GpuKernel {
             }
             return Ok(("constants".to_owned(), Contents::Constants(bytes)));
         }
+        if parameter.record {
+            return Ok(("record".to_owned(), Contents::Record));
+        }
+        if parameter.trace {
+            return Ok(("events".to_owned(), Contents::Trace));
+        }
         let input = parameter.input.map(|input| &self.interface.inputs[input]);
         let output = || parameter.output.map(|output| &self.interface.outputs[output]);
         let Some(port) = input.or_else(output) else {
@@ -197,6 +245,14 @@ impl GpuKernel {
         let number = |key: &str| value[key].as_u64().and_then(|number| u32::try_from(number).ok());
         let parameters: Vec<Parameter> = serde_json::from_value(value["parameters"].clone())
             .map_err(|error| wrong(&error.to_string()))?;
+        let steps = serde_json::from_value(value["steps"].clone());
+        let steps: Vec<Step> = steps.map_err(|error| wrong(&error.to_string()))?;
+        let launches = match &value["launches"] {
+            serde_json::Value::Null => vec![],
+            some => {
+                serde_json::from_value(some.clone()).map_err(|error| wrong(&error.to_string()))?
+            }
+        };
         let interface = Interface::from_json(&value["interface"].to_string())?;
         let inside = |at: Option<usize>, count: usize| at.is_none_or(|at| at < count);
         let known = |parameter: &Parameter| {
@@ -213,6 +269,8 @@ impl GpuKernel {
             blocks: number("blocks"),
             shared_bytes: value["shared_bytes"].as_u64().unwrap_or(0),
             constant_bytes: value["constant_bytes"].as_u64().unwrap_or(0),
+            steps,
+            launches,
             threads: number("threads")
                 .filter(|threads| (1..=1024).contains(threads))
                 .ok_or_else(|| wrong("1 to 1024 threads"))?,

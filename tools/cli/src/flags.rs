@@ -92,6 +92,7 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--stage"]).to(&[".mlir"]),
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
     flags(&["compile"], &["--arch"]).to(&[".json", ".ptx"]),
+    flags(&["compile"], &["--timestamps", "--no-persistent"]).to(&[".ptx"]),
     flags(&["compile"], &["--processors", "--planner", "--config-rules"]).to(&[".json"]),
     flags(&["compile"], NPU)
         .to(&[".json", ".asm"])
@@ -153,6 +154,7 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["run"], &["--data-set"]).of(&[CommonIr]),
     flags(&["run"], &["--self-test"]).of(&[Archive]),
     flags(&["run"], &["--trace"]).of(&[Plan]),
+    flags(&["run"], &["--trace"]).of(&[ArkModel, CommonIr, Layers, Mlir, Ptx]),
     flags(&["run"], &["--race-check"]).of(&[Plan]),
     flags(&["run"], &["--race-check"]).of(&[ArkModel, CommonIr, Layers, Mlir, Ptx]),
     flags(&["bench"], &["--backend"]).of(COMPILED).why(&[(Library, DONE), (Archive, DONE)]),

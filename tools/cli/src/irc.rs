@@ -87,6 +87,12 @@ pub struct CompileTo {
     /// Device of a .json plan or .ptx: CUDA_80, CUDA_90, ROCM_942, … [default: CUDA_80]
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
+    /// Record when tasks and kernels of a .ptx begin and end, for irc run --trace
+    #[arg(long)]
+    pub timestamps: bool,
+    /// One kernel for each processor group of a plan, or for each kernel of a model, in a .ptx, launched in order
+    #[arg(long)]
+    pub no_persistent: bool,
     /// Number of processors that a .json plan may use [default: all of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
@@ -224,7 +230,7 @@ pub struct Run {
     /// Number of threads; results do not depend on it
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// File for a timeline of running plans, for ui.perfetto.dev
+    /// File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev
     #[arg(long, value_name = "T.json")]
     pub trace: Option<PathBuf>,
     /// Detect races of plans, and of kernels for GPUs with --backend emulate
