@@ -202,6 +202,8 @@ struct Walk<'m, 'a> {
     /// The placement of each layer, if placements are given.
     placements: &'m [Option<Placement>],
     layers: Vec<LayerCost>,
+    /// The index of the first layer of the segment.
+    segment: usize,
 }
 
 impl<'a> Model<'a> {
@@ -277,7 +279,7 @@ impl<'a> Model<'a> {
         level: Level,
     ) -> Result<(NodeCost, Vec<LayerCost>)> {
         let cores = 0..self.machine.mesh.cores();
-        let mut walk = Walk { batch, prices, placements, layers: vec![], model: self };
+        let mut walk = Walk { batch, prices, placements, layers: vec![], segment: 0, model: self };
         let done = walk.node(step, cores, level);
         let layers = walk.layers;
         layers.iter().for_each(|layer| self.made[layer.layer] = None);
@@ -359,6 +361,10 @@ impl Walk<'_, '_> {
             scheme: leaf.scheme,
             price: self.prices.get(layer).copied().flatten(),
             placements: self.placements,
+            beside: match self.placements {
+                [] => vec![],
+                _ => self.layers[self.segment..].iter().map(|layer| layer.layer).collect(),
+            },
         };
         let placement = self.placements.get(layer).and_then(Option::as_ref);
         let placed = match placement {
@@ -489,6 +495,9 @@ impl Walk<'_, '_> {
 
     fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
         let CutStep { groups, stages, children, .. } = cut;
+        if level == Level::Segment {
+            self.segment = self.layers.len();
+        }
         let (machine, capacity) = (self.model.machine, self.capacity());
         let times: Vec<f64> = children.iter().map(|child| child.time).collect();
         let shared = match self.placements {

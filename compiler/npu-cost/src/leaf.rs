@@ -19,7 +19,7 @@ use crate::objective::Objective;
 use crate::partition::{Partition, PartitionRequest, Scheme};
 use crate::placement::{Pieces, Placement};
 use crate::shape::{Region, Span};
-use crate::traffic::{Traffic, link_energy};
+use crate::traffic::{Dram, Traffic, link_energy};
 use crate::usage::Usage;
 
 /// Maximum number of partitions of which placements are compared when a price is given.
@@ -53,6 +53,8 @@ pub struct Task<'a> {
     pub price: Option<f64>,
     /// The placement of each layer, if placements are given.
     pub placements: &'a [Option<Placement>],
+    /// If placements are given: the layers of the same segment that come before this one.
+    pub beside: Vec<usize>,
 }
 
 /// A layer with its scheme.
@@ -396,6 +398,16 @@ impl Task<'_> {
         moves
     }
 
+    /// The DRAM that a result is read from.
+    ///
+    /// As in Gemini's program, the results of other segments are spread over all controllers for those that read them,
+    /// wherever they were written.
+    fn dram_of(&self, layer: usize) -> Option<Dram> {
+        let placement = self.placements.get(layer).and_then(Option::as_ref)?;
+        let is_beside = self.beside.contains(&layer);
+        if is_beside { placement.drams[2] } else { Some(Dram::Interleaved) }
+    }
+
     /// Adds the movements of results that are concatenated from channel `first` on; channel `channels`
     /// starts the next operand.
     fn bring(&self, operand: &mut Operand<'_, '_>, layers: &[usize], first: u64, channels: u64) {
@@ -407,8 +419,7 @@ impl Task<'_> {
                     operand.send(made, first, self.batch);
                 }
                 _ => {
-                    let of = self.placements.get(layer).and_then(Option::as_ref);
-                    operand.load(Span { from: first, to: next }, of.and_then(|of| of.drams[2]));
+                    operand.load(Span { from: first, to: next }, self.dram_of(layer));
                 }
             }
             first = next % channels;
