@@ -169,6 +169,10 @@ impl Layout {
         machine: &Machine,
         objective: Objective,
     ) -> Option<Self> {
+        // Gemini's model has no empty parts.
+        if machine.package.is_some() && !partition.fills(node.layer.output, batch) {
+            return None;
+        }
         let parts = Parts::new(node, partition, batch);
         let regions = parts.regions();
         let inputs = Shares::of_inputs(node, partition, &regions);
