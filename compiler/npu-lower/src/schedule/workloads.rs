@@ -1,6 +1,6 @@
 //! The workloads of a schedule, and what they read.
 
-use super::buffers::{self, LiveTensor};
+use super::buffers::{self, Buffer, LiveTensor};
 use super::transfers::{AllTransfers, DRAM, Reader, Stored, range};
 use super::{LayerFacts, Scheduled, known_layers};
 use crate::target::Target;
@@ -344,7 +344,9 @@ impl<'a> Writer<'a> {
     }
 
     fn finish(mut self) -> Schedule {
-        let capacity = (self.of.machine.buffer.size / 1024) as i64;
+        let machine = self.of.machine;
+        let rate = machine.dram_bandwidth as f64 / machine.mesh.cores() as f64;
+        let buffer = Buffer { capacity: (machine.buffer.size / 1024) as i64, rate };
         let mut cores = vec![];
         for (core, mut workloads) in std::mem::take(&mut self.cores) {
             for workload in &mut workloads {
@@ -352,7 +354,7 @@ impl<'a> Writer<'a> {
                 workload.ofmap = Some(sent);
             }
             let held = self.held.remove(&core).unwrap_or_default();
-            buffers::fill(core, &mut workloads, held, capacity);
+            buffers::fill(core, &mut workloads, held, buffer);
             cores.push(Core { id: core, workloads });
         }
         let mesh = self.of.machine.mesh;

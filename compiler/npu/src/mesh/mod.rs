@@ -191,6 +191,7 @@ impl<'s> Mesh<'s> {
             }
             None => self.weights(place)?,
         };
+        self.prefetch(place)?;
         self.compute(place, &taken[..inputs], &output, weights)?;
         if is_read_past {
             self.extend(place, &output)?;
@@ -307,6 +308,42 @@ impl<'s> Mesh<'s> {
         let stay = later.take_while(has).count().max(1);
         self.cores[place.0].weights.insert(transfer, (address, place.1 + stay - 1));
         Ok(Some((address, low)))
+    }
+
+    /// Loads the weights of later workloads that the snapshot of a workload lists: LD loads them before what later
+    /// workloads read, which other workloads may still have to store. Weights that find no room are loaded when they are
+    /// used.
+    fn prefetch(&mut self, place: Place) -> Result<()> {
+        let workload = self.workload(place);
+        let listed = workload.buffer.iter().filter(|resident| resident.kind == ResidentKind::Weight);
+        for transfer in listed.flat_map(Resident::transfers) {
+            if self.cores[place.0].weights.contains_key(&transfer) {
+                continue;
+            }
+            let Some(user) = self.first_user(place, transfer) else { continue };
+            let path = self.path(user);
+            let later = self.workload(user);
+            let Some((low, high)) = later.weight.as_ref().and_then(|weight| weight.channels()) else { continue };
+            let layer = self.layer(user)?;
+            let Some(shared) = layer.weights.filter(|weights| !weights.is_activations) else { continue };
+            let weights = self.dram.weights(&later.layer_name, &path)?;
+            let weights = shared.rows(weights, word(later.extent.axis(1).0, &path)?);
+            let bytes = (high - low + 1) * weights.row();
+            if self.cores[place.0].space.largest_gap() >= bytes {
+                self.weights(user)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next workload of a core that reads constant weights by a transfer.
+    fn first_user(&self, (core, index): Place, transfer: i64) -> Option<Place> {
+        let users = self.origins.transfers.users(transfer).iter().copied();
+        let later = users.filter(|user| user.0 == core && user.1 > index);
+        later.min().filter(|user| {
+            let weight = self.workload(*user).weight.as_ref();
+            weight.is_some_and(|weight| weight.transfers().next() == Some(transfer))
+        })
     }
 
     /// The origin of an instruction.

@@ -45,6 +45,11 @@ impl Space {
         self.taken.iter().map(|(start, end)| end - start).sum()
     }
 
+    /// The size of the largest range that can be allocated.
+    pub fn largest_gap(&self) -> i64 {
+        self.gaps().iter().map(|(start, end)| end - start).max().unwrap_or(0)
+    }
+
     fn gaps(&self) -> Vec<(i64, i64)> {
         let mut from = 0;
         let mut all = vec![];
