@@ -1,9 +1,7 @@
 //! Snapshots of the buffers of cores.
 //!
 //! What a workload reads is in the buffer of its core from when the first part of it is computed, or from the
-//! workload before if all of it comes from DRAM. Constant weights are in the buffer from when DRAM has to begin to load them,
-//! so that they are there in time after all that is loaded before them, as far as there is room; they stay until their last
-//! use. So the weights of a segment are loaded while those before it compute (SoMa, Cai et al., HPCA 2025).
+//! workload before if all of it comes from DRAM; weights are loaded as early, and stay until their last use.
 
 use irc_gemini_format::Nullable;
 use irc_gemini_format::schedule::{
@@ -21,8 +19,6 @@ pub struct LiveTensor {
     pub last: usize,
     /// Workloads that compute some of it, if they send it.
     producers: Vec<i64>,
-    /// Whether it is constant weights, which can be loaded at any time.
-    is_constant: bool,
     resident: Resident,
 }
 
@@ -87,7 +83,7 @@ impl LiveTensor {
             workload_id: Some(workload),
             ..resident(ResidentKind::Ifmap, layer, &extent, blocks(bytes))
         };
-        Self { first: index, last: index, producers, is_constant: false, resident }
+        Self { first: index, last: index, producers, resident }
     }
 
     /// The same as weights.
@@ -116,7 +112,7 @@ impl LiveTensor {
             transfer_id: Some(Ids::Nested(vec![vec![transfer]])),
             ..resident(ResidentKind::Weight, layer, &extent, blocks(bytes as i64))
         };
-        Self { first: index, last: index, producers: vec![], is_constant: true, resident }
+        Self { first: index, last: index, producers: vec![], resident }
     }
 
     /// The first workload of a core, by its index, that runs while some of it is there.
@@ -130,18 +126,8 @@ impl LiveTensor {
     }
 }
 
-/// The buffer of a core, and the rate at which it is filled.
-#[derive(Clone, Copy)]
-pub struct Buffer {
-    /// KiB.
-    pub capacity: i64,
-    /// Bytes per cycle from DRAM when all cores load.
-    pub rate: f64,
-}
-
-/// Writes the snapshots of a core.
-pub fn fill(core: i64, workloads: &mut [Workload], held: Vec<LiveTensor>, buffer: Buffer) {
-    let capacity = buffer.capacity;
+/// Writes the snapshots of a core whose buffer has `capacity` KiB.
+pub fn fill(core: i64, workloads: &mut [Workload], held: Vec<LiveTensor>, capacity: i64) {
     let ids: Vec<i64> = workloads.iter().map(|workload| workload.workload_id).collect();
     let results: Vec<Option<Resident>> =
         workloads.iter().map(|workload| result(core, workload)).collect();
@@ -152,23 +138,13 @@ pub fn fill(core: i64, workloads: &mut [Workload], held: Vec<LiveTensor>, buffer
     for (held, (first, last)) in held.iter().zip(&spans) {
         used[*first..=*last].iter_mut().for_each(|used| *used += held.blocks());
     }
-    let mut firsts: Vec<usize> = spans.iter().map(|(first, _)| *first).collect();
-    for (held, first) in held.iter().zip(&mut firsts) {
+    for (held, (mut first, last)) in held.iter().zip(spans) {
         // What comes from DRAM is loaded while the workload before runs, if there is room.
-        let is_early = held.producers.is_empty() && *first > 0;
-        if is_early && used[*first - 1] + held.blocks() <= capacity {
-            *first -= 1;
-            used[*first] += held.blocks();
+        let is_early = held.producers.is_empty() && first > 0;
+        if is_early && used[first - 1] + held.blocks() <= capacity {
+            first -= 1;
+            used[first] += held.blocks();
         }
-    }
-    for (tensor, begin) in begins(workloads, &held, buffer.rate) {
-        let (first, blocks) = (&mut firsts[tensor], held[tensor].blocks());
-        while *first > begin && used[*first - 1] + blocks <= capacity {
-            *first -= 1;
-            used[*first] += blocks;
-        }
-    }
-    for ((held, (_, last)), first) in held.iter().zip(spans).zip(firsts) {
         for workload in &mut workloads[first..=last] {
             workload.buffer.push(held.resident.clone());
         }
@@ -176,31 +152,6 @@ pub fn fill(core: i64, workloads: &mut [Workload], held: Vec<LiveTensor>, buffer
     for (workload, result) in workloads.iter_mut().zip(results) {
         workload.buffer.extend(result);
     }
-}
-
-/// The constant weights of a core, in the order in which they are needed: each with the workload that runs when DRAM has
-/// to begin to load it, at the latest.
-fn begins(workloads: &[Workload], held: &[LiveTensor], rate: f64) -> Vec<(usize, usize)> {
-    let mut start = 0.0;
-    let mut starts = vec![];
-    for workload in workloads {
-        starts.push(start);
-        start += workload.time as f64;
-    }
-    let mut loaded: Vec<usize> = (0..held.len()).filter(|at| held[*at].producers.is_empty()).collect();
-    loaded.sort_by_key(|at| held[*at].first);
-    // Backwards: a load ends before the next one has to begin.
-    let (mut next, mut all) = (f64::INFINITY, vec![]);
-    for &at in loaded.iter().rev() {
-        let cycles = held[at].blocks() as f64 * 1024.0 / rate;
-        next = next.min(starts[held[at].first]) - cycles;
-        if held[at].is_constant {
-            let running = starts.partition_point(|start| *start <= next).saturating_sub(1);
-            all.push((at, running));
-        }
-    }
-    all.reverse();
-    all
 }
 
 /// The result of a workload that leaves its core.

@@ -1,6 +1,6 @@
 //! The workloads of a schedule, and what they read.
 
-use super::buffers::{self, Buffer, LiveTensor};
+use super::buffers::{self, LiveTensor};
 use super::transfers::{AllTransfers, DRAM, Reader, Stored, range};
 use super::{LayerFacts, Scheduled, known_layers};
 use crate::target::Target;
@@ -344,9 +344,7 @@ impl<'a> Writer<'a> {
     }
 
     fn finish(mut self) -> Schedule {
-        let machine = self.of.machine;
-        let rate = machine.dram_bandwidth as f64 / machine.mesh.cores() as f64;
-        let buffer = Buffer { capacity: (machine.buffer.size / 1024) as i64, rate };
+        let capacity = (self.of.machine.buffer.size / 1024) as i64;
         let mut cores = vec![];
         for (core, mut workloads) in std::mem::take(&mut self.cores) {
             for workload in &mut workloads {
@@ -354,7 +352,7 @@ impl<'a> Writer<'a> {
                 workload.ofmap = Some(sent);
             }
             let held = self.held.remove(&core).unwrap_or_default();
-            buffers::fill(core, &mut workloads, held, buffer);
+            buffers::fill(core, &mut workloads, held, capacity);
             cores.push(Core { id: core, workloads });
         }
         let mesh = self.of.machine.mesh;
