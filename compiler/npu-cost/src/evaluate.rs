@@ -360,6 +360,7 @@ impl Walk<'_, '_> {
             stores: leaf.stores,
             scheme: leaf.scheme,
             price: self.prices.get(layer).copied().flatten(),
+            on_dies: machine.package.is_some(),
             placements: self.placements,
             beside: match self.placements {
                 [] => vec![],
@@ -425,6 +426,11 @@ impl Walk<'_, '_> {
         let below = if level == Level::Root { Level::Segment } else { Level::Inner };
         // Weights of a segment that runs once need not stay: they are loaded with the layer's inputs.
         let passing = level == Level::Segment && groups == 1;
+        // Gemini's program counts the weights of such a segment for every run of it.
+        let batch = self.batch;
+        if passing && self.model.machine.package.is_some() {
+            self.batch = cut.children.first().map_or(batch, |child| child.batch);
+        }
         let mut sum = NodeCost::empty();
         let (mut first, mut last) = (None, None);
         for child in &cut.children {
@@ -438,6 +444,7 @@ impl Walk<'_, '_> {
             first.get_or_insert_with(|| held.clone());
             last = Some(held);
         }
+        self.batch = batch;
         if let (Some(first), Some(last), true) = (first, last, level != Level::Root) {
             self.wrap(&mut sum, &first, &last, groups, level)?;
         }

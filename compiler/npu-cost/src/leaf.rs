@@ -51,6 +51,8 @@ pub struct Task<'a> {
     pub scheme: Option<Scheme>,
     /// If it is searched: pJ that a cycle is worth, instead of the objective.
     pub price: Option<f64>,
+    /// Whether the machine is on dies, so that movements are counted as in Gemini's program.
+    pub on_dies: bool,
     /// The placement of each layer, if placements are given.
     pub placements: &'a [Option<Placement>],
     /// If placements are given: the layers of the same segment that come before this one.
@@ -420,7 +422,7 @@ impl Task<'_> {
             let next = first + self.network.nodes()[layer].layer.output.channels;
             match &self.made[layer] {
                 Some(made) if self.passes(layer) => {
-                    operand.send(made, first, self.batch);
+                    operand.send(made, first, self.batch, self.on_dies);
                 }
                 _ => {
                     operand.load(Span { from: first, to: next }, self.dram_of(layer));

@@ -246,7 +246,6 @@ impl Chiplets {
             hop: 0.4 * BITS * power,
             dram: if self.memory == DramKind::Hbm { 5.5 } else { 10.5 } * BITS,
             least_shared: 0.0,
-            reloads: true,
             package: Some(Package { dies: self.dies, link_bandwidth: self.die_link, hop, idle, clock }),
             ..base
         }

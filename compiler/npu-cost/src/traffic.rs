@@ -203,9 +203,18 @@ impl Flow {
     ///
     /// As in Gemini's program, the links between dies of data for a single core are not counted, and rows of cores are
     /// divided among dies as columns are.
-    pub fn send(&mut self, from: Place, to: &[Place], bytes: u64) {
+    ///
+    /// Returns the bytes times links.
+    pub fn send(&mut self, from: Place, to: &[Place], bytes: u64) -> u64 {
+        let before = self.hops;
         let to: Vec<Place> = to.iter().map(|place| self.inside(*place)).collect();
         self.carry(self.inside(from), &to, bytes);
+        self.hops - before
+    }
+
+    /// Adds bytes times links, modulo the range of the sum.
+    pub(crate) fn add_hops(&mut self, hops: u64) {
+        self.hops = self.hops.wrapping_add(hops);
     }
 
     /// Loads bytes from DRAM to places, which are in ascending order: each port sends an equal share.
