@@ -17,8 +17,8 @@ use crate::mesh;
 use crate::network::Network;
 use crate::objective::Objective;
 use crate::partition::Scheme;
-use crate::traffic::Traffic;
 use crate::placement::Placement;
+use crate::traffic::Traffic;
 use crate::tree::{Cut, CutStep, Extent, Facts, Kind, LeafStep, Step, StepKind, Tree, resolve};
 use crate::usage::{Room, Usage};
 
@@ -240,7 +240,11 @@ impl<'a> Model<'a> {
     /// # Errors
     /// As [`Model::evaluate`]; `cost-placement` for a placement that is not valid or missing, or a core with parts of
     /// two layers of a pipeline.
-    pub fn evaluate_placed(&mut self, tree: &Tree, placements: &[Option<Placement>]) -> Result<Evaluation> {
+    pub fn evaluate_placed(
+        &mut self,
+        tree: &Tree,
+        placements: &[Option<Placement>],
+    ) -> Result<Evaluation> {
         check_placements(tree, self.network, placements)?;
         let root = resolve(tree, self.network, &self.facts, Extent::Whole)?;
         let (done, layers) = self.walk(&root, root.batch, &[], placements, Level::Root)?;
@@ -288,7 +292,11 @@ impl<'a> Model<'a> {
 }
 
 /// Checks that a tree is a sequence of pipelines of layers with placements, and that no core has two layers of one.
-fn check_placements(tree: &Tree, network: &Network, placements: &[Option<Placement>]) -> Result<()> {
+fn check_placements(
+    tree: &Tree,
+    network: &Network,
+    placements: &[Option<Placement>],
+) -> Result<()> {
     let wrong = |message: String| Err(error("cost-placement", message));
     let Kind::Cut(Cut::Time, segments) = &tree.kind else {
         return wrong("expected a temporal cut of spatial cuts of layers".into());
@@ -302,13 +310,18 @@ fn check_placements(tree: &Tree, network: &Network, placements: &[Option<Placeme
             let Kind::Leaf(layer, _) = leaf.kind else {
                 return wrong("expected layers below spatial cuts".into());
             };
-            let name = |layer: usize| network.nodes().get(layer).map_or("?", |node| &node.layer.name);
+            let name =
+                |layer: usize| network.nodes().get(layer).map_or("?", |node| &node.layer.name);
             let Some(placement) = placements.get(layer).and_then(Option::as_ref) else {
                 return wrong(format!("layer {} has no placement", name(layer)));
             };
             for &core in &placement.cores {
                 if let Some(other) = taken.insert(core, layer).filter(|other| *other != layer) {
-                    return wrong(format!("core {core} has parts of {} and {}", name(other), name(layer)));
+                    return wrong(format!(
+                        "core {core} has parts of {} and {}",
+                        name(other),
+                        name(layer)
+                    ));
                 }
             }
         }
@@ -372,12 +385,15 @@ impl Walk<'_, '_> {
             Some(placement) => {
                 placement.check(machine)?;
                 let placed = task.placed(placement, machine, objective);
-                Arc::new(placed.ok_or_else(|| error("cost-no-scheme", "no tile fits the memories of a core"))?)
+                Arc::new(placed.ok_or_else(|| {
+                    error("cost-no-scheme", "no tile fits the memories of a core")
+                })?)
             }
             None => model.memo.place(&task, machine, objective)?,
         };
         let scheme = placed.scheme;
-        let count = placement.map_or(cores.end - cores.start, |placement| placement.cores.len() as u64);
+        let count =
+            placement.map_or(cores.end - cores.start, |placement| placement.cores.len() as u64);
         let done = self.place(&placed, layer, count, level)?;
         self.model.made[layer] = Some(placed.made.clone());
         let cost = done.cost(machine);

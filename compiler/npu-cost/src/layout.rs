@@ -21,7 +21,8 @@ impl Parts {
 
     /// The part at an index along each axis.
     pub fn part(&self, at: [usize; 4]) -> ScatteredPart {
-        let [channels, images, rows, columns] = std::array::from_fn(|axis| self.spans[axis][at[axis]]);
+        let [channels, images, rows, columns] =
+            std::array::from_fn(|axis| self.spans[axis][at[axis]]);
         ScatteredPart { at, region: Region { channels, images, rows, columns } }
     }
 
@@ -118,7 +119,11 @@ impl Shares {
     }
 
     /// The weights of parts that are in any order; as [`Shares::of_scattered_inputs`].
-    pub fn of_scattered_weights(node: &Node, partition: Partition, parts: &[ScatteredPart]) -> Self {
+    pub fn of_scattered_weights(
+        node: &Node,
+        partition: Partition,
+        parts: &[ScatteredPart],
+    ) -> Self {
         let [_, images, rows, columns] = partition.0;
         let made = node.has_made_weights();
         let each = (rows * columns * if made { 1 } else { images }) as usize;
@@ -137,10 +142,12 @@ impl Shares {
 
     /// Bytes that each part holds, of each region those that `held` states.
     pub fn each_held(&self, held: impl Fn(Region) -> u64) -> impl Iterator<Item = (usize, u64)> {
-        self.regions.iter().filter(|(region, _)| region.volume() > 0).flat_map(move |(region, parts)| {
-            let bytes = held(*region) * self.operands;
-            parts.iter().map(move |part| (*part, bytes))
-        })
+        self.regions.iter().filter(|(region, _)| region.volume() > 0).flat_map(
+            move |(region, parts)| {
+                let bytes = held(*region) * self.operands;
+                parts.iter().map(move |part| (*part, bytes))
+            },
+        )
     }
 
     /// Bytes on all cores together.

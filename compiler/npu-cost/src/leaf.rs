@@ -233,7 +233,12 @@ impl Task<'_> {
     }
 
     /// The layer as a placement states it; `None` if no tile of it fits a core.
-    pub fn placed(&self, placement: &Placement, machine: &Machine, objective: Objective) -> Option<PlacedLayer> {
+    pub fn placed(
+        &self,
+        placement: &Placement,
+        machine: &Machine,
+        objective: Objective,
+    ) -> Option<PlacedLayer> {
         let (node, partition) = (self.node(), placement.partition);
         let all = Parts::new(node, partition, self.batch);
         let scattered = placement.scattered(&all);
@@ -247,7 +252,8 @@ impl Task<'_> {
         let mapping = mapping.repeated(count, count);
         let exchange = self.exchange(&inputs, &weights, pieces.fetches, machine);
         let regions: Vec<Region> = parts.iter().map(|part| part.region).collect();
-        let places: Vec<Place> = scattered.iter().map(|(core, _)| machine.mesh.place(*core)).collect();
+        let places: Vec<Place> =
+            scattered.iter().map(|(core, _)| machine.mesh.place(*core)).collect();
         let traffic = self.moves_of([&inputs, &weights], &regions).carry(&places, machine);
         let links = traffic.link_energy(machine) + traffic.dram_energy(machine);
         let held = |shares: &Shares, bytes: &dyn Fn(Region) -> u64| {

@@ -37,7 +37,9 @@ pub use evaluate::{Bound, Cost, Energy, Evaluation, LayerCost, Model, SegmentCos
 pub use initial::{initial, layer_by_layer};
 pub use layer::{Axis, Layer, Op, Window};
 pub use leaf::Need;
-pub use machine::{Array, Chiplets, DramKind, Eyeriss, Interface, Machine, Memory, Package, Polar, VectorUnit};
+pub use machine::{
+    Array, Chiplets, DramKind, Eyeriss, Interface, Machine, Memory, Package, Polar, VectorUnit,
+};
 pub use mapper::{Mapping, map};
 pub use mesh::{Mesh, Place};
 pub use network::{MAX_BATCH, Network, Node, Reads};

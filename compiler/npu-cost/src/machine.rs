@@ -221,7 +221,8 @@ impl Chiplets {
         // Three tenths of the bits of a memory change, where the published figures of memories assume a half.
         let scaled = |energy: f64| energy * BITS * SWITCHING * power;
         let memory = |size, read, write| Memory { size, read: scaled(read), write: scaled(write) };
-        let of_buffer = |energy: f64| energy * BITS * self.buffer as f64 / MEBIBYTE * SWITCHING * power;
+        let of_buffer =
+            |energy: f64| energy * BITS * self.buffer as f64 / MEBIBYTE * SWITCHING * power;
         let core = Polar {
             grid: [4, 4],
             lanes: 8,
@@ -232,7 +233,11 @@ impl Chiplets {
             inputs: memory(8 << 10, 0.0740875 + 0.1 * 8.0 / 8.0, 0.0722625),
             weights: memory(4 << 10, 0.0703625, 0.0626625),
             sums: memory(2 << 10, 0.06025625, 0.06025625),
-            outputs: Memory { size: 28 << 10, read: of_buffer(0.07648125), write: of_buffer(0.0989875) },
+            outputs: Memory {
+                size: 28 << 10,
+                read: of_buffer(0.07648125),
+                write: of_buffer(0.0989875),
+            },
             buffer_bandwidth: 256,
         };
         let clock = if self.is_7nm { 1.3 } else { 1.0 };
@@ -240,13 +245,23 @@ impl Chiplets {
         let base = Machine::with(self.mesh, Array::Polar(core));
         Machine {
             vector: VectorUnit { energy: base.vector.energy * power, ..base.vector },
-            buffer: Memory { size: self.buffer, read: of_buffer(0.217125), write: of_buffer(0.234025) },
+            buffer: Memory {
+                size: self.buffer,
+                read: of_buffer(0.217125),
+                write: of_buffer(0.234025),
+            },
             link_bandwidth: self.link,
             dram_bandwidth: self.dram / Package::CONTROLLERS * Package::CONTROLLERS,
             hop: 0.4 * BITS * power,
             dram: if self.memory == DramKind::Hbm { 5.5 } else { 10.5 } * BITS,
             least_shared: 0.0,
-            package: Some(Package { dies: self.dies, link_bandwidth: self.die_link, hop, idle, clock }),
+            package: Some(Package {
+                dies: self.dies,
+                link_bandwidth: self.die_link,
+                hop,
+                idle,
+                clock,
+            }),
             ..base
         }
     }
@@ -255,7 +270,13 @@ impl Chiplets {
     fn between(&self) -> (f64, u64) {
         let each = match self.interface {
             Interface::Xsr => return (0.0, self.transceivers()),
-            Interface::Usr => if self.is_7nm { 1.7 } else { 2.4 },
+            Interface::Usr => {
+                if self.is_7nm {
+                    1.7
+                } else {
+                    2.4
+                }
+            }
             Interface::UcieSubstrate => 1.0,
             Interface::UcieFanOut => 0.6,
             Interface::UcieInterposer => 0.3,
@@ -414,21 +435,27 @@ impl Machine {
     }
 
     fn check_package(&self) -> Result<()> {
-        let (Mesh { width, height, .. }, Some(package)) = (self.mesh, self.package) else { return Ok(()) };
+        let (Mesh { width, height, .. }, Some(package)) = (self.mesh, self.package) else {
+            return Ok(());
+        };
         let [across, down] = package.dies;
         let divides = |of: u64, by: u64| by > 0 && of.is_multiple_of(by);
         if !divides(width, across) || !divides(height, down) {
             return reject("expected dies that divide the rows and columns of cores");
         }
         if !height.is_multiple_of(2) || !divides(self.dram_bandwidth, Package::CONTROLLERS) {
-            return reject("expected an even number of rows, and a DRAM bandwidth for four controllers");
+            return reject(
+                "expected an even number of rows, and a DRAM bandwidth for four controllers",
+            );
         }
         if !(1..=MAX_BYTES).contains(&package.link_bandwidth) || package.idle > MAX_BYTES {
             return reject(format!("expected links between dies of 1 to {MAX_BYTES} bytes"));
         }
         match (0.0..1e9).contains(&package.hop) && (0.01..100.0).contains(&package.clock) {
             true => Ok(()),
-            false => reject("expected an energy that is not negative, and a clock of 0.01 to 100 GHz"),
+            false => {
+                reject("expected an energy that is not negative, and a clock of 0.01 to 100 GHz")
+            }
         }
     }
 

@@ -92,7 +92,8 @@ impl Placement {
         let [channels, images, rows, columns] = self.partition.0.map(|count| count as usize);
         let plane = rows * columns;
         let first = move |channel: usize, image: usize| (image * channels + channel) * plane;
-        let all = (0..channels).flat_map(move |channel| (0..images).map(move |image| first(channel, image)));
+        let all = (0..channels)
+            .flat_map(move |channel| (0..images).map(move |image| first(channel, image)));
         all.flat_map(move |first| self.cores[first..first + plane].iter().copied())
     }
 
@@ -112,13 +113,17 @@ impl Placement {
         let dram = |text: &str| match text {
             "-" => Ok(None),
             "*" => Ok(Some(Dram::Interleaved)),
-            number => number.parse().map(|number| Some(Dram::Controller(number))).map_err(|_| wrong()),
+            number => {
+                number.parse().map(|number| Some(Dram::Controller(number))).map_err(|_| wrong())
+            }
         };
         let [cores, inputs, weights, result, rest @ ..] = words else { return Err(wrong()) };
         let pieces = match rest {
             [] => None,
             [pieces] => {
-                let [images, channels, rows, columns, fetches] = numbers(pieces)?[..] else { return Err(wrong()) };
+                let [images, channels, rows, columns, fetches] = numbers(pieces)?[..] else {
+                    return Err(wrong());
+                };
                 Some(Pieces { parts: Partition([channels, images, rows, columns]), fetches })
             }
             _ => return Err(wrong()),
@@ -139,7 +144,9 @@ impl std::fmt::Display for Placement {
                 Some(Dram::Controller(number)) => write!(out, " {number}")?,
             }
         }
-        let Some(Pieces { parts: Partition([channels, images, rows, columns]), fetches }) = self.pieces else {
+        let Some(Pieces { parts: Partition([channels, images, rows, columns]), fetches }) =
+            self.pieces
+        else {
             return Ok(());
         };
         write!(out, " {images},{channels},{rows},{columns},{fetches}")
@@ -181,7 +188,8 @@ impl Pieces {
             Op::GroupedConv { channels, groups, .. } if filters > 1 => channels / groups,
             _ => region.channels.len(),
         };
-        let (rows, columns) = (along(0, region.rows.len(), rows), along(1, region.columns.len(), columns));
+        let (rows, columns) =
+            (along(0, region.rows.len(), rows), along(1, region.columns.len(), columns));
         region.images.len().div_ceil(images) * channels * rows * columns
     }
 

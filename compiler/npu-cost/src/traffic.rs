@@ -109,7 +109,8 @@ impl Traffic {
         };
         let (mut inside, mut between) = (0, 0);
         for (at, &bytes) in self.links.iter().enumerate() {
-            let most = if is_between(machine.mesh, package, at) { &mut between } else { &mut inside };
+            let most =
+                if is_between(machine.mesh, package, at) { &mut between } else { &mut inside };
             *most = bytes.max(*most);
         }
         between.div_ceil(package.link_bandwidth).max(inside.div_ceil(machine.link_bandwidth))
@@ -246,7 +247,8 @@ impl Flow {
         };
         for controller in controllers {
             // Two at each edge, each with half of its rows.
-            let first = (controller / 2) as usize * height + (controller % 2) as usize * half as usize;
+            let first =
+                (controller / 2) as usize * height + (controller % 2) as usize * half as usize;
             for (port, share) in shares(&ports[first..first + half as usize], each) {
                 self.exchange(port, &places, share, loads);
             }

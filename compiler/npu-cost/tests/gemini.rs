@@ -13,12 +13,23 @@ fn every_figure_of_every_placed_run_is_equal() {
         let layers = run.nodes().into_iter().filter(|(is_layer, ..)| *is_layer);
         for (layer, (_, delay, energy)) in found.layers.iter().zip(layers) {
             let name = &network.nodes()[layer.layer].layer.name;
-            assert_eq!((layer.cost.latency, layer.cost.energy), (delay, energy), "{} {name}", run.name);
+            assert_eq!(
+                (layer.cost.latency, layer.cost.energy),
+                (delay, energy),
+                "{} {name}",
+                run.name
+            );
         }
         let cost = found.cost;
         assert_eq!(vec![cost.latency as f64, cost.energy], run.comment("total"), "{}", run.name);
         let parts = run.comment("parts");
-        let ours = [cost.parts.buffer, cost.parts.local, cost.parts.bus, cost.parts.compute, cost.parts.links];
+        let ours = [
+            cost.parts.buffer,
+            cost.parts.local,
+            cost.parts.bus,
+            cost.parts.compute,
+            cost.parts.links,
+        ];
         let theirs = [parts[0], parts[1], parts[2], parts[3], parts[4] + parts[5]];
         assert_eq!((ours, cost.parts.dram), (theirs, parts[6]), "{}", run.name);
     }

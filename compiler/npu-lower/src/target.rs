@@ -295,7 +295,8 @@ fn thousandths(text: &str) -> Option<u64> {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mesh: [width, height], stride, buffer, macs, noc, dram, core, reloads, dies } = self;
+        let Self { mesh: [width, height], stride, buffer, macs, noc, dram, core, reloads, dies } =
+            self;
         write!(
             f,
             "{PREFIX}mesh={width}x{height},stride={stride},buffer={buffer},macs={macs},noc={noc}"
@@ -339,8 +340,9 @@ mod tests {
         let target: Target = "npu:mesh=4x4,weights=reload".parse().expect("a target");
         assert_eq!(target.machine(), Ok(Machine { reloads: true, ..Machine::polar(mesh) }));
         assert_eq!(target.to_string().parse(), Ok(target));
-        let target: Target =
-            "npu:mesh=4x4,buffer=2MiB,noc=32,dram=64,model=gemini,dies=2x1".parse().expect("a target");
+        let target: Target = "npu:mesh=4x4,buffer=2MiB,noc=32,dram=64,model=gemini,dies=2x1"
+            .parse()
+            .expect("a target");
         let chiplets = Chiplets::new(mesh, [2, 1], 2 << 20, 64);
         assert_eq!(target.machine(), Ok(chiplets.machine()));
         assert_eq!(target.to_string().parse(), Ok(target));

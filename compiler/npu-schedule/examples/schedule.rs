@@ -18,7 +18,8 @@ fn main() {
 fn run(arguments: &[String]) -> Result<(), String> {
     let [network, mesh, batch, rest @ ..] = arguments else {
         return Err(
-            "usage: schedule NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED [MODEL]]]]".into()
+            "usage: schedule NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED [MODEL]]]]"
+                .into(),
         );
     };
     let known = networks::ALL.into_iter().find(|(name, _)| name == network);

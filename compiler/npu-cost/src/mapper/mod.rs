@@ -167,7 +167,11 @@ fn conv(node: &Node, [filters, images, rows, columns]: [u64; 4]) -> Option<Conv>
 }
 
 /// A layer on vector units: an operation for each element of each window.
-fn vector(layer: &Layer, [channels, images, rows, columns]: [u64; 4], machine: &Machine) -> Mapping {
+fn vector(
+    layer: &Layer,
+    [channels, images, rows, columns]: [u64; 4],
+    machine: &Machine,
+) -> Mapping {
     let each = layer.operations() / layer.output.volume();
     let operations = channels * images * rows * columns * each;
     let energy = operations as f64 * machine.vector.energy;

@@ -6,8 +6,8 @@ use irc_diag::{Diagnostic, Sink, Source};
 
 use crate::diagnostic::{Result, error};
 use crate::network::Network;
-use crate::placement::Placement;
 use crate::partition::Scheme;
+use crate::placement::Placement;
 
 use super::{Cut, Kind, MAX_DEPTH, Tree};
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use irc_diag::{Sink, Source, render};
 use irc_npu_cost::{
-    Chiplets, Cost, DramKind, Energy, Interface, Machine, Mesh, Network, Objective, Placement, Tree, networks, parse,
-    parse_placed,
+    Chiplets, Cost, DramKind, Energy, Interface, Machine, Mesh, Network, Objective, Placement,
+    Tree, networks, parse, parse_placed,
 };
 
 /// A run of the authors' program.

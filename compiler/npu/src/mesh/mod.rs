@@ -17,8 +17,8 @@ mod transfer;
 use std::collections::{BTreeMap, BTreeSet};
 
 use irc_gemini_format::schedule::{Place, Resident, ResidentKind, Schedule, Workload};
-use irc_npu::enums::DataFmt;
 use irc_npu::Program;
+use irc_npu::enums::DataFmt;
 
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::frame::Frame;
@@ -41,7 +41,9 @@ const L2: i64 = 8 << 20;
 /// are packed instead.
 pub fn emit(schedule: &Schedule, known: &KnownLayers) -> Result<Program> {
     match emit_with(schedule, known, Space::new(L2)) {
-        Err(found) if found.diagnostic.code == "emit-room" => emit_with(schedule, known, Space::packed(L2)),
+        Err(found) if found.diagnostic.code == "emit-room" => {
+            emit_with(schedule, known, Space::packed(L2))
+        }
         result => result,
     }
 }
