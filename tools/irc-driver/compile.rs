@@ -48,12 +48,12 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
 /// Writes the NPU program of a schedule.
 fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> {
     let frontend = arguments.frontend.as_deref();
-    let (bytes, content) =
-        npu::translate::to_program(console, &arguments.model, frontend, &arguments.output)?;
-    if frontend.is_none() {
+    let model = arguments.numbers_of.as_deref().map(|name| (name, &arguments.graphs.shape[..]));
+    let (schedule, output) = (&arguments.model, &arguments.output);
+    let (bytes, content) = npu::translate::to_program(console, schedule, frontend, model, output)?;
+    if frontend.or(arguments.numbers_of.as_ref().map(Path::new)).is_none() {
         console.note(
-            "the program moves data and has neutral constants; irc compile MODEL --target … writes one with \
-             those of the model",
+            "the program moves data and has neutral constants; --model MODEL writes one with those of the model",
         );
     }
     output::write(&arguments.output, &bytes, content)

@@ -91,6 +91,7 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),
     flags(&["compile"], &["--stage"]).to(&[".mlir"]),
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
+    flags(&["compile"], &["--model"]).to(&[".asm"]).of(&[Schedule]),
     flags(&["compile"], &["--arch"]).to(&[".json", ".ptx"]),
     flags(&["compile"], &["--processors", "--planner", "--config-rules"]).to(&[".json"]),
     flags(&["compile"], NPU)

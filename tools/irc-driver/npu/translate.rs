@@ -6,14 +6,18 @@ use crate::{
     input,
     output::{self, Content},
 };
-use irc::lowering::gemini_to_npu::{self, only};
+use irc::{
+    NpuValues,
+    lowering::gemini_to_npu::{self, only},
+    npu::fingerprint,
+};
 use irc_cli::Translate;
 use irc_diag::{Sink, Source};
 use irc_dialects::{gemini, npu};
-use irc_gemini_format::{FileKind, Options};
+use irc_gemini_format::{FileKind, Options, schedule::Schedule};
 use irc_mlir::{Context, Location, Module, PassError};
 use irc_npu::{Program, binary, listing};
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 /// The output.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,9 +61,39 @@ pub fn to_program(
     console: &Console,
     schedule: &str,
     frontend: Option<&Path>,
+    model: Option<(&str, &[String])>,
     output: &Path,
 ) -> Result<(Vec<u8>, Content), Error> {
-    program_of(console, schedule, frontend, &Options::default(), output)
+    let model = model.map(|(name, shapes)| (name, shapes, true));
+    let files = Files { schedule, frontend, program: None, model };
+    let assembled = assemble(console, &files, &Options::default())?;
+    let mut program = assembled.program;
+    if let Some(model) = &assembled.model {
+        expect_layers(schedule, &assembled.schedule, model)?;
+        let images = assembled.schedule.images() as u64;
+        program.model = Some(fingerprint(&model.layers, &model.numbers, images));
+    }
+    Ok(write(&program, output))
+}
+
+/// Rejects a schedule whose layers are not those of the model.
+fn expect_layers(name: &str, schedule: &Schedule, model: &NpuValues) -> Result<(), Error> {
+    let own: BTreeSet<&str> =
+        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
+    let nodes = model.layers.network.nodes();
+    let of_model: BTreeSet<&str> = nodes.iter().map(|node| node.layer.name.as_str()).collect();
+    let problem = |layer: &str, has: &str, lacks: &str| {
+        Err(Error::problem(format!(
+            "{name} is no schedule of the model: {has} has a layer {layer}, {lacks} has not"
+        )))
+    };
+    if let Some(layer) = own.difference(&of_model).next() {
+        return problem(layer, "the schedule", "the model");
+    }
+    match of_model.difference(&own).next() {
+        Some(layer) => problem(layer, "the model", "the schedule"),
+        None => Ok(()),
+    }
 }
 
 fn program_of(

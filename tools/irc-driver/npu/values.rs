@@ -9,7 +9,7 @@ use crate::{
 };
 use irc::{
     ImportOptions, NpuValues, Session,
-    npu::{Given as Constant, LayerNumbers, Operand},
+    npu::{Given as Constant, LayerNumbers, Operand, fingerprint},
 };
 use irc_cli::Run;
 use irc_npu::Program;
@@ -144,9 +144,41 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
     let file = Input::open(name, arguments.graphs.format.as_deref())?;
     let import = super::model::import(&arguments.graphs, &file)?;
     let model = values_of(console, &file, &import)?;
+    expect_same(&input.name, &program, name, &model)?;
     let layout = layout(&model).map_err(problem)?;
     let inputs = Inputs { files: arguments.inputs.iter().collect(), seed: arguments.seed };
     run(console, &program, layout, &model, &inputs)
+}
+
+/// Rejects a program that has the numbers of another model than the one that it is run with.
+fn expect_same(file: &str, program: &Program, name: &str, model: &NpuValues) -> Result<(), Error> {
+    let expected = fingerprint(&model.layers, &model.numbers, model.layers.images);
+    let help = "irc compile MODEL --target …, or irc compile SCHEDULE --model MODEL, writes the program of a model";
+    let Some(found) = program.model else {
+        let message = format!(
+            "{file} states no model: it may have neutral constants, or those of another model"
+        );
+        return Err(Error::problem(message).help(help));
+    };
+    let what = if found.layers != expected.layers {
+        format!("{file} has other layers than {name}")
+    } else if found.numbers != expected.numbers {
+        format!("{file} has the layers of {name}, with the scales and zero points of another model")
+    } else if found.images != expected.images {
+        return Err(Error::problem(format!(
+            "{file} computes {} at once, and {name} has {}",
+            images(found.images),
+            images(expected.images)
+        ))
+        .help("compile the program without --batch, or give a model with as many images"));
+    } else {
+        return Ok(());
+    };
+    Err(Error::problem(what).help(help))
+}
+
+fn images(count: u64) -> String {
+    format!("{count} image{}", if count == 1 { "" } else { "s" })
 }
 
 /// The values of a model.
