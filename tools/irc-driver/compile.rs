@@ -10,7 +10,7 @@ use crate::{
 };
 use irc::{
     Backend, CompileOptions, Model, Results, Session, codegen::Output, pipeline::HOST_CPU,
-    session::tuning::Tuning,
+    quantise::Scope, session::tuning::Tuning,
 };
 use irc_cli::{Codegen, CompileTo, Flags, Kind, Support};
 use std::path::Path;
@@ -84,7 +84,8 @@ fn write_model(
     let stage = stage(arguments)?;
     let session = Session::new();
     if let Some(npu) = npu::model::options(&arguments.npu)? {
-        let model = models::open(console, &session, input, &import)?;
+        let quantise = (&arguments.compile.quantise, Scope::Everywhere);
+        let model = models::open_quantised(console, &session, input, &import, quantise)?;
         let written = npu::model::Written {
             to: &arguments.output,
             report: arguments.report.as_deref(),
@@ -102,6 +103,7 @@ fn write_model(
         let problem = Error::problem("an NPU program needs the NPU");
         return Err(problem.help("give it, as in --target npu:mesh=4x4"));
     }
+    let quantise = (&arguments.compile.quantise, Scope::WhereRead);
     // The first stage is the file in its own dialect, whether or not it can be imported.
     if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
         let model = session.parse(input.shown(), input.bytes.clone(), &import)?;
@@ -122,13 +124,13 @@ fn write_model(
             let plan = plan::plan(console, &input.source(), &planning)?;
             return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
         }
-        let model = models::open(console, &session, input, &import)?;
+        let model = models::open_quantised(console, &session, input, &import, quantise)?;
         let ark = model.to_ark()?;
         let plan = plan::plan_converted(console, &model, &ark, &planning)?;
         ark_files::write_beside(console, &arguments.output, &ark)?;
         return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
     }
-    let model = models::open(console, &session, input, &import)?;
+    let model = models::open_quantised(console, &session, input, &import, quantise)?;
     models::explain(console, &model, &options, arguments.compile.explain_fusion)?;
     if let Some(path) = &arguments.tuning {
         expect_tuned(console, path, &model, &options)?;

@@ -8,8 +8,9 @@ use crate::{
     values::{self, Buffers, Given},
 };
 use irc::{
-    ImportOptions, NpuValues, Session,
+    NpuValues, Session,
     npu::{Given as Constant, LayerNumbers, Operand, fingerprint},
+    quantise::Scope,
 };
 use irc_cli::Run;
 use irc_npu::Program;
@@ -143,7 +144,10 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
     let program = read_program(console, &input.name)?;
     let file = Input::open(name, arguments.graphs.format.as_deref())?;
     let import = super::model::import(&arguments.graphs, &file)?;
-    let model = values_of(console, &file, &import)?;
+    let session = Session::new();
+    let quantise = (&arguments.compile.quantise, Scope::Everywhere);
+    let model = models::open_quantised(console, &session, &file, &import, quantise)?;
+    let model = model.npu_values()?;
     expect_same(&input.name, &program, name, &model)?;
     let layout = layout(&model).map_err(problem)?;
     let inputs = Inputs { files: arguments.inputs.iter().collect(), seed: arguments.seed };
@@ -179,17 +183,6 @@ fn expect_same(file: &str, program: &Program, name: &str, model: &NpuValues) -> 
 
 fn images(count: u64) -> String {
     format!("{count} image{}", if count == 1 { "" } else { "s" })
-}
-
-/// The values of a model.
-pub fn values_of(
-    console: &Console,
-    file: &Input,
-    import: &ImportOptions,
-) -> Result<std::sync::Arc<NpuValues>, Error> {
-    let session = Session::new();
-    let model = models::open(console, &session, file, import)?;
-    Ok(model.npu_values()?)
 }
 
 /// The layout of the programs of a model, whose layers are not divided.
