@@ -7,17 +7,16 @@ use crate::{
     output::{self, Content},
 };
 use irc::{
-    NpuValues,
     lowering::gemini_to_npu::{self, only},
     npu::fingerprint,
 };
 use irc_cli::Translate;
 use irc_diag::{Sink, Source};
 use irc_dialects::{gemini, npu};
-use irc_gemini_format::{FileKind, Options, schedule::Schedule};
+use irc_gemini_format::{FileKind, Options};
 use irc_mlir::{Context, Location, Module, PassError};
 use irc_npu::{Program, binary, listing};
-use std::{collections::BTreeSet, path::Path};
+use std::path::Path;
 
 /// The output.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,31 +68,10 @@ pub fn to_program(
     let assembled = assemble(console, &files, &Options::default())?;
     let mut program = assembled.program;
     if let Some(model) = &assembled.model {
-        expect_layers(schedule, &assembled.schedule, model)?;
         let images = assembled.schedule.images() as u64;
         program.model = Some(fingerprint(&model.layers, &model.numbers, images));
     }
     Ok(write(&program, output))
-}
-
-/// Rejects a schedule whose layers are not those of the model.
-fn expect_layers(name: &str, schedule: &Schedule, model: &NpuValues) -> Result<(), Error> {
-    let own: BTreeSet<&str> =
-        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
-    let nodes = model.layers.network.nodes();
-    let of_model: BTreeSet<&str> = nodes.iter().map(|node| node.layer.name.as_str()).collect();
-    let problem = |layer: &str, has: &str, lacks: &str| {
-        Err(Error::problem(format!(
-            "{name} is no schedule of the model: {has} has a layer {layer}, {lacks} has not"
-        )))
-    };
-    if let Some(layer) = own.difference(&of_model).next() {
-        return problem(layer, "the schedule", "the model");
-    }
-    match of_model.difference(&own).next() {
-        Some(layer) => problem(layer, "the model", "the schedule"),
-        None => Ok(()),
-    }
 }
 
 fn program_of(
