@@ -69,6 +69,10 @@ impl Writer<'_> {
             return Ok(());
         }
         let to = self.scale(step.result)?;
+        // A step is named after what it computes, not after what limits its result.
+        let (Kind::Product { node: first, .. } | Kind::Sum(first) | Kind::Mean(first) | Kind::Choice(first)) =
+            &step.kind;
+        self.origin.clone_from(&self.graph.nodes[*first].origin);
         let bytes = match &step.kind {
             Kind::Product { node, weights, constants } => {
                 self.product(&self.graph.nodes[*node], *weights, constants, to)?
