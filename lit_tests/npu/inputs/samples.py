@@ -1,4 +1,5 @@
-"""Writes a small network of f32 to a folder, net.onnx, with an input, x.npz, and samples of it, right and wrong."""
+"""Writes a small network of f32 to a folder, net.onnx, and one whose windows leave rows unused, unused.onnx, with an input,
+x.npz, and samples of it, right and wrong."""
 
 import sys
 
@@ -44,12 +45,24 @@ nodes = [
     node("Flatten", ["means"], "flat"),
     node("Gemm", ["flat", constant("last_w", 0.3, 10, 8), constant("last_b", 0.1, 10)], "y", transB=1),
 ]
-value = helper.make_tensor_value_info
-graph = helper.make_graph(
-    nodes, "net", [value("x", TensorProto.FLOAT, [1, 3, 16, 16])], [value("y", TensorProto.FLOAT, [1, 10])], constants
-)
-model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-onnx.save(model, f"{folder}/net.onnx")
+
+
+def save(name, nodes, shape):
+    value = helper.make_tensor_value_info
+    used = [own for own in constants if any(own.name in node.input for node in nodes)]
+    inputs, outputs = [value("x", TensorProto.FLOAT, [1, 3, 16, 16])], [value("y", TensorProto.FLOAT, shape)]
+    graph = helper.make_graph(nodes, "net", inputs, outputs, used)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, f"{folder}/{name}.onnx")
+
+
+save("net", nodes, [1, 10])
+unused = [
+    node("Conv", ["x", constant("wide_w", 0.2, 8, 3, 3, 3)], "wide", strides=[2, 2]),
+    node("Relu", ["wide"], "r"),
+    node("MaxPool", ["r"], "y", kernel_shape=[2, 2], strides=[2, 2]),
+]
+save("unused", unused, [1, 8, 3, 3])
 
 samples = random.normal(0, 1, (16, 3, 16, 16)).astype("f4")
 wrong = samples[:2].copy()

@@ -188,7 +188,7 @@ fn images(count: u64) -> String {
 /// The layout of the programs of a model, whose layers are not divided.
 fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
     let images = model.layers.images as i64;
-    let mut activations = BTreeMap::new();
+    let mut activations: BTreeMap<String, (TensorType, Role)> = BTreeMap::new();
     let parts = model.layers.results.iter().flat_map(|stored| &stored.parts);
     let outputs: Vec<usize> = parts
         .filter_map(|part| match part {
@@ -207,7 +207,12 @@ fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
         activations.insert(node.layer.name.clone(), (ty, role));
         for operand in &origin.operands {
             let Operand::Value { name, channels, .. } = operand else { continue };
-            let ty = shape(*channels, node.input.rows, node.input.columns);
+            // Readers may leave out different rows and columns at the end.
+            let mut ty = shape(*channels, node.input.rows, node.input.columns);
+            if let Some((known, _)) = activations.get(name) {
+                let pairs = ty.shape.iter_mut().zip(&known.shape);
+                pairs.for_each(|(own, known)| *own = (*own).max(*known));
+            }
             activations.insert(name.clone(), (ty, Role::Input));
         }
     }
