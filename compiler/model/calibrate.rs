@@ -47,7 +47,8 @@ impl Model<'_> {
         wide.prune();
         let session = Session::new();
         let own = Imported { graph: wide, bounds: imported.bounds.clone(), ..Imported::default() };
-        let program = session.import_program(self.source(), own).compile(CompileOptions::default())?;
+        let program =
+            session.import_program(self.source(), own).compile(CompileOptions::default())?;
         let mut observers: BTreeMap<ValueId, Observer> = BTreeMap::new();
         let passes = if how.method == Method::MinMax { 1 } else { 2 };
         for pass in 0..passes {
@@ -58,7 +59,8 @@ impl Model<'_> {
                     inputs.get(name).map(|tensor| (*value, tensor.clone()))
                 };
                 let mut found: Vec<(ValueId, Tensor)> = given.iter().filter_map(read).collect();
-                let mut made = program.run(inputs.clone()).map_err(|error| wrong(error.to_string()))?;
+                let mut made =
+                    program.run(inputs.clone()).map_err(|error| wrong(error.to_string()))?;
                 found.extend(
                     computed.iter().filter_map(|value| Some((*value, made.remove(&name(value))?))),
                 );
@@ -100,10 +102,14 @@ fn rows(graph: &Graph, value: ValueId) -> Option<i64> {
 
 /// The number of runs that samples are for.
 fn runs(graph: &Graph, samples: &Tensors) -> Result<i64, String> {
-    let names = || graph.inputs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    let names =
+        || graph.inputs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     for name in samples.keys() {
         if graph.inputs.iter().all(|(input, _)| input != name) {
-            return Err(format!("samples of '{name}', which is no input of the model: its inputs are {}", names()));
+            return Err(format!(
+                "samples of '{name}', which is no input of the model: its inputs are {}",
+                names()
+            ));
         }
     }
     let mut runs: Option<(i64, &str)> = None;
@@ -114,16 +120,19 @@ fn runs(graph: &Graph, samples: &Tensors) -> Result<i64, String> {
             None => return Err(format!("there are no samples of input '{name}'")),
         };
         let (ty, found) = (graph.ty(*value), tensor.ty());
-        let wrong = |why: &str| Err(format!("samples of input '{name}': expected {ty}, found {found}: {why}"));
-        let is_stored = tensor.dtype() == ty.dtype
-            || tensor.dtype() == DType::U16 && ty.dtype.size() == 2;
+        let wrong = |why: &str| {
+            Err(format!("samples of input '{name}': expected {ty}, found {found}: {why}"))
+        };
+        let is_stored =
+            tensor.dtype() == ty.dtype || tensor.dtype() == DType::U16 && ty.dtype.size() == 2;
         if !is_stored {
             return wrong("the element types differ");
         }
         if found.shape.len() != ty.rank() {
             return wrong("the ranks differ");
         }
-        let fits = |(dim, extent): (&irc_tl::Dim, &i64)| dim.known().is_none_or(|dim| dim == *extent);
+        let fits =
+            |(dim, extent): (&irc_tl::Dim, &i64)| dim.known().is_none_or(|dim| dim == *extent);
         if !ty.dims.iter().zip(&found.shape).skip(1).all(fits) {
             return wrong("only the first dimension may be longer");
         }

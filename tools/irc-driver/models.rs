@@ -144,7 +144,8 @@ pub fn open_quantised<'s>(
     let model = open(console, session, input, options)?;
     let Some(path) = &flags.calibrate else { return Ok(model) };
     let method = flags.calibrate_method.as_deref().map(str::parse).transpose();
-    let method = method.map_err(|message| Error::Usage(format!("--calibrate-method: {message}")))?;
+    let method =
+        method.map_err(|message| Error::Usage(format!("--calibrate-method: {message}")))?;
     let calibration = Calibration {
         method: method.unwrap_or_default(),
         granularity: match flags.quantize.unwrap_or_default() {

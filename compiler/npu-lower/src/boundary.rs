@@ -101,7 +101,10 @@ impl Boundary {
             let places = places(dims, value.shape(), whole)?;
             let bytes = value.bytes();
             let is_part = whole.iter().zip(&shape).all(|(whole, part)| part <= whole);
-            if whole[..2] != shape[..2] || !is_part || whole.iter().product::<usize>() != bytes.len() {
+            if whole[..2] != shape[..2]
+                || !is_part
+                || whole.iter().product::<usize>() != bytes.len()
+            {
                 let found = value.ty();
                 return Err(format!("'{name}' is {found}, and the NPU reads {shape:?}"));
             }

@@ -19,7 +19,8 @@ impl<'g> Constants<'g> {
                 NodeKind::Constant(_) => true,
                 NodeKind::Op(_) => {
                     let are_known = |value: &ValueId| all.known.get(value) == Some(&true);
-                    let is_sized = node.results.iter().all(|value| graph.ty(*value).known().is_some());
+                    let is_sized =
+                        node.results.iter().all(|value| graph.ty(*value).known().is_some());
                     is_sized && node.operands.iter().all(are_known)
                 }
                 _ => false,

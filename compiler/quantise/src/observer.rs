@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn outliers_leave_the_range_of_percentiles_and_of_the_least_error() {
-        let mut elements: Vec<f32> = (0..10_000).map(|at| (at % 200) as f32 / 100.0 - 1.0).collect();
+        let mut elements: Vec<f32> =
+            (0..10_000).map(|at| (at % 200) as f32 / 100.0 - 1.0).collect();
         elements.push(8.0);
         let cut = observed(&elements, Method::Percentile(99.9));
         assert!(cut.max < 1.1 && cut.min <= -0.99, "{cut:?}");

@@ -155,7 +155,10 @@ impl<'g> Finder<'g> {
             Op::Conv(_) | Op::Matmul { transpose_lhs: false, .. } => {
                 let weights = node.operands[1];
                 let is_filter = matches!(op, Op::Conv(_)) || self.graph.ty(weights).rank() == 2;
-                if !is_filter || !self.constants.is_constant(weights) || self.constants.is_constant(first) {
+                if !is_filter
+                    || !self.constants.is_constant(weights)
+                    || self.constants.is_constant(first)
+                {
                     return None;
                 }
                 let (constants, end) = self.channels(result, matches!(op, Op::Conv(_)));
@@ -176,7 +179,8 @@ impl<'g> Finder<'g> {
                 (Kind::Choice(index), vec![first], result)
             }
             Op::Compute(compute) if all_made && node.operands.len() == 1 => {
-                let is_largest = compute.reduction.as_ref().is_some_and(|over| over.combine == Combine::Max);
+                let is_largest =
+                    compute.reduction.as_ref().is_some_and(|over| over.combine == Combine::Max);
                 let moves = is_largest || compute.reduction.is_none();
                 let chosen = bytes_of(&compute.body).filter(|_| moves)?;
                 let types = [irc_tl::Type::new(DType::U8, self.graph.ty(first).dims.clone())];

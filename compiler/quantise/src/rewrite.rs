@@ -5,8 +5,8 @@ use crate::plan::{Kind, Plan, Step, bytes_of};
 use crate::{Granularity, Quantisation, Range};
 use irc_tensor::TensorType;
 use irc_tl::{
-    Binary, Compute, Constant, DType, Graph, Node, NodeKind, Op, Reduction, Rounding, Tensor, Type, Unary,
-    ValueId,
+    Binary, Compute, Constant, DType, Graph, Node, NodeKind, Op, Reduction, Rounding, Tensor, Type,
+    Unary, ValueId,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,8 +70,10 @@ impl Writer<'_> {
         }
         let to = self.scale(step.result)?;
         // A step is named after what it computes, not after what limits its result.
-        let (Kind::Product { node: first, .. } | Kind::Sum(first) | Kind::Mean(first) | Kind::Choice(first)) =
-            &step.kind;
+        let (Kind::Product { node: first, .. }
+        | Kind::Sum(first)
+        | Kind::Mean(first)
+        | Kind::Choice(first)) = &step.kind;
         self.origin.clone_from(&self.graph.nodes[*first].origin);
         let bytes = match &step.kind {
             Kind::Product { node, weights, constants } => {
@@ -88,7 +90,8 @@ impl Writer<'_> {
     /// The scale of a value that becomes bytes.
     fn scale(&self, value: ValueId) -> Written<Scale> {
         let range = self.plan.ranges.get(&value).and_then(|of| self.by.ranges.get(of));
-        let range: &Range = range.ok_or("a value has no range: the calibration is of another model")?;
+        let range: &Range =
+            range.ok_or("a value has no range: the calibration is of another model")?;
         let (scale, zero) = range.scale();
         Ok(Scale { scale, zero })
     }
@@ -200,8 +203,10 @@ impl Writer<'_> {
         bias: &[f64],
     ) -> Written {
         let each = integers.len() / bias.len().max(1);
-        let sums = integers.chunks(each.max(1)).map(|row| row.iter().map(|own| f64::from(*own)).sum());
-        let offset = bias.iter().zip(sums).map(|(bias, sum): (&f64, f64)| bias - f64::from(zero) * sum);
+        let sums =
+            integers.chunks(each.max(1)).map(|row| row.iter().map(|own| f64::from(*own)).sum());
+        let offset =
+            bias.iter().zip(sums).map(|(bias, sum): (&f64, f64)| bias - f64::from(zero) * sum);
         let limit = f64::from(i32::MAX);
         let offset: Vec<f64> = offset.map(|offset| offset.clamp(-limit, limit)).collect();
         let (shape, elements) = weights.arranged(integers);
@@ -209,9 +214,7 @@ impl Writer<'_> {
         let operand = self.constant(DType::I8, &shape, &elements)?;
         let NodeKind::Op(op) = &product.kind else { return Err("expected a product".into()) };
         let op = match op {
-            Op::Conv(conv) => {
-                Op::Conv(irc_tl::Conv { outside: i64::from(zero), ..conv.clone() })
-            }
+            Op::Conv(conv) => Op::Conv(irc_tl::Conv { outside: i64::from(zero), ..conv.clone() }),
             _ => Op::Matmul { transpose_lhs: false, transpose_rhs: false },
         };
         let sum = self.op(op, &[x, operand])?;
@@ -377,7 +380,11 @@ impl Weights {
     }
 
     /// Multiplies the weights of each channel with the factors that follow the product, and returns the bias.
-    fn follow(&mut self, known: &Constants<'_>, constants: &[(Binary, ValueId)]) -> Written<Vec<f64>> {
+    fn follow(
+        &mut self,
+        known: &Constants<'_>,
+        constants: &[(Binary, ValueId)],
+    ) -> Written<Vec<f64>> {
         let (mut factors, mut bias) = (vec![1.0; self.count], vec![0.0; self.count]);
         for (function, value) in constants {
             let by = known.get(*value)?.ok_or("a constant is not known")?.to_f64();
@@ -416,9 +423,8 @@ impl Weights {
         };
         let mut integers = Vec::with_capacity(self.elements.len());
         for (row, scale) in self.elements.chunks(self.each.max(1)).zip(&scales) {
-            let integer = |own: &f64| {
-                (own / f64::from(*scale)).round_ties_even().clamp(-127.0, 127.0) as i8
-            };
+            let integer =
+                |own: &f64| (own / f64::from(*scale)).round_ties_even().clamp(-127.0, 127.0) as i8;
             integers.extend(row.iter().map(integer));
         }
         (integers, scales)

@@ -70,9 +70,8 @@ fn worst(one: &[f64], other: &[f64]) -> f64 {
 
 /// The element types of the operands of products.
 fn operands(graph: &Graph) -> Vec<DType> {
-    let is_product = |kind: &NodeKind| {
-        matches!(kind, NodeKind::Op(Op::Conv(_) | Op::Matmul { .. }))
-    };
+    let is_product =
+        |kind: &NodeKind| matches!(kind, NodeKind::Op(Op::Conv(_) | Op::Matmul { .. }));
     let products = graph.nodes.iter().filter(|node| is_product(&node.kind));
     products.map(|node| graph.ty(node.operands[0]).dtype).collect()
 }
@@ -113,7 +112,8 @@ fn the_last_product_stays_a_float_unless_all_is_bytes() {
 #[test]
 fn a_graph_without_constant_weights_has_nothing_to_quantise() {
     let mut b = Builder::new();
-    let [x, y] = ["x", "y"].map(|name| b.input(name, Type::new(DType::F32, [4, 4].map(Into::into))));
+    let [x, y] =
+        ["x", "y"].map(|name| b.input(name, Type::new(DType::F32, [4, 4].map(Into::into))));
     let z = b.matmul(x, y).expect("shapes");
     b.output("z", z);
     assert!(Plan::new(&b.finish(), Scope::Everywhere).is_empty());
