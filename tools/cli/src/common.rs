@@ -141,7 +141,7 @@ pub struct Quantise {
     /// Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension
     #[arg(long, value_name = "X.npz")]
     pub calibrate: Option<PathBuf>,
-    /// How ranges follow from samples: minmax, percentile=P (of 50 to 100) or mse [default: minmax]
+    /// Ranges of samples: minmax, percentile=P or mse [default: minmax]
     #[arg(long, value_name = "METHOD", requires = "calibrate")]
     pub calibrate_method: Option<String>,
     /// Scales of weights [default: per-channel]
