@@ -10,6 +10,9 @@ use crate::program::{Core, Fingerprint, Instruction, Origin, Program, Tokens};
 /// Number of bytes of magic and version.
 const START: usize = MAGIC.len() + 2;
 
+/// Number of bytes of a fingerprint.
+const MODEL: usize = 24;
+
 /// Decodes the binary encoding of a program.
 ///
 /// # Errors
@@ -56,8 +59,8 @@ fn decode_body(body: &[u8]) -> Result<Program, Error> {
         cores.push(core);
     }
     let model = match bytes.left() {
-        0 => None,
-        _ => Some(decode_model(&mut bytes)?),
+        MODEL.. => Some(decode_model(&mut bytes)?),
+        _ => None,
     };
     match bytes.left() {
         0 => Ok(Program { cores, model }),
