@@ -12,6 +12,7 @@ use irc::{
     Backend, CompileOptions, Model, Results, Session, Target,
     codegen::{GpuForm, Output},
     pipeline::HOST_CPU,
+    quantise::Scope,
     session::tuning::Tuning,
 };
 use irc_cli::{Codegen, CompileTo, Flags, Kind, Support};
@@ -56,12 +57,12 @@ fn form(arguments: &CompileTo) -> GpuForm {
 /// Writes the NPU program of a schedule.
 fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> {
     let frontend = arguments.frontend.as_deref();
-    let (bytes, content) =
-        npu::translate::to_program(console, &arguments.model, frontend, &arguments.output)?;
-    if frontend.is_none() {
+    let model = arguments.numbers_of.as_deref().map(|name| (name, &arguments.graphs.shape[..]));
+    let (schedule, output) = (&arguments.model, &arguments.output);
+    let (bytes, content) = npu::translate::to_program(console, schedule, frontend, model, output)?;
+    if frontend.or(arguments.numbers_of.as_ref().map(Path::new)).is_none() {
         console.note(
-            "the program moves data and has neutral constants; irc compile MODEL --target … writes one with \
-             those of the model",
+            "the program moves data and has neutral constants; --model MODEL writes one with those of the model",
         );
     }
     output::write(&arguments.output, &bytes, content)
@@ -93,7 +94,8 @@ fn write_model(
     let stage = stage(arguments)?;
     let session = Session::new();
     if let Some(npu) = npu::model::options(&arguments.npu)? {
-        let model = models::open(console, &session, input, &import)?;
+        let quantise = (&arguments.compile.quantise, Scope::Everywhere);
+        let model = models::open_quantised(console, &session, input, &import, quantise)?;
         let written = npu::model::Written {
             to: &arguments.output,
             report: arguments.report.as_deref(),
@@ -111,6 +113,7 @@ fn write_model(
         let problem = Error::problem("an NPU program needs the NPU");
         return Err(problem.help("give it, as in --target npu:mesh=4x4"));
     }
+    let quantise = (&arguments.compile.quantise, Scope::WhereRead);
     // The first stage is the file in its own dialect, whether or not it can be imported.
     if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
         let model = session.parse(input.shown(), input.bytes.clone(), &import)?;
@@ -131,13 +134,13 @@ fn write_model(
             let plan = plan::plan(console, &input.source(), &planning)?;
             return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
         }
-        let model = models::open(console, &session, input, &import)?;
+        let model = models::open_quantised(console, &session, input, &import, quantise)?;
         let ark = model.to_ark()?;
         let plan = plan::plan_converted(console, &model, &ark, &planning)?;
         ark_files::write_beside(console, &arguments.output, &ark)?;
         return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
     }
-    let model = models::open(console, &session, input, &import)?;
+    let model = models::open_quantised(console, &session, input, &import, quantise)?;
     models::explain(console, &model, &options, arguments.compile.explain_fusion)?;
     if let Some(path) = &arguments.tuning {
         expect_tuned(console, path, &model, &options)?;

@@ -11,6 +11,7 @@ use crate::{
     world,
 };
 use irc::import::Bounds;
+use irc::quantise::Scope;
 use irc::{CompileOptions, Model, Port, Runner, Session, codegen::Output};
 use irc_cli::{ENGINES, Flags, InputKind, REFERENCE, Run};
 use irc_runtime::Library;
@@ -224,7 +225,8 @@ fn run_model(
         expected = Some(outputs);
     }
     let session = Session::new();
-    let model = models::open(console, &session, input, &options)?;
+    let quantise = (&arguments.compile.quantise, Scope::WhereRead);
+    let model = models::open_quantised(console, &session, input, &options, quantise)?;
     if let Some(inputs) = inputs {
         given = inputs.read_for(&model.interface()?)?;
     }

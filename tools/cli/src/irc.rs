@@ -81,6 +81,9 @@ pub struct CompileTo {
     /// Layers of the network of a Gemini schedule, for an NPU program (.asm)
     #[arg(long, value_name = "FILE")]
     pub frontend: Option<PathBuf>,
+    /// Quantised model of a Gemini schedule, for the numbers of its program (.asm)
+    #[arg(id = "numbers_of", long = "model", value_name = "MODEL", conflicts_with = "frontend")]
+    pub numbers_of: Option<String>,
     /// Input values to specialise an ONNX model for, or for test vectors
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,

@@ -11,7 +11,7 @@ mod translate;
 
 pub use common::{
     Color, Compile, Console, Diagnostics, Dialect, ENGINES, Explain, Functions, GENERATORS, Graphs,
-    Machine, Npu, Objective, Planner, Progress, REFERENCE,
+    Machine, Npu, Objective, Planner, Progress, Quantise, QuantisedResults, REFERENCE, Scales,
 };
 pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
 pub use irc::{
