@@ -1,11 +1,11 @@
-// RUN: not %irc-opt %s --plan-ark=arch=CUDA_90 2>&1 | FileCheck %s --check-prefix=HOPPER
+// RUN: not %irc-opt %s --plan-ark=arch=ROCM_90A 2>&1 | FileCheck %s --check-prefix=ROCM
 // RUN: not %irc-opt %s --plan-ark=arch=CUDA_86 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not %irc-opt %s --plan-ark=processors=200 2>&1 | FileCheck %s --check-prefix=MANY
 //
 // What an architecture has no kernel for is said at the node; so is a wrong option.
 //
-// HOPPER: m.json:5:7
-// HOPPER-SAME: error: 'ark.matmul' op Matmul of FP16 has no known kernel on CUDA_90; ARK has them for CUDA_80 and ROCM_942
+// ROCM: m.json:5:7
+// ROCM-SAME: error: 'ark.matmul' op Matmul of FP16 has no known kernel on ROCM_90A;
 // NAME: error: {{.*}}option of plan-ark: expected one of ANY, CUDA, {{.*}}, found 'CUDA_86'
 // MANY: error: {{.*}}option of plan-ark: expected 1 to 108 processors on CUDA_80, found 200
 
