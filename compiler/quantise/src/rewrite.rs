@@ -9,6 +9,7 @@ use irc_tl::{
     Unary, ValueId,
 };
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 impl Plan {
@@ -151,10 +152,13 @@ impl Writer<'_> {
         let (x, from) = self.quantised(product.operands[0])?;
         let mut weights = self.weights(product, weights)?;
         let bias = weights.follow(&self.constants, constants)?;
-        let (integers, scales) = weights.quantise(self.by.granularity);
+        // A bias in steps of the sums is at most `MAX_BIAS`.
+        let least = |bias: &f64| bias.abs() / f64::from(from.scale) / MAX_BIAS;
+        let least: Vec<f64> = bias.iter().map(least).collect();
+        let (integers, scales) = weights.quantise(self.by.granularity, &least);
         let bias = bias.iter().zip(&scales).map(|(bias, scale)| {
             let step = f64::from(from.scale) * f64::from(*scale);
-            (bias / step).round_ties_even().clamp(-f64::from(i32::MAX), f64::from(i32::MAX))
+            (bias / step).round_ties_even()
         });
         let bias: Vec<f64> = bias.collect();
         let sum = self.sums(product, x, from.zero, &weights, &integers, &bias)?;
@@ -167,7 +171,7 @@ impl Writer<'_> {
     fn product_of_floats(&mut self, product: &Node, weights: ValueId) -> Written<()> {
         let (x, from) = self.quantised(product.operands[0])?;
         let weights = self.weights(product, weights)?;
-        let (integers, scales) = weights.quantise(self.by.granularity);
+        let (integers, scales) = weights.quantise(self.by.granularity, &[]);
         let bias = vec![0.0; scales.len()];
         let sum = self.sums(product, x, from.zero, &weights, &integers, &bias)?;
         let by: Vec<f32> = scales.iter().map(|scale| from.scale * scale).collect();
@@ -337,6 +341,9 @@ impl Writer<'_> {
     }
 }
 
+/// The largest bias in steps of the sums of products: half of what an `i32` holds is left for the sums.
+const MAX_BIAS: f64 = (1u32 << 30) as f64;
+
 /// Weights, of which those of each output channel are consecutive.
 struct Weights {
     elements: Vec<f64>,
@@ -408,17 +415,21 @@ impl Weights {
         }
     }
 
-    /// Integers of -127 to 127, and the scale of each channel.
-    fn quantise(&self, granularity: Granularity) -> (Vec<i8>, Vec<f32>) {
+    /// Integers of -127 to 127, and the scale of each channel, which is no less than one of `least`, if it has that.
+    fn quantise(&self, granularity: Granularity, least: &[f64]) -> (Vec<i8>, Vec<f32>) {
         let largest = |row: &[f64]| row.iter().fold(0.0, |most: f64, own| most.max(own.abs()));
-        let scale = |largest: f64| match (largest / 127.0) as f32 {
+        let scale = |largest: f64, least: f64| match (largest / 127.0).max(least) as f32 {
             scale if scale < f32::MIN_POSITIVE => 1.0,
             scale => scale,
         };
         let scales: Vec<f32> = match granularity {
-            Granularity::Tensor => vec![scale(largest(&self.elements)); self.count],
+            Granularity::Tensor => {
+                vec![scale(largest(&self.elements), largest(least)); self.count]
+            }
             Granularity::Channel => {
-                self.elements.chunks(self.each.max(1)).map(|row| scale(largest(row))).collect()
+                let least = least.iter().copied().chain(iter::repeat(0.0));
+                let rows = self.elements.chunks(self.each.max(1)).zip(least);
+                rows.map(|(row, least)| scale(largest(row), least)).collect()
             }
         };
         let mut integers = Vec::with_capacity(self.elements.len());
