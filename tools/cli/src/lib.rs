@@ -10,8 +10,8 @@ mod matrix;
 mod translate;
 
 pub use common::{
-    Color, Compile, Console, Diagnostics, Dialect, ENGINES, Explain, Functions, GENERATORS, Graphs,
-    Machine, Npu, Objective, Planner, Progress, REFERENCE,
+    CUDA, Color, Compile, Console, Diagnostics, Dialect, EMULATOR, ENGINES, Explain, Functions,
+    GENERATORS, Graphs, Machine, Npu, Objective, Planner, Progress, REFERENCE,
 };
 pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
 pub use irc::{
