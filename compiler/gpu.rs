@@ -1,85 +1,112 @@
-//! Kernels for GPUs: libraries of them, and runs without a GPU.
-use crate::{
-    Error, Interface,
-    codegen::{CodegenError, SymbolScope, data_object, link_library},
-    session::{ArchiveOptions, Compiled, archive_of_kernel},
-};
+//! Runs of kernels for GPUs without a GPU, and checks of PTX.
 use irc_diag::{Diagnostic, Sink, Source};
-use irc_mlf::Contents as ArchiveContents;
-use irc_ptx::{Argument, Checks, Launch, Memory, Module, Statistics};
-use irc_runtime::{Contents, GpuKernel, GpuProgram};
-use irc_tensor::{ALIGNMENT, Tensor};
-use std::collections::BTreeMap;
+use irc_ptx::{Argument, Checks, Explain, Launch, Memory, Module, Program, Statistics};
+use irc_runtime::{Contents, GpuKernel, GpuProgram, gpu::record::Event};
+use irc_tensor::Tensor;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The number of blocks of an emulated launch that may have any number.
 const BLOCKS: u32 = 2;
 
-/// The objects of a library with a kernel, by name: its interface, its PTX and its constants.
-///
-/// # Errors
-/// If an object cannot be written.
-pub(crate) fn objects(program: &GpuProgram) -> Result<Vec<(String, Vec<u8>)>, CodegenError> {
-    let interface = interface(program);
-    let ended = |text: &str| [text.as_bytes(), &[0]].concat();
-    let constants = Some(program.constants.to_vec()).filter(|bytes| !bytes.is_empty());
-    let parts = [
-        ("irc_metadata", Some(ended(&interface.to_json())), 1),
-        ("irc_kernel", Some(ended(&program.text)), 1),
-        ("irc_constants", constants, ALIGNMENT as u64),
-    ];
-    let made = parts.into_iter().filter_map(|(name, bytes, alignment)| {
-        let object = data_object(name, &bytes?, alignment, SymbolScope::Dynamic);
-        Some(object.map(|object| (name.to_owned(), object)))
-    });
-    made.collect()
+/// What a GPU of a compute capability has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    capability: u32,
+    /// Processors of the largest device.
+    processors: u64,
+    /// Bytes of shared memory that a block may have, and that a processor has.
+    block_shared: u64,
+    processor_shared: u64,
+    /// Threads that a processor runs at once, and blocks.
+    processor_threads: u64,
+    processor_blocks: u64,
 }
 
-/// The interface of a library with a kernel.
-fn interface(program: &GpuProgram) -> Interface {
-    Interface { convention: Interface::KERNEL, ..program.kernel.interface.clone() }
-}
+/// Bytes of shared memory of a block that the driver needs for itself.
+const RESERVED_SHARED: u64 = 1024;
 
-/// A shared library with the kernel of PTX of [`Model::emit`](crate::Model::emit) or
-/// [`PlanFile::ptx`](crate::session::PlanFile::ptx), which irc's runtime runs on a GPU.
-///
-/// # Errors
-/// PTX that irc has not written, or no linker.
-pub fn library(source: &Source, ptx: &[u8]) -> Result<Compiled, Error> {
-    compiled(ptx).map_err(|error| Error::new(source.clone(), error.into()))
-}
+/// Bytes of shared memory of a block before that which a launch provides: the places of the record and of the events, and
+/// alignment.
+const STATIC_SHARED: u64 = 1024;
 
-/// As [`library`], without the model for diagnostics.
-pub(crate) fn compiled(ptx: &[u8]) -> Result<Compiled, CodegenError> {
-    let program = program(ptx)?;
-    let objects = objects(&program)?;
-    let objects = objects.iter().map(|(name, object)| (name.clone(), object.as_slice()));
-    let library = link_library(objects)?.bytes;
-    Ok(Compiled { library, interface: interface(&program), constants: vec![] })
-}
+/// By compute capability; each row also holds for later ones before the next.
+const LIMITS: [Limits; 7] = [
+    Limits::new(70, 80, [96, 96], [2048, 32]),
+    Limits::new(75, 72, [64, 64], [1024, 16]),
+    Limits::new(80, 108, [163, 164], [2048, 32]),
+    Limits::new(86, 84, [99, 100], [1536, 16]),
+    Limits::new(87, 16, [163, 164], [1536, 16]),
+    Limits::new(89, 142, [99, 100], [1536, 24]),
+    Limits::new(90, 132, [227, 228], [2048, 32]),
+];
 
-/// The contents of an archive with such a kernel, for [`irc_mlf::build`]. Other clients than irc's runtime report that its
-/// code is for a GPU.
-///
-/// # Errors
-/// As [`library`]; inputs and outputs that clients of archives do not have.
-pub fn archive(
-    source: &Source,
-    ptx: &[u8],
-    options: &ArchiveOptions,
-) -> Result<ArchiveContents, Error> {
-    let contents = program(ptx).map_err(Into::into);
-    let contents = contents.and_then(|program| archive_of_kernel(&program, options));
-    contents.map_err(|error| Error::new(source.clone(), error))
-}
+impl Limits {
+    const fn new(
+        capability: u32,
+        processors: u64,
+        [block, processor]: [u64; 2],
+        [processor_threads, processor_blocks]: [u64; 2],
+    ) -> Self {
+        let (block_shared, processor_shared) = (block << 10, processor << 10);
+        Self {
+            capability,
+            processors,
+            block_shared,
+            processor_shared,
+            processor_threads,
+            processor_blocks,
+        }
+    }
 
-/// The kernel of PTX that irc has written.
-pub(crate) fn program(ptx: &[u8]) -> Result<GpuProgram, CodegenError> {
-    GpuProgram::from_ptx(&String::from_utf8_lossy(ptx)).map_err(CodegenError::new)
-}
+    /// Those of the GPU that PTX is for; of the newest one if it is unknown.
+    pub fn of(ptx: &str) -> Self {
+        let target = ptx.lines().find_map(|line| line.strip_prefix(".target sm_"));
+        let target = target.unwrap_or_default();
+        let end = target.find(|it: char| !it.is_ascii_digit()).unwrap_or(target.len());
+        let newest = LIMITS[LIMITS.len() - 1];
+        let Ok(capability) = target[..end].parse() else { return newest };
+        let found = LIMITS.into_iter().rfind(|limits| limits.capability <= capability);
+        Self { capability, ..found.unwrap_or(LIMITS[0]) }
+    }
 
-/// Bytes of shared memory that a block may have, by compute capability: at least that much.
-const SHARED_LIMITS: [(u32, u64); 5] =
-    [(90, 227 << 10), (87, 163 << 10), (86, 99 << 10), (80, 163 << 10), (70, 64 << 10)];
+    /// Checks that all blocks of a kernel run at the same time.
+    ///
+    /// # Errors
+    /// What it needs, and what there is.
+    pub fn expect(&self, kernel: &GpuKernel) -> Result<(), String> {
+        self.expect_shared(&kernel.entry, kernel.shared_bytes + STATIC_SHARED)?;
+        self.expect_blocks(kernel)
+    }
+
+    /// Checks the shared memory of a block, static and dynamic.
+    fn expect_shared(&self, name: &str, shared: u64) -> Result<(), String> {
+        let Self { capability, block_shared, .. } = self;
+        match shared > *block_shared {
+            true => Err(format!(
+                "the kernel '{name}' needs {shared} bytes of shared memory, and a block of sm_{capability} has \
+                 {block_shared}"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks the number of blocks, if the kernel has one.
+    fn expect_blocks(&self, kernel: &GpuKernel) -> Result<(), String> {
+        let Self { capability, processors, .. } = *self;
+        let (threads, shared) = (u64::from(kernel.threads), kernel.shared_bytes + STATIC_SHARED);
+        let each = (self.processor_threads / threads)
+            .min(self.processor_blocks)
+            .min(self.processor_shared / (shared + RESERVED_SHARED));
+        match kernel.blocks {
+            Some(blocks) if u64::from(blocks) > processors * each => Err(format!(
+                "the kernel needs {blocks} blocks that run at once, and sm_{capability} runs at most {}: {each} of \
+                 {threads} threads and {shared} bytes of shared memory on each of {processors} processors",
+                processors * each
+            )),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// All diagnostics of PTX: syntax, instructions that the emulator does not know, limits of the architecture, and if irc has
 /// written it, its description and its constants.
@@ -94,7 +121,8 @@ pub fn check(source: &Source) -> Vec<Diagnostic> {
         .collect();
     let mut found = sink.into_diagnostics();
     let first = 0..text.lines().next().unwrap_or_default().len();
-    let mut dynamic = 0;
+    let limits = Limits::of(text);
+    let (mut dynamic, mut blocks) = (0, None);
     if text.starts_with(GpuKernel::PREFIX) {
         let wrong =
             |message: String| Diagnostic::error("gpu-description", message).at(first.clone(), "");
@@ -102,6 +130,7 @@ pub fn check(source: &Source) -> Vec<Diagnostic> {
             Err(message) => found.push(wrong(message)),
             Ok(GpuProgram { kernel, .. }) => {
                 dynamic = kernel.shared_bytes;
+                blocks = limits.expect_blocks(&kernel).err();
                 let program = programs.iter().find(|(name, _)| *name == kernel.entry);
                 let (name, expected) = (&kernel.entry, kernel.parameters.len());
                 match program.map(|(_, program)| program.parameters()) {
@@ -120,36 +149,34 @@ pub fn check(source: &Source) -> Vec<Diagnostic> {
         }
     }
     let target = text.find("\n.target sm_").map(|at| at + 1);
-    let line = target.and_then(|at| text[at..].lines().next()).unwrap_or_default();
-    let capability: String = line.chars().filter(char::is_ascii_digit).collect();
-    let capability: u32 = capability.parse().unwrap_or(0);
-    let limit = SHARED_LIMITS.iter().find(|(least, _)| capability >= *least);
-    if let (Some(at), Some((_, limit))) = (target, limit) {
-        for (name, program) in programs {
-            let bytes = program.shared_bytes() + dynamic;
-            if bytes > *limit {
-                let message = format!(
-                    "the kernel '{name}' needs {bytes} bytes of shared memory, and a block of this architecture has \
-                     {limit}"
-                );
-                let place = at..at + line.len();
-                found.push(Diagnostic::error("gpu-limit", message).at(place, ""));
-            }
-        }
-    }
+    let place = target.map_or(first, |at| at..at + text[at..].lines().next().map_or(0, str::len));
+    let shared = programs.iter().filter_map(|(name, program)| {
+        limits.expect_shared(name, program.shared_bytes() + dynamic).err()
+    });
+    let errors = shared.chain(blocks);
+    found.extend(errors.map(|error| Diagnostic::error("gpu-limit", error).at(place.clone(), "")));
     found
 }
 
 /// How a kernel is emulated.
 #[derive(Clone, Copy, Default)]
-pub struct Emulation<'e> {
-    /// Whether accesses that nothing orders are reported.
+pub struct Options<'o> {
+    /// Whether accesses that nothing orders are errors.
     pub races: bool,
+    /// The number of instructions after which a block that waits for others traps, as it does on a GPU after a time;
+    /// 0 if only the emulator finds that nothing can run.
+    pub patience: u64,
     /// The number of instructions of all threads together after which the kernel is stopped; `None` for that of
     /// [`Launch`].
     pub max_instructions: Option<u64>,
     /// Is called now and then with the number of instructions so far.
-    pub observer: Option<&'e dyn Fn(u64)>,
+    pub observer: Option<&'o dyn Fn(u64)>,
+}
+
+impl Options<'_> {
+    /// With every check.
+    pub const CHECKED: Self =
+        Self { races: true, patience: 0, max_instructions: None, observer: None };
 }
 
 /// What an emulated kernel has computed.
@@ -157,6 +184,8 @@ pub struct Emulation<'e> {
 pub struct Emulated {
     /// The outputs by name.
     pub outputs: BTreeMap<String, Tensor>,
+    /// When tasks and kernels began and ended, counted in instructions of all threads, if the kernel records it.
+    pub events: Vec<Event>,
     /// Warnings at instructions of the PTX.
     pub warnings: Vec<Diagnostic>,
     /// Numbers of instructions and accesses.
@@ -176,12 +205,11 @@ pub enum EmulationError {
 /// emulated GPU. Inputs that are not given are zero; results do not depend on the number of blocks.
 ///
 /// # Errors
-/// PTX that irc has not written, inputs of other types, and what the emulator finds: faults, and with `races` accesses
-/// that nothing orders.
+/// PTX that irc has not written, inputs of other types, and what the emulator finds: faults, and races if requested.
 pub fn emulate(
     source: &Source,
     given: &BTreeMap<String, Tensor>,
-    options: &Emulation<'_>,
+    options: &Options<'_>,
 ) -> Result<Emulated, EmulationError> {
     let program = GpuProgram::from_ptx(source.text()).map_err(EmulationError::Message)?;
     emulate_program(&program, source, given, options)
@@ -195,44 +223,70 @@ pub fn emulate_program(
     program: &GpuProgram,
     source: &Source,
     given: &BTreeMap<String, Tensor>,
-    options: &Emulation<'_>,
+    options: &Options<'_>,
 ) -> Result<Emulated, EmulationError> {
     let kernel = &program.kernel;
     let mut sink = Sink::new();
-    let code = Module::parse(source, &mut sink)
-        .and_then(|module| module.compile(&kernel.entry, &mut sink));
-    let Some(code) = code else {
+    let limits = Limits::of(source.text());
+    limits.expect(kernel).map_err(EmulationError::Message)?;
+    let codes: Option<Vec<Program>> = Module::parse(source, &mut sink).and_then(|module| {
+        kernel.entries().iter().map(|entry| module.compile(entry, &mut sink)).collect()
+    });
+    let Some(codes) = codes else {
         return Err(EmulationError::Diagnostics(sink.into_diagnostics()));
     };
     let mut memory = Memory::new();
+    let blocks = kernel.blocks.unwrap_or(BLOCKS);
     let mut buffers = vec![];
+    let (mut record, mut trace) = (None, None);
     for parameter in &kernel.parameters {
-        let contents = program.contents(*parameter, given);
+        let contents = program.contents(*parameter, given, blocks, options.patience);
         let (name, contents) = contents.map_err(EmulationError::Message)?;
         buffers.push(match contents {
             Contents::Bytes(bytes) => memory.add(name, bytes),
             Contents::Constants(bytes) => memory.add_constant(name, bytes),
             Contents::Unwritten(size) => memory.add_unwritten(name, size),
+            Contents::Record(bytes) => *record.insert(memory.add(name, bytes)),
+            Contents::Trace(bytes) => *trace.insert(memory.add(name, bytes)),
         });
     }
-    let blocks = kernel.blocks.unwrap_or(BLOCKS);
+    let explain = record.map(|record| {
+        let kernel = Arc::new(kernel.clone());
+        Explain(Arc::new(move |memory: &Memory, block, warp| {
+            kernel.place(memory.bytes(record), block as usize, warp as usize)
+        }))
+    });
     let default = Launch::default();
-    let launch = Launch {
+    let most = options.max_instructions.unwrap_or(default.max_instructions);
+    let mut launch = Launch {
         grid: [blocks, 1, 1],
         block: [kernel.threads, 1, 1],
         shared_bytes: kernel.shared_bytes,
         arguments: buffers.iter().map(|buffer| Argument::Buffer(*buffer)).collect(),
         checks: Checks { races: options.races, uninitialised: true },
         resident: Some(blocks as usize),
-        max_instructions: options.max_instructions.unwrap_or(default.max_instructions),
+        explain,
         ..default
     };
-    let report = match options.observer {
-        Some(observer) => launch.run_observed(&code, &mut memory, observer),
-        None => launch.run(&code, &mut memory),
-    };
-    if !report.is_clean() {
-        return Err(EmulationError::Diagnostics(report.diagnostics));
+    let mut warnings = vec![];
+    let mut statistics = Statistics::default();
+    for code in &codes {
+        let before = statistics.thread_instructions();
+        launch.max_instructions = most.saturating_sub(before);
+        let observer =
+            |count| options.observer.iter().for_each(|observer| observer(before + count));
+        let mut report = launch.run_observed(code, &mut memory, &observer);
+        launch.clock = report.clock;
+        if !report.is_clean() {
+            if let (false, Some(record), Some(last)) =
+                (report.completed, record, report.diagnostics.last_mut())
+            {
+                last.notes.extend(kernel.places(memory.bytes(record)));
+            }
+            return Err(EmulationError::Diagnostics(report.diagnostics));
+        }
+        statistics.add(&report.statistics);
+        warnings.extend(report.diagnostics);
     }
     let mut outputs = BTreeMap::new();
     for (parameter, buffer) in kernel.parameters.iter().zip(buffers) {
@@ -243,5 +297,6 @@ pub fn emulate_program(
         let tensor = tensor.map_err(|error| EmulationError::Message(error.to_string()))?;
         outputs.insert(port.name.clone(), tensor);
     }
-    Ok(Emulated { outputs, warnings: report.diagnostics, statistics: report.statistics })
+    let events = trace.map_or(vec![], |trace| kernel.events(memory.bytes(trace), blocks));
+    Ok(Emulated { outputs, events, warnings, statistics })
 }

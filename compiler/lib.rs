@@ -131,7 +131,7 @@ pub mod pipeline;
 pub mod session;
 pub mod tasks;
 
-pub use codegen::Backend;
+pub use codegen::{Backend, GpuForm};
 pub use import::{ImportOptions, Imported};
 pub use irc_ark_frontend::Accumulate;
 pub use irc_common_format::{FileSystem, Files, Format, MemoryFiles, library::Fetch};
@@ -141,10 +141,11 @@ pub use irc_npu_lower as npu;
 pub use irc_npu_schedule as npu_schedule;
 pub use irc_onnx_ops::Calls;
 pub use irc_planner as planner;
+pub use irc_quantise as quantise;
 pub use irc_runtime::{Interface, Port, RunError, Runner};
 pub use irc_tensor::{DType, Tensor, TensorType};
 pub use irc_tl::Results;
-pub use model::{Batch, Entry, Model, ModelId, Program};
+pub use model::{Batch, Calibration, Entry, Model, ModelId, Program};
 pub use session::{
     ArchiveOptions, CancelToken, CompileOptions, Compiled, CompiledPlan, Error, KernelProgress,
     NpuModel, NpuOptions, NpuTree, NpuValues, Place, PlanFile, Session, Target,

@@ -1,6 +1,6 @@
 //! The stage table: the stages that every tool runs, in order, and the dialects that may remain after each.
 use crate::{
-    Target,
+    GpuForm, Target,
     lowering::{emit_gpu_entry, linalg_to_vector::Dots},
 };
 
@@ -32,6 +32,8 @@ pub struct Settings {
     pub block_threads: u32,
     /// The compute capability of a GPU: 80, 90, ...
     pub capability: u32,
+    /// The form of a program for a GPU.
+    pub form: GpuForm,
     /// The stages.
     pub pipeline: &'static Pipeline,
 }
@@ -53,6 +55,7 @@ impl Settings {
             kernel_prefix: String::new(),
             block_threads: emit_gpu_entry::block_threads(target.capability()),
             capability: target.capability(),
+            form: target.form,
             pipeline: target.backend.pipeline,
         }
     }
@@ -156,13 +159,20 @@ pub const NVPTX: Pipeline = Pipeline {
         },
         Stage {
             name: "memory",
-            passes: |_| "plan-memory,share-program".into(),
+            passes: |settings| {
+                let GpuForm { timestamps, separate } = settings.form;
+                let split = if separate { ",split-program" } else { "" };
+                format!("plan-memory,share-program{{timestamps={timestamps}}}{split}")
+            },
             leaves: &["arith", "cf", "func", "math", "memref", "scf", "vector"],
             why: "after scheduling, which says how much scratch each kernel needs",
         },
         Stage {
             name: "llvm",
-            passes: |settings| format!("{TO_LLVM_GPU}{{threads={}}}", settings.block_threads),
+            passes: |settings| {
+                let Settings { block_threads, form, .. } = settings;
+                format!("{TO_LLVM_GPU}{{threads={block_threads} timestamps={}}}", form.timestamps)
+            },
             leaves: &["llvm"],
             why: "what LLVM translates",
         },

@@ -23,7 +23,7 @@ pub use backend::{Backend, Row};
 pub use data::{SymbolScope, data_object};
 pub use link::{Linked, hide_inner, join_objects, link_library, link_shared};
 pub use requirements::{UsedFeatures, restrict_metadata};
-pub use target::Target;
+pub use target::{GpuForm, Target};
 
 /// Why code could not be generated.
 #[derive(Debug, Clone, PartialEq, Eq)]

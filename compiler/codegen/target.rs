@@ -16,6 +16,17 @@ pub struct Target {
     pub features: String,
     /// The code generator.
     pub backend: Backend,
+    /// The form of a program for a GPU.
+    pub form: GpuForm,
+}
+
+/// The form of a program for a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GpuForm {
+    /// Whether it records when tasks and kernels begin and end.
+    pub timestamps: bool,
+    /// Whether each processor group of a plan, and each kernel of a model, is a launch of its own.
+    pub separate: bool,
 }
 
 impl Target {
@@ -27,6 +38,7 @@ impl Target {
             cpu: TargetMachine::get_host_cpu_name().to_string(),
             features: TargetMachine::get_host_cpu_features().to_string(),
             backend: Backend::LLVM,
+            form: GpuForm::default(),
         })
         .clone()
     }
@@ -53,6 +65,7 @@ impl Target {
             // 8.3 has tensor maps that kernels write.
             features: if capability == 90 { "+ptx83" } else { "+ptx80" }.to_owned(),
             backend: Backend::NVPTX,
+            form: GpuForm::default(),
         }
     }
 

@@ -17,6 +17,7 @@ use irc_common_format::{FileSystem, Files, Format, library::Fetch};
 use irc_diag::{Diagnostic, Source};
 use irc_mlir::{Context, Module};
 use irc_onnx_ops::{Calls, Structure, cases::Values};
+use irc_quantise::{Plan, Quantisation};
 use irc_tensor::Tensor;
 use irc_tl::{Constant, Graph, Results};
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, sync::Arc};
@@ -57,6 +58,9 @@ pub struct ImportOptions {
     pub results: Results,
     /// How sums and products of ARK models accumulate.
     pub accumulate: Accumulate,
+    /// The quantisation of the program to 8 bits, of [`crate::Model::calibrate`] of the same file with the same other
+    /// options.
+    pub quantisation: Option<Arc<Quantisation>>,
 }
 
 impl ImportOptions {
@@ -122,6 +126,15 @@ pub struct Imported {
     pub bounds: Bounds,
     /// Deviations from declarations in the file that do not affect the program.
     pub warnings: Vec<Diagnostic>,
+}
+
+impl Imported {
+    /// Quantises the program.
+    pub(crate) fn quantise(&mut self, by: &Quantisation) -> Result<(), Vec<Diagnostic>> {
+        let made = Plan::new(&self.graph, by.scope).quantise(&self.graph, by);
+        self.graph = made.map_err(|message| vec![Diagnostic::error("quantise-model", message)])?;
+        Ok(())
+    }
 }
 
 impl From<Graph> for Imported {

@@ -15,5 +15,6 @@ pub mod outline_kernels;
 pub mod plan_memory;
 pub mod share_program;
 pub mod split_blocks;
+pub mod split_program;
 pub mod tl_to_graph;
 pub mod tl_to_linalg;

@@ -3,8 +3,11 @@
 //! Before: functions on memory that every thread of a grid runs, and that call kernels, each of which ends when all threads
 //! have. After: their copies are divided among the threads, their stores are made by one thread, and all threads wait for
 //! each other after these and after loads, whose memory the next kernel may overwrite. Control flow is the same in all
-//! threads, as it depends on loaded values.
-use super::compute_to_loops::simt::{declare_device, is_team};
+//! threads, as it depends on loaded values. Each call of a kernel is a step of the program, which threads record before.
+use super::{
+    compute_to_loops::simt::{AT, declare_device, is_team},
+    emit_gpu_entry::TIMESTAMPS,
+};
 use crate::{
     attributes::KERNEL,
     kernel::emit::{Emit, first_result},
@@ -12,8 +15,10 @@ use crate::{
 use irc_mlir::ops::{arith, func, memref, scf};
 use irc_mlir::{
     Block, BlockLike, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
-    PassResult, Region, RegionLike, Type, Value, attr, read, walk_collect,
+    PassOption, PassResult, Region, RegionLike, Type, Value, attr, read, walk_collect,
 };
+use irc_runtime::gpu::record::place_of;
+use std::collections::BTreeSet;
 
 /// The pass `share-program`.
 pub struct ShareProgram;
@@ -28,7 +33,10 @@ impl Pass for ShareProgram {
     fn dialects(&self) -> &'static [&'static str] {
         &["arith", "func", "memref", "scf"]
     }
-    fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
+    fn options(&self) -> &'static [PassOption] {
+        &[TIMESTAMPS]
+    }
+    fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
         let functions = walk_collect(module, |op| read::op_name(&op) == func::FUNC);
         let own = functions.into_iter().filter(|op| !KERNEL.is_on(op) && !is_team(op));
         let own: Vec<_> = own
@@ -36,6 +44,9 @@ impl Pass for ShareProgram {
             .collect();
         if let Some(first) = own.first() {
             declare_device(*first)?;
+        }
+        for (step, (call, _)) in kernel_calls(module).into_iter().enumerate() {
+            record(call, step, options.boolean(TIMESTAMPS.name))?;
         }
         for function in own {
             let named = |name: &str| walk_collect(function, |op| read::op_name(&op) == name);
@@ -53,6 +64,42 @@ impl Pass for ShareProgram {
         }
         Ok(())
     }
+}
+
+/// The calls of kernels by programs, in order, with the name of the kernel.
+pub fn kernel_calls<'c: 'a, 'a>(
+    module: OperationRef<'c, 'a>,
+) -> Vec<(OperationRef<'c, 'a>, String)> {
+    let functions = walk_collect(module, |op| read::op_name(&op) == func::FUNC);
+    let kernels = functions.iter().filter(|op| KERNEL.is_on(*op));
+    let kernels: BTreeSet<String> = kernels.filter_map(|op| read::string(op, "sym_name")).collect();
+    let calls = walk_collect(module, |op| read::op_name(&op) == func::CALL);
+    let of_kernel = |call: OperationRef<'c, 'a>| {
+        let name = read::symbol(&call, "callee").filter(|name| kernels.contains(name))?;
+        Some((call, name))
+    };
+    calls.into_iter().filter_map(of_kernel).collect()
+}
+
+/// Records before an op that a warp is at a step, and if requested, after it, when the block began and ended it.
+fn record<'c: 'a, 'a>(op: OperationRef<'c, 'a>, step: usize, timestamps: bool) -> PassResult {
+    let before = Before { op };
+    let context = irc_mlir::context_of(&op);
+    let ty = irc_mlir::ty::parse(context, "i64");
+    let constant = |value: i64| {
+        let value = attr::parse(context, &format!("{value} : i64"));
+        let spec = before.spec(arith::CONSTANT).attr("value", value).results(&[ty]);
+        before.insert(spec).map(first_result)
+    };
+    let call = |name: &str| before.spec(func::CALL).attr("callee", attr::symbol(context, name));
+    before.insert(call(AT).operands(&[constant(place_of(step))?]))?;
+    if timestamps {
+        let begin = first_result(before.insert(call("irc_gpu_time").results(&[ty]))?);
+        let event = call("irc_gpu_block_event").operands(&[constant(step as i64)?, begin]);
+        let block = op.block().ok_or_else(|| PassError::at(&op, "is not in a block"))?;
+        block.insert_operation_after(op, event.build());
+    }
+    Ok(())
 }
 
 /// All threads wait for each other after an op.

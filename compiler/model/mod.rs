@@ -5,6 +5,7 @@
 //! [`Model::library`], [`Model::emit`] and [`Model::archive`] make artefacts, and [`Model::stage`] returns
 //! the intermediate IR.
 mod batch;
+mod calibrate;
 mod npu;
 mod program;
 
@@ -27,6 +28,7 @@ use irc_tl::Graph;
 use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 
 pub use batch::{Batch, Entry};
+pub use calibrate::Calibration;
 pub use program::Program;
 
 /// Maximum size in bytes of an input that is read into memory: far beyond any text model, but device files

@@ -7,7 +7,7 @@ use crate::{
         compute_to_loops::simt::ComputeToSimt, cut_blocks::CutBlocks, emit_entry::EmitEntry,
         emit_gpu_entry::EmitGpuEntry, gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
         outline_kernels::OutlineKernels, plan_memory::PlanMemory, share_program::ShareProgram,
-        split_blocks::SplitBlocks, tl_to_linalg::TlToLinalg,
+        split_blocks::SplitBlocks, split_program::SplitProgram, tl_to_linalg::TlToLinalg,
     },
 };
 use irc_common_format::FileSystem;
@@ -35,6 +35,7 @@ pub fn register_all() {
     register_pass(LinalgToVector);
     register_pass(PlanMemory);
     register_pass(ShareProgram);
+    register_pass(SplitProgram);
     register_pass(CutBlocks);
     register_pass(Bf16AsBits);
     register_pass(EmitEntry);

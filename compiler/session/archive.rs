@@ -4,7 +4,7 @@ use super::{
     constants::{self, Place},
     database::Input,
     error::{CompileError, QueryError},
-    kernel, profile,
+    gpu, kernel, profile,
     queries::{self, Config, Fused, GlueKey, Objects},
     whole,
 };
@@ -16,7 +16,6 @@ use crate::{
     },
     attributes::{GRAPH, KernelInfo, PROGRAM, ProgramInfo, launcher},
     codegen::{Backend, Output, Target, compile, join_objects, link_shared},
-    gpu,
     import::Bounds,
     interface::{Interface, interface_of},
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},

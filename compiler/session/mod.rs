@@ -9,6 +9,7 @@ pub(crate) mod constants;
 mod database;
 mod diagnose;
 pub(crate) mod error;
+pub mod gpu;
 pub(crate) mod kernel;
 mod load;
 mod npu;
@@ -22,7 +23,6 @@ mod whole;
 use crate::{
     codegen::Output,
     fusion::FusionReport,
-    gpu,
     import::{FrontEnd, Imported, InputFile, Parsed, Written},
     interface::Interface,
 };

@@ -10,8 +10,8 @@ use irc_gemini_format::{FileKind, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
 use irc_npu_lower::{
-    Boundary, Goal, LayerFacts, LayerNumbers, Layers, Report, Scheduled, Target, known_layers,
-    layers, numbers, schedule,
+    Boundary, Goal, LayerFacts, LayerNumbers, Layers, Report, Scheduled, Target, fingerprint,
+    known_layers, layers, numbers, schedule,
 };
 use irc_npu_schedule::{Options as Search, Segment, Share, explain_tree};
 use std::{ops::Range, sync::Arc};
@@ -242,11 +242,15 @@ pub fn npu_program<'db>(
     let schedule = npu_schedule(db, input, key)?;
     // Of other models than quantised ones, programs have neutral constants.
     let values = npu_values(db, input).ok();
-    let numbers = values.and_then(|values| model.numbers(&values.numbers).ok()).unwrap_or_default();
+    let numbers = values.as_ref().and_then(|values| model.numbers(&values.numbers).ok());
+    let own = values.filter(|_| numbers.is_some());
+    let own = own.map(|values| fingerprint(&values.layers, &values.numbers, model.tree.batch));
+    let numbers = numbers.unwrap_or_default();
     let arithmetic: Vec<_> = numbers.iter().map(|layer| layer.arithmetic).collect();
     let known = known_layers(&model.network, &model.facts, &arithmetic);
     let made = irc_npu_emit::emit_known(&schedule, None, &known);
-    made.map(Arc::new).map_err(|found| {
+    let made = made.map(|program| Arc::new(Program { model: own, ..program }));
+    made.map_err(|found| {
         let graph = queries::imported(db, input).map(|imported| imported.graph.clone());
         let place = |one: irc_npu_emit::FileDiagnostic| {
             let workload = workload_of(&schedule, &one);

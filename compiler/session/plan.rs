@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     codegen::{Output, Target, compile, link_library},
+    gpu::Limits,
     machine::{in_context, run_stages},
     pipeline::Settings,
     tasks::{self, Segment, TaskStep, persistent::main_text},
@@ -225,7 +226,8 @@ fn persistent_kernel(
             }
             kernel::add(&module, &own);
         }
-        let (text, mut described) = match main_text(plan, &tasks, &parameters, scratch) {
+        let (text, mut described) = match main_text(plan, &tasks, &parameters, scratch, target.form)
+        {
             Ok(made) => made,
             Err(message) => {
                 rejected = Some(message);
@@ -241,7 +243,9 @@ fn persistent_kernel(
             if !uses_shared_memory(&code) {
                 described.shared_bytes = 0;
             }
-            described.describe(&code, &[])
+            let code = described.describe(&code, &[]);
+            rejected = Limits::of(&String::from_utf8_lossy(&code)).expect(&described).err();
+            code
         }))
     });
     match (made, rejected) {

@@ -133,6 +133,9 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
     let bounded = document.import().and_then(|mut imported| {
         if let Contents::File(_, file) = input.contents(db) {
             imported.bound(&file.options.bounds)?;
+            if let Some(quantisation) = &file.options.quantisation {
+                imported.quantise(quantisation)?;
+            }
         }
         Ok(Arc::new(imported))
     });

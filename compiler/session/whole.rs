@@ -14,13 +14,14 @@ use crate::{
     lowering::{
         compute_to_loops::simt::{COPIES, SHARED_BYTES, groups, shared_bytes},
         emit_entry::{WEIGHTS, define_weights, share},
-        emit_gpu_entry::{ENTRY, SHARED},
+        emit_gpu_entry::{ENTRY, SHARED, entry_of},
+        share_program::kernel_calls,
     },
     machine::{in_context, run_stages},
     pipeline::Settings,
 };
 use irc_mlir::{CapturedDiagnostic, Context, Module, read};
-use irc_runtime::GpuKernel;
+use irc_runtime::{GpuKernel, gpu::record::Step};
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -75,6 +76,10 @@ pub fn emit(
                 }
             }
         }
+        let steps = kernel_calls(main.as_operation())
+            .into_iter()
+            .map(|(_, name)| Step { name, ..Step::default() });
+        let steps: Vec<Step> = steps.collect();
         let declared = kernel::named(module.as_operation(), WEIGHTS);
         if let Some(declared) = declared.filter(|_| !constants.is_empty() && output != Output::Ptx)
         {
@@ -85,7 +90,13 @@ pub fn emit(
             (Output::Ptx, Some(interface)) => {
                 let constants = constants::bytes(&constants);
                 let threads = Settings::of(target).block_threads;
-                Some(code.map(|code| described(&code, interface, (threads, &constants))))
+                let launches = if target.form.separate { interfaces.len() } else { 0 };
+                let launches = (0..launches).map(entry_of).collect();
+                Some(code.map(|code| {
+                    described(&code, interface, (threads, &constants), |kernel| {
+                        GpuKernel { steps, ..kernel }.formed(target.form.timestamps, launches)
+                    })
+                }))
             }
             _ => Some(code),
         }
@@ -94,7 +105,12 @@ pub fn emit(
 }
 
 /// PTX with the description of its kernel, and with its constants.
-fn described(code: &[u8], interface: &Interface, (threads, constants): (u32, &[u8])) -> Vec<u8> {
+fn described(
+    code: &[u8],
+    interface: &Interface,
+    (threads, constants): (u32, &[u8]),
+    complete: impl FnOnce(GpuKernel) -> GpuKernel,
+) -> Vec<u8> {
     let shared_bytes = match () {
         () if uses(code, groups::INSTRUCTION) => groups::SHARED_BYTES,
         () if uses(code, COPIES) => shared_bytes(threads.into(), true),
@@ -104,7 +120,7 @@ fn described(code: &[u8], interface: &Interface, (threads, constants): (u32, &[u
     let shared_bytes = shared_bytes.cast_unsigned();
     let kernel = GpuKernel::of_program(ENTRY, interface.clone(), threads, !constants.is_empty());
     let constant_bytes = constants.len() as u64;
-    GpuKernel { shared_bytes, constant_bytes, ..kernel }.describe(code, constants)
+    complete(GpuKernel { shared_bytes, constant_bytes, ..kernel }).describe(code, constants)
 }
 
 /// A library of a module that is the output of a stage after the tensor level.

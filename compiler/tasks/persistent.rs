@@ -3,14 +3,23 @@
 //! Each block is a processor. It goes through the entries of the plan's script ([`irc_executor::script`]): at a barrier,
 //! the processors of its range wait for each other; at a task group, the warps of each slot run their tasks, as ARK's
 //! generated code distributes them. Warps of other slots go on to the next entry.
-use crate::lowering::compute_to_loops::simt::{SHARED_BYTES, TEAM_TYPES, shared_bytes, team_of};
+use crate::{
+    codegen::GpuForm,
+    lowering::{
+        compute_to_loops::simt::{AT, SHARED_BYTES, TEAM_TYPES, shared_bytes, team_of},
+        emit_gpu_entry::entry_of,
+    },
+};
 use irc_ark_format::plan::Plan;
 use irc_executor::{
     code::{Kernel, Step, TaskCode},
     layout::Layout,
     script::{Entry, Share, script},
 };
-use irc_runtime::{GpuKernel, Interface, Parameter};
+use irc_runtime::{
+    GpuKernel, Interface, Parameter,
+    gpu::record::{self, MAX_STEPS},
+};
 use std::{collections::BTreeMap, fmt::Write};
 
 /// The number of threads of a warp.
@@ -31,8 +40,8 @@ const STATES: usize = 1024;
 /// The barrier of the threads of one warp.
 const WARP_BARRIER: i32 = 16;
 
-/// The main function of a plan as text, and what a launch needs to know; the parameters of kernels are given by the names
-/// of their functions.
+/// The main function of a plan as text, or one for each processor group, and what a launch needs to know; the parameters
+/// of kernels are given by the names of their functions.
 ///
 /// # Errors
 /// If the plan is not valid, or needs what a kernel cannot do.
@@ -41,6 +50,7 @@ pub fn main_text(
     tasks: &[TaskCode],
     parameters: &BTreeMap<String, Vec<String>>,
     scratch_bytes: u64,
+    form: GpuForm,
 ) -> Result<(String, GpuKernel), String> {
     let entries = script(plan).map_err(|error| error.to_string())?;
     let layout = Layout::of(plan).map_err(|error| error.to_string())?;
@@ -68,12 +78,19 @@ pub fn main_text(
         layout: &layout,
         scratch,
         shared: 0,
+        steps: vec![],
+        events: form.timestamps.then_some(0),
     };
+    // The processor groups before the last, each with its body.
+    let mut bodies: Vec<String> = vec![];
+    let mut group = None;
     // Barriers of the same processors share a state. The first state is that of the whole grid.
     let mut ranges: Vec<(i64, i64)> = vec![(0, plan.num_processors)];
     for entry in &entries {
         match entry {
-            Entry::Barrier { range, .. } => {
+            // The launches of processor groups follow each other.
+            Entry::Barrier { .. } if form.separate => {}
+            Entry::Barrier { range, before } => {
                 let range = (range.begin, range.end);
                 let known = ranges.iter().position(|known| *known == range);
                 let state = known.unwrap_or_else(|| {
@@ -85,9 +102,15 @@ pub fn main_text(
                         "more than {STATES} ranges of processors wait for each other"
                     ));
                 }
-                writer.barrier(state, range);
+                writer.barrier(state, range, *before);
             }
-            Entry::Tasks(share) => writer.share(share)?,
+            Entry::Tasks(share) => {
+                if form.separate && group.is_some_and(|group| group != share.group) {
+                    bodies.push(std::mem::take(&mut writer.text));
+                }
+                group = Some(share.group);
+                writer.share(share)?;
+            }
         }
     }
     let buffers = layout.buffers.iter().enumerate();
@@ -101,25 +124,41 @@ pub fn main_text(
         format!("func.func private @{}({})", team_of(symbol), own.join(", "))
     };
     let teams: Vec<String> = parameters.iter().map(declared).collect();
+    let steps = std::mem::take(&mut writer.steps);
+    if steps.len() > MAX_STEPS {
+        return Err(format!("a kernel has at most {MAX_STEPS} steps, found {}", steps.len()));
+    }
     let kernel = kernel(&layout, interface, (blocks, threads as u32), writer.shared);
+    bodies.push(writer.text);
+    let launches = if form.separate { bodies.len() } else { 0 };
+    let launches = (0..launches).map(entry_of).collect();
+    let kernel = GpuKernel { steps, ..kernel }.formed(form.timestamps, launches);
     let metadata = escaped(&kernel.interface.to_json());
-    let text = format!(
+    let mut text = format!(
         "{}
          func.func private @irc_gpu_team() -> index
          func.func private @irc_gpu_thread() -> index
+         func.func private @irc_gpu_time() -> i64
+         func.func private @irc_gpu_event(index, i64, index)
          func.func private @irc_gpu_barrier(i32, index)
          func.func private @irc_gpu_processors_barrier(i32, i32)
-         func.func @{MAIN}({})
-           attributes {{tl.program = #tl.program<metadata = \"{metadata}\">}} {{
-         %processor = func.call @irc_gpu_team() : () -> index
-         %thread = func.call @irc_gpu_thread() : () -> index
-         {}
-         return
-         }}\n",
+         func.func private @{AT}(i64)\n",
         teams.join("\n"),
-        buffers.join(", "),
-        writer.text,
     );
+    for (number, body) in bodies.iter().enumerate() {
+        let name = if form.separate { format!("{MAIN}_{number}") } else { MAIN.to_owned() };
+        let _ = writeln!(
+            text,
+            "func.func @{name}({})
+             attributes {{tl.program = #tl.program<metadata = \"{metadata}\">}} {{
+             %processor = func.call @irc_gpu_team() : () -> index
+             %thread = func.call @irc_gpu_thread() : () -> index
+             {body}
+             return
+             }}",
+            buffers.join(", "),
+        );
+    }
     Ok((text, kernel))
 }
 
@@ -137,9 +176,10 @@ fn kernel(
     let of = |slot: usize| Parameter {
         input: at(&interface.inputs, slot),
         output: at(&interface.outputs, slot),
-        constants: false,
+        ..Parameter::default()
     };
-    let parameters = (0..layout.buffers.len()).map(of).chain([Parameter::default()]).collect();
+    let last = [Parameter::default(), Parameter { record: true, ..Parameter::default() }];
+    let parameters = (0..layout.buffers.len()).map(of).chain(last).collect();
     GpuKernel {
         entry: crate::lowering::emit_gpu_entry::ENTRY.to_owned(),
         interface,
@@ -148,6 +188,8 @@ fn kernel(
         threads,
         shared_bytes,
         constant_bytes: 0,
+        steps: vec![],
+        launches: vec![],
     }
 }
 
@@ -166,6 +208,9 @@ struct Writer<'p> {
     scratch: u64,
     /// Bytes of shared memory of a block, if any kernel uses it.
     shared: u64,
+    steps: Vec<record::Step>,
+    /// The number of events so far, if their times are recorded.
+    events: Option<u64>,
 }
 
 impl Writer<'_> {
@@ -208,13 +253,45 @@ impl Writer<'_> {
     }
 
     /// The processors of a range wait for each other.
-    fn barrier(&mut self, state: usize, range: (i64, i64)) {
+    fn barrier(&mut self, state: usize, range: (i64, i64), before: usize) {
         let takes_part = self.is_in("%processor", range);
         self.line(&format!("scf.if {takes_part} {{"));
+        let first = self.step(record::Step {
+            name: format!("before processor group {before}"),
+            tasks: None,
+            processors: Some([range.0.cast_unsigned(), range.1.cast_unsigned()]),
+        });
+        self.line(&format!("func.call @{AT}({first}) : (i64) -> ()"));
+        let event = self.begin((range.1 - range.0).cast_unsigned());
         let state = self.value(&format!("arith.constant {state} : i32"));
         let blocks = self.value(&format!("arith.constant {} : i32", range.1 - range.0));
         self.line(&format!(
-            "func.call @irc_gpu_processors_barrier({state}, {blocks}) : (i32, i32) -> ()\n}}"
+            "func.call @irc_gpu_processors_barrier({state}, {blocks}) : (i32, i32) -> ()"
+        ));
+        self.end(event, ("%processor", range.0), "%thread");
+        self.line("}");
+    }
+
+    /// A new step: the place of its first task.
+    fn step(&mut self, step: record::Step) -> String {
+        let place = record::place_of(self.steps.len());
+        self.steps.push(step);
+        self.value(&format!("arith.constant {place} : i64"))
+    }
+
+    /// The begin of some events of a step, if times are recorded: the number of the first, and the time.
+    fn begin(&mut self, count: u64) -> Option<(u64, String)> {
+        let first = self.events?;
+        self.events = Some(first + count);
+        Some((first, self.value("func.call @irc_gpu_time() : () -> i64")))
+    }
+
+    /// The end of an event: that of a task or processor of those from a first one on.
+    fn end(&mut self, event: Option<(u64, String)>, (at, first): (&str, i64), thread: &str) {
+        let Some((number, begin)) = event else { return };
+        let number = self.by("addi", at, number.cast_signed() - first);
+        self.line(&format!(
+            "func.call @irc_gpu_event({number}, {begin}, {thread}) : (index, i64, index) -> ()"
         ));
     }
 
@@ -250,8 +327,8 @@ impl Writer<'_> {
         let scratch = self.by("muli", &number, self.scratch.cast_signed());
         let shared = self.by("muli", &first, SHARED_BYTES);
         let last = first_warp + (active - 1) * warps;
-        let end = last * SHARED_BYTES + shared_bytes(threads, false);
-        self.shared = self.shared.max(end.cast_unsigned());
+        let shared_end = last * SHARED_BYTES + shared_bytes(threads, false);
+        self.shared = self.shared.max(shared_end.cast_unsigned());
 
         // p = (processor + grid - current) mod grid
         let moved = self.by("addi", "%processor", distribution.grid - distribution.current);
@@ -272,6 +349,25 @@ impl Writer<'_> {
         let task = self.binary("addi", &task, &jump);
         let is_task = self.compare("ult", &task, distribution.tasks.end);
         self.line(&format!("scf.if {is_task} {{"));
+        let names: Vec<&str> = info.ops.iter().map(|op| op.op.name.as_str()).collect();
+        let tasks = [distribution.tasks.begin, distribution.tasks.end].map(i64::cast_unsigned);
+        if tasks[1] > record::MAX_TASKS {
+            let most = record::MAX_TASKS;
+            return Err(format!(
+                "task info {}: a kernel has at most {most} tasks of a kind",
+                info.id
+            ));
+        }
+        let first = self.step(record::Step {
+            name: names.join(" + "),
+            tasks: Some((share.task as u64, tasks)),
+            processors: Some([begin, end].map(i64::cast_unsigned)),
+        });
+        let number = self.value(&format!("arith.index_cast {task} : index to i64"));
+        let place = self.value(&format!("arith.addi {first}, {number} : i64"));
+        self.line(&format!("func.call @{AT}({place}) : (i64) -> ()"));
+        let event = self.begin((tasks[1] - tasks[0].min(tasks[1])) as u64);
+        let leader = thread.clone();
         let team = Team { thread, threads: count, barrier, scratch, shared };
         for step in &self.tasks[share.task].steps {
             match step {
@@ -285,6 +381,7 @@ impl Writer<'_> {
                 }
             }
         }
+        self.end(event, (&task, distribution.tasks.begin), &leader);
         self.line("}\n}\n}");
         Ok(())
     }

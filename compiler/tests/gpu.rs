@@ -2,7 +2,7 @@
 use irc::{
     Session, Source, Target,
     codegen::Output,
-    gpu::{Emulation, EmulationError, emulate},
+    gpu::{EmulationError, Options, emulate},
 };
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
 use irc_tl::{Binary, Builder, DType, Graph, Op, Reduction, Type, Unary};
@@ -58,8 +58,7 @@ fn agree(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
 fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: &str) {
     let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
     let source = Source::new("kernel.ptx", text);
-    let options = Emulation { races: true, ..Emulation::default() };
-    let found = emulate(&source, inputs, &options).unwrap_or_else(|error| match error {
+    let found = emulate(&source, inputs, &Options::CHECKED).unwrap_or_else(|error| match error {
         EmulationError::Message(message) => panic!("{name}: {message}"),
         EmulationError::Diagnostics(found) => panic!("{name}: {}", found[0].message),
     });

@@ -21,6 +21,13 @@ pub struct Exported<'c, 'a> {
 /// After a diagnostic at the op concerned: cores out of order, or an op that is not an instruction.
 pub fn export<'c: 'a, 'a>(program: OperationRef<'c, 'a>) -> Result<Exported<'c, 'a>, PassError> {
     let mut exported = Exported { program: Program::default(), ops: vec![] };
+    if let Some(model) = read::string(&program, "model") {
+        let parsed = model.parse();
+        exported.program.model = Some(
+            parsed
+                .map_err(|message: String| PassError::at(&program, format!("model: {message}")))?,
+        );
+    }
     for op in body_ops(program) {
         let core = core(op)?;
         if exported.program.cores.last().is_some_and(|last| last.id >= core.id) {

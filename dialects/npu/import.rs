@@ -24,7 +24,11 @@ pub fn build<'c: 'a, 'a>(
             core_op(context, core, location, &|index| sources(place, index)).build(),
         );
     }
-    OpSpec::new(context, "npu.program", location).region(region_of(body)).append(&block)
+    let mut spec = OpSpec::new(context, "npu.program", location);
+    if let Some(model) = program.model {
+        spec = spec.attr("model", attr::string(context, &model.to_string()));
+    }
+    spec.region(region_of(body)).append(&block)
 }
 
 fn core_op<'c>(

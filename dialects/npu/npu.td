@@ -51,6 +51,10 @@ class Npu_Run<string mnemonic, dag fields>
 
 def Npu_ProgramOp : Npu_Op<"program", [IsolatedFromAbove, NoTerminator, SingleBlock]> {
   let summary = "the program of every core";
+  let description = [{
+    `model` is the fingerprint of the model whose numbers the instructions have: `images=1 layers=… numbers=…`.
+  }];
+  let arguments = (ins OptionalAttr<StrAttr>:$model);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
 }

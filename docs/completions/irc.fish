@@ -57,6 +57,7 @@ asm\t'NPU programs of a Gemini schedule, or with --target of a model'
 ptx\t'One kernel for an NVIDIA GPU, as PTX'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import] [applies to: .mlir]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm) [applies to: .asm]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l model -d 'Quantised model of a Gemini schedule, for the numbers of its program (.asm) [applies to: .asm of Gemini schedules]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Input values to specialise an ONNX model for, or for test vectors [applies to: Common IR and ONNX files; .tar]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan, .ptx, or code for a GPU: CUDA_80, CUDA_90, … [default: CUDA_80] [applies to: .json, .ptx, .so, .tar]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Number of processors that a .json plan may use [default: all of the device] [applies to: .json]' -r
@@ -85,6 +86,12 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of a
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l calibrate -d 'Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension [applies to: ARK models, Common IR and ONNX files]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l calibrate-method -d 'Ranges of samples: minmax, percentile=P or mse [default: minmax] [applies to: ARK models, Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize -d 'Scales of weights [default: per-channel] [applies to: ARK models, Common IR and ONNX files]' -r -f -a "per-channel\t'One for each output channel'
+per-tensor\t'One for each tensor'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize-results -d 'Results that become bytes [default: read; for an NPU all] [applies to: ARK models, Common IR and ONNX files]' -r -f -a "read\t'Those that products of bytes read'
+all\t'All that can be, also outputs'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
@@ -96,6 +103,8 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l timestamps -d 'Record when tasks and kernels of code for a GPU begin and end, for irc run --trace [applies to: .ptx, .so, .tar]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l no-persistent -d 'In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order [applies to: .ptx, .so, .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-schedule -d 'Explain each segment of the schedule: what was chosen, its bound, the runner-up [applies to: .json, .asm of models]'
@@ -113,7 +122,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l tolerance -d 'Relative t
 complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Seed for random values of missing inputs; the same on every machine' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'Folder with ONNX test data: inputs input_N.pb, expected outputs output_N.pb [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Number of threads; results do not depend on it' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, for ui.perfetto.dev [applies to: ARK plans]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev [applies to: ARK plans; models, PTX, shared libraries, archives]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l max-instructions -d 'Instructions of all threads after which an emulated kernel is stopped [default: 2^36] [applies to: models, ARK plans, PTX, shared libraries, archives]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks communicate; with mpi, mpirun starts one process per rank' -r -f -a "inprocess\t'All ranks run in one process'
 mpi\t'One process per rank, each with its own output files: y.rank0.npz for y.npz'"
@@ -129,6 +138,12 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an in
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files, NPU programs]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: models, ARK plans]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l calibrate -d 'Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension [applies to: ARK models, Common IR and ONNX files, NPU programs]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l calibrate-method -d 'Ranges of samples: minmax, percentile=P or mse [default: minmax] [applies to: ARK models, Common IR and ONNX files, NPU programs]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l quantize -d 'Scales of weights [default: per-channel] [applies to: ARK models, Common IR and ONNX files, NPU programs]' -r -f -a "per-channel\t'One for each output channel'
+per-tensor\t'One for each tensor'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l quantize-results -d 'Results that become bytes [default: read; for an NPU all] [applies to: ARK models, Common IR and ONNX files, NPU programs]' -r -f -a "read\t'Those that products of bytes read'
+all\t'All that can be, also outputs'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: ARK models, Common IR and ONNX files, Gemini frontend files]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"

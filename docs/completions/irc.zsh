@@ -55,6 +55,7 @@ asm\:"NPU programs of a Gemini schedule, or with --target of a model"
 ptx\:"One kernel for an NVIDIA GPU, as PTX"))' \
 '--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\] \[applies to\: .mlir\]]:NAME:_default' \
 '--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm) \[applies to\: .asm\]]:FILE:_files' \
+'(--frontend)--model=[Quantised model of a Gemini schedule, for the numbers of its program (.asm) \[applies to\: .asm of Gemini schedules\]]:MODEL:_default' \
 '--inputs=[Input values to specialise an ONNX model for, or for test vectors \[applies to\: Common IR and ONNX files; .tar\]]:X.npz:_files' \
 '--arch=[Device of a .json plan, .ptx, or code for a GPU\: CUDA_80, CUDA_90, … \[default\: CUDA_80\] \[applies to\: .json, .ptx, .so, .tar\]]:NAME:_default' \
 '--processors=[Number of processors that a .json plan may use \[default\: all of the device\] \[applies to\: .json\]]:N:_default' \
@@ -82,6 +83,12 @@ energy\:"Energy"))' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]:CPU:_default' \
+'--calibrate=[Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension \[applies to\: ARK models, Common IR and ONNX files\]]:X.npz:_files' \
+'--calibrate-method=[Ranges of samples\: minmax, percentile=P or mse \[default\: minmax\] \[applies to\: ARK models, Common IR and ONNX files\]]:METHOD:_default' \
+'--quantize=[Scales of weights \[default\: per-channel\] \[applies to\: ARK models, Common IR and ONNX files\]]:HOW:((per-channel\:"One for each output channel"
+per-tensor\:"One for each tensor"))' \
+'--quantize-results=[Results that become bytes \[default\: read; for an NPU all\] \[applies to\: ARK models, Common IR and ONNX files\]]:WHICH:((read\:"Those that products of bytes read"
+all\:"All that can be, also outputs"))' \
 '--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
@@ -93,6 +100,8 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
+'--timestamps[Record when tasks and kernels of code for a GPU begin and end, for irc run --trace \[applies to\: .ptx, .so, .tar\]]' \
+'--no-persistent[In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order \[applies to\: .ptx, .so, .tar\]]' \
 '--check-reproducible[Compile a .tar twice from scratch and fail if the files differ \[applies to\: .tar\]]' \
 '--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test \[applies to\: .tar\]]' \
 '--explain-schedule[Explain each segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: .json, .asm of models\]]' \
@@ -117,7 +126,7 @@ _arguments "${_arguments_options[@]}" : \
 '--seed=[Seed for random values of missing inputs; the same on every machine]:N:_default' \
 '--data-set=[Folder with ONNX test data\: inputs input_N.pb, expected outputs output_N.pb \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--threads=[Number of threads; results do not depend on it]:N:_default' \
-'--trace=[File for a timeline of running plans, for ui.perfetto.dev \[applies to\: ARK plans\]]:T.json:_files' \
+'--trace=[File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev \[applies to\: ARK plans; models, PTX, shared libraries, archives\]]:T.json:_files' \
 '--max-instructions=[Instructions of all threads after which an emulated kernel is stopped \[default\: 2^36\] \[applies to\: models, ARK plans, PTX, shared libraries, archives\]]:N:_default' \
 '--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
 mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.npz"))' \
@@ -133,6 +142,12 @@ emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files, NPU programs\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: models, ARK plans\]]:CPU:_default' \
+'--calibrate=[Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension \[applies to\: ARK models, Common IR and ONNX files, NPU programs\]]:X.npz:_files' \
+'--calibrate-method=[Ranges of samples\: minmax, percentile=P or mse \[default\: minmax\] \[applies to\: ARK models, Common IR and ONNX files, NPU programs\]]:METHOD:_default' \
+'--quantize=[Scales of weights \[default\: per-channel\] \[applies to\: ARK models, Common IR and ONNX files, NPU programs\]]:HOW:((per-channel\:"One for each output channel"
+per-tensor\:"One for each tensor"))' \
+'--quantize-results=[Results that become bytes \[default\: read; for an NPU all\] \[applies to\: ARK models, Common IR and ONNX files, NPU programs\]]:WHICH:((read\:"Those that products of bytes read"
+all\:"All that can be, also outputs"))' \
 '--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: ARK models, Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \

@@ -252,7 +252,11 @@ pub(crate) fn number<T: TryFrom<i128>>(
 }
 
 /// A list of strings; empty if the key is missing.
-fn texts(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &str) -> Option<Vec<String>> {
+pub(crate) fn texts(
+    r: &mut Reader<'_>,
+    object: &Object<'_, '_, '_>,
+    key: &str,
+) -> Option<Vec<String>> {
     let Some(value) = object.get(key) else { return Some(vec![]) };
     let text =
         |r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>| r.string(value, at).map(str::to_owned);

@@ -4,7 +4,7 @@
 
 mod arena;
 mod constants;
-mod gpu;
+pub mod gpu;
 mod host;
 mod image;
 mod interface;

@@ -4,7 +4,8 @@
 #   tools/gpu/acceptance.sh [--emulate] [--out FOLDER] [MODEL...]
 #
 # Models, plans and ONNX files are compiled to libraries, and their results are compared with those of the reference
-# evaluator, or for plans with those on the host; then their latency is measured. Without MODEL it takes the examples.
+# evaluator, or for plans with those on the host; then their latency is measured. Without MODEL it takes the examples, and
+# plans of small ones.
 # --emulate runs the comparisons on an emulated GPU instead, without times.
 set -euo pipefail
 
@@ -36,15 +37,20 @@ if ! [[ -x $irc ]]; then
   echo "acceptance.sh: there is no $irc; build it, or name it in IRC" >&2
   exit 1
 fi
-if ((${#models[@]} == 0)); then
-  models=("$root"/examples/*.model.json)
-fi
 mkdir -p "$out"
 arch=CUDA_80
 gpu="an emulated GPU"
 if [[ $engine == cuda ]]; then
   gpu=$(nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader --id=0)
   if [[ $gpu == *"9.0" ]]; then arch=CUDA_90; fi
+fi
+if ((${#models[@]} == 0)); then
+  models=("$root"/examples/*.model.json)
+  for name in softmax layernorm rmsnorm ffn; do
+    plan=$out/$name.plan.json
+    "$irc" compile "$root/examples/$name.model.json" -o "$plan" --arch "$arch"
+    models+=("$plan")
+  done
 fi
 
 page=$out/gpu.md

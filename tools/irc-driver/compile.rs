@@ -9,8 +9,8 @@ use crate::{
     values::Given,
 };
 use irc::{
-    Backend, CompileOptions, Model, Results, Session, codegen::Output, pipeline::HOST_CPU,
-    session::tuning::Tuning,
+    Backend, CompileOptions, Model, Results, Session, Target, codegen::Output, pipeline::HOST_CPU,
+    quantise::Scope, session::tuning::Tuning,
 };
 use irc_cli::{CUDA, Codegen, CompileTo, Flags, GENERATORS, Kind, Support};
 use std::path::Path;
@@ -52,12 +52,12 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
 /// Writes the NPU program of a schedule.
 fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> {
     let frontend = arguments.frontend.as_deref();
-    let (bytes, content) =
-        npu::translate::to_program(console, &arguments.model, frontend, &arguments.output)?;
-    if frontend.is_none() {
+    let model = arguments.numbers_of.as_deref().map(|name| (name, &arguments.graphs.shape[..]));
+    let (schedule, output) = (&arguments.model, &arguments.output);
+    let (bytes, content) = npu::translate::to_program(console, schedule, frontend, model, output)?;
+    if frontend.or(arguments.numbers_of.as_ref().map(Path::new)).is_none() {
         console.note(
-            "the program moves data and has neutral constants; irc compile MODEL --target … writes one with \
-             those of the model",
+            "the program moves data and has neutral constants; --model MODEL writes one with those of the model",
         );
     }
     output::write(&arguments.output, &bytes, content)
@@ -75,7 +75,8 @@ fn write_model(
     let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
     let mut options = options(&arguments.compile, backend)?;
     if is_kernel {
-        options.target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
+        let target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
+        options.target = Target { form: gpu::form_of(arguments), ..target };
     }
     if let Some(path) = &arguments.tuning {
         options.tuning = tuning(path, &options.target.cpu)?.into();
@@ -89,7 +90,8 @@ fn write_model(
     let stage = stage(arguments)?;
     let session = Session::new();
     if let Some(npu) = npu::model::options(&arguments.npu)? {
-        let model = models::open(console, &session, input, &import)?;
+        let quantise = (&arguments.compile.quantise, Scope::Everywhere);
+        let model = models::open_quantised(console, &session, input, &import, quantise)?;
         let written = npu::model::Written {
             to: &arguments.output,
             report: arguments.report.as_deref(),
@@ -107,6 +109,7 @@ fn write_model(
         let problem = Error::problem("an NPU program needs the NPU");
         return Err(problem.help("give it, as in --target npu:mesh=4x4"));
     }
+    let quantise = (&arguments.compile.quantise, Scope::WhereRead);
     // The first stage is the file in its own dialect, whether or not it can be imported.
     if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
         let model = session.parse(input.shown(), input.bytes.clone(), &import)?;
@@ -127,13 +130,13 @@ fn write_model(
             let plan = plan::plan(console, &input.source(), &planning)?;
             return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
         }
-        let model = models::open(console, &session, input, &import)?;
+        let model = models::open_quantised(console, &session, input, &import, quantise)?;
         let ark = model.to_ark()?;
         let plan = plan::plan_converted(console, &model, &ark, &planning)?;
         ark_files::write_beside(console, &arguments.output, &ark)?;
         return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
     }
-    let model = models::open(console, &session, input, &import)?;
+    let model = models::open_quantised(console, &session, input, &import, quantise)?;
     models::explain(console, &model, &options, arguments.compile.explain_fusion)?;
     if let Some(path) = &arguments.tuning {
         expect_tuned(console, path, &model, &options)?;
@@ -240,6 +243,14 @@ fn expect_one_generator(arguments: &CompileTo, kind: Kind) -> Result<(), Error> 
         let suffix = kind.suffix();
         return Err(Error::Usage(format!(
             "--backend {CUDA} has no effect on {suffix}: it applies to .so, .tar"
+        )));
+    }
+    let of_kernel =
+        [("--timestamps", arguments.timestamps), ("--no-persistent", arguments.no_persistent)];
+    if let Some((flag, _)) = of_kernel.iter().find(|(_, given)| *given && is_loaded && !is_kernel) {
+        let suffix = kind.suffix();
+        return Err(Error::Usage(format!(
+            "{flag} has no effect on {suffix} without --backend {CUDA}"
         )));
     }
     if is_loaded && !is_kernel && arguments.arch.is_some() {

@@ -4,18 +4,24 @@ use crate::{
     console::Console,
     error::Error,
     input::Input,
-    output, run, target,
+    output, target,
     values::{self, Buffers, Given},
 };
 use irc::{
-    Session,
-    gpu::{Emulated, Emulation, EmulationError, archive as archive_of, emulate_program, library},
+    Session, Target,
+    codegen::GpuForm,
+    gpu::{Emulated, EmulationError, Options, emulate_program},
+    session::gpu::{archive as archive_of, library},
 };
 use irc_ark_format::plan::Architecture;
 use irc_cli::{CUDA, CompileTo, EMULATOR, Kind, Run};
 use irc_diag::Source;
-use irc_runtime::{Execution, GpuKernel, GpuProgram, RunError};
-use std::{collections::BTreeSet, sync::Arc};
+use irc_executor::trace::{MAX_TASKS, Timeline, task_args};
+use irc_runtime::{Execution, GpuKernel, GpuProgram, RunError, gpu::record::Event};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Where a kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +77,7 @@ impl Program {
         let name = input.shown();
         match input.content {
             crate::input::Content::Library => {
-                let library = run::load_library(input)?;
+                let library = input.load_library()?;
                 Ok(library.kernel().map(|program| Self::inside(program, name)))
             }
             crate::input::Content::Archive => Ok(archive::kernel(console, name, &input.bytes)?
@@ -115,14 +121,26 @@ impl Program {
         if let Some(seed) = arguments.seed {
             values::fill(&mut given, &interface.inputs, seed)?;
         }
+        let records_times = self.kernel().parameters.iter().any(|parameter| parameter.trace);
+        if arguments.trace.is_some() && !records_times {
+            let problem = Error::problem("the kernel does not record times, which --trace needs");
+            return Err(problem.help("compile it with --timestamps"));
+        }
         if engine == Engine::Cuda {
-            let _step = console.step("running");
+            let step = console.step("running");
             let execution = Execution::new(&self.program).map_err(RunError::Device)?;
-            return execution.run_on(&given).map_err(Error::problem);
+            let outputs = execution.run_on(&given).map_err(Error::problem)?;
+            let events = execution.events().map_err(Error::problem)?;
+            drop(step);
+            write_trace(arguments, self.kernel(), &events, &[])?;
+            return Ok(outputs);
         }
         let emulated =
             self.emulate(console, arguments.race_check, arguments.max_instructions, &given)?;
         console.diagnostics(&self.source, &emulated.warnings);
+        let unit =
+            ("time", "emulated: a nanosecond stands for an instruction of all threads together");
+        write_trace(arguments, self.kernel(), &emulated.events, &[unit])?;
         Ok(emulated.outputs)
     }
 
@@ -138,7 +156,8 @@ impl Program {
         let observer = |instructions: u64| {
             step.say(&format!("emulating: {:.1} million instructions", instructions as f64 / 1e6));
         };
-        let options = Emulation { races, max_instructions, observer: Some(&observer) };
+        let options =
+            Options { races, max_instructions, observer: Some(&observer), ..Options::default() };
         let emulated = emulate_program(&self.program, &self.source, given, &options);
         emulated.map_err(|error| match error {
             EmulationError::Diagnostics(found) => Error::Diagnostics(self.source.clone(), found),
@@ -147,8 +166,74 @@ impl Program {
     }
 }
 
+/// The form of a program that is compiled to be run.
+pub fn form(arguments: &Run) -> GpuForm {
+    GpuForm { timestamps: arguments.trace.is_some(), ..GpuForm::default() }
+}
+
+/// The form of a program that is written.
+pub fn form_of(arguments: &CompileTo) -> GpuForm {
+    GpuForm { timestamps: arguments.timestamps, separate: arguments.no_persistent }
+}
+
+/// Writes the timeline of a launch, if one is requested: a track for each warp that recorded events, which is the first
+/// of those that share a task.
+fn write_trace(
+    arguments: &Run,
+    kernel: &GpuKernel,
+    events: &[Event],
+    more: &[(&str, &str)],
+) -> Result<(), Error> {
+    let Some(path) = &arguments.trace else { return Ok(()) };
+    let stream = output::Stream::open(path)?;
+    let mut timeline = Timeline::new(stream.writer()?);
+    timeline.process(0, "GPU");
+    let warps = u64::from(kernel.threads.div_ceil(32));
+    let track = |event: &Event| (0, (event.block * warps + event.warp).cast_signed());
+    let tracks: BTreeMap<_, _> =
+        events.iter().map(|event| (track(event), (event.block, event.warp))).collect();
+    for (track, (block, warp)) in tracks {
+        timeline.track(track, &format!("{} {block}, warp {warp}", kernel.unit()));
+    }
+    let start = events.iter().map(|event| event.begin).min().unwrap_or(0);
+    for slice in slices(kernel, events) {
+        let (event, last, count) = slice;
+        let step = &kernel.steps[event.step];
+        let (kind, args) = match (&step.tasks, step.processors) {
+            (Some((info, _)), _) => ("task", task_args(*info, (event.task, last, count))),
+            (None, Some(_)) => ("wait", "{}".to_owned()),
+            (None, None) => ("kernel", "{}".to_owned()),
+        };
+        let length = event.end.saturating_sub(event.begin);
+        let times = (u128::from(event.begin - start), u128::from(length));
+        let name =
+            if kind == "wait" { format!("barrier {}", step.name) } else { step.name.clone() };
+        timeline.slice(track(&event), (&name, kind), &args, times);
+    }
+    timeline.finish(more).map_err(|error| Error::problem(error.to_string()))?;
+    stream.finish()
+}
+
+/// Events, the last task of each and the number of tasks; of many tasks, those of a step on a warp are together.
+fn slices(kernel: &GpuKernel, events: &[Event]) -> Vec<(Event, u64, u64)> {
+    let is_task = |event: &&Event| kernel.steps[event.step].tasks.is_some();
+    if events.iter().filter(is_task).count() as i64 <= MAX_TASKS {
+        return events.iter().map(|event| (*event, event.task, 1)).collect();
+    }
+    let mut together: BTreeMap<(usize, u64, u64), (Event, u64, u64)> = BTreeMap::new();
+    for event in events {
+        let place = (event.step, event.block, event.warp);
+        let (all, last, count) = together.entry(place).or_insert((*event, event.task, 0));
+        all.begin = all.begin.min(event.begin);
+        all.end = all.end.max(event.end);
+        *last = event.task;
+        *count += 1;
+    }
+    together.into_values().collect()
+}
+
 /// The kernel of a plan, for its own device unless another is named.
-pub fn ptx_of_plan(source: Source, arch: Option<&str>) -> Result<Vec<u8>, Error> {
+pub fn ptx_of_plan(source: Source, arch: Option<&str>, form: GpuForm) -> Result<Vec<u8>, Error> {
     let session = Session::new();
     let plan = session.plan(source);
     let own = plan.architecture()?;
@@ -163,7 +248,8 @@ pub fn ptx_of_plan(source: Source, arch: Option<&str>) -> Result<Vec<u8>, Error>
             return Err(problem.help("plan its model with --arch CUDA_80 or CUDA_90"));
         }
     };
-    Ok(plan.ptx(&target::gpu(arch.unwrap_or(of_plan))?)?)
+    let target = target::gpu(arch.unwrap_or(of_plan))?;
+    Ok(plan.ptx(&Target { form, ..target })?)
 }
 
 /// Writes the kernel of a plan, as PTX or in a library or an archive.
@@ -173,7 +259,7 @@ pub fn write_plan(
     source: Source,
     kind: Kind,
 ) -> Result<(), Error> {
-    let ptx = ptx_of_plan(source.clone(), arguments.arch.as_deref())?;
+    let ptx = ptx_of_plan(source.clone(), arguments.arch.as_deref(), form_of(arguments))?;
     match kind {
         Kind::So => {
             let library = library(&source, &ptx)?.library;

@@ -6,10 +6,11 @@ use crate::{
     values::{Buffers, Given, is_stored_as},
 };
 use irc::{
-    Accumulate, CompileOptions, ImportOptions, Model, Results, Session,
+    Accumulate, Calibration, CompileOptions, ImportOptions, Model, Results, Session,
     import::{Bounds, FrontEnd, Libraries, read},
+    quantise::{Granularity, Scope},
 };
-use irc_cli::{Explain, Functions, Graphs};
+use irc_cli::{Explain, Functions, Graphs, Quantise, QuantisedResults, Scales};
 use irc_common_format::{
     FileSystem, Format,
     library::Fetch,
@@ -130,6 +131,39 @@ pub fn open<'s>(
     let shown = if input.content == Content::Graph { briefly(warnings) } else { warnings };
     console.diagnostics(&source, &shown);
     Ok(model)
+}
+
+/// As [`open`], quantised if the flags say so. `scope` is what becomes bytes by default.
+pub fn open_quantised<'s>(
+    console: &Console,
+    session: &'s Session,
+    input: &Input,
+    options: &ImportOptions,
+    (flags, scope): (&Quantise, Scope),
+) -> Result<Model<'s>, Error> {
+    let model = open(console, session, input, options)?;
+    let Some(path) = &flags.calibrate else { return Ok(model) };
+    let method = flags.calibrate_method.as_deref().map(str::parse).transpose();
+    let method =
+        method.map_err(|message| Error::Usage(format!("--calibrate-method: {message}")))?;
+    let calibration = Calibration {
+        method: method.unwrap_or_default(),
+        granularity: match flags.quantize.unwrap_or_default() {
+            Scales::PerChannel => Granularity::Channel,
+            Scales::PerTensor => Granularity::Tensor,
+        },
+        scope: match flags.quantize_results {
+            None => scope,
+            Some(QuantisedResults::Read) => Scope::WhereRead,
+            Some(QuantisedResults::All) => Scope::Everywhere,
+        },
+    };
+    let samples = Given::open(Some(path))?.read(|_, _| Ok(()))?;
+    let step = console.step("calibrating");
+    let quantisation = model.calibrate(&samples, calibration)?;
+    drop(step);
+    let options = ImportOptions { quantisation: Some(quantisation.into()), ..options.clone() };
+    Ok(session.import_bytes(input.shown(), input.bytes.clone(), &options)?)
 }
 
 /// The first warnings, and the number of the others.

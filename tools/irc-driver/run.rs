@@ -11,10 +11,9 @@ use crate::{
     world,
 };
 use irc::import::Bounds;
+use irc::quantise::Scope;
 use irc::{CompileOptions, Model, Port, Runner, Session, codegen::Output};
-use irc_cli::{EMULATOR, Flags, InputKind, REFERENCE, Run};
-use irc_runtime::Library;
-use std::path::Path;
+use irc_cli::{CUDA, EMULATOR, Flags, InputKind, REFERENCE, Run};
 
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run, flags: &Flags) -> Result<(), Error> {
@@ -52,7 +51,7 @@ fn run_over(
         expect_of_plans(first.content, flags)?;
     }
     let engine = Engine::named(arguments.engine());
-    expect_of_engine(arguments, first.content, engine)?;
+    expect_of_engine(arguments, first.content, engine, runs_alone)?;
     let program = match &files[..] {
         [input] => program(console, arguments, input)?,
         _ => None,
@@ -112,6 +111,7 @@ fn expect_of_engine(
     arguments: &Run,
     content: Content,
     engine: Option<Engine>,
+    runs_alone: bool,
 ) -> Result<(), Error> {
     let is_emulated = engine == Some(Engine::Emulator);
     let checks_races = (content == Content::Plan && engine.is_none()) || is_emulated;
@@ -119,6 +119,12 @@ fn expect_of_engine(
     if arguments.race_check && !checks_races {
         return Err(Error::Usage(format!(
             "--race-check has no effect on {what}: it applies to ARK plans and with --backend {EMULATOR}"
+        )));
+    }
+    let is_compiled = matches!(content, Content::Ptx | Content::Library | Content::Archive);
+    if arguments.trace.is_some() && runs_alone && engine.is_none() && !is_compiled {
+        return Err(Error::Usage(format!(
+            "--trace has no effect on {what}: it applies to ARK plans and with --backend {EMULATOR} or {CUDA}"
         )));
     }
     if arguments.max_instructions.is_some() && !is_emulated {
@@ -134,7 +140,7 @@ fn program(console: &Console, arguments: &Run, input: &Input) -> Result<Option<P
     match input.content {
         Content::Ptx => Program::of_ptx(&input.source()).map(Some),
         Content::Plan if Engine::named(arguments.engine()).is_some() => {
-            let code = gpu::ptx_of_plan(input.source(), None)?;
+            let code = gpu::ptx_of_plan(input.source(), None, gpu::form(arguments))?;
             let source = irc_diag::Source::from_bytes("the kernel of the plan", &code);
             Program::of_ptx(&source).map(Some)
         }
@@ -143,6 +149,10 @@ fn program(console: &Console, arguments: &Run, input: &Input) -> Result<Option<P
             match (&program, &arguments.backend) {
                 (None, Some(backend)) => Err(Error::Usage(format!(
                     "--backend {backend} has no effect on {}: it is already compiled, for processors",
+                    input.shown()
+                ))),
+                (None, None) if arguments.trace.is_some() => Err(Error::Usage(format!(
+                    "--trace has no effect on {}: it is compiled for processors",
                     input.shown()
                 ))),
                 _ => Ok(program),
@@ -189,24 +199,13 @@ fn expect_of_plans(content: Content, flags: &Flags) -> Result<(), Error> {
     })
 }
 
-/// Loads a shared library; the system loads only files, so standard input becomes one.
-pub fn load_library(input: &Input) -> Result<Library, Error> {
-    if input.name != "-" {
-        return Ok(Library::load(Path::new(&input.name))?);
-    }
-    let folder = output::temporary_folder()?;
-    let path = folder.path().join("stdin.so");
-    output::write(&path, &input.bytes, output::Content::Executable)?;
-    Ok(Library::load(&path)?)
-}
-
 fn run_library(
     console: &Console,
     arguments: &Run,
     input: &Input,
     given: Given,
 ) -> Result<Buffers, Error> {
-    let library = load_library(input)?;
+    let library = input.load_library()?;
     let mut given = given.read_for(library.interface())?;
     if let Some(seed) = arguments.seed {
         values::fill(&mut given, &library.interface().inputs, seed)?;
@@ -242,7 +241,8 @@ fn run_model(
         expected = Some(outputs);
     }
     let session = Session::new();
-    let model = models::open(console, &session, input, &options)?;
+    let quantise = (&arguments.compile.quantise, Scope::WhereRead);
+    let model = models::open_quantised(console, &session, input, &options, quantise)?;
     if let Some(inputs) = inputs {
         given = inputs.read_for(&model.interface()?)?;
     }
@@ -275,7 +275,8 @@ fn evaluate(
     }
     let step = console.step("compiling");
     if let Some(engine) = Engine::named(arguments.engine()) {
-        let options = CompileOptions { target: irc::Target::gpu(80), ..options.clone() };
+        let target = irc::Target { form: gpu::form(arguments), ..irc::Target::gpu(80) };
+        let options = CompileOptions { target, ..options.clone() };
         let code = model.emit(Output::Ptx, &options)?;
         drop(step);
         let source = irc_diag::Source::from_bytes("the kernel of the model", &code);

@@ -89,7 +89,11 @@ impl Files {
 
 #[test]
 fn kernels_run_by_the_driver_as_on_the_host() {
-    for model in ["examples/softmax.model.json", "examples/rmsnorm.model.json"] {
+    let plans = tempfile::tempdir().expect("a folder");
+    let plan = plans.path().join("softmax.plan.json").display().to_string();
+    let model = root().join("examples/softmax.model.json").display().to_string();
+    succeed(&["compile", &model, "-o", &plan, "--processors", "4"]);
+    for model in ["examples/softmax.model.json", "examples/rmsnorm.model.json", &plan] {
         let files = Files::new(model);
         let expected = files.path("expected.npz");
         // ARK models have all buffers as results, and compiled ones their outputs.
@@ -140,6 +144,32 @@ fn product(extent: usize) -> String {
         ty("x"),
         ty("y")
     )
+}
+
+/// A library of a plan with a kernel for each processor group, and with times.
+#[test]
+fn libraries_have_several_kernels_and_times() {
+    let files = Files::new("examples/ffn.model.json");
+    let [plan, library, expected, trace] =
+        ["p.plan.json", "p.so", "e.npz", "t.json"].map(|name| files.path(name));
+    succeed(&["compile", &files.model, "-o", &plan, "--processors", "4"]);
+    let flags = ["--backend", "cuda", "--no-persistent", "--timestamps"];
+    succeed(&[&["compile", &plan, "-o", &library], &flags[..]].concat());
+    succeed(&["run", &plan, "--seed", "3", "--outputs", &expected]);
+    let log = files.path("log");
+    let arguments = ["run", &library, "--seed", "3", "--expected", &expected, "--trace", &trace];
+    let variables = [("IRC_CUDA_LOG", log.as_str()), ("IRC_CUDA_PROCESSORS", "8")];
+    let (code, out, err) = on_gpu(&arguments, &variables);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("expected buffers agree"), "{out}");
+    let calls = fs::read_to_string(&log).expect("a log");
+    assert!(calls.matches("cuLaunchCooperativeKernel").count() > 1, "{calls}");
+    assert!(calls.trim_end().ends_with("live=0 modules=0"), "{calls}");
+    let events = fs::read_to_string(&trace).expect("a trace");
+    assert!(events.contains("matmul") && events.contains("processor 3, warp 0"), "{events}");
+    // Code for processors has no such forms.
+    let (code, _, err) = run(&mut irc(&["compile", &files.model, "-o", &library, "--timestamps"]));
+    assert!(code == 2 && err.contains("--timestamps has no effect on .so"), "{err}");
 }
 
 #[test]
@@ -219,6 +249,11 @@ fn a_fault_of_the_kernel_is_reported() {
     fs::write(&wrong, text).expect("writable");
     let (code, _, err) = on_gpu(&["run", &wrong, "--seed", "1"], &[]);
     assert!(code == 1 && err.contains("running the kernel: the NVIDIA driver reports"), "{err}");
+    // The record, which is left, states where each warp is.
+    assert!(
+        err.lines().any(|line| line.starts_with("  at ") && line.contains("block 0, warp")),
+        "{err}"
+    );
 }
 
 #[test]
@@ -262,7 +297,11 @@ fn ptx_is_checked_and_its_instructions_are_counted() {
     for (old, new, expected) in [
         ("\"entry\":\"irc_run\"", "\"entry\":\"other\"", "has no kernel 'other'"),
         ("\"constants\":true", "\"constants\":7", "[gpu-description]"),
-        ("\"shared_bytes\":0", "\"shared_bytes\":999999", "a block of this architecture has"),
+        (
+            "\"shared_bytes\":0",
+            "\"shared_bytes\":999999",
+            "bytes of shared memory, and a block of sm_80 has",
+        ),
         ("ret;", "dance.u32;", "wrong.ptx:"),
     ] {
         if !text.contains(old) {

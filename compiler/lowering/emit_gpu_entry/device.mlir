@@ -237,6 +237,117 @@ llvm.func internal @irc_gpu_copy_tile(%to: i64, %map: i64, %barrier: i64, %c0: i
   llvm.return
 }
 
+// The record of a launch (irc_runtime::gpu::record), in memory of the host: the time in nanoseconds after which a block
+// that waits traps, or 0; one more than the number of the block that has done so; and for each warp where it is.
+llvm.mlir.global internal @irc_gpu_record() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.ptr<1>
+
+// Before anything else: the first thread of a block gives the others the record.
+llvm.func internal @irc_gpu_start(%record: !llvm.ptr) attributes {always_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %first = llvm.icmp "eq" %thread, %zero : i32
+  llvm.cond_br %first, ^store, ^wait
+^store:
+  %place = llvm.mlir.addressof @irc_gpu_record : !llvm.ptr<3>
+  %global = llvm.addrspacecast %record : !llvm.ptr to !llvm.ptr<1>
+  llvm.store %global, %place {alignment = 8 : i64} : !llvm.ptr<1>, !llvm.ptr<3>
+  llvm.br ^wait
+^wait:
+  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
+  llvm.return
+}
+
+// A warp is at a place: the step, counted from 1, in the upper 24 bits, and the task in the others.
+llvm.func internal @irc_gpu_at(%place: i64) attributes {no_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %five = llvm.mlir.constant(5 : i32) : i32
+  %mask = llvm.mlir.constant(31 : i32) : i32
+  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %lane = llvm.and %thread, %mask : i32
+  %first = llvm.icmp "eq" %lane, %zero : i32
+  llvm.cond_br %first, ^store, ^end
+^store:
+  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
+  %threads = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ntid.x"() : () -> i32
+  %warps = llvm.lshr %threads, %five : i32
+  %own = llvm.lshr %thread, %five : i32
+  %before = llvm.mul %block, %warps : i32
+  %warp = llvm.add %before, %own : i32
+  %shared = llvm.mlir.addressof @irc_gpu_record : !llvm.ptr<3>
+  %record = llvm.load %shared {alignment = 8 : i64} : !llvm.ptr<3> -> !llvm.ptr<1>
+  %words = llvm.getelementptr %record[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+  %word = llvm.getelementptr %words[%warp] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i64
+  llvm.store %place, %word atomic monotonic {alignment = 8 : i64} : i64, !llvm.ptr<1>
+  llvm.br ^end
+^end:
+  llvm.return
+}
+
+// Nanoseconds since some time in the past.
+llvm.func internal @irc_gpu_time() -> i64 attributes {always_inline} {
+  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  llvm.return %0 : i64
+}
+
+// The events of a launch, if times are recorded: when each began and ended, and the number of its warp in the grid.
+llvm.mlir.global internal @irc_gpu_trace() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.ptr<1>
+
+// Before irc_gpu_start, after which all threads of the block know the events.
+llvm.func internal @irc_gpu_start_trace(%trace: !llvm.ptr) attributes {always_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %first = llvm.icmp "eq" %thread, %zero : i32
+  llvm.cond_br %first, ^store, ^end
+^store:
+  %place = llvm.mlir.addressof @irc_gpu_trace : !llvm.ptr<3>
+  %global = llvm.addrspacecast %trace : !llvm.ptr to !llvm.ptr<1>
+  llvm.store %global, %place {alignment = 8 : i64} : !llvm.ptr<1>, !llvm.ptr<3>
+  llvm.br ^end
+^end:
+  llvm.return
+}
+
+// The first thread of those that take part records an event, which ends now.
+llvm.func internal @irc_gpu_event(%index: i64, %begin: i64, %thread: i64) attributes {no_inline} {
+  %none = llvm.mlir.constant(0 : i64) : i64
+  %three = llvm.mlir.constant(3 : i64) : i64
+  %five = llvm.mlir.constant(5 : i32) : i32
+  %first = llvm.icmp "eq" %thread, %none : i64
+  llvm.cond_br %first, ^store, ^end
+^store:
+  %end = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
+  %threads = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ntid.x"() : () -> i32
+  %own = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %before = llvm.mul %block, %threads : i32
+  %number = llvm.add %before, %own : i32
+  %short = llvm.lshr %number, %five : i32
+  %warp = llvm.zext %short : i32 to i64
+  %shared = llvm.mlir.addressof @irc_gpu_trace : !llvm.ptr<3>
+  %events = llvm.load %shared {alignment = 8 : i64} : !llvm.ptr<3> -> !llvm.ptr<1>
+  %word = llvm.mul %index, %three : i64
+  %from = llvm.getelementptr %events[%word] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i64
+  %to = llvm.getelementptr %from[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+  %by = llvm.getelementptr %from[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+  llvm.store %begin, %from {alignment = 8 : i64} : i64, !llvm.ptr<1>
+  llvm.store %end, %to {alignment = 8 : i64} : i64, !llvm.ptr<1>
+  llvm.store %warp, %by {alignment = 8 : i64} : i64, !llvm.ptr<1>
+  llvm.br ^end
+^end:
+  llvm.return
+}
+
+// Records the event of a block in a step of a program.
+llvm.func internal @irc_gpu_block_event(%step: i64, %begin: i64) attributes {always_inline} {
+  %blocks = llvm.call @irc_gpu_teams() : () -> i64
+  %block = llvm.call @irc_gpu_team() : () -> i64
+  %thread = llvm.call @irc_gpu_thread() : () -> i64
+  %before = llvm.mul %step, %blocks : i64
+  %index = llvm.add %before, %block : i64
+  llvm.call @irc_gpu_event(%index, %begin, %thread) : (i64, i64, i64) -> ()
+  llvm.return
+}
+
 // All threads of the grid wait for each other.
 llvm.func internal @irc_gpu_grid_barrier() attributes {always_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
@@ -252,7 +363,7 @@ llvm.mlir.global internal @irc_gpu_states(dense<0> : tensor<2048xi32>) {addr_spa
 llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attributes {no_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
-  %limit = llvm.mlir.constant(10000000000 : i64) : i64
+  %never = llvm.mlir.constant(0 : i64) : i64
   %states = llvm.mlir.addressof @irc_gpu_states : !llvm.ptr<1>
   %twice = llvm.add %state, %state : i32
   %arrived = llvm.getelementptr %states[%twice] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
@@ -276,18 +387,30 @@ llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attrib
   llvm.store %next, %generation atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
   llvm.br ^end
 ^wait:
+  %shared = llvm.mlir.addressof @irc_gpu_record : !llvm.ptr<3>
+  %record = llvm.load %shared {alignment = 8 : i64} : !llvm.ptr<3> -> !llvm.ptr<1>
+  %limit = llvm.load %record {alignment = 8 : i64} : !llvm.ptr<1> -> i64
+  %watched = llvm.icmp "ne" %limit, %never : i64
   %start = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
   llvm.br ^poll
 ^poll:
   %found = llvm.load %generation atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
   %same = llvm.icmp "eq" %found, %now : i32
-  llvm.cond_br %same, ^watch, ^end
+  llvm.cond_br %same, ^again, ^end
+^again:
+  llvm.cond_br %watched, ^watch, ^poll
 ^watch:
   %time = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
   %waited = llvm.sub %time, %start : i64
   %stuck = llvm.icmp "ugt" %waited, %limit : i64
   llvm.cond_br %stuck, ^fail, ^poll
 ^fail:
+  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
+  %above = llvm.add %block, %one : i32
+  %number = llvm.zext %above : i32 to i64
+  %stuck_word = llvm.getelementptr %record[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+  llvm.store %number, %stuck_word atomic monotonic {alignment = 8 : i64} : i64, !llvm.ptr<1>
+  llvm.fence acq_rel
   "llvm.intr.trap"() : () -> ()
   llvm.unreachable
 ^end:

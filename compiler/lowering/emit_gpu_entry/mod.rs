@@ -2,8 +2,8 @@
 //!
 //! Before: `@irc_main` takes one pointer per buffer, one for the workspace, and one for threads; kernels are those of
 //! `compute-to-simt`. After: also the kernel `irc_run`, whose parameters are a pointer for each input and result, one to all
-//! constants if there are any, and one to the workspace, in global memory and aligned to [`irc_tensor::ALIGNMENT`]. Its
-//! launch must be cooperative: all blocks run at once.
+//! constants if there are any, one to the workspace, in global memory and aligned to [`irc_tensor::ALIGNMENT`], and one to
+//! the record of the launch (`irc_runtime::gpu::record`). Its launch must be cooperative: all blocks run at once.
 //!
 //! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
 use super::{
@@ -16,9 +16,9 @@ use crate::{
 };
 use irc_mlir::ops::llvm;
 use irc_mlir::{
-    BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
-    PassOption, PassResult, RegionLike, Value, ValueLike, attr, read, replace_all_uses, ty,
-    walk_collect,
+    BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, OptionKind, Options, Pass,
+    PassError, PassOption, PassResult, RegionLike, Value, ValueLike, attr, read, replace_all_uses,
+    ty, walk_collect,
 };
 use irc_runtime::Interface;
 use irc_tensor::DType;
@@ -35,6 +35,19 @@ pub const SHARED: &str = "irc_gpu_shared_memory";
 
 /// The name of the entry point.
 pub const ENTRY: &str = "irc_run";
+
+/// The option for recording when steps begin and end.
+pub const TIMESTAMPS: PassOption = PassOption {
+    name: "timestamps",
+    help: "record when tasks and kernels begin and end",
+    default: "false",
+    kind: OptionKind::Boolean,
+};
+
+/// The names of the entry points of a program of several.
+pub fn entry_of(number: usize) -> String {
+    format!("{ENTRY}_{number}")
+}
 
 /// The number of threads of a block of a program that is not a plan, on a GPU of a compute capability.
 pub fn block_threads(capability: u32) -> u32 {
@@ -70,7 +83,7 @@ impl Pass for EmitGpuEntry {
         &["llvm"]
     }
     fn options(&self) -> &'static [PassOption] {
-        &[BLOCK_THREADS]
+        &[BLOCK_THREADS, TIMESTAMPS]
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
         let is_missing = |op: OperationRef<'_, '_>| {
@@ -81,7 +94,8 @@ impl Pass for EmitGpuEntry {
             let message = format!("needs '{function}' of f64, for which there is no code for GPUs");
             return Err(PassError::at(op, message));
         }
-        let threads = options.integer(BLOCK_THREADS.name);
+        let (threads, timestamps) =
+            (options.integer(BLOCK_THREADS.name), options.boolean(TIMESTAMPS.name));
         define_device(module)?;
         let functions = walk_collect(module, |op| read::op_name(&op) == llvm::FUNC);
         let teams: BTreeSet<String> = functions
@@ -95,6 +109,10 @@ impl Pass for EmitGpuEntry {
             }
         }
         let inlined = inlined(&functions);
+        let is_program =
+            |function: &&OperationRef<'_, '_>| ProgramInfo::of(*function).metadata.is_some();
+        let is_alone = functions.iter().filter(is_program).count() == 1;
+        let mut entries = 0;
         for function in functions {
             let Some(block) = function.region(0).ok().and_then(|region| region.first_block())
             else {
@@ -119,7 +137,9 @@ impl Pass for EmitGpuEntry {
             irc_mlir::set_attribute(function, "linkage", internal);
             let program = ProgramInfo::of(&function);
             if let Some(text) = &program.metadata {
-                emit_program(function, &program, text, threads)?;
+                let entry = if is_alone { ENTRY.to_owned() } else { entry_of(entries) };
+                entries += 1;
+                emit_program(function, &program, text, (&entry, threads, timestamps))?;
             }
         }
         Ok(())
@@ -234,7 +254,7 @@ fn emit_program(
     main: OperationRef<'_, '_>,
     program: &ProgramInfo,
     interface: &str,
-    threads: i64,
+    (entry, threads, timestamps): (&str, i64, bool),
 ) -> PassResult {
     let context = irc_mlir::context_of(&main);
     let interface =
@@ -259,16 +279,28 @@ fn emit_program(
     let buffers = (0..arguments - 2).filter(|index| offset(*index).is_none());
     let buffers = buffers.map(|index| format!("%{index}"));
     let constants = has_constants.then(|| "%constants".to_owned());
-    let names = buffers.chain(constants).chain([format!("%{}", arguments - 2)]);
+    let last = [format!("%{}", arguments - 2), "%record".to_owned()];
+    let trace = timestamps.then(|| "%trace".to_owned());
+    let names = buffers.chain(constants).chain(last).chain(trace);
     let parameters: Vec<String> =
         names.map(|name| format!("{name}: !llvm.ptr {{llvm.noundef}}")).collect();
     let types = vec!["!llvm.ptr"; arguments].join(", ");
     let mut text = format!(
         "llvm.func @{name}({types})
-         llvm.func ptx_kernelcc @{ENTRY}({}) attributes {{passthrough = [\"convergent\", \
+         llvm.func @irc_gpu_start(!llvm.ptr)
+         llvm.func @irc_gpu_start_trace(!llvm.ptr)
+         llvm.func @irc_gpu_at(i64)
+         llvm.func ptx_kernelcc @{entry}({}) attributes {{passthrough = [\"convergent\", \
          [\"nvvm.maxntid\", \"{threads}\"], [\"nvvm.minctasm\", \"1\"]]}} {{
-         %none = llvm.mlir.zero : !llvm.ptr\n",
+         %none = llvm.mlir.zero : !llvm.ptr
+         %ended = llvm.mlir.constant(-1 : i64) : i64
+         {}llvm.call @irc_gpu_start(%record) : (!llvm.ptr) -> ()\n",
         parameters.join(", "),
+        if timestamps {
+            "llvm.call @irc_gpu_start_trace(%trace) : (!llvm.ptr) -> ()\n"
+        } else {
+            ""
+        },
     );
     let mut operands = vec![];
     for index in 0..arguments - 1 {
@@ -286,13 +318,15 @@ fn emit_program(
     operands.push("%none".to_owned());
     let _ = writeln!(
         text,
-        "llvm.call @{name}({}) : ({types}) -> ()\nllvm.return\n}}",
+        "llvm.call @{name}({}) : ({types}) -> ()
+         llvm.call @irc_gpu_at(%ended) : (i64) -> ()
+         llvm.return\n}}",
         operands.join(", ")
     );
     let parsed = irc_mlir::parse_module(context, &text);
     let parsed = parsed.ok_or_else(|| PassError::at(&main, "has no entry point"))?;
     for op in read::body_ops(parsed.as_operation()) {
-        if read::string(&op, "sym_name").as_deref() == Some(ENTRY) {
+        if read::string(&op, "sym_name").as_deref() == Some(entry) {
             module.append_operation((*op).clone());
         }
     }

@@ -7,6 +7,7 @@
 //! cost to theirs. With a network, prints the cost of a tree, or of the search's initial tree, by layer;
 //! cores are `polar` or `eyeriss`.
 
+#[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 

@@ -4,6 +4,7 @@
 //! for each group and each stage of filling the pipeline. A child of a temporal root, a segment,
 //! takes at least as long as links and DRAM need for all its data (SET, `schnode.cpp`).
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,8 +17,9 @@ use crate::mesh;
 use crate::network::Network;
 use crate::objective::Objective;
 use crate::partition::Scheme;
+use crate::placement::Placement;
 use crate::traffic::Traffic;
-use crate::tree::{Cut, CutStep, Extent, Facts, LeafStep, Step, StepKind, Tree, resolve};
+use crate::tree::{Cut, CutStep, Extent, Facts, Kind, LeafStep, Step, StepKind, Tree, resolve};
 use crate::usage::{Room, Usage};
 
 /// Energy in pJ of each part of the machine.
@@ -31,7 +33,7 @@ pub struct Energy {
     pub bus: f64,
     /// Computing.
     pub compute: f64,
-    /// Links between cores.
+    /// Links between cores, and between dies.
     pub links: f64,
     /// DRAM.
     pub dram: f64,
@@ -155,7 +157,7 @@ impl SegmentCost {
         for layer in &self.layers {
             let bytes = (layer.cost.parts.dram / machine.dram).round() as u64;
             let latency = layer.cost.latency;
-            match latency == bytes.div_ceil(machine.dram_bandwidth) {
+            match latency == machine.delay(bytes.div_ceil(machine.dram_bandwidth)) {
                 true => waiting += latency,
                 false => computing += latency,
             }
@@ -197,7 +199,11 @@ struct Walk<'m, 'a> {
     batch: u64,
     /// pJ that a cycle is worth to each layer without a scheme, instead of the objective.
     prices: &'m [Option<f64>],
+    /// The placement of each layer, if placements are given.
+    placements: &'m [Option<Placement>],
     layers: Vec<LayerCost>,
+    /// The index of the first layer of the segment.
+    segment: usize,
 }
 
 impl<'a> Model<'a> {
@@ -225,7 +231,23 @@ impl<'a> Model<'a> {
             _ => root.batch,
         };
         let loaded = if self.machine.reloads { of_segment } else { root.batch };
-        let (done, layers) = self.walk(&root, loaded, &[], Level::Root)?;
+        let (done, layers) = self.walk(&root, loaded, &[], &[], Level::Root)?;
+        Ok(Evaluation { cost: done.cost(self.machine), layers })
+    }
+
+    /// The cost of a tree whose layers are placed core by core: a sequence of pipelines, as in Gemini.
+    ///
+    /// # Errors
+    /// As [`Model::evaluate`]; `cost-placement` for a placement that is not valid or missing, or a core with parts of
+    /// two layers of a pipeline.
+    pub fn evaluate_placed(
+        &mut self,
+        tree: &Tree,
+        placements: &[Option<Placement>],
+    ) -> Result<Evaluation> {
+        check_placements(tree, self.network, placements)?;
+        let root = resolve(tree, self.network, &self.facts, Extent::Whole)?;
+        let (done, layers) = self.walk(&root, root.batch, &[], placements, Level::Root)?;
         Ok(Evaluation { cost: done.cost(self.machine), layers })
     }
 
@@ -245,10 +267,10 @@ impl<'a> Model<'a> {
     ) -> Result<SegmentCost> {
         let step = resolve(tree, self.network, &self.facts, Extent::Segment(batch))?;
         let loaded = if self.machine.reloads { tree.batch } else { batch };
-        let (done, layers) = self.walk(&step, loaded, prices, Level::Segment)?;
+        let (done, layers) = self.walk(&step, loaded, prices, &[], Level::Segment)?;
         let (cost, machine) = (done.cost(self.machine), self.machine);
-        let dram = done.traffic.dram.div_ceil(machine.dram_bandwidth);
-        let links = done.traffic.busiest().div_ceil(machine.link_bandwidth);
+        let dram = machine.delay(done.traffic.dram_time(machine));
+        let links = machine.delay(done.traffic.link_time(machine));
         Ok(SegmentCost { cost, cores: done.unbounded, dram, links, layers })
     }
 
@@ -257,15 +279,54 @@ impl<'a> Model<'a> {
         step: &Step<'_>,
         batch: u64,
         prices: &[Option<f64>],
+        placements: &[Option<Placement>],
         level: Level,
     ) -> Result<(NodeCost, Vec<LayerCost>)> {
         let cores = 0..self.machine.mesh.cores();
-        let mut walk = Walk { batch, prices, layers: vec![], model: self };
+        let mut walk = Walk { batch, prices, placements, layers: vec![], segment: 0, model: self };
         let done = walk.node(step, cores, level);
         let layers = walk.layers;
         layers.iter().for_each(|layer| self.made[layer.layer] = None);
         Ok((done?, layers))
     }
+}
+
+/// Checks that a tree is a sequence of pipelines of layers with placements, and that no core has two layers of one.
+fn check_placements(
+    tree: &Tree,
+    network: &Network,
+    placements: &[Option<Placement>],
+) -> Result<()> {
+    let wrong = |message: String| Err(error("cost-placement", message));
+    let Kind::Cut(Cut::Time, segments) = &tree.kind else {
+        return wrong("expected a temporal cut of spatial cuts of layers".into());
+    };
+    for segment in segments {
+        let Kind::Cut(Cut::Space, leaves) = &segment.kind else {
+            return wrong("expected spatial cuts below the root".into());
+        };
+        let mut taken: BTreeMap<u64, usize> = BTreeMap::new();
+        for leaf in leaves {
+            let Kind::Leaf(layer, _) = leaf.kind else {
+                return wrong("expected layers below spatial cuts".into());
+            };
+            let name =
+                |layer: usize| network.nodes().get(layer).map_or("?", |node| &node.layer.name);
+            let Some(placement) = placements.get(layer).and_then(Option::as_ref) else {
+                return wrong(format!("layer {} has no placement", name(layer)));
+            };
+            for &core in &placement.cores {
+                if let Some(other) = taken.insert(core, layer).filter(|other| *other != layer) {
+                    return wrong(format!(
+                        "core {core} has parts of {} and {}",
+                        name(other),
+                        name(layer)
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The cost of a tree of a network on a machine, with schemes chosen by the energy-delay product.
@@ -312,10 +373,28 @@ impl Walk<'_, '_> {
             stores: leaf.stores,
             scheme: leaf.scheme,
             price: self.prices.get(layer).copied().flatten(),
+            on_dies: machine.package.is_some(),
+            placements: self.placements,
+            beside: match self.placements {
+                [] => vec![],
+                _ => self.layers[self.segment..].iter().map(|layer| layer.layer).collect(),
+            },
         };
-        let placed = model.memo.place(&task, machine, objective)?;
+        let placement = self.placements.get(layer).and_then(Option::as_ref);
+        let placed = match placement {
+            Some(placement) => {
+                placement.check(machine)?;
+                let placed = task.placed(placement, machine, objective);
+                Arc::new(placed.ok_or_else(|| {
+                    error("cost-no-scheme", "no tile fits the memories of a core")
+                })?)
+            }
+            None => model.memo.place(&task, machine, objective)?,
+        };
         let scheme = placed.scheme;
-        let done = self.place(&placed, layer, cores.end - cores.start, level)?;
+        let count =
+            placement.map_or(cores.end - cores.start, |placement| placement.cores.len() as u64);
+        let done = self.place(&placed, layer, count, level)?;
         self.model.made[layer] = Some(placed.made.clone());
         let cost = done.cost(machine);
         self.layers.push(LayerCost { layer, batch, cores, scheme, cost });
@@ -345,7 +424,10 @@ impl Walk<'_, '_> {
             compute: placed.mapping.compute * count,
             ..Energy::default()
         };
-        let (latency, energy, traffic) = (placed.time, placed.energy, placed.traffic.clone());
+        let (energy, traffic) = (placed.energy, placed.traffic.clone());
+        // Gemini's model has the time of links in each layer, SET's in segments alone.
+        let links = machine.package.map_or(0, |_| traffic.link_time(machine));
+        let latency = machine.delay(placed.time.max(links));
         let unbounded = latency;
         let mut done =
             NodeCost { latency, unbounded, energy, parts, traffic, inputs, weights, working };
@@ -360,6 +442,11 @@ impl Walk<'_, '_> {
         let below = if level == Level::Root { Level::Segment } else { Level::Inner };
         // Weights of a segment that runs once need not stay: they are loaded with the layer's inputs.
         let passing = level == Level::Segment && groups == 1;
+        // Gemini's program counts the weights of such a segment for every run of it.
+        let batch = self.batch;
+        if passing && self.model.machine.package.is_some() {
+            self.batch = cut.children.first().map_or(batch, |child| child.batch);
+        }
         let mut sum = NodeCost::empty();
         let (mut first, mut last) = (None, None);
         for child in &cut.children {
@@ -373,6 +460,7 @@ impl Walk<'_, '_> {
             first.get_or_insert_with(|| held.clone());
             last = Some(held);
         }
+        self.batch = batch;
         if let (Some(first), Some(last), true) = (first, last, level != Level::Root) {
             self.wrap(&mut sum, &first, &last, groups, level)?;
         }
@@ -430,9 +518,16 @@ impl Walk<'_, '_> {
 
     fn space(&mut self, cut: &CutStep<'_>, cores: Range<u64>, level: Level) -> Result<NodeCost> {
         let CutStep { groups, stages, children, .. } = cut;
+        if level == Level::Segment {
+            self.segment = self.layers.len();
+        }
         let (machine, capacity) = (self.model.machine, self.capacity());
         let times: Vec<f64> = children.iter().map(|child| child.time).collect();
-        let Some(shared) = mesh::share_out(cores.clone(), &times, machine.least_shared) else {
+        let shared = match self.placements {
+            [] => mesh::share_out(cores.clone(), &times, machine.least_shared),
+            _ => Some(vec![cores.clone(); children.len()]),
+        };
+        let Some(shared) = shared else {
             let (parts, count) = (children.len(), cores.end - cores.start);
             let message = format!("{count} cores cannot be divided evenly among {parts} children");
             return Err(error("cost-no-cores", message));
@@ -521,17 +616,19 @@ impl NodeCost {
     /// Raises the time to at least that of the data movements.
     fn bound(&mut self, machine: &Machine) {
         self.unbounded = self.latency;
-        self.latency = self.latency.max(self.traffic.time(machine));
+        self.latency = self.latency.max(machine.delay(self.traffic.time(machine)));
+        self.energy += machine.idle_energy(self.latency);
     }
 
     fn cost(&self, machine: &Machine) -> Cost {
-        let links = self.traffic.link_energy(machine);
+        let idle = machine.idle_energy(self.latency);
+        let links = self.traffic.link_energy(machine) + idle;
         let dram = self.traffic.dram_energy(machine);
         Cost {
             latency: self.latency,
             energy: self.energy,
             parts: Energy { links, dram, ..self.parts },
-            traffic: self.traffic.time(machine),
+            traffic: machine.delay(self.traffic.time(machine)),
         }
     }
 }

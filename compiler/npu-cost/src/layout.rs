@@ -19,6 +19,13 @@ impl Parts {
         Self { spans: partition.spans(node.layer.output, batch) }
     }
 
+    /// The part at an index along each axis.
+    pub fn part(&self, at: [usize; 4]) -> ScatteredPart {
+        let [channels, images, rows, columns] =
+            std::array::from_fn(|axis| self.spans[axis][at[axis]]);
+        ScatteredPart { at, region: Region { channels, images, rows, columns } }
+    }
+
     /// All parts, the last axis fastest.
     pub fn regions(&self) -> Vec<Region> {
         let [channels, images, rows, columns] = &self.spans;
@@ -87,17 +94,60 @@ impl Shares {
         let each = parts.len() / regions as usize;
         let needed = |block: usize| {
             let first = block * each;
-            let region = filled(parts[first], |part| {
-                let images = if made { part.images } else { Span::upto(1) };
-                let region = node.layer.weight_region(part).unwrap_or_default();
-                Region { images, ..region }
-            });
-            (region, (first..first + each).collect())
+            (weights_of(node, parts[first]), (first..first + each).collect())
         };
         match node.layer.weights() {
             Some(_) => Self { regions: (0..regions as usize).map(needed).collect(), operands: 1 },
             None => Self::default(),
         }
+    }
+
+    /// The inputs of parts that are in any order.
+    ///
+    /// As in Gemini's program, regions follow the order of the parts, but the cores that share a region are those that
+    /// would if parts were in the order of channels.
+    pub fn of_scattered_inputs(node: &Node, partition: Partition, parts: &[ScatteredPart]) -> Self {
+        let operands = if let Op::Eltwise { operands } = node.layer.op { operands } else { 1 };
+        let split = node.layer.splits_channels();
+        let same = if split { parts.len() } else { parts.len() / partition.0[0] as usize };
+        let first = parts.iter().filter(|part| split || part.at[0] == 0);
+        let region = |(i, part): (usize, &ScatteredPart)| {
+            let region = filled(part.region, |part| node.input_region(part));
+            (region, (i..parts.len()).step_by(same).collect())
+        };
+        Self { regions: first.enumerate().map(region).collect(), operands }
+    }
+
+    /// The weights of parts that are in any order; as [`Shares::of_scattered_inputs`].
+    pub fn of_scattered_weights(
+        node: &Node,
+        partition: Partition,
+        parts: &[ScatteredPart],
+    ) -> Self {
+        let [_, images, rows, columns] = partition.0;
+        let made = node.has_made_weights();
+        let each = (rows * columns * if made { 1 } else { images }) as usize;
+        let is_first = |part: &&ScatteredPart| part.at[2..] == [0, 0] && (made || part.at[1] == 0);
+        let region = |(i, part): (usize, &ScatteredPart)| {
+            (weights_of(node, part.region), (i * each..(i + 1) * each).collect())
+        };
+        match node.layer.weights() {
+            Some(_) => {
+                let regions = parts.iter().filter(is_first).enumerate().map(region).collect();
+                Self { regions, operands: 1 }
+            }
+            None => Self::default(),
+        }
+    }
+
+    /// Bytes that each part holds, of each region those that `held` states.
+    pub fn each_held(&self, held: impl Fn(Region) -> u64) -> impl Iterator<Item = (usize, u64)> {
+        self.regions.iter().filter(|(region, _)| region.volume() > 0).flat_map(
+            move |(region, parts)| {
+                let bytes = held(*region) * self.operands;
+                parts.iter().map(move |part| (*part, bytes))
+            },
+        )
     }
 
     /// Bytes on all cores together.
@@ -127,6 +177,23 @@ impl Shares {
             parts.iter().map(move |part| (*part, bytes))
         })
     }
+}
+
+/// A part at any place of a list of parts.
+#[derive(Clone, Copy, Debug)]
+pub struct ScatteredPart {
+    /// Its index along channels, images, rows, columns.
+    pub at: [usize; 4],
+    /// Its region of the result.
+    pub region: Region,
+}
+
+/// The weights that a part needs.
+fn weights_of(node: &Node, part: Region) -> Region {
+    filled(part, |part| {
+        let images = if node.has_made_weights() { part.images } else { Span::upto(1) };
+        Region { images, ..node.layer.weight_region(part).unwrap_or_default() }
+    })
 }
 
 /// The region that a part needs; an empty part needs none.

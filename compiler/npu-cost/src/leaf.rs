@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Result, error};
 use crate::layer::Op;
-use crate::layout::{Parts, ProducedParts, Shares};
+use crate::layout::{Parts, ProducedParts, ScatteredPart, Shares};
 use crate::machine::Machine;
 use crate::mapper::{self, Mapping};
 use crate::mesh::Place;
@@ -17,8 +17,9 @@ use crate::moves::{Moves, Operand};
 use crate::network::{Network, Node};
 use crate::objective::Objective;
 use crate::partition::{Partition, PartitionRequest, Scheme};
+use crate::placement::{Pieces, Placement};
 use crate::shape::{Region, Span};
-use crate::traffic::Traffic;
+use crate::traffic::{Dram, Traffic, link_energy};
 use crate::usage::Usage;
 
 /// Maximum number of partitions of which placements are compared when a price is given.
@@ -50,6 +51,12 @@ pub struct Task<'a> {
     pub scheme: Option<Scheme>,
     /// If it is searched: pJ that a cycle is worth, instead of the objective.
     pub price: Option<f64>,
+    /// Whether the machine is on dies, so that movements are counted as in Gemini's program.
+    pub on_dies: bool,
+    /// The placement of each layer, if placements are given.
+    pub placements: &'a [Option<Placement>],
+    /// If placements are given: the layers of the same segment that come before this one.
+    pub beside: Vec<usize>,
 }
 
 /// A layer with its scheme.
@@ -164,6 +171,10 @@ impl Layout {
         machine: &Machine,
         objective: Objective,
     ) -> Option<Self> {
+        // Gemini's model has no empty parts.
+        if machine.package.is_some() && !partition.fills(node.layer.output, batch) {
+            return None;
+        }
         let parts = Parts::new(node, partition, batch);
         let regions = parts.regions();
         let inputs = Shares::of_inputs(node, partition, &regions);
@@ -221,6 +232,53 @@ impl Task<'_> {
         Ok(best.map(|(choice, _, cut)| self.finish(&choice, cut, machine)))
     }
 
+    /// The layer as a placement states it; `None` if no tile of it fits a core.
+    pub fn placed(
+        &self,
+        placement: &Placement,
+        machine: &Machine,
+        objective: Objective,
+    ) -> Option<PlacedLayer> {
+        let (node, partition) = (self.node(), placement.partition);
+        let all = Parts::new(node, partition, self.batch);
+        let scattered = placement.scattered(&all);
+        let parts: Vec<ScatteredPart> = scattered.iter().map(|(_, part)| *part).collect();
+        let inputs = Shares::of_scattered_inputs(node, partition, &parts);
+        let weights = Shares::of_scattered_weights(node, partition, &parts);
+        let largest = partition.largest(node.layer.output, self.batch);
+        let pieces = placement.pieces.unwrap_or(Pieces::WHOLE);
+        let mapping = mapper::map_part(node, pieces.of(largest), machine, objective)?;
+        let count = pieces.count() as i64;
+        let mapping = mapping.repeated(count, count);
+        let exchange = self.exchange(&inputs, &weights, pieces.fetches, machine);
+        let regions: Vec<Region> = parts.iter().map(|part| part.region).collect();
+        let places: Vec<Place> =
+            scattered.iter().map(|(core, _)| machine.mesh.place(*core)).collect();
+        let traffic = self.moves_of([&inputs, &weights], &regions).carry(&places, machine);
+        let links = traffic.link_energy(machine) + traffic.dram_energy(machine);
+        let held = |shares: &Shares, bytes: &dyn Fn(Region) -> u64| {
+            let each = shares.each_held(bytes).map(|(part, bytes)| (places[part], bytes));
+            Usage::of(each, machine.mesh)
+        };
+        Some(PlacedLayer {
+            scheme: placement.scheme(),
+            energy: mapping.energy * places.len() as f64 + exchange + links,
+            time: mapping.time.max(traffic.dram_time(machine)),
+            mapping,
+            exchange,
+            inputs: held(&inputs, &|region| pieces.input(&node.layer, region)),
+            weights: held(&weights, &|region| pieces.weights(region)),
+            traffic,
+            made: Arc::new(ProducedParts {
+                scheme: placement.scheme(),
+                first: 0,
+                parts: all,
+                places: placement.cores_by_channel().map(|core| machine.mesh.place(core)).collect(),
+                batch: self.batch,
+            }),
+        })
+    }
+
     fn value(&self, objective: Objective, energy: f64, time: u64) -> f64 {
         match self.price {
             Some(price) => energy + price * time as f64,
@@ -264,7 +322,7 @@ impl Task<'_> {
     }
 
     fn cut<'l>(&self, partition: Partition, layout: &'l Layout, machine: &Machine) -> Cut<'l> {
-        let exchange = self.exchange(&layout.inputs, &layout.weights, machine);
+        let exchange = self.exchange(&layout.inputs, &layout.weights, 1, machine);
         let dram = self.dram(layout);
         let computing = layout.mapping.energy * self.core_count() as f64 + exchange;
         let energy = computing + dram as f64 * machine.dram;
@@ -273,14 +331,14 @@ impl Task<'_> {
     }
 
     /// Energy in pJ to fill the global buffers with operands, constants once for all batches, and to read
-    /// the result.
-    fn exchange(&self, inputs: &Shares, weights: &Shares, machine: &Machine) -> f64 {
+    /// the result; weights are fetched so many times.
+    fn exchange(&self, inputs: &Shares, weights: &Shares, fetches: u64, machine: &Machine) -> f64 {
         let result = self.node().layer.output.volume() * self.batch;
         let mut constants = weights.total() as f64 * machine.buffer.write;
         if !self.node().has_made_weights() {
             constants /= self.times as f64;
         }
-        let exchange = constants + result as f64 * machine.buffer.read;
+        let exchange = constants * fetches as f64 + result as f64 * machine.buffer.read;
         exchange + inputs.total() as f64 * machine.buffer.write
     }
 
@@ -323,23 +381,43 @@ impl Task<'_> {
     }
 
     fn moves<'l>(&self, layout: &'l Layout) -> Moves<'l> {
+        self.moves_of([&layout.inputs, &layout.weights], &layout.regions)
+    }
+
+    /// The movements of inputs, weights and the regions of the result.
+    fn moves_of<'l>(&self, [inputs, weights]: [&'l Shares; 2], regions: &[Region]) -> Moves<'l> {
         let node = self.node();
         let mut moves = Moves::default();
+        let placement = self.placements.get(self.layer).and_then(Option::as_ref);
+        let dram = |operand: usize| placement.and_then(|placement| placement.drams[operand]);
         match node.has_made_weights() {
             true => {
-                let mut operand = moves.operand(&layout.weights);
+                let mut operand = moves.made_weights(weights);
                 self.bring(&mut operand, &node.weights, 0, u64::MAX);
             }
-            false => moves.load_constants(&layout.weights, self.times),
+            false => moves.load_constants(weights, self.times, dram(1)),
+        }
+        if let Some(pieces) = placement.and_then(|placement| placement.pieces) {
+            moves.fetch(pieces.fetches);
         }
         let channels = self.operand_channels();
-        let mut operand = moves.operand(&layout.inputs);
-        operand.load(Span::upto(node.external));
+        let mut operand = moves.operand(inputs);
+        operand.load(Span::upto(node.external), dram(0));
         self.bring(&mut operand, &node.inputs, node.external % channels, channels);
         if self.stores {
-            moves.store(&layout.regions);
+            moves.store(regions, dram(2));
         }
         moves
+    }
+
+    /// The DRAM that a result is read from.
+    ///
+    /// As in Gemini's program, the results of other segments are spread over all controllers for those that read them,
+    /// wherever they were written.
+    fn dram_of(&self, layer: usize) -> Option<Dram> {
+        let placement = self.placements.get(layer).and_then(Option::as_ref)?;
+        let is_beside = self.beside.contains(&layer);
+        if is_beside { placement.drams[2] } else { Some(Dram::Interleaved) }
     }
 
     /// Adds the movements of results that are concatenated from channel `first` on; channel `channels`
@@ -350,9 +428,11 @@ impl Task<'_> {
             let next = first + self.network.nodes()[layer].layer.output.channels;
             match &self.made[layer] {
                 Some(made) if self.passes(layer) => {
-                    operand.send(made, first, self.batch);
+                    operand.send(made, first, self.batch, self.on_dies);
                 }
-                _ => operand.load(Span { from: first, to: next }),
+                _ => {
+                    operand.load(Span { from: first, to: next }, self.dram_of(layer));
+                }
             }
             first = next % channels;
         }
@@ -365,8 +445,8 @@ impl Task<'_> {
         let mut best: Option<Choice> = None;
         let schemes = self.scheme.map_or_else(|| Scheme::all(cut.partition), |given| vec![given]);
         for scheme in schemes {
-            let hops = moves.hops(&self.places(scheme, machine), machine);
-            let energy = computing + (hops as f64 * machine.hop + dram);
+            let (hops, crossings) = moves.hops(&self.places(scheme, machine), machine);
+            let energy = computing + (link_energy(hops, crossings, machine) + dram);
             let value = self.value(objective, energy, cut.time);
             if best.as_ref().is_none_or(|choice| value < choice.value) {
                 best = Some(Choice { value, scheme, energy });

@@ -25,6 +25,7 @@ mod network;
 pub mod networks;
 mod objective;
 mod partition;
+mod placement;
 mod runs;
 mod shape;
 mod traffic;
@@ -36,13 +37,16 @@ pub use evaluate::{Bound, Cost, Energy, Evaluation, LayerCost, Model, SegmentCos
 pub use initial::{initial, layer_by_layer};
 pub use layer::{Axis, Layer, Op, Window};
 pub use leaf::Need;
-pub use machine::{Array, Eyeriss, Machine, Memory, Polar, VectorUnit};
+pub use machine::{
+    Array, Chiplets, DramKind, Eyeriss, Interface, Machine, Memory, Package, Polar, VectorUnit,
+};
 pub use mapper::{Mapping, map};
 pub use mesh::{Mesh, Place};
 pub use network::{MAX_BATCH, Network, Node, Reads};
 pub use objective::Objective;
 pub use partition::{Partition, Scheme};
+pub use placement::{Pieces, Placement};
 pub use runs::{Run, runs};
 pub use shape::{Region, Shape, Span};
-pub use traffic::{Flow, Traffic};
-pub use tree::{Cut, Kind, Tree, parse};
+pub use traffic::{Dram, Flow, Traffic};
+pub use tree::{Cut, Kind, Tree, parse, parse_placed};

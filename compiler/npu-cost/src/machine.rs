@@ -10,6 +10,10 @@ use crate::mesh::Mesh;
 
 /// Bits per element.
 const BITS: f64 = 8.0;
+/// Energy of a memory in Gemini's model, in relation to the published figures.
+const SWITCHING: f64 = 0.3 / 0.5;
+/// Bytes of the buffer to which Gemini's energies of buffers refer.
+const MEBIBYTE: f64 = 1048576.0;
 
 // Above these limits, counts might not fit into 63 bits (see `network.rs`).
 
@@ -105,6 +109,194 @@ impl Array {
     }
 }
 
+/// The dies of a package: a grid of dies that divides the mesh, and dies beside it with the controllers of DRAM, to which
+/// the links at the left and the right edge lead (Gemini, Cai et al., HPCA 2024).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Package {
+    /// Columns and rows of dies; divisors of those of cores. A single die has its controllers on itself.
+    pub dies: [u64; 2],
+    /// Bytes per cycle of a link between dies.
+    pub link_bandwidth: u64,
+    /// pJ per byte on a link between dies.
+    pub hop: f64,
+    /// pJ per unit of delay of all transceivers between dies, whatever they carry.
+    pub idle: u64,
+    /// Clock in GHz: the delay is in ns.
+    pub clock: f64,
+}
+
+impl Package {
+    /// Number of DRAM controllers: at the upper and the lower half of the left edge, and of the right edge. Each has an
+    /// equal part of the bandwidth.
+    pub const CONTROLLERS: u64 = 4;
+
+    /// Whether there is one die.
+    pub fn is_single(&self) -> bool {
+        self.dies == [1, 1]
+    }
+}
+
+/// A machine of Gemini's experiments: cores of 1024 multiply-accumulates on dies, in a package with GDDR6X or HBM.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chiplets {
+    /// Where the cores are.
+    pub mesh: Mesh,
+    /// Columns and rows of dies.
+    pub dies: [u64; 2],
+    /// Bytes of the global buffer of a core.
+    pub buffer: u64,
+    /// Bytes per cycle of DRAM; the published program drops what is not divisible by four.
+    pub dram: u64,
+    /// Bytes per cycle of a link of the network on chip.
+    pub link: u64,
+    /// Bytes per cycle of a link between dies.
+    pub die_link: u64,
+    /// The kind of links between dies.
+    pub interface: Interface,
+    /// The kind of DRAM.
+    pub memory: DramKind,
+    /// Whether the process is 7 nm, with a clock of 1.3 GHz, instead of 12 nm and 1 GHz.
+    pub is_7nm: bool,
+}
+
+/// A kind of links between dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// Transceivers that take power all the time.
+    Xsr,
+    /// Transceivers in a substrate.
+    Usr,
+    /// UCIe in an organic substrate.
+    UcieSubstrate,
+    /// UCIe in a redistribution layer.
+    UcieFanOut,
+    /// UCIe on an interposer of silicon.
+    UcieInterposer,
+}
+
+impl Interface {
+    /// The kind with a name: `xsr`, `usr`, `ucie-substrate`, `ucie-fan-out`, `ucie-interposer`.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "xsr" => Self::Xsr,
+            "usr" => Self::Usr,
+            "ucie-substrate" => Self::UcieSubstrate,
+            "ucie-fan-out" => Self::UcieFanOut,
+            "ucie-interposer" => Self::UcieInterposer,
+            _ => return None,
+        })
+    }
+}
+
+impl DramKind {
+    /// The kind with a name: `gddr6x`, `hbm`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "gddr6x" => Some(Self::Gddr6x),
+            "hbm" => Some(Self::Hbm),
+            _ => None,
+        }
+    }
+}
+
+/// A kind of DRAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DramKind {
+    /// Graphics memory.
+    Gddr6x,
+    /// High-bandwidth memory.
+    Hbm,
+}
+
+impl Chiplets {
+    /// Cores in 12 nm on these dies, with GDDR6X, links of 32 bytes per cycle, and USR of 16.
+    pub fn new(mesh: Mesh, dies: [u64; 2], buffer: u64, dram: u64) -> Self {
+        let (interface, memory) = (Interface::Usr, DramKind::Gddr6x);
+        Self { mesh, dies, buffer, dram, link: 32, die_link: 16, interface, memory, is_7nm: false }
+    }
+
+    /// The machine (GEMINI-HPCA2024, `main.cpp`).
+    pub fn machine(&self) -> Machine {
+        let power = if self.is_7nm { 0.7 } else { 1.0 };
+        // Three tenths of the bits of a memory change, where the published figures of memories assume a half.
+        let scaled = |energy: f64| energy * BITS * SWITCHING * power;
+        let memory = |size, read, write| Memory { size, read: scaled(read), write: scaled(write) };
+        let of_buffer =
+            |energy: f64| energy * BITS * self.buffer as f64 / MEBIBYTE * SWITCHING * power;
+        let core = Polar {
+            grid: [4, 4],
+            lanes: 8,
+            vector: 8,
+            mac: 0.018,
+            hop: 0.018,
+            bus: 64,
+            inputs: memory(8 << 10, 0.0740875 + 0.1 * 8.0 / 8.0, 0.0722625),
+            weights: memory(4 << 10, 0.0703625, 0.0626625),
+            sums: memory(2 << 10, 0.06025625, 0.06025625),
+            outputs: Memory {
+                size: 28 << 10,
+                read: of_buffer(0.07648125),
+                write: of_buffer(0.0989875),
+            },
+            buffer_bandwidth: 256,
+        };
+        let clock = if self.is_7nm { 1.3 } else { 1.0 };
+        let (hop, idle) = self.between();
+        let base = Machine::with(self.mesh, Array::Polar(core));
+        Machine {
+            vector: VectorUnit { energy: base.vector.energy * power, ..base.vector },
+            buffer: Memory {
+                size: self.buffer,
+                read: of_buffer(0.217125),
+                write: of_buffer(0.234025),
+            },
+            link_bandwidth: self.link,
+            dram_bandwidth: self.dram / Package::CONTROLLERS * Package::CONTROLLERS,
+            hop: 0.4 * BITS * power,
+            dram: if self.memory == DramKind::Hbm { 5.5 } else { 10.5 } * BITS,
+            least_shared: 0.0,
+            package: Some(Package {
+                dies: self.dies,
+                link_bandwidth: self.die_link,
+                hop,
+                idle,
+                clock,
+            }),
+            ..base
+        }
+    }
+
+    /// pJ per byte on a link between dies, and pJ per ns of all of them.
+    fn between(&self) -> (f64, u64) {
+        let each = match self.interface {
+            Interface::Xsr => return (0.0, self.transceivers()),
+            Interface::Usr => {
+                if self.is_7nm {
+                    1.7
+                } else {
+                    2.4
+                }
+            }
+            Interface::UcieSubstrate => 1.0,
+            Interface::UcieFanOut => 0.6,
+            Interface::UcieInterposer => 0.3,
+        };
+        (each * BITS, 0)
+    }
+
+    /// mW of all XSR transceivers: lanes of 112 Gbit/s at all edges of dies.
+    fn transceivers(&self) -> u64 {
+        let (Mesh { width, height, .. }, [across, down]) = (self.mesh, self.dies);
+        let edges = match across.saturating_mul(down) {
+            1 => 0,
+            2 => 6 * height,
+            _ => 2 * height + 2 * height * across + 2 * width * down,
+        };
+        let lanes = self.die_link.saturating_mul(8) / 112;
+        lanes.saturating_mul(edges).saturating_mul(if self.is_7nm { 69 } else { 97 })
+    }
+}
+
 /// Units for layers without weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VectorUnit {
@@ -142,6 +334,8 @@ pub struct Machine {
     /// Whether every run of a segment loads its constant weights again, as schedules do. SET's program counts them once
     /// for all images.
     pub reloads: bool,
+    /// The dies of the package, if the costs are those of Gemini's model; SET's has none.
+    pub package: Option<Package>,
 }
 
 impl Machine {
@@ -196,7 +390,18 @@ impl Machine {
             least_shared: 0.75,
             least_even: 0.75,
             reloads: false,
+            package: None,
         }
+    }
+
+    /// Units of delay of so many cycles.
+    pub(crate) fn delay(&self, cycles: u64) -> u64 {
+        self.package.map_or(cycles, |package| (cycles as f64 / package.clock) as u64)
+    }
+
+    /// pJ of transceivers between dies for a segment of this delay.
+    pub(crate) fn idle_energy(&self, delay: u64) -> f64 {
+        self.package.map_or(0.0, |package| delay.saturating_mul(package.idle) as f64)
     }
 
     /// Validates the parameters.
@@ -214,6 +419,7 @@ impl Machine {
         if stride == 0 || width % stride != 0 {
             return reject("expected a stride that divides the width of the mesh");
         }
+        self.check_package()?;
         if !self.units().iter().all(|count| (1..=MAX_UNITS).contains(count)) {
             return reject(format!("expected 1 to {MAX_UNITS} units along each axis of a core"));
         }
@@ -225,6 +431,31 @@ impl Machine {
         match energies.iter().chain(&shares).all(|number| (0.0..1e9).contains(number)) {
             true => Ok(()),
             false => reject("expected finite energies and shares that are not negative"),
+        }
+    }
+
+    fn check_package(&self) -> Result<()> {
+        let (Mesh { width, height, .. }, Some(package)) = (self.mesh, self.package) else {
+            return Ok(());
+        };
+        let [across, down] = package.dies;
+        let divides = |of: u64, by: u64| by > 0 && of.is_multiple_of(by);
+        if !divides(width, across) || !divides(height, down) {
+            return reject("expected dies that divide the rows and columns of cores");
+        }
+        if !height.is_multiple_of(2) || !divides(self.dram_bandwidth, Package::CONTROLLERS) {
+            return reject(
+                "expected an even number of rows, and a DRAM bandwidth for four controllers",
+            );
+        }
+        if !(1..=MAX_BYTES).contains(&package.link_bandwidth) || package.idle > MAX_BYTES {
+            return reject(format!("expected links between dies of 1 to {MAX_BYTES} bytes"));
+        }
+        match (0.0..1e9).contains(&package.hop) && (0.01..100.0).contains(&package.clock) {
+            true => Ok(()),
+            false => {
+                reject("expected an energy that is not negative, and a clock of 0.01 to 100 GHz")
+            }
         }
     }
 

@@ -4,63 +4,88 @@ use crate::layout::{ProducedParts, Shares};
 use crate::machine::Machine;
 use crate::mesh::{Mesh, Place};
 use crate::shape::{Region, Span};
-use crate::traffic::{Flow, Traffic};
+use crate::traffic::{Dram, Flow, Traffic};
 
 /// Data for the same parts, which are named by their numbers.
 struct Group<'s> {
     to: &'s [usize],
-    /// Bytes of each load from DRAM.
-    loads: Vec<u64>,
-    /// Origin and bytes of each transfer between cores.
-    sends: Vec<(Place, u64)>,
+    /// Each load from DRAM: the controller, if they are distinguished, and bytes.
+    loads: Vec<(Option<Dram>, u64)>,
+    /// Origin and bytes of each transfer between cores, and the transfers with which it is counted.
+    sends: Vec<(Place, u64, Option<usize>)>,
 }
 
 /// The movements of a layer for one batch, independent of the placement of its parts.
 #[derive(Default)]
 pub struct Moves<'s> {
-    /// Constant weights, loaded once for several batches.
-    constants: Vec<Group<'s>>,
+    /// Weights; constant ones are loaded once for several batches.
+    weights: Vec<Group<'s>>,
     /// The number of those batches.
     times: u64,
+    /// How often weights are fetched for a batch, if that is not once.
+    fetches: Option<u64>,
     others: Vec<Group<'s>>,
+    /// By which number the bytes times links of transfers are divided, for those whose bytes are not: as in Gemini's
+    /// program, links carry all bytes of a result of more images, whichever of its readers' batches runs.
+    divided: Vec<u64>,
     /// Bytes of each part that are stored to DRAM; empty if the result is not.
     stores: Vec<u64>,
+    /// The DRAM that they are stored to.
+    stored: Option<Dram>,
 }
 
 /// The movements of an operand.
 pub struct Operand<'m, 's> {
     groups: &'m mut [Group<'s>],
+    divided: &'m mut Vec<u64>,
     needed: &'s Shares,
 }
 
 impl<'s> Group<'s> {
-    fn new(to: &'s [usize], loads: Vec<u64>) -> Self {
+    fn new(to: &'s [usize], loads: Vec<(Option<Dram>, u64)>) -> Self {
         Self { to, loads, sends: vec![] }
     }
 }
 
 impl<'s> Moves<'s> {
     /// Loads constant weights from DRAM, once for `times` batches.
-    pub fn load_constants(&mut self, weights: &'s Shares, times: u64) {
+    pub fn load_constants(&mut self, weights: &'s Shares, times: u64, dram: Option<Dram>) {
         self.times = times;
         let all = weights.regions.iter().filter(|(region, _)| region.volume() > 0);
-        self.constants.extend(all.map(|(region, to)| Group::new(to, vec![region.volume()])));
+        self.weights.extend(all.map(|(region, to)| Group::new(to, vec![(dram, region.volume())])));
+    }
+
+    /// Fetches weights so many times for each batch.
+    pub fn fetch(&mut self, times: u64) {
+        self.fetches = Some(times);
+    }
+
+    /// Begins the movements of weights that are activations.
+    pub fn made_weights(&mut self, needed: &'s Shares) -> Operand<'_, 's> {
+        self.times = 1;
+        self.weights.extend(needed.regions.iter().map(|(_, to)| Group::new(to, vec![])));
+        Operand { groups: &mut self.weights, divided: &mut self.divided, needed }
     }
 
     /// Begins the movements of an operand.
     pub fn operand(&mut self, needed: &'s Shares) -> Operand<'_, 's> {
         let first = self.others.len();
         self.others.extend(needed.regions.iter().map(|(_, to)| Group::new(to, vec![])));
-        Operand { groups: &mut self.others[first..], needed }
+        Operand { groups: &mut self.others[first..], divided: &mut self.divided, needed }
     }
 
     /// Stores the result to DRAM.
-    pub fn store(&mut self, parts: &[Region]) {
+    pub fn store(&mut self, parts: &[Region], dram: Option<Dram>) {
         self.stores = parts.iter().map(|part| part.volume()).collect();
+        self.stored = dram;
     }
 
-    /// Bytes times links for parts at `places`.
-    pub fn hops(&self, places: &[Place], machine: &Machine) -> u64 {
+    /// Bytes times links, and those of links between dies, for parts at `places`.
+    pub fn hops(&self, places: &[Place], machine: &Machine) -> (u64, u64) {
+        if machine.package.is_some() {
+            let traffic = self.carry(places, machine);
+            return (traffic.hops, traffic.crossings);
+        }
         let mesh = machine.mesh;
         let mut spread = Spread::new(mesh);
         let mut of = |groups: &[Group<'_>]| {
@@ -68,53 +93,73 @@ impl<'s> Moves<'s> {
             for group in groups {
                 spread.set(group.to.iter().map(|part| places[*part]));
                 let loads = group.loads.iter();
-                hops += loads.map(|bytes| spread.hops_from_ports(*bytes)).sum::<u64>();
+                hops += loads.map(|(_, bytes)| spread.hops_from_ports(*bytes)).sum::<u64>();
                 let sends = group.sends.iter();
-                hops += sends.map(|(from, bytes)| spread.hops(*from) * bytes).sum::<u64>();
+                hops += sends.map(|(from, bytes, _)| spread.hops(*from) * bytes).sum::<u64>();
             }
             hops
         };
-        let mut hops = of(&self.constants) / self.times.max(1) + of(&self.others);
+        let mut hops = of(&self.weights) / self.times.max(1) + of(&self.others);
         for (part, bytes) in self.stores.iter().enumerate() {
             spread.set([places[part]].into_iter());
             hops += spread.hops_from_ports(*bytes);
         }
-        hops
+        (hops, 0)
     }
 
     /// The traffic on links for parts at `places`.
     pub fn carry(&self, places: &[Place], machine: &Machine) -> Traffic {
-        let (mut to, mut constants, mut others) =
-            (vec![], Flow::new(machine.mesh), Flow::new(machine.mesh));
+        let (mut to, mut weights, mut others) = (vec![], Flow::of(machine), Flow::of(machine));
+        let mut together = vec![0; self.divided.len()];
         let mut carry = |groups: &[Group<'_>], flow: &mut Flow| {
             for group in groups {
                 to.clear();
                 to.extend(group.to.iter().map(|part| places[*part]));
                 to.sort_unstable();
-                group.loads.iter().for_each(|bytes| flow.load(&to, *bytes));
-                group.sends.iter().for_each(|(from, bytes)| flow.send(*from, &to, *bytes));
+                group.loads.iter().for_each(|(dram, bytes)| match dram {
+                    Some(dram) => flow.exchange_with(*dram, &to, *bytes, true),
+                    None => flow.load(&to, *bytes),
+                });
+                for (from, bytes, divided) in &group.sends {
+                    let hops = flow.send(*from, &to, *bytes);
+                    if let Some(with) = divided {
+                        together[*with] += hops;
+                        flow.add_hops(0_u64.wrapping_sub(hops));
+                    }
+                }
             }
         };
-        carry(&self.constants, &mut constants);
+        carry(&self.weights, &mut weights);
         carry(&self.others, &mut others);
         for (part, bytes) in self.stores.iter().enumerate() {
-            others.store(places[part], *bytes);
+            match self.stored {
+                Some(dram) => others.exchange_with(dram, &[places[part]], *bytes, false),
+                None => others.store(places[part], *bytes),
+            }
         }
-        let mut traffic = constants.traffic();
+        for (hops, by) in together.iter().zip(&self.divided) {
+            others.add_hops(hops / by);
+        }
+        let (mut traffic, mut others) = (weights.traffic(), others.traffic());
         traffic.divide(self.times.max(1));
-        traffic.add(&others.traffic());
+        if let Some(fetches) = self.fetches {
+            traffic.multiply(fetches);
+            // As in Gemini's program.
+            others.multiply_links(fetches);
+        }
+        traffic.add(&others);
         traffic
     }
 }
 
 impl Operand<'_, '_> {
     /// Loads channels from DRAM.
-    pub fn load(&mut self, channels: Span) {
+    pub fn load(&mut self, channels: Span, dram: Option<Dram>) {
         for ((region, _), group) in self.needed.regions.iter().zip(&mut *self.groups) {
             let region = Region { channels: region.channels.overlap(channels), ..*region };
             let bytes = region.volume();
             if bytes > 0 {
-                group.loads.push(bytes);
+                group.loads.push((dram, bytes));
             }
         }
     }
@@ -124,7 +169,11 @@ impl Operand<'_, '_> {
     ///
     /// A region that begins before `first` receives nothing: the published code loses the data after
     /// the first of several results that a part reads.
-    pub fn send(&mut self, made: &ProducedParts, first: u64, batch: u64) {
+    pub fn send(&mut self, made: &ProducedParts, first: u64, batch: u64, on_dies: bool) {
+        let with = (on_dies && made.batch > batch).then(|| {
+            self.divided.push(made.batch / batch);
+            self.divided.len() - 1
+        });
         for ((region, _), group) in self.needed.regions.iter().zip(&mut *self.groups) {
             let Span { from, to: end } = region.channels;
             if from < first {
@@ -133,9 +182,12 @@ impl Operand<'_, '_> {
             let channels = Span { from: from - first, to: end - first };
             let region = Region { channels, ..*region };
             made.parts.meeting(region, made.batch != batch, |part, there| {
-                let bytes = common(there, region, made.batch, batch);
+                let mut bytes = common(there, region, made.batch, batch);
+                if with.is_none() && made.batch > batch {
+                    bytes /= made.batch / batch;
+                }
                 if bytes > 0 {
-                    group.sends.push((made.places[part], bytes));
+                    group.sends.push((made.places[part], bytes, with));
                 }
             });
         }
@@ -200,8 +252,8 @@ impl Spread {
 
 /// Bytes of a part `there`, of a result of `made` images, that a region of `batch` images needs.
 ///
-/// The smaller batch represents all repetitions that the larger consists of. A batch gets its share of a
-/// larger result.
+/// The smaller batch represents all repetitions that the larger consists of: of a larger result, the bytes are those that
+/// all of them need.
 fn common(there: Region, region: Region, made: u64, batch: u64) -> u64 {
     let overlap = there.overlap(region);
     if made == batch {
@@ -214,8 +266,7 @@ fn common(there: Region, region: Region, made: u64, batch: u64) -> u64 {
     let shifted = (0..).map(|i| Span { from: small.from + i * step, to: small.to + i * step });
     let all = shifted.take_while(|span| span.from < large.to);
     let images = all.map(|span| span.overlap(large).len()).sum();
-    let bytes = Region { images: Span::upto(images), ..overlap }.volume();
-    if made > batch { bytes / (made / batch) } else { bytes }
+    Region { images: Span::upto(images), ..overlap }.volume()
 }
 
 #[cfg(test)]
@@ -233,10 +284,10 @@ mod tests {
     }
 
     #[test]
-    fn of_a_larger_result_a_batch_gets_its_share() {
+    fn of_a_larger_result_all_batches_read_what_lies_in_any() {
         // Images 2 and 3 of 4; a batch of 2 reads its second: every second image of the result.
-        assert_eq!(common(images(2, 4), images(1, 2), 4, 2), 5);
-        assert_eq!(common(images(0, 4), images(0, 2), 4, 2), 20);
+        assert_eq!(common(images(2, 4), images(1, 2), 4, 2), 10);
+        assert_eq!(common(images(0, 4), images(0, 2), 4, 2), 40);
     }
 
     #[test]

@@ -197,8 +197,7 @@ fn check_operands(layer: &Layer, before: u64, next: Shape) -> Result<()> {
 fn fit(layer: &Layer, given: Shape) -> Result<(Shape, [u64; 2])> {
     let needs = layer.needs();
     let fits = match layer.op {
-        Op::Conv { .. } | Op::GroupedConv { .. } => fit_window(layer, given, true),
-        Op::Pool(_) => fit_window(layer, given, false),
+        Op::Conv { .. } | Op::GroupedConv { .. } | Op::Pool(_) => fit_window(layer, given),
         Op::Eltwise { .. } | Op::Pointwise | Op::Transpose { .. } => {
             (given == needs).then_some((given, [0, 0]))
         }
@@ -208,20 +207,19 @@ fn fit(layer: &Layer, given: Shape) -> Result<(Shape, [u64; 2])> {
     })
 }
 
-/// Checks the window: it omits elements only as its stride does, where that is allowed, and
-/// extends beyond the input on either side by less than its kernel.
-fn fit_window(layer: &Layer, given: Shape, leaves_out: bool) -> Option<(Shape, [u64; 2])> {
+/// Checks the window: after the last one there is no room for another, and it extends beyond the input on either side by
+/// less than its kernel.
+fn fit_window(layer: &Layer, given: Shape) -> Option<(Shape, [u64; 2])> {
     let (needs, window) = (layer.needs(), layer.window());
-    let along = |axis: usize, given: u64, needs: u64, count: u64| {
+    let along = |axis: usize, given: u64, needs: u64| {
         if given > needs {
-            let allowed = leaves_out && given <= count * window.stride[axis];
-            return allowed.then_some((needs, 0));
+            return (given - needs < window.stride[axis]).then_some((needs, 0));
         }
         let beyond = needs - given;
         (beyond <= 2 * (window.kernel[axis] - 1)).then_some((given, beyond / 2))
     };
-    let (rows, above) = along(0, given.rows, needs.rows, layer.output.rows)?;
-    let (columns, left) = along(1, given.columns, needs.columns, layer.output.columns)?;
+    let (rows, above) = along(0, given.rows, needs.rows)?;
+    let (columns, left) = along(1, given.columns, needs.columns)?;
     let input = Shape::new(needs.channels, rows, columns);
     (given.channels == needs.channels).then_some((input, [above, left]))
 }

@@ -33,6 +33,11 @@ impl Partition {
         std::array::from_fn(|axis| spans(extents[axis], self.0[axis]))
     }
 
+    /// Whether no axis has more parts than elements.
+    pub fn fills(self, output: Shape, batch: u64) -> bool {
+        self.0.into_iter().zip(extents(output, batch)).all(|(parts, extent)| parts <= extent)
+    }
+
     /// The share of the cores' work that is not padding.
     fn evenness(self, extents: [u64; 4]) -> f64 {
         let along = |axis: usize| {

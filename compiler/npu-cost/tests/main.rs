@@ -1,6 +1,7 @@
-//! The cost model of SET, compared with the published results of its program.
+//! The cost models of SET and Gemini, compared with the results of their programs.
 
 mod codes;
+mod gemini;
 mod layers;
 mod model;
 mod networks;

@@ -97,14 +97,20 @@ impl Boundary {
         let mut packed = Tensors::new();
         for ((name, _, dims), value) in self.inputs.iter().zip(values) {
             let shape = shape(name).ok_or_else(|| format!("the NPU does not read '{name}'"))?;
-            let places = places(dims, value.shape(), shape)?;
+            let whole = whole(dims);
+            let places = places(dims, value.shape(), whole)?;
             let bytes = value.bytes();
-            let mut stored = vec![0; shape.iter().product()];
-            if stored.len() != bytes.len() {
+            let is_part = whole.iter().zip(&shape).all(|(whole, part)| part <= whole);
+            if whole[..2] != shape[..2]
+                || !is_part
+                || whole.iter().product::<usize>() != bytes.len()
+            {
                 let found = value.ty();
                 return Err(format!("'{name}' is {found}, and the NPU reads {shape:?}"));
             }
-            places.into_iter().zip(bytes).for_each(|(place, byte)| stored[place] = *byte);
+            let mut all = vec![0; bytes.len()];
+            places.into_iter().zip(bytes).for_each(|(place, byte)| all[place] = *byte);
+            let stored = first_rows(&all, whole, shape);
             let shape = shape.map(|size| size as i64);
             let ty = TensorType::new(value.dtype(), shape);
             let tensor = Tensor::from_bytes(ty, &stored).map_err(|error| error.to_string())?;
@@ -163,6 +169,28 @@ impl Boundary {
         let values: Vec<u8> = places.into_iter().map(|place| bytes[place]).collect();
         Tensor::from_bytes(ty, &values).map_err(|error| error.to_string())
     }
+}
+
+/// The shape `[N, C, H, W]` that dimensions of these axes have.
+fn whole(dims: &[Dimension]) -> [usize; 4] {
+    let mut shape = [1; 4];
+    for atom in dims.iter().flatten() {
+        let axis = match atom.of {
+            Whole::Images => 0,
+            Whole::Axis(axis) => axis as usize + 1,
+            Whole::Dimension(_) => continue,
+        };
+        shape[axis] += (atom.extent as usize).saturating_sub(1) * atom.stride as usize;
+    }
+    shape
+}
+
+/// The first rows and columns of a tensor: windows may leave the last ones out.
+fn first_rows(all: &[u8], whole: [usize; 4], part: [usize; 4]) -> Vec<u8> {
+    let [_, _, rows, columns] = part;
+    let planes = all.chunks(whole[2] * whole[3]);
+    let lines = planes.flat_map(|plane| plane.chunks(whole[3]).take(rows));
+    lines.flat_map(|line| &line[..columns]).copied().collect()
 }
 
 /// The index in `[N, C, H, W]` of each element of a tensor of some dimensions, row-major.

@@ -6,6 +6,7 @@
 //! `docs/npu-models.md`.
 
 mod boundary;
+mod fingerprint;
 mod layers;
 mod numbers;
 mod priced;
@@ -14,6 +15,7 @@ mod schedule;
 mod target;
 
 pub use boundary::Boundary;
+pub use fingerprint::fingerprint;
 pub use layers::{Layers, Operand, Origin, Parameters, Stored, layers};
 pub use numbers::{Given, LayerNumbers, Weights, numbers};
 pub use priced::{PricedSchedule, price};

@@ -1,9 +1,10 @@
 //! Targets: meshes of NPU cores, as text.
 //!
 //! `npu:mesh=4x4,stride=1,buffer=1MiB,macs=1024,noc=24,dram=0.5perTOPS,core=polar`; all keys but `mesh` have the
-//! values of this example by default. [`Target::machine`] is the published machine with these numbers.
+//! values of this example by default. [`Target::machine`] is the published machine with these numbers. With
+//! `model=gemini,dies=2x1,d2d=16`, it is that of Gemini, on dies.
 
-use irc_npu_cost::{Array, Machine, Mesh, Objective};
+use irc_npu_cost::{Array, Chiplets, Machine, Mesh, Objective};
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,7 +12,7 @@ use std::str::FromStr;
 pub const PREFIX: &str = "npu:";
 
 /// The keys, and what their values are.
-const KEYS: [(&str, &str); 8] = [
+const KEYS: [(&str, &str); 11] = [
     ("mesh", "WxH, columns and rows of cores"),
     ("stride", "columns per stripe of consecutive cores"),
     ("buffer", "the buffer of a core, such as 1MiB"),
@@ -20,6 +21,9 @@ const KEYS: [(&str, &str); 8] = [
     ("dram", "bytes per cycle of DRAM, or such as 0.5perTOPS"),
     ("core", "polar or eyeriss"),
     ("weights", "once or reload"),
+    ("model", "set or gemini"),
+    ("dies", "CxR, columns and rows of dies"),
+    ("d2d", "bytes per cycle of a link between dies"),
 ];
 
 /// A mesh of NPU cores.
@@ -40,8 +44,24 @@ pub struct Target {
     /// The kind of core.
     pub core: CoreKind,
     /// Whether the estimate counts constant weights for every run of a segment, which loads them, rather than once for
-    /// all images, as SET's program does.
+    /// all images, as SET's program does. Gemini's model counts them for every run.
     pub reloads: bool,
+    /// The dies, if the cost model is Gemini's.
+    pub dies: Option<Dies>,
+}
+
+/// The dies of a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dies {
+    /// Columns and rows.
+    pub grid: [u64; 2],
+    /// Bytes per cycle of a link between dies.
+    pub link: u64,
+}
+
+impl Dies {
+    /// One die.
+    const ONE: Self = Self { grid: [1, 1], link: 16 };
 }
 
 /// The rate of DRAM.
@@ -94,6 +114,9 @@ impl Target {
     pub fn machine(&self) -> Result<Machine, String> {
         let [width, height] = self.mesh;
         let mesh = Mesh { width, height, stride: self.stride };
+        if let Some(dies) = self.dies {
+            return self.on_dies(mesh, dies);
+        }
         let mut machine = match self.core {
             CoreKind::Polar => Machine::polar(mesh),
             CoreKind::Eyeriss => Machine::eyeriss(mesh),
@@ -114,18 +137,34 @@ impl Target {
         machine.buffer.size = self.buffer;
         machine.reloads = self.reloads;
         machine.link_bandwidth = self.noc;
-        machine.dram_bandwidth = match self.dram {
+        machine.dram_bandwidth = self.dram_rate();
+        machine.check().map_err(|found| found.message)?;
+        Ok(machine)
+    }
+
+    /// Gemini's machine with these numbers.
+    fn on_dies(&self, mesh: Mesh, dies: Dies) -> Result<Machine, String> {
+        if self.macs != 1024 || self.core != CoreKind::Polar {
+            return Err("model=gemini: expected macs=1024 and core=polar".into());
+        }
+        let chiplets = Chiplets::new(mesh, dies.grid, self.buffer, self.dram_rate());
+        let machine = Chiplets { link: self.noc, die_link: dies.link, ..chiplets }.machine();
+        machine.check().map_err(|found| found.message)?;
+        Ok(machine)
+    }
+
+    /// Bytes per cycle of DRAM.
+    fn dram_rate(&self) -> u64 {
+        match self.dram {
             DramRate::Bytes(bytes) => bytes,
             DramRate::PerTops(thousandths) => {
                 // Two operations for each multiply-accumulate, at 1 GHz.
-                let cores = u128::from(width) * u128::from(height);
-                let operations = 2 * u128::from(self.macs) * cores;
+                let [width, height] = self.mesh.map(u128::from);
+                let operations = 2 * u128::from(self.macs) * width * height;
                 let bytes = operations * u128::from(thousandths) / (1024 * 1000);
                 u64::try_from(bytes.max(1)).unwrap_or(u64::MAX)
             }
-        };
-        machine.check().map_err(|found| found.message)?;
-        Ok(machine)
+        }
     }
 }
 
@@ -152,8 +191,10 @@ impl FromStr for Target {
             dram: DramRate::PerTops(500),
             core: CoreKind::Polar,
             reloads: false,
+            dies: None,
         };
         let mut seen: Vec<&str> = vec![];
+        let mut model = None;
         for item in keys.split(',') {
             let (key, value) = item.split_once('=').unwrap_or((item, ""));
             let Some((key, about)) = KEYS.iter().find(|(known, _)| *known == key) else {
@@ -164,9 +205,17 @@ impl FromStr for Target {
                 return Err(format!("{key} is given twice"));
             }
             seen.push(key);
+            if *key == "model" {
+                model = Some(value);
+            }
             target
                 .set(key, value)
                 .ok_or_else(|| format!("{key}: expected {about}, found '{value}'"))?;
+        }
+        if let (Some(key), None | Some("set")) =
+            (seen.iter().find(|key| matches!(**key, "dies" | "d2d")), model)
+        {
+            return Err(format!("{key}: expected model=gemini beside it"));
         }
         match seen.contains(&"mesh") {
             true => Ok(target),
@@ -199,6 +248,19 @@ impl Target {
                     _ => return None,
                 }
             }
+            "model" => match value {
+                "set" => {}
+                "gemini" => {
+                    self.dies.get_or_insert(Dies::ONE);
+                }
+                _ => return None,
+            },
+            "dies" => {
+                let (columns, rows) = value.split_once('x')?;
+                let grid = [columns.parse().ok()?, rows.parse().ok()?];
+                self.dies.get_or_insert(Dies::ONE).grid = grid;
+            }
+            "d2d" => self.dies.get_or_insert(Dies::ONE).link = value.parse().ok()?,
             _ => {
                 self.core = match value {
                     "polar" => CoreKind::Polar,
@@ -233,7 +295,8 @@ fn thousandths(text: &str) -> Option<u64> {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mesh: [width, height], stride, buffer, macs, noc, dram, core, reloads } = self;
+        let Self { mesh: [width, height], stride, buffer, macs, noc, dram, core, reloads, dies } =
+            self;
         write!(
             f,
             "{PREFIX}mesh={width}x{height},stride={stride},buffer={buffer},macs={macs},noc={noc}"
@@ -248,7 +311,15 @@ impl fmt::Display for Target {
             CoreKind::Polar => f.write_str(",core=polar")?,
             CoreKind::Eyeriss => f.write_str(",core=eyeriss")?,
         }
-        if *reloads { f.write_str(",weights=reload") } else { Ok(()) }
+        if *reloads {
+            f.write_str(",weights=reload")?;
+        }
+        match dies {
+            None => Ok(()),
+            Some(Dies { grid: [columns, rows], link }) => {
+                write!(f, ",model=gemini,dies={columns}x{rows},d2d={link}")
+            }
+        }
     }
 }
 
@@ -269,6 +340,12 @@ mod tests {
         let target: Target = "npu:mesh=4x4,weights=reload".parse().expect("a target");
         assert_eq!(target.machine(), Ok(Machine { reloads: true, ..Machine::polar(mesh) }));
         assert_eq!(target.to_string().parse(), Ok(target));
+        let target: Target = "npu:mesh=4x4,buffer=2MiB,noc=32,dram=64,model=gemini,dies=2x1"
+            .parse()
+            .expect("a target");
+        let chiplets = Chiplets::new(mesh, [2, 1], 2 << 20, 64);
+        assert_eq!(target.machine(), Ok(chiplets.machine()));
+        assert_eq!(target.to_string().parse(), Ok(target));
     }
 
     #[test]
@@ -283,6 +360,8 @@ mod tests {
             ("npu:mesh=2x2,buffer=1GB", "buffer: expected"),
             ("npu:mesh=2x2,dram=0.0005perTOPS", "dram: expected"),
             ("npu:mesh=2x2,weights=twice", "weights: expected once or reload"),
+            ("npu:mesh=2x2,model=soma", "model: expected set or gemini"),
+            ("npu:mesh=2x2,dies=1x1", "dies: expected model=gemini"),
         ];
         for (text, why) in wrong {
             let found = text.parse::<Target>().expect_err(text);
@@ -294,6 +373,9 @@ mod tests {
             "npu:mesh=2x2,stride=3",
             "npu:mesh=1x1,macs=7",
             "npu:mesh=1x1,noc=0",
+            "npu:mesh=4x4,model=gemini,dies=3x1",
+            "npu:mesh=4x4,model=gemini,core=eyeriss",
+            "npu:mesh=3x3,model=gemini",
         ];
         for text in no_machine {
             assert!(text.parse::<Target>().expect(text).machine().is_err(), "{text}");

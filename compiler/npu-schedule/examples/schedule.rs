@@ -1,8 +1,10 @@
 //! Schedules a network, and prints the tree and, as comments, its segments and the cost:
 //!
-//!     cargo run --release -p irc-npu-schedule --example schedule -- NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED]]]
+//!     cargo run --release -p irc-npu-schedule --example schedule -- NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED [MODEL]]]]
+//!
+//! The cost model is `set`, or `gemini`: two dies side by side, buffers of 2 MiB, DRAM of 4 bytes per cycle and core.
 
-use irc_npu_cost::{Cost, Machine, Mesh, networks};
+use irc_npu_cost::{Chiplets, Cost, Machine, Mesh, networks};
 use irc_npu_schedule::{Options, Segment, schedule};
 
 fn main() {
@@ -16,7 +18,8 @@ fn main() {
 fn run(arguments: &[String]) -> Result<(), String> {
     let [network, mesh, batch, rest @ ..] = arguments else {
         return Err(
-            "usage: schedule NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED]]]".into()
+            "usage: schedule NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED [MODEL]]]]"
+                .into(),
         );
     };
     let known = networks::ALL.into_iter().find(|(name, _)| name == network);
@@ -25,7 +28,12 @@ fn run(arguments: &[String]) -> Result<(), String> {
         format!("{}: {} {}", diagnostic.code, diagnostic.message, diagnostic.notes.join(", "))
     };
     let network = build().map_err(text)?;
-    let machine = Machine::polar(parse_mesh(mesh).ok_or("expected a mesh WIDTHxHEIGHT/STRIDE")?);
+    let mesh = parse_mesh(mesh).ok_or("expected a mesh WIDTHxHEIGHT/STRIDE")?;
+    let machine = match rest.get(3).map(String::as_str) {
+        None | Some("set") => Machine::polar(mesh),
+        Some("gemini") => Chiplets::new(mesh, [2, 1], 2 << 20, 4 * mesh.cores()).machine(),
+        Some(model) => return Err(format!("expected set or gemini, found {model}")),
+    };
     let number = |at: usize, else_: u64| match rest.get(at) {
         None => Ok(else_),
         Some(text) => text.parse().map_err(|_| format!("expected a number, found {text}")),

@@ -97,8 +97,30 @@ fn cuda_70_has_one_kernel() {
 }
 
 #[test]
+fn cuda_90_has_kernels_of_irc_whose_stages_fill_on_chip_memory() {
+    let sram = Architecture::Cuda90.max_sram().expect("known");
+    for dtype in [DataType::Fp32, DataType::Fp16, DataType::Bf16] {
+        for kernel in matmul_kernels(Architecture::Cuda90, dtype) {
+            let bytes = if dtype == DataType::Fp32 { 4 } else { 2 };
+            let stage = (kernel.m + kernel.n) * kernel.k * bytes;
+            assert_eq!(kernel.sram % stage, 0, "{kernel:?}");
+            // ARK reserves 128 bytes.
+            assert!(kernel.sram + 128 <= sram, "{kernel:?}");
+            assert!(kernel.m * kernel.n / (32 * kernel.warps) <= 128, "sums fit in registers");
+        }
+        let planned = planned(&product(dtype, [512, 512, 128]), Architecture::Cuda90);
+        let planned = planned.expect("a plan");
+        let config = &first(&planned.plan).config;
+        let tile = config.ints("TileShapeMNK").expect("a tile");
+        let known = matmul_kernels(Architecture::Cuda90, dtype);
+        assert!(known.iter().any(|kernel| [kernel.m, kernel.n, kernel.k] == tile));
+        assert_eq!(planned.warnings, []);
+    }
+}
+
+#[test]
 fn products_without_a_kernel_are_named() {
-    for architecture in [Architecture::Cuda90, Architecture::Rocm90a] {
+    for architecture in [Architecture::Rocm90a] {
         let rejected = planned(&product(DataType::Fp16, [256, 256, 128]), architecture);
         let diagnostics = rejected.expect_err("a rejection");
         let [NodeDiagnostic { node: Some(0), message }] = &diagnostics[..] else {

@@ -1,6 +1,6 @@
 //! Programs: instructions with their origins and tokens.
 
-use std::ops::Range;
+use std::{fmt, ops::Range, str::FromStr};
 
 use crate::{Engines, Op};
 
@@ -71,12 +71,52 @@ pub struct Core {
 pub struct Program {
     /// Cores by ascending number.
     pub cores: Vec<Core>,
+    /// The model whose numbers its instructions contain, if they are those of a model.
+    pub model: Option<Fingerprint>,
+}
+
+/// What a program contains of a model: how many images, and hashes of the rest. Weights are not part of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Images at once.
+    pub images: u64,
+    /// Names, shapes, windows and operands of all layers.
+    pub layers: u64,
+    /// Signs, factors, zero points and functions of all layers.
+    pub numbers: u64,
+}
+
+impl fmt::Display for Fingerprint {
+    /// `images=1 layers=0123456789abcdef numbers=fedcba9876543210`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { images, layers, numbers } = self;
+        write!(f, "images={images} layers={layers:016x} numbers={numbers:016x}")
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut words = text.split_ascii_whitespace();
+        let mut number = |key: &str, radix: u32| {
+            let value = words.next()?.strip_prefix(key)?.strip_prefix('=')?;
+            u64::from_str_radix(value, radix).ok()
+        };
+        let all = [number("images", 10), number("layers", 16), number("numbers", 16)];
+        match (all, words.next()) {
+            ([Some(images), Some(layers), Some(numbers)], None) => {
+                Ok(Self { images, layers, numbers })
+            }
+            _ => Err("expected images=N layers=HEX numbers=HEX".into()),
+        }
+    }
 }
 
 impl Program {
     /// The program of a single core, number 0.
     pub fn single(code: Vec<Instruction>) -> Self {
-        Self { cores: vec![Core { id: 0, code }] }
+        Self { cores: vec![Core { id: 0, code }], model: None }
     }
 
     /// Number of instructions of all cores.

@@ -18,7 +18,7 @@ mod race;
 mod rank;
 pub mod script;
 mod task;
-mod trace;
+pub mod trace;
 
 pub use error::Error;
 pub use kernels::Kernels;

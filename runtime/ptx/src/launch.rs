@@ -1,9 +1,10 @@
 //! What is launched, and what comes back.
 
-use crate::memory::Buffer;
+use crate::memory::{Buffer, Memory};
 use crate::statistics::Statistics;
 use crate::tensor_map::TensorMap;
 use irc_diag::Diagnostic;
+use std::sync::Arc;
 
 /// An argument of a kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +75,20 @@ pub struct Launch {
     pub max_instructions: u64,
     /// Bytes of shared memory of a CTA, static and dynamic, beyond which a launch is rejected.
     pub max_shared_bytes: u64,
+    /// The value of the clocks at the start.
+    pub clock: u64,
+    /// What diagnostics of a warp say in addition, by the memory at that time.
+    pub explain: Option<Explain>,
+}
+
+/// What a warp does, in words: of the memory, the number of the CTA, and that of the warp in it.
+#[derive(Clone)]
+pub struct Explain(pub Arc<dyn Fn(&Memory, u64, u32) -> Option<String>>);
+
+impl std::fmt::Debug for Explain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Explain")
+    }
 }
 
 impl Default for Launch {
@@ -88,6 +103,8 @@ impl Default for Launch {
             resident: None,
             max_instructions: 1 << 36,
             max_shared_bytes: 227 << 10,
+            clock: 0,
+            explain: None,
         }
     }
 }
@@ -103,6 +120,23 @@ pub struct Report {
     pub statistics: Statistics,
     /// What the kernel printed.
     pub output: Vec<u8>,
+    /// The value of the clocks at the end.
+    pub clock: u64,
+}
+
+/// What all orders of a launch did.
+#[derive(Debug, Default)]
+pub struct Exploration {
+    /// Whether threads can always reach their ends, in every order.
+    pub completed: bool,
+    /// Different states, and the steps between them.
+    pub states: usize,
+    /// Steps from one state to another.
+    pub transitions: usize,
+    /// Different contents of memory at the end.
+    pub ends: usize,
+    /// What the checks found.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Report {

@@ -52,7 +52,7 @@ mod types;
 mod visit;
 
 pub use code::{Parameter, Program};
-pub use launch::{Argument, Checks, Launch, Report, Schedule};
+pub use launch::{Argument, Checks, Explain, Exploration, Launch, Report, Schedule};
 pub use memory::{Buffer, Memory};
 pub use parser::Module;
 pub use statistics::Statistics;
@@ -68,6 +68,11 @@ impl Program {
     /// Bytes of static shared memory of a CTA.
     pub fn shared_bytes(&self) -> u64 {
         self.shared
+    }
+
+    /// Registers of a thread in the kernel itself: those that the text declares.
+    pub fn registers(&self) -> u32 {
+        self.functions.first().map_or(0, |kernel| kernel.registers)
     }
 
     /// The text that the kernel was compiled from, which diagnostics point into.

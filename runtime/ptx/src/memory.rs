@@ -10,7 +10,7 @@ const GAP: u64 = 1 << 16;
 
 /// A buffer of a [`Memory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Buffer(usize);
+pub struct Buffer(pub(crate) usize);
 
 #[derive(Debug)]
 pub(crate) struct Contents {

@@ -107,7 +107,7 @@ const STRONG: u8 = 1 << 5;
 type Cells = [Cell; CELLS];
 
 /// The shadow of a memory: the accesses of each word, in pages.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Shadow(Vec<Vec<Cells>>);
 
 impl Shadow {
@@ -165,7 +165,7 @@ struct Released {
 }
 
 /// The state of the detector for a launch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Races {
     /// Warps of the launch.
     warps: u32,

@@ -19,6 +19,12 @@ const SHARED_BYTES: c_int = 97;
 /// `CUfunction_attribute`: bytes of shared memory that a launch may request.
 const MAX_DYNAMIC_SHARED: c_int = 8;
 
+/// `CUfunction_attribute`: registers of a thread.
+const REGISTERS: c_int = 4;
+
+/// `CU_MEMHOSTALLOC_DEVICEMAP`: the GPU has access to the memory.
+const ON_DEVICE: c_uint = 2;
+
 /// `CUjit_option`: a buffer for errors, and its size.
 const ERROR_LOG: c_int = 5;
 const ERROR_LOG_BYTES: c_int = 6;
@@ -70,9 +76,13 @@ functions! {
     unload "cuModuleUnload" (Handle);
     entry "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
     set_attribute "cuFuncSetAttribute" (Handle, c_int, c_int);
+    get_attribute "cuFuncGetAttribute" (*mut c_int, c_int, Handle);
     occupancy "cuOccupancyMaxActiveBlocksPerMultiprocessor" (*mut c_int, Handle, c_int, usize);
     allocate "cuMemAlloc_v2" (*mut Address, usize);
     free "cuMemFree_v2" (Address);
+    share "cuMemHostAlloc" (Pointers, usize, c_uint);
+    shared "cuMemHostGetDevicePointer_v2" (*mut Address, *mut c_void, c_uint);
+    unshare "cuMemFreeHost" (*mut c_void);
     clear "cuMemsetD8_v2" (Address, u8, usize);
     to_device "cuMemcpyHtoD_v2" (Address, *const c_void, usize);
     to_host "cuMemcpyDtoH_v2" (*mut c_void, Address, usize);
@@ -90,18 +100,19 @@ pub struct Gpu {
     _library: Library,
 }
 
-/// A kernel on a GPU.
-#[derive(Clone, Copy)]
+/// A kernel on a GPU: functions that are launched one after the other.
 pub struct Kernel {
     module: Handle,
-    function: Handle,
+    functions: Vec<Handle>,
 }
 
-/// Memory of a GPU.
+/// Memory of a GPU, or of this machine if there is an address of it, which the GPU writes too, so that it is left after a
+/// fault.
 #[derive(Clone, Copy)]
 pub struct Memory {
     address: Address,
     bytes: usize,
+    host: *mut c_void,
 }
 
 /// Number and size of the blocks of a launch.
@@ -196,11 +207,11 @@ impl Gpu {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
-    /// Compiles PTX for the GPU, and finds its entry point.
+    /// Compiles PTX for the GPU, and finds its entry points.
     ///
     /// # Errors
     /// PTX for another architecture, or that the driver does not compile.
-    pub fn load(&self, ptx: &str, entry: &str) -> Result<Kernel, String> {
+    pub fn load(&self, ptx: &str, entries: &[String]) -> Result<Kernel, String> {
         let (major, minor) = (self.attribute(MAJOR)?, self.attribute(MINOR)?);
         let own = format!("this GPU has compute capability {major}.{minor}");
         if let Some(target) = target(ptx).filter(|target| !target.runs_on(major * 10 + minor)) {
@@ -237,19 +248,33 @@ impl Gpu {
         let log = String::from_utf8_lossy(&log[..end]);
         self.check("compiling the PTX", result)
             .map_err(|error| format!("{error}; {own}; {}", log.trim()))?;
-        let name = CString::new(entry).map_err(|_| "the entry point has no valid name")?;
+        let mut kernel = Kernel { module, functions: vec![] };
+        for entry in entries {
+            match self.entry(module, entry) {
+                Ok(function) => kernel.functions.push(function),
+                Err(error) => {
+                    self.unload(&kernel);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(kernel)
+    }
+
+    fn entry(&self, module: Handle, name: &str) -> Result<Handle, String> {
+        let name = CString::new(name).map_err(|_| "the entry point has no valid name")?;
         let mut function = null_mut();
         // Safety: the module is loaded, and the name ends with a zero.
         let result = unsafe { (self.functions.entry)(&raw mut function, module, name.as_ptr()) };
         self.check("the entry point of the kernel", result)?;
-        Ok(Kernel { module, function })
+        Ok(function)
     }
 
-    /// The number of blocks of a cooperative launch, all of which run at once.
+    /// The number of blocks of every cooperative launch of a kernel, all of which run at once.
     ///
     /// # Errors
     /// A kernel that does not fit the GPU, with the numbers.
-    pub fn blocks(&self, kernel: Kernel, shape: Shape) -> Result<u32, String> {
+    pub fn blocks(&self, kernel: &Kernel, shape: Shape) -> Result<u32, String> {
         let (shared, most) = (shape.shared_bytes, self.attribute(SHARED_BYTES)?);
         if shared > u64::from(most) {
             return Err(format!(
@@ -259,41 +284,52 @@ impl Gpu {
         if self.attribute(COOPERATIVE)? == 0 {
             return Err("this GPU has no cooperative launches".to_owned());
         }
-        let mut each = 0;
-        // Safety: the function is one of a loaded module.
+        let processors = self.attribute(PROCESSORS)?;
+        let mut least = u32::MAX;
+        for function in &kernel.functions {
+            least = least.min(self.blocks_of(*function, shape, processors)?);
+        }
+        Ok(least)
+    }
+
+    /// As [`Gpu::blocks`], of one function.
+    fn blocks_of(&self, function: Handle, shape: Shape, processors: u32) -> Result<u32, String> {
+        let (threads, shared) = (shape.threads, shape.shared_bytes);
+        let (mut each, mut registers) = (0, 0);
+        // Safety: the function is one of a loaded module, and the places are valid.
         unsafe {
-            let allowed = (self.functions.set_attribute)(
-                kernel.function,
-                MAX_DYNAMIC_SHARED,
-                shared as c_int,
-            );
+            let allowed =
+                (self.functions.set_attribute)(function, MAX_DYNAMIC_SHARED, shared as c_int);
             self.check("the shared memory of the kernel", allowed)?;
-            let threads = shape.threads as c_int;
             let found = (self.functions.occupancy)(
                 &raw mut each,
-                kernel.function,
-                threads,
+                function,
+                threads as c_int,
                 shared as usize,
             );
             self.check("the number of blocks that run at once", found)?;
+            let known = (self.functions.get_attribute)(&raw mut registers, REGISTERS, function);
+            self.check("the registers of the kernel", known)?;
         }
-        let all = self.attribute(PROCESSORS)? * u32::try_from(each).unwrap_or(0);
+        let all = processors * u32::try_from(each).unwrap_or(0);
         match shape.blocks.unwrap_or(all) {
             0 => Err("this GPU cannot run a block of the kernel".to_owned()),
             blocks if blocks > all => Err(format!(
-                "the kernel needs {blocks} blocks that run at once, and this GPU runs {all}"
+                "the kernel needs {blocks} blocks that run at once, and this GPU runs {all}: {each} of {threads} threads \
+                 with {registers} registers each and {shared} bytes of shared memory on each processor"
             )),
             blocks => Ok(blocks),
         }
     }
 
-    /// Launches a kernel cooperatively on memory for each of its parameters, and waits for its end.
+    /// Launches the functions of a kernel cooperatively, one after the other, on memory for each of its parameters, and
+    /// waits for their ends.
     ///
     /// # Errors
     /// A fault of the kernel.
     pub fn run(
         &self,
-        kernel: Kernel,
+        kernel: &Kernel,
         blocks: u32,
         shape: Shape,
         memory: &[Memory],
@@ -301,23 +337,26 @@ impl Gpu {
         let mut addresses: Vec<Address> = memory.iter().map(|memory| memory.address).collect();
         let mut arguments: Vec<*mut c_void> =
             addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
-        // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
-        unsafe {
-            let launched = (self.functions.launch)(
-                kernel.function,
-                blocks,
-                1,
-                1,
-                shape.threads,
-                1,
-                1,
-                shape.shared_bytes as c_uint,
-                null_mut(),
-                arguments.as_mut_ptr(),
-            );
-            self.check("launching the kernel", launched)?;
-            self.check("running the kernel", (self.functions.wait)())
+        for function in &kernel.functions {
+            // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
+            unsafe {
+                let launched = (self.functions.launch)(
+                    *function,
+                    blocks,
+                    1,
+                    1,
+                    shape.threads,
+                    1,
+                    1,
+                    shape.shared_bytes as c_uint,
+                    null_mut(),
+                    arguments.as_mut_ptr(),
+                );
+                self.check("launching the kernel", launched)?;
+                self.check("running the kernel", (self.functions.wait)())?;
+            }
         }
+        Ok(())
     }
 
     /// Allocates memory, aligned to 256 bytes.
@@ -329,7 +368,25 @@ impl Gpu {
         // Safety: the address is a valid place.
         let result = unsafe { (self.functions.allocate)(&raw mut address, bytes.max(1)) };
         self.check(&format!("{bytes} bytes of memory of the GPU"), result)?;
-        Ok(Memory { address, bytes })
+        Ok(Memory { address, bytes, host: null_mut() })
+    }
+
+    /// Allocates memory of this machine that the GPU writes too.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn share(&self, bytes: usize) -> Result<Memory, String> {
+        let (mut host, mut address) = (null_mut(), 0);
+        // Safety: the places are valid, and the memory is given back if it has no address on the GPU.
+        unsafe {
+            let result = (self.functions.share)(&raw mut host, bytes, ON_DEVICE);
+            self.check(&format!("{bytes} bytes of memory that the GPU can write"), result)?;
+            let memory = Memory { address, bytes, host };
+            let result = (self.functions.shared)(&raw mut address, host, 0);
+            self.check("the address of memory that the GPU can write", result)
+                .inspect_err(|_| self.free(memory))?;
+            Ok(Memory { address, ..memory })
+        }
     }
 
     /// Writes zeros to memory.
@@ -371,13 +428,38 @@ impl Gpu {
     /// Frees memory.
     pub fn free(&self, memory: Memory) {
         // Safety: the memory was allocated, and nothing uses it later.
-        unsafe { (self.functions.free)(memory.address) };
+        unsafe {
+            match memory.host.is_null() {
+                true => (self.functions.free)(memory.address),
+                false => (self.functions.unshare)(memory.host),
+            }
+        };
     }
 
     /// Unloads a kernel.
-    pub fn unload(&self, kernel: Kernel) {
+    pub fn unload(&self, kernel: &Kernel) {
         // Safety: the module was loaded, and nothing uses it later.
         unsafe { (self.functions.unload)(kernel.module) };
+    }
+}
+
+impl Memory {
+    /// Writes memory of this machine, while no kernel runs.
+    pub fn set(&self, bytes: &[u8]) {
+        let words = self.host.cast::<u64>();
+        for (at, word) in bytes.chunks_exact(8).take(self.bytes / 8).enumerate() {
+            let word = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+            // Safety: the memory has as many words.
+            unsafe { words.add(at).write_volatile(word) };
+        }
+    }
+
+    /// The contents of memory of this machine now.
+    pub fn get(&self) -> Vec<u8> {
+        let words = self.host.cast::<u64>();
+        // Safety: the memory has as many words, which the GPU writes whole.
+        let word = |at: usize| unsafe { words.add(at).read_volatile() };
+        (0..self.bytes / 8).flat_map(|at| word(at).to_le_bytes()).collect()
     }
 }
 

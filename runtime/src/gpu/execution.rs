@@ -2,9 +2,13 @@
 use super::{
     GpuKernel, GpuProgram,
     driver::{Gpu, Kernel, Memory, Shape},
+    record::Event,
 };
 use irc_tensor::Tensor;
 use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
+
+/// The nanoseconds after which a block that waits for others traps.
+const PATIENCE: u64 = 10_000_000_000;
 
 /// A kernel that is loaded on the first GPU, with memory for its parameters; the constants are already there.
 pub struct Execution {
@@ -28,11 +32,15 @@ impl Execution {
         let gpu = Gpu::open()?;
         let mut made =
             Self { gpu, kernel: None, program: program.clone(), blocks: 0, memory: vec![] };
-        let kernel = made.gpu.load(&program.text, &program.kernel.entry)?;
-        made.kernel = Some(kernel);
-        made.blocks = made.gpu.blocks(kernel, made.shape())?;
+        let kernel = made.gpu.load(&program.text, program.kernel.entries())?;
+        let kernel = made.kernel.insert(kernel);
+        made.blocks = made.gpu.blocks(kernel, shape_of(&program.kernel))?;
         for parameter in &program.kernel.parameters {
-            made.memory.push(made.gpu.allocate(program.bytes_of(*parameter)?)?);
+            let bytes = program.bytes_of(*parameter, made.blocks)?;
+            made.memory.push(match parameter.record {
+                true => made.gpu.share(bytes)?,
+                false => made.gpu.allocate(bytes)?,
+            });
         }
         for (parameter, memory) in program.kernel.parameters.iter().zip(&made.memory) {
             if parameter.constants {
@@ -43,11 +51,6 @@ impl Execution {
         Ok(made)
     }
 
-    fn shape(&self) -> Shape {
-        let GpuKernel { blocks, threads, shared_bytes, .. } = self.program.kernel;
-        Shape { blocks, threads, shared_bytes }
-    }
-
     /// Runs the kernel, given the addresses of inputs, then of outputs, in the memory of the host.
     ///
     /// # Safety
@@ -56,12 +59,17 @@ impl Execution {
     /// # Errors
     /// A fault of the kernel.
     pub unsafe fn run(&self, buffers: *const *mut c_void) -> Result<(), String> {
-        let Some(kernel) = self.kernel else { return Ok(()) };
-        let GpuKernel { interface, parameters, blocks, .. } = &self.program.kernel;
+        let Some(kernel) = &self.kernel else { return Ok(()) };
+        let own = &self.program.kernel;
+        let GpuKernel { interface, parameters, blocks, .. } = own;
         let inputs = interface.inputs.len();
         self.gpu.enter()?;
         for (parameter, memory) in parameters.iter().zip(&self.memory) {
-            if let Some(input) = parameter.input {
+            if parameter.record {
+                memory.set(&own.record(self.blocks, PATIENCE));
+            } else if parameter.trace {
+                self.gpu.clear(*memory)?;
+            } else if let Some(input) = parameter.input {
                 // Safety: guaranteed by the caller.
                 unsafe { self.gpu.write(*memory, *buffers.add(input)) }?;
             } else if parameter.output.is_some() && blocks.is_some() {
@@ -69,7 +77,8 @@ impl Execution {
                 self.gpu.clear(*memory)?;
             }
         }
-        self.gpu.run(kernel, self.blocks, self.shape(), &self.memory)?;
+        let ran = self.gpu.run(kernel, self.blocks, shape_of(own), &self.memory);
+        ran.map_err(|error| error + &self.places())?;
         for (parameter, memory) in parameters.iter().zip(&self.memory) {
             if let Some(output) = parameter.output {
                 // Safety: guaranteed by the caller.
@@ -77,6 +86,32 @@ impl Execution {
             }
         }
         Ok(())
+    }
+
+    /// Where warps are, by the record, in lines.
+    fn places(&self) -> String {
+        let kernel = &self.program.kernel;
+        let all = kernel.parameters.iter().zip(&self.memory);
+        let records = all.filter(|(parameter, _)| parameter.record);
+        let places = records.flat_map(|(_, memory)| kernel.places(&memory.get()));
+        places.flat_map(|place| ["\n  ".to_owned(), place]).collect()
+    }
+
+    /// The events of the last run, if the kernel records them.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn events(&self) -> Result<Vec<Event>, String> {
+        let kernel = &self.program.kernel;
+        let mut all = kernel.parameters.iter().zip(&self.memory);
+        let Some((_, memory)) = all.find(|(parameter, _)| parameter.trace) else {
+            return Ok(vec![]);
+        };
+        let mut trace = vec![0; kernel.trace_bytes(self.blocks)];
+        self.gpu.enter()?;
+        // Safety: the memory has as many bytes.
+        unsafe { self.gpu.read(*memory, trace.as_mut_ptr().cast()) }?;
+        Ok(kernel.events(&trace, self.blocks))
     }
 
     /// Runs the kernel on tensors by name. Inputs that are not given are zero.
@@ -107,6 +142,12 @@ impl Execution {
     }
 }
 
+/// What its launches have in common.
+fn shape_of(kernel: &GpuKernel) -> Shape {
+    let GpuKernel { blocks, threads, shared_bytes, .. } = *kernel;
+    Shape { blocks, threads, shared_bytes }
+}
+
 impl Drop for Execution {
     fn drop(&mut self) {
         // Without its context, which another thread may have made current, nothing can be freed.
@@ -117,7 +158,7 @@ impl Drop for Execution {
             self.gpu.free(memory);
         }
         if let Some(kernel) = self.kernel.take() {
-            self.gpu.unload(kernel);
+            self.gpu.unload(&kernel);
         }
     }
 }

@@ -1,18 +1,20 @@
 //! The description of a kernel for a GPU, in the first line of its PTX, and its constants, in its last lines.
 mod driver;
 mod execution;
+pub mod record;
 
 pub use execution::Execution;
 
 use crate::{
     Interface, Port,
-    interface::{interface_of, number},
+    interface::{interface_of, number, texts},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use irc_diag::Sink;
 use irc_json::{At, Format, Node, Reader};
 use irc_tensor::{Tensor, TensorType};
+use record::Step;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -39,10 +41,14 @@ pub struct GpuKernel {
     pub shared_bytes: u64,
     /// Bytes of constants in the PTX.
     pub constant_bytes: u64,
+    /// The steps that threads record.
+    pub steps: Vec<Step>,
+    /// The entry points that are launched one after the other, if there are several; then `entry` is the first.
+    pub launches: Vec<String>,
 }
 
-/// The memory of a parameter: of an input, of an output, or of both; of the constants; else the workspace. It is aligned
-/// to 64.
+/// The memory of a parameter: of an input, of an output, or of both; of the constants; of the record; of events; else the
+/// workspace. It is aligned to 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Parameter {
     /// The number of the input whose value the memory holds before the launch.
@@ -54,6 +60,12 @@ pub struct Parameter {
     /// Whether the memory holds the constants of the program.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub constants: bool,
+    /// Whether the memory holds the record of the launch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub record: bool,
+    /// Whether the memory holds the times of events after the launch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trace: bool,
 }
 
 /// What the memory of a parameter holds before the launch.
@@ -65,14 +77,18 @@ pub enum Contents {
     Constants(Vec<u8>),
     /// So many bytes, which the kernel has to write before it reads them.
     Unwritten(usize),
+    /// The record, in memory of the host, which is left after a fault.
+    Record(Vec<u8>),
+    /// Events, zero before the launch.
+    Trace(Vec<u8>),
 }
 
 impl GpuKernel {
     /// Before the description, in the first line.
     pub const PREFIX: &str = "// irc: ";
 
-    /// A kernel of a program whose inputs, outputs, constants if it has any, and workspace have memory of their own, in
-    /// this order.
+    /// A kernel of a program whose inputs, outputs, constants if it has any, workspace and record have memory of their own,
+    /// in this order.
     pub fn of_program(
         entry: &str,
         interface: Interface,
@@ -83,7 +99,8 @@ impl GpuKernel {
         let inputs = (0..interface.inputs.len()).map(|at| Parameter { input: Some(at), ..none });
         let outputs = (0..interface.outputs.len()).map(|at| Parameter { output: Some(at), ..none });
         let constants = has_constants.then_some(Parameter { constants: true, ..none });
-        let parameters = inputs.chain(outputs).chain(constants).chain([none]).collect();
+        let last = [none, Parameter { record: true, ..none }];
+        let parameters = inputs.chain(outputs).chain(constants).chain(last).collect();
         Self {
             entry: entry.to_owned(),
             interface,
@@ -92,16 +109,41 @@ impl GpuKernel {
             threads,
             shared_bytes: 0,
             constant_bytes: 0,
+            steps: vec![],
+            launches: vec![],
         }
+    }
+
+    /// Adds what the form of the program requires: the events, and the entry points if there are several.
+    #[must_use]
+    pub fn formed(mut self, timestamps: bool, launches: Vec<String>) -> Self {
+        if timestamps {
+            self.parameters.push(Parameter { trace: true, ..Parameter::default() });
+        }
+        if let Some(first) = launches.first() {
+            self.entry.clone_from(first);
+        }
+        self.launches = launches;
+        self
+    }
+
+    /// The entry points, which are launched one after the other.
+    pub fn entries(&self) -> &[String] {
+        if self.launches.is_empty() { std::slice::from_ref(&self.entry) } else { &self.launches }
     }
 
     /// The line that describes it, without its end.
     pub fn to_line(&self) -> String {
         let parameters = serde_json::to_string(&self.parameters).unwrap_or_default();
+        let steps = serde_json::to_string(&self.steps).unwrap_or_default();
+        let launches = match self.launches.is_empty() {
+            true => String::new(),
+            false => format!(",\"launches\":{}", serde_json::Value::from(self.launches.clone())),
+        };
         let blocks = self.blocks.map_or(String::new(), |blocks| format!(",\"blocks\":{blocks}"));
         let prefix = Self::PREFIX;
         format!(
-            "{prefix}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{}}}",
+            "{prefix}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{},\"steps\":{steps}{launches}}}",
             serde_json::Value::from(self.entry.as_str()),
             self.threads,
             self.shared_bytes,
@@ -177,8 +219,9 @@ static FORMAT: Format = Format { file: "description", ..Format::of("description"
 
 fn kernel(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<GpuKernel> {
     let object = r.object(tree, &At::ROOT)?;
-    let [entry, threads, parameters, interface] =
-        ["entry", "threads", "parameters", "interface"].map(|key| r.required(&object, key));
+    let [entry, threads, parameters, interface, steps] =
+        ["entry", "threads", "parameters", "interface", "steps"]
+            .map(|key| r.required(&object, key));
     let at = object.at;
     let entry = r.string(entry?, &at.key("entry"))?.to_owned();
     Some(GpuKernel {
@@ -189,17 +232,17 @@ fn kernel(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<GpuKernel> {
         threads: r.integer(threads?, &at.key("threads"), "a number")?,
         shared_bytes: number(r, &object, "shared_bytes")?.unwrap_or(0),
         constant_bytes: number(r, &object, "constant_bytes")?.unwrap_or(0),
+        steps: r.list(steps?, &at.key("steps"), record::step)?,
+        launches: texts(r, &object, "launches")?,
     })
 }
 
 fn parameter(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Parameter> {
     let object = r.object(value, at)?;
     let (input, output) = (number(r, &object, "input")?, number(r, &object, "output")?);
-    let constants = match object.get("constants") {
-        Some(constants) => r.boolean(constants, &at.key("constants"))?,
-        None => false,
-    };
-    Some(Parameter { input, output, constants })
+    let [constants, record, trace] = ["constants", "record", "trace"]
+        .map(|key| object.get(key).map_or(Some(false), |value| r.boolean(value, &at.key(key))));
+    Some(Parameter { input, output, constants: constants?, record: record?, trace: trace? })
 }
 
 /// A kernel with its code and its constants.
@@ -239,13 +282,19 @@ impl GpuProgram {
         Ok(Self { kernel, text, constants })
     }
 
-    /// The number of bytes of the memory of a parameter.
+    /// The number of bytes of the memory of a parameter in a launch of some blocks.
     ///
     /// # Errors
     /// A type without a size.
-    pub(crate) fn bytes_of(&self, parameter: Parameter) -> Result<usize, String> {
+    pub(crate) fn bytes_of(&self, parameter: Parameter, blocks: u32) -> Result<usize, String> {
         if parameter.constants {
             return Ok(self.constants.len());
+        }
+        if parameter.record {
+            return Ok(self.kernel.record_bytes(blocks));
+        }
+        if parameter.trace {
+            return Ok(self.kernel.trace_bytes(blocks));
         }
         match self.port(parameter) {
             Some(port) => GpuKernel::type_of(port)?.byte_size().map_err(|error| error.to_string()),
@@ -261,7 +310,8 @@ impl GpuProgram {
         input.or_else(|| parameter.output.map(|output| &interface.outputs[output]))
     }
 
-    /// The name and the contents of the memory of a parameter, given inputs by name. Inputs that are not given are zero.
+    /// The name and the contents of the memory of a parameter in a launch of some blocks, given inputs by name. Inputs
+    /// that are not given are zero. A block traps after it has waited for `patience` nanoseconds, unless that is 0.
     ///
     /// # Errors
     /// An input of another type, or a type without a size.
@@ -269,8 +319,19 @@ impl GpuProgram {
         &self,
         parameter: Parameter,
         given: &BTreeMap<String, Tensor>,
+        blocks: u32,
+        patience: u64,
     ) -> Result<(String, Contents), String> {
-        let bytes = self.bytes_of(parameter)?;
+        let bytes = self.bytes_of(parameter, blocks)?;
+        if parameter.record {
+            return Ok((
+                "record".to_owned(),
+                Contents::Record(self.kernel.record(blocks, patience)),
+            ));
+        }
+        if parameter.trace {
+            return Ok(("events".to_owned(), Contents::Trace(vec![0; bytes])));
+        }
         if parameter.constants {
             return Ok(("constants".to_owned(), Contents::Constants(self.constants.to_vec())));
         }

@@ -130,6 +130,9 @@ pub struct Compile {
     /// What the code is for.
     #[command(flatten)]
     pub machine: Machine,
+    /// How it is quantised.
+    #[command(flatten)]
+    pub quantise: Quantise,
     /// Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all]
     #[arg(long, value_name = "WHICH")]
     pub results: Option<String>,
@@ -143,6 +146,43 @@ pub struct Compile {
         default_missing_value = "text"
     )]
     pub explain_fusion: Option<Explain>,
+}
+
+/// How a model is quantised to 8 bits.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Quantisation")]
+pub struct Quantise {
+    /// Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension
+    #[arg(long, value_name = "X.npz")]
+    pub calibrate: Option<PathBuf>,
+    /// Ranges of samples: minmax, percentile=P or mse [default: minmax]
+    #[arg(long, value_name = "METHOD", requires = "calibrate")]
+    pub calibrate_method: Option<String>,
+    /// Scales of weights [default: per-channel]
+    #[arg(long, value_enum, value_name = "HOW", requires = "calibrate")]
+    pub quantize: Option<Scales>,
+    /// Results that become bytes [default: read; for an NPU all]
+    #[arg(long, value_enum, value_name = "WHICH", requires = "calibrate")]
+    pub quantize_results: Option<QuantisedResults>,
+}
+
+/// The scales of weights.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scales {
+    /// One for each output channel
+    #[default]
+    PerChannel,
+    /// One for each tensor
+    PerTensor,
+}
+
+/// The results of a quantised model that are bytes.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuantisedResults {
+    /// Those that products of bytes read
+    Read,
+    /// All that can be, also outputs
+    All,
 }
 
 /// How a model is scheduled for an NPU.

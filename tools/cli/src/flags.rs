@@ -65,6 +65,10 @@ const CODE: &[&str] = &[".so", ".o", ".ll", ".s", ".c", ".mlir", ".tar"];
 /// How a model is scheduled for an NPU.
 const NPU: &[&str] = &["--target", "--batch", "--objective", "--set-tree", "--explain-schedule"];
 
+/// How a model is quantised.
+const QUANTISE: &[&str] =
+    &["--calibrate", "--calibrate-method", "--quantize", "--quantize-results"];
+
 /// Inputs that are compiled to be run.
 const COMPILED: &[InputKind] = &[ArkModel, CommonIr, Layers, Mlir, Plan];
 
@@ -87,12 +91,16 @@ pub static FLAGS: &[FlagRow] = &[
         (Archive, DONE),
         (Ptx, DONE),
     ]),
+    flags(&["compile"], QUANTISE).of(&[ArkModel, CommonIr]),
+    flags(&["run"], QUANTISE).of(&[ArkModel, CommonIr, Program]),
     // irc compile.
     flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),
     flags(&["compile"], &["--backend"]).to(&[".so", ".tar"]).of(&[Plan]),
     flags(&["compile"], &["--stage"]).to(&[".mlir"]),
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
+    flags(&["compile"], &["--model"]).to(&[".asm"]).of(&[Schedule]),
     flags(&["compile"], &["--arch"]).to(&[".json", ".ptx", ".so", ".tar"]),
+    flags(&["compile"], &["--timestamps", "--no-persistent"]).to(&[".ptx", ".so", ".tar"]),
     flags(&["compile"], &["--processors", "--planner", "--config-rules"]).to(&[".json"]),
     flags(&["compile"], NPU)
         .to(&[".json", ".asm"])
@@ -152,6 +160,7 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["run"], &["--data-set"]).of(&[CommonIr]),
     flags(&["run"], &["--self-test"]).of(&[Archive]),
     flags(&["run"], &["--trace"]).of(&[Plan]),
+    flags(&["run"], &["--trace"]).of(&[ArkModel, CommonIr, Layers, Mlir, Ptx, Library, Archive]),
     flags(&["run"], &["--race-check"]).of(&[Plan]),
     flags(&["run"], &["--race-check", "--max-instructions"])
         .of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Ptx, Library, Archive]),

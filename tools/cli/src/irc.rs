@@ -82,12 +82,21 @@ pub struct CompileTo {
     /// Layers of the network of a Gemini schedule, for an NPU program (.asm)
     #[arg(long, value_name = "FILE")]
     pub frontend: Option<PathBuf>,
+    /// Quantised model of a Gemini schedule, for the numbers of its program (.asm)
+    #[arg(id = "numbers_of", long = "model", value_name = "MODEL", conflicts_with = "frontend")]
+    pub numbers_of: Option<String>,
     /// Input values to specialise an ONNX model for, or for test vectors
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
     /// Device of a .json plan, .ptx, or code for a GPU: CUDA_80, CUDA_90, … [default: CUDA_80]
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
+    /// Record when tasks and kernels of code for a GPU begin and end, for irc run --trace
+    #[arg(long)]
+    pub timestamps: bool,
+    /// In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order
+    #[arg(long)]
+    pub no_persistent: bool,
     /// Number of processors that a .json plan may use [default: all of the device]
     #[arg(long, value_name = "N")]
     pub processors: Option<u32>,
@@ -225,7 +234,7 @@ pub struct Run {
     /// Number of threads; results do not depend on it
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// File for a timeline of running plans, for ui.perfetto.dev
+    /// File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev
     #[arg(long, value_name = "T.json")]
     pub trace: Option<PathBuf>,
     /// Detect races of plans, and of kernels for GPUs with --backend emulate

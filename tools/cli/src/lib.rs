@@ -11,7 +11,8 @@ mod translate;
 
 pub use common::{
     CUDA, Color, Compile, Console, Diagnostics, Dialect, EMULATOR, ENGINES, Explain, Functions,
-    GENERATORS, Graphs, Machine, Npu, Objective, Planner, Progress, REFERENCE,
+    GENERATORS, Graphs, Machine, Npu, Objective, Planner, Progress, Quantise, QuantisedResults,
+    REFERENCE, Scales,
 };
 pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
 pub use irc::{

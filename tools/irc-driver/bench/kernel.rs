@@ -7,14 +7,17 @@ use crate::{
     input::{Content, Input},
     models, output, values,
 };
-use irc::{CompileOptions, ImportOptions, Session, Target, codegen::Output};
+use irc::{
+    CompileOptions, ImportOptions, Session, Target,
+    codegen::{GpuForm, Output},
+};
 use irc_cli::Bench;
 use serde_json::{Map, Value, json};
 
 /// The PTX of a file or of a plan.
 pub fn ptx_of(input: &Input) -> Result<Vec<u8>, Error> {
     match input.content {
-        Content::Plan => gpu::ptx_of_plan(input.source(), None),
+        Content::Plan => gpu::ptx_of_plan(input.source(), None, GpuForm::default()),
         _ => Ok(input.bytes.to_vec()),
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     gpu::{Engine, Program},
     input::{self, Content, Input},
-    models, output, run, target as processor, threads,
+    models, output, target as processor, threads,
     values::{self, Buffers, Given},
     world::{Preparation, World},
 };
@@ -59,7 +59,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     let measured = match input.content {
         Content::Ptx | Content::Plan if is_kernel => {
             let ptx = kernel::ptx_of(&input)?;
-            let library = irc::gpu::library(&input.source(), &ptx)?.library;
+            let library = irc::session::gpu::library(&input.source(), &ptx)?.library;
             let (runner, file) = runner_of_file(&library)?;
             let mut given = given(arguments)?.read_for(runner.interface())?;
             values::fill(&mut given, &runner.interface().inputs.clone(), arguments.seed)?;
@@ -78,7 +78,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             }
         }
         Content::Library => {
-            let library = run::load_library(&input)?;
+            let library = input.load_library()?;
             let mut given = given(arguments)?.read_for(library.interface())?;
             let ports: Vec<Port> = library.interface().inputs.clone();
             expect_sizes(&ports, &given, false)?;

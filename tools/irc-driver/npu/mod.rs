@@ -10,7 +10,7 @@ use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{FileKind, Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_emit::{FileDiagnostic, KnownLayers};
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 mod brief;
 pub mod check;
@@ -111,6 +111,9 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
                     None => irc::npu::stated_layers(&schedule),
                     Some((name, shapes, has_values)) => {
                         let (known, found) = model::known(console, name, shapes, has_values)?;
+                        if let Some(values) = &found {
+                            expect_layers(files.schedule, &schedule, values)?;
+                        }
                         values = found;
                         known
                     }
@@ -161,4 +164,24 @@ fn by_file(found: Vec<FileDiagnostic>) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
     let diagnostics =
         |all: Vec<FileDiagnostic>| all.into_iter().map(|one| one.diagnostic).collect();
     (diagnostics(own), diagnostics(of_layers))
+}
+
+/// Rejects a schedule whose layers are not those of the model.
+fn expect_layers(name: &str, schedule: &Schedule, model: &NpuValues) -> Result<(), Error> {
+    let own: BTreeSet<&str> =
+        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
+    let nodes = model.layers.network.nodes();
+    let of_model: BTreeSet<&str> = nodes.iter().map(|node| node.layer.name.as_str()).collect();
+    let problem = |layer: &str, has: &str, lacks: &str| {
+        Err(Error::problem(format!(
+            "{name} is no schedule of the model: {has} has a layer {layer}, {lacks} has not"
+        )))
+    };
+    if let Some(layer) = own.difference(&of_model).next() {
+        return problem(layer, "the schedule", "the model");
+    }
+    match of_model.difference(&own).next() {
+        Some(layer) => problem(layer, "the model", "the schedule"),
+        None => Ok(()),
+    }
 }

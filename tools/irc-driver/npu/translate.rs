@@ -6,7 +6,10 @@ use crate::{
     input,
     output::{self, Content},
 };
-use irc::lowering::gemini_to_npu::{self, only};
+use irc::{
+    lowering::gemini_to_npu::{self, only},
+    npu::fingerprint,
+};
 use irc_cli::Translate;
 use irc_diag::{Sink, Source};
 use irc_dialects::{gemini, npu};
@@ -57,9 +60,18 @@ pub fn to_program(
     console: &Console,
     schedule: &str,
     frontend: Option<&Path>,
+    model: Option<(&str, &[String])>,
     output: &Path,
 ) -> Result<(Vec<u8>, Content), Error> {
-    program_of(console, schedule, frontend, &Options::default(), output)
+    let model = model.map(|(name, shapes)| (name, shapes, true));
+    let files = Files { schedule, frontend, program: None, model };
+    let assembled = assemble(console, &files, &Options::default())?;
+    let mut program = assembled.program;
+    if let Some(model) = &assembled.model {
+        let images = assembled.schedule.images() as u64;
+        program.model = Some(fingerprint(&model.layers, &model.numbers, images));
+    }
+    Ok(write(&program, output))
 }
 
 fn program_of(

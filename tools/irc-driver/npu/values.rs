@@ -8,8 +8,9 @@ use crate::{
     values::{self, Buffers, Given},
 };
 use irc::{
-    ImportOptions, NpuValues, Session,
-    npu::{Given as Constant, LayerNumbers, Operand},
+    NpuValues, Session,
+    npu::{Given as Constant, LayerNumbers, Operand, fingerprint},
+    quantise::Scope,
 };
 use irc_cli::Run;
 use irc_npu::Program;
@@ -143,27 +144,51 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
     let program = read_program(console, &input.name)?;
     let file = Input::open(name, arguments.graphs.format.as_deref())?;
     let import = super::model::import(&arguments.graphs, &file)?;
-    let model = values_of(console, &file, &import)?;
+    let session = Session::new();
+    let quantise = (&arguments.compile.quantise, Scope::Everywhere);
+    let model = models::open_quantised(console, &session, &file, &import, quantise)?;
+    let model = model.npu_values()?;
+    expect_same(&input.name, &program, name, &model)?;
     let layout = layout(&model).map_err(problem)?;
     let inputs = Inputs { files: arguments.inputs.iter().collect(), seed: arguments.seed };
     run(console, &program, layout, &model, &inputs)
 }
 
-/// The values of a model.
-pub fn values_of(
-    console: &Console,
-    file: &Input,
-    import: &ImportOptions,
-) -> Result<std::sync::Arc<NpuValues>, Error> {
-    let session = Session::new();
-    let model = models::open(console, &session, file, import)?;
-    Ok(model.npu_values()?)
+/// Rejects a program that has the numbers of another model than the one that it is run with.
+fn expect_same(file: &str, program: &Program, name: &str, model: &NpuValues) -> Result<(), Error> {
+    let expected = fingerprint(&model.layers, &model.numbers, model.layers.images);
+    let help = "irc compile MODEL --target …, or irc compile SCHEDULE --model MODEL, writes the program of a model";
+    let Some(found) = program.model else {
+        let message = format!(
+            "{file} states no model: it may have neutral constants, or those of another model"
+        );
+        return Err(Error::problem(message).help(help));
+    };
+    let what = if found.layers != expected.layers {
+        format!("{file} has other layers than {name}")
+    } else if found.numbers != expected.numbers {
+        format!("{file} has the layers of {name}, with the scales and zero points of another model")
+    } else if found.images != expected.images {
+        return Err(Error::problem(format!(
+            "{file} computes {} at once, and {name} has {}",
+            images(found.images),
+            images(expected.images)
+        ))
+        .help("compile the program without --batch, or give a model with as many images"));
+    } else {
+        return Ok(());
+    };
+    Err(Error::problem(what).help(help))
+}
+
+fn images(count: u64) -> String {
+    format!("{count} image{}", if count == 1 { "" } else { "s" })
 }
 
 /// The layout of the programs of a model, whose layers are not divided.
 fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
     let images = model.layers.images as i64;
-    let mut activations = BTreeMap::new();
+    let mut activations: BTreeMap<String, (TensorType, Role)> = BTreeMap::new();
     let parts = model.layers.results.iter().flat_map(|stored| &stored.parts);
     let outputs: Vec<usize> = parts
         .filter_map(|part| match part {
@@ -182,7 +207,12 @@ fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
         activations.insert(node.layer.name.clone(), (ty, role));
         for operand in &origin.operands {
             let Operand::Value { name, channels, .. } = operand else { continue };
-            let ty = shape(*channels, node.input.rows, node.input.columns);
+            // Readers may leave out different rows and columns at the end.
+            let mut ty = shape(*channels, node.input.rows, node.input.columns);
+            if let Some((known, _)) = activations.get(name) {
+                let pairs = ty.shape.iter_mut().zip(&known.shape);
+                pairs.for_each(|(own, known)| *own = (*own).max(*known));
+            }
             activations.insert(name.clone(), (ty, Role::Input));
         }
     }

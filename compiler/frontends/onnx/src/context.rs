@@ -86,6 +86,8 @@ pub fn one(result: Result<ValueId, BuildError>) -> Lowered {
 pub(crate) struct Producer {
     pub node: Arc<Node>,
     pub inputs: Vec<Option<ValueId>>,
+    /// Its path and name in the file.
+    pub origin: Option<Arc<str>>,
 }
 
 impl Producer {

@@ -110,8 +110,11 @@ const MAP: &[&str] = &[
 /// Those of a copy of a tile: the address in shared memory, the map, the barrier, and five coordinates.
 const COPY_TILE: &[&str] = &["index", "index", "index", "i32", "i32", "i32", "i32", "i32"];
 
+/// The function of the device that records where a warp is.
+pub const AT: &str = "irc_gpu_at";
+
 /// The functions of the device, with their parameters and results.
-const DEVICE: [(&str, &[&str], &[&str]); 27] = [
+const DEVICE: [(&str, &[&str], &[&str]); 30] = [
     ("irc_gpu_team", &[], &["index"]),
     ("irc_gpu_teams", &[], &["index"]),
     ("irc_gpu_thread", &[], &["index"]),
@@ -119,8 +122,11 @@ const DEVICE: [(&str, &[&str], &[&str]); 27] = [
     ("irc_gpu_barrier", &["i32", "index"], &[]),
     ("irc_gpu_shuffle", &["i32", "i32"], &["i32"]),
     ("irc_gpu_grid_barrier", &[], &[]),
+    (AT, &["i64"], &[]),
+    ("irc_gpu_time", &[], &["i64"]),
+    ("irc_gpu_block_event", &["i64", "i64"], &[]),
     ("irc_gpu_block_barrier", &["i32", "index"], &[]),
-    ("irc_gpu_shared", &[], &[product::SHARED]),
+    ("irc_gpu_shared", &[], &[team::SHARED]),
     ("irc_gpu_mma_f16", MMA, &["f32", "f32", "f32", "f32"]),
     ("irc_gpu_mma_bf16", MMA, &["f32", "f32", "f32", "f32"]),
     ("irc_gpu_copy", &["index", "index", "i32"], &[]),

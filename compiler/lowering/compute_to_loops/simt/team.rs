@@ -4,6 +4,9 @@ use crate::kernel::emit::Buffer;
 use irc_mlir::{Type as MlirType, Value, attr, ops::memref};
 use irc_tl::Dim;
 
+/// The type of all of shared memory.
+pub(super) const SHARED: &str = "memref<1048576xi8, 3>";
+
 /// Threads that run a kernel together. They are in blocks of threads that the hardware starts together; the barrier is
 /// that of all of them.
 #[derive(Clone, Copy)]
@@ -43,7 +46,7 @@ impl<'c: 'a, 'a> Team<'c, 'a> {
         elements: i64,
     ) -> Buffer<'c, 'a> {
         let callee = attr::symbol(e.context, "irc_gpu_shared");
-        let all = irc_mlir::ty::parse(e.context, super::product::SHARED);
+        let all = irc_mlir::ty::parse(e.context, SHARED);
         let call = e.spec(func::CALL).attr("callee", callee).results(&[all]);
         let all = e.value(call);
         let ty = irc_mlir::ty::parse(e.context, &format!("memref<{elements}x{element}, 3>"));

@@ -66,7 +66,7 @@ pub struct Mapping {
 
 impl Mapping {
     /// The mapping repeated `times`, which takes `turns` times as long.
-    fn repeated(self, times: i64, turns: i64) -> Self {
+    pub(crate) fn repeated(self, times: i64, turns: i64) -> Self {
         let by = times as f64;
         Self {
             energy: self.energy * by,
@@ -108,8 +108,18 @@ pub fn map(
     machine: &Machine,
     objective: Objective,
 ) -> Option<Mapping> {
-    match conv(node, partition, batch) {
-        None => Some(vector(&node.layer, partition, batch, machine)),
+    map_part(node, partition.largest(node.layer.output, batch), machine, objective)
+}
+
+/// The best mapping of a part with these extents: channels, images, rows, columns.
+pub fn map_part(
+    node: &Node,
+    extents: [u64; 4],
+    machine: &Machine,
+    objective: Objective,
+) -> Option<Mapping> {
+    match conv(node, extents) {
+        None => Some(vector(&node.layer, extents, machine)),
         Some(work) => match &machine.array {
             Array::Polar(core) => polar::map(&work, core, machine.buffer, objective),
             Array::Eyeriss(core) => eyeriss::map(&work, core, machine.buffer, objective),
@@ -130,8 +140,8 @@ pub fn unit_time(layer: &Layer, machine: &Machine) -> f64 {
     }
 }
 
-/// The largest part of a layer as a convolution; `None` for layers of vector units.
-fn conv(node: &Node, partition: Partition, batch: u64) -> Option<Conv> {
+/// A part of a layer as a convolution; `None` for layers of vector units.
+fn conv(node: &Node, [filters, images, rows, columns]: [u64; 4]) -> Option<Conv> {
     let layer = &node.layer;
     let (channels, of_group) = match layer.op {
         Op::Conv { channels, .. } => (channels, None),
@@ -140,7 +150,6 @@ fn conv(node: &Node, partition: Partition, batch: u64) -> Option<Conv> {
         }
         _ => return None,
     };
-    let [filters, images, rows, columns] = partition.largest(layer.output, batch);
     let groups = of_group.map_or(1, |size| filters.div_ceil(size));
     let window = layer.window();
     let signed = |pair: [u64; 2]| pair.map(|number| number as i64);
@@ -158,8 +167,11 @@ fn conv(node: &Node, partition: Partition, batch: u64) -> Option<Conv> {
 }
 
 /// A layer on vector units: an operation for each element of each window.
-fn vector(layer: &Layer, partition: Partition, batch: u64, machine: &Machine) -> Mapping {
-    let [channels, images, rows, columns] = partition.largest(layer.output, batch);
+fn vector(
+    layer: &Layer,
+    [channels, images, rows, columns]: [u64; 4],
+    machine: &Machine,
+) -> Mapping {
     let each = layer.operations() / layer.output.volume();
     let operations = channels * images * rows * columns * each;
     let energy = operations as f64 * machine.vector.energy;

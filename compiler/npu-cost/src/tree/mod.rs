@@ -18,7 +18,7 @@
 mod parse;
 mod resolve;
 
-pub use parse::parse;
+pub use parse::{parse, parse_placed};
 pub(crate) use resolve::{CutStep, Extent, Facts, LeafStep, Step, StepKind, resolve};
 
 use std::ops::Range;

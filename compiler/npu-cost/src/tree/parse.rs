@@ -7,6 +7,7 @@ use irc_diag::{Diagnostic, Sink, Source};
 use crate::diagnostic::{Result, error};
 use crate::network::Network;
 use crate::partition::Scheme;
+use crate::placement::Placement;
 
 use super::{Cut, Kind, MAX_DEPTH, Tree};
 
@@ -16,6 +17,7 @@ struct Line {
     tree: Tree,
     /// Number of groups, for cuts.
     groups: u64,
+    placement: Option<Placement>,
 }
 
 /// Parses a tree of a network's layers. Empty lines, and text after `#`, are ignored.
@@ -24,6 +26,35 @@ struct Line {
 /// structure of the tree (`cost-tree-syntax`, `cost-tree-layer`, `cost-tree-scheme`,
 /// `cost-tree-indent`, `cost-tree-batch`, `cost-tree-form`).
 pub fn parse(source: &Source, network: &Network, sink: &mut Sink) -> Option<Tree> {
+    parse_lines(source, network, sink, false).map(|(tree, _)| tree)
+}
+
+/// Parses a tree whose leaves state placements, and the placement of each layer. After its scheme, a leaf has the cores
+/// of its parts, the DRAM of inputs, weights and result (`-` for none, `*` for all controllers), and possibly the pieces
+/// along images, channels, rows and columns, and how often weights are fetched:
+///
+/// ```text
+/// T 4/1
+///     S 4/2
+///         conv1 2 (B:1,K:2,H:2,W:1) 0,3,2,1 * * -
+///         pool1 2 (B:2,K:1,H:1,W:1) 4,5 - - 2
+/// ```
+///
+/// `None` if there are errors in `sink`, as of [`parse`].
+pub fn parse_placed(
+    source: &Source,
+    network: &Network,
+    sink: &mut Sink,
+) -> Option<(Tree, Vec<Option<Placement>>)> {
+    parse_lines(source, network, sink, true)
+}
+
+fn parse_lines(
+    source: &Source,
+    network: &Network,
+    sink: &mut Sink,
+    placed: bool,
+) -> Option<(Tree, Vec<Option<Placement>>)> {
     if let Some(at) = source.invalid_utf8() {
         sink.push(*located("cost-tree-syntax", at..at, "the text is not UTF-8"));
         return None;
@@ -31,7 +62,7 @@ pub fn parse(source: &Source, network: &Network, sink: &mut Sink) -> Option<Tree
     let (mut lines, mut at, before) = (vec![], 0, sink.error_count());
     for whole in source.text().split_inclusive('\n') {
         let text = whole.split('#').next().unwrap_or("").trim_end();
-        match line(text, at, network) {
+        match line(text, at, network, placed) {
             _ if text.is_empty() => {}
             Ok(line) => lines.push(line),
             Err(diagnostic) => sink.push(*diagnostic),
@@ -41,14 +72,21 @@ pub fn parse(source: &Source, network: &Network, sink: &mut Sink) -> Option<Tree
     if sink.error_count() > before {
         return None;
     }
-    build(&lines).map_err(|diagnostic| sink.push(*diagnostic)).ok()
+    let tree = build(&lines).map_err(|diagnostic| sink.push(*diagnostic)).ok()?;
+    let mut placements = vec![None; network.nodes().len()];
+    for line in lines {
+        if let Kind::Leaf(layer, _) = line.tree.kind {
+            placements[layer] = line.placement;
+        }
+    }
+    Some((tree, placements))
 }
 
 fn located(code: &'static str, span: Range<usize>, message: &str) -> Box<Diagnostic> {
     Box::new(error(code, message).at(span, ""))
 }
 
-fn line(text: &str, at: usize, network: &Network) -> Result<Line> {
+fn line(text: &str, at: usize, network: &Network, placed: bool) -> Result<Line> {
     let depth = text.len() - text.trim_start_matches('\t').len();
     let words = words(&text[depth..], at + depth);
     let span = at + depth..at + text.len();
@@ -67,14 +105,23 @@ fn line(text: &str, at: usize, network: &Network) -> Result<Line> {
         let batch = number(batch, of_count)?;
         let groups = number(groups, of_count)?;
         let tree = Tree { batch, kind: Kind::Cut(cut, vec![]), span: Some(span) };
-        return Ok(Line { depth, tree, groups });
+        return Ok(Line { depth, tree, groups, placement: None });
     }
     let unknown = || unknown(name, of_name.clone(), network);
     let layer = network.find(name).ok_or_else(unknown)?;
-    let scheme = match rest {
-        [] => None,
-        [(scheme, span)] => {
-            Some(Scheme::parse(scheme).map_err(|found| Box::new(found.at(span.clone(), "")))?)
+    let scheme = |text: &str, span: &Range<usize>| {
+        Scheme::parse(text).map_err(|found| Box::new(found.at(span.clone(), "")))
+    };
+    let (scheme, placement) = match rest {
+        [] => (None, None),
+        [(text, span)] => (Some(scheme(text, span)?), None),
+        [(text, span), words @ ..] if placed => {
+            let scheme = scheme(text, span)?;
+            let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let over = words[0].1.start..span.end.max(at + text.len());
+            let found = Placement::parse(scheme.partition, &all);
+            let found = found.map_err(|found| Box::new(found.at(over, "")))?;
+            (Some(found.scheme()), Some(found))
         }
         [_, (_, more), ..] => {
             return Err(located("cost-tree-syntax", more.clone(), "expected the end of the line"));
@@ -85,6 +132,7 @@ fn line(text: &str, at: usize, network: &Network) -> Result<Line> {
         depth,
         tree: Tree { batch, kind: Kind::Leaf(layer, scheme), span: Some(span) },
         groups: 1,
+        placement,
     })
 }
 

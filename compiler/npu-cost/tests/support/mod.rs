@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use irc_diag::{Sink, Source, render};
-use irc_npu_cost::{Cost, Energy, Machine, Mesh, Network, Objective, Tree, networks, parse};
+use irc_npu_cost::{
+    Chiplets, Cost, DramKind, Energy, Interface, Machine, Mesh, Network, Objective, Placement,
+    Tree, networks, parse, parse_placed,
+};
 
 /// A run of the authors' program.
 pub struct Run {
@@ -49,6 +52,72 @@ impl Run {
         let (source, mut sink) = (Source::new(file.to_string_lossy(), text), Sink::new());
         let tree = parse(&source, network, &mut sink);
         Some(tree.unwrap_or_else(|| panic!("{}", render(&source, sink.diagnostics(), false, 100))))
+    }
+}
+
+/// A run of the program of Gemini.
+pub struct PlacedRun {
+    /// Name of the tree.
+    pub name: String,
+    /// Name of the network.
+    pub network: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The tree with its placements, and the printed figures in comments.
+    pub source: Source,
+}
+
+impl PlacedRun {
+    /// The tree and the placement of each layer.
+    pub fn tree(&self, network: &Network) -> (Tree, Vec<Option<Placement>>) {
+        let mut sink = Sink::new();
+        let tree = parse_placed(&self.source, network, &mut sink);
+        tree.unwrap_or_else(|| panic!("{}", render(&self.source, sink.diagnostics(), false, 100)))
+    }
+
+    /// The numbers of the comments that begin with a word.
+    pub fn comment(&self, word: &str) -> Vec<f64> {
+        let lines = self.source.text().lines().filter_map(|line| line.strip_prefix("# "));
+        let line = lines.filter_map(|line| line.strip_prefix(word)).next().expect("a comment");
+        line.split_whitespace().map(|number| number.parse().expect("a number")).collect()
+    }
+
+    /// The delay and the energy of each line that states a node below the root.
+    pub fn nodes(&self) -> Vec<(bool, u64, f64)> {
+        let lines = self.source.text().lines().filter(|line| line.starts_with('\t'));
+        let cost = |line: &str| {
+            let (node, cost) = line.split_once('#')?;
+            let (delay, energy) = cost.trim().split_once(' ')?;
+            Some((node.starts_with("\t\t"), delay.parse().ok()?, energy.parse().ok()?))
+        };
+        lines.map(|line| cost(line).expect("the cost of a node")).collect()
+    }
+}
+
+/// The runs of the program of Gemini.
+pub fn placed_runs() -> Vec<PlacedRun> {
+    rows("gemini.tsv").into_iter().map(|row| placed_run(&row)).collect()
+}
+
+fn placed_run(row: &[String]) -> PlacedRun {
+    let whole = |at: usize| row[at].parse::<u64>().expect("a whole number");
+    let (across, down) = row[3].split_once('x').expect("dies");
+    let dies = [across, down].map(|count| count.parse().expect("a number of dies"));
+    let machine = Chiplets {
+        link: whole(6),
+        die_link: whole(7),
+        interface: Interface::named(&row[8]).expect("an interface"),
+        memory: DramKind::named(&row[9]).expect("a DRAM"),
+        is_7nm: row[10] == "7",
+        ..Chiplets::new(mesh(&row[2]).expect("a mesh"), dies, whole(4), whole(5))
+    };
+    let file = data(&format!("gemini/{}.tree", row[0]));
+    let text = std::fs::read_to_string(&file).expect("a tree");
+    PlacedRun {
+        name: row[0].clone(),
+        network: row[1].clone(),
+        machine: machine.machine(),
+        source: Source::new(file.to_string_lossy(), text),
     }
 }
 

@@ -251,7 +251,10 @@ impl Build<'_> {
             Op::Reduce { axes, .. } => self.reduce(index, result, operands[0], axes),
             Op::Slice { offsets, sizes } => self.slice(result, operands[0], offsets, sizes),
             Op::Compute(compute) => self.compute(index, result, operands, compute),
-            _ => operator(format!("the NPU has no operation for {}", op.name())),
+            Op::BlockScaledMatmul { bits, .. } => operator(format!(
+                "the NPU has no products with weights of {bits} bits, scaled in blocks"
+            )),
+            _ => operator(format!("the NPU has no operation for {}", op.name().replace('_', " "))),
         }
     }
 

@@ -17,8 +17,8 @@ mod transfer;
 use std::collections::{BTreeMap, BTreeSet};
 
 use irc_gemini_format::schedule::{Place, Resident, ResidentKind, Schedule, Workload};
+use irc_npu::Program;
 use irc_npu::enums::DataFmt;
-use irc_npu::{Origin, Program};
 
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::frame::Frame;
@@ -29,15 +29,27 @@ use crate::tensors::{Tensor, lengths};
 use crate::tokens;
 use dram::Dram;
 use layer::{Layer, LayerWeights, Work};
-use parts::{Operand, Origins, Part, Reads, WORD};
+use parts::{Operand, Origin, Origins, Part, Reads, WORD};
 use space::Space;
 
 /// Bytes of the L2 buffer of a core.
 const L2: i64 = 8 << 20;
 
 /// The programs of all cores.
+///
+/// Tensors go round L2, so that instructions seldom wait for room. Where that leaves only gaps that are too small, tensors
+/// are packed instead.
 pub fn emit(schedule: &Schedule, known: &KnownLayers) -> Result<Program> {
-    let mut mesh = Mesh::new(schedule, known)?;
+    match emit_with(schedule, known, Space::new(L2)) {
+        Err(found) if found.diagnostic.code == "emit-room" => {
+            emit_with(schedule, known, Space::packed(L2))
+        }
+        result => result,
+    }
+}
+
+fn emit_with(schedule: &Schedule, known: &KnownLayers, space: Space) -> Result<Program> {
+    let mut mesh = Mesh::new(schedule, known, &space)?;
     for place in mesh.walk()? {
         mesh.issue(place)?;
     }
@@ -78,7 +90,7 @@ struct Mesh<'s> {
 }
 
 impl<'s> Mesh<'s> {
-    fn new(schedule: &'s Schedule, known: &KnownLayers) -> Result<Self> {
+    fn new(schedule: &'s Schedule, known: &KnownLayers, space: &Space) -> Result<Self> {
         let origins = Origins::new(schedule)?;
         let mut reads = BTreeMap::new();
         for (core, index, workload) in schedule.workloads() {
@@ -105,12 +117,12 @@ impl<'s> Mesh<'s> {
         let mut readers: BTreeMap<Place, Vec<(Place, Part)>> = BTreeMap::new();
         for (reader, reads) in &reads {
             for part in &reads.parts {
-                if let parts::Origin::Workload { producer, .. } = part.origin {
+                if let Origin::Workload { producer, .. } = part.origin {
                     readers.entry(producer).or_default().push((*reader, part.clone()));
                 }
             }
         }
-        let cores = (0..schedule.cores.len()).map(|core| core_state(schedule, core));
+        let cores = (0..schedule.cores.len()).map(|core| core_state(schedule, core, space));
         Ok(Self {
             cores: cores.collect::<Result<_>>()?,
             origins,
@@ -173,6 +185,9 @@ impl<'s> Mesh<'s> {
 
     /// Issues a workload: its loads, its tiles, and the transfers of its result.
     fn issue(&mut self, place: Place) -> Result<()> {
+        if self.waits_for_stores(place)? {
+            self.constant_weights(place)?;
+        }
         self.fill(place)?;
         let (count, inputs) = {
             let reads = self.reads_of(place)?;
@@ -189,7 +204,7 @@ impl<'s> Mesh<'s> {
                 taken.push(rows);
                 Some((rows.base, self.workload(place).weight.as_ref().map_or(0, first_output)))
             }
-            None => self.weights(place)?,
+            None => self.constant_weights(place)?,
         };
         self.compute(place, &taken[..inputs], &output, weights)?;
         if is_read_past {
@@ -272,11 +287,28 @@ impl<'s> Mesh<'s> {
         })
     }
 
-    /// The weights of a workload in L2, loaded if they are not there: their address and first
+    /// Whether a workload loads what is stored only after the workload before it on its core has begun. LD would wait for
+    /// that before it loads weights, so that they are loaded first: the weights of a segment while the one before it
+    /// computes.
+    fn waits_for_stores(&self, place: Place) -> Result<bool> {
+        let Some(before) = place.1.checked_sub(1) else { return Ok(false) };
+        let begun = self.workload((place.0, before)).workload_id;
+        let is_late = |producer: &Place| self.workload(*producer).workload_id >= begun;
+        let waits = |part: &Part| match &part.origin {
+            Origin::Dram { producers, .. } => producers.iter().any(is_late),
+            Origin::Workload { .. } => false,
+        };
+        Ok(self.reads_of(place)?.parts.iter().any(waits))
+    }
+
+    /// The constant weights of a workload in L2, loaded if they are not there: their address and first
     /// output channel; `None` without weights.
-    fn weights(&mut self, place: Place) -> Result<Option<(i64, i64)>> {
+    fn constant_weights(&mut self, place: Place) -> Result<Option<(i64, i64)>> {
         let workload = self.workload(place);
         let Some(weight) = &workload.weight else { return Ok(None) };
+        if self.layer(place)?.weights.is_some_and(|weights| weights.is_activations) {
+            return Ok(None);
+        }
         let path = self.path(place);
         let Some((transfer, (low, high))) = weight.transfers().next().zip(weight.channels()) else {
             return Err(error("emit-weights", &path, "the weights have no transfer"));
@@ -310,13 +342,13 @@ impl<'s> Mesh<'s> {
     }
 
     /// The origin of an instruction.
-    fn instruction_origin(&self, place: Place, tile: i64) -> Result<Origin> {
+    fn instruction_origin(&self, place: Place, tile: i64) -> Result<irc_npu::Origin> {
         let path = self.path(place);
-        Ok(Origin {
+        Ok(irc_npu::Origin {
             slyr: signed(self.layer(place)?.number.into(), &path)?,
             wkl: signed(self.workload(place).workload_id, &path)?,
             tile: signed(tile, &path)?,
-            ..Origin::default()
+            ..irc_npu::Origin::default()
         })
     }
 
@@ -331,9 +363,9 @@ impl<'s> Mesh<'s> {
             let frame = Frame {
                 id: core.id,
                 path: &core.path,
-                begin: (Origin::default(), 0),
+                begin: (irc_npu::Origin::default(), 0),
                 regions: &[[0, L2]],
-                end: (Origin::default(), last),
+                end: (irc_npu::Origin::default(), last),
                 rules: tokens::Rules::Mesh,
             };
             program.cores.push(frame.wrap(core.steps)?);
@@ -343,13 +375,13 @@ impl<'s> Mesh<'s> {
     }
 }
 
-fn core_state(schedule: &Schedule, core: usize) -> Result<CoreState> {
+fn core_state(schedule: &Schedule, core: usize, space: &Space) -> Result<CoreState> {
     let path = schedule.core_path(core);
     Ok(CoreState {
         id: word(schedule.cores[core].id, &path)?,
         path,
         steps: vec![],
-        space: Space::new(L2),
+        space: space.clone(),
         weights: BTreeMap::new(),
         seen: BTreeSet::new(),
         brought: BTreeMap::new(),

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 /// The allocated ranges.
 ///
 /// The search starts after the last allocation, so that freed bytes are reused as late as
-/// possible: users of the new allocation then seldom have to wait.
-#[derive(Debug)]
+/// possible: users of the new allocation then seldom have to wait. If the ranges are packed, each is in the smallest gap
+/// that holds it instead.
+#[derive(Clone, Debug)]
 pub struct Space {
     size: i64,
     next: i64,
+    is_packed: bool,
     /// Start and end of each allocated range.
     taken: BTreeMap<i64, i64>,
 }
@@ -17,7 +19,12 @@ pub struct Space {
 impl Space {
     /// Nothing taken.
     pub fn new(size: i64) -> Self {
-        Self { size, next: 0, taken: BTreeMap::new() }
+        Self { size, next: 0, is_packed: false, taken: BTreeMap::new() }
+    }
+
+    /// Nothing taken; ranges are packed.
+    pub fn packed(size: i64) -> Self {
+        Self { is_packed: true, ..Self::new(size) }
     }
 
     /// Allocates some bytes; `None` if they fit nowhere.
@@ -29,7 +36,11 @@ impl Space {
                 (start + bytes <= *end).then_some(start)
             })
         };
-        let found = room(self.next).or_else(|| room(0))?;
+        let fitting = gaps.iter().filter(|(start, end)| end - start >= bytes);
+        let found = match self.is_packed {
+            true => fitting.min_by_key(|(start, end)| end - start).map(|(start, _)| *start)?,
+            false => room(self.next).or_else(|| room(0))?,
+        };
         self.taken.insert(found, found + bytes);
         self.next = found + bytes;
         Some(found)
@@ -64,6 +75,14 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::Space;
+
+    #[test]
+    fn packed_ranges_are_in_the_smallest_gaps() {
+        let mut space = Space::packed(100);
+        assert_eq!([space.take(20), space.take(10), space.take(40)], [Some(0), Some(20), Some(30)]);
+        space.free(20);
+        assert_eq!([space.take(10), space.take(30), space.take(1)], [Some(20), Some(70), None]);
+    }
 
     #[test]
     fn room_goes_round() {

@@ -604,8 +604,11 @@ fn matmul_tile(set: &mut Set, seeded: &mut Seeded, tile: Value) -> Done {
 
 fn other_architecture(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
-    matmul(plan, seeded)?;
-    plan["Architecture"] = json!("CUDA_90");
+    let path = matmul(plan, seeded)?;
+    // That architecture has a kernel for FP16.
+    let dtype = plan.pointer(&format!("{path}/ReadTensors/0/DataType"))?;
+    (dtype != "FP16").then_some(())?;
+    plan["Architecture"] = json!("CUDA_70");
     Some(())
 }
 

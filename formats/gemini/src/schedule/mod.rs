@@ -136,6 +136,12 @@ impl Schedule {
         format!("{}[{index}]", self.core_path(core))
     }
 
+    /// The number of images of all workloads, at least 1.
+    pub fn images(&self) -> i64 {
+        let last = self.workloads().map(|(_, _, workload)| workload.extent.axis(0).1);
+        last.max().map_or(1, |last| last.saturating_add(1).max(1))
+    }
+
     /// All workloads, each with the index of its core and its index there.
     pub fn workloads(&self) -> impl Iterator<Item = (usize, usize, &Workload)> {
         self.cores.iter().enumerate().flat_map(|(core, Core { workloads, .. })| {

@@ -28,8 +28,7 @@ impl Segments {
             .map(|(core, index, workload)| (workload.workload_id, core, index))
             .collect();
         order.sort_unstable();
-        let images = schedule.workloads().map(|(_, _, workload)| workload.extent.axis(0).1 + 1);
-        let images = images.max().unwrap_or(1).max(1);
+        let images = schedule.images();
         let groups = schedule.top_batch_cut.clamp(1, images);
         let each = (images / groups).max(1);
         let workload = |core: usize, index: usize| &schedule.cores[core].workloads[index];

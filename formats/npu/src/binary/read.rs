@@ -5,10 +5,13 @@ use super::{HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
 use crate::Op;
 use crate::bytes::{Bytes, Error};
 use crate::field::Field;
-use crate::program::{Core, Instruction, Origin, Program, Tokens};
+use crate::program::{Core, Fingerprint, Instruction, Origin, Program, Tokens};
 
 /// Number of bytes of magic and version.
 const START: usize = MAGIC.len() + 2;
+
+/// Number of bytes of a fingerprint.
+const MODEL: usize = 24;
 
 /// Decodes the binary encoding of a program.
 ///
@@ -55,10 +58,19 @@ fn decode_body(body: &[u8]) -> Result<Program, Error> {
         }
         cores.push(core);
     }
+    let model = match bytes.left() {
+        MODEL.. => Some(decode_model(&mut bytes)?),
+        _ => None,
+    };
     match bytes.left() {
-        0 => Ok(Program { cores }),
+        0 => Ok(Program { cores, model }),
         _ => Err(bytes.error("there are bytes after the last core")),
     }
+}
+
+fn decode_model(bytes: &mut Bytes<'_>) -> Result<Fingerprint, Error> {
+    let mut number = || bytes.array().map(u64::from_le_bytes);
+    Ok(Fingerprint { images: number()?, layers: number()?, numbers: number()? })
 }
 
 fn decode_core(bytes: &mut Bytes<'_>) -> Result<Core, Error> {

@@ -3,7 +3,7 @@
 use super::crc::crc32;
 use super::{HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
 use crate::field::{Field, write_varint};
-use crate::program::{Core, Instruction, Origin, Program};
+use crate::program::{Core, Fingerprint, Instruction, Origin, Program};
 
 /// The binary encoding of a program.
 pub fn encode(program: &Program) -> Vec<u8> {
@@ -11,6 +11,9 @@ pub fn encode(program: &Program) -> Vec<u8> {
     write_varint(&mut body, program.cores.len() as u64);
     for core in &program.cores {
         encode_core(core, &mut body);
+    }
+    if let Some(Fingerprint { images, layers, numbers }) = program.model {
+        [images, layers, numbers].iter().for_each(|number| body.extend(number.to_le_bytes()));
     }
     seal(&body)
 }

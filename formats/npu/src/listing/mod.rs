@@ -7,7 +7,8 @@
 //! A trace is a listing with one more part, `{'inst_idx': 6, 'time': [0, 21]}`, before the fields.
 //! Keys may be in any order, with any number of spaces; printing uses the published layout, byte
 //! for byte. A program of several cores has a line `# core N` before each core's instructions; this
-//! line is an extension of this project.
+//! line is an extension of this project, as is `# model …` before all of them, the [fingerprint](crate::Fingerprint)
+//! of the model whose numbers the program has.
 
 mod lex;
 mod read;

@@ -131,8 +131,19 @@ impl Reader {
         Ok(())
     }
 
-    /// `# core N`
+    /// `# core N`, or before the first core `# model` and a fingerprint.
     fn header(&mut self, text: &str, span: Range<usize>) -> Result<(), BoxedDiagnostic> {
+        if let Some(model) = text.trim().strip_prefix("model ") {
+            if self.program.model.is_some() || !self.program.cores.is_empty() {
+                let message = "expected `# model` once, before all instructions";
+                return Err(error(span, "npu-syntax", message));
+            }
+            let parsed = model.parse();
+            self.program.model = Some(parsed.map_err(|message: String| {
+                error(span, "npu-syntax", format!("`# model`: {message}"))
+            })?);
+            return Ok(());
+        }
         let number = text.trim().strip_prefix("core").and_then(|n| n.trim().parse().ok());
         let Some(id) = number else {
             return Err(error(span, "npu-syntax", "expected `# core` and a number"));

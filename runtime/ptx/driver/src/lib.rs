@@ -67,6 +67,9 @@ const MAX_SHARED: u64 = 163 << 10;
 /// Bytes of dynamic shared memory of a block without that.
 const SHARED: u64 = 48 << 10;
 
+/// `CU_MEMHOSTALLOC_DEVICEMAP`.
+const ON_DEVICE: c_uint = 2;
+
 /// Threads that a processor runs.
 const THREADS: u32 = 2048;
 
@@ -130,6 +133,8 @@ struct State {
     /// The texts of modules, which have no syntax errors.
     modules: Vec<Option<Source>>,
     functions: Vec<Function>,
+    /// The value of the clocks after the last launch.
+    clock: u64,
     /// The error of a launch, which later calls report.
     fault: Option<Status>,
 }
@@ -182,6 +187,13 @@ impl State {
     fn live(&self, address: u64) -> Result<(Buffer, usize), Status> {
         let found = self.live.iter().find(|(start, ..)| *start == address);
         found.map(|(_, buffer, bytes)| (*buffer, *bytes)).ok_or(INVALID_VALUE)
+    }
+
+    /// The address of memory that is also the host's.
+    fn shared(&self, host: *mut c_void) -> Option<u64> {
+        let is_there =
+            |buffer: Buffer| self.memory.bytes(buffer).as_ptr() == host.cast_const().cast();
+        self.live.iter().find(|(_, buffer, _)| is_there(*buffer)).map(|(start, ..)| *start)
     }
 
     fn function(&mut self, handle: *mut c_void) -> Result<&mut Function, Status> {
@@ -406,6 +418,25 @@ extern "C" fn cuFuncSetAttribute(function: *mut c_void, attribute: c_int, value:
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn cuFuncGetAttribute(
+    value: *mut c_int,
+    attribute: c_int,
+    function: *mut c_void,
+) -> c_int {
+    within(|state| {
+        let program = &state.function(function)?.program;
+        let known = match attribute {
+            1 => program.shared_bytes() as c_int,
+            // A thread of the emulator has those of the text.
+            4 => program.registers() as c_int,
+            _ => return Err(INVALID_VALUE),
+        };
+        // Safety: as the driver's interface states.
+        unsafe { put(value, known) }
+    })
+}
+
+#[unsafe(no_mangle)]
 unsafe extern "C" fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
     blocks: *mut c_int,
     function: *mut c_void,
@@ -445,6 +476,46 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
 extern "C" fn cuMemFree_v2(address: u64) -> c_int {
     within(|state| {
         state.live(address)?;
+        state.live.retain(|(start, ..)| *start != address);
+        Ok(())
+    })
+}
+
+/// Memory of the emulated GPU is memory of this machine too.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostAlloc(place: *mut *mut c_void, bytes: usize, flags: c_uint) -> c_int {
+    within(|state| {
+        if bytes == 0 || flags != ON_DEVICE {
+            return Err(INVALID_VALUE);
+        }
+        // The contents are arbitrary.
+        let buffer = state.memory.add("memory of the host", vec![0xcd; bytes]);
+        let start = state.memory.address(buffer);
+        state.live.push((start, buffer, bytes));
+        log(&format!("cuMemHostAlloc {bytes}"));
+        let host = state.memory.bytes_mut(buffer).as_mut_ptr();
+        // Safety: as the driver's interface states.
+        unsafe { put(place, host.cast()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostGetDevicePointer_v2(
+    address: *mut u64,
+    host: *mut c_void,
+    flags: c_uint,
+) -> c_int {
+    within(|state| {
+        let start = state.shared(host).filter(|_| flags == 0).ok_or(INVALID_VALUE)?;
+        // Safety: as the driver's interface states.
+        unsafe { put(address, start) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFreeHost(host: *mut c_void) -> c_int {
+    within(|state| {
+        let address = state.shared(host).ok_or(INVALID_VALUE)?;
         state.live.retain(|(start, ..)| *start != address);
         Ok(())
     })
@@ -543,9 +614,11 @@ unsafe extern "C" fn cuLaunchCooperativeKernel(
             shared_bytes: shared_bytes.into(),
             arguments,
             resident: usize::try_from(size(grid)).ok(),
+            clock: state.clock,
             ..Launch::default()
         };
         let report = launch.run(&program, &mut state.memory);
+        state.clock = report.clock;
         if !report.is_clean() {
             eprint!("{}", render(program.source(), &report.diagnostics, false, 100));
             state.fault = Some(ILLEGAL_ADDRESS);

@@ -77,6 +77,11 @@ impl Machine<'_> {
         }
     }
 
+    /// What the launch says about a warp.
+    fn explained(&self, cta: u64, warp: u32) -> Option<String> {
+        self.launch.explain.as_ref().and_then(|explain| (explain.0)(self.memory, cta, warp))
+    }
+
     fn cta_of(&self, warp: u32) -> String {
         let linear = u64::from(warp) / self.warps_per_cta as u64;
         let [x, y, _] = self.launch.grid.map(u64::from);
@@ -97,7 +102,9 @@ impl Machine<'_> {
                 Some(lane) => format!("thread {} of CTA {cta}", self.thread_name(index, lane)),
                 None => format!("warp {index} of CTA {cta}"),
             });
-            if let Some(line) = self.source_line(at) {
+            let explained =
+                self.slots[slot].as_ref().and_then(|cta| self.explained(cta.linear, index));
+            for line in [explained, self.source_line(at)].into_iter().flatten() {
                 diagnostic = diagnostic.with_note(line);
             }
         }
@@ -145,7 +152,11 @@ impl Machine<'_> {
         let mut diagnostic = Diagnostic::error("ptx-race", message);
         diagnostic = diagnostic.at(self.span(at), format!("{this} of CTA {here}"));
         diagnostic = diagnostic.also(self.span(race.at), format!("{other} of CTA {there}"));
-        for line in [self.source_line(at), self.source_line(race.at)].into_iter().flatten() {
+        let explained = self.slots[warp.slot].as_ref();
+        let explained = explained.and_then(|cta| self.explained(cta.linear, warp.index));
+        for line in
+            [explained, self.source_line(at), self.source_line(race.at)].into_iter().flatten()
+        {
             diagnostic = diagnostic.with_note(line);
         }
         diagnostic =

@@ -5,6 +5,7 @@ mod atomic;
 mod bulk;
 mod call;
 mod error;
+mod explore;
 mod step;
 mod sync;
 mod warp;
@@ -95,7 +96,7 @@ struct Fragment {
 }
 
 /// A copy of `cp.async` that is not complete.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Copy {
     lane: u32,
     /// The number of the group; that of the next group until it is committed.
@@ -111,7 +112,7 @@ struct Copy {
 }
 
 /// A `wgmma` that is not complete.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Group {
     at: u32,
     registers: u32,
@@ -123,7 +124,7 @@ struct Group {
     done: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Warp {
     /// The slot of its CTA, and its number in it.
     slot: usize,
@@ -152,7 +153,7 @@ struct Warp {
     bulk_committed: [u32; WARP],
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Cta {
     id: [u32; 3],
     linear: u64,
@@ -219,6 +220,8 @@ struct Machine<'r> {
     reductions: Vec<(u32, u32, u32, u32, usize, crate::code::Reduction, u32)>,
     statistics: Statistics,
     executed: u64,
+    /// Whether clocks stand still.
+    is_frozen: bool,
     diagnostics: Vec<Diagnostic>,
     errors: usize,
     output: Vec<u8>,
@@ -248,6 +251,7 @@ impl Launch {
                 let completed = machine.run();
                 Report {
                     completed,
+                    clock: machine.clock(),
                     diagnostics: machine.diagnostics,
                     statistics: machine.statistics,
                     output: machine.output,
@@ -258,6 +262,7 @@ impl Launch {
                 diagnostics: vec![Diagnostic::error("ptx-launch", message)],
                 statistics: Statistics::default(),
                 output: vec![],
+                clock: self.clock,
             },
         }
     }
@@ -382,6 +387,7 @@ impl<'r> Machine<'r> {
             reductions: vec![],
             statistics: Statistics::default(),
             executed: 0,
+            is_frozen: false,
             diagnostics: vec![],
             errors: 0,
             output: vec![],
@@ -397,6 +403,12 @@ impl<'r> Machine<'r> {
             machine.start_cta(slot);
         }
         Ok(machine)
+    }
+
+    /// The clocks, which count instructions of all threads.
+    fn clock(&self) -> u64 {
+        let executed = if self.is_frozen { 0 } else { self.executed };
+        self.launch.clock.wrapping_add(executed)
     }
 
     /// Starts the next CTA in a slot, if there is one.
@@ -671,6 +683,15 @@ impl<'r> Machine<'r> {
             merge(&mut warp.fragments);
         }
         let Some(index) = self.choose_fragment(warp) else { return Ok(()) };
+        let mut fragment = self.take(warp, index);
+        if matches!(self.launch.schedule, Schedule::Adversarial(_)) {
+            self.disturb(warp, &mut fragment);
+        }
+        self.run_fragment(warp, fragment, quantum)
+    }
+
+    /// Takes a fragment of a warp, which no longer waits; with those that it waited for, if they were of its warp.
+    fn take(&self, warp: &mut Warp, index: usize) -> Fragment {
         let mut fragment = warp.fragments.swap_remove(index);
         if let Wait::Warp(mask) = fragment.wait {
             // All are here: they go on together.
@@ -694,10 +715,7 @@ impl<'r> Machine<'r> {
             fragment.resumed = true;
         }
         fragment.wait = Wait::None;
-        if matches!(self.launch.schedule, Schedule::Adversarial(_)) {
-            self.disturb(warp, &mut fragment);
-        }
-        self.run_fragment(warp, fragment, quantum)
+        fragment
     }
 
     /// Splits threads that run together, and delays one part.

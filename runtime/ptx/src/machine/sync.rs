@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 type Result<T> = std::result::Result<T, Error>;
 
 /// A barrier of a CTA.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct BarrierState {
     /// The phases that have completed.
     pub(super) generation: u64,
@@ -34,6 +34,11 @@ pub(super) struct BarrierState {
 }
 
 impl BarrierState {
+    /// The threads that have arrived, by warp.
+    pub(super) fn arrival_masks(&self) -> impl Iterator<Item = (&u32, &u32)> {
+        self.arrivals.iter()
+    }
+
     /// Threads that have arrived; a warp of which all threads have counts in full.
     pub(super) fn arrived(&self) -> u32 {
         self.arrivals.values().map(|mask| mask.count_ones()).sum::<u32>() + self.extra
@@ -41,7 +46,7 @@ impl BarrierState {
 }
 
 /// An mbarrier object.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Mbarrier {
     /// Arrivals that each phase expects.
     expected: u32,

@@ -33,8 +33,8 @@ pub(crate) struct Scope<'m> {
     failed: BTreeSet<String>,
     /// The results of named nodes.
     made: BTreeMap<String, Vec<String>>,
-    /// Nodes that quantisation looks for, by the names of their results.
-    producers: BTreeMap<String, Arc<Node>>,
+    /// Nodes that quantisation looks for, and their origins, by the names of their results.
+    producers: BTreeMap<String, (Arc<Node>, Option<Arc<str>>)>,
     depth: usize,
     /// Whether sizes computed at run time are taken to be those that the model states.
     assumes_stated_shapes: bool,
@@ -191,7 +191,8 @@ impl<'m> Scope<'m> {
             if let [output] = &node.outputs[..]
                 && may_be_part(node)
             {
-                self.producers.insert(output.clone(), Arc::new(node.clone()));
+                let made = (Arc::new(node.clone()), builder.origin());
+                self.producers.insert(output.clone(), made);
             }
             if let Some(name) = node.name.as_ref().filter(|_| self.functions.control) {
                 self.made.insert(name.clone(), node.outputs.clone());
@@ -381,10 +382,10 @@ impl Enclosing for Scope<'_> {
     }
 
     fn producer(&self, name: &str) -> Option<Producer> {
-        let node = self.producers.get(name)?.clone();
+        let (node, origin) = self.producers.get(name)?.clone();
         let tensor = |name: &String| self.item(name).and_then(Item::tensor);
         let inputs = node.inputs.iter().map(tensor).collect();
-        Some(Producer { node, inputs })
+        Some(Producer { node, inputs, origin })
     }
 
     fn inline(

@@ -101,11 +101,14 @@ fn computed(cx: &mut Context<'_>, op: &Producer) -> Result<Option<Vec<ValueId>>,
         inputs.extend(bias.map(Some));
     }
     let Some(operator) = find(form.domain, form.integers) else { return Ok(None) };
+    let own = cx.b.origin();
+    cx.b.set_origin(op.origin.clone());
     let results = cx.with_node(&op.node, &inputs, |cx| {
         cx.version = form.version;
         (operator.lower)(cx)
-    })?;
-    Ok(Some(results))
+    });
+    cx.b.set_origin(own);
+    Ok(Some(results?))
 }
 
 /// As integers, the result of a ReLU after an operator: none is less than the zero point.
@@ -144,8 +147,11 @@ fn chosen(cx: &mut Context<'_>, op: &Producer) -> Result<Option<Vec<ValueId>>, L
     let Some(operator) = find(ONNX, &op.node.op).filter(|_| is_same) else { return Ok(None) };
     let mut inputs = op.inputs.clone();
     inputs[0] = Some(operand.integers);
-    let results = cx.with_node(&op.node, &inputs, |cx| (operator.lower)(cx))?;
-    Ok(Some(vec![results[0]]))
+    let own = cx.b.origin();
+    cx.b.set_origin(op.origin.clone());
+    let results = cx.with_node(&op.node, &inputs, |cx| (operator.lower)(cx));
+    cx.b.set_origin(own);
+    Ok(Some(vec![results?[0]]))
 }
 
 /// Whether two values are constants of one number.

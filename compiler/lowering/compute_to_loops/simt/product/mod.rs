@@ -19,7 +19,7 @@ use super::{
         nest::{Nest, Writer},
     },
     Device, Emit, Infallible, Lanes, arith, func,
-    team::{Team, extent, indices, product},
+    team::{SHARED, Team, extent, indices, product},
 };
 use crate::kernel::emit::Buffer;
 use copied::{Copied, Shape};
@@ -571,6 +571,3 @@ const WARP_BARRIER: i64 = 16;
 
 /// `arith.cmpi` predicate.
 const ULT: i64 = 6;
-
-/// The type of all of shared memory.
-pub(super) const SHARED: &str = "memref<1048576xi8, 3>";

@@ -1,4 +1,4 @@
-//! The tiles of ARK's matrix kernels.
+//! The tiles of ARK's matrix kernels, and of irc's own for CUDA_90, for which ARK has none.
 
 use irc_diag::{Diagnostic, Sink};
 use irc_json::At;
@@ -26,13 +26,15 @@ const fn kernel(m: i64, n: i64, k: i64, warps: i64, sram: i64) -> MatmulKernel {
     MatmulKernel { m, n, k, warps, sram }
 }
 
-/// The matrix kernels of an architecture for a data type, in the order in which ARK tries them. Empty
-/// if there are none, or none are known.
+/// The matrix kernels of an architecture for a data type, in the order in which ARK tries them, which is that of size for
+/// irc's own kernels of CUDA_90. Empty if there are none, or none are known.
 pub fn matmul_kernels(architecture: Architecture, dtype: DataType) -> Vec<MatmulKernel> {
     match (architecture, dtype) {
         (Architecture::Cuda80, DataType::Fp32) => SINGLE.to_vec(),
         (Architecture::Cuda80, DataType::Fp16) => [&HALF[..], &[FP16_ONLY]].concat(),
         (Architecture::Cuda80, DataType::Bf16) => HALF.to_vec(),
+        (Architecture::Cuda90, DataType::Fp32) => HOPPER_SINGLE.to_vec(),
+        (Architecture::Cuda90, DataType::Fp16 | DataType::Bf16) => HOPPER_HALF.to_vec(),
         // The kernels that ARK's planner chooses; its kernel library has others.
         (Architecture::Rocm942, DataType::Fp32) => rocm(16, 24_672),
         (Architecture::Rocm942, DataType::Fp16) => rocm(32, 24_672),
@@ -74,6 +76,35 @@ const SINGLE: [MatmulKernel; 3] = [
     kernel(64, 64, 32, 4, 49_152),
 ];
 
+/// A kernel of CUDA_90: its bytes of on-chip memory are those of a number of stages, in each of which are tiles of both
+/// operands. They are such that all of the 227 KB of a processor but a part of a stage is used: by one task, or by several.
+const fn hopper(m: i64, n: i64, k: i64, warps: i64, stages: i64, bytes: i64) -> MatmulKernel {
+    kernel(m, n, k, warps, stages * (m + n) * k * bytes)
+}
+
+/// Kernels of CUDA_90 for FP16 and BF16: sums of warp groups of four warps are 64 rows high.
+const HOPPER_HALF: [MatmulKernel; 11] = [
+    hopper(128, 256, 64, 8, 4, 2),
+    hopper(256, 128, 64, 8, 4, 2),
+    hopper(128, 128, 64, 4, 3, 2),
+    hopper(64, 256, 64, 4, 2, 2),
+    hopper(256, 64, 64, 4, 2, 2),
+    hopper(128, 64, 64, 4, 3, 2),
+    hopper(64, 128, 64, 4, 3, 2),
+    hopper(64, 64, 64, 4, 3, 2),
+    hopper(128, 256, 32, 8, 4, 2),
+    hopper(128, 128, 32, 4, 3, 2),
+    hopper(64, 64, 32, 4, 3, 2),
+];
+
+/// Kernels of CUDA_90 for FP32.
+const HOPPER_SINGLE: [MatmulKernel; 4] = [
+    hopper(128, 256, 32, 8, 4, 4),
+    hopper(256, 128, 32, 8, 4, 4),
+    hopper(128, 128, 32, 4, 3, 4),
+    hopper(64, 64, 32, 4, 3, 4),
+];
+
 /// Number of registers of a processor, and the maximum of a thread.
 const REGISTERS: i64 = 65_536;
 const MAX_REGISTERS: i64 = 254;
@@ -103,7 +134,7 @@ pub(super) fn check(plan: &Plan, plan_op: &PlanOp, at: &At<'_>, sink: &mut Sink)
              {sram} bytes"
         );
         sink.push(Diagnostic::error("plan-matmul-kernel", message).path(tile_at.to_string()));
-    } else if architecture == Architecture::Cuda80 {
+    } else if matches!(architecture, Architecture::Cuda80 | Architecture::Cuda90) {
         check_registers(plan, plan_op, m * n, &tile_at, sink);
     }
 }
@@ -123,8 +154,9 @@ fn tile(plan_op: &PlanOp) -> Option<(i64, i64, Option<i64>)> {
 fn check_registers(plan: &Plan, plan_op: &PlanOp, sums: i64, at: &At<'_>, sink: &mut Sink) {
     let warp = plan.architecture.warp_threads();
     let threads = warp * plan_op.config.int("NumWarps").unwrap_or(1).max(1);
-    // The sums of 16-bit floats have 16 bits on this architecture; others have 32.
-    let bytes = if plan_op.op.reads[0].dtype == DataType::Fp16 { 2 } else { 4 };
+    // ARK's sums of 16-bit floats have 16 bits; others have 32.
+    let is_short = plan_op.op.reads[0].dtype == DataType::Fp16;
+    let bytes = if is_short && plan.architecture == Architecture::Cuda80 { 2 } else { 4 };
     let needed = sums * bytes / 4 / threads;
     let all = warp * plan.num_warps_per_processor.max(1);
     let has = (REGISTERS / all).min(MAX_REGISTERS);
@@ -152,11 +184,13 @@ fn has_kernel(
         return Some(false);
     }
     match (architecture, dtype) {
-        (Architecture::Cuda80, _) => Some(matmul_kernels(architecture, dtype).iter().any(fits)),
+        (Architecture::Cuda80 | Architecture::Cuda90, _) => {
+            Some(matmul_kernels(architecture, dtype).iter().any(fits))
+        }
         (Architecture::Cuda70, DataType::Fp16) => {
             Some((tile.0, tile.1, tile.2.unwrap_or(32)) == (128, 256, 32))
         }
-        (Architecture::Cuda70 | Architecture::Cuda90, _) => Some(false),
+        (Architecture::Cuda70, _) => Some(false),
         _ => None,
     }
 }

@@ -1,0 +1,79 @@
+//! Fingerprints of models, by which the host notices that a program is of another model.
+
+use crate::layers::{Layers, Operand};
+use crate::numbers::LayerNumbers;
+use irc_npu::{Fingerprint, enums::DataSign};
+use irc_npu_cost::Op;
+use irc_npu_emit::{Arithmetic, Function, Numbers};
+use std::fmt::Write;
+
+/// What programs of `images` at once contain of a model: hashes of its layers, and of the numbers that are in
+/// instructions. Weights are not: a run takes them from the model.
+pub fn fingerprint(layers: &Layers, numbers: &[LayerNumbers], images: u64) -> Fingerprint {
+    let mut structure = String::new();
+    for (node, origin) in layers.network.nodes().iter().zip(&layers.origins) {
+        let (layer, window) = (&node.layer, node.layer.window());
+        let output = [layer.output.channels, layer.output.rows, layer.output.columns];
+        // Writing to a String cannot fail.
+        let _ = write!(
+            structure,
+            "{:?} {} {output:?} {:?} {:?} {:?} {} of",
+            layer.name,
+            kind(&layer.op),
+            window.kernel,
+            window.stride,
+            origin.padding,
+            layer.groups(),
+        );
+        for operand in &origin.operands {
+            let _ = match operand {
+                Operand::Layer(layer) => write!(structure, " {layer}"),
+                Operand::Value { name, channels, .. } => write!(structure, " {name:?} {channels}"),
+            };
+        }
+        structure.push('\n');
+    }
+    let numbers =
+        numbers.iter().map(|layer| layer.arithmetic.as_ref().map_or_else(String::new, text));
+    let numbers: Vec<String> = numbers.collect();
+    Fingerprint { images, layers: hash(&structure), numbers: hash(&numbers.join("\n")) }
+}
+
+/// The first eight bytes of a BLAKE3 hash.
+fn hash(text: &str) -> u64 {
+    let hash = blake3::hash(text.as_bytes());
+    hash.as_bytes().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
+fn kind(op: &Op) -> String {
+    match op {
+        Op::Conv { channels, .. } | Op::GroupedConv { channels, .. } => format!("conv {channels}"),
+        Op::Pool(_) => "pool".into(),
+        Op::Eltwise { operands } => format!("eltwise {operands}"),
+        Op::Pointwise => "pointwise".into(),
+        Op::Transpose { order } => format!("transpose {:?}", order.map(|axis| axis as usize)),
+    }
+}
+
+/// The numbers of a layer, floats by their bits.
+fn text(numbers: &Numbers) -> String {
+    let sign = |sign: DataSign| match sign {
+        DataSign::Signed => 'i',
+        DataSign::Unsigned => 'u',
+    };
+    let pair =
+        |(factor, summand): (f32, f32)| format!("{:x} {:x}", factor.to_bits(), summand.to_bits());
+    let arithmetic = match numbers.arithmetic {
+        Arithmetic::Convolution { outside, relu } => format!("conv {outside} {relu}"),
+        Arithmetic::Vector { function, first, second } => {
+            let function = match function {
+                Function::Same => "same".into(),
+                Function::WindowSum => "sum of window".into(),
+                Function::Sum { relu, last } => format!("sum {relu} {last}"),
+            };
+            format!("{function} {} {}", pair(first), pair(second))
+        }
+    };
+    let (input, output) = (sign(numbers.input), sign(numbers.output));
+    format!("{input} {output} {:x} {} {arithmetic}", numbers.factor.to_bits(), numbers.zero)
+}

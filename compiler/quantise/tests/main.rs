@@ -1,0 +1,120 @@
+//! Quantised graphs against the graphs that they were.
+
+use irc_quantise::{Granularity, Method, Observer, Plan, Quantisation, Scope};
+use irc_tensor::TensorType;
+use irc_tl::{Binary, Builder, Conv, DType, Graph, NodeKind, Op, Reduction, Tensor, Type, Unary};
+use std::collections::BTreeMap;
+
+fn random(shape: &[i64], seed: u64) -> Tensor {
+    Tensor::random(TensorType::new(DType::F32, shape), seed).expect("a tensor")
+}
+
+/// Convolution, bias, ReLU; a second one added to the first; mean; product with a matrix.
+fn network() -> Graph {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [1, 4, 8, 8].map(Into::into)));
+    let conv = || Conv {
+        strides: vec![1, 1],
+        dilations: vec![1, 1],
+        pads: vec![[1, 1]; 2],
+        groups: 1,
+        outside: 0,
+    };
+    let mut layer = |b: &mut Builder, x, seed| {
+        let width = b.dims(x)[1].known().expect("known");
+        let w = b.tensor(&random(&[8, width, 3, 3], seed));
+        let bias = b.tensor(&random(&[1, 8, 1, 1], seed + 1));
+        let y = b.conv(conv(), x, w).expect("shapes");
+        b.binary(Binary::Add, y, bias).expect("shapes")
+    };
+    let first = layer(&mut b, x, 1);
+    let first = b.unary(Unary::Relu, first).expect("numbers");
+    let second = layer(&mut b, first, 3);
+    let sum = b.binary(Binary::Add, second, first).expect("shapes");
+    let sum = b.unary(Unary::Relu, sum).expect("numbers");
+    let mean = b.reduce(Reduction::Mean, sum, &[2, 3], false).expect("axes");
+    let w = b.tensor(&random(&[8, 5], 9));
+    let y = b.matmul(mean, w).expect("shapes");
+    b.output("y", y);
+    b.finish()
+}
+
+fn quantised(graph: &Graph, scope: Scope, granularity: Granularity) -> Graph {
+    let plan = Plan::new(graph, scope);
+    let observed: Vec<_> = plan.observed().into_iter().collect();
+    let names = observed.iter().map(|value| (format!("{}", value.0), *value)).collect();
+    let wide = Graph { outputs: names, ..graph.clone() };
+    let mut observers = vec![Observer::default(); observed.len()];
+    for seed in 0..8 {
+        let given = BTreeMap::from([("x".to_owned(), random(&[1, 4, 8, 8], 100 + seed))]);
+        for (observer, tensor) in observers.iter_mut().zip(wide.eval(&given).expect("values")) {
+            observer.extend(&tensor.to_f32()).expect("finite numbers");
+        }
+    }
+    let ranges = observed.into_iter().zip(&observers);
+    let ranges = ranges.map(|(value, own)| (value, own.range(Method::MinMax).expect("elements")));
+    let by = Quantisation { scope, granularity, ranges: ranges.collect() };
+    plan.quantise(graph, &by).expect("a graph")
+}
+
+fn run(graph: &Graph, seed: u64) -> Vec<f64> {
+    let given = BTreeMap::from([("x".to_owned(), random(&[1, 4, 8, 8], seed))]);
+    graph.eval(&given).expect("values")[0].to_f64()
+}
+
+fn worst(one: &[f64], other: &[f64]) -> f64 {
+    let largest = one.iter().fold(0.0, |most: f64, own| most.max(own.abs()));
+    let pairs = one.iter().zip(other).map(|(one, other)| (one - other).abs());
+    pairs.fold(0.0, f64::max) / largest
+}
+
+/// The element types of the operands of products.
+fn operands(graph: &Graph) -> Vec<DType> {
+    let is_product =
+        |kind: &NodeKind| matches!(kind, NodeKind::Op(Op::Conv(_) | Op::Matmul { .. }));
+    let products = graph.nodes.iter().filter(|node| is_product(&node.kind));
+    products.map(|node| graph.ty(node.operands[0]).dtype).collect()
+}
+
+#[test]
+fn products_are_of_bytes_and_results_close() {
+    let graph = network();
+    for scope in [Scope::WhereRead, Scope::Everywhere] {
+        let made = quantised(&graph, scope, Granularity::Channel);
+        assert_eq!(operands(&made), [DType::U8; 3]);
+        let wrong = worst(&run(&graph, 105), &run(&made, 105));
+        assert!(wrong > 0.0 && wrong < 0.05, "{scope:?}: {wrong}");
+    }
+}
+
+#[test]
+fn scales_of_channels_are_at_least_as_close_as_one() {
+    let graph = network();
+    let sum = |granularity| -> f64 {
+        let made = quantised(&graph, Scope::WhereRead, granularity);
+        (100..108).map(|seed| worst(&run(&graph, seed), &run(&made, seed))).sum()
+    };
+    assert!(sum(Granularity::Channel) < sum(Granularity::Tensor) * 1.1);
+}
+
+#[test]
+fn the_last_product_stays_a_float_unless_all_is_bytes() {
+    let graph = network();
+    let rounds = |scope| {
+        let made = quantised(&graph, scope, Granularity::Channel);
+        let is_round = |kind: &NodeKind| matches!(kind, NodeKind::Op(Op::Unary(Unary::Round)));
+        made.nodes.iter().filter(|node| is_round(&node.kind)).count()
+    };
+    // The input, both layers, the sum, the mean; and the result.
+    assert_eq!([rounds(Scope::WhereRead), rounds(Scope::Everywhere)], [5, 6]);
+}
+
+#[test]
+fn a_graph_without_constant_weights_has_nothing_to_quantise() {
+    let mut b = Builder::new();
+    let [x, y] =
+        ["x", "y"].map(|name| b.input(name, Type::new(DType::F32, [4, 4].map(Into::into))));
+    let z = b.matmul(x, y).expect("shapes");
+    b.output("z", z);
+    assert!(Plan::new(&b.finish(), Scope::Everywhere).is_empty());
+}
