@@ -1,47 +1,12 @@
-//! Runs kernels for GPUs without one.
+//! Runs of kernels for GPUs without a GPU, and checks of PTX.
 use irc_diag::{Diagnostic, Sink, Source};
-use irc_ptx::{Argument, Checks, Explain, Launch, Memory, Module, Program};
-use irc_runtime::{Contents, GpuKernel, gpu::record::Event};
+use irc_ptx::{Argument, Checks, Explain, Launch, Memory, Module, Program, Statistics};
+use irc_runtime::{Contents, GpuKernel, GpuProgram, gpu::record::Event};
 use irc_tensor::Tensor;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The number of blocks of an emulated launch that may have any number.
 const BLOCKS: u32 = 2;
-
-/// How a kernel is emulated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Whether accesses that nothing orders are errors.
-    pub races: bool,
-    /// The number of instructions after which a block that waits for others traps, as it does on a GPU after a time;
-    /// 0 if only the emulator finds that nothing can run.
-    pub patience: u64,
-}
-
-impl Options {
-    /// With every check.
-    pub const CHECKED: Self = Self { races: true, patience: 0 };
-}
-
-/// What an emulated kernel has computed.
-#[derive(Debug)]
-pub struct Emulated {
-    /// The outputs by name.
-    pub outputs: BTreeMap<String, Tensor>,
-    /// When tasks and kernels began and ended, counted in instructions of all threads, if the kernel records it.
-    pub events: Vec<Event>,
-    /// Warnings at instructions of the PTX.
-    pub warnings: Vec<Diagnostic>,
-}
-
-/// Why a kernel could not be emulated.
-#[derive(Debug)]
-pub enum EmulationError {
-    /// Errors at instructions of the PTX.
-    Diagnostics(Vec<Diagnostic>),
-    /// An error without a place.
-    Message(String),
-}
 
 /// What a GPU of a compute capability has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +17,9 @@ pub struct Limits {
     /// Bytes of shared memory that a block may have, and that a processor has.
     block_shared: u64,
     processor_shared: u64,
+    /// Threads that a processor runs at once, and blocks.
+    processor_threads: u64,
+    processor_blocks: u64,
 }
 
 /// Bytes of shared memory of a block that the driver needs for itself.
@@ -61,34 +29,44 @@ const RESERVED_SHARED: u64 = 1024;
 /// alignment.
 const STATIC_SHARED: u64 = 1024;
 
-/// Threads that a processor runs at once, and blocks.
-const PROCESSOR_THREADS: u64 = 2048;
-const PROCESSOR_BLOCKS: u64 = 32;
-
-/// By compute capability.
-const LIMITS: [Limits; 2] = [
-    Limits {
-        capability: 80,
-        processors: 108,
-        block_shared: 163 << 10,
-        processor_shared: 164 << 10,
-    },
-    Limits {
-        capability: 90,
-        processors: 132,
-        block_shared: 227 << 10,
-        processor_shared: 228 << 10,
-    },
+/// By compute capability; each row also holds for later ones before the next.
+const LIMITS: [Limits; 7] = [
+    Limits::new(70, 80, [96, 96], [2048, 32]),
+    Limits::new(75, 72, [64, 64], [1024, 16]),
+    Limits::new(80, 108, [163, 164], [2048, 32]),
+    Limits::new(86, 84, [99, 100], [1536, 16]),
+    Limits::new(87, 16, [163, 164], [1536, 16]),
+    Limits::new(89, 142, [99, 100], [1536, 24]),
+    Limits::new(90, 132, [227, 228], [2048, 32]),
 ];
 
 impl Limits {
+    const fn new(
+        capability: u32,
+        processors: u64,
+        [block, processor]: [u64; 2],
+        [processor_threads, processor_blocks]: [u64; 2],
+    ) -> Self {
+        let (block_shared, processor_shared) = (block << 10, processor << 10);
+        Self {
+            capability,
+            processors,
+            block_shared,
+            processor_shared,
+            processor_threads,
+            processor_blocks,
+        }
+    }
+
     /// Those of the GPU that PTX is for; of the newest one if it is unknown.
     pub fn of(ptx: &str) -> Self {
         let target = ptx.lines().find_map(|line| line.strip_prefix(".target sm_"));
-        let digits = target.unwrap_or_default().trim_end_matches(|it: char| !it.is_ascii_digit());
-        let capability = digits.parse().unwrap_or(u32::MAX);
+        let target = target.unwrap_or_default();
+        let end = target.find(|it: char| !it.is_ascii_digit()).unwrap_or(target.len());
         let newest = LIMITS[LIMITS.len() - 1];
-        LIMITS.into_iter().find(|limits| capability <= limits.capability).unwrap_or(newest)
+        let Ok(capability) = target[..end].parse() else { return newest };
+        let found = LIMITS.into_iter().rfind(|limits| limits.capability <= capability);
+        Self { capability, ..found.unwrap_or(LIMITS[0]) }
     }
 
     /// Checks that all blocks of a kernel run at the same time.
@@ -96,17 +74,29 @@ impl Limits {
     /// # Errors
     /// What it needs, and what there is.
     pub fn expect(&self, kernel: &GpuKernel) -> Result<(), String> {
-        let Self { capability, processors, block_shared, processor_shared } = *self;
-        let shared = kernel.shared_bytes + STATIC_SHARED;
-        if shared > block_shared {
-            return Err(format!(
-                "the kernel needs {shared} bytes of shared memory, and a block of sm_{capability} has {block_shared}"
-            ));
+        self.expect_shared(&kernel.entry, kernel.shared_bytes + STATIC_SHARED)?;
+        self.expect_blocks(kernel)
+    }
+
+    /// Checks the shared memory of a block, static and dynamic.
+    fn expect_shared(&self, name: &str, shared: u64) -> Result<(), String> {
+        let Self { capability, block_shared, .. } = self;
+        match shared > *block_shared {
+            true => Err(format!(
+                "the kernel '{name}' needs {shared} bytes of shared memory, and a block of sm_{capability} has \
+                 {block_shared}"
+            )),
+            false => Ok(()),
         }
-        let threads = u64::from(kernel.threads);
-        let each = (PROCESSOR_THREADS / threads)
-            .min(PROCESSOR_BLOCKS)
-            .min(processor_shared / (shared + RESERVED_SHARED));
+    }
+
+    /// Checks the number of blocks, if the kernel has one.
+    fn expect_blocks(&self, kernel: &GpuKernel) -> Result<(), String> {
+        let Self { capability, processors, .. } = *self;
+        let (threads, shared) = (u64::from(kernel.threads), kernel.shared_bytes + STATIC_SHARED);
+        let each = (self.processor_threads / threads)
+            .min(self.processor_blocks)
+            .min(self.processor_shared / (shared + RESERVED_SHARED));
         match kernel.blocks {
             Some(blocks) if u64::from(blocks) > processors * each => Err(format!(
                 "the kernel needs {blocks} blocks that run at once, and sm_{capability} runs at most {}: {each} of \
@@ -118,7 +108,100 @@ impl Limits {
     }
 }
 
-/// Runs a kernel of [`Model::emit`](crate::Model::emit) or [`PlanFile::ptx`](crate::session::PlanFile::ptx) on an
+/// All diagnostics of PTX: syntax, instructions that the emulator does not know, limits of the architecture, and if irc has
+/// written it, its description and its constants.
+pub fn check(source: &Source) -> Vec<Diagnostic> {
+    let text = source.text();
+    let mut sink = Sink::new();
+    let module = Module::parse(source, &mut sink);
+    let kernels: Vec<_> = module.iter().flat_map(Module::kernels).collect();
+    let programs: Vec<_> = kernels
+        .iter()
+        .filter_map(|name| Some((*name, module.as_ref()?.compile(name, &mut sink)?)))
+        .collect();
+    let mut found = sink.into_diagnostics();
+    let first = 0..text.lines().next().unwrap_or_default().len();
+    let limits = Limits::of(text);
+    let (mut dynamic, mut blocks) = (0, None);
+    if text.starts_with(GpuKernel::PREFIX) {
+        let wrong =
+            |message: String| Diagnostic::error("gpu-description", message).at(first.clone(), "");
+        match GpuProgram::from_ptx(text) {
+            Err(message) => found.push(wrong(message)),
+            Ok(GpuProgram { kernel, .. }) => {
+                dynamic = kernel.shared_bytes;
+                blocks = limits.expect_blocks(&kernel).err();
+                let program = programs.iter().find(|(name, _)| *name == kernel.entry);
+                let (name, expected) = (&kernel.entry, kernel.parameters.len());
+                match program.map(|(_, program)| program.parameters()) {
+                    None if kernels.contains(&name.as_str()) => {}
+                    None => found.push(wrong(format!("the PTX has no kernel '{name}'"))),
+                    Some(own) if own.len() != expected || own.iter().any(|own| own.size != 8) => {
+                        let message = format!(
+                            "the kernel '{name}' has {} parameters, and its description {expected} pointers",
+                            own.len()
+                        );
+                        found.push(wrong(message));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+    let target = text.find("\n.target sm_").map(|at| at + 1);
+    let place = target.map_or(first, |at| at..at + text[at..].lines().next().map_or(0, str::len));
+    let shared = programs.iter().filter_map(|(name, program)| {
+        limits.expect_shared(name, program.shared_bytes() + dynamic).err()
+    });
+    let errors = shared.chain(blocks);
+    found.extend(errors.map(|error| Diagnostic::error("gpu-limit", error).at(place.clone(), "")));
+    found
+}
+
+/// How a kernel is emulated.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'o> {
+    /// Whether accesses that nothing orders are errors.
+    pub races: bool,
+    /// The number of instructions after which a block that waits for others traps, as it does on a GPU after a time;
+    /// 0 if only the emulator finds that nothing can run.
+    pub patience: u64,
+    /// The number of instructions of all threads together after which the kernel is stopped; `None` for that of
+    /// [`Launch`].
+    pub max_instructions: Option<u64>,
+    /// Is called now and then with the number of instructions so far.
+    pub observer: Option<&'o dyn Fn(u64)>,
+}
+
+impl Options<'_> {
+    /// With every check.
+    pub const CHECKED: Self =
+        Self { races: true, patience: 0, max_instructions: None, observer: None };
+}
+
+/// What an emulated kernel has computed.
+#[derive(Debug)]
+pub struct Emulated {
+    /// The outputs by name.
+    pub outputs: BTreeMap<String, Tensor>,
+    /// When tasks and kernels began and ended, counted in instructions of all threads, if the kernel records it.
+    pub events: Vec<Event>,
+    /// Warnings at instructions of the PTX.
+    pub warnings: Vec<Diagnostic>,
+    /// Numbers of instructions and accesses.
+    pub statistics: Statistics,
+}
+
+/// Why a kernel could not be emulated.
+#[derive(Debug)]
+pub enum EmulationError {
+    /// Errors at instructions of the PTX.
+    Diagnostics(Vec<Diagnostic>),
+    /// An error without a place.
+    Message(String),
+}
+
+/// Runs a kernel of PTX of [`Model::emit`](crate::Model::emit) or [`PlanFile::ptx`](crate::session::PlanFile::ptx) on an
 /// emulated GPU. Inputs that are not given are zero; results do not depend on the number of blocks.
 ///
 /// # Errors
@@ -126,16 +209,30 @@ impl Limits {
 pub fn emulate(
     source: &Source,
     given: &BTreeMap<String, Tensor>,
-    options: &Options,
+    options: &Options<'_>,
 ) -> Result<Emulated, EmulationError> {
-    let kernel = GpuKernel::from_ptx(source.text()).map_err(EmulationError::Message)?;
+    let program = GpuProgram::from_ptx(source.text()).map_err(EmulationError::Message)?;
+    emulate_program(&program, source, given, options)
+}
+
+/// As [`emulate`], of a kernel whose text is that of the source.
+///
+/// # Errors
+/// As [`emulate`].
+pub fn emulate_program(
+    program: &GpuProgram,
+    source: &Source,
+    given: &BTreeMap<String, Tensor>,
+    options: &Options<'_>,
+) -> Result<Emulated, EmulationError> {
+    let kernel = &program.kernel;
     let mut sink = Sink::new();
     let limits = Limits::of(source.text());
-    limits.expect(&kernel).map_err(EmulationError::Message)?;
-    let programs: Option<Vec<Program>> = Module::parse(source, &mut sink).and_then(|module| {
+    limits.expect(kernel).map_err(EmulationError::Message)?;
+    let codes: Option<Vec<Program>> = Module::parse(source, &mut sink).and_then(|module| {
         kernel.entries().iter().map(|entry| module.compile(entry, &mut sink)).collect()
     });
-    let Some(programs) = programs else {
+    let Some(codes) = codes else {
         return Err(EmulationError::Diagnostics(sink.into_diagnostics()));
     };
     let mut memory = Memory::new();
@@ -143,25 +240,24 @@ pub fn emulate(
     let mut buffers = vec![];
     let (mut record, mut trace) = (None, None);
     for parameter in &kernel.parameters {
-        let contents = kernel.contents(*parameter, given, source.text());
+        let contents = program.contents(*parameter, given, blocks, options.patience);
         let (name, contents) = contents.map_err(EmulationError::Message)?;
         buffers.push(match contents {
             Contents::Bytes(bytes) => memory.add(name, bytes),
             Contents::Constants(bytes) => memory.add_constant(name, bytes),
             Contents::Unwritten(size) => memory.add_unwritten(name, size),
-            Contents::Record => {
-                *record.insert(memory.add(name, kernel.record(blocks, options.patience)))
-            }
-            Contents::Trace => *trace.insert(memory.add(name, vec![0; kernel.trace_bytes(blocks)])),
+            Contents::Record(bytes) => *record.insert(memory.add(name, bytes)),
+            Contents::Trace(bytes) => *trace.insert(memory.add(name, bytes)),
         });
     }
-    let kernel = Arc::new(kernel);
     let explain = record.map(|record| {
-        let kernel = kernel.clone();
+        let kernel = Arc::new(kernel.clone());
         Explain(Arc::new(move |memory: &Memory, block, warp| {
             kernel.place(memory.bytes(record), block as usize, warp as usize)
         }))
     });
+    let default = Launch::default();
+    let most = options.max_instructions.unwrap_or(default.max_instructions);
     let mut launch = Launch {
         grid: [blocks, 1, 1],
         block: [kernel.threads, 1, 1],
@@ -170,11 +266,16 @@ pub fn emulate(
         checks: Checks { races: options.races, uninitialised: true },
         resident: Some(blocks as usize),
         explain,
-        ..Launch::default()
+        ..default
     };
     let mut warnings = vec![];
-    for program in &programs {
-        let mut report = launch.run(program, &mut memory);
+    let mut statistics = Statistics::default();
+    for code in &codes {
+        let before = statistics.thread_instructions();
+        launch.max_instructions = most.saturating_sub(before);
+        let observer =
+            |count| options.observer.iter().for_each(|observer| observer(before + count));
+        let mut report = launch.run_observed(code, &mut memory, &observer);
         launch.clock = report.clock;
         if !report.is_clean() {
             if let (false, Some(record), Some(last)) =
@@ -184,6 +285,7 @@ pub fn emulate(
             }
             return Err(EmulationError::Diagnostics(report.diagnostics));
         }
+        statistics.add(&report.statistics);
         warnings.extend(report.diagnostics);
     }
     let mut outputs = BTreeMap::new();
@@ -196,5 +298,5 @@ pub fn emulate(
         outputs.insert(port.name.clone(), tensor);
     }
     let events = trace.map_or(vec![], |trace| kernel.events(memory.bytes(trace), blocks));
-    Ok(Emulated { outputs, events, warnings })
+    Ok(Emulated { outputs, events, warnings, statistics })
 }

@@ -11,7 +11,7 @@ mod graph;
 mod open;
 pub mod operators;
 
-pub use open::plan_open;
+pub use open::{plan_kernel, plan_open};
 
 use crate::{
     attributes::KernelInfo, interface::Interface, lowering::plan_memory::program::Function,
@@ -72,6 +72,8 @@ pub enum Callee {
         /// Their extents.
         extents: Vec<i64>,
     },
+    /// A kernel for a GPU, which only irc's runtime runs.
+    Gpu,
     /// A copy of each operand to a result, with its number of bytes.
     Copy(Vec<i64>),
 }
@@ -138,6 +140,7 @@ fn kind(callee: &Callee, kernels: &BTreeMap<String, KernelInfo>) -> String {
         }
         Callee::Step(_) => "step".to_owned(),
         Callee::Program { .. } => "program".to_owned(),
+        Callee::Gpu => "gpu".to_owned(),
         Callee::Copy(_) => "copy".to_owned(),
     }
 }

@@ -45,16 +45,37 @@ pub fn plan_open(
             help: Some(format!("bound it, as with {}", bound_flags(&unbounded))),
         });
     }
-    let (mut draft, mut extents) = (Draft::default(), vec![]);
+    let (inputs, mut extents) = (interface.inputs.len(), vec![]);
+    for port in &interface.inputs {
+        extents.extend(largest(port, bounds)?.shape);
+    }
+    one_call(interface, bounds, prefix, Callee::Program { inputs, extents })
+}
+
+/// The graph of a kernel for a GPU: one node.
+///
+/// # Errors
+/// If clients cannot represent a type.
+pub fn plan_kernel(interface: &Interface, prefix: &str) -> Result<Planned, ArchiveError> {
+    expect_no_strings(interface)?;
+    one_call(interface, &Bounds::new(), prefix, Callee::Gpu)
+}
+
+/// The graph that calls a function on all inputs.
+fn one_call(
+    interface: &Interface,
+    bounds: &Bounds,
+    prefix: &str,
+    callee: Callee,
+) -> Result<Planned, ArchiveError> {
+    let mut draft = Draft::default();
     for (number, port) in interface.inputs.iter().enumerate() {
-        let ty = largest(port, bounds)?;
-        draft.inputs.push((plain_name(interface, number), type_of(&ty)?));
-        extents.extend(ty.shape);
+        let ty = type_of(&largest(port, bounds)?)?;
+        draft.inputs.push((plain_name(interface, number), ty));
     }
     let results = interface.outputs.iter().map(|port| Ok(type_of(&largest(port, bounds)?)?));
     let results = results.collect::<Result<Vec<_>, ArchiveError>>()?;
     let inputs: Vec<Place> = (0..draft.inputs.len()).map(Place::Input).collect();
-    let callee = Callee::Program { inputs: inputs.len(), extents };
     draft.outputs = draft.call(callee, inputs, results);
     let no_kernels = BTreeMap::new();
     let kind = |callee: &Callee| kind(callee, &no_kernels);

@@ -8,7 +8,7 @@ use object::{
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 
 /// Prefixes of the symbols that models and plans export; all others are local.
-const EXPORTS: [&str; 3] = ["irc_run", "irc_metadata", "irc_task_"];
+const EXPORTS: [&str; 5] = ["irc_run", "irc_metadata", "irc_task_", "irc_kernel", "irc_constants"];
 
 const SHARED: [&str; 6] = ["-shared", "-z", "noexecstack", "-z", "now", "--build-id=none"];
 

@@ -419,7 +419,9 @@ impl<'s> Model<'s> {
         options: impl Into<CompileOptions>,
         constants: Place,
     ) -> Result<Arc<Compiled>, Error> {
-        self.session.library(self.input, &options.into(), constants)
+        let options = options.into();
+        self.expect_of_gpu(&options)?;
+        self.session.library(self.input, &options, constants)
     }
 
     /// Compiles the model to one relocatable object, LLVM IR, assembly or C source, with its constants.
@@ -431,10 +433,17 @@ impl<'s> Model<'s> {
         output: Output,
         options: impl Into<CompileOptions>,
     ) -> Result<Vec<u8>, Error> {
-        if output == Output::Ptx {
-            expect_fixed(&self.interface()?).map_err(|error| Error::new(self.source(), error))?;
+        let options = options.into();
+        self.expect_of_gpu(&options)?;
+        self.session.emit(self.input, &options, output)
+    }
+
+    /// Checks that a GPU can run the model, if it is compiled for one.
+    fn expect_of_gpu(&self, options: &CompileOptions) -> Result<(), Error> {
+        if !options.target.backend.writes(Output::Ptx) {
+            return Ok(());
         }
-        self.session.emit(self.input, &options.into(), output)
+        expect_fixed(&self.interface()?).map_err(|error| Error::new(self.source(), error))
     }
 
     /// The IR after a stage of the host pipeline as text, with locations; [`crate::pipeline::HOST_CPU`]
@@ -458,12 +467,10 @@ impl<'s> Model<'s> {
         archive: &ArchiveOptions,
     ) -> Result<Contents, Error> {
         let options = options.into();
+        self.expect_of_gpu(&options)?;
         let contents = self.session.archive(self.input, &options, archive);
-        let output = match options.target.backend.writes(Output::Object) {
-            true => Output::Object,
-            false => Output::C,
-        };
-        contents.map_err(|error| self.session.error(self.input, &options, Some(output), error))
+        let output = options.target.backend.outputs.first().copied();
+        contents.map_err(|error| self.session.error(self.input, &options, output, error))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     constants::{self, Place},
     database::Input,
     error::{CompileError, QueryError},
-    kernel, profile,
+    gpu, kernel, profile,
     queries::{self, Config, Fused, GlueKey, Objects},
     whole,
 };
@@ -12,7 +12,7 @@ use crate::{
     archive::{
         ArchiveError, Operator, Planned, Step,
         operators::{self, Callees, Count, Entry},
-        plan, plan_open,
+        plan, plan_kernel, plan_open,
     },
     attributes::{GRAPH, KernelInfo, PROGRAM, ProgramInfo, launcher},
     codegen::{Backend, Output, Target, compile, join_objects, link_shared},
@@ -30,6 +30,7 @@ use irc_mlir::{
     Block, BlockLike, CapturedDiagnostic, Context, Erase, Module, OpSpec, OperationLike, Value,
     ValueLike, attr, read,
 };
+use irc_runtime::GpuProgram;
 use irc_tl::Constant;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -86,6 +87,11 @@ impl Session {
         if let Some(stage) = queries::stage_of(db, input) {
             let message = format!("a module after stage '{stage}' has no graph for an archive");
             return Err(QueryError::at("mlf-program", message));
+        }
+        if options.target.backend.writes(Output::Ptx) {
+            let config = Config::new(db, options.clone(), String::new());
+            let ptx = queries::emit(db, input, config, Output::Ptx)?;
+            return archive_of_kernel(&gpu::program(&ptx)?, archive);
         }
         let imported = queries::imported(db, input)?;
         let is_open = !imported.bounds.is_empty()
@@ -230,6 +236,32 @@ fn linked(
         code: (path, object.into()),
         shared: Some(Shared { bytes: shared.bytes.into(), requires }),
     })
+}
+
+/// The contents of an archive with a kernel for a GPU, in its shared library.
+///
+/// # Errors
+/// No linker; inputs and outputs that clients of archives do not have.
+pub fn archive_of_kernel(
+    program: &GpuProgram,
+    archive: &ArchiveOptions,
+) -> Result<Contents, QueryError> {
+    let planned =
+        plan_kernel(&program.kernel.interface, &archive.prefix()).map_err(archive_error)?;
+    let kernels = BTreeMap::new();
+    let callees = Callees { kernels: &kernels, steps: &[], program: None };
+    let text = operators::write(&planned.operators, callees, archive.count());
+    // Any processor of this architecture.
+    let target = Target::from_name("x86-64");
+    let functions = functions(&text.map_err(archive_error)?, &target)?;
+    let data = gpu::objects(program)?;
+    let data = data.iter().map(|(name, object)| (name.clone(), object.as_slice()));
+    let first = [("operators".to_owned(), functions.as_slice())];
+    let object = join_objects(first.into_iter().chain(data))?;
+    let workspaces = workspaces(&planned, callees);
+    let artefacts = linked(planned, object, workspaces, &target, archive)?;
+    let ptx = ("kernel.ptx".to_owned(), Bytes::from(program.text.clone()));
+    Ok(contents(artefacts, BTreeMap::from([ptx]), &target.into(), archive))
 }
 
 /// A program with open sizes, with its constants, as an object that is linked as a library too.

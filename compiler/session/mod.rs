@@ -9,6 +9,7 @@ pub(crate) mod constants;
 mod database;
 mod diagnose;
 pub(crate) mod error;
+pub mod gpu;
 pub(crate) mod kernel;
 mod load;
 mod npu;
@@ -40,6 +41,7 @@ use tunable::Tunable;
 
 pub use crate::codegen::Target;
 pub use archive::ArchiveOptions;
+pub(crate) use archive::archive_of_kernel;
 pub use constants::Place;
 pub(crate) use database::Input;
 pub use error::{Error, QueryError};
@@ -198,6 +200,11 @@ impl Session {
         place: Place,
     ) -> Result<Arc<Compiled>, Error> {
         let compiled = error::catch(|| {
+            if options.target.backend.writes(Output::Ptx) {
+                let config = self.config(options);
+                let ptx = queries::emit(&self.database, input, config, Output::Ptx)?;
+                return Ok(Arc::new(gpu::compiled(&ptx)?));
+            }
             self.compile_kernels(input, options)?;
             queries::library(&self.database, input, self.config(options), place)
         });

@@ -45,7 +45,7 @@ fn ptx_as(plan: &Plan, form: GpuForm) -> String {
 }
 
 /// Emulates a kernel with random inputs.
-fn run(text: &str, options: &Options) -> Result<Emulated, Vec<Diagnostic>> {
+fn run(text: &str, options: &Options<'_>) -> Result<Emulated, Vec<Diagnostic>> {
     let source = Source::new("plan.ptx", text);
     let kernel = irc_runtime::GpuKernel::from_ptx(text).expect("a description");
     let mut inputs = BTreeMap::new();
@@ -261,7 +261,8 @@ fn ranges(processors: i64, groups: &[[i64; 2]]) -> Plan {
 /// Runs a plan in every order of its warps.
 fn explore(plan: &Plan) -> Exploration {
     let text = ptx(plan);
-    let kernel = irc_runtime::GpuKernel::from_ptx(&text).expect("a description");
+    let described = irc_runtime::GpuProgram::from_ptx(&text).expect("a description");
+    let kernel = &described.kernel;
     let source = Source::new("plan.ptx", text.as_str());
     let mut sink = Sink::new();
     let module = Module::parse(&source, &mut sink).expect("PTX");
@@ -270,12 +271,12 @@ fn explore(plan: &Plan) -> Exploration {
     let mut memory = Memory::new();
     let (mut arguments, mut own) = (vec![], None);
     for parameter in &kernel.parameters {
-        let contents = kernel.contents(*parameter, &BTreeMap::new(), &text);
+        let contents = described.contents(*parameter, &BTreeMap::new(), blocks, 0);
         let (name, contents) = contents.expect("known");
         arguments.push(Argument::Buffer(match contents {
             Contents::Bytes(bytes) => memory.add(name, bytes),
             Contents::Unwritten(size) => memory.add_unwritten(name, size),
-            Contents::Record => *own.insert(memory.add(name, kernel.record(blocks, 0))),
+            Contents::Record(bytes) => *own.insert(memory.add(name, bytes)),
             other => panic!("{other:?}"),
         }));
     }

@@ -126,7 +126,7 @@ _irc() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "llvm cranelift" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "llvm cranelift cuda emulate" -- "${cur}"))
                     return 0
                     ;;
                 --target-cpu)
@@ -243,7 +243,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --frontend --model --inputs --arch --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --frontend --model --inputs --arch --timestamps --no-persistent --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -258,7 +258,7 @@ _irc() {
                     return 0
                     ;;
                 --backend)
-                    COMPREPLY=($(compgen -W "llvm cranelift" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "llvm cranelift cuda" -- "${cur}"))
                     return 0
                     ;;
                 --emit)
@@ -517,7 +517,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --model --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --transport --backend --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --model --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --max-instructions --transport --backend --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -556,6 +556,10 @@ _irc() {
                     return 0
                     ;;
                 --trace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-instructions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

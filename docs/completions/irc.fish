@@ -42,8 +42,9 @@ complete -c irc -n "__fish_irc_needs_command" -f -a "tune" -d 'Measure schedules
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator [applies to: .so, .o, .mlir, .tar of models]' -r -f -a "llvm\t'LLVM: the fastest code'
-cranelift\t'Cranelift: fast compilation, slower code'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator [applies to: .so, .o, .mlir, .tar of models; .so, .tar of ARK plans]' -r -f -a "llvm\t'LLVM: the fastest code'
+cranelift\t'Cranelift: fast compilation, slower code'
+cuda\t'LLVM for NVIDIA GPUs: PTX, which irc\'s runtime runs'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l emit -d 'Kind of output; overrides the suffix of the output file' -r -f -a "so\t'A shared library with irc\'s C interface'
 o\t'An object file'
 ll\t'LLVM IR, optimised'
@@ -58,7 +59,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage
 complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm) [applies to: .asm]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l model -d 'Quantised model of a Gemini schedule, for the numbers of its program (.asm) [applies to: .asm of Gemini schedules]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Input values to specialise an ONNX model for, or for test vectors [applies to: Common IR and ONNX files; .tar]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan or .ptx: CUDA_80, CUDA_90, ROCM_942, … [default: CUDA_80] [applies to: .json, .ptx]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan, .ptx, or code for a GPU: CUDA_80, CUDA_90, … [default: CUDA_80] [applies to: .json, .ptx, .so, .tar]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Number of processors that a .json plan may use [default: all of the device] [applies to: .json]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner for .json: irc optimises, ark reproduces ARK\'s own planner [applies to: .json]' -r -f -a "irc\t'The optimising planner of irc'
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
@@ -102,6 +103,8 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
+complete -c irc -n "__fish_irc_using_subcommand compile" -l timestamps -d 'Record when tasks and kernels of code for a GPU begin and end, for irc run --trace [applies to: .ptx, .so, .tar]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l no-persistent -d 'In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order [applies to: .ptx, .so, .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-schedule -d 'Explain each segment of the schedule: what was chosen, its bound, the runner-up [applies to: .json, .asm of models]'
@@ -119,10 +122,11 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l tolerance -d 'Relative t
 complete -c irc -n "__fish_irc_using_subcommand run" -l seed -d 'Seed for random values of missing inputs; the same on every machine' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l data-set -d 'Folder with ONNX test data: inputs input_N.pb, expected outputs output_N.pb [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l threads -d 'Number of threads; results do not depend on it' -r
-complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, for ui.perfetto.dev [applies to: ARK plans]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev [applies to: ARK plans; models, PTX, shared libraries, archives]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand run" -l max-instructions -d 'Instructions of all threads after which an emulated kernel is stopped [default: 2^36] [applies to: models, ARK plans, PTX, shared libraries, archives]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks communicate; with mpi, mpirun starts one process per rank' -r -f -a "inprocess\t'All ranks run in one process'
 mpi\t'One process per rank, each with its own output files: y.rank0.npz for y.npz'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, or the reference evaluator [applies to: models, ARK plans, PTX]' -r -f -a "llvm\t'LLVM: the fastest code'
+complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, the reference evaluator, or a GPU [default: llvm; cuda for kernels of GPUs] [applies to: models, ARK plans, PTX, shared libraries, archives]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'
 reference\t'The reference evaluator: slow, defines the correct results'
 cuda\t'An NVIDIA GPU, by its driver'
@@ -152,7 +156,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l progress -d 'How to repo
 none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l self-test -d 'Run an archive on its own test vectors and compare the outputs [applies to: archives]'
-complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races of plans, and of kernels for GPUs with --backend emulate [applies to: ARK plans; models, PTX]'
+complete -c irc -n "__fish_irc_using_subcommand run" -l race-check -d 'Detect races of plans, and of kernels for GPUs with --backend emulate [applies to: ARK plans; models, ARK plans, PTX, shared libraries, archives]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files, NPU programs]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files, NPU programs]'
 complete -c irc -n "__fish_irc_using_subcommand run" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files, NPU programs]'
@@ -191,15 +195,17 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs 
 complete -c irc -n "__fish_irc_using_subcommand check" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand check" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'File with inputs; others are random, with dynamic dimensions set to 1 [applies to: models, shared libraries, archives]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand bench" -l inputs -d 'File with inputs; others are random, with dynamic dimensions set to 1 [applies to: models, shared libraries, archives, PTX]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l threads -d 'Number of threads; results do not depend on it' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l seed -d 'Seed for random inputs' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l time -d 'Seconds to measure, after warming up for a tenth of that' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l iterations -d 'Number of runs to measure; overrides --time' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-gflops -d 'Peak arithmetic throughput in GFLOP/s; skips its measurement' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l peak-bandwidth -d 'Peak memory bandwidth in GB/s, reads plus writes; skips its measurement' -r
-complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Code generator [applies to: models, ARK plans]' -r -f -a "llvm\t'LLVM: the fastest code'
-cranelift\t'Cranelift: fast compilation, slower code'"
+complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Code generator' -r -f -a "llvm\t'LLVM: the fastest code'
+cranelift\t'Cranelift: fast compilation, slower code'
+cuda\t'An NVIDIA GPU, by its driver'
+emulate\t'An emulated GPU: slow, finds races and accesses out of bounds'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F

@@ -40,8 +40,9 @@ plain\:"One line per step"))' \
 _arguments "${_arguments_options[@]}" : \
 '-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output]:OUT:_files' \
 '--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output]:OUT:_files' \
-'--backend=[Code generator \[applies to\: .so, .o, .mlir, .tar of models\]]:NAME:((llvm\:"LLVM\: the fastest code"
-cranelift\:"Cranelift\: fast compilation, slower code"))' \
+'--backend=[Code generator \[applies to\: .so, .o, .mlir, .tar of models; .so, .tar of ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
+cranelift\:"Cranelift\: fast compilation, slower code"
+cuda\:"LLVM for NVIDIA GPUs\: PTX, which irc'\''s runtime runs"))' \
 '--emit=[Kind of output; overrides the suffix of the output file]:KIND:((so\:"A shared library with irc'\''s C interface"
 o\:"An object file"
 ll\:"LLVM IR, optimised"
@@ -56,7 +57,7 @@ ptx\:"One kernel for an NVIDIA GPU, as PTX"))' \
 '--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm) \[applies to\: .asm\]]:FILE:_files' \
 '(--frontend)--model=[Quantised model of a Gemini schedule, for the numbers of its program (.asm) \[applies to\: .asm of Gemini schedules\]]:MODEL:_default' \
 '--inputs=[Input values to specialise an ONNX model for, or for test vectors \[applies to\: Common IR and ONNX files; .tar\]]:X.npz:_files' \
-'--arch=[Device of a .json plan or .ptx\: CUDA_80, CUDA_90, ROCM_942, … \[default\: CUDA_80\] \[applies to\: .json, .ptx\]]:NAME:_default' \
+'--arch=[Device of a .json plan, .ptx, or code for a GPU\: CUDA_80, CUDA_90, … \[default\: CUDA_80\] \[applies to\: .json, .ptx, .so, .tar\]]:NAME:_default' \
 '--processors=[Number of processors that a .json plan may use \[default\: all of the device\] \[applies to\: .json\]]:N:_default' \
 '--planner=[Planner for .json\: irc optimises, ark reproduces ARK'\''s own planner \[applies to\: .json\]]:NAME:((irc\:"The optimising planner of irc"
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
@@ -99,6 +100,8 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
+'--timestamps[Record when tasks and kernels of code for a GPU begin and end, for irc run --trace \[applies to\: .ptx, .so, .tar\]]' \
+'--no-persistent[In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order \[applies to\: .ptx, .so, .tar\]]' \
 '--check-reproducible[Compile a .tar twice from scratch and fail if the files differ \[applies to\: .tar\]]' \
 '--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test \[applies to\: .tar\]]' \
 '--explain-schedule[Explain each segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: .json, .asm of models\]]' \
@@ -123,10 +126,11 @@ _arguments "${_arguments_options[@]}" : \
 '--seed=[Seed for random values of missing inputs; the same on every machine]:N:_default' \
 '--data-set=[Folder with ONNX test data\: inputs input_N.pb, expected outputs output_N.pb \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--threads=[Number of threads; results do not depend on it]:N:_default' \
-'--trace=[File for a timeline of running plans, for ui.perfetto.dev \[applies to\: ARK plans\]]:T.json:_files' \
+'--trace=[File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev \[applies to\: ARK plans; models, PTX, shared libraries, archives\]]:T.json:_files' \
+'--max-instructions=[Instructions of all threads after which an emulated kernel is stopped \[default\: 2^36\] \[applies to\: models, ARK plans, PTX, shared libraries, archives\]]:N:_default' \
 '--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
 mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.npz"))' \
-'--backend=[Code generator, or the reference evaluator \[applies to\: models, ARK plans, PTX\]]:NAME:((llvm\:"LLVM\: the fastest code"
+'--backend=[Code generator, the reference evaluator, or a GPU \[default\: llvm; cuda for kernels of GPUs\] \[applies to\: models, ARK plans, PTX, shared libraries, archives\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"
 reference\:"The reference evaluator\: slow, defines the correct results"
 cuda\:"An NVIDIA GPU, by its driver"
@@ -156,7 +160,7 @@ never\:"Never"))' \
 none\:"No progress report"
 plain\:"One line per step"))' \
 '(--inputs --outputs --expected --seed)--self-test[Run an archive on its own test vectors and compare the outputs \[applies to\: archives\]]' \
-'--race-check[Detect races of plans, and of kernels for GPUs with --backend emulate \[applies to\: ARK plans; models, PTX\]]' \
+'--race-check[Detect races of plans, and of kernels for GPUs with --backend emulate \[applies to\: ARK plans; models, ARK plans, PTX, shared libraries, archives\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files, NPU programs\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files, NPU programs\]]' \
 '--assume-stated-shapes[Take sizes computed at run time to be those that the model states; checked at run time \[applies to\: Common IR and ONNX files, NPU programs\]]' \
@@ -204,20 +208,22 @@ plain\:"One line per step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- Models, plans, schedules, frontend files, NPU programs, archives; - for standard input:_default' \
+'*::files -- Models, plans, schedules, frontend files, NPU programs, PTX, archives; - for standard input:_default' \
 && ret=0
 ;;
 (bench)
 _arguments "${_arguments_options[@]}" : \
-'--inputs=[File with inputs; others are random, with dynamic dimensions set to 1 \[applies to\: models, shared libraries, archives\]]:X.npz:_files' \
+'--inputs=[File with inputs; others are random, with dynamic dimensions set to 1 \[applies to\: models, shared libraries, archives, PTX\]]:X.npz:_files' \
 '--threads=[Number of threads; results do not depend on it]:N:_default' \
 '--seed=[Seed for random inputs]:N:_default' \
 '--time=[Seconds to measure, after warming up for a tenth of that]:S:_default' \
 '--iterations=[Number of runs to measure; overrides --time]:N:_default' \
 '--peak-gflops=[Peak arithmetic throughput in GFLOP/s; skips its measurement]:X:_default' \
 '--peak-bandwidth=[Peak memory bandwidth in GB/s, reads plus writes; skips its measurement]:X:_default' \
-'--backend=[Code generator \[applies to\: models, ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
-cranelift\:"Cranelift\: fast compilation, slower code"))' \
+'--backend=[Code generator]:NAME:((llvm\:"LLVM\: the fastest code"
+cranelift\:"Cranelift\: fast compilation, slower code"
+cuda\:"An NVIDIA GPU, by its driver"
+emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\]]:CPU:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \

@@ -20,7 +20,7 @@ pub struct Interface {
     pub requires: Vec<String>,
     /// The calling convention: 0 is `irc_run`; [`Interface::SIZED`] is `irc_run_sized`, for models
     /// whose sizes depend on their inputs; [`Interface::CALLS`] is the same with a host that applies
-    /// functions.
+    /// functions; [`Interface::KERNEL`] is a kernel for a GPU.
     #[serde(skip_serializing_if = "is_zero")]
     pub convention: u32,
     /// The messages of checks that may end a run, by number.
@@ -125,6 +125,9 @@ impl Interface {
     /// The calling convention of models that apply functions of their hosts.
     pub const CALLS: u32 = 2;
 
+    /// The calling convention of models that are a kernel for a GPU, with static sizes.
+    pub const KERNEL: u32 = 3;
+
     /// Whether the model allocates its outputs through a host: sizes depend on the inputs, or functions
     /// of the host are applied.
     pub fn is_sized(&self) -> bool {
@@ -170,7 +173,8 @@ impl Interface {
     pub fn from_json(text: &str) -> Result<Self, String> {
         let mut sink = Sink::new();
         let tree = irc_json::tree(text, &FORMAT, &mut sink);
-        let read = |tree| interface(&mut Reader::new(&mut sink, &FORMAT, false), &tree);
+        let read =
+            |tree| interface_of(&mut Reader::new(&mut sink, &FORMAT, false), &tree, &At::ROOT);
         let interface = tree.and_then(read);
         let Some(found) = sink.diagnostics().first() else {
             return interface.ok_or_else(String::new);
@@ -183,8 +187,9 @@ impl Interface {
 /// The names of diagnostics in the metadata of a library; only their messages are shown.
 static FORMAT: Format = Format { file: "metadata", ..Format::of("metadata") };
 
-fn interface(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<Interface> {
-    let object = r.object(tree, &At::ROOT)?;
+/// The interface in a JSON object.
+pub(crate) fn interface_of(r: &mut Reader<'_>, tree: &Node<'_>, at: &At<'_>) -> Option<Interface> {
+    let object = r.object(tree, at)?;
     let [inputs, outputs] = ["inputs", "outputs"].map(|key| {
         let ports = r.required(&object, key)?;
         r.list(ports, &object.at.key(key), port)
@@ -235,7 +240,7 @@ fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {
 }
 
 /// An optional number.
-fn number<T: TryFrom<i128>>(
+pub(crate) fn number<T: TryFrom<i128>>(
     r: &mut Reader<'_>,
     object: &Object<'_, '_, '_>,
     key: &str,
@@ -247,7 +252,11 @@ fn number<T: TryFrom<i128>>(
 }
 
 /// A list of strings; empty if the key is missing.
-fn texts(r: &mut Reader<'_>, object: &Object<'_, '_, '_>, key: &str) -> Option<Vec<String>> {
+pub(crate) fn texts(
+    r: &mut Reader<'_>,
+    object: &Object<'_, '_, '_>,
+    key: &str,
+) -> Option<Vec<String>> {
     let Some(value) = object.get(key) else { return Some(vec![]) };
     let text =
         |r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>| r.string(value, at).map(str::to_owned);

@@ -17,7 +17,7 @@ mod runner;
 mod threads;
 
 pub use arena::Guard;
-pub use gpu::{Contents, GpuKernel, Parameter};
+pub use gpu::{Contents, Execution, GpuKernel, GpuProgram, Parameter};
 pub use host::Host;
 pub use image::check as check_image;
 pub use interface::{HostCall, Interface, Port};

@@ -5,9 +5,14 @@
 //! threads, it also exports
 //! `int32_t irc_run_parallel(void **buffers, void *workspace, const struct irc_threads *threads)`. A model whose sizes depend on its inputs exports
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)` instead: see [`Host`].
+//! A kernel for a GPU exports its PTX instead, `irc_kernel`, zero-terminated, and its constants, `irc_constants`: see
+//! [`GpuProgram`].
 //! Every pointer is aligned to 64 bytes. In a library with several models, these names have a suffix
 //! for each model.
-use crate::{Host, Interface, Port, loader, missing_features, threads::Threads};
+use crate::{
+    GpuProgram, Host, Interface, Port, gpu::Execution, loader, missing_features, threads::Threads,
+};
+use bytes::Bytes;
 use irc_tensor::{DType, Tensor, TensorType, check_text};
 use libloading::os::unix;
 use std::{
@@ -22,12 +27,30 @@ type Parallel = unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *const Threa
 type Sized = unsafe extern "C" fn(*mut Host, *mut *mut c_void, *const i64) -> i32;
 
 /// The entry point of a model.
-#[derive(Clone, Copy)]
 enum Entry {
     /// On the calling thread.
     Alone(Alone),
     Parallel(Parallel),
     Sized(Sized),
+    /// On a GPU.
+    Kernel(Arc<GpuProgram>),
+}
+
+/// The constants of a kernel in a library, which they keep loaded.
+struct Constants {
+    start: *const u8,
+    bytes: usize,
+    _code: Arc<unix::Library>,
+}
+
+// Safety: nothing writes to the constants.
+unsafe impl Send for Constants {}
+
+impl AsRef<[u8]> for Constants {
+    fn as_ref(&self) -> &[u8] {
+        // Safety: the library has so many bytes there, as its description states, and is loaded.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+    }
 }
 
 /// A loaded model. A [`Runner`](crate::Runner) runs it on tensors, a [`Context`](crate::Context) on memory.
@@ -132,6 +155,12 @@ pub enum RunError {
         /// The bytes of all values that were to be allocated together.
         total: i64,
     },
+    /// The model is a kernel for a GPU, and there is none that can run it, or no driver.
+    #[error("{0}")]
+    Device(String),
+    /// The kernel failed on the GPU.
+    #[error("{0}")]
+    Kernel(String),
     /// The model returned an error code.
     #[error("the model failed with code {0}")]
     Failed(i32),
@@ -178,11 +207,22 @@ impl Library {
             let missing = lacking.join(", ");
             return Err(RunError::Processor { path: path.to_owned(), missing });
         }
-        if interface.convention > Interface::CALLS {
+        if interface.convention > Interface::KERNEL {
             let found = interface.convention;
             return Err(not_a_model(format!(
-                "expected a calling convention up to 2, found {found}"
+                "expected a calling convention up to 3, found {found}"
             )));
+        }
+        if interface.convention == Interface::KERNEL {
+            let program = kernel(code, suffix).map_err(not_a_model)?;
+            // The description of the kernel has the same inputs and outputs.
+            let interface =
+                Interface { convention: Interface::KERNEL, ..program.kernel.interface.clone() };
+            return Ok(Library {
+                entry: Entry::Kernel(Arc::new(program)),
+                interface,
+                _code: code.clone(),
+            });
         }
         // Safety: the types are those that the compiler exports, according to the interface.
         let entry = unsafe {
@@ -202,24 +242,46 @@ impl Library {
         Ok(Library { entry, interface, _code: code.clone() })
     }
 
-    /// Runs a model with static sizes.
+    /// The kernel for a GPU, if the model is one.
+    pub fn kernel(&self) -> Option<&Arc<GpuProgram>> {
+        match &self.entry {
+            Entry::Kernel(program) => Some(program),
+            Entry::Alone(_) | Entry::Parallel(_) | Entry::Sized(_) => None,
+        }
+    }
+
+    /// The kernel on the first GPU, if the model is one.
+    ///
+    /// # Errors
+    /// [`RunError::Device`].
+    pub(crate) fn execution(&self) -> Result<Option<Execution>, RunError> {
+        self.kernel().map(Execution::new).transpose().map_err(RunError::Device)
+    }
+
+    /// Runs a model with static sizes, on its GPU if it is a kernel for one.
     ///
     /// # Safety
     /// The buffers and the workspace must have the sizes of the interface, and the threads, if there are any, the memory
-    /// that it asks for.
+    /// that it asks for. The execution must be that of the model.
     pub(crate) unsafe fn call_fixed(
         &self,
+        execution: Option<&Execution>,
         buffers: *mut *mut c_void,
         workspace: *mut c_void,
         threads: *const Threads,
-    ) -> i32 {
-        match self.entry {
+    ) -> Result<(), RunError> {
+        let status = match (&self.entry, execution) {
             // Safety: guaranteed by the caller.
-            Entry::Parallel(entry) => unsafe { entry(buffers, workspace, threads) },
+            (Entry::Parallel(entry), _) => unsafe { entry(buffers, workspace, threads) },
             // Safety: as above.
-            Entry::Alone(entry) => unsafe { entry(buffers, workspace) },
-            Entry::Sized(_) => unreachable!("the interface says which entry there is"),
-        }
+            (Entry::Alone(entry), _) => unsafe { entry(buffers, workspace) },
+            (Entry::Kernel(_), Some(execution)) => {
+                // Safety: as above.
+                return unsafe { execution.run(buffers) }.map_err(RunError::Kernel);
+            }
+            _ => unreachable!("the interface says which entry there is"),
+        };
+        if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
     }
 
     /// Runs a model whose sizes depend on its inputs.
@@ -232,13 +294,18 @@ impl Library {
         inputs: *mut *mut c_void,
         extents: *const i64,
     ) -> i32 {
-        match self.entry {
+        match &self.entry {
             // Safety: guaranteed by the caller.
             Entry::Sized(entry) => unsafe { entry(host, inputs, extents) },
-            Entry::Alone(_) | Entry::Parallel(_) => {
+            Entry::Alone(_) | Entry::Parallel(_) | Entry::Kernel(_) => {
                 unreachable!("the interface says which entry there is")
             }
         }
+    }
+
+    /// Bytes of scratch memory of the host for a run; that of a kernel is on its GPU.
+    pub(crate) fn workspace_bytes(&self) -> u64 {
+        if self.kernel().is_some() { 0 } else { self.interface.workspace_bytes }
     }
 
     /// The model's inputs and outputs.
@@ -257,7 +324,7 @@ impl Library {
     /// # Errors
     /// [`RunError::Allocate`], or [`RunError::Memory`] if the interface describes the workspace.
     pub(crate) fn workspace(&self) -> Result<Tensor, RunError> {
-        let bytes = i64::try_from(self.interface.workspace_bytes).unwrap_or(i64::MAX);
+        let bytes = i64::try_from(self.workspace_bytes()).unwrap_or(i64::MAX);
         let workspace = zeros("the workspace", TensorType::new(irc_tensor::DType::U8, [bytes]));
         workspace.map_err(|error| match &self.interface.workspace_message {
             Some(message) => RunError::Memory { message: message.clone(), bytes, total: bytes },
@@ -278,6 +345,26 @@ impl Library {
             Some(name) => Err(RunError::UnknownInput { name: name.clone(), known: known() }),
         }
     }
+}
+
+/// The kernel in a library.
+fn kernel(code: &Arc<unix::Library>, suffix: &str) -> Result<GpuProgram, String> {
+    let text = format!("irc_kernel{suffix}");
+    // Safety: the type is the one that the compiler exports; the text is zero-terminated.
+    let text = unsafe {
+        let text = code.get::<*const c_char>(text).map_err(loader::message)?;
+        CStr::from_ptr(*text).to_string_lossy().into_owned()
+    };
+    let bytes = crate::GpuKernel::from_ptx(&text)?.constant_bytes;
+    let mut constants = Bytes::new();
+    if bytes > 0 {
+        let bytes = usize::try_from(bytes).map_err(|error| error.to_string())?;
+        // Safety: as above; there are as many bytes as the description states.
+        let start = unsafe { code.get::<*const u8>(format!("irc_constants{suffix}")) };
+        let start = *start.map_err(loader::message)?;
+        constants = Bytes::from_owner(Constants { start, bytes, _code: code.clone() });
+    }
+    GpuProgram::new(text, constants)
 }
 
 /// The size of a value among others, in words.

@@ -2,6 +2,7 @@
 use crate::{
     Guard, Host, Interface, Library, Pool, Port, RunError,
     constants::HostConstant,
+    gpu::Execution,
     library::bind,
     threads::{Threads, pointer},
 };
@@ -21,6 +22,8 @@ pub struct Runner {
     workspace: Tensor,
     host: Box<Host>,
     threads: Option<Box<Threads>>,
+    /// The model on a GPU, if it is a kernel for one.
+    execution: Option<Execution>,
     _weights: Vec<HostConstant>,
 }
 
@@ -45,7 +48,8 @@ impl Runner {
     /// to 64 bytes, and are otherwise copied once.
     ///
     /// # Errors
-    /// [`RunError::Allocate`] if a constant is missing or has the wrong size, or there is not enough memory.
+    /// [`RunError::Allocate`] if a constant is missing or has the wrong size, or there is not enough memory;
+    /// [`RunError::Device`] if there is no GPU for a kernel.
     pub fn new(library: Arc<Library>, constants: &[Bytes]) -> Result<Self, RunError> {
         let interface = library.interface();
         let (mut given, mut weights, mut extents) = (vec![], vec![], vec![]);
@@ -67,6 +71,7 @@ impl Runner {
             weights.push(constant);
         }
         let (workspace, host) = (library.workspace()?, Host::new(interface));
+        let execution = library.execution()?;
         Ok(Runner {
             library,
             given,
@@ -75,6 +80,7 @@ impl Runner {
             workspace,
             host,
             threads: None,
+            execution,
             _weights: weights,
         })
     }
@@ -209,10 +215,9 @@ impl Runner {
             *slot = tensor.bytes_mut().as_mut_ptr().cast();
         }
         let workspace = self.workspace.bytes_mut().as_mut_ptr().cast();
-        let threads = pointer(self.threads.as_deref());
+        let (execution, threads) = (self.execution.as_ref(), pointer(self.threads.as_deref()));
+        let pointers = self.pointers.as_mut_ptr();
         // Safety: every buffer has the size in the interface, and every thread its memory.
-        let status =
-            unsafe { self.library.call_fixed(self.pointers.as_mut_ptr(), workspace, threads) };
-        if status == 0 { Ok(()) } else { Err(RunError::Failed(status)) }
+        unsafe { self.library.call_fixed(execution, pointers, workspace, threads) }
     }
 }

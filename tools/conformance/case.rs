@@ -4,7 +4,10 @@ use crate::Outcome;
 use crate::engine::Engine;
 use crate::random;
 use crate::report::Pass;
-use irc::{Backend, CompileOptions, Session, Target, gpu::EmulationError};
+use irc::{
+    Backend, CompileOptions, Session, Target,
+    gpu::{EmulationError, Options},
+};
 use irc_common_format::model::Module;
 use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::Imported;
@@ -145,7 +148,7 @@ fn emulate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
     let code = model.emit(irc::codegen::Output::Ptx, Target::gpu(80));
     let code = code.map_err(|error| format!("compiling: {}", messages(&error)))?;
     let source = irc_diag::Source::from_bytes("kernel.ptx", &code);
-    match irc::gpu::emulate(&source, &unit.inputs.to_tensors()?, &irc::gpu::Options::CHECKED) {
+    match irc::gpu::emulate(&source, &unit.inputs.to_tensors()?, &Options::CHECKED) {
         Ok(emulated) => Ok(emulated.outputs),
         Err(EmulationError::Message(message)) => Err(format!("running: {message}")),
         Err(EmulationError::Diagnostics(found)) => {

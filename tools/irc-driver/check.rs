@@ -177,6 +177,10 @@ fn read_file(
         return Ok(vec![File { network, ..File::plain(source, content, diagnostics) }]);
     }
     let source = input::source(name, &bytes);
+    if content == Content::Ptx {
+        let diagnostics = irc::gpu::check(&source);
+        return Ok(vec![File::plain(source, content, diagnostics)]);
+    }
     let mut sink = Sink::new();
     let options = model::Options { strict, ..Default::default() };
     let (plan, model) = match content {

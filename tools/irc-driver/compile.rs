@@ -9,13 +9,10 @@ use crate::{
     values::Given,
 };
 use irc::{
-    Backend, CompileOptions, Model, Results, Session, Target,
-    codegen::{GpuForm, Output},
-    pipeline::HOST_CPU,
-    quantise::Scope,
-    session::tuning::Tuning,
+    Backend, CompileOptions, Model, Results, Session, Target, codegen::Output, pipeline::HOST_CPU,
+    quantise::Scope, session::tuning::Tuning,
 };
-use irc_cli::{Codegen, CompileTo, Flags, Kind, Support};
+use irc_cli::{CUDA, Codegen, CompileTo, Flags, GENERATORS, Kind, Support};
 use std::path::Path;
 
 /// Compiles a model to a file.
@@ -26,7 +23,7 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     };
     let suffix = kind.suffix();
     flags.expect(&[], Some(&suffix)).map_err(Error::Usage)?;
-    expect_one_generator(arguments)?;
+    expect_one_generator(arguments, kind)?;
     output::probe_beside(&arguments.output, &arguments.model)?;
     let input = Input::open(&arguments.model, arguments.graphs.format.as_deref())?;
     let Some(input_kind) = input.kind() else {
@@ -38,20 +35,18 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     }
     flags.expect(&[input_kind], Some(&suffix)).map_err(Error::Usage)?;
     match input.content {
-        Content::Plan if kind == Kind::Ptx => {
-            let form = form(arguments);
-            let code = gpu::ptx_of_plan(input.source(), arguments.arch.as_deref(), form)?;
-            output::write(&arguments.output, &code, output::Content::Text)
+        Content::Plan if kind == Kind::Ptx || arguments.backend == CUDA => {
+            gpu::write_plan(console, arguments, input.source(), kind)
+        }
+        Content::Plan if kind != Kind::Mlir => {
+            let why = "the executor runs its tasks (irc run), and a library is made from its model";
+            let problem = Error::problem(format!("{} is an ARK plan: {why}", input.shown()));
+            Err(problem.help(format!("--backend {CUDA} compiles it for a GPU")))
         }
         Content::Plan => write_tasks(arguments, input.source()),
         Content::Schedule => write_program(console, arguments),
         _ => write_model(console, arguments, &input, kind),
     }
-}
-
-/// The form of a program for a GPU.
-fn form(arguments: &CompileTo) -> GpuForm {
-    GpuForm { timestamps: arguments.timestamps, separate: arguments.no_persistent }
 }
 
 /// Writes the NPU program of a schedule.
@@ -76,11 +71,12 @@ fn write_model(
     kind: Kind,
 ) -> Result<(), Error> {
     let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
+    let is_kernel = kind == Kind::Ptx || arguments.backend == CUDA;
     let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
     let mut options = options(&arguments.compile, backend)?;
-    if kind == Kind::Ptx {
+    if is_kernel {
         let target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
-        options.target = Target { form: form(arguments), ..target };
+        options.target = Target { form: gpu::form_of(arguments), ..target };
     }
     if let Some(path) = &arguments.tuning {
         options.tuning = tuning(path, &options.target.cpu)?.into();
@@ -161,7 +157,7 @@ fn write_model(
         Kind::Tar | Kind::Json | Kind::Asm => unreachable!("written or rejected above"),
     };
     drop(step);
-    if matches!(kind, Kind::So | Kind::O) {
+    if matches!(kind, Kind::So | Kind::O) && !is_kernel {
         console.diagnostics(&model.source(), &model.slow_kernels(&options)?);
     }
     output::write(&arguments.output, &bytes, content)
@@ -238,9 +234,39 @@ fn kind_of(path: &Path) -> Result<Kind, Error> {
     })
 }
 
-/// Rejects a selection of code generators for an archive that contains C source.
-fn expect_one_generator(arguments: &CompileTo) -> Result<(), Error> {
-    let is_default = target::backend(&arguments.backend) == Backend::default();
+/// Rejects a selection of code generators for an archive that contains C source, code for a GPU in other files than those
+/// that a runtime loads, and flags of the other kind of code.
+fn expect_one_generator(arguments: &CompileTo, kind: Kind) -> Result<(), Error> {
+    let is_loaded = matches!(kind, Kind::So | Kind::Tar);
+    let is_kernel = arguments.backend == CUDA;
+    if is_kernel && !is_loaded {
+        let suffix = kind.suffix();
+        return Err(Error::Usage(format!(
+            "--backend {CUDA} has no effect on {suffix}: it applies to .so, .tar"
+        )));
+    }
+    let of_kernel =
+        [("--timestamps", arguments.timestamps), ("--no-persistent", arguments.no_persistent)];
+    if let Some((flag, _)) = of_kernel.iter().find(|(_, given)| *given && is_loaded && !is_kernel) {
+        let suffix = kind.suffix();
+        return Err(Error::Usage(format!(
+            "{flag} has no effect on {suffix} without --backend {CUDA}"
+        )));
+    }
+    if is_loaded && !is_kernel && arguments.arch.is_some() {
+        let suffix = kind.suffix();
+        return Err(Error::Usage(format!(
+            "--arch has no effect on {suffix} without --backend {CUDA}; --target-cpu names a processor"
+        )));
+    }
+    let of_host = [
+        ("--target-cpu", arguments.compile.machine.target_cpu.is_some()),
+        ("--tuning", arguments.tuning.is_some()),
+    ];
+    if let Some((flag, _)) = of_host.iter().find(|(_, given)| *given && is_kernel) {
+        return Err(Error::Usage(format!("{flag} has no effect with --backend {CUDA}")));
+    }
+    let is_default = arguments.backend == GENERATORS[0].0;
     match arguments.codegen {
         Some(Codegen::C) if !is_default => {
             Err(Error::Usage("--backend has no effect on C source, which --codegen selects".into()))

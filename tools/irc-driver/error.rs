@@ -2,6 +2,9 @@
 use irc_diag::{Diagnostic, Source};
 use irc_runtime::RunError;
 
+/// What to do on a machine without a GPU.
+pub const WITHOUT_GPU: &str = "irc run --backend emulate runs the kernel without a GPU";
+
 /// The error of a command.
 #[derive(Debug)]
 pub enum Error {
@@ -26,7 +29,11 @@ pub enum Error {
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
-        Error::problem(error.to_string())
+        let problem = Error::problem(error.to_string());
+        match error {
+            RunError::Device(_) => problem.help(WITHOUT_GPU),
+            _ => problem,
+        }
     }
 }
 

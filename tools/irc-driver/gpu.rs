@@ -1,21 +1,27 @@
-//! Runs kernels for GPUs: on one, or emulated.
+//! Kernels for GPUs: compiled from plans, and run on a GPU or emulated.
 use crate::{
+    archive,
     console::Console,
     error::Error,
+    input::Input,
     output, target,
-    values::{self, Buffers},
+    values::{self, Buffers, Given},
 };
 use irc::{
     Session, Target,
     codegen::GpuForm,
-    gpu::{EmulationError, Options, emulate},
+    gpu::{Emulated, EmulationError, Options, emulate_program},
+    session::gpu::{archive as archive_of, library},
 };
 use irc_ark_format::plan::Architecture;
-use irc_cli::Run;
+use irc_cli::{CUDA, CompileTo, EMULATOR, Kind, Run};
 use irc_diag::Source;
 use irc_executor::trace::{MAX_TASKS, Timeline, task_args};
-use irc_runtime::{GpuKernel, gpu::record::Event};
-use std::collections::BTreeMap;
+use irc_runtime::{Execution, GpuKernel, GpuProgram, RunError, gpu::record::Event};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Where a kernel runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,49 +32,148 @@ pub enum Engine {
     Cuda,
 }
 
-/// Runs the kernel of a PTX file.
-pub fn run(
-    console: &Console,
-    arguments: &Run,
-    engine: Engine,
-    source: &Source,
-    mut given: Buffers,
-) -> Result<Buffers, Error> {
-    let kernel = description(source)?;
-    if let Some(seed) = arguments.seed {
-        values::fill(&mut given, &kernel.interface.inputs, seed)?;
+impl Engine {
+    /// The GPU of a name, if it is one.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            CUDA => Some(Self::Cuda),
+            EMULATOR => Some(Self::Emulator),
+            _ => None,
+        }
     }
-    if arguments.trace.is_some() && !kernel.parameters.iter().any(|parameter| parameter.trace) {
-        let problem = Error::problem("the kernel does not record times, which --trace needs");
-        return Err(problem.help("compile it with --timestamps"));
+
+    /// The GPU of a flag for a kernel, by default a real one.
+    pub fn of_kernel(backend: Option<&str>, name: &str) -> Result<Self, Error> {
+        let Some(backend) = backend else { return Ok(Self::Cuda) };
+        Self::named(backend).ok_or_else(|| {
+            Error::Usage(format!(
+                "--backend {backend} does not run {name}: it is a kernel for a GPU, which {CUDA} and {EMULATOR} run"
+            ))
+        })
     }
-    if engine == Engine::Cuda {
-        let step = console.step("running");
-        let ran = kernel.run(source.text(), &given);
-        drop(step);
-        let (outputs, events) = ran.map_err(|message| {
-            Error::problem(message).help("--backend emulate runs the kernel without a GPU")
-        })?;
-        write_trace(arguments, &kernel, &events, &[])?;
-        return Ok(outputs);
+}
+
+/// A kernel with its place in diagnostics.
+pub struct Program {
+    program: Arc<GpuProgram>,
+    source: Source,
+}
+
+impl Program {
+    /// The kernel of a PTX file of irc.
+    pub fn of_ptx(source: &Source) -> Result<Self, Error> {
+        let program = GpuProgram::from_ptx(source.text()).map_err(Error::problem)?;
+        Ok(Self { program: Arc::new(program), source: source.clone() })
     }
-    let step = console.step("emulating");
-    let emulated =
-        emulate(source, &given, &Options { races: arguments.race_check, ..Options::default() });
-    drop(step);
-    let emulated = emulated.map_err(|error| match error {
-        EmulationError::Diagnostics(found) => Error::Diagnostics(source.clone(), found),
-        EmulationError::Message(message) => Error::problem(message),
-    })?;
-    console.diagnostics(source, &emulated.warnings);
-    let unit = ("time", "emulated: a nanosecond stands for an instruction of all threads together");
-    write_trace(arguments, &kernel, &emulated.events, &[unit])?;
-    Ok(emulated.outputs)
+
+    /// A kernel of a library or an archive of this name.
+    pub fn inside(program: &Arc<GpuProgram>, name: &str) -> Self {
+        let source = Source::new(&format!("the kernel of {name}"), program.text.as_str());
+        Self { program: program.clone(), source }
+    }
+
+    /// The kernel of a library or an archive, if it is one; its code is loaded.
+    pub fn of_compiled(console: &Console, input: &Input) -> Result<Option<Self>, Error> {
+        let name = input.shown();
+        match input.content {
+            crate::input::Content::Library => {
+                let library = input.load_library()?;
+                Ok(library.kernel().map(|program| Self::inside(program, name)))
+            }
+            crate::input::Content::Archive => Ok(archive::kernel(console, name, &input.bytes)?
+                .map(|program| Self::inside(&program, name))),
+            _ => Ok(None),
+        }
+    }
+
+    /// What it is.
+    pub fn kernel(&self) -> &GpuKernel {
+        &self.program.kernel
+    }
+
+    /// The names of the buffers of the plan that it runs, if it runs one.
+    pub fn buffers(&self) -> Option<BTreeSet<String>> {
+        let interface = &self.kernel().interface;
+        let ports = interface.inputs.iter().chain(&interface.outputs);
+        self.kernel().blocks.map(|_| ports.map(|port| port.name.clone()).collect())
+    }
+
+    /// Runs the kernel on the inputs of a file, and random ones if requested.
+    pub fn run_on(
+        &self,
+        console: &Console,
+        arguments: &Run,
+        engine: Engine,
+        given: Given,
+    ) -> Result<Buffers, Error> {
+        self.run(console, arguments, engine, given.read_for(&self.kernel().interface)?)
+    }
+
+    /// Runs the kernel on given inputs, and random ones if requested.
+    pub fn run(
+        &self,
+        console: &Console,
+        arguments: &Run,
+        engine: Engine,
+        mut given: Buffers,
+    ) -> Result<Buffers, Error> {
+        let interface = &self.kernel().interface;
+        if let Some(seed) = arguments.seed {
+            values::fill(&mut given, &interface.inputs, seed)?;
+        }
+        let records_times = self.kernel().parameters.iter().any(|parameter| parameter.trace);
+        if arguments.trace.is_some() && !records_times {
+            let problem = Error::problem("the kernel does not record times, which --trace needs");
+            return Err(problem.help("compile it with --timestamps"));
+        }
+        if engine == Engine::Cuda {
+            let step = console.step("running");
+            let execution = Execution::new(&self.program).map_err(RunError::Device)?;
+            let outputs = execution.run_on(&given).map_err(Error::problem)?;
+            let events = execution.events().map_err(Error::problem)?;
+            drop(step);
+            write_trace(arguments, self.kernel(), &events, &[])?;
+            return Ok(outputs);
+        }
+        let emulated =
+            self.emulate(console, arguments.race_check, arguments.max_instructions, &given)?;
+        console.diagnostics(&self.source, &emulated.warnings);
+        let unit =
+            ("time", "emulated: a nanosecond stands for an instruction of all threads together");
+        write_trace(arguments, self.kernel(), &emulated.events, &[unit])?;
+        Ok(emulated.outputs)
+    }
+
+    /// Emulates the kernel, and shows how far it is.
+    pub fn emulate(
+        &self,
+        console: &Console,
+        races: bool,
+        max_instructions: Option<u64>,
+        given: &Buffers,
+    ) -> Result<Emulated, Error> {
+        let step = console.step("emulating");
+        let observer = |instructions: u64| {
+            step.say(&format!("emulating: {:.1} million instructions", instructions as f64 / 1e6));
+        };
+        let options =
+            Options { races, max_instructions, observer: Some(&observer), ..Options::default() };
+        let emulated = emulate_program(&self.program, &self.source, given, &options);
+        emulated.map_err(|error| match error {
+            EmulationError::Diagnostics(found) => Error::Diagnostics(self.source.clone(), found),
+            EmulationError::Message(message) => Error::problem(message),
+        })
+    }
 }
 
 /// The form of a program that is compiled to be run.
 pub fn form(arguments: &Run) -> GpuForm {
     GpuForm { timestamps: arguments.trace.is_some(), ..GpuForm::default() }
+}
+
+/// The form of a program that is written.
+pub fn form_of(arguments: &CompileTo) -> GpuForm {
+    GpuForm { timestamps: arguments.timestamps, separate: arguments.no_persistent }
 }
 
 /// Writes the timeline of a launch, if one is requested: a track for each warp that recorded events, which is the first
@@ -147,7 +252,23 @@ pub fn ptx_of_plan(source: Source, arch: Option<&str>, form: GpuForm) -> Result<
     Ok(plan.ptx(&Target { form, ..target })?)
 }
 
-/// What the first line of PTX states.
-pub fn description(source: &Source) -> Result<GpuKernel, Error> {
-    GpuKernel::from_ptx(source.text()).map_err(Error::problem)
+/// Writes the kernel of a plan, as PTX or in a library or an archive.
+pub fn write_plan(
+    console: &Console,
+    arguments: &CompileTo,
+    source: Source,
+    kind: Kind,
+) -> Result<(), Error> {
+    let ptx = ptx_of_plan(source.clone(), arguments.arch.as_deref(), form_of(arguments))?;
+    match kind {
+        Kind::So => {
+            let library = library(&source, &ptx)?.library;
+            output::write(&arguments.output, &library, output::Content::Executable)
+        }
+        Kind::Tar => {
+            let contents = || Ok(archive_of(&source, &ptx, &archive::options(arguments)?)?);
+            archive::write_contents(console, arguments, contents()?, contents)
+        }
+        _ => output::write(&arguments.output, &ptx, output::Content::Text),
+    }
 }

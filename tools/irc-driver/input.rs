@@ -1,5 +1,9 @@
 //! Reads inputs and detects their kind from the content.
-use crate::{crash, error::Error, output::plain};
+use crate::{
+    crash,
+    error::Error,
+    output::{self, plain},
+};
 use bytes::Bytes;
 use irc::{
     FileSystem, Files, ImportOptions,
@@ -8,6 +12,7 @@ use irc::{
 };
 use irc_cli::{CommandRow, InputKind};
 use irc_diag::Source;
+use irc_runtime::Library;
 use std::{
     io::{self, Read},
     path::Path,
@@ -26,6 +31,17 @@ pub struct Input {
 }
 
 impl Input {
+    /// Loads a shared library; the system loads only files, so standard input becomes one.
+    pub fn load_library(&self) -> Result<Library, Error> {
+        if self.name != "-" {
+            return Ok(Library::load(Path::new(&self.name))?);
+        }
+        let folder = output::temporary_folder()?;
+        let path = folder.path().join("stdin.so");
+        output::write(&path, &self.bytes, output::Content::Executable)?;
+        Ok(Library::load(&path)?)
+    }
+
     /// Reads a file; `format` is that of a Common IR or ONNX file, if given.
     pub fn open(name: &str, format: Option<&str>) -> Result<Self, Error> {
         let bytes = read(name)?;

@@ -3,7 +3,7 @@ use crate::{
     archive, compile,
     console::Console,
     error::Error,
-    gpu::{self, Engine},
+    gpu::{self, Engine, Program},
     input::{self, Content, Input},
     models, npu, output, run_plans, target, threads,
     transport::Transport,
@@ -13,12 +13,7 @@ use crate::{
 use irc::import::Bounds;
 use irc::quantise::Scope;
 use irc::{CompileOptions, Model, Port, Runner, Session, codegen::Output};
-use irc_cli::{ENGINES, Flags, InputKind, REFERENCE, Run};
-use irc_runtime::Library;
-use std::path::Path;
-
-const CUDA: &str = ENGINES[1].0;
-const EMULATOR: &str = ENGINES[2].0;
+use irc_cli::{CUDA, EMULATOR, Flags, InputKind, REFERENCE, Run};
 
 /// Runs a program once.
 pub fn run(console: &Console, arguments: &Run, flags: &Flags) -> Result<(), Error> {
@@ -55,34 +50,19 @@ fn run_over(
     } else {
         expect_of_plans(first.content, flags)?;
     }
-    let engine = engine(&arguments.backend);
-    let checks_races = first.content == Content::Plan || engine == Some(Engine::Emulator);
-    if arguments.race_check && !checks_races {
-        return Err(Error::Usage(format!(
-            "--race-check has no effect on {}: it applies to ARK plans and with --backend emulate",
-            first.content.words()
-        )));
-    }
-    let has_timeline =
-        checks_races || engine.is_some() || !runs_alone || first.content == Content::Ptx;
-    if arguments.trace.is_some() && !has_timeline {
-        return Err(Error::Usage(format!(
-            "--trace has no effect on {}: it applies to ARK plans and with --backend emulate or cuda",
-            first.content.words()
-        )));
-    }
+    let engine = Engine::named(arguments.engine());
+    expect_of_engine(arguments, first.content, engine, runs_alone)?;
+    let program = match &files[..] {
+        [input] => program(console, arguments, input)?,
+        _ => None,
+    };
     let (found, buffers) = match (&files[..], runs_alone) {
-        ([input], _) if input.content == Content::Ptx => {
-            let kernel = gpu::description(&input.source())?;
-            let given = given.read_for(&kernel.interface)?;
-            let engine = engine.unwrap_or(Engine::Cuda);
-            (gpu::run(console, arguments, engine, &input.source(), given)?, None)
-        }
-        ([input], _) if input.content == Content::Plan && engine.is_some() => {
-            let code = gpu::ptx_of_plan(input.source(), None, gpu::form(arguments))?;
-            let source = irc_diag::Source::from_bytes("the kernel of the plan", &code);
-            let given = given.read_for(&gpu::description(&source)?.interface)?;
-            (gpu::run(console, arguments, engine.unwrap_or(Engine::Cuda), &source, given)?, None)
+        _ if let Some(program) = &program => {
+            let engine = Engine::of_kernel(arguments.backend.as_deref(), first.shown())?;
+            if arguments.self_test && engine == Engine::Cuda {
+                return archive::self_test(console, arguments, &first.bytes);
+            }
+            (program.run_on(console, arguments, engine, given)?, program.buffers())
         }
         _ if !runs_alone && engine.is_some() => {
             return Err(Error::problem("several ranks on GPUs are not implemented yet"));
@@ -126,12 +106,59 @@ fn run_over(
     }
 }
 
-/// The GPU of a name, if it is one.
-fn engine(name: &str) -> Option<Engine> {
-    match name {
-        CUDA => Some(Engine::Cuda),
-        EMULATOR => Some(Engine::Emulator),
-        _ => None,
+/// Rejects flags that have no effect where a program runs.
+fn expect_of_engine(
+    arguments: &Run,
+    content: Content,
+    engine: Option<Engine>,
+    runs_alone: bool,
+) -> Result<(), Error> {
+    let is_emulated = engine == Some(Engine::Emulator);
+    let checks_races = (content == Content::Plan && engine.is_none()) || is_emulated;
+    let what = content.words();
+    if arguments.race_check && !checks_races {
+        return Err(Error::Usage(format!(
+            "--race-check has no effect on {what}: it applies to ARK plans and with --backend {EMULATOR}"
+        )));
+    }
+    let is_compiled = matches!(content, Content::Ptx | Content::Library | Content::Archive);
+    if arguments.trace.is_some() && runs_alone && engine.is_none() && !is_compiled {
+        return Err(Error::Usage(format!(
+            "--trace has no effect on {what}: it applies to ARK plans and with --backend {EMULATOR} or {CUDA}"
+        )));
+    }
+    if arguments.max_instructions.is_some() && !is_emulated {
+        return Err(Error::Usage(format!(
+            "--max-instructions has no effect on {what} without --backend {EMULATOR}"
+        )));
+    }
+    Ok(())
+}
+
+/// The kernel for a GPU that a file is, or that a plan is compiled to for one.
+fn program(console: &Console, arguments: &Run, input: &Input) -> Result<Option<Program>, Error> {
+    match input.content {
+        Content::Ptx => Program::of_ptx(&input.source()).map(Some),
+        Content::Plan if Engine::named(arguments.engine()).is_some() => {
+            let code = gpu::ptx_of_plan(input.source(), None, gpu::form(arguments))?;
+            let source = irc_diag::Source::from_bytes("the kernel of the plan", &code);
+            Program::of_ptx(&source).map(Some)
+        }
+        Content::Library | Content::Archive => {
+            let program = Program::of_compiled(console, input)?;
+            match (&program, &arguments.backend) {
+                (None, Some(backend)) => Err(Error::Usage(format!(
+                    "--backend {backend} has no effect on {}: it is already compiled, for processors",
+                    input.shown()
+                ))),
+                (None, None) if arguments.trace.is_some() => Err(Error::Usage(format!(
+                    "--trace has no effect on {}: it is compiled for processors",
+                    input.shown()
+                ))),
+                _ => Ok(program),
+            }
+        }
+        _ => Ok(None),
     }
 }
 
@@ -172,24 +199,13 @@ fn expect_of_plans(content: Content, flags: &Flags) -> Result<(), Error> {
     })
 }
 
-/// Loads a shared library; the system loads only files, so standard input becomes one.
-pub fn load_library(input: &Input) -> Result<Library, Error> {
-    if input.name != "-" {
-        return Ok(Library::load(Path::new(&input.name))?);
-    }
-    let folder = output::temporary_folder()?;
-    let path = folder.path().join("stdin.so");
-    output::write(&path, &input.bytes, output::Content::Executable)?;
-    Ok(Library::load(&path)?)
-}
-
 fn run_library(
     console: &Console,
     arguments: &Run,
     input: &Input,
     given: Given,
 ) -> Result<Buffers, Error> {
-    let library = load_library(input)?;
+    let library = input.load_library()?;
     let mut given = given.read_for(library.interface())?;
     if let Some(seed) = arguments.seed {
         values::fill(&mut given, &library.interface().inputs, seed)?;
@@ -230,7 +246,7 @@ fn run_model(
     if let Some(inputs) = inputs {
         given = inputs.read_for(&model.interface()?)?;
     }
-    let compile = compile::options(&arguments.compile, target::backend(&arguments.backend))?;
+    let compile = compile::options(&arguments.compile, target::backend(arguments.engine()))?;
     models::explain(console, &model, &compile, arguments.compile.explain_fusion)?;
     let found = evaluate(console, arguments, &model, &compile, given)?;
     if let Some(expected) = expected {
@@ -252,26 +268,22 @@ fn evaluate(
     options: &CompileOptions,
     mut given: Buffers,
 ) -> Result<Buffers, Error> {
-    if arguments.backend == REFERENCE {
+    if arguments.engine() == REFERENCE {
         complete(console, arguments, &mut given, &model.inputs()?, &model.imported()?.bounds)?;
         let _step = console.step("evaluating");
         return Ok(model.evaluate(given)?);
     }
     let step = console.step("compiling");
-    if let Some(engine) = engine(&arguments.backend) {
+    if let Some(engine) = Engine::named(arguments.engine()) {
         let target = irc::Target { form: gpu::form(arguments), ..irc::Target::gpu(80) };
         let options = CompileOptions { target, ..options.clone() };
         let code = model.emit(Output::Ptx, &options)?;
         drop(step);
         let source = irc_diag::Source::from_bytes("the kernel of the model", &code);
-        complete(
-            console,
-            arguments,
-            &mut given,
-            &gpu::description(&source)?.interface.inputs,
-            &Bounds::new(),
-        )?;
-        return gpu::run(console, arguments, engine, &source, given);
+        let program = Program::of_ptx(&source)?;
+        let inputs = &program.kernel().interface.inputs;
+        complete(console, arguments, &mut given, inputs, &Bounds::new())?;
+        return program.run(console, arguments, engine, given);
     }
     model.observe(step.kernels());
     let program = model.compile(options)?.with_pool(threads::pool(arguments.threads)?)?;

@@ -22,7 +22,7 @@ pub fn run(
     files: &[(Source, Content)],
     given: Given,
 ) -> Result<(Buffers, BTreeSet<String>), Error> {
-    if arguments.backend == REFERENCE {
+    if arguments.engine() == REFERENCE {
         return Err(Error::Usage("--backend reference evaluates models of one rank".into()));
     }
     let race_check = arguments.race_check;
@@ -33,7 +33,7 @@ pub fn run(
     let preparation = Preparation {
         target: processor::with_backend(
             processor::named(target_cpu.unwrap_or("native"))?,
-            processor::backend(&arguments.backend),
+            processor::backend(arguments.engine()),
         )?,
         race_check,
         rank: transport.rank(),

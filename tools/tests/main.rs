@@ -1,6 +1,7 @@
 //! Tests of the command lines.
 
 mod exit_codes;
+mod gpu_driver;
 mod launcher;
 mod matrix;
 #[cfg(feature = "mpi")]

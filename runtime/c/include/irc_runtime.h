@@ -34,6 +34,8 @@ typedef enum {
   IRC_FAILED = 8,
   // An internal error of the runtime.
   IRC_INTERNAL = 9,
+  // There is no GPU that can run the model, or no driver.
+  IRC_DEVICE = 10,
 } irc_code;
 
 // The memory to run a model with. One thread may use it at a time.

@@ -26,6 +26,8 @@ pub enum irc_code {
     IRC_FAILED = 8,
     /// An internal error of the runtime.
     IRC_INTERNAL = 9,
+    /// There is no GPU that can run the model, or no driver.
+    IRC_DEVICE = 10,
 }
 
 /// An error; free it with `irc_error_free`.
@@ -71,9 +73,11 @@ fn code_of(error: &ModelError) -> irc_code {
             RunError::InputType { .. } | RunError::UnknownInput { .. } | RunError::Input { .. } => {
                 irc_code::IRC_ARGUMENT
             }
-            RunError::Check { .. } | RunError::Function { .. } | RunError::Failed(_) => {
-                irc_code::IRC_FAILED
-            }
+            RunError::Device(_) => irc_code::IRC_DEVICE,
+            RunError::Check { .. }
+            | RunError::Function { .. }
+            | RunError::Kernel(_)
+            | RunError::Failed(_) => irc_code::IRC_FAILED,
         },
     }
 }

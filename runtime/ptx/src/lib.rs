@@ -70,6 +70,11 @@ impl Program {
         self.shared
     }
 
+    /// Registers of a thread in the kernel itself: those that the text declares.
+    pub fn registers(&self) -> u32 {
+        self.functions.first().map_or(0, |kernel| kernel.registers)
+    }
+
     /// The text that the kernel was compiled from, which diagnostics point into.
     pub fn source(&self) -> &irc_diag::Source {
         &self.source

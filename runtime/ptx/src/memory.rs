@@ -79,6 +79,25 @@ impl Memory {
         &mut self.buffers[buffer.0].bytes
     }
 
+    /// Writes bytes to a buffer, of which kernels may then read them.
+    ///
+    /// # Panics
+    /// If they are not in the buffer.
+    pub fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) {
+        let contents = &mut self.buffers[buffer.0];
+        let range = offset..offset + bytes.len();
+        contents.bytes[range.clone()].copy_from_slice(bytes);
+        if let Some(written) = &mut contents.written {
+            range.for_each(|at| written[at / 64] |= 1 << (at % 64));
+        }
+    }
+
+    /// The buffer of an address, and the offset in it; `None` if some bytes from there are not in one buffer.
+    pub fn at(&self, address: u64, bytes: usize) -> Option<(Buffer, usize)> {
+        let found = self.find(address, bytes as u64).ok();
+        found.map(|(buffer, offset)| (Buffer(buffer), offset))
+    }
+
     /// The buffer of a variable of a module that was launched.
     pub fn variable(&self, name: &str) -> Option<Buffer> {
         self.variables.get(name).map(|index| Buffer(*index))

@@ -31,6 +31,21 @@ impl Statistics {
         self.classes[class as usize] += u64::from(threads);
     }
 
+    /// Adds those of another launch.
+    pub fn add(&mut self, other: &Self) {
+        for (all, count) in self.classes.iter_mut().zip(other.classes) {
+            *all += count;
+        }
+        self.warp_instructions += other.warp_instructions;
+        self.global_read += other.global_read;
+        self.global_written += other.global_written;
+        self.global_accesses += other.global_accesses;
+        self.global_sectors += other.global_sectors;
+        self.shared_accesses += other.shared_accesses;
+        self.bank_conflicts += other.bank_conflicts;
+        self.barriers += other.barriers;
+    }
+
     /// The instructions of each class, counted once for every thread that ran it.
     pub fn classes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         CLASSES.iter().map(|(class, name)| (*name, self.classes[*class as usize]))

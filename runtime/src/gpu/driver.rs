@@ -1,12 +1,9 @@
-//! Runs kernels on an NVIDIA GPU, by the driver's own interface: `libcuda`, loaded when it is needed.
-use super::{Contents, GpuKernel, record::Event};
-use irc_tensor::Tensor;
-use libloading::os::unix::{Library, Symbol};
+//! The driver of NVIDIA GPUs, by its own interface: `libcuda`, loaded when it is needed.
+use libloading::os::unix::Library;
 use std::{
-    collections::BTreeMap,
     ffi::{CStr, CString, c_char, c_int, c_uint, c_void},
     path::Path,
-    ptr::null_mut,
+    ptr::{NonNull, null_mut},
 };
 
 /// The driver's library.
@@ -14,98 +11,176 @@ const LIBRARY: &str = "libcuda.so.1";
 
 /// `CUdevice_attribute`.
 const PROCESSORS: c_int = 16;
-const COOPERATIVE: c_int = 95;
-const SHARED_BYTES: c_int = 97;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
+const COOPERATIVE: c_int = 95;
+const SHARED_BYTES: c_int = 97;
 
-/// `CUfunction_attribute`: bytes of shared memory that a launch may ask for.
+/// `CUfunction_attribute`: bytes of shared memory that a launch may request.
 const MAX_DYNAMIC_SHARED: c_int = 8;
 
 /// `CUfunction_attribute`: registers of a thread.
 const REGISTERS: c_int = 4;
 
+/// `CU_MEMHOSTALLOC_DEVICEMAP`: the GPU has access to the memory.
+const ON_DEVICE: c_uint = 2;
+
 /// `CUjit_option`: a buffer for errors, and its size.
 const ERROR_LOG: c_int = 5;
 const ERROR_LOG_BYTES: c_int = 6;
 
-/// `CU_MEMHOSTALLOC_DEVICEMAP`: the GPU has access to the memory.
-const ON_DEVICE: c_uint = 2;
+/// `CUresult`: there is no GPU.
+const NO_DEVICE: c_int = 100;
 
-/// The nanoseconds after which a block that waits for others traps.
-const PATIENCE: u64 = 10_000_000_000;
+/// `CUresult`: the driver does not know this version of PTX.
+const UNSUPPORTED_PTX: c_int = 222;
 
 type Handle = *mut c_void;
 type Address = u64;
+type Pointers = *mut *mut c_void;
 
-/// The driver: its functions by name.
-struct Driver {
-    library: Library,
+/// The driver's functions that are used, loaded by name.
+macro_rules! functions {
+    ($($field:ident $name:literal ($($argument:ty),*);)*) => {
+        #[repr(C)]
+        struct Functions {
+            $($field: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        impl Functions {
+            const NAMES: [&str; [$($name),*].len()] = [$($name),*];
+
+            /// The functions, given their addresses in the order of their names.
+            ///
+            /// # Safety
+            /// The functions must have these signatures.
+            unsafe fn of(addresses: [NonNull<c_void>; Self::NAMES.len()]) -> Self {
+                // Safety: a struct of pointers to functions has the layout of an array of pointers that are not null.
+                unsafe { std::mem::transmute(addresses) }
+            }
+        }
+    };
 }
 
-/// Memory of the GPU, freed in the end.
-struct Memory<'d> {
-    driver: &'d Driver,
+functions! {
+    init "cuInit" (c_uint);
+    version "cuDriverGetVersion" (*mut c_int);
+    describe "cuGetErrorString" (c_int, *mut *const c_char);
+    device "cuDeviceGet" (*mut c_int, c_int);
+    attribute "cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
+    retain "cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
+    release "cuDevicePrimaryCtxRelease_v2" (c_int);
+    make_current "cuCtxSetCurrent" (Handle);
+    wait "cuCtxSynchronize" ();
+    load "cuModuleLoadDataEx" (*mut Handle, *const c_void, c_uint, *mut c_int, Pointers);
+    unload "cuModuleUnload" (Handle);
+    entry "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
+    set_attribute "cuFuncSetAttribute" (Handle, c_int, c_int);
+    get_attribute "cuFuncGetAttribute" (*mut c_int, c_int, Handle);
+    occupancy "cuOccupancyMaxActiveBlocksPerMultiprocessor" (*mut c_int, Handle, c_int, usize);
+    allocate "cuMemAlloc_v2" (*mut Address, usize);
+    free "cuMemFree_v2" (Address);
+    share "cuMemHostAlloc" (Pointers, usize, c_uint);
+    shared "cuMemHostGetDevicePointer_v2" (*mut Address, *mut c_void, c_uint);
+    unshare "cuMemFreeHost" (*mut c_void);
+    clear "cuMemsetD8_v2" (Address, u8, usize);
+    to_device "cuMemcpyHtoD_v2" (Address, *const c_void, usize);
+    to_host "cuMemcpyDtoH_v2" (*mut c_void, Address, usize);
+    launch "cuLaunchCooperativeKernel" (
+        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, Pointers
+    );
+}
+
+/// The first GPU, in its primary context.
+pub struct Gpu {
+    functions: Functions,
+    device: c_int,
+    context: Handle,
+    // Dropped last: it contains the functions.
+    _library: Library,
+}
+
+/// A kernel on a GPU: functions that are launched one after the other.
+pub struct Kernel {
+    module: Handle,
+    functions: Vec<Handle>,
+}
+
+/// Memory of a GPU, or of this machine if there is an address of it, which the GPU writes too, so that it is left after a
+/// fault.
+#[derive(Clone, Copy)]
+pub struct Memory {
     address: Address,
-}
-
-impl Drop for Memory<'_> {
-    fn drop(&mut self) {
-        if let Ok(free) =
-            self.driver.function::<unsafe extern "C" fn(Address) -> c_int>("cuMemFree_v2")
-        {
-            // Safety: the memory was allocated by the driver, and is freed once.
-            unsafe { free(self.address) };
-        }
-    }
-}
-
-/// Zero memory of this machine that the GPU writes too, so that it is left after a fault.
-struct Shared<'d> {
-    driver: &'d Driver,
-    host: *mut c_void,
     bytes: usize,
+    host: *mut c_void,
 }
 
-impl Drop for Shared<'_> {
-    fn drop(&mut self) {
-        let free =
-            self.driver.function::<unsafe extern "C" fn(*mut c_void) -> c_int>("cuMemFreeHost");
-        if let Ok(free) = free {
-            // Safety: the memory was allocated by the driver, and is freed once.
-            unsafe { free(self.host) };
+/// Number and size of the blocks of a launch.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// The number of blocks; `None` for as many as run at once.
+    pub blocks: Option<u32>,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared_bytes: u64,
+}
+
+impl Functions {
+    /// Loads all functions: a loop, as the library of the runtime must stay small.
+    fn load(library: &Library) -> Result<Self, String> {
+        let mut addresses = [NonNull::dangling(); Self::NAMES.len()];
+        for (name, address) in Self::NAMES.iter().zip(&mut addresses) {
+            // Safety: only the address is used.
+            let found = unsafe { library.get::<*mut c_void>(*name) };
+            let found = found.ok().and_then(|found| NonNull::new(*found));
+            *address = found.ok_or_else(|| {
+                format!("the NVIDIA driver is too old: it has no function {name}")
+            })?;
         }
+        // Safety: the signatures are those that the driver documents.
+        Ok(unsafe { Self::of(addresses) })
     }
 }
 
-impl Shared<'_> {
-    /// Its contents now.
-    fn read(&self) -> Vec<u8> {
-        let words = self.host.cast::<u64>();
-        // Safety: the memory has as many words, which the GPU writes whole.
-        let word = |at: usize| unsafe { words.add(at).read_volatile() };
-        (0..self.bytes / 8).flat_map(|at| word(at).to_le_bytes()).collect()
-    }
-}
-
-impl Driver {
-    fn open() -> Result<Self, String> {
+impl Gpu {
+    /// Loads the driver.
+    ///
+    /// # Errors
+    /// No driver, one that is too old, or no GPU.
+    pub fn open() -> Result<Self, String> {
         // Safety: the driver's initialisers are the vendor's.
         let library = unsafe { Library::open(Some(Path::new(LIBRARY)), libc::RTLD_NOW) };
         let library = library.map_err(|_| {
             format!("there is no NVIDIA driver on this machine: {LIBRARY} cannot be loaded")
         })?;
-        let driver = Self { library };
-        let init: Symbol<unsafe extern "C" fn(c_uint) -> c_int> = driver.function("cuInit")?;
-        // Safety: the function has this signature.
-        driver.check("no GPU can be used", unsafe { init(0) })?;
-        Ok(driver)
+        let functions = Functions::load(&library)?;
+        let mut gpu = Self { functions, device: 0, context: null_mut(), _library: library };
+        // Safety: the functions have these signatures, and the places are valid.
+        unsafe {
+            match (gpu.functions.init)(0) {
+                NO_DEVICE => return Err("there is no NVIDIA GPU on this machine".to_owned()),
+                result => gpu.check("the GPU cannot be used", result)?,
+            }
+            let mut device = 0;
+            gpu.check("no GPU was found", (gpu.functions.device)(&raw mut device, 0))?;
+            let mut context = null_mut();
+            let result = (gpu.functions.retain)(&raw mut context, device);
+            gpu.check("the context of the GPU", result)?;
+            (gpu.device, gpu.context) = (device, context);
+        }
+        gpu.enter()?;
+        Ok(gpu)
     }
 
-    fn function<T>(&self, name: &str) -> Result<Symbol<T>, String> {
-        // Safety: every caller gives the signature that the driver documents.
-        let found = unsafe { self.library.get(name.as_bytes()) };
-        found.map_err(|_| format!("the NVIDIA driver is too old: it has no function {name}"))
+    /// Makes the GPU that of this thread.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn enter(&self) -> Result<(), String> {
+        // Safety: the context is retained.
+        let result = unsafe { (self.functions.make_current)(self.context) };
+        self.check("the context of the GPU", result)
     }
 
     /// The error of a result of the driver.
@@ -114,275 +189,35 @@ impl Driver {
             return Ok(());
         }
         let mut text: *const c_char = std::ptr::null();
-        let describe = self.function::<unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int>(
-            "cuGetErrorString",
-        );
-        let known = match describe {
-            // Safety: the text is written on success, and is the driver's own.
-            Ok(describe) => (unsafe { describe(result, &raw mut text) } == 0) && !text.is_null(),
-            Err(_) => false,
-        };
-        // Safety: the driver's texts end with a zero.
-        let text = if known {
-            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-        } else {
-            String::new()
+        // Safety: the text is written on success; it is the driver's own, and ends with a zero.
+        let text = unsafe {
+            match (self.functions.describe)(result, &raw mut text) {
+                0 if !text.is_null() => CStr::from_ptr(text).to_string_lossy().into_owned(),
+                _ => "unknown".to_owned(),
+            }
         };
         Err(format!("{what}: the NVIDIA driver reports error {result} ({text})"))
     }
 
-    /// An attribute of the first GPU.
-    fn attribute(&self, device: c_int, attribute: c_int) -> Result<i64, String> {
-        let get = self.function::<unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int>(
-            "cuDeviceGetAttribute",
-        )?;
+    fn attribute(&self, attribute: c_int) -> Result<u32, String> {
         let mut value = 0;
         // Safety: the value is a valid place.
-        self.check("a property of the GPU", unsafe { get(&raw mut value, attribute, device) })?;
-        Ok(value.into())
+        let result = unsafe { (self.functions.attribute)(&raw mut value, attribute, self.device) };
+        self.check("a property of the GPU", result)?;
+        Ok(u32::try_from(value).unwrap_or(0))
     }
 
-    /// Memory of this machine with these contents, and its address on the GPU.
-    fn share(&self, contents: &[u8]) -> Result<(Shared<'_>, Address), String> {
-        type Allocate = unsafe extern "C" fn(*mut *mut c_void, usize, c_uint) -> c_int;
-        type Find = unsafe extern "C" fn(*mut Address, *mut c_void, c_uint) -> c_int;
-        let allocate = self.function::<Allocate>("cuMemHostAlloc")?;
-        let find = self.function::<Find>("cuMemHostGetDevicePointer_v2")?;
-        let (mut host, mut address) = (null_mut(), 0);
-        let bytes = contents.len();
-        // Safety: the place is valid.
-        let result = unsafe { allocate(&raw mut host, bytes, ON_DEVICE) };
-        self.check(&format!("{bytes} bytes of memory that the GPU can write"), result)?;
-        let shared = Shared { driver: self, host, bytes };
-        // Safety: the memory has as many bytes; the place of the address is valid.
-        let result = unsafe {
-            std::ptr::copy_nonoverlapping(contents.as_ptr(), host.cast(), bytes);
-            find(&raw mut address, host, 0)
-        };
-        self.check("the address of memory that the GPU can write", result)?;
-        Ok((shared, address))
-    }
-
-    /// Copies from memory of the GPU that has as many bytes.
-    fn copy_back(&self, bytes: &mut [u8], place: &Memory<'_>) -> Result<(), String> {
-        let copy = self.function::<unsafe extern "C" fn(*mut c_void, Address, usize) -> c_int>(
-            "cuMemcpyDtoH_v2",
-        )?;
-        // Safety: both have as many bytes.
-        let result = unsafe { copy(bytes.as_mut_ptr().cast(), place.address, bytes.len()) };
-        self.check("copying from the GPU", result)
-    }
-
-    fn allocate(&self, bytes: usize) -> Result<Memory<'_>, String> {
-        let allocate =
-            self.function::<unsafe extern "C" fn(*mut Address, usize) -> c_int>("cuMemAlloc_v2")?;
-        let mut address = 0;
-        // Safety: the address is a valid place.
-        let result = unsafe { allocate(&raw mut address, bytes.max(1)) };
-        self.check(&format!("{bytes} bytes of memory of the GPU"), result)?;
-        Ok(Memory { driver: self, address })
-    }
-}
-
-impl GpuKernel {
-    /// Runs the kernel on the first GPU. Inputs that are not given are zero. Returns the outputs, and the events if the
-    /// kernel records them.
+    /// Compiles PTX for the GPU, and finds its entry points.
     ///
     /// # Errors
-    /// No driver or GPU, one that cannot run the kernel (with the numbers), inputs of another type, or a fault.
-    pub fn run(
-        &self,
-        ptx: &str,
-        given: &BTreeMap<String, Tensor>,
-    ) -> Result<(BTreeMap<String, Tensor>, Vec<Event>), String> {
-        let driver = Driver::open()?;
-        let device = driver.device()?;
-        let module = driver.load(Self::code(ptx))?;
-        let entries = self.entries().iter().map(|name| driver.entry(module, name));
-        let functions: Vec<Handle> = entries.collect::<Result<_, _>>()?;
-        // All launches have the same number of blocks.
-        let counts = functions.iter().map(|function| self.blocks_on(&driver, device, *function));
-        let blocks = counts.collect::<Result<Vec<u32>, _>>()?.into_iter().min().unwrap_or(1);
-        let (record, address) = driver.share(&self.record(blocks, PATIENCE))?;
-        let mut memory = vec![];
-        let mut addresses = vec![];
-        for parameter in &self.parameters {
-            let (_, contents) = self.contents(*parameter, given, ptx)?;
-            let bytes = match contents {
-                Contents::Trace => vec![0; self.trace_bytes(blocks)],
-                Contents::Bytes(bytes) | Contents::Constants(bytes) => bytes,
-                Contents::Unwritten(size) => {
-                    let place = driver.allocate(size)?;
-                    addresses.push(place.address);
-                    memory.push(Some(place));
-                    continue;
-                }
-                Contents::Record => {
-                    addresses.push(address);
-                    memory.push(None);
-                    continue;
-                }
-            };
-            let place = driver.allocate(bytes.len())?;
-            let copy = driver
-                .function::<unsafe extern "C" fn(Address, *const c_void, usize) -> c_int>(
-                    "cuMemcpyHtoD_v2",
-                )?;
-            // Safety: the memory has as many bytes.
-            let result = unsafe { copy(place.address, bytes.as_ptr().cast(), bytes.len()) };
-            driver.check("copying to the GPU", result)?;
-            addresses.push(place.address);
-            memory.push(Some(place));
+    /// PTX for another architecture, or that the driver does not compile.
+    pub fn load(&self, ptx: &str, entries: &[String]) -> Result<Kernel, String> {
+        let (major, minor) = (self.attribute(MAJOR)?, self.attribute(MINOR)?);
+        let own = format!("this GPU has compute capability {major}.{minor}");
+        if let Some(target) = target(ptx).filter(|target| !target.runs_on(major * 10 + minor)) {
+            let suffix = if target.is_exact { "a" } else { "" };
+            return Err(format!("the kernel is for sm_{}{suffix}, and {own}", target.capability));
         }
-        for function in functions {
-            self.launch(&driver, function, blocks, addresses.clone()).map_err(|error| {
-                let places = self.places(&record.read());
-                let places = places.into_iter().map(|place| format!("\n  {place}"));
-                error + &places.collect::<String>()
-            })?;
-        }
-        let mut events = vec![];
-        let mut outputs = BTreeMap::new();
-        for (parameter, place) in self.parameters.iter().zip(&memory) {
-            let Some(place) = place else { continue };
-            if parameter.trace {
-                let mut trace = vec![0; self.trace_bytes(blocks)];
-                driver.copy_back(&mut trace, place)?;
-                events = self.events(&trace, blocks);
-            }
-            let Some(output) = parameter.output else { continue };
-            let port = &self.interface.outputs[output];
-            let ty = Self::type_of(port)?;
-            let mut tensor = Tensor::zeros(ty).map_err(|error| error.to_string())?;
-            driver.copy_back(tensor.bytes_mut(), place)?;
-            outputs.insert(port.name.clone(), tensor);
-        }
-        Ok((outputs, events))
-    }
-
-    /// The number of blocks of the launch, all of which must run at once.
-    fn blocks_on(&self, driver: &Driver, device: c_int, function: Handle) -> Result<u32, String> {
-        let shared = i64::try_from(self.shared_bytes).unwrap_or(i64::MAX);
-        let most = driver.attribute(device, SHARED_BYTES)?;
-        if shared > most {
-            return Err(format!(
-                "the kernel needs {shared} bytes of shared memory, and a block of this GPU has {most}"
-            ));
-        }
-        if driver.attribute(device, COOPERATIVE)? == 0 {
-            return Err("this GPU has no cooperative launches".to_owned());
-        }
-        let allow = driver.function::<unsafe extern "C" fn(Handle, c_int, c_int) -> c_int>(
-            "cuFuncSetAttribute",
-        )?;
-        // Safety: the function is one of the loaded module.
-        let result = unsafe { allow(function, MAX_DYNAMIC_SHARED, shared as c_int) };
-        driver.check("the shared memory of the kernel", result)?;
-        let occupancy = driver
-            .function::<unsafe extern "C" fn(*mut c_int, Handle, c_int, usize) -> c_int>(
-                "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-            )?;
-        let mut each = 0;
-        // Safety: as above.
-        let result =
-            unsafe { occupancy(&raw mut each, function, self.threads as c_int, shared as usize) };
-        driver.check("the number of blocks that run at once", result)?;
-        let all = driver.attribute(device, PROCESSORS)? * i64::from(each);
-        match self.blocks {
-            Some(blocks) if i64::from(blocks) > all => {
-                let mut registers = 0;
-                let get = driver
-                    .function::<unsafe extern "C" fn(*mut c_int, c_int, Handle) -> c_int>(
-                        "cuFuncGetAttribute",
-                    )?;
-                // Safety: the place is valid, and the function is one of the loaded module.
-                let result = unsafe { get(&raw mut registers, REGISTERS, function) };
-                driver.check("the registers of the kernel", result)?;
-                let threads = self.threads;
-                Err(format!(
-                    "the kernel needs {blocks} blocks that run at once, and this GPU runs {all}: {each} of {threads} \
-                     threads with {registers} registers each and {shared} bytes of shared memory on each processor"
-                ))
-            }
-            Some(blocks) => Ok(blocks),
-            None if all == 0 => Err("this GPU cannot run a block of the kernel".to_owned()),
-            None => u32::try_from(all).map_err(|error| error.to_string()),
-        }
-    }
-
-    fn launch(
-        &self,
-        driver: &Driver,
-        function: Handle,
-        blocks: u32,
-        mut addresses: Vec<Address>,
-    ) -> Result<(), String> {
-        type Launch = unsafe extern "C" fn(
-            Handle,
-            c_uint,
-            c_uint,
-            c_uint,
-            c_uint,
-            c_uint,
-            c_uint,
-            c_uint,
-            Handle,
-            *mut *mut c_void,
-        ) -> c_int;
-        let launch = driver.function::<Launch>("cuLaunchCooperativeKernel")?;
-        let mut arguments: Vec<*mut c_void> =
-            addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
-        // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
-        let result = unsafe {
-            launch(
-                function,
-                blocks,
-                1,
-                1,
-                self.threads,
-                1,
-                1,
-                self.shared_bytes as c_uint,
-                null_mut(),
-                arguments.as_mut_ptr(),
-            )
-        };
-        driver.check("launching the kernel", result)?;
-        let wait = driver.function::<unsafe extern "C" fn() -> c_int>("cuCtxSynchronize")?;
-        // Safety: the function has no arguments.
-        driver.check("running the kernel", unsafe { wait() })
-    }
-}
-
-impl Driver {
-    /// The first GPU, whose primary context becomes that of this thread.
-    fn device(&self) -> Result<c_int, String> {
-        let get =
-            self.function::<unsafe extern "C" fn(*mut c_int, c_int) -> c_int>("cuDeviceGet")?;
-        let retain = self.function::<unsafe extern "C" fn(*mut Handle, c_int) -> c_int>(
-            "cuDevicePrimaryCtxRetain",
-        )?;
-        let current = self.function::<unsafe extern "C" fn(Handle) -> c_int>("cuCtxSetCurrent")?;
-        let (mut device, mut context) = (0, null_mut());
-        // Safety: both are valid places, and the context is the driver's.
-        unsafe {
-            self.check("no GPU was found", get(&raw mut device, 0))?;
-            self.check("the context of the GPU", retain(&raw mut context, device))?;
-            self.check("the context of the GPU", current(context))?;
-        }
-        Ok(device)
-    }
-
-    /// Compiles PTX for the GPU.
-    fn load(&self, ptx: &str) -> Result<Handle, String> {
-        type Load = unsafe extern "C" fn(
-            *mut Handle,
-            *const c_void,
-            c_uint,
-            *mut c_int,
-            *mut *mut c_void,
-        ) -> c_int;
-        let load = self.function::<Load>("cuModuleLoadDataEx")?;
         let text = CString::new(ptx).map_err(|_| "the PTX contains a zero byte".to_owned())?;
         let mut log = vec![0u8; 1 << 14];
         let mut options = [ERROR_LOG, ERROR_LOG_BYTES];
@@ -390,7 +225,7 @@ impl Driver {
         let mut module = null_mut();
         // Safety: the text ends with a zero; the options are those of the driver's interface, and the log has its size.
         let result = unsafe {
-            load(
+            (self.functions.load)(
                 &raw mut module,
                 text.as_ptr().cast(),
                 2,
@@ -398,27 +233,282 @@ impl Driver {
                 values.as_mut_ptr(),
             )
         };
+        if result == UNSUPPORTED_PTX {
+            let mut version = 0;
+            // Safety: the version is a valid place.
+            let known = unsafe { (self.functions.version)(&raw mut version) };
+            self.check("the version of the driver", known)?;
+            return Err(format!(
+                "the NVIDIA driver is too old for the PTX: it is that of CUDA {}.{}",
+                version / 1000,
+                version % 1000 / 10
+            ));
+        }
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
-        let text = String::from_utf8_lossy(&log[..end]).trim().to_owned();
-        self.check("compiling the PTX", result).map_err(|error| {
-            let major = self.attribute(0, MAJOR).unwrap_or(0);
-            let minor = self.attribute(0, MINOR).unwrap_or(0);
-            format!("{error}; this GPU has compute capability {major}.{minor}: {text}")
-        })?;
-        Ok(module)
+        let log = String::from_utf8_lossy(&log[..end]);
+        self.check("compiling the PTX", result)
+            .map_err(|error| format!("{error}; {own}; {}", log.trim()))?;
+        let mut kernel = Kernel { module, functions: vec![] };
+        for entry in entries {
+            match self.entry(module, entry) {
+                Ok(function) => kernel.functions.push(function),
+                Err(error) => {
+                    self.unload(&kernel);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(kernel)
     }
 
     fn entry(&self, module: Handle, name: &str) -> Result<Handle, String> {
-        let get = self
-            .function::<unsafe extern "C" fn(*mut Handle, Handle, *const c_char) -> c_int>(
-                "cuModuleGetFunction",
-            )?;
-        let name =
-            CString::new(name).map_err(|_| "the entry point has no valid name".to_owned())?;
+        let name = CString::new(name).map_err(|_| "the entry point has no valid name")?;
         let mut function = null_mut();
         // Safety: the module is loaded, and the name ends with a zero.
-        let result = unsafe { get(&raw mut function, module, name.as_ptr()) };
+        let result = unsafe { (self.functions.entry)(&raw mut function, module, name.as_ptr()) };
         self.check("the entry point of the kernel", result)?;
         Ok(function)
+    }
+
+    /// The number of blocks of every cooperative launch of a kernel, all of which run at once.
+    ///
+    /// # Errors
+    /// A kernel that does not fit the GPU, with the numbers.
+    pub fn blocks(&self, kernel: &Kernel, shape: Shape) -> Result<u32, String> {
+        let (shared, most) = (shape.shared_bytes, self.attribute(SHARED_BYTES)?);
+        if shared > u64::from(most) {
+            return Err(format!(
+                "the kernel needs {shared} bytes of shared memory, and a block of this GPU has {most}"
+            ));
+        }
+        if self.attribute(COOPERATIVE)? == 0 {
+            return Err("this GPU has no cooperative launches".to_owned());
+        }
+        let processors = self.attribute(PROCESSORS)?;
+        let mut least = u32::MAX;
+        for function in &kernel.functions {
+            least = least.min(self.blocks_of(*function, shape, processors)?);
+        }
+        Ok(least)
+    }
+
+    /// As [`Gpu::blocks`], of one function.
+    fn blocks_of(&self, function: Handle, shape: Shape, processors: u32) -> Result<u32, String> {
+        let (threads, shared) = (shape.threads, shape.shared_bytes);
+        let (mut each, mut registers) = (0, 0);
+        // Safety: the function is one of a loaded module, and the places are valid.
+        unsafe {
+            let allowed =
+                (self.functions.set_attribute)(function, MAX_DYNAMIC_SHARED, shared as c_int);
+            self.check("the shared memory of the kernel", allowed)?;
+            let found = (self.functions.occupancy)(
+                &raw mut each,
+                function,
+                threads as c_int,
+                shared as usize,
+            );
+            self.check("the number of blocks that run at once", found)?;
+            let known = (self.functions.get_attribute)(&raw mut registers, REGISTERS, function);
+            self.check("the registers of the kernel", known)?;
+        }
+        let all = processors * u32::try_from(each).unwrap_or(0);
+        match shape.blocks.unwrap_or(all) {
+            0 => Err("this GPU cannot run a block of the kernel".to_owned()),
+            blocks if blocks > all => Err(format!(
+                "the kernel needs {blocks} blocks that run at once, and this GPU runs {all}: {each} of {threads} threads \
+                 with {registers} registers each and {shared} bytes of shared memory on each processor"
+            )),
+            blocks => Ok(blocks),
+        }
+    }
+
+    /// Launches the functions of a kernel cooperatively, one after the other, on memory for each of its parameters, and
+    /// waits for their ends.
+    ///
+    /// # Errors
+    /// A fault of the kernel.
+    pub fn run(
+        &self,
+        kernel: &Kernel,
+        blocks: u32,
+        shape: Shape,
+        memory: &[Memory],
+    ) -> Result<(), String> {
+        let mut addresses: Vec<Address> = memory.iter().map(|memory| memory.address).collect();
+        let mut arguments: Vec<*mut c_void> =
+            addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
+        for function in &kernel.functions {
+            // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
+            unsafe {
+                let launched = (self.functions.launch)(
+                    *function,
+                    blocks,
+                    1,
+                    1,
+                    shape.threads,
+                    1,
+                    1,
+                    shape.shared_bytes as c_uint,
+                    null_mut(),
+                    arguments.as_mut_ptr(),
+                );
+                self.check("launching the kernel", launched)?;
+                self.check("running the kernel", (self.functions.wait)())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Allocates memory, aligned to 256 bytes.
+    ///
+    /// # Errors
+    /// If the GPU has too little.
+    pub fn allocate(&self, bytes: usize) -> Result<Memory, String> {
+        let mut address = 0;
+        // Safety: the address is a valid place.
+        let result = unsafe { (self.functions.allocate)(&raw mut address, bytes.max(1)) };
+        self.check(&format!("{bytes} bytes of memory of the GPU"), result)?;
+        Ok(Memory { address, bytes, host: null_mut() })
+    }
+
+    /// Allocates memory of this machine that the GPU writes too.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn share(&self, bytes: usize) -> Result<Memory, String> {
+        let (mut host, mut address) = (null_mut(), 0);
+        // Safety: the places are valid, and the memory is given back if it has no address on the GPU.
+        unsafe {
+            let result = (self.functions.share)(&raw mut host, bytes, ON_DEVICE);
+            self.check(&format!("{bytes} bytes of memory that the GPU can write"), result)?;
+            let memory = Memory { address, bytes, host };
+            let result = (self.functions.shared)(&raw mut address, host, 0);
+            self.check("the address of memory that the GPU can write", result)
+                .inspect_err(|_| self.free(memory))?;
+            Ok(Memory { address, ..memory })
+        }
+    }
+
+    /// Writes zeros to memory.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn clear(&self, memory: Memory) -> Result<(), String> {
+        // Safety: the memory has as many bytes.
+        let result = unsafe { (self.functions.clear)(memory.address, 0, memory.bytes) };
+        self.check("clearing memory of the GPU", result)
+    }
+
+    /// Copies as many bytes as the memory has to the GPU.
+    ///
+    /// # Safety
+    /// So many bytes must be readable.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub unsafe fn write(&self, memory: Memory, bytes: *const c_void) -> Result<(), String> {
+        // Safety: guaranteed by the caller.
+        let result = unsafe { (self.functions.to_device)(memory.address, bytes, memory.bytes) };
+        self.check("copying to the GPU", result)
+    }
+
+    /// Copies as many bytes as the memory has from the GPU.
+    ///
+    /// # Safety
+    /// So many bytes must be writable.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub unsafe fn read(&self, memory: Memory, bytes: *mut c_void) -> Result<(), String> {
+        // Safety: guaranteed by the caller.
+        let result = unsafe { (self.functions.to_host)(bytes, memory.address, memory.bytes) };
+        self.check("copying from the GPU", result)
+    }
+
+    /// Frees memory.
+    pub fn free(&self, memory: Memory) {
+        // Safety: the memory was allocated, and nothing uses it later.
+        unsafe {
+            match memory.host.is_null() {
+                true => (self.functions.free)(memory.address),
+                false => (self.functions.unshare)(memory.host),
+            }
+        };
+    }
+
+    /// Unloads a kernel.
+    pub fn unload(&self, kernel: &Kernel) {
+        // Safety: the module was loaded, and nothing uses it later.
+        unsafe { (self.functions.unload)(kernel.module) };
+    }
+}
+
+impl Memory {
+    /// Writes memory of this machine, while no kernel runs.
+    pub fn set(&self, bytes: &[u8]) {
+        let words = self.host.cast::<u64>();
+        for (at, word) in bytes.chunks_exact(8).take(self.bytes / 8).enumerate() {
+            let word = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+            // Safety: the memory has as many words.
+            unsafe { words.add(at).write_volatile(word) };
+        }
+    }
+
+    /// The contents of memory of this machine now.
+    pub fn get(&self) -> Vec<u8> {
+        let words = self.host.cast::<u64>();
+        // Safety: the memory has as many words, which the GPU writes whole.
+        let word = |at: usize| unsafe { words.add(at).read_volatile() };
+        (0..self.bytes / 8).flat_map(|at| word(at).to_le_bytes()).collect()
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        if !self.context.is_null() {
+            // Safety: the context was retained once.
+            unsafe { (self.functions.release)(self.device) };
+        }
+    }
+}
+
+/// The architecture that PTX is for.
+struct Target {
+    /// 80 for `sm_80`.
+    capability: u32,
+    /// Whether it runs on no later one: `sm_90a`.
+    is_exact: bool,
+}
+
+impl Target {
+    fn runs_on(&self, capability: u32) -> bool {
+        match self.is_exact {
+            true => self.capability == capability,
+            false => self.capability <= capability,
+        }
+    }
+}
+
+/// The architecture in the directive `.target` of PTX.
+fn target(ptx: &str) -> Option<Target> {
+    let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
+    let name = line.trim().split(',').next()?.trim().strip_prefix("sm_")?;
+    let digits = name.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    Some(Target { capability: digits.parse().ok()?, is_exact: digits.len() < name.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ptx_runs_on_its_architecture_and_mostly_on_later_ones() {
+        let runs = |ptx: &str, capability| target(ptx).expect("a target").runs_on(capability);
+        assert!(runs("// x\n.version 8.0\n.target sm_80\n", 80));
+        assert!(runs(".target sm_80, debug\n", 90));
+        assert!(!runs(".target sm_80\n", 75));
+        assert!(runs(".target sm_90a\n", 90));
+        assert!(!runs(".target sm_90a\n", 100));
+        assert!(target(".version 8.0\n").is_none());
     }
 }

@@ -1,16 +1,22 @@
 //! The description of a kernel for a GPU, in the first line of its PTX, and its constants, in its last lines.
 mod driver;
+mod execution;
 pub mod record;
 
-use crate::{Interface, Port};
+pub use execution::Execution;
+
+use crate::{
+    Interface, Port,
+    interface::{interface_of, number, texts},
+};
 use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use irc_diag::Sink;
+use irc_json::{At, Format, Node, Reader};
 use irc_tensor::{Tensor, TensorType};
 use record::Step;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// Before the description, in the first line.
-const PREFIX: &str = "// irc: ";
 
 /// Before a part of the constants, in base64.
 const CONSTANTS: &str = "// irc-constants: ";
@@ -43,22 +49,22 @@ pub struct GpuKernel {
 
 /// The memory of a parameter: of an input, of an output, or of both; of the constants; of the record; of events; else the
 /// workspace. It is aligned to 64.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Parameter {
     /// The number of the input whose value the memory holds before the launch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<usize>,
     /// The number of the output whose value the memory holds after the launch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<usize>,
     /// Whether the memory holds the constants of the program.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub constants: bool,
     /// Whether the memory holds the record of the launch.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub record: bool,
     /// Whether the memory holds the times of events after the launch.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trace: bool,
 }
 
@@ -72,12 +78,15 @@ pub enum Contents {
     /// So many bytes, which the kernel has to write before it reads them.
     Unwritten(usize),
     /// The record, in memory of the host, which is left after a fault.
-    Record,
+    Record(Vec<u8>),
     /// Events, zero before the launch.
-    Trace,
+    Trace(Vec<u8>),
 }
 
 impl GpuKernel {
+    /// Before the description, in the first line.
+    pub const PREFIX: &str = "// irc: ";
+
     /// A kernel of a program whose inputs, outputs, constants if it has any, workspace and record have memory of their own,
     /// in this order.
     pub fn of_program(
@@ -132,8 +141,9 @@ impl GpuKernel {
             false => format!(",\"launches\":{}", serde_json::Value::from(self.launches.clone())),
         };
         let blocks = self.blocks.map_or(String::new(), |blocks| format!(",\"blocks\":{blocks}"));
+        let prefix = Self::PREFIX;
         format!(
-            "{PREFIX}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{},\"steps\":{steps}{launches}}}",
+            "{prefix}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{},\"steps\":{steps}{launches}}}",
             serde_json::Value::from(self.entry.as_str()),
             self.threads,
             self.shared_bytes,
@@ -168,54 +178,6 @@ impl GpuKernel {
         Ok(bytes)
     }
 
-    /// The name and the contents of the memory of a parameter, given inputs by name and the PTX. Inputs that are not given
-    /// are zero.
-    ///
-    /// # Errors
-    /// An input of another type, a type without a size, or constants that are not in base64.
-    pub fn contents(
-        &self,
-        parameter: Parameter,
-        given: &BTreeMap<String, Tensor>,
-        ptx: &str,
-    ) -> Result<(String, Contents), String> {
-        if parameter.constants {
-            let bytes = Self::constants(ptx)?;
-            if bytes.len() as u64 != self.constant_bytes {
-                let (expected, found) = (self.constant_bytes, bytes.len());
-                return Err(format!(
-                    "the PTX is incomplete: expected {expected} bytes of constants, found {found}"
-                ));
-            }
-            return Ok(("constants".to_owned(), Contents::Constants(bytes)));
-        }
-        if parameter.record {
-            return Ok(("record".to_owned(), Contents::Record));
-        }
-        if parameter.trace {
-            return Ok(("events".to_owned(), Contents::Trace));
-        }
-        let input = parameter.input.map(|input| &self.interface.inputs[input]);
-        let output = || parameter.output.map(|output| &self.interface.outputs[output]);
-        let Some(port) = input.or_else(output) else {
-            let bytes = usize::try_from(self.interface.workspace_bytes);
-            let bytes = bytes.map_err(|_| "the workspace does not fit in memory")?;
-            return Ok(("workspace".to_owned(), Contents::Unwritten(bytes)));
-        };
-        let ty = Self::type_of(port)?;
-        let size = ty.byte_size().map_err(|error| error.to_string())?;
-        let contents = match input.and_then(|input| given.get(&input.name)) {
-            Some(tensor) if tensor.ty() == &ty => Contents::Bytes(tensor.bytes().to_vec()),
-            Some(tensor) => {
-                return Err(format!("input '{}': expected {ty}, found {}", port.name, tensor.ty()));
-            }
-            // An output of a plan is a buffer, which is zero at the start.
-            None if input.is_some() || self.blocks.is_some() => Contents::Bytes(vec![0; size]),
-            None => Contents::Unwritten(size),
-        };
-        Ok((port.name.clone(), contents))
-    }
-
     /// The type of an input or output.
     ///
     /// # Errors
@@ -224,57 +186,169 @@ impl GpuKernel {
         port.tensor_type().ok_or_else(|| format!("'{}' has no known type", port.name))
     }
 
-    /// PTX without its constants.
-    fn code(text: &str) -> &str {
-        match text.find(CONSTANTS) {
-            Some(at) => &text[..at],
-            None => text,
-        }
-    }
-
     /// The description in PTX.
     ///
     /// # Errors
     /// If irc has not written it.
     pub fn from_ptx(text: &str) -> Result<Self, String> {
-        let line = text.lines().next().and_then(|line| line.strip_prefix(PREFIX));
+        let line = text.lines().next().and_then(|line| line.strip_prefix(Self::PREFIX));
         let line = line.ok_or("expected PTX of irc, whose first line describes its kernel")?;
-        let wrong = |what: &str| format!("the first line of the PTX: expected {what}");
-        let value: serde_json::Value =
-            serde_json::from_str(line).map_err(|error| wrong(&error.to_string()))?;
-        let number = |key: &str| value[key].as_u64().and_then(|number| u32::try_from(number).ok());
-        let parameters: Vec<Parameter> = serde_json::from_value(value["parameters"].clone())
-            .map_err(|error| wrong(&error.to_string()))?;
-        let steps = serde_json::from_value(value["steps"].clone());
-        let steps: Vec<Step> = steps.map_err(|error| wrong(&error.to_string()))?;
-        let launches = match &value["launches"] {
-            serde_json::Value::Null => vec![],
-            some => {
-                serde_json::from_value(some.clone()).map_err(|error| wrong(&error.to_string()))?
-            }
+        let mut sink = Sink::new();
+        let tree = irc_json::tree(line, &FORMAT, &mut sink);
+        let read = |tree| kernel(&mut Reader::new(&mut sink, &FORMAT, false), &tree);
+        let kernel = tree.and_then(read);
+        let wrong = |what: &str| format!("the first line of the PTX: {what}");
+        let Some(kernel) = kernel.filter(|_| sink.diagnostics().is_empty()) else {
+            let found = sink.diagnostics().first();
+            return Err(wrong(found.map_or("no description", |found| &found.message)));
         };
-        let interface = Interface::from_json(&value["interface"].to_string())?;
         let inside = |at: Option<usize>, count: usize| at.is_none_or(|at| at < count);
         let known = |parameter: &Parameter| {
-            inside(parameter.input, interface.inputs.len())
-                && inside(parameter.output, interface.outputs.len())
+            inside(parameter.input, kernel.interface.inputs.len())
+                && inside(parameter.output, kernel.interface.outputs.len())
         };
-        if !parameters.iter().all(known) {
-            return Err(wrong("parameters of the interface"));
+        match kernel.parameters.iter().all(known) && (1..=1024).contains(&kernel.threads) {
+            true => Ok(kernel),
+            false => Err(wrong("expected parameters of the interface and 1 to 1024 threads")),
         }
-        Ok(Self {
-            entry: value["entry"].as_str().ok_or_else(|| wrong("an entry point"))?.to_owned(),
-            interface,
-            parameters,
-            blocks: number("blocks"),
-            shared_bytes: value["shared_bytes"].as_u64().unwrap_or(0),
-            constant_bytes: value["constant_bytes"].as_u64().unwrap_or(0),
-            steps,
-            launches,
-            threads: number("threads")
-                .filter(|threads| (1..=1024).contains(threads))
-                .ok_or_else(|| wrong("1 to 1024 threads"))?,
-        })
+    }
+}
+
+/// The names of diagnostics in the description of a kernel; only their messages are shown.
+static FORMAT: Format = Format { file: "description", ..Format::of("description") };
+
+fn kernel(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<GpuKernel> {
+    let object = r.object(tree, &At::ROOT)?;
+    let [entry, threads, parameters, interface, steps] =
+        ["entry", "threads", "parameters", "interface", "steps"]
+            .map(|key| r.required(&object, key));
+    let at = object.at;
+    let entry = r.string(entry?, &at.key("entry"))?.to_owned();
+    Some(GpuKernel {
+        entry,
+        interface: interface_of(r, interface?, &at.key("interface"))?,
+        parameters: r.list(parameters?, &at.key("parameters"), parameter)?,
+        blocks: number(r, &object, "blocks")?,
+        threads: r.integer(threads?, &at.key("threads"), "a number")?,
+        shared_bytes: number(r, &object, "shared_bytes")?.unwrap_or(0),
+        constant_bytes: number(r, &object, "constant_bytes")?.unwrap_or(0),
+        steps: r.list(steps?, &at.key("steps"), record::step)?,
+        launches: texts(r, &object, "launches")?,
+    })
+}
+
+fn parameter(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Parameter> {
+    let object = r.object(value, at)?;
+    let (input, output) = (number(r, &object, "input")?, number(r, &object, "output")?);
+    let [constants, record, trace] = ["constants", "record", "trace"]
+        .map(|key| object.get(key).map_or(Some(false), |value| r.boolean(value, &at.key(key))));
+    Some(Parameter { input, output, constants: constants?, record: record?, trace: trace? })
+}
+
+/// A kernel with its code and its constants.
+#[derive(Clone, Debug)]
+pub struct GpuProgram {
+    /// The description of the kernel.
+    pub kernel: GpuKernel,
+    /// The PTX, whose first line is the description; its constants are not used.
+    pub text: String,
+    /// The constants.
+    pub constants: Bytes,
+}
+
+impl GpuProgram {
+    /// The program of a PTX file, with its constants.
+    ///
+    /// # Errors
+    /// If irc has not written it, or it is incomplete.
+    pub fn from_ptx(text: &str) -> Result<Self, String> {
+        let constants = GpuKernel::constants(text)?.into();
+        let code = text.find(CONSTANTS).map_or(text, |at| &text[..at]);
+        Self::new(code.to_owned(), constants)
+    }
+
+    /// The program of PTX whose constants are elsewhere.
+    ///
+    /// # Errors
+    /// As [`GpuProgram::from_ptx`].
+    pub fn new(text: String, constants: Bytes) -> Result<Self, String> {
+        let kernel = GpuKernel::from_ptx(&text)?;
+        if constants.len() as u64 != kernel.constant_bytes {
+            let (expected, found) = (kernel.constant_bytes, constants.len());
+            return Err(format!(
+                "the PTX is incomplete: expected {expected} bytes of constants, found {found}"
+            ));
+        }
+        Ok(Self { kernel, text, constants })
+    }
+
+    /// The number of bytes of the memory of a parameter in a launch of some blocks.
+    ///
+    /// # Errors
+    /// A type without a size.
+    pub(crate) fn bytes_of(&self, parameter: Parameter, blocks: u32) -> Result<usize, String> {
+        if parameter.constants {
+            return Ok(self.constants.len());
+        }
+        if parameter.record {
+            return Ok(self.kernel.record_bytes(blocks));
+        }
+        if parameter.trace {
+            return Ok(self.kernel.trace_bytes(blocks));
+        }
+        match self.port(parameter) {
+            Some(port) => GpuKernel::type_of(port)?.byte_size().map_err(|error| error.to_string()),
+            None => usize::try_from(self.kernel.interface.workspace_bytes)
+                .map_err(|_| "the workspace does not fit in memory".to_owned()),
+        }
+    }
+
+    /// The input or the output in the memory of a parameter.
+    fn port(&self, parameter: Parameter) -> Option<&Port> {
+        let interface = &self.kernel.interface;
+        let input = parameter.input.map(|input| &interface.inputs[input]);
+        input.or_else(|| parameter.output.map(|output| &interface.outputs[output]))
+    }
+
+    /// The name and the contents of the memory of a parameter in a launch of some blocks, given inputs by name. Inputs
+    /// that are not given are zero. A block traps after it has waited for `patience` nanoseconds, unless that is 0.
+    ///
+    /// # Errors
+    /// An input of another type, or a type without a size.
+    pub fn contents(
+        &self,
+        parameter: Parameter,
+        given: &BTreeMap<String, Tensor>,
+        blocks: u32,
+        patience: u64,
+    ) -> Result<(String, Contents), String> {
+        let bytes = self.bytes_of(parameter, blocks)?;
+        if parameter.record {
+            return Ok((
+                "record".to_owned(),
+                Contents::Record(self.kernel.record(blocks, patience)),
+            ));
+        }
+        if parameter.trace {
+            return Ok(("events".to_owned(), Contents::Trace(vec![0; bytes])));
+        }
+        if parameter.constants {
+            return Ok(("constants".to_owned(), Contents::Constants(self.constants.to_vec())));
+        }
+        let Some(port) = self.port(parameter) else {
+            return Ok(("workspace".to_owned(), Contents::Unwritten(bytes)));
+        };
+        let is_given = parameter.input.is_some();
+        let contents = match given.get(&port.name).filter(|_| is_given) {
+            Some(tensor) => {
+                let bound = crate::bind(port, Some(tensor.clone()));
+                Contents::Bytes(bound.map_err(|error| error.to_string())?.bytes().to_vec())
+            }
+            // An output of a plan is a buffer, which is zero at the start.
+            None if is_given || self.kernel.blocks.is_some() => Contents::Bytes(vec![0; bytes]),
+            None => Contents::Unwritten(bytes),
+        };
+        Ok((port.name.clone(), contents))
     }
 }
 
@@ -293,7 +367,11 @@ mod tests {
         let text = String::from_utf8(kernel.describe(b".version 8.0\n", &constants)).expect("text");
         assert_eq!(GpuKernel::from_ptx(&text), Ok(kernel));
         assert_eq!(GpuKernel::constants(&text), Ok(constants));
-        assert!(GpuKernel::code(&text).ends_with(".version 8.0\n"));
+        let without = text.replace("\"threads\":256", "\"threads\":0");
+        assert!(GpuKernel::from_ptx(&without).is_err());
+        let program = GpuProgram::from_ptx(&text).expect("a program");
+        assert!(program.text.ends_with(".version 8.0\n"));
+        assert!(GpuProgram::new(program.text, Bytes::new()).is_err());
         assert!(GpuKernel::constants("// irc-constants: ?").is_err());
         assert!(GpuKernel::from_ptx(".version 8.0").is_err());
         assert!(GpuKernel::from_ptx("// irc: {}").is_err());

@@ -3,8 +3,9 @@
 //! Words of 8 bytes: the nanoseconds after which a block that waits for others traps, or 0 if it waits for ever; one more
 //! than the number of the block that has trapped so; and for each warp of the grid its place.
 use super::GpuKernel;
-use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt::Write};
+use irc_json::{At, Node, Reader};
+use serde::Serialize;
+use std::fmt::Write;
 
 /// Words before those of the warps.
 const HEADER: usize = 2;
@@ -45,15 +46,15 @@ pub struct Event {
 }
 
 /// A step of a kernel: the tasks of a task group, a barrier between processors, or a kernel of a model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The ops of the tasks; the barrier; or the kernel.
     pub name: String,
     /// The task info and its tasks, the last exclusive.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<(u64, [u64; 2])>,
     /// The processors that take part, the last exclusive; otherwise all blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<[u64; 2]>,
 }
 
@@ -92,10 +93,14 @@ impl GpuKernel {
     /// The record before a launch of some blocks. A block traps after it has waited for `limit` nanoseconds, unless that
     /// is 0.
     pub fn record(&self, blocks: u32, limit: u64) -> Vec<u8> {
-        let warps = blocks as usize * self.warps();
-        let mut bytes = vec![0; 8 * (HEADER + warps)];
+        let mut bytes = vec![0; self.record_bytes(blocks)];
         bytes[..8].copy_from_slice(&limit.to_le_bytes());
         bytes
+    }
+
+    /// Bytes of the record of a launch of some blocks.
+    pub(crate) fn record_bytes(&self, blocks: u32) -> usize {
+        8 * (HEADER + blocks as usize * self.warps())
     }
 
     /// Bytes of the events of a launch of some blocks.
@@ -162,18 +167,17 @@ impl GpuKernel {
             lines.push(format!("{unit} {block} has waited too long at {at}"));
         }
         // By step: the first warp, its task, and the number of warps.
-        let mut steps: BTreeMap<(bool, usize), (usize, u64, usize)> = BTreeMap::new();
-        for (number, (step, task)) in words(record)
-            .skip(HEADER)
-            .enumerate()
-            .filter_map(|(number, word)| Some((number, decode(word)?)))
-        {
-            let is_barrier = self.steps.get(step).is_some_and(|step| step.tasks.is_none());
-            steps.entry((is_barrier, step)).or_insert((number, task, 0)).2 += 1;
+        let mut steps: Vec<Option<(usize, u64, usize)>> = vec![None; self.steps.len()];
+        for (number, word) in words(record).skip(HEADER).enumerate() {
+            let Some((step, task)) = decode(word) else { continue };
+            let Some(found) = steps.get_mut(step) else { continue };
+            found.get_or_insert((number, task, 0)).2 += 1;
         }
-        let all = steps.len();
-        for ((_, step), (number, task, count)) in steps.into_iter().take(MAX_LINES) {
-            let Some(step) = self.steps.get(step) else { continue };
+        let all = steps.iter().flatten().count();
+        let found = || self.steps.iter().zip(&steps).filter_map(|(step, at)| Some((step, (*at)?)));
+        let of_tasks = found().filter(|(step, _)| step.tasks.is_some());
+        let others = found().filter(|(step, _)| step.tasks.is_none());
+        for (step, (number, task, count)) in of_tasks.chain(others).take(MAX_LINES) {
             let (block, warp) = (number / self.warps(), number % self.warps());
             let mut line = format!("at {}: {unit} {block}, warp {warp}", step.at(task));
             if count > 1 {
@@ -186,6 +190,44 @@ impl GpuKernel {
         }
         lines
     }
+}
+
+/// A step in the description of a kernel.
+pub(super) fn step(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Step> {
+    let object = r.object(value, at)?;
+    let name = r.required(&object, "name")?;
+    let name = r.string(name, &at.key("name"))?.to_owned();
+    let tasks = match object.get("tasks") {
+        Some(tasks) => {
+            let at = at.key("tasks");
+            match r.array(tasks, &at)? {
+                [info, tasks] => {
+                    let info = r.integer(info, &at.index(0), "a number")?;
+                    Some((info, range(r, tasks, &at.index(1))?))
+                }
+                _ => return wrong(r, "a task info and its tasks", tasks, &at),
+            }
+        }
+        None => None,
+    };
+    let processors = match object.get("processors") {
+        Some(processors) => Some(range(r, processors, &at.key("processors"))?),
+        None => None,
+    };
+    Some(Step { name, tasks, processors })
+}
+
+/// The first number and the end.
+fn range(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<[u64; 2]> {
+    let number =
+        |r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>| r.integer(value, at, "a number");
+    let ends: Vec<u64> = r.list(value, at, number)?;
+    <[u64; 2]>::try_from(ends).ok().or_else(|| wrong(r, "two numbers", value, at))
+}
+
+fn wrong<T>(r: &mut Reader<'_>, expected: &str, value: &Node<'_>, at: &At<'_>) -> Option<T> {
+    r.wrong_type(expected, value, at);
+    None
 }
 
 fn words(record: &[u8]) -> impl Iterator<Item = u64> {

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     Host, Interface, Library, Port, RunError,
     arena::Arena,
+    gpu::Execution,
     threads::{Threads, pointer, thread_bytes},
 };
 use irc_tensor::{Tensor, TensorType};
@@ -22,6 +23,8 @@ pub struct FixedContext {
     /// Sizes of the blocks of the arena.
     sizes: Vec<usize>,
     threads: Option<Box<Threads>>,
+    /// The model on a GPU, if it is a kernel for one.
+    execution: Option<Execution>,
     // Dropped last: `pointers` point into it.
     arena: Arena,
 }
@@ -38,7 +41,7 @@ impl FixedContext {
         }
         let ports = interface.inputs.iter().chain(&interface.outputs);
         let sizes: Option<Vec<usize>> = ports.map(bytes).collect();
-        let workspace = usize::try_from(interface.workspace_bytes).ok();
+        let workspace = usize::try_from(library.workspace_bytes()).ok();
         let too_large = || ModelError::Memory {
             needed: u64::MAX,
             reason: "the size of a buffer overflows".into(),
@@ -50,8 +53,9 @@ impl FixedContext {
         let own: Vec<*mut c_void> = (0..last).map(|block| arena.block(block).cast()).collect();
         let workspace = arena.block(last).cast();
         let threads = threads(interface, &sizes, options)?;
+        let execution = library.execution()?;
         let (library, pointers) = (library.clone(), own.clone());
-        Ok(FixedContext { library, pointers, own, workspace, sizes, threads, arena })
+        Ok(FixedContext { library, pointers, own, workspace, sizes, threads, execution, arena })
     }
 
     /// Runs later calls on the pool of the options.
@@ -73,9 +77,9 @@ impl FixedContext {
     /// Runs the model.
     pub fn run(&mut self) -> Result<(), ModelError> {
         let (pointers, threads) = (self.pointers.as_mut_ptr(), pointer(self.threads.as_deref()));
+        let (execution, workspace) = (self.execution.as_ref(), self.workspace);
         // Safety: every buffer has the size in the interface, and every thread its memory.
-        let status = unsafe { self.library.call_fixed(pointers, self.workspace, threads) };
-        if status == 0 { Ok(()) } else { Err(RunError::Failed(status).into()) }
+        Ok(unsafe { self.library.call_fixed(execution, pointers, workspace, threads) }?)
     }
 
     /// Number of bytes of the context's memory.

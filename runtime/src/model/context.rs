@@ -39,7 +39,8 @@ impl Context {
     /// A context of a model.
     ///
     /// # Errors
-    /// [`ModelError::Memory`]; [`ModelError::Library`] if the constants are not in the library.
+    /// [`ModelError::Memory`]; [`ModelError::Library`] if the constants are not in the library, or there is no GPU for a
+    /// kernel.
     pub fn new(model: &Arc<Model>, options: &ContextOptions) -> Result<Self, ModelError> {
         let kind = match &model.kind {
             Kind::Graph(graph) => ContextKind::Graph(GraphContext::new(graph, options)?),

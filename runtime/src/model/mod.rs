@@ -18,7 +18,7 @@ pub use context::Context;
 pub use error::{InvalidArchive, ModelError};
 pub use options::ContextOptions;
 
-use crate::{Interface, Library, constants::HostConstant, processor};
+use crate::{GpuProgram, Interface, Library, constants::HostConstant, processor};
 use bytes::Bytes;
 use code::Code;
 use irc_mlf::{Depth, Package};
@@ -130,11 +130,21 @@ impl Model {
         }
         let functions = plan.functions.iter().map(|name| code.function(name));
         let functions: Vec<Function> = functions.collect::<Result<_, _>>()?;
-        let by_name = plan.functions.iter().cloned().zip(functions.iter().copied()).collect();
+        // Without sorting, whose code takes 3 kB in a library that must stay small.
+        let mut by_name = BTreeMap::new();
+        by_name.extend(plan.functions.iter().cloned().zip(functions.iter().copied()));
         let params = params(package, number, &plan)?;
         let by_name = Arc::new(by_name);
         let model = GraphModel { plan, params, functions, by_name, _code: code };
         Ok(Model { kind: Kind::Graph(Box::new(model)) })
+    }
+
+    /// The kernel for a GPU, if the model is one.
+    pub fn kernel(&self) -> Option<&Arc<GpuProgram>> {
+        match &self.kind {
+            Kind::Graph(_) => None,
+            Kind::Compiled(library) => library.kernel(),
+        }
     }
 
     /// The inputs and outputs, in order. Inputs of archives are those of the graph that are not

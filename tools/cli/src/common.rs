@@ -45,6 +45,12 @@ pub enum Planner {
 pub const GENERATORS: [(&str, &str); 2] =
     [("llvm", "LLVM: the fastest code"), ("cranelift", "Cranelift: fast compilation, slower code")];
 
+/// The code generator for NVIDIA GPUs, and what runs its kernels.
+pub const CUDA: &str = ENGINES[1].0;
+
+/// The value of `--backend` for the emulator of GPUs.
+pub const EMULATOR: &str = ENGINES[2].0;
+
 /// The name of the quick tier.
 pub(crate) const QUICK: &str = GENERATORS[1].0;
 
@@ -58,9 +64,17 @@ pub const ENGINES: [(&str, &str); 3] = [
 /// The value of `--backend` for the reference evaluator.
 pub const REFERENCE: &str = ENGINES[0].0;
 
-/// Takes the name of a code generator.
-pub(crate) fn generators() -> PossibleValuesParser {
-    named(&GENERATORS)
+/// Takes the name of a code generator of `irc compile`.
+pub(crate) fn compilers() -> PossibleValuesParser {
+    named(
+        &[&GENERATORS[..], &[(CUDA, "LLVM for NVIDIA GPUs: PTX, which irc's runtime runs")]]
+            .concat(),
+    )
+}
+
+/// Takes the name of what `irc bench` measures.
+pub(crate) fn measured() -> PossibleValuesParser {
+    named(&[&GENERATORS[..], &ENGINES[1..]].concat())
 }
 
 /// Takes the name of what runs a model.

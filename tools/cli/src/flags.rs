@@ -24,11 +24,11 @@ pub static COMMANDS: [CommandRow; 6] = [
     },
     CommandRow {
         name: "check",
-        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule, Program, Archive],
+        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule, Program, Archive, Ptx],
     },
     CommandRow {
         name: "bench",
-        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive],
+        inputs: &[ArkModel, CommonIr, Layers, Mlir, Plan, Library, Archive, Ptx],
     },
     CommandRow { name: "tune", inputs: &[ArkModel, CommonIr, Layers] },
     CommandRow { name: TRANSLATE, inputs: &[ArkModel, CommonIr, Mlir, Schedule, Program] },
@@ -95,11 +95,12 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["run"], QUANTISE).of(&[ArkModel, CommonIr, Program]),
     // irc compile.
     flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),
+    flags(&["compile"], &["--backend"]).to(&[".so", ".tar"]).of(&[Plan]),
     flags(&["compile"], &["--stage"]).to(&[".mlir"]),
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
     flags(&["compile"], &["--model"]).to(&[".asm"]).of(&[Schedule]),
-    flags(&["compile"], &["--arch"]).to(&[".json", ".ptx"]),
-    flags(&["compile"], &["--timestamps", "--no-persistent"]).to(&[".ptx"]),
+    flags(&["compile"], &["--arch"]).to(&[".json", ".ptx", ".so", ".tar"]),
+    flags(&["compile"], &["--timestamps", "--no-persistent"]).to(&[".ptx", ".so", ".tar"]),
     flags(&["compile"], &["--processors", "--planner", "--config-rules"]).to(&[".json"]),
     flags(&["compile"], NPU)
         .to(&[".json", ".asm"])
@@ -137,11 +138,9 @@ pub static FLAGS: &[FlagRow] = &[
         (Archive, DONE),
         (Ptx, DONE),
     ]),
-    flags(&["run"], &["--backend"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Ptx]).why(&[
-        (Program, DONE),
-        (Library, DONE),
-        (Archive, DONE),
-    ]),
+    flags(&["run"], &["--backend"])
+        .of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Ptx, Library, Archive])
+        .why(&[(Program, DONE)]),
     flags(&["run"], &["--results"]).of(GRAPHS).why(&[
         (Plan, "a plan states which buffers it keeps"),
         (Mlir, "a module states its results"),
@@ -161,14 +160,14 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["run"], &["--data-set"]).of(&[CommonIr]),
     flags(&["run"], &["--self-test"]).of(&[Archive]),
     flags(&["run"], &["--trace"]).of(&[Plan]),
-    flags(&["run"], &["--trace"]).of(&[ArkModel, CommonIr, Layers, Mlir, Ptx]),
+    flags(&["run"], &["--trace"]).of(&[ArkModel, CommonIr, Layers, Mlir, Ptx, Library, Archive]),
     flags(&["run"], &["--race-check"]).of(&[Plan]),
-    flags(&["run"], &["--race-check"]).of(&[ArkModel, CommonIr, Layers, Mlir, Ptx]),
-    flags(&["bench"], &["--backend"]).of(COMPILED).why(&[(Library, DONE), (Archive, DONE)]),
+    flags(&["run"], &["--race-check", "--max-instructions"])
+        .of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Ptx, Library, Archive]),
     flags(&["bench"], &["--profile"])
         .of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive])
         .why(&[(Plan, "`irc run --trace` shows the tasks of a plan")]),
-    flags(&["bench"], &["--inputs"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive]),
+    flags(&["bench"], &["--inputs"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive, Ptx]),
     // irc check.
     flags(&["check"], &["--model"]).of(&[Plan]),
     flags(&["check"], &["--cost"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule]),
@@ -409,8 +408,8 @@ mod tests {
         let parse = |flag| crate::parse_irc(&["irc", "run", "x.so", flag].map(str::to_owned));
         let flags = |flag| parse(flag).expect("valid").1;
         assert_eq!(flags("--backend=llvm").expect(&[Library], None), Ok(()));
-        let error = flags("--backend=cranelift").expect(&[Library], None).expect_err("no effect");
-        assert_eq!(error, "--backend has no effect on a shared library: it is already compiled");
+        let error = flags("--backend=cranelift").expect(&[Program], None).expect_err("no effect");
+        assert_eq!(error, "--backend has no effect on an NPU program: it is already compiled");
         assert!(flags("--explain-fusion").expect(&[Library], None).is_err());
     }
 

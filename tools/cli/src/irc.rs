@@ -1,7 +1,7 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
     Compile, Console, Dialect, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner,
-    common::{QUICK, engines, generators},
+    common::{CUDA, QUICK, compilers, engines, measured},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -53,6 +53,7 @@ pub enum Command {
      irc compile ffn.model.json -o ffn.so\n  \
      irc compile ffn.model.json -o ffn.so --explain-fusion\n  \
      irc compile ffn.model.json -o ffn.so --backend {QUICK}\n  \
+     irc compile ffn.model.json -o ffn.so --backend {CUDA} --arch CUDA_90     a library for an NVIDIA GPU\n  \
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
      irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
@@ -70,7 +71,7 @@ pub struct CompileTo {
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// Code generator
-    #[arg(long, value_parser = generators(), default_value = GENERATORS[0].0, value_name = "NAME")]
+    #[arg(long, value_parser = compilers(), default_value = GENERATORS[0].0, value_name = "NAME")]
     pub backend: String,
     /// Kind of output; overrides the suffix of the output file
     #[arg(long, value_enum, value_name = "KIND")]
@@ -87,13 +88,13 @@ pub struct CompileTo {
     /// Input values to specialise an ONNX model for, or for test vectors
     #[arg(long, value_name = "X.npz")]
     pub inputs: Option<PathBuf>,
-    /// Device of a .json plan or .ptx: CUDA_80, CUDA_90, ROCM_942, … [default: CUDA_80]
+    /// Device of a .json plan, .ptx, or code for a GPU: CUDA_80, CUDA_90, … [default: CUDA_80]
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
-    /// Record when tasks and kernels of a .ptx begin and end, for irc run --trace
+    /// Record when tasks and kernels of code for a GPU begin and end, for irc run --trace
     #[arg(long)]
     pub timestamps: bool,
-    /// One kernel for each processor group of a plan, or for each kernel of a model, in a .ptx, launched in order
+    /// In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order
     #[arg(long)]
     pub no_persistent: bool,
     /// Number of processors that a .json plan may use [default: all of the device]
@@ -239,18 +240,28 @@ pub struct Run {
     /// Detect races of plans, and of kernels for GPUs with --backend emulate
     #[arg(long)]
     pub race_check: bool,
+    /// Instructions of all threads after which an emulated kernel is stopped [default: 2^36]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_instructions: Option<u64>,
     /// How ranks communicate; with mpi, mpirun starts one process per rank
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub transport: Transport,
-    /// Code generator, or the reference evaluator
-    #[arg(long, value_parser = engines(), default_value = GENERATORS[0].0, value_name = "NAME")]
-    pub backend: String,
+    /// Code generator, the reference evaluator, or a GPU [default: llvm; cuda for kernels of GPUs]
+    #[arg(long, value_parser = engines(), value_name = "NAME")]
+    pub backend: Option<String>,
     /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
     /// How to compile.
     #[command(flatten)]
     pub compile: Compile,
+}
+
+impl Run {
+    /// The name of what runs a model that is compiled for it.
+    pub fn engine(&self) -> &str {
+        self.backend.as_deref().unwrap_or(GENERATORS[0].0)
+    }
 }
 
 /// How ranks communicate.
@@ -280,10 +291,11 @@ pub enum Transport {
      irc check schedule.json layers.json\n  \
      irc check net.asm --against published.txt\n  \
      irc check model.tar\n  \
+     irc check model.ptx                                       every instruction, and its description\n  \
      irc check --strict --json models/*.json > diagnostics.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// Models, plans, schedules, frontend files, NPU programs, archives; - for standard input
+    /// Models, plans, schedules, frontend files, NPU programs, PTX, archives; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Check that the plans implement this model; repeat for each rank
@@ -328,6 +340,7 @@ pub struct Check {
      Examples:\n  \
      irc bench ffn.model.json\n  \
      irc bench ffn.so --profile\n  \
+     irc bench ffn.ptx --backend emulate       instructions and accesses of a kernel of a GPU\n  \
      irc bench model.onnx --inputs x.npz\n  \
      irc bench ffn.model.json --json --time 5\n\n{EXIT_CODES}"
 ))]
@@ -363,7 +376,7 @@ pub struct Bench {
     #[arg(long, value_name = "X", value_parser = positive)]
     pub peak_bandwidth: Option<f64>,
     /// Code generator
-    #[arg(long, value_parser = generators(), default_value = GENERATORS[0].0, value_name = "NAME")]
+    #[arg(long, value_parser = measured(), default_value = GENERATORS[0].0, value_name = "NAME")]
     pub backend: String,
     /// What the code is for.
     #[command(flatten)]

@@ -10,8 +10,9 @@ mod matrix;
 mod translate;
 
 pub use common::{
-    Color, Compile, Console, Diagnostics, Dialect, ENGINES, Explain, Functions, GENERATORS, Graphs,
-    Machine, Npu, Objective, Planner, Progress, Quantise, QuantisedResults, REFERENCE, Scales,
+    CUDA, Color, Compile, Console, Diagnostics, Dialect, EMULATOR, ENGINES, Explain, Functions,
+    GENERATORS, Graphs, Machine, Npu, Objective, Planner, Progress, Quantise, QuantisedResults,
+    REFERENCE, Scales,
 };
 pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
 pub use irc::{

@@ -109,6 +109,9 @@ impl InputKind {
             ),
             (Self::Plan, Mlir) => Yes,
             (Self::Plan, Json) => No("it is already a plan"),
+            (Self::Plan, Kind::So | Kind::Tar) => {
+                If("`--backend cuda` is given, and it runs on one rank")
+            }
             (Self::Plan, _) => {
                 No("the executor runs its tasks (irc run); a library is made from its model")
             }

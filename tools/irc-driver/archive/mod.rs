@@ -4,13 +4,13 @@ mod run;
 
 use crate::{console::Console, error::Error, output::Stream, values::Given};
 use bytes::Bytes;
-use irc::{ArchiveOptions, CompileOptions, Model, Session, Target};
-use irc_cli::{Codegen, CompileTo};
+use irc::{ArchiveOptions, CompileOptions, Model, Session, Target, codegen::Output};
+use irc_cli::CompileTo;
 use irc_diag::{Diagnostic, Source};
 use irc_mlf::{Contents, Depth, Package, Version, read};
 use std::path::Path;
 
-pub use run::{Loaded, run, self_test};
+pub use run::{Loaded, kernel, run, self_test};
 
 /// The creation time of artefacts in seconds since 1970, for reproducible builds.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
@@ -26,7 +26,7 @@ fn time() -> Result<u64, Error> {
 }
 
 /// The options of the flags.
-fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Error> {
+pub fn options(arguments: &CompileTo) -> Result<ArchiveOptions, Error> {
     let time = time()?;
     let version = match arguments.mlf_version.as_deref() {
         Some("7") => Version::V7,
@@ -53,20 +53,32 @@ pub fn write(
     model: &Model<'_>,
     compile: &CompileOptions,
 ) -> Result<(), Error> {
-    let path = &arguments.output;
     let options = options(arguments)?;
     let step = console.step("compiling");
-    let mut contents = model.archive(compile, &options)?;
-    let mut package = built(path, &contents)?;
-    if arguments.check_reproducible {
+    let contents = model.archive(compile, &options)?;
+    drop(step);
+    if compile.target.backend.writes(Output::Object) {
+        console.diagnostics(&model.source(), &model.slow_kernels(compile)?);
+    }
+    write_contents(console, arguments, contents, || {
         // In a new session, without cached results.
         let session = Session::new();
-        let again = model.in_session(&session).archive(compile, &options)?;
-        expect_equal(&package, &built(path, &again)?)?;
-    }
-    drop(step);
-    if arguments.codegen != Some(Codegen::C) {
-        console.diagnostics(&model.source(), &model.slow_kernels(compile)?);
+        Ok(model.in_session(&session).archive(compile, &options)?)
+    })
+}
+
+/// Writes an archive with these contents, with test vectors if requested; `again` makes the contents once more.
+pub fn write_contents(
+    console: &Console,
+    arguments: &CompileTo,
+    mut contents: Contents,
+    again: impl Fn() -> Result<Contents, Error>,
+) -> Result<(), Error> {
+    let path = &arguments.output;
+    let mut package = built(path, &contents)?;
+    if arguments.check_reproducible {
+        let _step = console.step("compiling again");
+        expect_equal(&package, &built(path, &again()?)?)?;
     }
     if arguments.with_test_vectors {
         let given = Given::open(arguments.inputs.as_deref())?;

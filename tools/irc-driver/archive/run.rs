@@ -10,7 +10,8 @@ use bytes::Bytes;
 use irc_cli::Run;
 use irc_mlf::{DataType, Depth, Package, Type, params::Param};
 use irc_runtime::{
-    Context, ContextOptions, Inline, Interface, Model, ModelError, OpenOptions, Pool, Port,
+    Context, ContextOptions, GpuProgram, Inline, Interface, Model, ModelError, OpenOptions, Pool,
+    Port,
 };
 use irc_tensor::{Tensor, TensorType, seed_for};
 use std::sync::Arc;
@@ -30,6 +31,20 @@ pub fn run(
     }
     let _step = console.step("running");
     loaded.run(&given)
+}
+
+/// The kernel for a GPU of an archive of irc, if it is one; its code is loaded.
+pub fn kernel(
+    console: &Console,
+    name: &str,
+    bytes: &Bytes,
+) -> Result<Option<Arc<GpuProgram>>, Error> {
+    let package = open(console, name, bytes)?;
+    let ours = package.metadata.extension.as_ref();
+    if ours.is_none_or(|ours| ours.library.is_none()) {
+        return Ok(None);
+    }
+    Ok(Loaded::with_file(&package, None)?.model.kernel().cloned())
 }
 
 /// Runs an archive on its own test inputs, and compares with its expected outputs.
@@ -220,5 +235,8 @@ fn buffers(
 }
 
 fn model_error(error: ModelError) -> Error {
-    Error::problem(error.to_string())
+    match error {
+        ModelError::Library(error) => error.into(),
+        error => Error::problem(error.to_string()),
+    }
 }

@@ -1,4 +1,5 @@
 //! `irc bench`: measures a model's latency, and compares it with the roofline of the machine.
+mod kernel;
 pub mod latency;
 mod profile;
 mod report;
@@ -9,13 +10,16 @@ use crate::{
     archive,
     console::Console,
     error::Error,
+    gpu::{Engine, Program},
     input::{self, Content, Input},
-    models, output, run, target as processor, threads,
+    models, output, target as processor, threads,
     values::{self, Buffers, Given},
     world::{Preparation, World},
 };
-use irc::{CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor};
-use irc_cli::{Bench, Flags};
+use irc::{
+    CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor, codegen::Output,
+};
+use irc_cli::{Bench, Flags, GENERATORS};
 use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
 use profile::Profile;
@@ -29,10 +33,39 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         return Err(input::not_for("bench", &arguments.file, input.content));
     };
     flags.expect(&[kind], None).map_err(Error::Usage)?;
+    let engine = Engine::named(&arguments.backend);
+    if engine == Some(Engine::Emulator) {
+        return kernel::emulate(console, arguments, &input);
+    }
+    let is_kernel = match input.content {
+        Content::Ptx => true,
+        Content::Library | Content::Archive => Program::of_compiled(console, &input)?.is_some(),
+        _ => engine.is_some(),
+    };
+    let has_choice = arguments.backend != GENERATORS[0].0;
+    if has_choice && !is_kernel && matches!(input.content, Content::Library | Content::Archive) {
+        return Err(Error::Usage(format!(
+            "--backend {} has no effect on {}: it is already compiled, for processors",
+            arguments.backend, arguments.file
+        )));
+    }
+    if is_kernel && arguments.profile {
+        return Err(Error::Usage("--profile samples functions of processors, not a GPU".into()));
+    }
     let processor = processor::named(arguments.machine.target_cpu.as_deref().unwrap_or("native"))?;
     let target =
         processor::with_backend(processor.clone(), processor::backend(&arguments.backend))?;
+    let target = if engine.is_some() { irc::Target::gpu(80) } else { target };
     let measured = match input.content {
+        Content::Ptx | Content::Plan if is_kernel => {
+            let ptx = kernel::ptx_of(&input)?;
+            let library = irc::session::gpu::library(&input.source(), &ptx)?.library;
+            let (runner, file) = runner_of_file(&library)?;
+            let mut given = given(arguments)?.read_for(runner.interface())?;
+            values::fill(&mut given, &runner.interface().inputs.clone(), arguments.seed)?;
+            let prepared = Prepared { _file: file, ..Prepared::of(runner, given)? };
+            measure(console, prepared, arguments)?
+        }
         Content::Plan => {
             let preparation = Preparation { target, race_check: false, rank: None };
             let world = World::open(console, &[(input.source(), input.content)], &preparation)?;
@@ -45,7 +78,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             }
         }
         Content::Library => {
-            let library = run::load_library(&input)?;
+            let library = input.load_library()?;
             let mut given = given(arguments)?.read_for(library.interface())?;
             let ports: Vec<Port> = library.interface().inputs.clone();
             expect_sizes(&ports, &given, false)?;
@@ -58,16 +91,19 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         _ => measure(console, model(console, arguments, &input, &target.into())?, arguments)?,
     };
     let step = console.step("measuring the roofline");
-    let roofline = roofline::Roofline {
-        gflops: match arguments.peak_gflops {
-            Some(given) => given,
-            None => roofline::measure_gflops(&processor)?,
-        },
-        bandwidth: match arguments.peak_bandwidth {
-            Some(given) => given,
-            None => roofline::measure_bandwidth(),
-        },
+    let peaks = || -> Result<_, Error> {
+        Ok(roofline::Roofline {
+            gflops: match arguments.peak_gflops {
+                Some(given) => given,
+                None => roofline::measure_gflops(&processor)?,
+            },
+            bandwidth: match arguments.peak_bandwidth {
+                Some(given) => given,
+                None => roofline::measure_bandwidth(),
+            },
+        })
     };
+    let roofline = if is_kernel { None } else { Some(peaks()?) };
     drop(step);
     let Measured { latency, flops, traffic, inputs, profile } = measured;
     let report =
@@ -104,7 +140,8 @@ fn model(
         given = inputs.read_for(&model.interface()?)?;
     }
     let step = console.step("compiling");
-    let (mut runner, file) = match arguments.profile {
+    let is_loaded = arguments.profile || compile.target.backend.writes(Output::Ptx);
+    let (mut runner, file) = match is_loaded {
         true => runner_of_file(&model.library(compile)?.library)?,
         false => (model.compile(compile)?.runner()?, None),
     };

@@ -14,8 +14,8 @@ pub struct Report {
     pub flops: Option<u64>,
     /// Size of the inputs and outputs in bytes.
     pub traffic: u64,
-    /// The peak rates of the machine.
-    pub roofline: Roofline,
+    /// The peak rates of the processor; `None` for a kernel of a GPU.
+    pub roofline: Option<Roofline>,
     /// Number of threads that ran it.
     pub threads: u32,
     /// The inputs and their types.
@@ -29,7 +29,6 @@ impl Report {
     pub fn text(&self) -> String {
         let ms = |seconds: f64| seconds * 1e3;
         let percentile = |share| ms(self.latency.percentile(share));
-        let Roofline { gflops, bandwidth } = self.roofline;
         let mut text = format!("median {:.4} ms\n", ms(self.latency.median()));
         text += &format!(
             "p50 {:.4} ms  p90 {:.4} ms  p99 {:.4} ms  ({} runs)\n",
@@ -45,6 +44,10 @@ impl Report {
         if !self.inputs.is_empty() {
             text += &format!("inputs {}\n", self.inputs.join(", "));
         }
+        let Some(roofline) = &self.roofline else {
+            return text + "on a GPU, copies of inputs and outputs included\n";
+        };
+        let Roofline { gflops, bandwidth } = roofline;
         let peak = format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core");
         text += &match self.share() {
             Some(share) => format!("roofline {:.1} %  ({peak})\n", share * 100.0),
@@ -52,7 +55,7 @@ impl Report {
         };
         let profile = self.profile.as_ref();
         text + &profile
-            .map(|profile| profile.text(self.latency.median(), &self.roofline))
+            .map(|profile| profile.text(self.latency.median(), roofline))
             .unwrap_or_default()
     }
 
@@ -70,8 +73,8 @@ impl Report {
             "gflops": self.gflops(),
             "bytes": self.traffic,
             "gbytes_per_second": self.bandwidth(),
-            "peak_gflops": self.roofline.gflops,
-            "peak_gbytes_per_second": self.roofline.bandwidth,
+            "peak_gflops": self.roofline.as_ref().map(|peak| peak.gflops),
+            "peak_gbytes_per_second": self.roofline.as_ref().map(|peak| peak.bandwidth),
             "roofline_share": self.share(),
             "roofline_note": self.share().is_none().then_some(UNKNOWN),
             "threads": self.threads,
@@ -79,7 +82,8 @@ impl Report {
             "profile": self
                 .profile
                 .as_ref()
-                .map(|profile| profile.json(self.latency.median(), &self.roofline)),
+                .zip(self.roofline.as_ref())
+                .map(|(profile, roofline)| profile.json(self.latency.median(), roofline)),
         });
         format!("{record:#}\n")
     }
@@ -95,7 +99,7 @@ impl Report {
     /// The minimum time of the roofline divided by the measured time; `None` if the number of operations is
     /// unknown, as the bound from traffic alone would be too low.
     fn share(&self) -> Option<f64> {
-        let least = self.roofline.least_seconds(self.flops?, self.traffic);
+        let least = self.roofline.as_ref()?.least_seconds(self.flops?, self.traffic);
         Some(least / self.latency.median())
     }
 }

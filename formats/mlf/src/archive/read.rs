@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use crate::params::index;
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Sink};
 use tar::{EntryType, Header, PaxExtensions};
@@ -307,7 +308,7 @@ fn distinct(members: Vec<Member>, sink: &mut Sink) -> Vec<Member> {
 fn check_folders(members: &[Member], sink: &mut Sink) {
     let of_kind = |is_folder: bool| -> BTreeMap<&str, usize> {
         let members = members.iter().filter(|member| member.is_folder == is_folder);
-        members.map(|member| (member.path.as_str(), member.header)).collect()
+        index(members.map(|member| (member.path.as_str(), member.header)))
     };
     let (files, listed) = (of_kind(false), of_kind(true));
     for (path, header) in files.iter() {

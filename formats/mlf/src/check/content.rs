@@ -194,7 +194,7 @@ impl ExtensionCheck<'_> {
         let outputs = outputs.map(|(index, entry)| (index.to_string(), &graph.entries[entry].ty));
         let place = |what: &str| format!("{place}.{what}");
         found.extend(tensors(self.archive, &vector.inputs, inputs, place("inputs"), report));
-        let outputs = outputs.collect();
+        let outputs = index(outputs);
         found.extend(tensors(self.archive, &vector.outputs, outputs, place("outputs"), report));
     }
 }
@@ -202,7 +202,7 @@ impl ExtensionCheck<'_> {
 fn expected_inputs<'g>(graph: &'g Graph, params: &[Param]) -> BTreeMap<String, &'g Type> {
     let params = by_name(params);
     let inputs = graph.named_inputs().into_iter().filter(|(name, _)| !params.contains_key(name));
-    inputs.map(|(name, entry)| (name.to_owned(), &graph.entries[entry].ty)).collect()
+    index(inputs.map(|(name, entry)| (name.to_owned(), &graph.entries[entry].ty)))
 }
 
 fn tensors(
@@ -220,8 +220,7 @@ fn tensors(
     let read = params::read(content, &mut sink);
     report.add(archive.binary_of(path), sink);
     let read = read?;
-    let given: BTreeMap<String, &Type> =
-        read.iter().map(|tensor| (tensor.name.clone(), &tensor.ty)).collect();
+    let given = index(read.iter().map(|tensor| (tensor.name.clone(), &tensor.ty)));
     if given == expected {
         return None;
     }

@@ -90,8 +90,7 @@ impl Model<'_> {
             let what = format!("storage {id}");
             self.size(&what, sizes, is_tvms, format!("{path}.size_bytes"), found);
         }
-        let listed: BTreeMap<i64, u64> =
-            stated.iter().map(|storage| (storage.id, storage.bytes)).collect();
+        let listed = index(stated.iter().map(|storage| (storage.id, storage.bytes)));
         for id in real.keys().filter(|id| !listed.contains_key(*id)) {
             let message = format!("storage {id} of the graph is not listed");
             error(found, "mlf-storage", message, place.clone());
@@ -133,8 +132,7 @@ impl Model<'_> {
             return;
         }
         let stated = self.memory.functions.iter().enumerate();
-        let stated: BTreeMap<&str, usize> =
-            stated.map(|(number, usage)| (usage.name.as_str(), number)).collect();
+        let stated = index(stated.map(|(number, usage)| (usage.name.as_str(), number)));
         let called = self.graph.functions();
         for name in called.keys().filter(|name| !stated.contains_key(**name)) {
             let message = format!("the workspace of `{}` is not stated", clip(name));

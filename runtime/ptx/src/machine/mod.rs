@@ -183,6 +183,9 @@ struct Machine<'r> {
     program: &'r Program,
     memory: &'r mut Memory,
     launch: &'r Launch,
+    observer: &'r dyn Fn(u64),
+    /// The number of instructions at which the observer is called next.
+    observed: u64,
     constants: Vec<Row>,
     params: Vec<u8>,
     shared_bytes: u64,
@@ -224,13 +227,27 @@ struct Machine<'r> {
     output: Vec<u8>,
 }
 
+/// Instructions between two calls of an observer.
+const OBSERVED: u64 = 1 << 22;
+
 impl Launch {
     /// Runs a kernel on a memory.
     ///
     /// An invalid launch, and a kernel that fails, give a report with diagnostics that is not complete.
     pub fn run(&self, program: &Program, memory: &mut Memory) -> Report {
+        self.run_observed(program, memory, &|_| ())
+    }
+
+    /// As [`Launch::run`], and calls the observer with the number of instructions so far, after every few millions.
+    pub fn run_observed(
+        &self,
+        program: &Program,
+        memory: &mut Memory,
+        observer: &dyn Fn(u64),
+    ) -> Report {
         match Machine::new(self, program, memory) {
             Ok(mut machine) => {
+                machine.observer = observer;
                 let completed = machine.run();
                 Report {
                     completed,
@@ -343,6 +360,8 @@ impl<'r> Machine<'r> {
             program,
             memory,
             launch,
+            observer: &|_| (),
+            observed: OBSERVED,
             constants,
             params,
             shared_bytes,
@@ -471,6 +490,10 @@ impl<'r> Machine<'r> {
             if self.executed > self.launch.max_instructions {
                 self.watchdog();
                 return Ok(false);
+            }
+            if self.executed >= self.observed {
+                (self.observer)(self.executed);
+                self.observed = self.executed + OBSERVED;
             }
             if self.errors >= MAX_DIAGNOSTICS {
                 return Ok(false);
