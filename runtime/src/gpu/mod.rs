@@ -120,10 +120,11 @@ impl GpuKernel {
         if timestamps {
             self.parameters.push(Parameter { trace: true, ..Parameter::default() });
         }
-        if let Some(first) = launches.first() {
+        // One launch is that of the entry point.
+        if let [first, _, ..] = &launches[..] {
             self.entry.clone_from(first);
+            self.launches = launches;
         }
-        self.launches = launches;
         self
     }
 
