@@ -120,10 +120,11 @@ impl GpuKernel {
         if timestamps {
             self.parameters.push(Parameter { trace: true, ..Parameter::default() });
         }
-        if let Some(first) = launches.first() {
+        // A single entry point has the name of the program's.
+        if let [first, _, ..] = &launches[..] {
             self.entry.clone_from(first);
+            self.launches = launches;
         }
-        self.launches = launches;
         self
     }
 
