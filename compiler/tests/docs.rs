@@ -234,8 +234,8 @@ fn the_diagnostics_page_has_every_code_of_the_compiler() {
         calls.iter().map(String::as_str).chain(["Error::at(\"", "Self::at(\""]).collect();
     let root = path.parent().and_then(Path::parent).expect("the repository").to_owned();
     let mut expected = BTreeSet::new();
-    let places =
-        ["diagnostics.rs", "import", "model", "session"].map(|place| format!("compiler/{place}"));
+    let places = ["diagnostics.rs", "gpu.rs", "import", "model", "session"]
+        .map(|place| format!("compiler/{place}"));
     for place in places.iter().map(String::as_str).chain(["tools/irc-driver"]) {
         literals_after(&calls, &root.join(place), &mut expected);
     }

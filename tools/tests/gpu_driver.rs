@@ -251,7 +251,7 @@ fn a_fault_of_the_kernel_is_reported() {
     assert!(code == 1 && err.contains("running the kernel: the NVIDIA driver reports"), "{err}");
     // The record, which is left, states where each warp is.
     assert!(
-        err.lines().any(|line| line.starts_with("  at ") && line.contains("block 0, warp")),
+        err.lines().any(|line| line.starts_with("  at ") && line.contains(": block ")),
         "{err}"
     );
 }

@@ -81,9 +81,12 @@ pub struct Launch {
     pub explain: Option<Explain>,
 }
 
-/// What a warp does, in words: of the memory, the number of the CTA, and that of the warp in it.
+/// Words of the memory, the number of the CTA, and that of the warp in it.
+type Words = dyn Fn(&Memory, u64, u32) -> Option<String>;
+
+/// What a warp does, in words.
 #[derive(Clone)]
-pub struct Explain(pub Arc<dyn Fn(&Memory, u64, u32) -> Option<String>>);
+pub struct Explain(pub Arc<Words>);
 
 impl std::fmt::Debug for Explain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

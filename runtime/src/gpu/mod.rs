@@ -120,7 +120,7 @@ impl GpuKernel {
         if timestamps {
             self.parameters.push(Parameter { trace: true, ..Parameter::default() });
         }
-        // One launch is that of the entry point.
+        // A single entry point has the name of the program's.
         if let [first, _, ..] = &launches[..] {
             self.entry.clone_from(first);
             self.launches = launches;
