@@ -234,7 +234,7 @@ pub fn npu_schedule<'db>(
     }
     let graph = &queries::imported(db, input)?.graph;
     let place = |layer: usize| {
-        let message = "is an output of the model that other layers read: schedules keep it in the cores, and do not store it";
+        let message = "an output of the model that other layers read: schedules keep it in the cores, and do not store it";
         let found = Diagnostic::error("layer-result", message);
         let found = found.help("leave it out of the outputs of the model");
         model.layers.locate(graph, layer, found)

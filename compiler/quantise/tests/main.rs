@@ -20,7 +20,7 @@ fn network() -> Graph {
         groups: 1,
         outside: 0,
     };
-    let mut layer = |b: &mut Builder, x, seed| {
+    let layer = |b: &mut Builder, x, seed| {
         let width = b.dims(x)[1].known().expect("known");
         let w = b.tensor(&random(&[8, width, 3, 3], seed));
         let bias = b.tensor(&random(&[1, 8, 1, 1], seed + 1));
@@ -117,4 +117,34 @@ fn a_graph_without_constant_weights_has_nothing_to_quantise() {
     let z = b.matmul(x, y).expect("shapes");
     b.output("z", z);
     assert!(Plan::new(&b.finish(), Scope::Everywhere).is_empty());
+}
+
+#[test]
+fn biases_of_weights_near_zero_fit_the_sums() {
+    for factor in [1.0, 1e-6, 1e-12, 0.0] {
+        let mut b = Builder::new();
+        let x = b.input("x", Type::new(DType::F32, [1, 4, 8, 8].map(Into::into)));
+        let mut weights = random(&[8, 4, 1, 1], 1).to_f64();
+        weights[..4].iter_mut().for_each(|weight| *weight *= factor);
+        let weights = Tensor::from_f64(TensorType::new(DType::F32, [8, 4, 1, 1]), &weights);
+        let w = b.tensor(&weights.expect("numbers"));
+        let bias = Tensor::from_f64(TensorType::new(DType::F32, [1, 8, 1, 1]), &[1.0; 8]);
+        let bias = b.tensor(&bias.expect("numbers"));
+        let conv = Conv {
+            strides: vec![1, 1],
+            dilations: vec![1, 1],
+            pads: vec![[0, 0]; 2],
+            groups: 1,
+            outside: 0,
+        };
+        let y = b.conv(conv, x, w).expect("shapes");
+        let y = b.binary(Binary::Add, y, bias).expect("shapes");
+        b.output("y", y);
+        let graph = b.finish();
+        for granularity in [Granularity::Channel, Granularity::Tensor] {
+            let made = quantised(&graph, Scope::Everywhere, granularity);
+            let wrong = worst(&run(&graph, 105), &run(&made, 105));
+            assert!(wrong < 0.03, "{factor} {granularity:?}: {wrong}");
+        }
+    }
 }
