@@ -46,7 +46,11 @@ impl Model<'_> {
         wide.outputs = computed.iter().map(|value| (name(value), *value)).collect();
         wide.prune();
         let session = Session::new();
-        let own = Imported { graph: wide, bounds: imported.bounds.clone(), ..Imported::default() };
+        // One sample may be fewer than the bounds of open sizes allow.
+        let bounds = imported.bounds.iter();
+        let bounds =
+            bounds.map(|(name, range)| (name.clone(), 1.min(*range.start())..=*range.end()));
+        let own = Imported { graph: wide, bounds: bounds.collect(), ..Imported::default() };
         let program =
             session.import_program(self.source(), own).compile(CompileOptions::default())?;
         let mut observers: BTreeMap<ValueId, Observer> = BTreeMap::new();

@@ -107,7 +107,7 @@ impl Execution {
         let Some((_, memory)) = all.find(|(parameter, _)| parameter.trace) else {
             return Ok(vec![]);
         };
-        let mut trace = vec![0; kernel.trace_bytes(self.blocks)];
+        let mut trace = vec![0; kernel.trace_bytes(self.blocks)?];
         self.gpu.enter()?;
         // Safety: the memory has as many bytes.
         unsafe { self.gpu.read(*memory, trace.as_mut_ptr().cast()) }?;

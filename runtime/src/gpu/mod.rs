@@ -295,7 +295,7 @@ impl GpuProgram {
             return Ok(self.kernel.record_bytes(blocks));
         }
         if parameter.trace {
-            return Ok(self.kernel.trace_bytes(blocks));
+            return self.kernel.trace_bytes(blocks);
         }
         match self.port(parameter) {
             Some(port) => GpuKernel::type_of(port)?.byte_size().map_err(|error| error.to_string()),

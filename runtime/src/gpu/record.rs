@@ -25,6 +25,9 @@ const ENDED: u64 = u64::MAX;
 /// Lines of a report.
 const MAX_LINES: usize = 12;
 
+/// The maximum number of events of a launch.
+const MAX_EVENTS: u64 = 1 << 26;
+
 /// Words of an event: when it began and ended, and the number of its warp in the grid.
 const EVENT: usize = 3;
 
@@ -104,9 +107,18 @@ impl GpuKernel {
     }
 
     /// Bytes of the events of a launch of some blocks.
-    pub fn trace_bytes(&self, blocks: u32) -> usize {
-        let events: u64 = self.steps.iter().map(|step| step.events(blocks).0).sum();
-        8 * EVENT * events as usize
+    ///
+    /// # Errors
+    /// More than 2^26 of them.
+    pub fn trace_bytes(&self, blocks: u32) -> Result<usize, String> {
+        let events = self.steps.iter().map(|step| step.events(blocks).0);
+        let events = events.fold(0, u64::saturating_add);
+        match events <= MAX_EVENTS {
+            true => Ok(8 * EVENT * events as usize),
+            false => {
+                Err(format!("a launch has {events} events, and at most {MAX_EVENTS} are recorded"))
+            }
+        }
     }
 
     /// The events of a launch of some blocks.

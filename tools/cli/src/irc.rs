@@ -94,7 +94,7 @@ pub struct CompileTo {
     /// Record when tasks and kernels of code for a GPU begin and end, for irc run --trace
     #[arg(long)]
     pub timestamps: bool,
-    /// In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order
+    /// For a GPU, a launch for each processor group of a plan or kernel of a model
     #[arg(long)]
     pub no_persistent: bool,
     /// Number of processors that a .json plan may use [default: all of the device]
