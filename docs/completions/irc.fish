@@ -104,7 +104,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'How to 
 none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l timestamps -d 'Record when tasks and kernels of code for a GPU begin and end, for irc run --trace [applies to: .ptx, .so, .tar]'
-complete -c irc -n "__fish_irc_using_subcommand compile" -l no-persistent -d 'In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order [applies to: .ptx, .so, .tar]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l no-persistent -d 'For a GPU, a launch for each processor group of a plan or kernel of a model [applies to: .ptx, .so, .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-schedule -d 'Explain each segment of the schedule: what was chosen, its bound, the runner-up [applies to: .json, .asm of models]'

@@ -101,7 +101,7 @@ never\:"Never"))' \
 none\:"No progress report"
 plain\:"One line per step"))' \
 '--timestamps[Record when tasks and kernels of code for a GPU begin and end, for irc run --trace \[applies to\: .ptx, .so, .tar\]]' \
-'--no-persistent[In code for a GPU, one kernel for each processor group of a plan or each kernel of a model, launched in order \[applies to\: .ptx, .so, .tar\]]' \
+'--no-persistent[For a GPU, a launch for each processor group of a plan or kernel of a model \[applies to\: .ptx, .so, .tar\]]' \
 '--check-reproducible[Compile a .tar twice from scratch and fail if the files differ \[applies to\: .tar\]]' \
 '--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test \[applies to\: .tar\]]' \
 '--explain-schedule[Explain each segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: .json, .asm of models\]]' \
