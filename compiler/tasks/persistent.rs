@@ -366,7 +366,7 @@ impl Writer<'_> {
         let number = self.value(&format!("arith.index_cast {task} : index to i64"));
         let place = self.value(&format!("arith.addi {first}, {number} : i64"));
         self.line(&format!("func.call @{AT}({place}) : (i64) -> ()"));
-        let event = self.begin((tasks[1] - tasks[0].min(tasks[1])) as u64);
+        let event = self.begin(tasks[1] - tasks[0].min(tasks[1]));
         let leader = thread.clone();
         let team = Team { thread, threads: count, barrier, scratch, shared };
         for step in &self.tasks[share.task].steps {

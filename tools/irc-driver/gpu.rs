@@ -68,7 +68,7 @@ impl Program {
 
     /// A kernel of a library or an archive of this name.
     pub fn inside(program: &Arc<GpuProgram>, name: &str) -> Self {
-        let source = Source::new(&format!("the kernel of {name}"), program.text.as_str());
+        let source = Source::new(format!("the kernel of {name}"), program.text.as_str());
         Self { program: program.clone(), source }
     }
 

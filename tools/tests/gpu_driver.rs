@@ -274,7 +274,7 @@ fn programs_in_c_run_kernels_by_the_same_calls() {
         assert_eq!(code, 0, "{err}");
         // The softmax of zeros.
         assert!(out.contains("f32 0.00390625 0.00390625"), "{out}");
-        let (code, _, err) = run(&mut Command::new(&program).arg(&kernel));
+        let (code, _, err) = run(Command::new(&program).arg(&kernel));
         let is_there = Path::new("/dev/nvidiactl").exists();
         assert!(is_there || (code == 1 && err.contains("no NVIDIA driver")), "{err}");
     }

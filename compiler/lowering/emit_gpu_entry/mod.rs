@@ -110,7 +110,7 @@ impl Pass for EmitGpuEntry {
         }
         let inlined = inlined(&functions);
         let is_program =
-            |function: &&OperationRef<'_, '_>| ProgramInfo::of(*function).metadata.is_some();
+            |function: &&OperationRef<'_, '_>| ProgramInfo::of(function).metadata.is_some();
         let is_alone = functions.iter().filter(is_program).count() == 1;
         let mut entries = 0;
         for function in functions {

@@ -337,13 +337,16 @@ struct Chunk<'c, 'a> {
     at: Vec<Vec<Value<'c, 'a>>>,
 }
 
+/// What has been loaded: the origin of the value, its type, the elements, and the number of the chunk.
+type LoadKey = ((u8, i64), DType, Pattern, usize);
+
 /// What a thread knows of a row, by the origin of values.
 #[derive(Default)]
 struct Registers<'c, 'a> {
     /// The elements that steps have computed, of each chunk one after the other; one element in other forms.
     made: BTreeMap<(u8, i64), Vec<Typed<'c, 'a>>>,
     /// The elements that have been loaded, by the number of the chunk.
-    loaded: BTreeMap<((u8, i64), DType, Pattern, usize), Vec<Typed<'c, 'a>>>,
+    loaded: BTreeMap<LoadKey, Vec<Typed<'c, 'a>>>,
 }
 
 impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {

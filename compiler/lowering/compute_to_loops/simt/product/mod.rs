@@ -317,7 +317,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
             }
             Method::Copied(shape, half, windows) => (shape, half, windows),
         };
-        let copied = Copied { tiles: self, shape: *shape, half: *half, windows: &**windows };
+        let copied = Copied { tiles: self, shape: *shape, half: *half, windows };
         let fast = |e: Emit<'c, 'a>| {
             self.each(e, schedule, &[], |e, place, range, _| {
                 copied.tile(e, place, range);
