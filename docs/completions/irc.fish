@@ -126,7 +126,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l trace -d 'File for a tim
 complete -c irc -n "__fish_irc_using_subcommand run" -l max-instructions -d 'Instructions of all threads after which an emulated kernel is stopped [default: 2^36] [applies to: models, ARK plans, PTX, shared libraries, archives]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l transport -d 'How ranks communicate; with mpi, mpirun starts one process per rank' -r -f -a "inprocess\t'All ranks run in one process'
 mpi\t'One process per rank, each with its own output files: y.rank0.npz for y.npz'"
-complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, the reference evaluator, or a GPU [default: llvm; cuda for kernels of GPUs] [applies to: models, ARK plans, PTX, shared libraries, archives]' -r -f -a "llvm\t'LLVM: the fastest code'
+complete -c irc -n "__fish_irc_using_subcommand run" -l backend -d 'Code generator, evaluator, or a GPU [default: llvm; cuda for kernels of GPUs] [applies to: models, ARK plans, PTX, shared libraries, archives]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'
 reference\t'The reference evaluator: slow, defines the correct results'
 cuda\t'An NVIDIA GPU, by its driver'

@@ -130,7 +130,7 @@ _arguments "${_arguments_options[@]}" : \
 '--max-instructions=[Instructions of all threads after which an emulated kernel is stopped \[default\: 2^36\] \[applies to\: models, ARK plans, PTX, shared libraries, archives\]]:N:_default' \
 '--transport=[How ranks communicate; with mpi, mpirun starts one process per rank]:HOW:((inprocess\:"All ranks run in one process"
 mpi\:"One process per rank, each with its own output files\: y.rank0.npz for y.npz"))' \
-'--backend=[Code generator, the reference evaluator, or a GPU \[default\: llvm; cuda for kernels of GPUs\] \[applies to\: models, ARK plans, PTX, shared libraries, archives\]]:NAME:((llvm\:"LLVM\: the fastest code"
+'--backend=[Code generator, evaluator, or a GPU \[default\: llvm; cuda for kernels of GPUs\] \[applies to\: models, ARK plans, PTX, shared libraries, archives\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"
 reference\:"The reference evaluator\: slow, defines the correct results"
 cuda\:"An NVIDIA GPU, by its driver"
@@ -208,7 +208,7 @@ plain\:"One line per step"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '-V[Print version]' \
 '--version[Print version]' \
-'*::files -- Models, plans, schedules, frontend files, NPU programs, PTX, archives; - for standard input:_default' \
+'*::files -- Models, plans, schedules, frontend files, NPU programs, PTX, archives; -\: standard input:_default' \
 && ret=0
 ;;
 (bench)

@@ -246,7 +246,7 @@ pub struct Run {
     /// How ranks communicate; with mpi, mpirun starts one process per rank
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub transport: Transport,
-    /// Code generator, the reference evaluator, or a GPU [default: llvm; cuda for kernels of GPUs]
+    /// Code generator, evaluator, or a GPU [default: llvm; cuda for kernels of GPUs]
     #[arg(long, value_parser = engines(), value_name = "NAME")]
     pub backend: Option<String>,
     /// Options for reading Common IR and ONNX files.
@@ -295,7 +295,7 @@ pub enum Transport {
      irc check --strict --json models/*.json > diagnostics.json\n\n{EXIT_CODES}"
 ))]
 pub struct Check {
-    /// Models, plans, schedules, frontend files, NPU programs, PTX, archives; - for standard input
+    /// Models, plans, schedules, frontend files, NPU programs, PTX, archives; -: standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
     /// Check that the plans implement this model; repeat for each rank

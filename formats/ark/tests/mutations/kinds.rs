@@ -82,7 +82,7 @@ pub fn all() -> Vec<Kind> {
         kind("a tile does not divide", "plan-matmul-tile", |s, r| {
             matmul_tile(s, r, json!([128, 128, 96]))
         }),
-        kind("no matrix kernels on the architecture", "plan-matmul-kernel", other_architecture),
+        kind("no such matrix kernel on the architecture", "plan-matmul-kernel", other_architecture),
         kind("a transposition moves nothing", "plan-transpose-identity", transpose_identity),
         kind("a warp reduces an axis that is not the last", "plan-reduce-impl", wrong_axis),
         kind("a reduction drops its dimension", "plan-reduce-keep-dim", dropped_dimension),
@@ -604,8 +604,11 @@ fn matmul_tile(set: &mut Set, seeded: &mut Seeded, tile: Value) -> Done {
 
 fn other_architecture(set: &mut Set, seeded: &mut Seeded) -> Done {
     let plan = plan(set, seeded);
-    matmul(plan, seeded)?;
-    plan["Architecture"] = json!("ROCM_90A");
+    let path = matmul(plan, seeded)?;
+    // The only tile of that architecture.
+    let tile = plan.pointer(&format!("{path}/Config/TileShapeMNK"))?;
+    (*tile != json!([128, 256, 32])).then_some(())?;
+    plan["Architecture"] = json!("CUDA_70");
     Some(())
 }
 
