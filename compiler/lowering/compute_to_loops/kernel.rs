@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) type ValueId = usize;
 
 /// The memory of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Origin {
     /// An input.
     Input(usize),

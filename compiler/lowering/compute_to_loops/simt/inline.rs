@@ -7,7 +7,7 @@ use super::super::{
     kernel::{Kernel, Origin, Step, ValueId, Work},
     nest::Nest,
 };
-use super::team::product;
+use super::team::{long, product};
 use irc_tl::{Binary, Combine, DType, Dim, Scalar};
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub(super) fn inline(kernel: &mut Kernel<'_>) {
     let is_read = |step: &Step<'_>| {
         step.results.iter().any(|result| {
             let origin = kernel.values[*result].origin;
-            matches!(origin, Origin::Output(_)) || read.contains_key(&key(origin))
+            matches!(origin, Origin::Output(_)) || read.contains_key(&origin)
         })
     };
     let kept: Vec<bool> = kernel.steps.iter().map(is_read).collect();
@@ -61,25 +61,16 @@ pub(super) fn inline(kernel: &mut Kernel<'_>) {
     kernel.steps.retain(|_| kept.next().unwrap_or(true));
 }
 
-/// An origin as a key.
-fn key(origin: Origin) -> (u8, i64) {
-    match origin {
-        Origin::Input(index) => (0, index as i64),
-        Origin::Output(index) => (1, index as i64),
-        Origin::Scratch(offset) => (2, offset),
-    }
-}
-
 /// The number of steps that read each value.
-fn readers(kernel: &Kernel<'_>) -> BTreeMap<(u8, i64), usize> {
+fn readers(kernel: &Kernel<'_>) -> BTreeMap<Origin, usize> {
     let mut readers = BTreeMap::new();
     for step in &kernel.steps {
         let mut read: Vec<_> =
-            step.operands.iter().map(|operand| key(kernel.values[*operand].origin)).collect();
+            step.operands.iter().map(|operand| kernel.values[*operand].origin).collect();
         read.sort_unstable();
         read.dedup();
-        for key in read {
-            *readers.entry(key).or_insert(0) += 1;
+        for origin in read {
+            *readers.entry(origin).or_insert(0) += 1;
         }
     }
     readers
@@ -103,11 +94,6 @@ fn parts(scalar: &Scalar) -> usize {
 fn points(nest: &Nest) -> i64 {
     let reduced = nest.compute.reduction.iter().map(|reduction| product(&reduction.dims));
     reduced.fold(product(&nest.compute.dims), i64::saturating_mul)
-}
-
-/// The dimensions of more than one element.
-fn long(dims: &[Dim]) -> impl Iterator<Item = &Dim> {
-    dims.iter().filter(|dim| !dim.is(1))
 }
 
 fn loads_of(nest: &Nest, operand: usize) -> usize {
@@ -318,7 +304,7 @@ fn reduction_of(kernel: &Kernel<'_>, step: usize) -> Option<Appended> {
             if reduced.compute.reduction.is_none()
                 || overwrites(kernel, before, step)
                 || !matches!(made.origin, Origin::Scratch(_))
-                || readers.get(&key(made.origin)) != Some(&1)
+                || readers.get(&made.origin) != Some(&1)
                 || made.ty.dtype != read.ty.dtype
                 || made.ty.dtype.is_small()
                 || !long(&read.ty.dims).eq(long(&made.ty.dims))

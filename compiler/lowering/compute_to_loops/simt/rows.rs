@@ -12,7 +12,7 @@ use super::{
     },
     Emit, Infallible, Lanes, Sizes, Strides, arith,
     step::{ACCESS, WARP, aligned, in_windows, shuffle},
-    team::{Team, indices, product},
+    team::{Team, indices, long, product, when},
 };
 use crate::kernel::emit::Buffer;
 use irc_mlir::Value;
@@ -81,18 +81,6 @@ pub(super) struct Rows {
     neighbours: i64,
 }
 
-fn long(dims: &[Dim]) -> impl Iterator<Item = &Dim> {
-    dims.iter().filter(|dim| !dim.is(1))
-}
-
-fn key(origin: Origin) -> (u8, i64) {
-    match origin {
-        Origin::Input(index) => (0, index as i64),
-        Origin::Output(index) => (1, index as i64),
-        Origin::Scratch(offset) => (2, offset),
-    }
-}
-
 impl Rows {
     /// The steps from `first` on that compute rows, if there are several.
     pub(super) fn find(
@@ -118,10 +106,11 @@ impl Rows {
             width: 0,
             neighbours: 1,
         };
-        let mut made: BTreeMap<(u8, i64), Form> = BTreeMap::new();
+        let mut made: BTreeMap<Origin, (Form, DType)> = BTreeMap::new();
         for step in &kernel.steps[first..] {
             let Some(form) = found.form(kernel, step, &made) else { break };
-            made.insert(key(kernel.values[step.results[0]].origin), form);
+            let result = &kernel.values[step.results[0]];
+            made.insert(result.origin, (form, result.ty.dtype));
             found.forms.push(form);
         }
         found.count = found.forms.len();
@@ -131,14 +120,14 @@ impl Rows {
         let others = kernel.steps[..first].iter().chain(&kernel.steps[first + found.count..]);
         let read_outside: Vec<_> = others
             .flat_map(|step| &step.operands)
-            .map(|value| key(kernel.values[*value].origin))
+            .map(|value| kernel.values[*value].origin)
             .collect();
         let own = &kernel.steps[first..first + found.count];
         found.stored = own
             .iter()
             .map(|step| {
                 let origin = kernel.values[step.results[0]].origin;
-                matches!(origin, Origin::Output(_)) || read_outside.contains(&key(origin))
+                matches!(origin, Origin::Output(_)) || read_outside.contains(&origin)
             })
             .collect();
         found.is_safe(kernel, own).then_some(())?;
@@ -150,7 +139,7 @@ impl Rows {
         &self,
         kernel: &Kernel<'_>,
         step: &Step<'_>,
-        made: &BTreeMap<(u8, i64), Form>,
+        made: &BTreeMap<Origin, (Form, DType)>,
     ) -> Option<Form> {
         let Work::Nest(nest) = &step.work else { return None };
         let dims = || long(&nest.compute.dims);
@@ -167,22 +156,17 @@ impl Rows {
         let loads = self.loads(kernel, step, form);
         let fits = loads.iter().all(|load| {
             let value = &kernel.values[load.value];
-            match made.get(&key(value.origin)) {
-                None => true,
-                Some(Form::Elements) => load.pattern == Pattern::Element,
-                Some(Form::Reduced | Form::Single) => load.pattern == Pattern::Row,
-            }
-        });
-        let types = loads.iter().all(|load| {
-            let value = &kernel.values[load.value];
-            let made_as = kernel.values.iter().find(|other| other.origin == value.origin);
-            !made.contains_key(&key(value.origin))
-                || made_as.is_some_and(|other| other.ty.dtype == value.ty.dtype)
+            let Some((form, dtype)) = made.get(&value.origin) else { return true };
+            let pattern = match form {
+                Form::Elements => Pattern::Element,
+                Form::Reduced | Form::Single => Pattern::Row,
+            };
+            load.pattern == pattern && *dtype == value.ty.dtype
         });
         // Products of matrices are computed in tiles.
         let reads_rows =
             form != Form::Reduced || loads.iter().any(|load| load.pattern == Pattern::Element);
-        (fits && types && reads_rows).then_some(form)
+        (fits && reads_rows).then_some(form)
     }
 
     /// The loops that number rows and columns in a step.
@@ -338,13 +322,13 @@ struct Chunk<'c, 'a> {
 }
 
 /// What has been loaded: the origin of the value, its type, the elements, and the number of the chunk.
-type LoadKey = ((u8, i64), DType, Pattern, usize);
+type LoadKey = (Origin, DType, Pattern, usize);
 
 /// What a thread knows of a row, by the origin of values.
 #[derive(Default)]
 struct Registers<'c, 'a> {
     /// The elements that steps have computed, of each chunk one after the other; one element in other forms.
-    made: BTreeMap<(u8, i64), Vec<Typed<'c, 'a>>>,
+    made: BTreeMap<Origin, Vec<Typed<'c, 'a>>>,
     /// The elements that have been loaded, by the number of the chunk.
     loaded: BTreeMap<LoadKey, Vec<Typed<'c, 'a>>>,
 }
@@ -483,11 +467,11 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
                 Form::Reduced | Form::Single => {
                     let is_first = e.compare(EQ, lane, e.index(0));
                     let at = at(None);
-                    when(e, Some(is_first), |e| writer.store(e, &at, made[0]));
+                    when(e, is_first, |e| writer.store(e, &at, made[0]));
                 }
             }
         }
-        registers.made.insert(key(self.kernel.values[result].origin), made);
+        registers.made.insert(self.kernel.values[result].origin, made);
     }
 
     /// The index of each loop of a step.
@@ -519,7 +503,7 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
         let neighbours = self.rows.neighbours;
         let value = &self.kernel.values[load.value];
         let dtype = value.ty.dtype;
-        let origin = key(value.origin);
+        let origin = value.origin;
         let (part, next) = match (load.pattern, part) {
             (Pattern::Other, _) => return None,
             (Pattern::Row, _) => (0, 0),
@@ -574,7 +558,7 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
         let warp = e.binary(arith::DIVUI, lane, e.index(WARP));
         let is_first = e.compare(EQ, e.binary(arith::REMUI, lane, e.index(WARP)), e.index(0));
         self.team.wait_in_block(e);
-        when(e, Some(is_first), |e| e.store(total, shared, warp, Lanes::Scalar, None));
+        when(e, is_first, |e| e.store(total, shared, warp, Lanes::Scalar, None));
         self.team.wait_in_block(e);
         let each = (0..warps).map(|warp| e.load(shared, e.index(warp)));
         let all: Vec<_> = each.collect();
@@ -592,7 +576,7 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
         values: &[Typed<'c, 'a>],
     ) {
         let neighbours = self.rows.neighbours;
-        when(e, chunk.is_own, |e| {
+        let store = |e: Emit<'c, 'a>| {
             if neighbours == 1 || writer.strides.is_some() {
                 for (value, columns) in values.iter().zip(&chunk.at) {
                     writer.store(e, &self.index(e, nest, row, Some(columns)), *value);
@@ -606,22 +590,12 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
             let place = e.add(e.scale(row.number, product(&self.rows.columns)), chunk.first);
             let spec = e.spec(vector::STORE).operands(&[all, writer.result.memref, place]);
             spec.attr("alignment", aligned(e, element, neighbours)).append(&e.block);
-        });
+        };
+        match chunk.is_own {
+            None => store(e),
+            Some(is_own) => when(e, is_own, store),
+        }
     }
-}
-
-/// Runs something if a condition is given and true, or if none is given.
-fn when<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    condition: Option<Value<'c, 'a>>,
-    body: impl FnOnce(Emit<'c, 'a>),
-) {
-    let Some(condition) = condition else { return body(e) };
-    let then = |e| {
-        body(e);
-        Ok::<_, Infallible>(vec![])
-    };
-    let Ok(_) = e.if_else(condition, &[], then, |_| Ok(vec![]));
 }
 
 /// `arith.cmpi` predicates.

@@ -5,7 +5,7 @@ use super::{
         nest::{Nest, Writer, combine, flattened},
     },
     Device, Emit, Infallible, Lanes, Sizes, arith, func, product as tiles,
-    team::{Team, indices, product},
+    team::{Team, indices, product, when},
 };
 use crate::kernel::{emit::Buffer, emit::first_result, emit::is_float};
 use irc_mlir::ops::vector;
@@ -210,12 +210,10 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
                 total = combine(e, reduction.combine, total, other, wide);
             }
             let is_first = e.compare(0, lane, e.index(0));
-            let then = |e| {
+            when(e, is_first, |e| {
                 let value = self.writer.finished(e, &at, total);
                 self.writer.store(e, &at, value);
-                Ok::<_, Infallible>(vec![])
-            };
-            let Ok(_) = e.if_else(is_first, &[], then, |_| Ok(vec![]));
+            });
             vec![]
         });
     }

@@ -45,10 +45,7 @@ impl<'c: 'a, 'a> Team<'c, 'a> {
         element: MlirType<'c>,
         elements: i64,
     ) -> Buffer<'c, 'a> {
-        let callee = attr::symbol(e.context, "irc_gpu_shared");
-        let all = irc_mlir::ty::parse(e.context, SHARED);
-        let call = e.spec(func::CALL).attr("callee", callee).results(&[all]);
-        let all = e.value(call);
+        let all = shared_memory(e);
         let ty = irc_mlir::ty::parse(e.context, &format!("memref<{elements}x{element}, 3>"));
         let memref = e.op(memref::VIEW, &[all, self.shared], ty);
         Buffer { memref, element }
@@ -57,12 +54,7 @@ impl<'c: 'a, 'a> Team<'c, 'a> {
     /// Runs something on the first thread.
     pub(super) fn alone(&self, e: Emit<'c, 'a>, body: impl FnOnce(Emit<'c, 'a>)) {
         let first = self.first(e);
-        let is_first = e.compare(0, first, e.index(0));
-        let then = |e| {
-            body(e);
-            Ok::<_, Infallible>(vec![])
-        };
-        let Ok(_) = e.if_else(is_first, &[], then, |_| Ok(vec![]));
+        when(e, e.compare(0, first, e.index(0)), body);
     }
 
     /// The number of the thread among all.
@@ -74,6 +66,31 @@ impl<'c: 'a, 'a> Team<'c, 'a> {
     pub(super) fn all(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
         e.binary(arith::MULI, self.teams, self.threads)
     }
+}
+
+/// Runs something if a condition holds.
+pub(super) fn when<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    condition: Value<'c, 'a>,
+    body: impl FnOnce(Emit<'c, 'a>),
+) {
+    let then = |e| {
+        body(e);
+        Ok::<_, Infallible>(vec![])
+    };
+    let Ok(_) = e.if_else(condition, &[], then, |_| Ok(vec![]));
+}
+
+/// All of the block's shared memory.
+pub(super) fn shared_memory<'c: 'a, 'a>(e: Emit<'c, 'a>) -> Value<'c, 'a> {
+    let all = irc_mlir::ty::parse(e.context, SHARED);
+    let callee = attr::symbol(e.context, "irc_gpu_shared");
+    e.value(e.spec(func::CALL).attr("callee", callee).results(&[all]))
+}
+
+/// The dimensions of more than one element.
+pub(super) fn long(dims: &[Dim]) -> impl Iterator<Item = &Dim> {
+    dims.iter().filter(|dim| !dim.is(1))
 }
 
 /// A known size.

@@ -5,6 +5,7 @@
 //! are permuted, so that the eight lines that `ldmatrix` reads at once lie in different banks. What is beyond a factor is
 //! zero.
 use super::{
+    super::team::when,
     Emit, FRAGMENT, Infallible, Lanes, Place, Range, SHARED_BYTES, Tiles, arith,
     window::{CHUNK, Window},
 };
@@ -107,13 +108,11 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
         let blocks = self.blocks(e, range);
         let copy = |e: Emit<'c, 'a>, number: Value<'c, 'a>| {
             let there = e.compare(ULT, number, blocks);
-            let then = |e: Emit<'c, 'a>| {
+            when(e, there, |e| {
                 let stage = self.stage(e, ring, number);
                 let summand = e.add(range.first, e.scale(number, DEPTH));
                 sides.iter().for_each(|side| self.copy(e, side, stage, summand));
-                Ok::<_, Infallible>(vec![])
-            };
-            let Ok(_) = e.if_else(there, &[], then, |_| Ok(vec![]));
+            });
             tiles.call(e, "irc_gpu_copies_commit", &[], &[]);
         };
         // The tile before may still be read.

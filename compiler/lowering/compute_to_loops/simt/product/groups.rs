@@ -9,8 +9,8 @@
 //!
 //! Tensor maps are written by the kernel itself, as the addresses of operands are known only there.
 use super::{
-    Device, Emit, FRAGMENT, FRAGMENT_BYTES, FRAGMENT_COLUMNS, Infallible, Lanes, Place, Range,
-    Schedule, Tiles, ULT, arith, extent, window::Window,
+    super::team::when, Device, Emit, FRAGMENT, FRAGMENT_BYTES, FRAGMENT_COLUMNS, Infallible, Lanes,
+    Place, Range, Schedule, Tiles, ULT, arith, extent, window::Window,
 };
 use crate::kernel::emit::first_result;
 use irc_mlir::{OperationLike, Value};
@@ -93,11 +93,7 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
         let thread = tiles.team.thread;
         let barriers = e.offset(tiles.shared_address(e), RING_BYTES + FRAGMENTS_BYTES);
         let on_first = |e: Emit<'c, 'a>, body: &dyn Fn(Emit<'c, 'a>)| {
-            let then = |e| {
-                body(e);
-                Ok::<_, Infallible>(vec![])
-            };
-            let Ok(_) = e.if_else(e.compare(0, thread, e.index(0)), &[], then, |_| Ok(vec![]));
+            when(e, e.compare(0, thread, e.index(0)), |e| body(e));
         };
         let each = |e: Emit<'c, 'a>, body: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>, i64)| {
             for number in 0..2 * self.shape.stages() {
@@ -123,13 +119,11 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
         let copy = |e: Emit<'c, 'a>| {
             let maps = self.maps(e);
             let copies = e.compare(0, thread, e.index(MULTIPLIERS));
-            let then = |e: Emit<'c, 'a>| {
+            when(e, copies, |e| {
                 tiles.each(e, schedule, &[e.index(0)], |e, place, range, number| {
                     vec![self.copy(e, (barriers, maps), (place, range), number[0])]
                 });
-                Ok(vec![])
-            };
-            let Ok(_) = e.if_else(copies, &[], then, |_| Ok::<_, Infallible>(vec![]));
+            });
             Ok(vec![])
         };
         let multiplies = e.compare(ULT, thread, e.index(MULTIPLIERS));
@@ -309,11 +303,9 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
             let call = tiles.call(e, &name, &operands, &vec![e.f32(); count]);
             tiles.wait_in_warp(e);
             let arrives = e.compare(0, lane, e.index(0));
-            let then = |e| {
+            when(e, arrives, |e| {
                 tiles.call(e, "irc_gpu_phase_arrive", &[empty], &[]);
-                Ok(vec![])
-            };
-            let Ok(_) = e.if_else(arrives, &[], then, |_| Ok::<_, Infallible>(vec![]));
+            });
             Ok(call.results().map(Into::into).collect())
         });
         // A warp has 16 rows of all columns.

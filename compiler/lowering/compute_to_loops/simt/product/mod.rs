@@ -19,7 +19,7 @@ use super::{
         nest::{Nest, Writer},
     },
     Device, Emit, Infallible, Lanes, arith, func,
-    team::{SHARED, Team, extent, indices, product},
+    team::{Team, extent, indices, product, shared_memory, when},
 };
 use crate::kernel::emit::Buffer;
 use copied::{Copied, Shape};
@@ -406,19 +406,15 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
             e.compare(ULT, row, e.index(rows)),
             e.compare(ULT, column, e.index(columns)),
         );
-        let then = |e: Emit<'c, 'a>| {
-            match self.partial {
-                None => self.store(e, [place.outer, row, column], sum),
-                Some(partial) => {
-                    let first = e.add(e.scale(range.part, self.count(0)), place.outer);
-                    let line = e.add(e.scale(first, rows), row);
-                    let at = e.add(e.scale(line, columns), column);
-                    e.store(sum, partial, at, Lanes::Scalar, None);
-                }
+        when(e, inside, |e| match self.partial {
+            None => self.store(e, [place.outer, row, column], sum),
+            Some(partial) => {
+                let first = e.add(e.scale(range.part, self.count(0)), place.outer);
+                let line = e.add(e.scale(first, rows), row);
+                let at = e.add(e.scale(line, columns), column);
+                e.store(sum, partial, at, Lanes::Scalar, None);
             }
-            Ok::<_, Infallible>(vec![])
-        };
-        let Ok(_) = e.if_else(inside, &[], then, |_| Ok(vec![]));
+        });
     }
 
     /// Computes and stores the element of the result of a sum.
@@ -463,7 +459,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
         let count = 16 * FRAGMENT_COLUMNS;
         let ty = irc_mlir::ty::parse(e.context, &format!("memref<{count}xf32, 3>"));
-        let memref = e.op(memref::VIEW, &[self.shared(e), start], ty);
+        let memref = e.op(memref::VIEW, &[shared_memory(e), start], ty);
         let own = Buffer { memref, element: e.f32() };
         // Columns are permuted by row, so that lanes access different banks.
         let place = |e: Emit<'c, 'a>, row: Value<'c, 'a>, column: Value<'c, 'a>| {
@@ -507,15 +503,9 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         call.results(results).append(&e.block)
     }
 
-    /// All of the block's shared memory.
-    fn shared(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
-        let all = irc_mlir::ty::parse(e.context, SHARED);
-        crate::kernel::emit::first_result(self.call(e, "irc_gpu_shared", &[], &[all]))
-    }
-
     /// The address of the block's shared memory.
     fn shared_address(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
-        address(e, self.shared(e))
+        address(e, shared_memory(e))
     }
 
     /// The address of an operand.
