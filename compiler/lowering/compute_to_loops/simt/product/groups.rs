@@ -93,7 +93,7 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
         let thread = tiles.team.thread;
         let barriers = e.offset(tiles.shared_address(e), RING_BYTES + FRAGMENTS_BYTES);
         let on_first = |e: Emit<'c, 'a>, body: &dyn Fn(Emit<'c, 'a>)| {
-            when(e, e.compare(0, thread, e.index(0)), |e| body(e));
+            when(e, e.compare(0, thread, e.index(0)), body);
         };
         let each = |e: Emit<'c, 'a>, body: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>, i64)| {
             for number in 0..2 * self.shape.stages() {
