@@ -1,8 +1,9 @@
 //! The properties of a kernel that its callers use.
+use super::Schedule;
 use super::{KERNEL, kernel_text};
-use super::{Packing, Schedule};
 use irc_executor::code::Keeps;
 use irc_mlir::{OperationRef, read};
+use irc_packing::Packing;
 
 /// The kind of kernels that are lowered to scalar loops.
 pub const LOOPS: &str = "loops";

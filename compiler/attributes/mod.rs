@@ -5,9 +5,7 @@
 //! and reads them. All properties of a kernel are one attribute, [`KernelInfo`], and those of a
 //! program are [`ProgramInfo`].
 mod kernel;
-mod packing;
 mod schedule;
-mod winograd;
 
 use irc_executor::code::Keeps;
 use irc_mlir::{
@@ -15,13 +13,12 @@ use irc_mlir::{
     melior::ir::attribute::{DictionaryAttribute, IntegerAttribute},
     read,
 };
+use irc_packing::{Packing, Panels, Quad, TILES, Winograd};
 
 pub use kernel::{
     BLOCK, Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of,
 };
-pub use packing::{Packing, Panels, Quad};
 pub use schedule::{Algorithm, Schedule};
-pub use winograd::{TILES, Winograd, whole_tiles};
 
 /// On a kernel: a function that launches call.
 pub const KERNEL: Key<KernelInfo> = Key::new("tl.kernel");

@@ -4,7 +4,7 @@ use super::{
     kernel::{self, KernelObject},
 };
 use crate::{
-    attributes::{KernelInfo, PROGRAM, Packing, ProgramInfo},
+    attributes::{KernelInfo, PROGRAM, ProgramInfo},
     codegen::{SymbolScope, data_object},
     interface::{Interface, Port, interface_of},
     lowering::emit_entry::WEIGHTS,
@@ -16,6 +16,7 @@ use irc_mlir::{
     melior::ir::{attribute::TypeAttribute, r#type::FunctionType},
     read,
 };
+use irc_packing::Packing;
 use irc_tensor::{ALIGNMENT, TensorType, append_aligned};
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};

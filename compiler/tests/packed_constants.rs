@@ -46,7 +46,7 @@ fn packed(graph: &Graph, m: i64, k: i64, target: Target) -> usize {
 fn of_every_size_and_layout() {
     // Beyond a panel, a block of columns and a block of depth, and neither a multiple of a vector.
     for (k, n) in [(7, 300), (64, 64), (70, 45), (300, 1100), (1500, 33), (2100, 1030)] {
-        for (m, is_transposed) in [(5, false), (9, true), (3, true)] {
+        for (m, is_transposed) in [(1, false), (4, false), (5, false), (9, true), (3, true)] {
             let graph = product(m, k, n, is_transposed);
             for target in targets() {
                 packed(&graph, m, k, target);
@@ -61,8 +61,10 @@ fn what_is_packed_is_what_a_call_would_pack() {
         |m, is_transposed| packed(&product(m, 128, 96, is_transposed), m, 128, Target::host());
     assert_eq!(count(8, false), 1);
     assert_eq!(count(8, true), 1);
-    // A few rows against contiguous columns read them where they are.
+    // A few rows against contiguous columns read them where they are, if these are few.
     assert_eq!(count(1, false), 0);
+    let (k, n) = (512, 768);
+    assert_eq!(packed(&product(1, k, n, false), 1, k, Target::host()), 1);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use super::{
     pack_cache::PackCache,
     split::{Extent, MAX_PARTS, MIN_PART, Split, Units, cycles},
 };
-use crate::attributes::{Packing, Schedule};
+use crate::attributes::Schedule;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::arith;
 use irc_mlir::{Attribute, BlockRef, Type, Value};
+use irc_packing::Packing;
 
 /// The location of a tensor's elements.
 #[derive(Debug, Clone, Copy)]

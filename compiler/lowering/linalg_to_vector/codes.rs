@@ -10,10 +10,11 @@ use super::{
     kernel::{Kernel, Origin, TensorId},
     layout::row_major,
 };
-use crate::attributes::{CODES, Packing, Panels, Quad};
+use crate::attributes::CODES;
 use crate::kernel::emit::{Buffer, Emit, Lanes, is_float};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type, Value, attr};
+use irc_packing::{Packing, Panels, Quad};
 use melior::ir::attribute::DenseElementsAttribute;
 
 /// A stage that computes a matrix of floats from integers, column after column.

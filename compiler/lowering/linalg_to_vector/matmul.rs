@@ -19,10 +19,10 @@ use super::{
     split::{self, Extent, Units},
     windows::Windows,
 };
-use crate::attributes::{Packing, Panels};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, linalg};
 use irc_mlir::{OperationLike, Type, TypeLike, Value, read};
+use irc_packing::{Packing, Panels};
 use right::{PANEL_VECTORS, Right};
 
 /// A matmul and the elementwise stages applied to each tile before it is stored.
@@ -162,6 +162,8 @@ struct Emitter<'p, 'c, 'a> {
     dots: Dots,
     pack_a: bool,
     pack_b: bool,
+    /// Whether packed `B` is read once, panel after panel.
+    streams: bool,
     right: Right<'c, 'a>,
     packed_a: Option<Buffer<'c, 'a>>,
     packed_b: Option<PackedB<'c, 'a>>,
@@ -302,6 +304,25 @@ fn is_short(cg: &Codegen<'_, '_>, epilogue: &[usize]) -> bool {
     names.len() <= MAX_SHORT && names.iter().all(is_cheap)
 }
 
+/// The maximum number of rows with which the right operand is read once, and memory limits how fast.
+const MAX_ROWS_ONCE: i64 = 4;
+
+/// The bytes of a right operand from which on it is worth packing for few rows: smaller ones are in a cache.
+const MIN_PACKED_BYTES: i64 = 1 << 20;
+
+/// Whether the right operand is a large constant that the caller packs. Few rows read each panel as one stream, instead of
+/// a short run of each row, of which threads get even shorter ones.
+fn is_packed_constant(cg: &Codegen<'_, '_>, matmul: &Matmul<'_, '_>, (n, k): (i64, i64)) -> bool {
+    let operand = &matmul.product.b.operand;
+    let bytes = super::byte_width(cg.kernel.tensors[operand.tensor].element);
+    matmul.windows.is_none()
+        && Contraction::is_plain(&matmul.product.b)
+        && n.saturating_mul(k).saturating_mul(bytes) >= MIN_PACKED_BYTES
+        && operand.access.coefs[..matmul.product.n].iter().all(|coef| *coef == 0)
+        && packed::argument_of(cg, operand).is_some()
+        && !quads::is_packed(cg, &matmul.product)
+}
+
 /// The size of equal blocks, at most `limit`, rounded up to `unit`.
 fn even_block(size: i64, limit: i64, unit: i64) -> i64 {
     if size <= limit {
@@ -326,15 +347,23 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let lanes = Lanes::Vector(cg.target.lanes());
         let m = product.m.map_or(1, |dim| stage.sizes[dim]);
         let (n, k) = (stage.sizes[product.n], stage.sizes[product.k]);
-        let pack_b = m > 4
+        let streams = m <= MAX_ROWS_ONCE
+            && matches!(right, Right::Plain)
+            && is_packed_constant(cg, matmul, (n, k));
+        let pack_b = m > MAX_ROWS_ONCE
+            || streams
             || !Contraction::is_plain(&product.b)
             || product.b.operand.access.coefs[product.n] != 1
             || quads::is_packed(cg, product)
             || !matches!(right, Right::Plain);
-        let blocks = choose_blocks(cg, (m, n, k), (pack_b, &right), product);
+        let blocks = match streams {
+            true => streamed_blocks(cg, (m, n, k)),
+            false => choose_blocks(cg, (m, n, k), (pack_b, &right), product),
+        };
         let mut emitter = Self {
             matmul,
             blocks,
+            streams,
             m,
             rows: cg.extent(m),
             n,
@@ -734,7 +763,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let Blocks { mr, mc, kc, .. } = self.blocks;
         let is_constant = self.packed_b.is_some_and(|packed| matches!(packed.room, Room::Filled));
         let tiles = (mc.min(self.m) + mr - 1) / mr;
-        if !is_constant || tiles > MAX_TILES_AHEAD {
+        if !is_constant || self.streams || tiles > MAX_TILES_AHEAD {
             return None;
         }
         let step = (b.along + tiles - 1) / tiles;
@@ -760,6 +789,13 @@ impl<'c: 'a, 'a> Source<'c, 'a> {
         }
         Self { base, ..self }
     }
+}
+
+/// Blocks of a few rows and packed panels that are read once: all of the depth, so that sums stay in registers.
+fn streamed_blocks(cg: &Codegen<'_, '_>, (m, n, k): (i64, i64, i64)) -> Blocks {
+    let nv = if cg.target.vector_bytes >= 64 || m <= 2 { 4 } else { PANEL_VECTORS };
+    let columns = nv * cg.target.lanes();
+    Blocks { mr: m, nv, mc: m, nc: (n + columns - 1) / columns * columns, kc: k }
 }
 
 /// Chooses block sizes. Tiles of 8 by 2 vectors keep two FMA units busy within 32 registers; 6 by 2 within

@@ -8,8 +8,8 @@ use super::{
     codegen::Codegen,
     kernel::{Operand, Origin, TensorId},
 };
-use crate::attributes::Packing;
 use crate::kernel::emit::{Buffer, Emit};
+use irc_packing::Packing;
 
 /// The number of the argument that an operand is, if the kernel may choose its order.
 pub fn argument_of(cg: &Codegen<'_, '_>, operand: &Operand) -> Option<usize> {

@@ -8,9 +8,10 @@ use super::{
     kernel::{Origin, TensorId},
     layout::row_major,
 };
-use crate::attributes::{Packing, Panels, QUADS, Quad};
+use crate::attributes::QUADS;
 use crate::kernel::emit::{Buffer, Emit};
 use irc_mlir::Value;
+use irc_packing::{Packing, Panels, Quad};
 
 /// A stage whose elements are four bytes of a tensor each, or fewer.
 #[derive(Debug, Clone)]

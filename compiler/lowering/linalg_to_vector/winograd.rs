@@ -24,10 +24,10 @@ use super::{
     split::{self, Units},
     windows::Windows,
 };
-use crate::attributes::{self, Packing, TILES, whole_tiles};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, math, vector};
 use irc_mlir::{Attribute, OperationLike, TypeLike, Value, ValueLike};
+use irc_packing::{Packing, TILES, whole_tiles};
 use melior::ir::attribute::FloatAttribute;
 use transform::{Tiles, flipped};
 
@@ -208,7 +208,7 @@ pub fn emit<'c: 'a, 'a>(
     let packing = |argument| {
         let (filters, channels, panel) = (*filters, *channels, blocks.panel);
         let tile = blocks.tile;
-        Packing::Winograd(attributes::Winograd { argument, filters, channels, panel, tile })
+        Packing::Winograd(irc_packing::Winograd { argument, filters, channels, panel, tile })
     };
     let operand = matmul.product.a.operand.clone();
     let missing = || LowerError::at(stage.op, "expected operands of a convolution in memory");

@@ -12,10 +12,10 @@ use super::{
     generic::{Access, Emitter, Loops, Sums},
     moves, quads, squeezed, wide_dims,
 };
-use crate::attributes::{TILES, whole_tiles};
 use crate::kernel::element::{Element, Kind};
 use irc_dialects::tl;
 use irc_mlir::OperationRef;
+use irc_packing::{TILES, whole_tiles};
 use irc_tl::{Conv, Op};
 
 /// The number of positions from which Winograd's algorithm may pay.

@@ -4,7 +4,6 @@
 //! Up to a tile of rows, each element of such an operand is needed once, and becomes a float where it is multiplied.
 //! For more rows, panels of floats are made of it first.
 use super::{Depth, Emitter, Matmul, Source, Tile};
-use crate::attributes::{Packing, Panels};
 use crate::kernel::emit::{Buffer, Emit};
 use crate::lowering::linalg_to_vector::{
     Target, byte_width,
@@ -15,6 +14,7 @@ use crate::lowering::linalg_to_vector::{
     packed, packing,
 };
 use irc_mlir::Value;
+use irc_packing::{Packing, Panels};
 
 /// Vectors in a row of a panel.
 pub(super) const PANEL_VECTORS: i64 = 2;

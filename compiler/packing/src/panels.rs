@@ -1,43 +1,4 @@
-//! Constants in the order in which a kernel reads them.
-
-use super::Winograd;
-
-/// How a kernel takes a constant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packing {
-    /// A matrix in panels.
-    Panels(Panels),
-    /// Transformed filters.
-    Winograd(Winograd),
-}
-
-impl Packing {
-    /// The number of the argument.
-    pub fn argument(&self) -> usize {
-        match self {
-            Self::Panels(panels) => panels.argument,
-            Self::Winograd(winograd) => winograd.argument,
-        }
-    }
-
-    /// The number of elements of the packed constant.
-    pub fn elements(&self) -> i64 {
-        match self {
-            Self::Panels(panels) => panels.elements() * if panels.quads.is_some() { 4 } else { 1 },
-            Self::Winograd(winograd) => winograd.elements(),
-        }
-    }
-
-    /// The packed elements of a constant whose elements have `width` bytes. `None` if the constant is too
-    /// small, or its elements cannot be packed so.
-    pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
-        match self {
-            Self::Panels(panels) => panels.pack(bytes, width),
-            Self::Winograd(winograd) => winograd.pack(bytes, width),
-        }
-    }
-}
-
+//! Matrices in panels of columns.
 /// The packing of a matrix: blocks of depth, each of panels of columns, each of rows without gaps.
 ///
 /// The element in row `k` and column `n` of the matrix has the index `offset + k * along + n * across`
@@ -113,6 +74,7 @@ impl Panels {
         let own = if self.quads.is_some() { 4 } else { width };
         let count = usize::try_from(self.elements()).ok()?;
         let mut packed = vec![0; count.checked_mul(own)?];
+        let across = usize::try_from(self.across).ok()?;
         for first in (0..self.columns).step_by(self.panel as usize) {
             let columns = self.panel.min(self.columns - first);
             let row = if columns < self.panel { up(columns, self.lanes) } else { self.panel };
@@ -121,21 +83,46 @@ impl Panels {
                 let to = block * up(self.columns, self.panel)
                     + first * self.panel_depth()
                     + (k - block) * row;
+                let to = usize::try_from(to).ok()? * own;
+                let to = packed.get_mut(to..to + columns as usize * own)?;
                 let (row_of, step, parts) = self.row(k);
-                let from = self.offset + row_of * self.along + first * self.across;
-                for column in 0..columns {
-                    for part in 0..parts {
-                        let from = from + column * self.across + part * step;
-                        let to = (to + column) as usize * own + part as usize * width;
-                        let from = usize::try_from(from).ok()? * width;
-                        let part = bytes.get(from..from + width)?;
-                        packed.get_mut(to..to + width)?.copy_from_slice(part);
+                for part in 0..parts {
+                    let from =
+                        self.offset + row_of * self.along + first * self.across + part * step;
+                    let from = bytes.get(usize::try_from(from).ok()? * width..)?;
+                    let at = part as usize * width;
+                    match (width, own) {
+                        (4, 4) => copy_row::<4>(from, across, to, (at, own))?,
+                        (2, 2) => copy_row::<2>(from, across, to, (at, own))?,
+                        (1, _) => copy_row::<1>(from, across, to, (at, own))?,
+                        (8, 8) => copy_row::<8>(from, across, to, (at, own))?,
+                        (16, 16) => copy_row::<16>(from, across, to, (at, own))?,
+                        _ => return None,
                     }
                 }
             }
         }
         Some(packed)
     }
+}
+
+/// Copies elements of `WIDTH` bytes that are `across` elements apart into elements of `own` bytes each, from their byte `at`
+/// on. `None` if there are too few.
+fn copy_row<const WIDTH: usize>(
+    from: &[u8],
+    across: usize,
+    to: &mut [u8],
+    (at, own): (usize, usize),
+) -> Option<()> {
+    if across == 1 && own == WIDTH {
+        to.copy_from_slice(from.get(..to.len())?);
+        return Some(());
+    }
+    for (column, element) in to.chunks_exact_mut(own).enumerate() {
+        let start = column * across * WIDTH;
+        element[at..at + WIDTH].copy_from_slice(from.get(start..start + WIDTH)?);
+    }
+    Some(())
 }
 
 #[cfg(test)]
@@ -182,7 +169,7 @@ mod tests {
             lanes: 1,
             quads: Some(Quad { rows: 2, bytes: 4 }),
         };
-        assert_eq!(Packing::Panels(packing).elements(), 32);
+        assert_eq!(packing.elements() * 4, 32);
         let packed = packing.pack(&matrix, 1).expect("it is there");
         let filter = [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15];
         assert_eq!(packed, [filter, filter.map(|byte| byte + 16)].concat());

@@ -1,0 +1,45 @@
+//! Constants in the order in which kernels read them.
+//!
+//! A kernel that may choose the order of a constant describes it as a [`Packing`]; its caller packs the constant once, when
+//! it is compiled.
+mod panels;
+mod winograd;
+
+pub use panels::{Panels, Quad};
+pub use winograd::{TILES, Winograd, whole_tiles};
+
+/// How a kernel takes a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// A matrix in panels.
+    Panels(Panels),
+    /// Transformed filters.
+    Winograd(Winograd),
+}
+
+impl Packing {
+    /// The number of the argument.
+    pub fn argument(&self) -> usize {
+        match self {
+            Self::Panels(panels) => panels.argument,
+            Self::Winograd(winograd) => winograd.argument,
+        }
+    }
+
+    /// The number of elements of the packed constant.
+    pub fn elements(&self) -> i64 {
+        match self {
+            Self::Panels(panels) => panels.elements() * if panels.quads.is_some() { 4 } else { 1 },
+            Self::Winograd(winograd) => winograd.elements(),
+        }
+    }
+
+    /// The packed elements of a constant whose elements have `width` bytes. `None` if the constant is too
+    /// small, or its elements cannot be packed so.
+    pub fn pack(&self, bytes: &[u8], width: usize) -> Option<Vec<u8>> {
+        match self {
+            Self::Panels(panels) => panels.pack(bytes, width),
+            Self::Winograd(winograd) => winograd.pack(bytes, width),
+        }
+    }
+}
