@@ -183,9 +183,10 @@ struct Tile<'c, 'a> {
     ahead: Option<Ahead<'c, 'a>>,
 }
 
-/// What a tile prefetches: so many elements for each `k`, from an index of packed `B` on.
+/// What a tile prefetches: so many elements for each `k`, from an index on.
 #[derive(Clone, Copy)]
 struct Ahead<'c, 'a> {
+    buffer: Buffer<'c, 'a>,
     at: Value<'c, 'a>,
     step: i64,
 }
@@ -196,6 +197,8 @@ struct Columns<'c, 'a> {
     start: Value<'c, 'a>,
     width: Value<'c, 'a>,
     own: Option<Own<'c, 'a>>,
+    /// The columns that are packed next, if they are contiguous in memory.
+    next: Option<(Buffer<'c, 'a>, Value<'c, 'a>)>,
 }
 
 /// The tiles of a product that one thread computes, and the columns of the panels that they are in.
@@ -213,6 +216,7 @@ struct Strip<'c, 'a> {
     column: Value<'c, 'a>,
     columns: i64,
     tiles: Option<Units<'c, 'a>>,
+    next: Option<(Buffer<'c, 'a>, Value<'c, 'a>)>,
 }
 
 /// The block of `k` being accumulated.
@@ -527,7 +531,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             (self.n, self.n.into(), nc),
             own.map(|own| (own.from, own.to)),
             |e, start, width| {
-                let columns = Columns { start, width, own };
+                let next = self.next_columns(e, b, start);
+                let columns = Columns { start, width, own, next };
                 blocked(e, (self.k, self.k.into(), kc), None, |e, from, size| {
                     let depth = Depth { from, size };
                     let b = match self.packed_b {
@@ -544,6 +549,28 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                 })
             },
         )
+    }
+
+    /// Where the block of columns after that from `start` on begins, if a block is a panel, is packed while the product is
+    /// computed, and is contiguous in memory.
+    fn next_columns(
+        &self,
+        e: Emit<'c, 'a>,
+        b: Source<'c, 'a>,
+        start: Value<'c, 'a>,
+    ) -> Option<(Buffer<'c, 'a>, Value<'c, 'a>)> {
+        let Blocks { nc, kc, .. } = self.blocks;
+        let is_packed = self.packed_b.is_some_and(|packed| !matches!(packed.room, Room::Filled));
+        let is_contiguous = b.along == 1 && b.across == self.k && kc == self.k;
+        let applies = is_packed
+            && is_contiguous
+            && nc == self.columns()
+            && nc < self.n
+            && self.matmul.windows.is_none()
+            && matches!(self.right, Right::Plain)
+            && Contraction::is_plain(&self.matmul.product.b);
+        let at = |e: Emit<'c, 'a>| e.add(b.base, e.scale(e.offset(start, nc), b.across));
+        applies.then(|| (b.buffer, at(e)))
     }
 
     /// The number of tiles of a panel of columns.
@@ -665,7 +692,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             let (from, to) = self.panels_of(e, block, full);
             e.for_each((from, to, columns), &[], |e, j, _| {
                 let column = e.add(block.start, j);
-                let at = Strip { ic, column, columns, tiles: tiles(e, column) };
+                let tiles = tiles(e, column);
+                let at = Strip { ic, column, columns, tiles, next: block.next };
                 self.emit_rows(cg, e, rows, (a, panel(e, j)), at, depth).map(|()| vec![])
             })?;
         }
@@ -679,7 +707,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                 b.along = packing::panel_width(self.n - full, self.lanes);
             }
             let column = e.index(full);
-            let at = Strip { ic, column, columns: self.n - full, tiles: tiles(e, column) };
+            let (columns, tiles) = (self.n - full, tiles(e, column));
+            let at = Strip { ic, column, columns, tiles, next: None };
             self.emit_rows(cg, e, rows, (a, b), at, depth)
         })
     }
@@ -696,9 +725,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         depth: Depth<'c, 'a>,
     ) -> Result<()> {
         let Blocks { mr, mc, .. } = self.blocks;
-        let Strip { ic, column, columns, tiles } = strip;
+        let Strip { ic, column, columns, tiles, next } = strip;
         let mut emit = |e: Emit<'c, 'a>, row: Value<'c, 'a>, rows: i64| {
-            let ahead = self.ahead(e, b, e.binary(arith::SUBI, row, ic));
+            let ahead = self.ahead(e, b, next, e.binary(arith::SUBI, row, ic));
             let tile = Tile { row, column, rows, columns, ahead };
             self.emit_tile(cg, e, outer, (a, b), tile, depth)
         };
@@ -753,23 +782,26 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     }
 
     /// The share of the panel after this one that a tile prefetches, by its first row in the block. A packed panel of a large
-    /// constant comes from memory or a shared cache while its first tile is computed, more slowly than a tile can use it.
+    /// constant, or what a panel will be made of, comes from memory or a shared cache while the tiles before it are
+    /// computed, more slowly than a tile can use it.
     fn ahead(
         &self,
         e: Emit<'c, 'a>,
         b: Source<'c, 'a>,
+        next: Option<(Buffer<'c, 'a>, Value<'c, 'a>)>,
         row: Value<'c, 'a>,
     ) -> Option<Ahead<'c, 'a>> {
         let Blocks { mr, mc, kc, .. } = self.blocks;
         let is_constant = self.packed_b.is_some_and(|packed| matches!(packed.room, Room::Filled));
         let tiles = (mc.min(self.m) + mr - 1) / mr;
-        if !is_constant || self.streams || tiles > MAX_TILES_AHEAD {
+        if self.streams || tiles > MAX_TILES_AHEAD || !(is_constant || next.is_some()) {
             return None;
         }
         let step = (b.along + tiles - 1) / tiles;
         let number = e.binary(arith::DIVUI, row, e.index(mr));
-        let next = e.offset(b.base, self.columns() * self.panel_depth());
-        Some(Ahead { at: e.add(next, e.scale(number, step * kc)), step })
+        let packed = |e: Emit<'c, 'a>| e.offset(b.base, self.columns() * self.panel_depth());
+        let (buffer, first) = next.unwrap_or_else(|| (b.buffer, packed(e)));
+        Some(Ahead { buffer, at: e.add(first, e.scale(number, step * kc)), step })
     }
 }
 
@@ -841,10 +873,17 @@ fn choose_blocks(
     let depth = cg.schedule.depth.map_or(most, |depth| depth.max(cg.target.lanes()));
     let kc = even_block(k, depth, right.depth_unit(cg.target.lanes()));
     let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
-    // Panels that are made for a block of rows stay in L2.
-    let most = if right.is_unpacked() { 128 } else { 1024 };
+    let mc = rows / mr * mr;
+    // Panels that are made for a block of rows stay in L2; those that are used once, where they were made.
+    let access = &product.b.operand.access;
+    let is_contiguous = access.coefs[product.k] == 1 && access.coefs[product.n] == k;
+    let most = match right.is_unpacked() {
+        true => 128,
+        false if m <= mc && kc == k && is_contiguous => columns,
+        false => 1024,
+    };
     let nc = (most / columns).max(1) * columns;
-    Blocks { mr, nv: PANEL_VECTORS, mc: rows / mr * mr, nc, kc }
+    Blocks { mr, nv: PANEL_VECTORS, mc, nc, kc }
 }
 
 /// A loop over blocks of `step` of an extent of at most `most`, or over those with any element from the first to before the second of `own`; `body`

@@ -235,10 +235,10 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     e.load_lanes(b.buffer, e.offset(at, vector * width), self.lanes, mask)
                 })
                 .collect();
-            if let Some(Ahead { at, step }) = tile.ahead {
+            if let Some(Ahead { buffer, at, step }) = tile.ahead {
                 let at = e.add(at, e.scale(k, step));
                 for line in (0..step).step_by(LINE) {
-                    e.prefetch(b.buffer, e.offset(at, line), Prefetch::L2);
+                    e.prefetch(buffer, e.offset(at, line), Prefetch::L2);
                 }
             }
             let at = e.add(first, e.scale(k, a.along));
