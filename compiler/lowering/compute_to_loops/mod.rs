@@ -16,6 +16,7 @@
 mod algorithms;
 mod blocks;
 mod expression;
+mod guards;
 mod kernel;
 mod nest;
 pub mod simt;

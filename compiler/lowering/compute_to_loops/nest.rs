@@ -5,6 +5,7 @@ use super::{
         Body, Known, RESULT, Typed, accumulator, depends_on, loads, loop_number, reads_along,
         scope, to_memory,
     },
+    guards::{Guarded, Range},
     sizes::Sizes,
 };
 use crate::kernel::{
@@ -14,7 +15,7 @@ use crate::kernel::{
 };
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::arith;
-use irc_mlir::{Value, attr};
+use irc_mlir::{Type as MlirType, Value, attr};
 use irc_tl::{
     Binary, Combine, Compute, DType, Dim, Factor, Number, Reduce, Rounding, Scalar, Type,
 };
@@ -395,13 +396,23 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
             };
         let start = self.neutral(e, reduction);
         each(e, &|e, column, _| e.store(start, totals, column, Lanes::Scalar, None));
+        let body = &self.nest.compute.body;
+        let guarded = Guarded::of(body, reduction.combine, self.dtype(), at.len());
         self.around(e, &reduction.dims, &mut vec![], &|e, reduced| {
-            let known = self.quotients(e, &[at, &[first], reduced].concat(), at.len());
-            each(e, &|e, column, at| {
-                let at = [at, reduced].concat();
-                let total = self.joined(e, reduction, &at, e.load(totals, column), &known);
-                e.store(total, totals, column, Lanes::Scalar, None);
-            });
+            let outside = [at, &[first], reduced].concat();
+            let known = self.quotients(e, &outside, at.len());
+            let each = |e: Emit<'c, 'a>, (from, to), body: &Scalar| {
+                let Ok(_) = e.for_each((from, to, 1), &[], |e, column, _| {
+                    let at = [at, &[e.add(first, column)], reduced].concat();
+                    let total = e.load(totals, column);
+                    let total = self.joined_with(e, reduction, &at, (total, body), &known);
+                    e.store(total, totals, column, Lanes::Scalar, None);
+                    Ok::<_, Infallible>(vec![])
+                });
+            };
+            let Some(guarded) = &guarded else { return each(e, (e.index(0), count), body) };
+            let range = self.range(e, guarded, &outside, (first, count));
+            each(e, range, &guarded.value);
         });
         each(e, &|e, column, at| {
             let value = self.finished(e, at, e.load(totals, column));
@@ -426,6 +437,44 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
         });
     }
 
+    /// Those of the `count` columns from `first` on in which a guarded value counts: the first and the one after the last.
+    /// `at` has the index of each loop, and of the columns any.
+    fn range(
+        &self,
+        e: Emit<'c, 'a>,
+        guarded: &Guarded,
+        at: &[Value<'c, 'a>],
+        (first, count): (Value<'c, 'a>, Value<'c, 'a>),
+    ) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let mut body = self.body(e, at, &Known::new());
+        let number = |value: i64| e.integer(value, 64, Lanes::Scalar);
+        let index = |value| e.op(arith::INDEX_CAST, &[value], MlirType::index(e.context));
+        let zero = number(0);
+        let (mut from, mut to) = (e.index(0), count);
+        for Range { first: value, step } in &guarded.ranges {
+            let (value, _) = body.emit(e, value);
+            // Where it grows, the iterations in which it is negative; otherwise those in which it is not.
+            let (is_start, step) = (*step > 0, step.abs());
+            let distance = match is_start {
+                true => e.binary(arith::SUBI, zero, value),
+                false => e.binary(arith::ADDI, value, number(1)),
+            };
+            let distance = e.binary(arith::MAXSI, distance, zero);
+            let up = e.binary(arith::ADDI, distance, number(step - 1));
+            let edge = index(e.binary(arith::DIVUI, up, number(step)));
+            let edge = e.binary(arith::SUBI, edge, first);
+            match is_start {
+                true => from = e.max(from, edge),
+                false => to = e.min(to, edge),
+            }
+        }
+        for condition in &guarded.fixed {
+            let (holds, _) = body.emit(e, condition);
+            to = e.op(arith::SELECT, &[holds, to, from], MlirType::index(e.context));
+        }
+        (from, to)
+    }
+
     /// An accumulator combined with the body's value.
     pub(super) fn joined(
         &self,
@@ -435,8 +484,20 @@ impl<'n, 'c: 'a, 'a> Writer<'n, 'c, 'a> {
         total: Value<'c, 'a>,
         known: &Known<'c, 'a>,
     ) -> Value<'c, 'a> {
+        self.joined_with(e, reduction, at, (total, &self.nest.compute.body), known)
+    }
+
+    /// An accumulator combined with a value.
+    fn joined_with(
+        &self,
+        e: Emit<'c, 'a>,
+        reduction: &Reduce,
+        at: &[Value<'c, 'a>],
+        (total, value): (Value<'c, 'a>, &Scalar),
+        known: &Known<'c, 'a>,
+    ) -> Value<'c, 'a> {
         let (narrow, wide) = self.elements(e);
-        let (value, _) = self.body(e, at, known).emit(e, &self.nest.compute.body);
+        let (value, _) = self.body(e, at, known).emit(e, value);
         let value = arithmetic::cast(&scope(e), value, narrow, wide, Rounding::TowardZero);
         combine(e, reduction.combine, total, value, wide)
     }
