@@ -20,11 +20,20 @@ use std::collections::BTreeMap;
 pub fn join_attention<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     // Groups that are joined come before the last one of them, so that none of those that follow is erased.
     for group in read::body_ops(func) {
-        if let Some(found) = Attention::of(group) {
-            found.join()?;
-        }
+        join_group(group)?;
     }
     Ok(())
+}
+
+/// Joins the groups of attention that end with a group; returns whether they are.
+///
+/// # Errors
+/// If an op cannot be rebuilt.
+pub(super) fn join_group<'c: 'a, 'a>(group: OperationRef<'c, 'a>) -> Result<bool, String> {
+    match Attention::of(group) {
+        Some(found) => found.join().map(|()| true),
+        None => Ok(false),
+    }
 }
 
 /// A group, with what is read of it.
@@ -117,25 +126,22 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         found.applies().then_some(found)
     }
 
-    /// Whether the kernels can be computed a block of rows at a time: all sizes but the first are known.
+    /// Whether the kernels can be computed a block of rows at a time.
     fn applies(&self) -> bool {
-        let known = |value: Value<'c, 'a>| {
-            let ty = tl::type_of(value.r#type()).ok()?;
-            ty.dims.iter().skip(1).all(|dim| dim.known().is_some()).then_some(ty)
-        };
-        let Some(scores) = known(self.scores.yielded) else { return false };
-        let result = self.softmax.op.result(0).ok().and_then(|result| known(result.into()));
+        let type_of = |value: Value<'c, 'a>| tl::type_of(value.r#type()).ok();
+        let Some(scores) = type_of(self.scores.yielded) else { return false };
+        let result = self.softmax.op.result(0).ok().and_then(|result| type_of(result.into()));
         let groups = [&self.scores, &self.softmax, &self.values];
         let Some(product) = self.scores.product() else { return false };
         let is_matrix = |value: Value<'c, 'a>| {
-            known(value).is_some_and(|ty| is_matrix_type(ty.dtype) && ty.rank() == scores.rank())
+            type_of(value).is_some_and(|ty| is_matrix_type(ty.dtype) && ty.rank() == scores.rank())
         };
         let of_matrices = product.operands().all(is_matrix)
             && self.values.product().is_some_and(|product| product.operands().all(is_matrix));
         // All scores are multiplied: none is made by broadcasting.
         let whole = product
             .result(0)
-            .is_ok_and(|result| known(result.into()).is_some_and(|ty| ty.dims == scores.dims));
+            .is_ok_and(|result| type_of(result.into()).is_some_and(|ty| ty.dims == scores.dims));
         let ops = groups.into_iter().map(Group::ops).collect::<Option<Vec<_>>>();
         let Some(ops) = ops else { return false };
         let softmax = ["reduce_max", "exp", "reduce_sum"];

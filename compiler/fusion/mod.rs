@@ -24,6 +24,7 @@ mod graph;
 mod inline;
 mod loops;
 mod open;
+mod open_attention;
 mod pass;
 mod plan;
 mod report;

@@ -16,6 +16,7 @@ use super::{
     inline::{Inlined, inline_computes, key, reshapes_to_views},
     loops::explain_loops,
     open::{is_open, join_rows},
+    open_attention::join_open_attention,
     report::{FusionReport, Simplification, WhyNot},
     segment::{GraphSegment, Segment, segments},
     simplify::simplify_function,
@@ -154,6 +155,7 @@ fn fuse<'c: 'a, 'a>(
     observe: impl FnOnce(Vec<Simplification>, &Decided<'_, 'c, 'a>),
 ) -> Result<Inlined<'c>, String> {
     reshapes_to_views(func)?;
+    join_open_attention(func)?;
     let mut inlined = inline_computes(func)?;
     join_rows(func)?;
     wrap_general(func, &mut inlined)?;
