@@ -182,7 +182,7 @@ def Tl_Blocks : AttrDef<Tl_Dialect, "Blocks"> {
   }];
   let parameters = (ins "::mlir::StringAttr":$callee, "int64_t":$items, "::mlir::ArrayAttr":$counts,
                         "::mlir::ArrayAttr":$bytes, "int64_t":$cycles,
-                        OptionalParameter<"::irc::tl::ColumnsAttr">:$columns);
+                        OptionalParameter<"::mlir::Attribute">:$columns);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
