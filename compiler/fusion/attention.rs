@@ -2,7 +2,10 @@
 //!
 //! Before: groups. After: the group of `q * k`, scaled and masked, that of a softmax along its rows, and that of the product
 //! with `v` are one group of the kind `attention`, if nothing else reads what they pass on. So are transpositions around
-//! them. Not the probabilities are divided by their sum, but the result, which has fewer elements. `split-blocks` computes such a kernel a block of rows at a time, whose scores stay in a cache.
+//! them. Not the probabilities are divided by their sum, but the result, which has fewer elements. `split-blocks` computes
+//! such a kernel a block of rows at a time, whose scores stay in a cache.
+mod open;
+
 use super::form::Kind;
 use irc_dialects::tl;
 use irc_mlir::{
@@ -12,6 +15,8 @@ use irc_mlir::{
 };
 use irc_tl::{Binary, DType, Family, Op, Rounding};
 use std::collections::BTreeMap;
+
+pub use open::join_open_attention;
 
 /// Joins the kernels of attention of a function whose ops are groups.
 ///
@@ -29,7 +34,7 @@ pub fn join_attention<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), Stri
 ///
 /// # Errors
 /// If an op cannot be rebuilt.
-pub(super) fn join_group<'c: 'a, 'a>(group: OperationRef<'c, 'a>) -> Result<bool, String> {
+fn join_group<'c: 'a, 'a>(group: OperationRef<'c, 'a>) -> Result<bool, String> {
     match Attention::of(group) {
         Some(found) => found.join().map(|()| true),
         None => Ok(false),

@@ -24,7 +24,6 @@ mod graph;
 mod inline;
 mod loops;
 mod open;
-mod open_attention;
 mod pass;
 mod plan;
 mod report;

@@ -7,7 +7,7 @@
 //! `loops`.
 use super::{
     SegmentFusion,
-    attention::join_attention,
+    attention::{join_attention, join_open_attention},
     emit::{Chosen, emit},
     explain::explain_segment,
     form::Kind,
@@ -16,7 +16,6 @@ use super::{
     inline::{Inlined, inline_computes, key, reshapes_to_views},
     loops::explain_loops,
     open::{is_open, join_rows},
-    open_attention::join_open_attention,
     report::{FusionReport, Simplification, WhyNot},
     segment::{GraphSegment, Segment, segments},
     simplify::simplify_function,
