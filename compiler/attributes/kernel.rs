@@ -160,6 +160,8 @@ pub struct Columns {
     /// For each operand that is copied before, as its rows are symbolic sizes apart: the bytes from one to the next, as a
     /// size. 0 for others.
     pub copied: Vec<String>,
+    /// For a causal mask, the offset that is added to the number of a row, as a size: columns up to their sum are computed.
+    pub causal: Option<String>,
 }
 
 #[cfg(test)]

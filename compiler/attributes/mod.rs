@@ -196,6 +196,7 @@ fn columns_text(columns: &Columns) -> String {
         .field("count", &quoted(&columns.count))
         .field("bytes", &format!("{:?}", columns.bytes))
         .field("copied", &quoted_list(&columns.copied))
+        .maybe("causal", columns.causal.as_deref().map(quoted))
         .text()
 }
 
@@ -207,6 +208,7 @@ fn columns_of(attribute: Attribute<'_>) -> Option<Columns> {
         count: fields.text("count")?,
         bytes: fields.numbers("bytes")?,
         copied: fields.texts("copied")?,
+        causal: fields.text("causal"),
     })
 }
 
@@ -508,6 +510,7 @@ mod tests {
             count: "S".to_owned(),
             bytes: vec![4, 0],
             copied: vec!["0".to_owned(), "4*S".to_owned()],
+            causal: Some("P".to_owned()),
         };
         round_trip(BLOCKS, Blocks { columns: Some(columns), ..blocks });
         round_trip(PROGRAM, ProgramInfo::default());

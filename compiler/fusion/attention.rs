@@ -7,6 +7,7 @@
 mod open;
 
 use super::form::Kind;
+use crate::kernel::causal;
 use irc_dialects::tl;
 use irc_mlir::{
     Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, RegionLike,
@@ -382,6 +383,7 @@ fn runs_in_blocks(op: OperationRef<'_, '_>, rank: usize) -> bool {
     match &found {
         Op::Reduce { axes, keep_dims, .. } => *keep_dims && axes[..] == [rank - 1],
         Op::Matmul { .. } => true,
+        Op::Compute(compute) => causal::offset_of(compute).is_some(),
         _ if found.row().arity() == Some(0) => is_scalar,
         _ => found.family() == Family::Elementwise,
     }

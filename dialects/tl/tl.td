@@ -194,10 +194,12 @@ def Tl_Columns : AttrDef<Tl_Dialect, "Columns"> {
     sum of the powers of the scores, and the sums of values that these weigh. `callee` is the kernel of all columns but
     the last ones, and returns these three; `count` is the number of columns. `bytes` are those from one column to the
     next, per operand, 0 for what columns share; operands whose rows are a symbolic number of bytes apart are `copied`
-    first: the sizes of these distances, and 0 for other operands.
+    first: the sizes of these distances, and 0 for other operands. With `causal`, only columns up to the number of a row
+    plus this size are computed; the kernels take two more operands: the numbers of columns, and of those of each row.
   }];
   let parameters = (ins "::mlir::StringAttr":$callee, "int64_t":$items, "::mlir::StringAttr":$count,
-                        "::mlir::DenseI64ArrayAttr":$bytes, "::mlir::ArrayAttr":$copied);
+                        "::mlir::DenseI64ArrayAttr":$bytes, "::mlir::ArrayAttr":$copied,
+                        OptionalParameter<"::mlir::StringAttr">:$causal);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -5,12 +5,13 @@
 //! of queries and keys, and all before them, may depend on symbols; the depth and the width of the values are known.
 use super::join_group;
 use crate::fusion::inline::key;
+use crate::kernel::causal;
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, OperationLike, OperationRef, RegionLike, Type as MlirType, Value,
     ValueLike, attr, block_with, context_of, read, rebind, replace_all_uses, uses,
 };
-use irc_tl::{Binary, Compute, DType, Dim, Family, Op, Reduction, Scalar, Type};
+use irc_tl::{Binary, Compute, DType, Dim, Family, Op, Reduction, Scalar, Type, Unary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Joins the ops of attention of a function whose sizes are not all known after the first.
@@ -50,17 +51,20 @@ impl<'c: 'a, 'a> Found<'c, 'a> {
     /// The attention whose last product is an op.
     fn of(op: OperationRef<'c, 'a>) -> Option<Self> {
         let plain = |op| match tl::op_of(op).ok()? {
-            found @ Op::Matmul { transpose_lhs: false, transpose_rhs: false } => Some(found),
+            found @ Op::Matmul { transpose_lhs: false, .. } => Some(found),
             _ => None,
         };
         let values = (op, plain(op)?);
+        if values.1 != (Op::Matmul { transpose_lhs: false, transpose_rhs: false }) {
+            return None;
+        }
         let mut softmax = vec![];
         let mut quotients = op.operand(0).ok()?;
         let ty = tl::type_of(quotients.r#type()).ok()?;
         let rank = ty.rank();
-        let is_open = rank >= 3 && ty.dims[1..].iter().any(|dim| dim.known().is_none());
+        let is_open = ty.dims.iter().skip(1).any(|dim| dim.known().is_none());
         let is_read_once = |value: Value<'c, 'a>| uses(value).len() == 1;
-        if !is_open || !is_matrix(&ty) || !is_read_once(quotients) {
+        if rank < 3 || !is_matrix(&ty) || !is_read_once(quotients) {
             return None;
         }
         if let Some((cast, named @ Op::Cast { .. })) = named_of(quotients) {
@@ -70,32 +74,35 @@ impl<'c: 'a, 'a> Found<'c, 'a> {
         let (division, Op::Binary(Binary::Div)) = named_of(quotients)? else { return None };
         let [powers, sum] = [0, 1].map(|at| division.operand(at).ok());
         let (powers, sum) = (powers?, sum?);
-        let (exp, exp_op) = named_of(powers)?;
+        let (exp, Op::Unary(Unary::Exp)) = named_of(powers)? else { return None };
         let distances = exp.operand(0).ok()?;
         let (sub, Op::Binary(Binary::Sub)) = named_of(distances)? else { return None };
         let scores = sub.operand(0).ok()?;
-        let (max, max_op) = named_of(sub.operand(1).ok()?)?;
-        let (add, add_op) = named_of(sum)?;
-        let reduces = |op: &Op, wanted: Reduction| matches!(op, Op::Reduce { kind, axes, keep_dims: true } if *kind == wanted && axes[..] == [rank - 1]);
-        let is_softmax = exp_op == Op::Unary(irc_tl::Unary::Exp)
-            && reduces(&max_op, Reduction::Max)
-            && reduces(&add_op, Reduction::Sum)
-            && max.operand(0).ok()? == scores
-            && add.operand(0).ok()? == powers
-            && [scores, powers].into_iter().all(|value| uses(value).len() == 2)
-            && [quotients, sum, distances, max.result(0).ok()?.into()]
-                .into_iter()
-                .all(is_read_once)
+        let highest = reduced(sub.operand(1).ok()?, Reduction::Max, scores)?;
+        let sums = reduced(sum, Reduction::Sum, powers)?;
+        let once = [quotients, distances];
+        let is_softmax = [scores, powers].into_iter().all(|value| uses(value).len() == 2)
+            && once.into_iter().all(is_read_once)
             && tl::type_of(scores.r#type()).ok()?.dims == ty.dims;
         if !is_softmax {
             return None;
         }
-        let division = (division, Op::Binary(Binary::Div));
-        let sub = (sub, Op::Binary(Binary::Sub));
-        softmax.extend([division, (add, add_op), (exp, exp_op), sub, (max, max_op)]);
+        softmax.push((division, Op::Binary(Binary::Div)));
+        softmax.extend(sums);
+        softmax.extend([(exp, Op::Unary(Unary::Exp)), (sub, Op::Binary(Binary::Sub))]);
+        softmax.extend(highest);
         softmax.reverse();
         let mut body = vec![];
-        add_scores(scores, &ty.dims, &mut body).then_some(())?;
+        let mut from = scores;
+        let mask = named_of(scores).filter(|(_, named)| is_causal(named));
+        if let Some((op, _)) = &mask {
+            from = op.operand(0).ok()?;
+        }
+        // Others of known sizes are fused as groups.
+        let is_read_once = from == scores || is_read_once(from);
+        (is_read_once && (is_open || mask.is_some())).then_some(())?;
+        add_scores(from, &ty.dims, &mut body).then_some(())?;
+        body.extend(mask);
         let product = match body.iter().filter(|(op, _)| plain(*op).is_some()).collect::<Vec<_>>()[..]
         {
             [(product, _)] => *product,
@@ -142,7 +149,7 @@ impl<'c: 'a, 'a> Found<'c, 'a> {
             && whole(&results[1], outer + 1)
             && distinct
             && is_matrix(product.operand(0), 1)
-            && is_matrix(product.operand(1), 0)
+            && is_matrix(product.operand(1), usize::from(transposes(product)))
             && is_matrix(self.values.0.operand(1), 1)
     }
 
@@ -176,6 +183,40 @@ impl<'c: 'a, 'a> Found<'c, 'a> {
             false => Err("expected attention to be one kernel".to_owned()),
         }
     }
+}
+
+/// Whether a product is one with a transposed right operand.
+fn transposes(product: OperationRef<'_, '_>) -> bool {
+    matches!(tl::op_of(product), Ok(Op::Matmul { transpose_rhs: true, .. }))
+}
+
+/// Whether an op is a causal mask.
+fn is_causal(op: &Op) -> bool {
+    matches!(op, Op::Compute(compute) if causal::offset_of(compute).is_some())
+}
+
+/// The ops that reduce the rows of a value, the last one first, if nothing else reads what they compute: a reduction, and
+/// possibly a bound of its result.
+fn reduced<'c: 'a, 'a>(
+    value: Value<'c, 'a>,
+    kind: Reduction,
+    rows: Value<'c, 'a>,
+) -> Option<Vec<Named<'c, 'a>>> {
+    let mut ops = vec![];
+    let (mut op, mut named) = named_of(value)?;
+    if named == Op::Binary(Binary::Max) {
+        let (_, Op::Fill { .. }) = named_of(op.operand(1).ok()?)? else { return None };
+        ops.push((op, named));
+        (op, named) = named_of(op.operand(0).ok()?)?;
+    }
+    let rank = tl::type_of(rows.r#type()).ok()?.rank();
+    let wanted = Op::Reduce { kind, axes: vec![rank - 1], keep_dims: true };
+    ops.push((op, named));
+    let are_read_once = ops
+        .iter()
+        .all(|(op, _)| op.result(0).is_ok_and(|result| uses(Value::from(result)).len() == 1));
+    let applies = ops.last()?.1 == wanted && op.operand(0).ok()? == rows && are_read_once;
+    applies.then_some(ops)
 }
 
 /// Whether matrices of a type can be multiplied in blocks.
@@ -267,7 +308,10 @@ fn named(op: OperationRef<'_, '_>) -> Option<Op> {
     let Op::Compute(compute) = &own else { return Some(own) };
     let types = tl::symbolic_operand_types(op).ok()?;
     let stands_for = |named: &Op| named.as_compute(&types).is_some_and(|own| own == **compute);
-    candidates(compute, &types).into_iter().find(stands_for)
+    candidates(compute, &types)
+        .into_iter()
+        .find(stands_for)
+        .or_else(|| Some(own.clone()).filter(is_causal))
 }
 
 /// Ops whose expression may be that of a general op.

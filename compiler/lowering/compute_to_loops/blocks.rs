@@ -103,7 +103,8 @@ fn lower_message<'c: 'a, 'a>(
     let callee = callee(&blocks, kernels)?;
     let counts = sizes_of("counts", &blocks.counts)?;
     let bytes = sizes_of("bytes", &blocks.bytes)?;
-    let symbols = symbols(func, &counts)?;
+    let sizes = callee.columns.iter().flat_map(Calls::sizes).chain(&counts);
+    let symbols = symbols(func, sizes)?;
     let workspace = callee.workspace();
     let part_bytes = callee.info.phases.as_ref().map(|phases| phases.part_bytes);
 
@@ -262,7 +263,7 @@ fn emit<'c: 'a, 'a>(
             e.min(left, e.index(callee.items))
         });
         if let Some(calls) = &callee.columns {
-            calls.emit(e, callee, frame, (&windows, left), (unit, from, block));
+            calls.emit(e, callee, frame, (&windows, left), (unit, from, block, items[rest.len()]));
             return Ok::<_, Infallible>(vec![]);
         }
         // All blocks share the workspace.
@@ -340,7 +341,13 @@ fn items_of<'c: 'a, 'a>(
 ) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
     let is_only = rest.is_empty();
     let block = if is_only { unit } else { e.binary(arith::REMUI, unit, along) };
-    let mut item = e.scale(block, callee.items);
+    // The blocks of a causal mask with the most columns come first, so that the others find these packed.
+    let backwards = callee.columns.as_ref().is_some_and(Calls::is_causal);
+    let place = match backwards {
+        true => e.binary(arith::SUBI, e.offset(along, -1), block),
+        false => block,
+    };
+    let mut item = e.scale(place, callee.items);
     if callee.info.rows.is_none() && callee.items > 1 {
         item = e.min(item, e.binary(arith::SUBI, rows, e.index(callee.items)));
     }
@@ -416,9 +423,12 @@ fn sizes_of(what: &str, texts: &[String]) -> Result<Vec<Dim>, String> {
 }
 
 /// All symbols of the kernel's types and of the counts, in the order of names.
-fn symbols(func: OperationRef<'_, '_>, counts: &[Dim]) -> Result<Vec<Arc<str>>, String> {
+fn symbols<'d>(
+    func: OperationRef<'_, '_>,
+    sizes: impl Iterator<Item = &'d Dim>,
+) -> Result<Vec<Arc<str>>, String> {
     let (inputs, results) = read::signature(&func).ok_or("is not a function")?;
-    let mut symbols: BTreeSet<_> = counts.iter().flat_map(Dim::symbols).collect();
+    let mut symbols: BTreeSet<_> = sizes.flat_map(Dim::symbols).collect();
     for ty in inputs.into_iter().chain(results) {
         symbols.extend(tl::type_of(ty)?.dims.iter().flat_map(Dim::symbols));
     }

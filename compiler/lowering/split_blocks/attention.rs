@@ -5,11 +5,13 @@
 //!
 //! If the number of keys depends on symbols, a block computes some columns of its scores at a time, up to a maximum. The
 //! highest score of each row so far, the sum of powers and the weighted sum of values pass from one call to the next, as in
-//! M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018.
+//! M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018. So does a block with a causal mask, which
+//! skips the columns that the mask hides from all of its rows.
 mod carried;
 
 use super::{add_callee, rewrite};
 use crate::attributes::{BLOCK, BLOCKS, Blocks, Columns, KERNEL, KernelInfo, LOOPS, STRIDES};
+use crate::kernel::causal;
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Context, OperationLike, OperationRef, RegionLike, Value, attr, read, set_attribute,
@@ -58,14 +60,16 @@ struct Grid {
 }
 
 impl Grid {
-    /// The grid for scores of a type, of a kernel with these known extents.
-    fn of(scores: &Type, extents: &[i64]) -> Option<Self> {
+    /// The grid for scores of a type, of a kernel with these known extents and possibly a causal mask.
+    fn of(scores: &Type, extents: &[i64], is_causal: bool) -> Option<Self> {
         let (columns, rest) = scores.dims.split_last()?;
         let unused = |all: [i64; 4]| all.into_iter().find(|extent| !extents.contains(extent));
         let (sizes, count) = (rest.to_vec(), rest.last()?);
         let (most, columns) = match columns.known() {
-            Some(known) => ((MAX_SCORES / known.max(1)).clamp(MIN_ROWS, MAX_ROWS), None),
-            None => (PASSED_ROWS[0], Some((columns.clone(), unused(PASSED_COLUMNS)?))),
+            Some(known) if !is_causal => {
+                ((MAX_SCORES / known.max(1)).clamp(MIN_ROWS, MAX_ROWS), None)
+            }
+            _ => (PASSED_ROWS[0], Some((columns.clone(), unused(PASSED_COLUMNS)?))),
         };
         let Some(count) = count.known() else {
             return Some(Self { sizes, rows: unused(PASSED_ROWS)?, is_passed: true, columns });
@@ -174,13 +178,25 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     let [first, second] = products[..] else { return Err("expected two products".into()) };
     let type_of = |value: Value<'c, 'a>| tl::type_of(irc_mlir::ValueLike::r#type(&value));
     let scores = type_of(first.result(0).map_err(|error| error.to_string())?.into())?;
-    let grid = Grid::of(&scores, &extents(kernel)?).ok_or("expected an extent for a number")?;
+    let masks = ops.iter().filter_map(|op| match tl::op_of(*op).ok()? {
+        Op::Compute(compute) => Some((*op, causal::offset_of(&compute)?)),
+        _ => None,
+    });
+    let mask = masks.last();
+    let grid = Grid::of(&scores, &extents(kernel)?, mask.is_some());
+    let grid = grid.ok_or("expected an extent for a number")?;
 
     // Transposed arguments are views, and so is a result that is transposed last.
     let mut views: Vec<View> = vec![];
     let mut skipped: BTreeMap<usize, Value<'c, 'a>> = BTreeMap::new();
     let matrices = [first, second].map(|product| product.operand(1).map(converted));
     let queries = converted(first.operand(0).map_err(|error| error.to_string())?);
+    if let Some((mask, _)) = &mask {
+        // Blocks get the numbers of columns that it does not hide.
+        let [masked, scores] = [mask.result(0).map(Value::from), mask.operand(0)];
+        let masked = masked.map_err(|error| error.to_string())?;
+        skipped.insert(read::identity(masked), scores.map_err(|error| error.to_string())?);
+    }
     for at in 0..body.argument_count() {
         let argument: Value = body.argument(at).map_err(|error| error.to_string())?.into();
         let order = match &irc_mlir::uses(argument)[..] {
@@ -196,7 +212,27 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
         let number = matrices.iter().position(|matrix| *matrix == Ok(seen));
         view.grid = grid.divides(&view.ty, number.is_some());
         if grid.columns.is_some() && queries != seen {
-            let back = if number == Some(1) { 2 } else { 1 };
+            let is_turned = matches!(
+                tl::op_of(products[number.unwrap_or(0)]),
+                Ok(Op::Matmul { transpose_rhs: true, .. })
+            );
+            let back = match number {
+                None => 1,
+                Some(0) => {
+                    if is_turned {
+                        2
+                    } else {
+                        1
+                    }
+                }
+                Some(_) => {
+                    if is_turned {
+                        1
+                    } else {
+                        2
+                    }
+                }
+            };
             let column = view.ty.rank().checked_sub(back);
             view.column = column.filter(|at| !view.ty.dims[*at].is(1));
         }
@@ -237,7 +273,7 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
         let (block, mut returned) = rewrite(kernel, &own, &skipped, &Type::clone)?;
         let mut own = own.clone();
         if let Some(part) = part {
-            let carried = carried::add(context, &block, part)?;
+            let carried = carried::add(context, &block, part, mask.is_some())?;
             own.extend(carried.arguments);
             returned = carried.returned;
         }
@@ -264,6 +300,7 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
                 .iter()
                 .map(|view| Ok(view.copied(&grid)?.to_string()))
                 .collect::<Result<_, String>>()?,
+            causal: mask.as_ref().map(|(_, offset)| offset.to_string()),
         }),
     };
     views.push(result);

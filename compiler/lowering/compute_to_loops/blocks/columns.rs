@@ -22,6 +22,8 @@ pub(super) struct Calls<'c> {
     bytes: Vec<i64>,
     /// Bytes from one row to the next, of operands that are copied; 0 for others.
     copied: Vec<Dim>,
+    /// The number of columns that row 0 sees, less one, if there is a causal mask.
+    causal: Option<Dim>,
 }
 
 /// Bytes of a vector that copies columns.
@@ -35,7 +37,22 @@ impl<'c> Calls<'c> {
         let count = sizes_of("count", std::slice::from_ref(&columns.count))?.remove(0);
         let copied = sizes_of("copied", &columns.copied)?;
         let bytes = columns.bytes.clone();
-        Ok(Self { first: Box::new(first), items: columns.items, count, bytes, copied })
+        let causal = sizes_of("causal", columns.causal.as_slice())?.pop();
+        Ok(Self { first: Box::new(first), items: columns.items, count, bytes, copied, causal })
+    }
+
+    /// The sizes that calls depend on.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = &Dim> {
+        self.causal.iter().chain([&self.count]).chain(&self.copied)
+    }
+
+    pub(super) fn is_causal(&self) -> bool {
+        self.causal.is_some()
+    }
+
+    /// The number of the first parameter that is carried. The numbers of columns and those of a causal mask come before.
+    fn carried(&self) -> usize {
+        self.bytes.len() + if self.is_causal() { 2 } else { 0 }
     }
 
     /// The number of columns.
@@ -57,13 +74,13 @@ impl<'c> Calls<'c> {
             end += (bytes + 63) / 64 * 64;
             start
         };
-        let memory = last.parameters.iter().take(self.bytes.len() + CARRIED).enumerate();
+        let carried = self.carried();
+        let memory = last.parameters.iter().take(carried + CARRIED).enumerate();
         let offsets = memory.map(|(at, ty)| match self.copied.get(at) {
             Some(copied) if copied.is(0) => 0,
-            // Copied rows, and sums of values.
-            Some(_) => place(byte_size(*ty)),
-            None if at + 1 == self.bytes.len() + CARRIED => place(byte_size(*ty)),
-            None => place(2 * byte_size(*ty)),
+            // Highest scores and sums of powers alternate.
+            None if (carried..carried + 2).contains(&at) => place(2 * byte_size(*ty)),
+            _ => place(byte_size(*ty)),
         });
         let offsets = offsets.collect();
         (offsets, end)
@@ -76,7 +93,7 @@ impl<'c> Calls<'c> {
         last: &Callee<'c>,
         frame: &Frame<'_, 'c, 'a>,
         (windows, rows): (&[(Value<'c, 'a>, Value<'c, 'a>)], Option<Value<'c, 'a>>),
-        (unit, from, block): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
+        (unit, from, block, row): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
     ) where
         'c: 'a,
     {
@@ -84,17 +101,24 @@ impl<'c> Calls<'c> {
         let own = last.workspace() - self.layout(last, 0).1.cast_unsigned();
         let (offsets, _) = self.layout(last, own.cast_signed());
         let operands = self.bytes.len();
-        let count = frame.sizes.value(e, &self.count);
+        let mut count = frame.sizes.value(e, &self.count);
+        // The columns that row 0 of the block sees, less one.
+        let seen = self.causal.as_ref().map(|offset| e.add(row, frame.sizes.value(e, offset)));
+        if let Some(seen) = seen {
+            let all = e.add(seen, rows.unwrap_or_else(|| e.index(last.items)));
+            count = e.min(count, all);
+        }
+        let first = self.carried();
         // All but the last call have as many columns as fit.
         let before =
             e.binary(arith::DIVUI, e.max(e.offset(count, -1), e.index(0)), e.index(self.items));
         let memory = |offset: Value<'c, 'a>| (workspace, offset);
-        let carried: Vec<Type<'c>> = last.parameters[operands..operands + CARRIED].to_vec();
+        let carried: Vec<Type<'c>> = last.parameters[first..first + CARRIED].to_vec();
         let alternating = |e: Emit<'c, 'a>, number: usize, call: Value<'c, 'a>| {
             let odd = e.binary(arith::ANDI, call, e.index(1));
-            e.offset(e.scale(odd, byte_size(carried[number])), offsets[operands + number])
+            e.offset(e.scale(odd, byte_size(carried[number])), offsets[first + number])
         };
-        let sums = e.index(offsets[operands + 2]);
+        let sums = e.index(offsets[first + 2]);
 
         if last.kept().is_some() {
             let is_only = e.compare(0, before, e.index(0));
@@ -108,7 +132,7 @@ impl<'c> Calls<'c> {
         let sum = e.op(arith::SELECT, &[is_empty, one, zero], e.f32());
         for (number, value) in [lowest, sum, zero].into_iter().enumerate() {
             let elements = byte_size(carried[number]) / 4;
-            let place = offsets[operands + number];
+            let place = offsets[first + number];
             let view = e.workspace_view(workspace, place, elements, e.f32());
             let bounds = (e.index(0), e.index(elements), 1);
             let Ok(_) = e.for_each::<Infallible>(bounds, &[], |e, at, _| {
@@ -138,6 +162,14 @@ impl<'c> Calls<'c> {
                 copy_rows(e, (buffer, place, stride), to, (height, bytes));
                 inputs.push(memory(e.index(offsets[at])));
             }
+            if let Some(seen) = seen {
+                let own = [operands, operands + 1];
+                let seen = e.binary(arith::SUBI, e.offset(seen, 1), start);
+                for (at, from) in own.into_iter().zip([e.index(0), seen]) {
+                    self.count_up(e, (workspace, offsets[at]), last.parameters[at], from);
+                    inputs.push(memory(e.index(offsets[at])));
+                }
+            }
             inputs.extend([0, 1].map(|state| memory(alternating(e, state, number))));
             inputs.push(memory(sums));
             inputs
@@ -149,7 +181,7 @@ impl<'c> Calls<'c> {
                     columns: Value<'c, 'a>| {
             windows.extend(outputs);
             let passed = rows.into_iter().chain([columns]);
-            let operands = arguments(e, callee, &windows, (workspace, operands + CARRIED), passed);
+            let operands = arguments(e, callee, &windows, (workspace, first + CARRIED), passed);
             call(e, &callee.name, &operands);
         };
         let bounds = (e.index(0), before, 1);
@@ -163,6 +195,27 @@ impl<'c> Calls<'c> {
         });
         let columns = e.binary(arith::SUBI, count, e.scale(before, self.items));
         emit(e, last, inputs(e, before, columns), &windows[operands..], columns);
+    }
+}
+
+impl<'c> Calls<'c> {
+    /// Writes numbers from one on to memory, as `i32`.
+    fn count_up<'a>(
+        &self,
+        e: Emit<'c, 'a>,
+        (workspace, offset): (Value<'c, 'a>, i64),
+        ty: Type<'c>,
+        from: Value<'c, 'a>,
+    ) where
+        'c: 'a,
+    {
+        let count = elements(ty);
+        let view = e.workspace_view(workspace, offset, count, e.int(32));
+        let Ok(_) = e.for_each::<Infallible>((e.index(0), e.index(count), 1), &[], |e, at, _| {
+            let number = e.op(arith::INDEX_CAST, &[e.add(from, at)], e.int(32));
+            e.store(number, view, at, Lanes::Scalar, None);
+            Ok(vec![])
+        });
     }
 }
 

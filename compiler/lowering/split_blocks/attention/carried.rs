@@ -4,7 +4,7 @@ use irc_mlir::{
     Block, BlockLike, BlockRef, Context, Erase, OpSpec, OperationLike, OperationRef, Type, Value,
     ValueLike, ops::func, read, rebind, replace_all_uses, set_operand, uses,
 };
-use irc_tl::{Binary, Op, Unary};
+use irc_tl::{Binary, Comparison, DType, Op, TensorType, Unary};
 
 /// The columns that a kernel computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,10 +15,10 @@ pub(super) enum Part {
     Last,
 }
 
-/// What a kernel takes after its operands, and what it returns: the highest score of each row, the sum of powers, and the
-/// sum of values.
+/// What a kernel takes after its operands, and what it returns: for a causal mask, the numbers of columns and of those that
+/// each row sees; the highest score of each row, the sum of powers, and the sum of values.
 pub(super) struct Carried<'c> {
-    pub(super) arguments: [Type<'c>; 3],
+    pub(super) arguments: Vec<Type<'c>>,
     pub(super) returned: Vec<Type<'c>>,
 }
 
@@ -27,6 +27,7 @@ pub(super) fn add<'c>(
     context: &'c Context,
     block: &Block<'c>,
     part: Part,
+    is_causal: bool,
 ) -> Result<Carried<'c>, String> {
     let ops = ops_of(block);
     let of_name = |name: &str| {
@@ -36,6 +37,10 @@ pub(super) fn add<'c>(
     let [highest] = of_name("tl.reduce_max")[..] else { return Err("expected a maximum".into()) };
     let [sum] = of_name("tl.reduce_sum")[..] else { return Err("expected a sum".into()) };
     let [_, product] = of_name("tl.matmul")[..] else { return Err("expected two products".into()) };
+    let masks = match is_causal {
+        true => add_mask(context, block, highest)?,
+        false => vec![],
+    };
     let results = [highest, sum, product].map(|op| op.result(0).map(Value::from));
     let mut arguments = vec![];
     for result in results {
@@ -75,7 +80,34 @@ pub(super) fn add<'c>(
     }
     let end = *ops_of(block).last().ok_or("has no body")?;
     let returned = end.operands().map(|value| value.r#type()).collect();
-    Ok(Carried { arguments: [highest_type, sum_type, product_type], returned })
+    let arguments = masks.into_iter().chain([highest_type, sum_type, product_type]).collect();
+    Ok(Carried { arguments, returned })
+}
+
+/// Adds a mask of the scores of columns that rows do not see, before their maximum; returns the types of its arguments.
+fn add_mask<'c>(
+    context: &'c Context,
+    block: &Block<'c>,
+    highest: OperationRef<'c, '_>,
+) -> Result<Vec<Type<'c>>, String> {
+    let scores = highest.operand(0).map_err(|error| error.to_string())?;
+    let shape = tl::tensor_type_of(scores.r#type())?.shape;
+    let (outer, [rows, columns]) = shape.split_last_chunk().ok_or("expected a matrix of scores")?;
+    let units = outer.iter().map(|_| 1);
+    let arguments = [[1, *columns], [*rows, 1]].map(|own| {
+        let shape: Vec<i64> = units.clone().chain(own).collect();
+        let ty = tl::tensor_type_to_mlir(context, &TensorType::new(DType::I32, shape));
+        (ty, block.add_argument(ty, highest.location()))
+    });
+    let [(_, numbers), (_, seen)] = arguments;
+    let (numbers, seen) = (rebind(numbers), rebind(seen));
+    let shown = before(context, highest, Op::Compare(Comparison::Lt), &[numbers, seen])?;
+    let low = before(context, highest, Op::fill(f64::NEG_INFINITY, [], DType::F32), &[])?;
+    let masked = before(context, highest, Op::Select, &[shown, scores, low])?;
+    let own = read::defining_op(masked).ok_or("expected an op")?;
+    replace_all_uses(scores, masked);
+    set_operand(own, 1, scores);
+    Ok(arguments.map(|(ty, _)| ty).to_vec())
 }
 
 fn ops_of<'c: 'b, 'b>(block: &'b Block<'c>) -> Vec<OperationRef<'c, 'b>> {
