@@ -4,7 +4,10 @@ use crate::support::levels::levels;
 use irc::{Place, Session};
 use irc_runtime::{Pool, ThreadPool};
 use irc_tensor::{Tensor, TensorType};
-use irc_tl::{Binary, Builder, DType, Dim, Graph, Op, Reduction, Type, Unary, ValueId};
+use irc_tl::{
+    Binary, Builder, Comparison, Compute, DType, Dim, Graph, Op, Reduction, Scalar, Type, Unary,
+    ValueId,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -128,6 +131,62 @@ fn any_number_of_queries_and_keys() {
     for (queries, keys) in [(1, 1), (3, 40), (64, 32), (129, 75), (70, 1008), (9, 2050)] {
         let sizes = Sizes { batch: 2, heads: 3, queries, keys, depth: 20 };
         check(sizes, Open::Lengths);
+    }
+}
+
+/// Causal attention as the importer of `Attention` writes it.
+fn causal(sizes: Sizes, is_open: bool) -> (Graph, Vec<(&'static str, Tensor)>) {
+    let Sizes { batch, heads, queries, keys, depth } = sizes;
+    let floats = |length, seed| {
+        let ty = TensorType::new(DType::F32, [batch, heads, length, depth]);
+        Tensor::random(ty, seed).unwrap()
+    };
+    let inputs = vec![("q", floats(queries, 1)), ("k", floats(keys, 2)), ("v", floats(keys, 3))];
+    let mut b = Builder::new();
+    let given = inputs.iter().map(|(name, x)| {
+        let mut ty = Type::from(x.ty().clone());
+        if is_open {
+            ty.dims[0] = Dim::symbol("N");
+            // There are as many keys as queries and keys of the past.
+            let queries = Dim::symbol("Q");
+            ty.dims[2] = if *name == "q" { queries } else { queries + Dim::symbol("P") };
+        }
+        b.input(*name, ty)
+    });
+    let [q, k, v] = given.collect::<Vec<_>>()[..] else { unreachable!() };
+    let op = Op::Matmul { transpose_lhs: false, transpose_rhs: true };
+    let scores = b.op(op, &[q, k]).unwrap();
+    let dims = b.ty(scores).dims.clone();
+    let past = match is_open {
+        true => Scalar::Size(Dim::symbol("P")),
+        false => Scalar::index(keys - queries),
+    };
+    let seen = Scalar::Compare(
+        Comparison::Le,
+        Arc::new(Scalar::Loop(3)),
+        Arc::new(Scalar::Loop(2) + past),
+    );
+    let own = Scalar::load(0, (0..4).map(Scalar::Loop).collect::<Vec<_>>());
+    let low = Scalar::float(f64::NEG_INFINITY, DType::F32);
+    let body = Scalar::Select([seen, own, low].into());
+    let mask = Op::compute(Compute { dims, reduction: None, body });
+    let scores = b.op(mask, &[scores]).unwrap();
+    let mixed = softmax(&mut b, scores);
+    let mixed = b.matmul(mixed, v).unwrap();
+    b.output("mixed", mixed);
+    (b.finish(), inputs)
+}
+
+#[test]
+fn columns_after_a_query_are_skipped() {
+    // Whole blocks and parts of them, and several calls of some blocks of a head but one of others.
+    for (queries, keys) in [(1, 1), (1, 70), (65, 65), (200, 330), (1100, 1100)] {
+        let (batch, heads, depth) = if keys > 1000 { (1, 1, 8) } else { (2, 3, 20) };
+        let sizes = Sizes { batch, heads, queries, keys, depth };
+        for is_open in [false, true] {
+            let (graph, inputs) = causal(sizes, is_open);
+            check_graph(&graph, &inputs);
+        }
     }
 }
 

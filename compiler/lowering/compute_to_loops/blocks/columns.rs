@@ -101,12 +101,15 @@ impl<'c> Calls<'c> {
         let own = last.workspace() - self.layout(last, 0).1.cast_unsigned();
         let (offsets, _) = self.layout(last, own.cast_signed());
         let operands = self.bytes.len();
-        let mut count = frame.sizes.value(e, &self.count);
+        let total = frame.sizes.value(e, &self.count);
+        let (mut count, mut most) = (total, total);
         // The columns that row 0 of the block sees, less one.
         let seen = self.causal.as_ref().map(|offset| e.add(row, frame.sizes.value(e, offset)));
         if let Some(seen) = seen {
             let all = e.add(seen, rows.unwrap_or_else(|| e.index(last.items)));
-            count = e.min(count, all);
+            count = e.min(total, all);
+            // Of the block before, which is the next one.
+            most = e.min(total, e.offset(all, last.items));
         }
         let first = self.carried();
         // All but the last call have as many columns as fit.
@@ -121,7 +124,9 @@ impl<'c> Calls<'c> {
         let sums = e.index(offsets[first + 2]);
 
         if last.kept().is_some() {
-            let is_only = e.compare(0, before, e.index(0));
+            // What several calls pack is that of the last one.
+            const SLE: i64 = 3;
+            let is_only = e.compare(SLE, most, e.index(self.items));
             let is_kept = is_kept(e, (unit, from), block);
             keep(e, workspace, e.binary(arith::ANDI, is_kept, is_only));
         }
