@@ -4,10 +4,10 @@
 //! with `v` are one group of the kind `attention`, if nothing else reads what they pass on. So are transpositions around
 //! them. Not the probabilities are divided by their sum, but the result, which has fewer elements. `split-blocks` computes
 //! such a kernel a block of rows at a time, whose scores stay in a cache.
+pub mod causal;
 mod open;
 
 use super::form::Kind;
-use crate::kernel::causal;
 use irc_dialects::tl;
 use irc_mlir::{
     Block, BlockLike, Context, Erase, OpSpec, OperationLike, OperationRef, RegionLike,

@@ -7,7 +7,6 @@
 //! [`compute_to_loops`](crate::lowering::compute_to_loops).
 
 pub(crate) mod arithmetic;
-pub(crate) mod causal;
 pub(crate) mod declare;
 pub(crate) mod element;
 pub(crate) mod emit;

@@ -141,19 +141,25 @@ fn causal(sizes: Sizes, is_open: bool) -> (Graph, Vec<(&'static str, Tensor)>) {
         let ty = TensorType::new(DType::F32, [batch, heads, length, depth]);
         Tensor::random(ty, seed).unwrap()
     };
-    let inputs = vec![("q", floats(queries, 1)), ("k", floats(keys, 2)), ("v", floats(keys, 3))];
+    // Its extent is the number of keys before those of the queries.
+    let past = Tensor::random(TensorType::new(DType::F32, [keys - queries]), 4).unwrap();
+    let (k, v) = (floats(keys, 2), floats(keys, 3));
+    let inputs = vec![("q", floats(queries, 1)), ("k", k), ("v", v), ("past", past)];
     let mut b = Builder::new();
     let given = inputs.iter().map(|(name, x)| {
         let mut ty = Type::from(x.ty().clone());
-        if is_open {
-            ty.dims[0] = Dim::symbol("N");
-            // There are as many keys as queries and keys of the past.
-            let queries = Dim::symbol("Q");
-            ty.dims[2] = if *name == "q" { queries } else { queries + Dim::symbol("P") };
+        let [queries, past] = ["Q", "P"].map(Dim::symbol);
+        match *name {
+            "past" if is_open => ty.dims[0] = past,
+            _ if !is_open => {}
+            _ => {
+                ty.dims[0] = Dim::symbol("N");
+                ty.dims[2] = if *name == "q" { queries } else { queries + past };
+            }
         }
         b.input(*name, ty)
     });
-    let [q, k, v] = given.collect::<Vec<_>>()[..] else { unreachable!() };
+    let [q, k, v, _] = given.collect::<Vec<_>>()[..] else { unreachable!() };
     let op = Op::Matmul { transpose_lhs: false, transpose_rhs: true };
     let scores = b.op(op, &[q, k]).unwrap();
     let dims = b.ty(scores).dims.clone();

@@ -3,9 +3,9 @@
 //! Ops on symbolic sizes without rows are general ops, `tl.compute`, with the expression of the op that they stand for. Those
 //! of attention become groups of named ops again, as if sizes were known, and [`join_group`] makes one group of them. Sizes
 //! of queries and keys, and all before them, may depend on symbols; the depth and the width of the values are known.
+use super::causal;
 use super::join_group;
 use crate::fusion::inline::key;
-use crate::kernel::causal;
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Erase, OpSpec, OperationLike, OperationRef, RegionLike, Type as MlirType, Value,

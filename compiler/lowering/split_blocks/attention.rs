@@ -11,7 +11,7 @@ mod carried;
 
 use super::{add_callee, rewrite};
 use crate::attributes::{BLOCK, BLOCKS, Blocks, Columns, KERNEL, KernelInfo, LOOPS, STRIDES};
-use crate::kernel::causal;
+use crate::fusion::causal;
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Context, OperationLike, OperationRef, RegionLike, Value, attr, read, set_attribute,
