@@ -32,6 +32,8 @@ pub struct KernelInfo {
     pub entry: Option<String>,
     /// The extent that stands for a number of rows, which is passed to the kernel and is at most this.
     pub rows: Option<i64>,
+    /// The same for a number of columns, which follows that of rows.
+    pub columns: Option<i64>,
     /// The types of the parameters of a lowered kernel, as MLIR text: memory of operands, results and
     /// scratch, and sizes.
     pub parameters: Vec<String>,
@@ -64,6 +66,12 @@ impl KernelInfo {
         let mut info = KERNEL.read(&kernel).unwrap_or_default();
         change(&mut info);
         KERNEL.write(kernel, &info);
+    }
+
+    /// The numbers that it is passed before it is lowered to memory: the name of each, and the extent that stands for it.
+    pub fn passed(&self) -> impl Iterator<Item = (&'static str, i64)> {
+        let columns = self.columns.map(|most| ("columns", most));
+        self.rows.map(|most| ("rows", most)).into_iter().chain(columns)
     }
 
     /// Bytes of scratch that it needs.
@@ -128,10 +136,32 @@ pub struct Blocks {
     pub items: i64,
     /// The number of items along each dimension of the grid, as sizes.
     pub counts: Vec<String>,
-    /// The stride between items in bytes, per dimension of the grid, and operand and result; 0 for those that items share.
-    pub bytes: Vec<i64>,
+    /// The stride between items in bytes, as a size, per dimension of the grid, and operand and result; 0 for those that
+    /// items share.
+    pub bytes: Vec<String>,
     /// The cycles of a block, estimated, if blocks are divided among threads; 0 if the kernel of a block itself is.
     pub cycles: i64,
+    /// How a block is computed some of its columns at a time, if their number is passed to its kernel.
+    pub columns: Option<Columns>,
+}
+
+/// How a block of attention is computed some columns of its scores at a time: `#tl.columns`. The kernel of a block takes,
+/// after its operands, the highest scores of rows so far, the sums of their powers, and the sums of values that these weigh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// The kernel of all columns but the last ones, which returns what the next one takes.
+    pub callee: String,
+    /// The maximum number of columns of a call.
+    pub items: i64,
+    /// The number of columns, as a size.
+    pub count: String,
+    /// The stride between columns in bytes, per operand; 0 for those that columns share.
+    pub bytes: Vec<i64>,
+    /// For each operand that is copied before, as its rows are symbolic sizes apart: the bytes from one to the next, as a
+    /// size. 0 for others.
+    pub copied: Vec<String>,
+    /// For a causal mask, the offset that is added to the number of a row, as a size: columns up to their sum are computed.
+    pub causal: Option<String>,
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use irc_mlir::{
 use irc_packing::{Packing, Panels, Quad, TILES, Winograd};
 
 pub use kernel::{
-    BLOCK, Blocks, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of,
+    BLOCK, Blocks, Columns, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of,
 };
 pub use schedule::{Algorithm, Schedule};
 
@@ -145,6 +145,7 @@ impl AttributeValue for KernelInfo {
             keeps: fields.has("keeps"),
             entry: fields.text("entry"),
             rows: fields.number("rows"),
+            columns: fields.number("columns"),
             parameters: vec![],
             symbols: fields.texts("symbols")?,
             workspace_bytes: fields.number("workspace_bytes").map(i64::cast_unsigned),
@@ -165,8 +166,9 @@ impl AttributeValue for Blocks {
             .field("callee", &quoted(&blocks.callee))
             .field("items", &blocks.items.to_string())
             .field("counts", &quoted_list(&blocks.counts))
-            .field("bytes", &format!("{:?}", blocks.bytes))
-            .field("cycles", &blocks.cycles.to_string());
+            .field("bytes", &quoted_list(&blocks.bytes))
+            .field("cycles", &blocks.cycles.to_string())
+            .maybe("columns", blocks.columns.as_ref().map(columns_text));
         attr::parse(context, &text.text())
     }
 
@@ -176,10 +178,38 @@ impl AttributeValue for Blocks {
             callee: fields.text("callee")?,
             items: fields.number("items")?,
             counts: fields.texts("counts")?,
-            bytes: fields.numbers("bytes")?,
+            bytes: fields.texts("bytes")?,
             cycles: fields.number("cycles")?,
+            columns: match fields.get("columns") {
+                Some(columns) => Some(columns_of(columns)?),
+                None => None,
+            },
         })
     }
+}
+
+/// The text of `#tl.columns`.
+fn columns_text(columns: &Columns) -> String {
+    Text::new("columns")
+        .field("callee", &quoted(&columns.callee))
+        .field("items", &columns.items.to_string())
+        .field("count", &quoted(&columns.count))
+        .field("bytes", &format!("{:?}", columns.bytes))
+        .field("copied", &quoted_list(&columns.copied))
+        .maybe("causal", columns.causal.as_deref().map(quoted))
+        .text()
+}
+
+fn columns_of(attribute: Attribute<'_>) -> Option<Columns> {
+    let fields = Fields::of(attribute, "columns")?;
+    Some(Columns {
+        callee: fields.text("callee")?,
+        items: fields.number("items")?,
+        count: fields.text("count")?,
+        bytes: fields.numbers("bytes")?,
+        copied: fields.texts("copied")?,
+        causal: fields.text("causal"),
+    })
 }
 
 /// The choices of a kernel's schedule.
@@ -214,6 +244,7 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
         .flag("scalar", kernel.is_scalar)
         .maybe("entry", kernel.entry.as_deref().map(quoted))
         .maybe("rows", kernel.rows.map(|rows| rows.to_string()))
+        .maybe("columns", kernel.columns.map(|columns| columns.to_string()))
         .maybe("symbols", (!kernel.symbols.is_empty()).then(|| quoted_list(&kernel.symbols)))
         .maybe("workspace_bytes", kernel.workspace_bytes.map(|bytes| bytes.to_string()))
         .list("parts", phases.map_or(&[], |phases| &phases.parts))
@@ -437,6 +468,7 @@ mod tests {
                 is_scalar: true,
                 entry: Some("e".to_owned()),
                 rows: Some(251),
+                columns: Some(1008),
                 parameters: vec![],
                 symbols: vec!["a \"size\"".to_owned(), "\u{e9}".to_owned()],
                 workspace_bytes: Some(0),
@@ -469,8 +501,18 @@ mod tests {
             },
         );
         let (callee, counts) = ("a".to_owned(), vec!["2*N".to_owned(), "3".to_owned()]);
-        let bytes = vec![4, 0, 8, 8];
-        round_trip(BLOCKS, Blocks { callee, items: 251, counts, bytes, cycles: 5 });
+        let bytes = ["4*N", "0", "8", "8"].map(str::to_owned).to_vec();
+        let blocks = Blocks { callee, items: 251, counts, bytes, cycles: 5, columns: None };
+        round_trip(BLOCKS, blocks.clone());
+        let columns = Columns {
+            callee: "b".to_owned(),
+            items: 1008,
+            count: "S".to_owned(),
+            bytes: vec![4, 0],
+            copied: vec!["0".to_owned(), "4*S".to_owned()],
+            causal: Some("P".to_owned()),
+        };
+        round_trip(BLOCKS, Blocks { columns: Some(columns), ..blocks });
         round_trip(PROGRAM, ProgramInfo::default());
         round_trip(
             PROGRAM,

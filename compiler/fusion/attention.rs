@@ -2,7 +2,11 @@
 //!
 //! Before: groups. After: the group of `q * k`, scaled and masked, that of a softmax along its rows, and that of the product
 //! with `v` are one group of the kind `attention`, if nothing else reads what they pass on. So are transpositions around
-//! them. Not the probabilities are divided by their sum, but the result, which has fewer elements. `split-blocks` computes such a kernel a block of rows at a time, whose scores stay in a cache.
+//! them. Not the probabilities are divided by their sum, but the result, which has fewer elements. `split-blocks` computes
+//! such a kernel a block of rows at a time, whose scores stay in a cache.
+pub mod causal;
+mod open;
+
 use super::form::Kind;
 use irc_dialects::tl;
 use irc_mlir::{
@@ -13,6 +17,8 @@ use irc_mlir::{
 use irc_tl::{Binary, DType, Family, Op, Rounding};
 use std::collections::BTreeMap;
 
+pub use open::join_open_attention;
+
 /// Joins the kernels of attention of a function whose ops are groups.
 ///
 /// # Errors
@@ -20,11 +26,20 @@ use std::collections::BTreeMap;
 pub fn join_attention<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
     // Groups that are joined come before the last one of them, so that none of those that follow is erased.
     for group in read::body_ops(func) {
-        if let Some(found) = Attention::of(group) {
-            found.join()?;
-        }
+        join_group(group)?;
     }
     Ok(())
+}
+
+/// Joins the groups of attention that end with a group; returns whether they are.
+///
+/// # Errors
+/// If an op cannot be rebuilt.
+fn join_group<'c: 'a, 'a>(group: OperationRef<'c, 'a>) -> Result<bool, String> {
+    match Attention::of(group) {
+        Some(found) => found.join().map(|()| true),
+        None => Ok(false),
+    }
 }
 
 /// A group, with what is read of it.
@@ -117,25 +132,22 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         found.applies().then_some(found)
     }
 
-    /// Whether the kernels can be computed a block of rows at a time: all sizes but the first are known.
+    /// Whether the kernels can be computed a block of rows at a time.
     fn applies(&self) -> bool {
-        let known = |value: Value<'c, 'a>| {
-            let ty = tl::type_of(value.r#type()).ok()?;
-            ty.dims.iter().skip(1).all(|dim| dim.known().is_some()).then_some(ty)
-        };
-        let Some(scores) = known(self.scores.yielded) else { return false };
-        let result = self.softmax.op.result(0).ok().and_then(|result| known(result.into()));
+        let type_of = |value: Value<'c, 'a>| tl::type_of(value.r#type()).ok();
+        let Some(scores) = type_of(self.scores.yielded) else { return false };
+        let result = self.softmax.op.result(0).ok().and_then(|result| type_of(result.into()));
         let groups = [&self.scores, &self.softmax, &self.values];
         let Some(product) = self.scores.product() else { return false };
         let is_matrix = |value: Value<'c, 'a>| {
-            known(value).is_some_and(|ty| is_matrix_type(ty.dtype) && ty.rank() == scores.rank())
+            type_of(value).is_some_and(|ty| is_matrix_type(ty.dtype) && ty.rank() == scores.rank())
         };
         let of_matrices = product.operands().all(is_matrix)
             && self.values.product().is_some_and(|product| product.operands().all(is_matrix));
         // All scores are multiplied: none is made by broadcasting.
         let whole = product
             .result(0)
-            .is_ok_and(|result| known(result.into()).is_some_and(|ty| ty.dims == scores.dims));
+            .is_ok_and(|result| type_of(result.into()).is_some_and(|ty| ty.dims == scores.dims));
         let ops = groups.into_iter().map(Group::ops).collect::<Option<Vec<_>>>();
         let Some(ops) = ops else { return false };
         let softmax = ["reduce_max", "exp", "reduce_sum"];
@@ -371,6 +383,7 @@ fn runs_in_blocks(op: OperationRef<'_, '_>, rank: usize) -> bool {
     match &found {
         Op::Reduce { axes, keep_dims, .. } => *keep_dims && axes[..] == [rank - 1],
         Op::Matmul { .. } => true,
+        Op::Compute(compute) => causal::offset_of(compute).is_some(),
         _ if found.row().arity() == Some(0) => is_scalar,
         _ => found.family() == Family::Elementwise,
     }

@@ -7,7 +7,7 @@
 //! `loops`.
 use super::{
     SegmentFusion,
-    attention::join_attention,
+    attention::{join_attention, join_open_attention},
     emit::{Chosen, emit},
     explain::explain_segment,
     form::Kind,
@@ -154,6 +154,7 @@ fn fuse<'c: 'a, 'a>(
     observe: impl FnOnce(Vec<Simplification>, &Decided<'_, 'c, 'a>),
 ) -> Result<Inlined<'c>, String> {
     reshapes_to_views(func)?;
+    join_open_attention(func)?;
     let mut inlined = inline_computes(func)?;
     join_rows(func)?;
     wrap_general(func, &mut inlined)?;

@@ -111,10 +111,12 @@ impl Rows {
         info.kind = LOOPS.to_owned();
         info.constants.clear();
         KERNEL.write(kernel, &info);
-        let bytes = inputs.iter().chain(&results).map(|ty| row_bytes(&tl::type_of(*ty)?));
+        let bytes = inputs.iter().chain(&results);
+        let bytes = bytes.map(|ty| Ok(row_bytes(&tl::type_of(*ty)?)?.to_string()));
         let bytes = bytes.collect::<Result<_, String>>()?;
         let (items, counts) = (self.items, vec![self.count.to_string()]);
-        BLOCKS.write(kernel, &Blocks { callee, items, counts, bytes, cycles: 0 });
+        let blocks = Blocks { callee, items, counts, bytes, cycles: 0, columns: None };
+        BLOCKS.write(kernel, &blocks);
         Ok(())
     }
 }

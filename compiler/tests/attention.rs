@@ -4,7 +4,10 @@ use crate::support::levels::levels;
 use irc::{Place, Session};
 use irc_runtime::{Pool, ThreadPool};
 use irc_tensor::{Tensor, TensorType};
-use irc_tl::{Binary, Builder, DType, Dim, Graph, Op, Reduction, Type, Unary, ValueId};
+use irc_tl::{
+    Binary, Builder, Comparison, Compute, DType, Dim, Graph, Op, Reduction, Scalar, Type, Unary,
+    ValueId,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,8 +29,17 @@ fn softmax(b: &mut Builder, x: ValueId) -> ValueId {
     b.binary(Binary::Div, x, sum).unwrap()
 }
 
+/// The sizes that depend on symbols.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    None,
+    Batch,
+    /// And the numbers of queries and keys.
+    Lengths,
+}
+
 /// Attention over operands `[batch, length, heads, depth]`, as models write it, with a mask for each batch and one for all.
-fn attention(sizes: Sizes, is_open: bool, dtype: DType) -> (Graph, Vec<(&'static str, Tensor)>) {
+fn attention(sizes: Sizes, open: Open, dtype: DType) -> (Graph, Vec<(&'static str, Tensor)>) {
     let Sizes { batch, heads, queries, keys, depth } = sizes;
     let floats =
         |shape: [i64; 4], seed| Tensor::random(TensorType::new(dtype, shape), seed).unwrap();
@@ -41,8 +53,17 @@ fn attention(sizes: Sizes, is_open: bool, dtype: DType) -> (Graph, Vec<(&'static
     let mut b = Builder::new();
     let given = inputs.iter().map(|(name, x)| {
         let mut ty = Type::from(x.ty().clone());
-        if is_open && ty.rank() == 4 {
+        if open != Open::None && ty.rank() == 4 {
             ty.dims[0] = Dim::symbol("N");
+        }
+        let lengths: &[(usize, &str)] = match *name {
+            "q" => &[(1, "Q")],
+            "k" | "v" => &[(1, "K")],
+            "mask" => &[(3, "K")],
+            _ => &[(0, "Q"), (1, "K")],
+        };
+        for (dim, symbol) in lengths.iter().filter(|_| open == Open::Lengths) {
+            ty.dims[*dim] = Dim::symbol(symbol);
         }
         b.input(*name, ty)
     });
@@ -64,14 +85,18 @@ fn attention(sizes: Sizes, is_open: bool, dtype: DType) -> (Graph, Vec<(&'static
     (b.finish(), inputs)
 }
 
-fn check(sizes: Sizes, is_open: bool) {
-    let (graph, inputs) = attention(sizes, is_open, DType::F32);
+fn check(sizes: Sizes, open: Open) {
+    let (graph, inputs) = attention(sizes, open, DType::F32);
+    check_graph(&graph, &inputs);
+}
+
+fn check_graph(graph: &Graph, inputs: &[(&'static str, Tensor)]) {
     for target in levels() {
         let session = Session::new();
         let compiled =
-            session.import_graph(&read_back(&graph)).library_with(target, Place::Given).unwrap();
-        let found = run(&compiled, &inputs).unwrap();
-        same(&graph, &inputs, &found);
+            session.import_graph(&read_back(graph)).library_with(target, Place::Given).unwrap();
+        let found = run(&compiled, inputs).unwrap();
+        same(graph, inputs, &found);
         for threads in [2, 7] {
             let pool: Arc<dyn Pool> = Arc::new(ThreadPool::new(threads).unwrap());
             let mut runner = compiled.runner().unwrap();
@@ -86,31 +111,117 @@ fn check(sizes: Sizes, is_open: bool) {
 #[test]
 fn blocks_of_rows_that_share_rows() {
     // Two blocks of 66 rows.
-    check(Sizes { batch: 2, heads: 3, queries: 131, keys: 75, depth: 20 }, true);
+    check(Sizes { batch: 2, heads: 3, queries: 131, keys: 75, depth: 20 }, Open::Batch);
 }
 
 #[test]
 fn one_block_and_one_row() {
-    check(Sizes { batch: 1, heads: 2, queries: 9, keys: 33, depth: 16 }, false);
-    check(Sizes { batch: 1, heads: 4, queries: 1, keys: 129, depth: 16 }, true);
+    check(Sizes { batch: 1, heads: 2, queries: 9, keys: 33, depth: 16 }, Open::None);
+    check(Sizes { batch: 1, heads: 4, queries: 1, keys: 129, depth: 16 }, Open::Batch);
 }
 
 #[test]
 fn more_keys_than_a_block_of_depth() {
-    check(Sizes { batch: 1, heads: 1, queries: 67, keys: 2100, depth: 8 }, false);
+    check(Sizes { batch: 1, heads: 1, queries: 67, keys: 2100, depth: 8 }, Open::None);
+}
+
+#[test]
+fn any_number_of_queries_and_keys() {
+    // One row and column, parts of tiles and vectors, whole ones, several blocks, and several calls of a block.
+    for (queries, keys) in [(1, 1), (3, 40), (64, 32), (129, 75), (70, 1008), (9, 2050)] {
+        let sizes = Sizes { batch: 2, heads: 3, queries, keys, depth: 20 };
+        check(sizes, Open::Lengths);
+    }
+}
+
+/// Causal attention as the importer of `Attention` writes it.
+fn causal(sizes: Sizes, is_open: bool) -> (Graph, Vec<(&'static str, Tensor)>) {
+    let Sizes { batch, heads, queries, keys, depth } = sizes;
+    let floats = |length, seed| {
+        let ty = TensorType::new(DType::F32, [batch, heads, length, depth]);
+        Tensor::random(ty, seed).unwrap()
+    };
+    // Its extent is the number of keys before those of the queries.
+    let past = Tensor::random(TensorType::new(DType::F32, [keys - queries]), 4).unwrap();
+    let (k, v) = (floats(keys, 2), floats(keys, 3));
+    let inputs = vec![("q", floats(queries, 1)), ("k", k), ("v", v), ("past", past)];
+    let mut b = Builder::new();
+    let given = inputs.iter().map(|(name, x)| {
+        let mut ty = Type::from(x.ty().clone());
+        let [queries, past] = ["Q", "P"].map(Dim::symbol);
+        match *name {
+            "past" if is_open => ty.dims[0] = past,
+            _ if !is_open => {}
+            _ => {
+                ty.dims[0] = Dim::symbol("N");
+                ty.dims[2] = if *name == "q" { queries } else { queries + past };
+            }
+        }
+        b.input(*name, ty)
+    });
+    let [q, k, v, _] = given.collect::<Vec<_>>()[..] else { unreachable!() };
+    let op = Op::Matmul { transpose_lhs: false, transpose_rhs: true };
+    let scores = b.op(op, &[q, k]).unwrap();
+    let dims = b.ty(scores).dims.clone();
+    let past = match is_open {
+        true => Scalar::Size(Dim::symbol("P")),
+        false => Scalar::index(keys - queries),
+    };
+    let seen = Scalar::Compare(
+        Comparison::Le,
+        Arc::new(Scalar::Loop(3)),
+        Arc::new(Scalar::Loop(2) + past),
+    );
+    let own = Scalar::load(0, (0..4).map(Scalar::Loop).collect::<Vec<_>>());
+    let low = Scalar::float(f64::NEG_INFINITY, DType::F32);
+    let body = Scalar::Select([seen, own, low].into());
+    let mask = Op::compute(Compute { dims, reduction: None, body });
+    let scores = b.op(mask, &[scores]).unwrap();
+    let mixed = softmax(&mut b, scores);
+    let mixed = b.matmul(mixed, v).unwrap();
+    b.output("mixed", mixed);
+    (b.finish(), inputs)
+}
+
+#[test]
+fn columns_after_a_query_are_skipped() {
+    // Whole blocks and parts of them, and several calls of some blocks of a head but one of others.
+    for (queries, keys) in [(1, 1), (1, 70), (65, 65), (200, 330), (120, 1060)] {
+        let (batch, heads, depth) = if keys > 1000 { (1, 1, 8) } else { (2, 3, 20) };
+        let sizes = Sizes { batch, heads, queries, keys, depth };
+        for is_open in [false, true] {
+            let (graph, inputs) = causal(sizes, is_open);
+            check_graph(&graph, &inputs);
+        }
+    }
+}
+
+#[test]
+fn columns_that_are_all_masked() {
+    // All of the first call, and half of a row of the second one.
+    let sizes = Sizes { batch: 1, heads: 2, queries: 5, keys: 1100, depth: 16 };
+    let (graph, mut inputs) = attention(sizes, Open::Lengths, DType::F32);
+    let mut mask = vec![f64::NEG_INFINITY; 1100];
+    mask[1050..].fill(0.0);
+    inputs[3].1 = Tensor::from_f64(inputs[3].1.ty().clone(), &mask).unwrap();
+    let shown = vec![1.0; 5 * 1100];
+    inputs[4].1 = Tensor::from_f64(inputs[4].1.ty().clone(), &shown).unwrap();
+    check_graph(&graph, &inputs);
 }
 
 #[test]
 fn halves_are_rounded_once() {
     let sizes = Sizes { batch: 2, heads: 3, queries: 40, keys: 75, depth: 20 };
-    for (dtype, ulp) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
-        let (graph, inputs) = attention(sizes, true, dtype);
+    let types = [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))];
+    let all = types.into_iter().flat_map(|ty| [Open::Batch, Open::Lengths].map(|open| (ty, open)));
+    for ((dtype, ulp), open) in all {
+        let (graph, inputs) = attention(sizes, open, dtype);
         let session = Session::new();
         let model = session.import_graph(&read_back(&graph));
         let compiled = model.library_with(irc::Target::host(), Place::Given).unwrap();
         let found = run(&compiled, &inputs).unwrap()["mixed"].to_f64();
         // The same in single precision.
-        let (wide, _) = attention(sizes, false, DType::F32);
+        let (wide, _) = attention(sizes, Open::None, DType::F32);
         let widened = inputs.iter().map(|(name, value)| {
             let dtype = if value.dtype().is_float() { DType::F32 } else { value.dtype() };
             let ty = TensorType::new(dtype, value.shape().to_vec());

@@ -9,25 +9,19 @@ use std::{fs, io};
 
 /// Where ops are named: their schedules, the code of functions of numbers, algorithms written with such
 /// functions, rules about ops, and what becomes bytes.
-const HOMES: [&str; 5] = [
+const HOMES: [&str; 7] = [
     "compiler/lowering/tl_to_linalg/",
     "compiler/kernel/arithmetic/",
     "compiler/lowering/compute_to_loops/",
     "compiler/fusion/algebra.rs",
     "compiler/quantise/",
+    // What attention consists of.
+    "compiler/fusion/attention",
+    "compiler/lowering/split_blocks/attention",
 ];
 
 /// Ops that the IR itself is made of, with the files that create or take apart such an op.
-const STRUCTURAL: [(&str, &str); 19] = [
-    // Products around a softmax are joined, which then divides by sums last.
-    ("matmul", "compiler/fusion/attention.rs"),
-    ("mul", "compiler/fusion/attention.rs"),
-    ("div", "compiler/fusion/attention.rs"),
-    ("matmul", "compiler/lowering/split_blocks/attention.rs"),
-    // Halves are converted before such products.
-    ("cast", "compiler/fusion/attention.rs"),
-    ("fill", "compiler/fusion/attention.rs"),
-    ("cast", "compiler/lowering/split_blocks/attention.rs"),
+const STRUCTURAL: [(&str, &str); 12] = [
     // Loops around an expression are joined, and their sizes are renamed.
     ("compute", "compiler/fusion/inline.rs"),
     ("compute", "compiler/lowering/outline_kernels/sizes.rs"),

@@ -100,7 +100,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
     A kernel on tensors has a `kind`: that of its group, or `task`. `constants` are its arguments that are
     constants which nothing else reads, so that it may want them `packed`; with `keeps` it is given
     memory for what it keeps between calls; `entry` is the symbol of the entry point that it gets. The extent `rows`
-    stands for a number of rows that is passed to it, from 0 to `rows`.
+    stands for a number of rows that is passed to it, from 0 to `rows`; so does the extent `columns` for a number of columns.
 
     A kernel on memory also has `symbols`, the sizes that it takes in the order of its parameters of type
     `index`; `scalar` if it adds products in scalar loops; the bytes of its workspace; how it takes arguments `packed`, as an array of `#tl.packing` and `#tl.winograd`;
@@ -124,6 +124,7 @@ def Tl_Kernel : AttrDef<Tl_Dialect, "Kernel"> {
                         OptionalParameter<"::mlir::UnitAttr">:$scalar,
                         OptionalParameter<"::mlir::StringAttr">:$entry,
                         OptionalParameter<"::std::optional<int64_t>">:$rows,
+                        OptionalParameter<"::std::optional<int64_t>">:$columns,
                         OptionalParameter<"::mlir::ArrayAttr">:$symbols,
                         OptionalParameter<"::std::optional<int64_t>">:$workspace_bytes,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$parts,
@@ -174,13 +175,31 @@ def Tl_Blocks : AttrDef<Tl_Dialect, "Blocks"> {
   let summary = "how a kernel of a grid of items runs in blocks of items";
   let description = [{
     `callee` is the kernel of a block of `items` items along the last dimension of a grid; `counts` are the sizes of the
-    grid; `bytes` are the bytes from one item to the next, per dimension of the grid, and operand and result, 0 for what
-    items share. A callee with `rows` takes the number of items as an argument, and is called for up to `items` of them;
+    grid; `bytes` are the bytes from one item to the next, as sizes, per dimension of the grid, and operand and result, 0
+    for what items share. A callee with `rows` takes the number of items as an argument, and is called for up to `items` of them;
     otherwise the last block ends with the last item. `cycles` are those of a block, if blocks are divided among threads,
-    or 0.
+    or 0. With `columns`, a block is computed some of its columns at a time.
   }];
   let parameters = (ins "::mlir::StringAttr":$callee, "int64_t":$items, "::mlir::ArrayAttr":$counts,
-                        "::mlir::DenseI64ArrayAttr":$bytes, "int64_t":$cycles);
+                        "::mlir::ArrayAttr":$bytes, "int64_t":$cycles,
+                        OptionalParameter<"::mlir::Attribute">:$columns);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Tl_Columns : AttrDef<Tl_Dialect, "Columns"> {
+  let mnemonic = "columns";
+  let summary = "how a block of attention is computed some columns of its scores at a time";
+  let description = [{
+    The kernel of a block takes up to `items` columns, and, after its operands, the highest score of each row so far, the
+    sum of the powers of the scores, and the sums of values that these weigh. `callee` is the kernel of all columns but
+    the last ones, and returns these three; `count` is the number of columns. `bytes` are those from one column to the
+    next, per operand, 0 for what columns share; operands whose rows are a symbolic number of bytes apart are `copied`
+    first: the sizes of these distances, and 0 for other operands. With `causal`, only columns up to the number of a row
+    plus this size are computed; the kernels take two more operands: the numbers of columns, and of those of each row.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$callee, "int64_t":$items, "::mlir::StringAttr":$count,
+                        "::mlir::DenseI64ArrayAttr":$bytes, "::mlir::ArrayAttr":$copied,
+                        OptionalParameter<"::mlir::StringAttr">:$causal);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -63,3 +63,27 @@ func.func @halves(%q: tensor<4x8x16xf16>, %k: tensor<4x16x9xf16>, %v: tensor<4x9
   %y = tl.matmul %p, %v : (tensor<4x8x9xf16>, tensor<4x9x16xf16>) -> tensor<4x8x16xf16>
   return %y : tensor<4x8x16xf16>
 }
+
+// Sizes of queries and keys may be open: general ops become named ones again.
+// CHECK-LABEL: func.func @open
+// CHECK:         tl.group "attention"
+// CHECK:           tl.transpose {{.*}} -> tensor<?x16x?xf32
+// CHECK:           tl.matmul
+// CHECK:           tl.select
+// CHECK:           tl.reduce_max
+// CHECK:           tl.matmul
+// CHECK:           tl.mul
+// CHECK-NOT:     tl.group
+func.func @open(%q: tensor<?x?x16xf32, #tl.dims<"N", "S", "16">>, %k: tensor<?x?x16xf32, #tl.dims<"N", "T", "16">>, %v: tensor<?x?x16xf32, #tl.dims<"N", "T", "16">>, %shown: tensor<?x?xi1, #tl.dims<"S", "T">>) -> tensor<?x?x16xf32, #tl.dims<"N", "S", "16">> {
+  %t = tl.compute(%k) "%0[i0, i2, i1]" : (tensor<?x?x16xf32, #tl.dims<"N", "T", "16">>) -> tensor<?x16x?xf32, #tl.dims<"N", "16", "T">>
+  %m = tl.matmul %q, %t : (tensor<?x?x16xf32, #tl.dims<"N", "S", "16">>, tensor<?x16x?xf32, #tl.dims<"N", "16", "T">>) -> tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>
+  %low = tl.fill {value = -1.0e4 : f64} : tensor<f32>
+  %s = tl.compute(%shown, %m, %low) "select(%0[i1, i2], %1[i0, i1, i2], %2[])" : (tensor<?x?xi1, #tl.dims<"S", "T">>, tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>, tensor<f32>) -> tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>
+  %max = tl.compute(%s) "%0[i0, i1, i3]" combine "max" over ["T"] : (tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>) -> tensor<?x?x1xf32, #tl.dims<"N", "S", "1">>
+  %d = tl.compute(%s, %max) "%0[i0, i1, i2] - %1[i0, i1, 0]" : (tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>, tensor<?x?x1xf32, #tl.dims<"N", "S", "1">>) -> tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>
+  %e = tl.exp %d : tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>
+  %sum = tl.compute(%e) "%0[i0, i1, i3]" combine "sum" over ["T"] : (tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>) -> tensor<?x?x1xf32, #tl.dims<"N", "S", "1">>
+  %p = tl.compute(%e, %sum) "%0[i0, i1, i2] / %1[i0, i1, 0]" : (tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>, tensor<?x?x1xf32, #tl.dims<"N", "S", "1">>) -> tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>
+  %y = tl.matmul %p, %v : (tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>, tensor<?x?x16xf32, #tl.dims<"N", "T", "16">>) -> tensor<?x?x16xf32, #tl.dims<"N", "S", "16">>
+  return %y : tensor<?x?x16xf32, #tl.dims<"N", "S", "16">>
+}

@@ -392,6 +392,14 @@ def open_sizes(base, path, symbols):
     for port in model.graph.output:
         for size in port.type.tensor_type.shape.dim:
             size.ClearField("dim_value")
+    # Shapes of reshapes have the leading dimensions of what is reshaped.
+    leading = 2 if "S" in symbols.values() else 1
+    shapes = {node.input[1] for node in model.graph.node if node.op_type == "Reshape"}
+    for constant in model.graph.initializer:
+        if constant.name in shapes:
+            shape = numpy_helper.to_array(constant).copy()
+            shape[:leading] = 0
+            constant.CopyFrom(numpy_helper.from_array(shape, constant.name))
     del model.graph.value_info[:]
     onnx.save(model, path)
 

@@ -1,5 +1,7 @@
 //! Runs a kernel in blocks of items, each a call of a kernel of known sizes; see
 //! [`split_blocks`](crate::lowering::split_blocks).
+mod columns;
+
 use super::{sizes::Sizes, stored};
 use crate::{
     attributes::{BLOCKS, Blocks, KERNEL, KernelInfo, POOL, Phases, launcher},
@@ -24,6 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use columns::Calls;
+
 /// Whether a kernel runs in blocks.
 pub(super) fn is_split(func: OperationRef<'_, '_>) -> bool {
     BLOCKS.is_on(&func)
@@ -35,9 +39,17 @@ struct Callee<'c> {
     items: i64,
     parameters: Vec<Type<'c>>,
     info: KernelInfo,
+    /// How it is called for some columns at a time.
+    columns: Option<Calls<'c>>,
 }
 
 impl Callee<'_> {
+    /// The bytes of scratch memory that a call needs, with what it keeps.
+    fn workspace(&self) -> u64 {
+        let own = self.info.scratch() + self.kept().unwrap_or(0);
+        own + self.columns.as_ref().map_or(0, |calls| calls.bytes(self))
+    }
+
     /// The bytes that it keeps between the blocks along the last dimension of the grid, at the start of the workspace.
     fn kept(&self) -> Option<u64> {
         self.info.kept.as_ref().map(|kept| kept.bytes.max(KEPT_HEADER))
@@ -48,11 +60,12 @@ impl Callee<'_> {
 const KEPT_HEADER: u64 = 64;
 
 /// The memory of a kernel that runs in blocks, and what it passes on.
-struct Frame<'c, 'a> {
+struct Frame<'f, 'c, 'a> {
     /// The operands, the results, and the workspace, which all blocks share.
     buffers: Vec<Value<'c, 'a>>,
     /// The bytes of an item of each operand and result, for each dimension of the grid.
-    bytes: Vec<i64>,
+    bytes: &'f [Dim],
+    sizes: Sizes<'c, 'a>,
     /// The number of operands.
     inputs: usize,
     /// The number of items along each dimension of the grid.
@@ -88,11 +101,11 @@ fn lower_message<'c: 'a, 'a>(
     let parent = func.block().ok_or("is not in a module")?;
     let blocks = BLOCKS.read(&func).ok_or_else(|| format!("lacks {}", BLOCKS.name()))?;
     let callee = callee(&blocks, kernels)?;
-    let counts = blocks.counts.iter().map(|count| count.parse());
-    let counts = counts.collect::<Result<Vec<Dim>, _>>();
-    let counts = counts.map_err(|error| format!("counts: {error}"))?;
-    let symbols = symbols(func, &counts)?;
-    let workspace = callee.info.scratch() + callee.kept().unwrap_or(0);
+    let counts = sizes_of("counts", &blocks.counts)?;
+    let bytes = sizes_of("bytes", &blocks.bytes)?;
+    let sizes = callee.columns.iter().flat_map(Calls::sizes).chain(&counts);
+    let symbols = symbols(func, sizes)?;
+    let workspace = callee.workspace();
     let part_bytes = callee.info.phases.as_ref().map(|phases| phases.part_bytes);
 
     let memory = memory(context, 1);
@@ -111,13 +124,13 @@ fn lower_message<'c: 'a, 'a>(
             part_bytes.map(|part_bytes| Phases { parts: vec![1], cycles: vec![], part_bytes });
     };
     let mut functions = vec![];
-    if let Some(phases) = divided(&blocks, &counts, callee.items, workspace) {
+    if let Some(phases) = divided(&blocks, &callee, &counts, workspace) {
         let part = signature::declare_part(func, &types).map_err(|error| error.to_string())?;
         let mut info = KERNEL.read(&func).unwrap_or_default();
         describe(&mut info);
         info.phases = Some(phases);
         functions.push((part, Role::Part));
-        write(func, &callee, &blocks.bytes, (inputs, &symbols, &counts), &functions)?;
+        write(func, &callee, &bytes, (inputs, &symbols, &counts), &functions)?;
         signature::whole(context, func, part, types, &info).map_err(|error| error.to_string())?;
         func.erase();
         return Ok(());
@@ -131,15 +144,17 @@ fn lower_message<'c: 'a, 'a>(
         irc_mlir::remove_attribute(parallel, KERNEL.name());
         functions.push((parallel, Role::Launcher));
     }
-    write(func, &callee, &blocks.bytes, (inputs, &symbols, &counts), &functions)?;
+    write(func, &callee, &bytes, (inputs, &symbols, &counts), &functions)?;
     func.erase();
     Ok(())
 }
 
 /// The phases of a kernel whose blocks are divided among threads, if it is worth their while.
-fn divided(blocks: &Blocks, counts: &[Dim], items: i64, workspace: u64) -> Option<Phases> {
+fn divided(blocks: &Blocks, callee: &Callee<'_>, counts: &[Dim], workspace: u64) -> Option<Phases> {
+    let columns = callee.columns.as_ref().map(Calls::count);
     let known = counts.iter().map(Dim::known).collect::<Option<Vec<i64>>>();
-    let of_rows = |rows: i64| (rows + items - 1) / items;
+    let known = known.filter(|_| columns.is_none());
+    let of_rows = |rows: i64| (rows + blocks.items - 1) / blocks.items;
     let (parts, pays) = match known.as_deref() {
         Some([rest @ .., rows]) => {
             let all = rest.iter().product::<i64>() * of_rows(*rows);
@@ -151,11 +166,14 @@ fn divided(blocks: &Blocks, counts: &[Dim], items: i64, workspace: u64) -> Optio
     let cycles = match known {
         Some(_) => vec![],
         None => {
-            let (rows, rest) = counts.split_last()?;
-            let rows = rows.known().map_or(1, of_rows);
-            let factors = [(rows * blocks.cycles).to_string()].into_iter();
-            let factors = factors.chain(rest.iter().map(ToString::to_string));
-            vec![factors.collect::<Vec<_>>().join("*")]
+            let (last, rest) = counts.split_last()?;
+            let rows = last.known().map(of_rows);
+            // Rows of an open number are counted one by one.
+            let cycles = rows.map_or(blocks.cycles / blocks.items + 1, |rows| rows * blocks.cycles);
+            let factors = [cycles.to_string()].into_iter();
+            let open = rows.is_none().then_some(last);
+            let rest = rest.iter().chain(open).chain(columns);
+            vec![factors.chain(rest.map(ToString::to_string)).collect::<Vec<_>>().join("*")]
         }
     };
     (blocks.cycles > 0 && pays).then(|| Phases {
@@ -169,7 +187,7 @@ fn divided(blocks: &Blocks, counts: &[Dim], items: i64, workspace: u64) -> Optio
 fn write<'c: 'a, 'a>(
     func: OperationRef<'c, 'a>,
     callee: &Callee<'c>,
-    bytes: &[i64],
+    bytes: &[Dim],
     (inputs, symbols, counts): (usize, &[Arc<str>], &[Dim]),
     functions: &[(OperationRef<'c, 'a>, Role)],
 ) -> Result<(), String> {
@@ -199,7 +217,7 @@ fn write<'c: 'a, 'a>(
         let mut buffers = given[..inputs].to_vec();
         buffers.extend(&given[inputs + symbols.len()..]);
         let counts = counts.iter().map(|count| sizes.value(e, count)).collect();
-        let frame = Frame { buffers, bytes: bytes.to_vec(), inputs, counts, pool };
+        let frame = Frame { buffers, bytes, sizes, inputs, counts, pool };
         emit(e, callee, own, &frame);
         e.spec(func::RETURN).append(&block);
     }
@@ -211,7 +229,7 @@ fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     callee: &Callee<'c>,
     own: Option<[Value<'c, 'a>; 2]>,
-    frame: &Frame<'c, 'a>,
+    frame: &Frame<'_, 'c, 'a>,
 ) {
     let Some((rows, rest)) = frame.counts.split_last() else { return };
     let along = Extent::Passed(*rows).groups(e, callee.items);
@@ -229,26 +247,30 @@ fn emit<'c: 'a, 'a>(
         let (operands, workspace) = frame.buffers.split_at(frame.buffers.len() - 1);
         let places = (0..operands.len()).map(|at| {
             let strides = frame.bytes.iter().skip(at).step_by(operands.len());
-            e.linear(e.index(0), &items, &strides.copied().collect::<Vec<i64>>())
+            let steps = items.iter().zip(strides).filter(|(_, bytes)| !bytes.is(0));
+            steps.fold(e.index(0), |sum, (item, bytes)| {
+                let step = match bytes.known() {
+                    Some(known) => e.scale(*item, known),
+                    None => e.binary(arith::MULI, *item, frame.sizes.value(e, bytes)),
+                };
+                e.add(sum, step)
+            })
         });
         let places: Vec<Value> = places.collect();
-        let mut windows: Vec<_> = operands.iter().copied().zip(places).collect();
-        // All blocks share the workspace.
-        if let Some(kept) = callee.kept() {
-            keep(e, workspace[0], (unit, from), block);
-            windows.push((workspace[0], e.index(0)));
-            windows.push((workspace[0], e.index(kept.cast_signed())));
-        } else {
-            windows.push((workspace[0], e.index(0)));
-        }
-        let memory = callee.parameters.iter().filter(|ty| !ty.is_index());
-        let windows = windows.into_iter().zip(memory);
-        let mut operands: Vec<Value> =
-            windows.map(|((buffer, place), ty)| window(e, buffer, place, *ty)).collect();
-        if callee.info.rows.is_some() {
+        let windows: Vec<_> = operands.iter().copied().zip(places).collect();
+        let left = callee.info.rows.map(|_| {
             let left = e.binary(arith::SUBI, *rows, items[rest.len()]);
-            operands.insert(frame.inputs, e.min(left, e.index(callee.items)));
+            e.min(left, e.index(callee.items))
+        });
+        if let Some(calls) = &callee.columns {
+            calls.emit(e, callee, frame, (&windows, left), (unit, from, block, items[rest.len()]));
+            return Ok::<_, Infallible>(vec![]);
         }
+        // All blocks share the workspace.
+        if callee.kept().is_some() {
+            keep(e, workspace[0], is_kept(e, (unit, from), block));
+        }
+        let mut operands = arguments(e, callee, &windows, (workspace[0], frame.inputs), left);
         let name = match (frame.pool, &callee.info.phases) {
             (Some(pool), Some(_)) => {
                 operands.push(pool);
@@ -256,26 +278,54 @@ fn emit<'c: 'a, 'a>(
             }
             _ => callee.name.clone(),
         };
-        e.spec(func::CALL)
-            .operands(&operands)
-            .attr("callee", attr::symbol(e.context, &name))
-            .append(&e.block);
+        call(e, &name, &operands);
         Ok::<_, Infallible>(vec![])
     });
 }
 
-/// States whether kept memory is that of the block before: it is not for the first block along the last dimension of the
-/// grid, nor for the first one that is computed.
-fn keep<'c: 'a, 'a>(
+fn call<'c: 'a, 'a>(e: Emit<'c, 'a>, name: &str, operands: &[Value<'c, 'a>]) {
+    let spec = e.spec(func::CALL).operands(operands);
+    spec.attr("callee", attr::symbol(e.context, name)).append(&e.block);
+}
+
+/// The arguments of a call: memory of operands and results from places on, what it keeps and its workspace at the start of
+/// the workspace, and the numbers that it is passed after so many inputs.
+fn arguments<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
-    memory: Value<'c, 'a>,
+    callee: &Callee<'c>,
+    windows: &[(Value<'c, 'a>, Value<'c, 'a>)],
+    (workspace, inputs): (Value<'c, 'a>, usize),
+    passed: impl IntoIterator<Item = Value<'c, 'a>>,
+) -> Vec<Value<'c, 'a>> {
+    let mut windows = windows.to_vec();
+    if let Some(kept) = callee.kept() {
+        windows.push((workspace, e.index(0)));
+        windows.push((workspace, e.index(kept.cast_signed())));
+    } else {
+        windows.push((workspace, e.index(0)));
+    }
+    let memory = callee.parameters.iter().filter(|ty| !ty.is_index());
+    let windows = windows.into_iter().zip(memory);
+    let mut operands: Vec<Value> =
+        windows.map(|((buffer, place), ty)| window(e, buffer, place, *ty)).collect();
+    operands.splice(inputs..inputs, passed);
+    operands
+}
+
+/// Whether the block before reads the same as one: not for the first block along the last dimension of the grid, nor for the
+/// first one that is computed.
+fn is_kept<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
     (unit, from): (Value<'c, 'a>, Value<'c, 'a>),
     block: Value<'c, 'a>,
-) {
+) -> Value<'c, 'a> {
+    let is_later = e.compare(1, block, e.index(0));
+    e.binary(arith::ANDI, is_later, e.compare(1, unit, from))
+}
+
+/// States whether kept memory is what the next call needs.
+fn keep<'c: 'a, 'a>(e: Emit<'c, 'a>, memory: Value<'c, 'a>, is_kept: Value<'c, 'a>) {
     let header = e.workspace_view(memory, 0, 1, e.int(64));
-    let is_kept = e.compare(1, block, e.index(0));
-    let follows = e.compare(1, unit, from);
-    let is_kept = e.binary(arith::ANDI, is_kept, follows);
     let word = e.op(arith::EXTUI, &[is_kept], e.int(64));
     e.store(word, header, e.index(0), Lanes::Scalar, None);
 }
@@ -291,7 +341,13 @@ fn items_of<'c: 'a, 'a>(
 ) -> (Vec<Value<'c, 'a>>, Value<'c, 'a>) {
     let is_only = rest.is_empty();
     let block = if is_only { unit } else { e.binary(arith::REMUI, unit, along) };
-    let mut item = e.scale(block, callee.items);
+    // The blocks of a causal mask with the most columns come first, so that the others find these packed.
+    let backwards = callee.columns.as_ref().is_some_and(Calls::is_causal);
+    let place = match backwards {
+        true => e.binary(arith::SUBI, e.offset(along, -1), block),
+        false => block,
+    };
+    let mut item = e.scale(place, callee.items);
     if callee.info.rows.is_none() && callee.items > 1 {
         item = e.min(item, e.binary(arith::SUBI, rows, e.index(callee.items)));
     }
@@ -346,19 +402,33 @@ fn callee<'c: 'a, 'a>(
     blocks: &Blocks,
     kernels: &BTreeMap<String, OperationRef<'c, 'a>>,
 ) -> Result<Callee<'c>, String> {
-    let name = &blocks.callee;
-    let found = kernels.get(name).copied();
-    let found = found.ok_or_else(|| format!("expected a kernel '{name}'"))?;
-    let (parameters, _) = read::signature(&found).ok_or("expected a function")?;
-    let info = KERNEL.read(&found).filter(|info| info.workspace_bytes.is_some());
-    let info = info.ok_or_else(|| format!("expected '{name}' to be lowered before"))?;
-    Ok(Callee { name: name.clone(), items: blocks.items, parameters, info })
+    let of_name = |name: &String, columns| -> Result<Callee<'c>, String> {
+        let found = kernels.get(name).copied();
+        let found = found.ok_or_else(|| format!("expected a kernel '{name}'"))?;
+        let (parameters, _) = read::signature(&found).ok_or("expected a function")?;
+        let info = KERNEL.read(&found).filter(|info| info.workspace_bytes.is_some());
+        let info = info.ok_or_else(|| format!("expected '{name}' to be lowered before"))?;
+        Ok(Callee { name: name.clone(), items: blocks.items, parameters, info, columns })
+    };
+    let columns = match &blocks.columns {
+        None => None,
+        Some(columns) => Some(Calls::of(columns, of_name(&columns.callee, None)?)?),
+    };
+    of_name(&blocks.callee, columns)
+}
+
+fn sizes_of(what: &str, texts: &[String]) -> Result<Vec<Dim>, String> {
+    let sizes = texts.iter().map(|size| size.parse());
+    sizes.collect::<Result<_, _>>().map_err(|error| format!("{what}: {error}"))
 }
 
 /// All symbols of the kernel's types and of the counts, in the order of names.
-fn symbols(func: OperationRef<'_, '_>, counts: &[Dim]) -> Result<Vec<Arc<str>>, String> {
+fn symbols<'d>(
+    func: OperationRef<'_, '_>,
+    sizes: impl Iterator<Item = &'d Dim>,
+) -> Result<Vec<Arc<str>>, String> {
     let (inputs, results) = read::signature(&func).ok_or("is not a function")?;
-    let mut symbols: BTreeSet<_> = counts.iter().flat_map(Dim::symbols).collect();
+    let mut symbols: BTreeSet<_> = sizes.flat_map(Dim::symbols).collect();
     for ty in inputs.into_iter().chain(results) {
         symbols.extend(tl::type_of(ty)?.dims.iter().flat_map(Dim::symbols));
     }

@@ -61,22 +61,20 @@ pub struct Codegen<'c, 'a> {
     pub split: Option<Split<'c, 'a>>,
     /// The results that the code being written stores past the caches.
     pub streamed: Vec<TensorId>,
-    /// The extent that stands for the number of rows that the kernel is passed, and that number.
-    pub rows: Option<(i64, Value<'c, 'a>)>,
+    /// The extents that stand for numbers of rows and columns that the kernel is passed, and those numbers.
+    pub passed: Vec<(i64, Value<'c, 'a>)>,
 }
 
 impl<'c: 'a, 'a> Codegen<'c, 'a> {
-    /// Whether an extent stands for the number of rows that the kernel is passed.
-    pub fn is_rows(&self, extent: i64) -> bool {
-        self.rows.is_some_and(|(rows, _)| rows == extent)
+    /// Whether an extent stands for a number that the kernel is passed.
+    pub fn is_passed(&self, extent: i64) -> bool {
+        self.passed.iter().any(|(known, _)| *known == extent)
     }
 
     /// The number of iterations of a loop of this extent.
     pub fn extent(&self, extent: i64) -> Extent<'c, 'a> {
-        match self.rows {
-            Some((rows, passed)) if rows == extent => Extent::Passed(passed),
-            _ => Extent::Known(extent),
-        }
+        let passed = self.passed.iter().find(|(known, _)| *known == extent);
+        passed.map_or(Extent::Known(extent), |(_, number)| Extent::Passed(*number))
     }
 
     /// The stage among `stages` that computes a tensor, and the output.

@@ -154,6 +154,10 @@ struct Emitter<'p, 'c, 'a> {
     m: i64,
     /// The number of rows, which is at most `m`.
     rows: Extent<'c, 'a>,
+    /// The number of columns if it is passed: then `n` is the maximum, rounded up to whole panels.
+    width: Option<Value<'c, 'a>>,
+    /// The depth, which is at most `k`.
+    depth: Extent<'c, 'a>,
     n: i64,
     k: i64,
     lanes: Lanes,
@@ -351,25 +355,38 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let lanes = Lanes::Vector(cg.target.lanes());
         let m = product.m.map_or(1, |dim| stage.sizes[dim]);
         let (n, k) = (stage.sizes[product.n], stage.sizes[product.k]);
+        let width = match cg.extent(n) {
+            Extent::Passed(width) => Some(width),
+            Extent::Known(_) => None,
+        };
         let streams = m <= MAX_ROWS_ONCE
             && matches!(right, Right::Plain)
             && is_packed_constant(cg, matmul, (n, k));
         let pack_b = m > MAX_ROWS_ONCE
             || streams
+            || width.is_some()
             || !Contraction::is_plain(&product.b)
             || product.b.operand.access.coefs[product.n] != 1
             || quads::is_packed(cg, product)
             || !matches!(right, Right::Plain);
-        let blocks = match streams {
+        let mut blocks = match streams {
             true => streamed_blocks(cg, (m, n, k)),
             false => choose_blocks(cg, (m, n, k), (pack_b, &right), product),
         };
+        let depth = cg.extent(k);
+        if matches!(depth, Extent::Passed(_)) {
+            blocks.kc = k;
+        }
+        let columns = blocks.nv * lanes.count();
+        let n = if width.is_some() { (n + columns - 1) / columns * columns } else { n };
         let mut emitter = Self {
             matmul,
             blocks,
             streams,
             m,
             rows: cg.extent(m),
+            width,
+            depth,
             n,
             k,
             lanes,
@@ -482,6 +499,14 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         (self.n + self.columns() - 1) / self.columns() * self.columns()
     }
 
+    /// The number of columns, of whole panels if it is passed.
+    fn panels_width(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
+        match self.width {
+            None => self.n.into(),
+            Some(width) => Extent::Passed(width).groups(e, self.columns()).times(e, self.columns()),
+        }
+    }
+
     /// The number of columns of a full tile.
     fn columns(&self) -> i64 {
         self.blocks.nv * self.lanes.count()
@@ -528,12 +553,12 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         });
         blocked(
             e,
-            (self.n, self.n.into(), nc),
+            (self.n, self.panels_width(e), nc),
             own.map(|own| (own.from, own.to)),
             |e, start, width| {
                 let next = self.next_columns(e, b, start);
                 let columns = Columns { start, width, own, next };
-                blocked(e, (self.k, self.k.into(), kc), None, |e, from, size| {
+                blocked(e, (self.k, self.depth, kc), None, |e, from, size| {
                     let depth = Depth { from, size };
                     let b = match self.packed_b {
                         Some(packed) => self.pack_b(e, b, packed, columns, depth)?,
@@ -566,6 +591,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             && is_contiguous
             && nc == self.columns()
             && nc < self.n
+            && matches!(self.depth, Extent::Known(_))
             && self.matmul.windows.is_none()
             && matches!(self.right, Right::Plain)
             && Contraction::is_plain(&self.matmul.product.b);

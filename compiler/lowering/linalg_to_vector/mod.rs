@@ -10,7 +10,8 @@
 //! another order, which `packed` then describes.
 //!
 //! A kernel with `rows` takes the number of rows, an `index` from 0 to `rows`, after its inputs: the extent `rows`
-//! stands for it.
+//! stands for it. So does the extent `columns` of a kernel with `columns` for the number that follows: of columns of a
+//! product, of a row that is reduced, or of the depth of a product with it.
 //!
 //! A kernel of one `tl.stepped_matmul` is lowered to loops directly; kernels of the kind `loops` have been
 //! lowered by `compute-to-loops`.
@@ -196,13 +197,13 @@ fn fill<'c: 'a, 'a>(
         schedule: info.schedule,
         split,
         streamed: vec![],
-        rows: None,
+        passed: vec![],
     };
     let results = count - 1 - usize::from(info.keeps) - cg.kernel.results.len();
-    cg.rows = match info.rows {
-        Some(rows) => Some((rows, argument(results - 1)?)),
-        None => None,
-    };
+    let passed: Vec<i64> = info.passed().map(|(_, most)| most).collect();
+    for (index, most) in passed.iter().enumerate() {
+        cg.passed.push((*most, argument(results - passed.len() + index)?));
+    }
     place_sources(&mut cg, e, lowered, layouts, &argument)?;
     let copies = place_results(&mut cg, e, results, layouts, &argument)?;
     schedule::emit_stages(&mut cg, e)?;
@@ -224,7 +225,7 @@ fn fill<'c: 'a, 'a>(
         },
         part_bytes: split.bytes.cast_unsigned(),
     });
-    let symbols = info.rows.map(|_| "rows".to_owned()).into_iter().collect();
+    let symbols = info.passed().map(|(name, _)| name.to_owned()).collect();
     let part_bytes = phases.as_ref().map_or(0, |phases| phases.part_bytes);
     Ok(KernelInfo {
         workspace_bytes: Some(cg.workspace_bytes.cast_unsigned() + part_bytes),

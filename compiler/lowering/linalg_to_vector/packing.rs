@@ -5,6 +5,7 @@ use irc_mlir::ops::{arith, vector};
 use irc_mlir::{OperationRef, Type, Value};
 
 /// One panel of `B`: `columns` columns, `depth` rows, to be packed row by row without gaps.
+#[derive(Clone, Copy)]
 pub struct Panel<'p, 'c, 'a> {
     /// `B`.
     pub from: Buffer<'c, 'a>,
@@ -26,6 +27,8 @@ pub struct Panel<'p, 'c, 'a> {
     pub depth_tail: i64,
     /// Columns.
     pub columns: i64,
+    /// How many of them `B` has, at least one; all if it is `None`.
+    pub live: Option<Value<'c, 'a>>,
 }
 
 /// The number of columns of a packed panel, including padding.
@@ -59,7 +62,10 @@ pub fn pack_panel<'c: 'a, 'a>(
             prefetch_row(e, panel, e.add(source, e.scale(ahead, panel.along)));
         }
         for first in (0..padded).step_by(width as usize) {
-            let mask = e.tail_mask(panel.columns - first, panel.lanes);
+            let mask = match panel.live {
+                None => e.tail_mask(panel.columns - first, panel.lanes),
+                Some(live) => e.first_lanes(e.offset(live, -first), panel.lanes),
+            };
             let at = e.offset(from, first * panel.across);
             let value = if panel.across == 1 {
                 e.load_lanes(panel.from, at, panel.lanes, mask)
@@ -124,7 +130,14 @@ fn transpose_rows<'c: 'a, 'a>(
                 rows.push(e.zero(panel.element, panel.lanes));
                 continue;
             }
-            let at = e.offset(e.add(source, k), column * panel.across);
+            let at = match panel.live {
+                None => e.offset(e.add(source, k), column * panel.across),
+                // Columns after the last one are never used.
+                Some(live) => {
+                    let column = e.min(e.index(column), e.offset(live, -1));
+                    e.add(e.add(source, k), e.scale(column, panel.across))
+                }
+            };
             let row = e.load_lanes(panel.from, at, panel.lanes, mask);
             rows.push(convert(e, panel.casts, row, panel.lanes)?);
         }

@@ -351,7 +351,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
                 None => rows,
                 Some(units) => e.min(rows, e.scale(units.to, block)),
             };
-            return self.emit_passed_rest(cg, e, ivs, (whole, end, rows), &hoisted);
+            return self.emit_passed_rest(cg, e, ivs, (whole, end, rows), values, &hoisted);
         }
         if blocks == last.size {
             return Ok(values);
@@ -372,12 +372,17 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         e: Emit<'c, 'a>,
         ivs: &[Value<'c, 'a>],
         (whole, end, rows): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
+        mut values: Vec<Value<'c, 'a>>,
         hoisted: &Hoisted<'c, 'a>,
     ) -> Result<Vec<Value<'c, 'a>>> {
-        e.for_each((whole, end, self.lanes.count()), &[], |e, iv, _| {
+        let each = self.accumulators.len();
+        let bounds = (whole, end, self.lanes.count());
+        let first = e.for_each(bounds, &values[..each], |e, iv, carried| {
             let mask = e.first_lanes(e.binary(arith::SUBI, rows, iv), self.lanes);
-            self.emit_point(cg, e, &self.point(ivs, Some(iv), mask), &[], hoisted).map(|_| vec![])
-        })
+            self.emit_point(cg, e, &self.point(ivs, Some(iv), mask), carried, hoisted)
+        })?;
+        values.splice(..each, first);
+        Ok(values)
     }
 
     /// The elements of the innermost loop after the last block of vectors.
@@ -596,7 +601,8 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     });
     let as_one = |dim: usize, size: i64| {
         !indexed
-            && !cg.is_rows(stages().next().map_or(size, |stage| stage.sizes[dim]))
+            && !cg.is_passed(stages().next().map_or(size, |stage| stage.sizes[dim]))
+            && !cg.is_passed(size)
             && stages().all(|stage| {
                 let outputs =
                     stage.outputs.iter().flat_map(|output| [&output.access, &output.init.access]);

@@ -17,7 +17,7 @@ use melior::ir::{
     r#type::{FunctionType, IntegerType, MemRefType, ShapedTypeLike},
 };
 
-/// The types of the lowered kernel's arguments: inputs, the number of rows if it is passed, outputs, kept memory if any,
+/// The types of the lowered kernel's arguments: inputs, numbers of rows and columns if they are passed, outputs, kept memory if any,
 /// and the workspace. The sizes of the last two are not known yet.
 pub fn parameters<'c>(
     context: &'c Context,
@@ -33,7 +33,7 @@ pub fn parameters<'c>(
         let element = if is_bool { byte } else { tensor.element };
         types.push(memref(context, element, &tensor.shape, layouts.argument(index)));
     }
-    types.extend(info.rows.map(|_| Type::index(context)));
+    types.extend(info.passed().map(|_| Type::index(context)));
     let results = kernel.results.iter().zip(&kernel.result_shapes).enumerate();
     for (index, (result, shape)) in results {
         let element = kernel.tensors[result.tensor].element;

@@ -2,8 +2,16 @@
 //!
 //! A block reads its rows of the queries and all keys and values of its head, where they are: dimensions that are transposed
 //! become strides. Its scores are scratch memory of the kernel of a block, in as many rows as stay in the L2 cache.
+//!
+//! If the number of keys depends on symbols, a block computes some columns of its scores at a time, up to a maximum. The
+//! highest score of each row so far, the sum of powers and the weighted sum of values pass from one call to the next, as in
+//! M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018. So does a block with a causal mask, which
+//! skips the columns that the mask hides from all of its rows.
+mod carried;
+
 use super::{add_callee, rewrite};
-use crate::attributes::{BLOCK, BLOCKS, Blocks, KERNEL, KernelInfo, LOOPS, STRIDES};
+use crate::attributes::{BLOCK, BLOCKS, Blocks, Columns, KERNEL, KernelInfo, LOOPS, STRIDES};
+use crate::fusion::causal;
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Context, OperationLike, OperationRef, RegionLike, Value, attr, read, set_attribute,
@@ -18,6 +26,10 @@ const MAX_SCORES: i64 = 1 << 17;
 const MIN_ROWS: i64 = 32;
 const MAX_ROWS: i64 = 128;
 
+/// The maximum numbers of rows and columns of a call, if a number is passed to it. One of them is no other extent of a kernel.
+const PASSED_ROWS: [i64; 4] = [64, 72, 56, 80];
+const PASSED_COLUMNS: [i64; 4] = [1008, 976, 944, 912];
+
 /// Products and sums that a core computes in a cycle.
 const PER_CYCLE: i64 = 16;
 
@@ -30,26 +42,42 @@ pub(super) fn is_attention(kernel: OperationRef<'_, '_>) -> bool {
 struct View {
     ty: Type,
     /// Elements from one to the next along each dimension.
-    strides: Vec<i64>,
+    strides: Vec<Dim>,
     /// The dimension of the grid that divides each of its own.
     grid: Vec<Option<usize>>,
+    /// The dimension of which a call gets some columns.
+    column: Option<usize>,
 }
 
 /// The grid of blocks: the dimensions of the scores but the last.
 struct Grid {
     sizes: Vec<Dim>,
-    /// Rows of a block.
+    /// Rows of a block; the maximum, if their number is passed.
     rows: i64,
+    is_passed: bool,
+    /// The number of columns, and the maximum of those of a call, if their number is passed.
+    columns: Option<(Dim, i64)>,
 }
 
 impl Grid {
-    /// The grid for scores of a type.
-    fn of(scores: &Type) -> Option<Self> {
+    /// The grid for scores of a type, of a kernel with these known extents and possibly a causal mask.
+    fn of(scores: &Type, extents: &[i64], is_causal: bool) -> Option<Self> {
         let (columns, rest) = scores.dims.split_last()?;
-        let (columns, count) = (columns.known()?, rest.last()?.known()?);
-        let most = (MAX_SCORES / columns.max(1)).clamp(MIN_ROWS, MAX_ROWS).min(count);
+        let unused = |all: [i64; 4]| all.into_iter().find(|extent| !extents.contains(extent));
+        let (sizes, count) = (rest.to_vec(), rest.last()?);
+        let (most, columns) = match columns.known() {
+            Some(known) if !is_causal => {
+                ((MAX_SCORES / known.max(1)).clamp(MIN_ROWS, MAX_ROWS), None)
+            }
+            _ => (PASSED_ROWS[0], Some((columns.clone(), unused(PASSED_COLUMNS)?))),
+        };
+        let Some(count) = count.known() else {
+            return Some(Self { sizes, rows: unused(PASSED_ROWS)?, is_passed: true, columns });
+        };
+        let most = most.min(count).max(1);
         let blocks = (count + most - 1) / most;
-        Some(Self { sizes: rest.to_vec(), rows: (count + blocks - 1) / blocks })
+        let rows = (count + blocks - 1) / blocks.max(1);
+        Some(Self { sizes, rows, is_passed: false, columns })
     }
 
     /// The items of a block along a dimension of the grid.
@@ -67,31 +95,72 @@ impl Grid {
 }
 
 impl View {
-    fn new(ty: Type, order: Option<&[usize]>) -> Result<Self, String> {
-        let mut strides = vec![1; ty.rank()];
+    fn new(ty: Type, order: Option<&[usize]>) -> Self {
+        let mut strides = vec![Dim::from(1); ty.rank()];
         for dim in (1..ty.rank()).rev() {
-            let size = ty.dims[dim].known().ok_or("expected known sizes after the first")?;
-            strides[dim - 1] = strides[dim] * size;
+            strides[dim - 1] = Dim::product([&strides[dim], &ty.dims[dim]]);
         }
-        let Some(order) = order else { return Ok(Self { grid: vec![], ty, strides }) };
+        let (grid, column) = (vec![], None);
+        let Some(order) = order else { return Self { ty, strides, grid, column } };
         let dims: Vec<Dim> = order.iter().map(|dim| ty.dims[*dim].clone()).collect();
-        let strides = order.iter().map(|dim| strides[*dim]).collect();
-        Ok(Self { grid: vec![], ty: Type::new(ty.dtype, dims), strides })
+        let strides = order.iter().map(|dim| strides[*dim].clone()).collect();
+        Self { ty: Type::new(ty.dtype, dims), strides, grid, column }
     }
 
     /// The type of a block.
     fn block(&self, grid: &Grid) -> Type {
-        let dims = self.ty.dims.iter().zip(&self.grid);
+        let columns = grid.columns.as_ref().map_or(1, |(_, most)| *most);
+        let dims = self.ty.dims.iter().zip(&self.grid).enumerate();
         let dims: Vec<Dim> = dims
-            .map(|(dim, by)| by.map_or_else(|| dim.clone(), |by| grid.items(by).into()))
+            .map(|(at, (dim, by))| match by {
+                _ if self.column == Some(at) => columns.into(),
+                Some(by) => grid.items(*by).into(),
+                None => dim.clone(),
+            })
             .collect();
         Type::new(self.ty.dtype, dims)
     }
 
-    /// The bytes from one item to the next along a dimension of the grid.
-    fn bytes(&self, dim: usize) -> i64 {
+    /// The strides of a block along its dimensions of more than one element; `None` if one depends on a symbol. Others are 1.
+    fn known_strides(&self, grid: &Grid) -> Option<Vec<i64>> {
+        let dims = self.block(grid).dims;
+        let known = |(stride, dim): (&Dim, &Dim)| match stride.known() {
+            None if dim.is(1) => Some(1),
+            known => known,
+        };
+        self.strides.iter().zip(&dims).map(known).collect()
+    }
+
+    /// The bytes from one item to the next along a dimension of the grid, as a size.
+    fn bytes(&self, dim: usize) -> Dim {
         let own = self.grid.iter().position(|by| *by == Some(dim));
-        own.map_or(0, |at| self.strides[at] * self.ty.dtype.size() as i64)
+        own.map_or(Dim::from(0), |at| self.in_bytes(&self.strides[at]))
+    }
+
+    fn in_bytes(&self, elements: &Dim) -> Dim {
+        Dim::product([elements, &Dim::from(self.ty.dtype.size() as i64)])
+    }
+
+    /// The bytes from one column to the next.
+    fn column_bytes(&self) -> Result<i64, String> {
+        let Some(column) = self.column else { return Ok(0) };
+        let bytes = self.in_bytes(&self.strides[column]).known();
+        bytes.ok_or_else(|| format!("expected columns a known distance apart, found {}", self.ty))
+    }
+
+    /// The bytes from one row to the next, if the rows of a block are copied before because these are a symbolic size.
+    fn copied(&self, grid: &Grid) -> Result<Dim, String> {
+        if self.known_strides(grid).is_some() {
+            return Ok(0.into());
+        }
+        let dims = self.block(grid).dims;
+        let wide: Vec<usize> = (0..dims.len()).filter(|dim| !dims[*dim].is(1)).collect();
+        match wide[..] {
+            [row, column] if self.column == Some(column) && self.strides[column].is(1) => {
+                Ok(self.in_bytes(&self.strides[row]))
+            }
+            _ => Err(format!("expected rows of columns, found {}", self.ty)),
+        }
     }
 }
 
@@ -109,12 +178,25 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     let [first, second] = products[..] else { return Err("expected two products".into()) };
     let type_of = |value: Value<'c, 'a>| tl::type_of(irc_mlir::ValueLike::r#type(&value));
     let scores = type_of(first.result(0).map_err(|error| error.to_string())?.into())?;
-    let grid = Grid::of(&scores).ok_or("expected scores of known sizes")?;
+    let masks = ops.iter().filter_map(|op| match tl::op_of(*op).ok()? {
+        Op::Compute(compute) => Some((*op, causal::offset_of(&compute)?)),
+        _ => None,
+    });
+    let mask = masks.last();
+    let grid = Grid::of(&scores, &extents(kernel)?, mask.is_some());
+    let grid = grid.ok_or("expected an extent for a number")?;
 
     // Transposed arguments are views, and so is a result that is transposed last.
     let mut views: Vec<View> = vec![];
     let mut skipped: BTreeMap<usize, Value<'c, 'a>> = BTreeMap::new();
     let matrices = [first, second].map(|product| product.operand(1).map(converted));
+    let queries = converted(first.operand(0).map_err(|error| error.to_string())?);
+    if let Some((mask, _)) = &mask {
+        // Blocks get the numbers of columns that it does not hide.
+        let [masked, scores] = [mask.result(0).map(Value::from), mask.operand(0)];
+        let masked = masked.map_err(|error| error.to_string())?;
+        skipped.insert(read::identity(masked), scores.map_err(|error| error.to_string())?);
+    }
     for at in 0..body.argument_count() {
         let argument: Value = body.argument(at).map_err(|error| error.to_string())?.into();
         let order = match &irc_mlir::uses(argument)[..] {
@@ -126,21 +208,46 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
             seen = transposition.result(0).map_err(|error| error.to_string())?.into();
             skipped.insert(read::identity(seen), argument);
         }
-        let mut view = View::new(type_of(argument)?, order.as_ref().map(|(_, order)| &order[..]))?;
-        let is_matrix = matrices.iter().flatten().any(|matrix| *matrix == seen);
-        view.grid = grid.divides(&view.ty, is_matrix);
+        let mut view = View::new(type_of(argument)?, order.as_ref().map(|(_, order)| &order[..]));
+        let number = matrices.iter().position(|matrix| *matrix == Ok(seen));
+        view.grid = grid.divides(&view.ty, number.is_some());
+        if grid.columns.is_some() && queries != seen {
+            let is_turned = matches!(
+                tl::op_of(products[number.unwrap_or(0)]),
+                Ok(Op::Matmul { transpose_rhs: true, .. })
+            );
+            let back = match number {
+                None => 1,
+                Some(0) => {
+                    if is_turned {
+                        2
+                    } else {
+                        1
+                    }
+                }
+                Some(_) => {
+                    if is_turned {
+                        1
+                    } else {
+                        2
+                    }
+                }
+            };
+            let column = view.ty.rank().checked_sub(back);
+            view.column = column.filter(|at| !view.ty.dims[*at].is(1));
+        }
         views.push(view);
     }
     let end = ops.last().ok_or("has no body")?;
     let returned = end.operand(0).map_err(|error| error.to_string())?;
-    let mut result = View::new(type_of(returned)?, None)?;
+    let mut result = View::new(type_of(returned)?, None);
     if let Some(last) = read::defining_op(returned)
         && let Some(order) = order_of(last)
     {
         // The dimension of the result that each dimension before the transposition becomes.
         let becomes = |dim| order.iter().position(|from| *from == dim).unwrap_or(dim);
         let inverse: Vec<usize> = (0..order.len()).map(becomes).collect();
-        result = View::new(type_of(returned)?, Some(&inverse))?;
+        result = View::new(type_of(returned)?, Some(&inverse));
         let before = last.operand(0).map_err(|error| error.to_string())?;
         skipped.insert(read::identity(returned), before);
     }
@@ -148,31 +255,82 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
 
     let own: Vec<_> =
         views.iter().map(|view| tl::type_to_mlir(context, &view.block(&grid))).collect();
-    let (block, returned) = rewrite(kernel, &own, &skipped, &Type::clone)?;
     let mut info = KERNEL.read(&kernel).unwrap_or_default();
-    let kind = BLOCK.to_owned();
-    // The blocks of a head read the same keys and values.
-    let keeps = scores.dims[scores.rank() - 2].known().is_some_and(|rows| rows > grid.rows);
-    let callee_info = KernelInfo { kind, entry: None, constants: vec![], keeps, ..info.clone() };
-    let callee = format!("{}_block", read::string(&kernel, "sym_name").ok_or("has no name")?);
-    let added = add_callee(kernel, &callee, (block, &own, &returned), &callee_info)?;
-    set_attribute(added, "arg_attrs", strides(context, &views));
+    let count = scores.dims[scores.rank() - 2].known();
+    let columns = grid.columns.as_ref();
+    let callee_info = KernelInfo {
+        kind: BLOCK.to_owned(),
+        entry: None,
+        constants: vec![],
+        // The blocks of a head read the same keys and values.
+        keeps: count.is_none_or(|rows| rows > grid.rows),
+        rows: grid.is_passed.then_some(grid.rows),
+        columns: columns.map(|(_, most)| *most),
+        ..info.clone()
+    };
+    let name = read::string(&kernel, "sym_name").ok_or("has no name")?;
+    let add = |suffix: &str, part: Option<carried::Part>| -> Result<String, String> {
+        let (block, mut returned) = rewrite(kernel, &own, &skipped, &Type::clone)?;
+        let mut own = own.clone();
+        if let Some(part) = part {
+            let carried = carried::add(context, &block, part, mask.is_some())?;
+            own.extend(carried.arguments);
+            returned = carried.returned;
+        }
+        let callee = format!("{name}_{suffix}");
+        let added = add_callee(kernel, &callee, (block, &own, &returned), &callee_info)?;
+        let mut strides: Vec<_> = views.iter().map(|view| view.known_strides(&grid)).collect();
+        strides.resize(own.len(), None);
+        set_attribute(added, "arg_attrs", strides_of(context, &strides));
+        if part != Some(carried::Part::First) {
+            let strides = result.known_strides(&grid).ok_or("expected rows of known sizes")?;
+            set_attribute(added, "res_attrs", strides_of(context, &[Some(strides)]));
+        }
+        Ok(callee)
+    };
+    let callee = add("block", columns.map(|_| carried::Part::Last))?;
+    let columns = match columns {
+        None => None,
+        Some((count, items)) => Some(Columns {
+            callee: add("columns", Some(carried::Part::First))?,
+            items: *items,
+            count: count.to_string(),
+            bytes: views.iter().map(View::column_bytes).collect::<Result<_, String>>()?,
+            copied: views
+                .iter()
+                .map(|view| Ok(view.copied(&grid)?.to_string()))
+                .collect::<Result<_, String>>()?,
+            causal: mask.as_ref().map(|(_, offset)| offset.to_string()),
+        }),
+    };
     views.push(result);
-    set_attribute(added, "res_attrs", strides(context, &views[views.len() - 1..]));
 
     info.kind = LOOPS.to_owned();
     info.constants.clear();
     KERNEL.write(kernel, &info);
     let dims = 0..grid.sizes.len();
-    let bytes = dims.flat_map(|dim| views.iter().map(move |view| view.bytes(dim))).collect();
-    let queries = first.operand(0).map_err(|error| error.to_string())?;
+    let bytes = dims.flat_map(|dim| views.iter().map(move |view| view.bytes(dim).to_string()));
+    let bytes = bytes.collect();
     let depth = type_of(queries)?.dims.last().and_then(Dim::known).unwrap_or(1);
-    let columns = scores.dims.last().and_then(Dim::known).unwrap_or(1);
+    // Of a column, if their number is not known.
     let width = views.last().and_then(|view| view.ty.dims.last()?.known()).unwrap_or(1);
-    let cycles = grid.rows * columns * (depth + width + PER_CYCLE) / PER_CYCLE;
+    let per_column = grid.rows * (depth + width + PER_CYCLE);
+    let cycles = scores.dims.last().and_then(Dim::known).unwrap_or(1) * per_column / PER_CYCLE;
     let counts = grid.sizes.iter().map(ToString::to_string).collect();
-    BLOCKS.write(kernel, &Blocks { callee, items: grid.rows, counts, bytes, cycles });
+    BLOCKS.write(kernel, &Blocks { callee, items: grid.rows, counts, bytes, cycles, columns });
     Ok(())
+}
+
+/// The known extents of the values of a kernel.
+fn extents(kernel: OperationRef<'_, '_>) -> Result<Vec<i64>, String> {
+    let mut extents = vec![];
+    for op in read::body_ops(kernel) {
+        for value in op.operands().chain(op.results().map(Value::from)) {
+            let ty = tl::type_of(irc_mlir::ValueLike::r#type(&value))?;
+            extents.extend(ty.dims.iter().filter_map(Dim::known));
+        }
+    }
+    Ok(extents)
 }
 
 /// What a value is converted from, if it is.
@@ -187,10 +345,12 @@ fn order_of(op: OperationRef<'_, '_>) -> Option<Vec<usize>> {
     tl::op_of(op).ok()?.permutation().map(<[usize]>::to_vec)
 }
 
-fn strides<'c>(context: &'c Context, views: &[View]) -> irc_mlir::Attribute<'c> {
-    let of = |view: &View| {
-        let entries = (!view.strides.is_empty()).then(|| STRIDES.entry(context, &view.strides));
-        attr::dictionary(context, &Vec::from_iter(entries))
+/// The attributes of arguments or results with these strides.
+fn strides_of<'c>(context: &'c Context, all: &[Option<Vec<i64>>]) -> irc_mlir::Attribute<'c> {
+    let of = |strides: &Option<Vec<i64>>| {
+        let strides = strides.as_ref().filter(|strides| !strides.is_empty());
+        let entry = strides.map(|strides| STRIDES.entry(context, strides));
+        attr::dictionary(context, &Vec::from_iter(entry))
     };
-    attr::array(context, &views.iter().map(of).collect::<Vec<_>>())
+    attr::array(context, &all.iter().map(of).collect::<Vec<_>>())
 }

@@ -145,7 +145,9 @@ fn users<'c, 'a>(op: OperationRef<'c, 'a>, name: &str) -> Option<Vec<OperationRe
 fn is_distance_below_highest(op: OperationRef<'_, '_>) -> bool {
     let found = || {
         let moved = operand(op, 0, "tl.sub")?;
-        let highest = operand(moved, 1, "tl.reduce_max")?;
+        // Or of them and the maximum of earlier columns.
+        let both = operand(moved, 1, "tl.max").and_then(|both| operand(both, 0, "tl.reduce_max"));
+        let highest = operand(moved, 1, "tl.reduce_max").or(both)?;
         // Otherwise the maxima may be those of other rows.
         let is_aligned = read::boolean(&highest, "keep_dims")?;
         Some(is_aligned && highest.operand(0).ok()? == moved.operand(0).ok()?)

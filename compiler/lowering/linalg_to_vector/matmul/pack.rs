@@ -61,6 +61,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             depth: depth.size,
             depth_tail: self.k % self.lanes.count(),
             columns,
+            live: None,
         };
         let full = self.n / columns * columns;
         let start = b.advanced(e, None, Some(depth.from)).base;
@@ -69,16 +70,40 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             (source, e.add(to.base, e.scale(j, to.across)))
         };
         let (first, end) = self.panels_of(e, block, full);
-        e.for_each((first, end, columns), &[], |e, j, _| {
+        let pack = |e: Emit<'c, 'a>, j: Value<'c, 'a>, panel: &Panel<'_, 'c, 'a>| {
             let (source, target) = at(e, j);
-            packing::pack_panel(e, &panel, source, target).map(|()| vec![])
-        })?;
+            packing::pack_panel(e, panel, source, target).map(|()| vec![])
+        };
+        let Some(width) = self.width else {
+            e.for_each((first, end, columns), &[], |e, j, _| pack(e, j, &panel))?;
+            return self.pack_last(e, block, full, &panel, &at);
+        };
+        let rest = e.binary(arith::REMUI, width, e.index(columns));
+        let whole = e.binary(arith::SUBI, e.binary(arith::SUBI, width, rest), block.start);
+        let whole = e.min(end, whole);
+        e.for_each((first, whole, columns), &[], |e, j, _| pack(e, j, &panel))?;
+        // The panel that is not whole, if the block has it.
+        e.for_each((e.max(first, whole), end, columns), &[], |e, j, _| {
+            pack(e, j, &Panel { live: Some(rest), ..panel })
+        })
+        .map(|_| ())
+    }
+
+    /// Packs the columns after the last full panel.
+    fn pack_last(
+        &self,
+        e: Emit<'c, 'a>,
+        block: Columns<'c, 'a>,
+        full: i64,
+        panel: &Panel<'_, 'c, 'a>,
+        at: &dyn Fn(Emit<'c, 'a>, Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>),
+    ) -> Result<()> {
         if full == self.n {
             return Ok(());
         }
         self.if_last_columns(e, block, |e| {
             let (source, target) = at(e, e.binary(arith::SUBI, e.index(full), block.start));
-            let tail = Panel { columns: self.n - full, ..panel };
+            let tail = Panel { columns: self.n - full, ..*panel };
             packing::pack_panel(e, &tail, source, target)
         })
     }

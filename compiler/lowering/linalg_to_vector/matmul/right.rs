@@ -174,6 +174,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     depth_tail: 0,
                     // The last columns are padded.
                     columns: from.along,
+                    live: None,
                 };
                 packing::pack_panel(e, &panel, from.base, target)
             }

@@ -8,7 +8,7 @@ use crate::lowering::linalg_to_vector::{
     packing,
     pass::{Pass, emit_result},
 };
-use irc_mlir::Value;
+use irc_mlir::{Value, ops::arith};
 
 /// The minimum depth of a product that prefetches what a finished tile reads and writes: with less, it does not arrive in time.
 const MIN_DEPTH: i64 = 32;
@@ -36,7 +36,8 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         if self.partial.is_none() {
             return self.finish(cg, e, outer, tile, &sums);
         }
-        let last = e.compare(5, e.offset(depth.from, self.blocks.kc), e.index(self.k));
+        let end = self.depth.value(e);
+        let last = e.compare(5, e.offset(depth.from, self.blocks.kc), end);
         let partial = self.partial;
         let mut finished = Ok(());
         e.if_else::<LowerError>(
@@ -161,11 +162,23 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         'a: 's,
     {
         let each = self.vectors_per_row(tile);
-        let mask = e.tail_mask(tile.columns - (each - 1) * self.lanes.count(), self.lanes);
+        let masks: Vec<_> = (0..each).map(|vector| self.mask(e, tile, vector)).collect();
         values.iter().enumerate().map(move |(number, value)| {
             let (row, vector) = (number as i64 / each, number as i64 % each);
-            ((row, vector), (*value, if vector + 1 == each { mask } else { None }))
+            ((row, vector), (*value, masks[vector as usize]))
         })
+    }
+
+    /// The columns of a vector of a tile, if there may be fewer than it has lanes.
+    fn mask(&self, e: Emit<'c, 'a>, tile: Tile<'c, 'a>, vector: i64) -> Option<Value<'c, 'a>> {
+        let first = vector * self.lanes.count();
+        match self.width {
+            None => e.tail_mask(tile.columns - first, self.lanes),
+            Some(width) => {
+                let live = e.binary(arith::SUBI, width, tile.column);
+                e.first_lanes(e.offset(live, -first), self.lanes)
+            }
+        }
     }
 
     /// The index of an access over the output's loops at a vector of the tile.
@@ -290,11 +303,11 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             e.store(value, scratch, index, self.lanes, None);
         }
         let each = self.vectors_per_row(tile);
-        let live = tile.columns - (each - 1) * width;
+        let masks: Vec<_> = (0..each).map(|vector| self.mask(e, tile, vector)).collect();
         let run = |cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, row: Value<'c, 'a>| -> Result<()> {
             let rows = row_of(e.add(tile.row, row));
             for vector in 0..each {
-                let mask = if vector + 1 == each { e.tail_mask(live, self.lanes) } else { None };
+                let mask = masks[vector as usize];
                 let at = e.offset(e.scale(row, self.columns()), vector * width);
                 let value = e.load_lanes(scratch, at, self.lanes, None);
                 let column = e.offset(tile.column, vector * width);
