@@ -1,0 +1,153 @@
+//! Attention on GPUs, in an emulator that finds races: without the scores in memory, and with the results of the reference
+//! evaluator.
+use crate::gpu::{agree_in, assemble, ptx, random};
+use irc::Target;
+use irc_runtime::GpuKernel;
+use irc_tensor::{Tensor, TensorType};
+use irc_tl::{Binary, Builder, DType, Graph, Op, Reduction, Type, Unary, ValueId};
+use std::{collections::BTreeMap, env, fs, path::PathBuf};
+
+/// What is added to scores, or replaces some.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mask {
+    None,
+    /// A number for each key, which is added.
+    Keys,
+    /// A number for each query and key, which is added.
+    All,
+    /// Keys after the query have a score of minus infinity, or another.
+    Causal(f64),
+}
+
+/// Attention of `[batch, length, heads, depth]`.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    dtype: DType,
+    batch: i64,
+    heads: i64,
+    queries: i64,
+    keys: i64,
+    depth: i64,
+    width: i64,
+    mask: Mask,
+    /// Whether heads follow the batch, so that nothing is transposed but the keys.
+    by_head: bool,
+}
+
+const CASE: Case = Case {
+    dtype: DType::F16,
+    batch: 1,
+    heads: 2,
+    queries: 40,
+    keys: 72,
+    depth: 64,
+    width: 64,
+    mask: Mask::None,
+    by_head: false,
+};
+
+impl Case {
+    fn graph(self) -> Graph {
+        let Self { dtype, batch, heads, queries, keys, depth, width, mask, by_head } = self;
+        let mut b = Builder::new();
+        let mut input = |name: &str, length: i64, width: i64| {
+            let shape = match by_head {
+                true => [batch, heads, length, width],
+                false => [batch, length, heads, width],
+            };
+            let x = b.input(name, Type::from(TensorType::new(dtype, shape)));
+            let op = Op::Transpose { permutation: vec![0, 2, 1, 3] };
+            if by_head { x } else { b.op(op, &[x]).expect("a permutation") }
+        };
+        let q = input("q", queries, depth);
+        let k = input("k", keys, depth);
+        let v = input("v", keys, width);
+        let of_keys = Op::Transpose { permutation: vec![0, 1, 3, 2] };
+        let k = b.op(of_keys, &[k]).expect("a permutation");
+        let scores = b.matmul(q, k).expect("matrices");
+        let scale = b.fill(0.25, &[], dtype).expect("a number");
+        let mut scores = b.binary(Binary::Mul, scores, scale).expect("numbers");
+        let mut mask_input = |b: &mut Builder, dtype, shape: &[i64]| {
+            b.input("mask", Type::from(TensorType::new(dtype, shape)))
+        };
+        scores = match mask {
+            Mask::None => scores,
+            Mask::Keys | Mask::All => {
+                let rows = if mask == Mask::All { queries } else { 1 };
+                let mask = mask_input(&mut b, dtype, &[batch, 1, rows, keys]);
+                b.binary(Binary::Add, scores, mask).expect("one shape")
+            }
+            Mask::Causal(low) => {
+                let shown = mask_input(&mut b, DType::Bool, &[queries, keys]);
+                let low = b.fill(low, &[], dtype).expect("a number");
+                b.op(Op::Select, &[shown, scores, low]).expect("one shape")
+            }
+        };
+        let weights = softmax(&mut b, scores);
+        let mixed = b.matmul(weights, v).expect("matrices");
+        let op = Op::Transpose { permutation: vec![0, 2, 1, 3] };
+        let mixed = if by_head { mixed } else { b.op(op, &[mixed]).expect("a permutation") };
+        b.output("mixed", mixed);
+        b.finish()
+    }
+
+    fn inputs(self, graph: &Graph) -> BTreeMap<String, Tensor> {
+        let mut inputs = random(graph);
+        if let Mask::Causal(_) = self.mask {
+            let shown = (0..self.queries)
+                .flat_map(|query| (0..self.keys).map(move |key| f64::from(key <= query)));
+            let ty = TensorType::new(DType::Bool, [self.queries, self.keys]);
+            let shown = Tensor::from_f64(ty, &shown.collect::<Vec<_>>()).expect("numbers");
+            inputs.insert("mask".to_owned(), shown);
+        }
+        inputs
+    }
+
+    /// Compiles, assembles and emulates it for both architectures; returns the PTX.
+    fn run(self) -> [String; 2] {
+        let graph = self.graph();
+        [(80, "sm_80"), (90, "sm_90a")].map(|(capability, architecture)| {
+            let name = format!("{self:?} {architecture}");
+            let text = ptx(&graph, &Target::gpu(capability))
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            if let Some(folder) = env::var_os("IRC_KEEP_PTX") {
+                let file = PathBuf::from(folder).join(format!("attention_{architecture}.ptx"));
+                fs::write(file, &text).expect("writable");
+            }
+            let kernel = GpuKernel::from_ptx(&text).expect("a description");
+            let scores = self.batch * self.heads * self.queries * self.keys * 4;
+            let workspace = kernel.interface.workspace_bytes;
+            assert!(workspace < scores as u64, "{name}: {workspace} bytes of {scores}");
+            assemble(&name, &text, architecture, true);
+            agree_in(&name, &graph, &self.inputs(&graph), &text);
+            text
+        })
+    }
+}
+
+fn softmax(b: &mut Builder, x: ValueId) -> ValueId {
+    let max = b.reduce(Reduction::Max, x, &[3], true).expect("rows");
+    let x = b.binary(Binary::Sub, x, max).expect("rows");
+    let x = b.unary(Unary::Exp, x).expect("floats");
+    let sum = b.reduce(Reduction::Sum, x, &[3], true).expect("rows");
+    b.binary(Binary::Div, x, sum).expect("rows")
+}
+
+#[test]
+fn halves_are_multiplied_on_tensor_cores() {
+    for dtype in [DType::F16, DType::BF16] {
+        for text in (Case { dtype, ..CASE }).run() {
+            for part in ["cp.async.cg.shared.global", "ldmatrix", "mma.sync", "ex2.approx"] {
+                assert!(text.contains(part), "{dtype}: {part}");
+            }
+        }
+    }
+}
+
+#[test]
+fn single_precision_is_multiplied_in_registers() {
+    for text in (Case { dtype: DType::F32, ..CASE }).run() {
+        assert!(text.contains("cp.async.cg.shared.global"), "{text}");
+        assert!(!text.contains("mma.sync"), "{text}");
+    }
+}
