@@ -55,18 +55,28 @@ fn agree(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
 }
 
 /// Emulates the PTX of a graph, and compares every output with the evaluation.
-pub(crate) fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: &str) {
+fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: &str) {
     let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let found = emulated(name, inputs, text);
+    for ((output, _), expected) in graph.outputs.iter().zip(&expected) {
+        let tolerance = Tolerance::of(expected.dtype());
+        let same = compare(expected, &found[output], tolerance).expect("one type");
+        assert!(same.is_match(), "{name}: {output}: {same}");
+    }
+}
+
+/// What PTX computes in the emulator.
+pub(crate) fn emulated(
+    name: &str,
+    inputs: &BTreeMap<String, Tensor>,
+    text: &str,
+) -> BTreeMap<String, Tensor> {
     let source = Source::new("kernel.ptx", text);
     let found = emulate(&source, inputs, &Options::CHECKED).unwrap_or_else(|error| match error {
         EmulationError::Message(message) => panic!("{name}: {message}"),
         EmulationError::Diagnostics(found) => panic!("{name}: {}", found[0].message),
     });
-    for ((output, _), expected) in graph.outputs.iter().zip(&expected) {
-        let tolerance = Tolerance::of(expected.dtype());
-        let same = compare(expected, &found.outputs[output], tolerance).expect("one type");
-        assert!(same.is_match(), "{name}: {output}: {same}");
-    }
+    found.outputs
 }
 
 pub(crate) fn random(graph: &Graph) -> BTreeMap<String, Tensor> {

@@ -1,6 +1,6 @@
 //! Attention on GPUs, in an emulator that finds races: without the scores in memory, and with the results of the reference
 //! evaluator.
-use crate::gpu::{agree_in, assemble, ptx, random};
+use crate::gpu::{assemble, emulated, ptx, random};
 use irc::Target;
 use irc_runtime::GpuKernel;
 use irc_tensor::{Tensor, TensorType};
@@ -67,7 +67,7 @@ impl Case {
         let scores = b.matmul(q, k).expect("matrices");
         let scale = b.fill(0.25, &[], dtype).expect("a number");
         let mut scores = b.binary(Binary::Mul, scores, scale).expect("numbers");
-        let mut mask_input = |b: &mut Builder, dtype, shape: &[i64]| {
+        let mask_input = |b: &mut Builder, dtype, shape: &[i64]| {
             b.input("mask", Type::from(TensorType::new(dtype, shape)))
         };
         scores = match mask {
@@ -103,8 +103,8 @@ impl Case {
         inputs
     }
 
-    /// Compiles, assembles and emulates it for both architectures; returns the PTX.
-    fn run(self) -> [String; 2] {
+    /// Compiles and assembles it for both architectures; returns the PTX.
+    fn assembled(self) -> [String; 2] {
         let graph = self.graph();
         [(80, "sm_80"), (90, "sm_90a")].map(|(capability, architecture)| {
             let name = format!("{self:?} {architecture}");
@@ -119,9 +119,40 @@ impl Case {
             let workspace = kernel.interface.workspace_bytes;
             assert!(workspace < scores as u64, "{name}: {workspace} bytes of {scores}");
             assemble(&name, &text, architecture, true);
-            agree_in(&name, &graph, &self.inputs(&graph), &text);
             text
         })
+    }
+
+    /// As [`Self::assembled`], and emulates it.
+    fn run(self) -> [String; 2] {
+        let texts = self.assembled();
+        let inputs = self.inputs(&self.graph());
+        texts.iter().for_each(|text| self.agrees(&inputs, text));
+        texts
+    }
+
+    /// Compares the emulated result with what is computed in single precision: weights are rounded to halves, and so is
+    /// the result.
+    fn agrees(self, inputs: &BTreeMap<String, Tensor>, text: &str) {
+        let widened = inputs.iter().map(|(name, value)| {
+            let dtype = if value.dtype().is_float() { DType::F32 } else { value.dtype() };
+            let ty = TensorType::new(dtype, value.shape().to_vec());
+            (name.clone(), Tensor::from_f64(ty, &value.to_f64()).expect("numbers"))
+        });
+        let wide = Self { dtype: DType::F32, ..self }.graph();
+        let expected = wide.eval(&widened.collect()).expect("numbers")[0].to_f64();
+        let found = emulated(&format!("{self:?}"), inputs, text)["mixed"].to_f64();
+        let rounding = match self.dtype {
+            DType::F32 => 2f64.powi(-16),
+            DType::F16 => 2f64.powi(-11),
+            _ => 2f64.powi(-8),
+        };
+        let largest = inputs["v"].to_f64().into_iter().fold(0.0, |max, x| f64::max(max, x.abs()));
+        for (found, expected) in found.iter().zip(&expected) {
+            let allowed = rounding * (expected.abs() + largest);
+            let same = (found - expected).abs() <= allowed || found.is_nan() && expected.is_nan();
+            assert!(same, "{self:?}: {found} {expected}");
+        }
     }
 }
 
@@ -132,6 +163,8 @@ fn softmax(b: &mut Builder, x: ValueId) -> ValueId {
     let sum = b.reduce(Reduction::Sum, x, &[3], true).expect("rows");
     b.binary(Binary::Div, x, sum).expect("rows")
 }
+
+const TYPES: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
 #[test]
 fn halves_are_multiplied_on_tensor_cores() {
@@ -149,5 +182,78 @@ fn single_precision_is_multiplied_in_registers() {
     for text in (Case { dtype: DType::F32, ..CASE }).run() {
         assert!(text.contains("cp.async.cg.shared.global"), "{text}");
         assert!(!text.contains("mma.sync"), "{text}");
+    }
+}
+
+#[test]
+fn heads_of_every_size() {
+    for dtype in TYPES {
+        for (depth, width) in [(32, 32), (80, 80), (96, 64), (128, 128), (64, 192), (256, 256)] {
+            Case { dtype, depth, width, queries: 24, heads: 1, ..CASE }.run();
+        }
+    }
+}
+
+#[test]
+fn factors_at_places_that_cannot_be_copied_are_computed() {
+    // Lines of 20 and 12 elements are no multiples of 16 bytes in halves; neither are those of 9.
+    for dtype in TYPES {
+        for (depth, width) in [(20, 12), (9, 33)] {
+            Case { dtype, depth, width, queries: 19, keys: 35, ..CASE }.run();
+        }
+    }
+}
+
+#[test]
+fn scores_are_masked() {
+    let masks = [
+        Mask::Keys,
+        Mask::All,
+        Mask::Causal(-6e4),
+        Mask::Causal(f64::NEG_INFINITY),
+    ];
+    for dtype in TYPES {
+        for mask in masks {
+            Case { dtype, mask, batch: 2, queries: 70, keys: 150, by_head: true, ..CASE }.run();
+        }
+    }
+}
+
+#[test]
+fn keys_of_few_queries_are_divided_among_blocks() {
+    for dtype in TYPES {
+        for (queries, keys) in [(1, 700), (3, 1030)] {
+            let case = Case { dtype, queries, keys, depth: 32, width: 32, heads: 3, ..CASE };
+            for text in case.run() {
+                let kernel = GpuKernel::from_ptx(&text).expect("a description");
+                // The sums of two parts or more.
+                let least = 2 * case.heads * queries * case.width * 4;
+                assert!(kernel.interface.workspace_bytes > least as u64, "{case:?}: {kernel:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn queries_that_see_no_key_have_no_result() {
+    // The first query of the second half of a block of rows: all of its scores are minus infinity.
+    let case = Case { mask: Mask::Causal(f64::NEG_INFINITY), queries: 20, ..CASE };
+    let mut inputs = case.inputs(&case.graph());
+    let shown = (0..case.queries)
+        .flat_map(|query| (0..case.keys).map(move |key| f64::from(query != 8 && key <= query)));
+    let ty = TensorType::new(DType::Bool, [case.queries, case.keys]);
+    let shown = Tensor::from_f64(ty, &shown.collect::<Vec<_>>()).expect("numbers");
+    inputs.insert("mask".to_owned(), shown);
+    case.agrees(&inputs, &case.assembled()[0]);
+}
+
+#[test]
+fn large_heads_of_long_sequences_fit_in_registers() {
+    for dtype in TYPES {
+        for size in [64, 128, 256] {
+            let (heads, queries, keys) = (32, 1024, 1024);
+            let sizes = Case { dtype, batch: 4, heads, queries, keys, ..CASE };
+            Case { depth: size, width: size, mask: Mask::All, ..sizes }.assembled();
+        }
     }
 }

@@ -54,10 +54,12 @@ struct Lane<'c, 'a> {
     first_key: Value<'c, 'a>,
 }
 
-/// A block of rows: the number of the product, the first row, and the keys.
+/// A block of rows: the number of the product, the first row and column, and the keys.
 struct Tile<'c, 'a> {
     outer: Value<'c, 'a>,
     row: Value<'c, 'a>,
+    /// The first column.
+    column: Value<'c, 'a>,
     part: Value<'c, 'a>,
     first: Value<'c, 'a>,
     end: Value<'c, 'a>,
@@ -157,8 +159,8 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
     /// The loop over blocks of rows and parts of keys.
     fn tiles(&self, e: Emit<'c, 'a>) {
         let (sizes, shape) = (self.sizes(), self.shape());
-        let down = shape.tiles(sizes);
-        let all = sizes.outer * down * shape.parts;
+        let [down, across] = shape.tiles(sizes);
+        let all = sizes.outer * down * across * shape.parts;
         let bounds = (self.team.team, e.index(all), self.team.teams);
         let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, number, _| {
             let divided = |number, by: i64| {
@@ -166,6 +168,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 (e.binary(arith::DIVUI, number, by), e.binary(arith::REMUI, number, by))
             };
             let (rest, part) = divided(number, shape.parts);
+            let (rest, column) = divided(rest, across);
             let (outer, row) = divided(rest, down);
             let own = shape.part(sizes);
             let first = e.scale(part, own);
@@ -173,7 +176,8 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 1 => e.index(sizes.keys),
                 _ => e.min(e.offset(first, own), e.index(sizes.keys)),
             };
-            let tile = Tile { outer, row: e.scale(row, shape.rows()), part, first, end };
+            let (row, column) = (e.scale(row, shape.rows()), e.scale(column, shape.columns));
+            let tile = Tile { outer, row, column, part, first, end };
             self.tile(e, &tile);
             Ok(vec![])
         });
@@ -181,8 +185,9 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
 
     fn factor(&self, number: usize) -> Factor<'_, '_, '_, 'c, 'a> {
         let sizes = self.sizes();
-        let [depth, columns] = sizes.padded();
-        let [key, value] = sizes.pitches();
+        let [depth, _] = sizes.padded();
+        let columns = self.shape().columns;
+        let [key, value] = self.shape().pitches(sizes);
         let of_scores = |axis, lines| (&self.scores, axis, lines, sizes.depth, depth, key);
         let (tiles, axis, lines, elements, padded, pitch) = match number {
             0 => of_scores(Axis::Rows, sizes.rows),
@@ -236,7 +241,8 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         // What the tile before has left may still be read.
         wait(e);
         let to = e.index(shape.queries(sizes));
-        let lines = Lines { outer: tile.outer, first: tile.row, count: shape.rows(), to };
+        let count = shape.rows();
+        let lines = Lines { outer: tile.outer, first: tile.row, element: e.index(0), count, to };
         queries.fill(e, &lines, shared);
         call(e, "irc_gpu_copies_commit");
         call(e, "irc_gpu_copies_wait_0");
@@ -256,9 +262,11 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
             if_below(e, number, blocks, |e| {
                 let first = e.add(tile.first, e.scale(number, shape.block()));
                 let to = at(e, number);
-                let lines = Lines { outer: tile.outer, first, count: shape.block(), to };
+                let (count, element) = (shape.block(), e.index(0));
+                let lines = Lines { outer: tile.outer, first, element, count, to };
                 keys.fill(e, &lines, shared);
-                values.fill(e, &Lines { to: e.offset(to, second), ..lines }, shared);
+                let (element, to) = (tile.column, e.offset(to, second));
+                values.fill(e, &Lines { element, to, ..lines }, shared);
             });
             call(e, "irc_gpu_copies_commit");
         };
@@ -267,7 +275,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         let start = State {
             max: [self.lowest(e); 2],
             sum: [zero; 2],
-            columns: vec![zero; (sizes.padded()[1] / 2) as usize],
+            columns: vec![zero; (shape.columns / 2) as usize],
         };
         let bounds = (e.index(0), blocks, 1);
         let Ok(end) = e.for_each::<Infallible>(bounds, &start.values(), |e, number, carried| {
@@ -312,7 +320,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
     fn queries(&self, e: Emit<'c, 'a>, lane: &Lane<'c, 'a>, block: i64) -> Vec<Value<'c, 'a>> {
         let (sizes, start) = (self.sizes(), e.index(self.shape().queries(self.sizes())));
         let lines = e.add(lane.first_row, self.eight(e, lane, [0, 1]));
-        let place = e.add(start, e.scale(lines, sizes.pitches()[0]));
+        let place = e.add(start, e.scale(lines, self.shape().pitches(sizes)[0]));
         let place = e.add(place, e.scale(self.part_of_four(e, lane, 1), 16));
         self.matrices(e, e.offset(place, 32 * block), false)
     }
@@ -363,7 +371,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         }
         let max = max.map(|max| self.of_row(e, max, arith::MAXIMUMF));
         let next = |e: Emit<'c, 'a>| self.next(e, (lane, stage), &scores, max, state).values();
-        if !self.attention.is_masked {
+        if !self.sizes().is_masked {
             return next(e);
         }
         // Scores so far below the maximum have no weight in single precision.
@@ -427,7 +435,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
     ) -> Value<'c, 'a> {
         let [_, second] = self.shape().stage(self.sizes());
         let start = if is_value { e.offset(stage, second) } else { stage };
-        let pitch = self.sizes().pitches()[usize::from(is_value)];
+        let pitch = self.shape().pitches(self.sizes())[usize::from(is_value)];
         e.add(start, e.scale(e.add(lane.first_key, own), pitch))
     }
 
@@ -454,7 +462,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 }
             };
             for (number, sums) in sums.chunks_mut(8).enumerate() {
-                let by = 16 * number as i64 * sizes.pitches()[0] + 32 * block;
+                let by = 16 * number as i64 * self.shape().pitches(sizes)[0] + 32 * block;
                 let right = self.matrices(e, e.offset(place, by), false);
                 for (sums, right) in sums.chunks_mut(4).zip(right.chunks(2)) {
                     self.scores.multiply_and_add(e, half, (left, right), sums);
@@ -472,7 +480,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         (half, weights): (DType, &[Value<'c, 'a>]),
         mut columns: Vec<Value<'c, 'a>>,
     ) -> Vec<Value<'c, 'a>> {
-        let pitch = self.sizes().pitches()[1];
+        let pitch = self.shape().pitches(self.sizes())[1];
         let place = self.line(e, lane, stage, (true, self.eight(e, lane, [0, 1])));
         let place = e.add(place, e.scale(self.part_of_four(e, lane, 1), 16));
         let name = if half == DType::F16 { "irc_gpu_pair_f16" } else { "irc_gpu_pair_bf16" };
@@ -527,7 +535,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         stage: Value<'c, 'a>,
     ) -> Vec<Value<'c, 'a>> {
         let (sizes, keys) = (self.sizes(), self.shape().keys);
-        let [pitch, _] = sizes.pitches();
+        let [pitch, _] = self.shape().pitches(sizes);
         let start = e.index(self.shape().queries(sizes));
         let query = e.add(start, e.scale(e.add(lane.first_row, lane.row), pitch));
         let key = self.line(e, lane, stage, (false, e.scale(lane.quarter, 2)));
@@ -563,7 +571,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         weights: &[Value<'c, 'a>],
         mut columns: Vec<Value<'c, 'a>>,
     ) -> Vec<Value<'c, 'a>> {
-        let pitch = self.sizes().pitches()[1];
+        let pitch = self.shape().pitches(self.sizes())[1];
         let place = self.line(e, lane, stage, (true, e.index(0)));
         let place = e.add(place, e.scale(lane.quarter, 16));
         let word = |value: Value<'c, 'a>, ty| e.op(arith::BITCAST, &[value], ty);
@@ -669,12 +677,12 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         let (sizes, shape) = (self.sizes(), self.shape());
         let shared = self.shared(e, e.f32(), 4);
         let warps = self.attention.threads / 32;
-        let exchanged = Shape::exchanged(sizes);
+        let exchanged = shape.exchanged();
         let pitch = exchanged + SUM_PADDING;
         let numbers = e.index(warps * ROWS * pitch);
         let wide = if self.attention.half.is_some() { 2 } else { 4 };
         let own = e.add(e.scale(lane.warp, ROWS), lane.row);
-        for first in (0..sizes.padded()[1]).step_by(exchanged as usize) {
+        for first in (0..shape.columns).step_by(exchanged as usize) {
             self.team.wait_in_block(e);
             let row = |row: usize| e.offset(own, 8 * row as i64);
             let is_first = e.compare(EQ, lane.quarter, e.index(0));
@@ -696,14 +704,26 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 e.store(*column, shared, place, Lanes::Scalar, None);
             }
             self.team.wait_in_block(e);
-            let wide = exchanged.min(sizes.columns - first);
+            // Columns beyond the last are skipped, or not there at all.
+            let is_whole = sizes.columns % shape.columns == 0;
+            let is_single = sizes.columns <= shape.columns;
+            let wide = exchanged.min(if is_single { sizes.columns } else { shape.columns } - first);
             let bounds = (self.team.thread, e.index(shape.rows() * wide), e.index(self.attention.threads));
             let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, number, _| {
                 let by = e.index(wide);
                 let (row, column) =
                     (e.binary(arith::DIVUI, number, by), e.binary(arith::REMUI, number, by));
                 let at = e.add(tile.row, row);
-                when(e, e.compare(ULT, at, e.index(sizes.rows)), |e| {
+                let of_result = e.add(tile.column, e.offset(column, first));
+                let inside = e.compare(ULT, at, e.index(sizes.rows));
+                let inside = match is_whole || is_single {
+                    true => inside,
+                    false => {
+                        let own = e.compare(ULT, of_result, e.index(sizes.columns));
+                        e.binary(arith::ANDI, inside, own)
+                    }
+                };
+                when(e, inside, |e| {
                     let sixteen = e.index(ROWS);
                     let group = e.binary(arith::DIVUI, row, sixteen);
                     let line = e.binary(arith::REMUI, row, sixteen);
@@ -719,7 +739,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                         }
                     });
                     let sums = self.joined(e, &all.collect::<Vec<_>>());
-                    let numbers = [tile.outer, at, e.offset(column, first)];
+                    let numbers = [tile.outer, at, of_result];
                     match self.place.partial {
                         Some(partial) => self.keep(e, (partial, tile.part), numbers, sums),
                         None => self.finish(e, numbers, sums),

@@ -43,9 +43,10 @@ pub(super) struct Factor<'t, 'w, 'n, 'c, 'a> {
 /// Lines of shared memory that are filled.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<'c, 'a> {
-    /// The number of the product, and the first line.
+    /// The number of the product, the first line, and the first element of each.
     pub(super) outer: Value<'c, 'a>,
     pub(super) first: Value<'c, 'a>,
+    pub(super) element: Value<'c, 'a>,
     pub(super) count: i64,
     /// The first byte in the team's shared memory.
     pub(super) to: Value<'c, 'a>,
@@ -118,7 +119,7 @@ impl<'c: 'a, 'a> Factor<'_, '_, '_, 'c, 'a> {
                 e.binary(arith::REMUI, number, e.index(row)),
             );
             let at = e.add(lines.first, line);
-            let element = e.scale(own, chunk);
+            let element = e.add(lines.element, e.scale(own, chunk));
             let inside = self.is_inside(e, at, element);
             let index = MlirType::index(e.context);
             let place = e.add(e.scale(at, distance), element);
@@ -154,7 +155,8 @@ impl<'c: 'a, 'a> Factor<'_, '_, '_, 'c, 'a> {
             let (inner, outer) =
                 (e.binary(arith::REMUI, number, by), e.binary(arith::DIVUI, number, by));
             let (line, element) = if along { (outer, inner) } else { (inner, outer) };
-            let at = e.add(lines.first, line);
+            let (at, own) = (e.add(lines.first, line), element);
+            let element = e.add(lines.element, element);
             let ty = self.element(e);
             let value = |e: Emit<'c, 'a>| {
                 let numbers = self.numbers(e, (lines.outer, at, element));
@@ -172,7 +174,7 @@ impl<'c: 'a, 'a> Factor<'_, '_, '_, 'c, 'a> {
             let inside = self.is_inside(e, at, element);
             let zero = e.zero(ty, Lanes::Scalar);
             let Ok(value) = e.if_else(inside, &[ty], value, |_| Ok(vec![zero]));
-            let place = e.add(e.scale(line, self.pitch / self.bytes()), element);
+            let place = e.add(e.scale(line, self.pitch / self.bytes()), own);
             e.store(value[0], shared, e.add(start, place), Lanes::Scalar, None);
         });
     }
@@ -185,7 +187,7 @@ impl<'c: 'a, 'a> Factor<'_, '_, '_, 'c, 'a> {
         element: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
         let there = e.compare(ULT, line, e.index(self.lines));
-        match self.padded == self.elements {
+        match self.elements % self.padded == 0 {
             true => there,
             false => {
                 let own = e.compare(ULT, element, e.index(self.elements));

@@ -60,8 +60,6 @@ pub(in super::super) struct Attention {
     windows: [Option<Window>; 3],
     /// The type of the factors, if they are multiplied on tensor cores.
     half: Option<DType>,
-    /// Whether the scores of a key may be masked, so that their weights are zero.
-    is_masked: bool,
     sizes: Sizes,
     threads: i64,
     shape: Shape,
@@ -118,16 +116,20 @@ impl Attention {
             loops: reader.loops,
             windows: [None, None, None],
             half: None,
-            is_masked: false,
-            sizes: Sizes { outer: 0, rows: 0, columns: 0, keys: 0, depth: 0, bytes: 4 },
+            sizes: Sizes::default(),
             threads,
-            shape: Shape { down: 1, across: 1, keys: 16, stages: 1, parts: 1 },
+            shape: Shape::default(),
         };
         let (scores, values) = found.products()?;
         let [first, last] = [&found.nests[0].compute, &found.nests[count - 1].compute];
         let half = scores.half.filter(|half| {
             is_of(values.factors[1], *half, &found.types[count - 1].iter().collect::<Vec<_>>())
         });
+        let key = first.dims.iter().rposition(|dim| !dim.is(1));
+        let mut is_masked = false;
+        if let Some(epilogue) = &found.nests[0].epilogue {
+            epilogue.walk(&mut |part| is_masked |= key.map(Scalar::Loop).as_ref() == Some(part));
+        }
         let sizes = Sizes {
             outer: scores.count(first, 0),
             rows: scores.count(first, 1),
@@ -135,6 +137,7 @@ impl Attention {
             keys: scores.count(first, 2),
             depth: first.reduction.iter().map(|reduction| product(&reduction.dims)).product(),
             bytes: if half.is_some() { 2 } else { 4 },
+            is_masked,
         };
         let windows = [(0, &scores, 0, sizes.depth), (0, &scores, 1, sizes.depth)];
         let [queries, keys, values] =
@@ -153,15 +156,10 @@ impl Attention {
                     (is_stored && fit && all).then_some(of)
                 },
             );
-        let key = first.dims.iter().rposition(|dim| !dim.is(1));
-        let mut is_masked = false;
-        if let Some(epilogue) = &found.nests[0].epilogue {
-            epilogue.walk(&mut |part| is_masked |= key.map(Scalar::Loop).as_ref() == Some(part));
-        }
         let is_large = sizes.keys >= MIN_KEYS && sizes.depth >= MIN_KEYS / 2 && sizes.columns > 1;
         let shape = Shape::of(&sizes, threads, device).filter(|_| is_large)?;
         found.windows = [queries, keys, values];
-        Some(Self { half, is_masked, sizes, shape, ..found })
+        Some(Self { half, sizes, shape, ..found })
     }
 
     /// The number of steps.

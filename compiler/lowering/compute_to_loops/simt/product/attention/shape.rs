@@ -2,7 +2,7 @@
 use super::super::{super::Device, MAX_PARTS, SHARED_BYTES, ceil_div};
 
 /// The sizes of attention.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sizes {
     /// The number of products, and of rows, columns and keys of each.
     pub(super) outer: i64,
@@ -13,6 +13,8 @@ pub(super) struct Sizes {
     pub(super) depth: i64,
     /// Bytes of an element of the factors.
     pub(super) bytes: i64,
+    /// Whether more than a sum determines a score, such as the number of its key.
+    pub(super) is_masked: bool,
 }
 
 impl Sizes {
@@ -27,10 +29,10 @@ impl Sizes {
         [ceil_div(self.depth, depth) * depth, ceil_div(self.columns, 16) * 16]
     }
 
-    /// Bytes from one line of a factor to the next in shared memory: an odd number of 16, so that eight lines lie in
-    /// different banks.
-    pub(super) fn pitches(&self) -> [i64; 2] {
-        self.padded().map(|elements| (elements * self.bytes / 16 | 1) * 16)
+    /// Bytes from one line of so many elements to the next in shared memory: an odd number of 16, so that eight lines lie
+    /// in different banks.
+    fn pitch(&self, elements: i64) -> i64 {
+        (elements * self.bytes / 16 | 1) * 16
     }
 
     /// Whether a warp has its queries in registers.
@@ -52,13 +54,15 @@ pub(super) const SUM_PADDING: i64 = 4;
 const MAX_EXCHANGED: i64 = 128;
 
 /// How a team computes blocks of rows, a block of keys at a time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shape {
     /// The number of rows of warps, 16 rows of queries each, and the warps that share these, with different keys.
     pub(super) down: i64,
     pub(super) across: i64,
     /// The keys of a warp in a block.
     pub(super) keys: i64,
+    /// The columns of the result that are computed at once.
+    pub(super) columns: i64,
     /// The blocks of keys in shared memory.
     pub(super) stages: i64,
     /// The parts into which keys are divided, which different blocks of threads compute.
@@ -70,10 +74,13 @@ impl Shape {
     pub(super) fn of(sizes: &Sizes, threads: i64, device: &Device) -> Option<Self> {
         let mut found: Option<(i64, Self)> = None;
         let warps = threads / 32;
-        for down in [8, 4, 2, 1] {
-            for keys in [64, 32, 16] {
-                let shape = Self { down, across: warps / down, keys, stages: 1, parts: 1 };
-                let Some(shape) = shape.fitting(sizes, warps) else { continue };
+        let widths = [sizes.padded()[1], 256, 128, 64].into_iter().enumerate();
+        let widths = widths.filter(|(number, width)| *number == 0 || *width < sizes.padded()[1]);
+        for columns in widths.map(|(_, width)| width) {
+            for (down, keys) in [8, 4, 2, 1].into_iter().flat_map(|down| KEYS.map(|keys| (down, keys))) {
+                let across = warps / down;
+                let shape = Self { down, across, keys, columns, stages: 1, parts: 1 };
+                let Some(shape) = shape.fitting(sizes, warps, device) else { continue };
                 for parts in shape.divisions(sizes, device) {
                     let shape = Self { parts, ..shape };
                     let cost = shape.cost(sizes, warps, device);
@@ -95,9 +102,14 @@ impl Shape {
         self.across * self.keys
     }
 
-    /// The number of blocks of rows.
-    pub(super) fn tiles(&self, sizes: &Sizes) -> i64 {
-        ceil_div(sizes.rows, self.rows())
+    /// The number of blocks of rows, and how many times each is computed, with other columns.
+    pub(super) fn tiles(&self, sizes: &Sizes) -> [i64; 2] {
+        [ceil_div(sizes.rows, self.rows()), ceil_div(sizes.columns, self.columns)]
+    }
+
+    /// Bytes from one line of queries and keys to the next in shared memory, and from one of values.
+    pub(super) fn pitches(&self, sizes: &Sizes) -> [i64; 2] {
+        [sizes.padded()[0], self.columns].map(|elements| sizes.pitch(elements))
     }
 
     /// The number of keys of a part.
@@ -107,7 +119,7 @@ impl Shape {
 
     /// Bytes of a block of keys and values, and where the values begin.
     pub(super) fn stage(&self, sizes: &Sizes) -> [i64; 2] {
-        let [key, value] = sizes.pitches();
+        let [key, value] = self.pitches(sizes);
         [self.block() * (key + value), self.block() * key]
     }
 
@@ -117,25 +129,29 @@ impl Shape {
     }
 
     /// The columns whose sums warps exchange at once.
-    pub(super) fn exchanged(sizes: &Sizes) -> i64 {
-        sizes.padded()[1].min(MAX_EXCHANGED)
+    pub(super) fn exchanged(&self) -> i64 {
+        self.columns.min(MAX_EXCHANGED)
     }
 
     /// The shape with as many stages as fit in shared memory, if one does, and if the sums fit in registers.
-    fn fitting(self, sizes: &Sizes, warps: i64) -> Option<Self> {
-        let queries = self.rows() * sizes.pitches()[0];
+    fn fitting(self, sizes: &Sizes, warps: i64, device: &Device) -> Option<Self> {
+        let queries = self.rows() * self.pitches(sizes)[0];
         let [stage, _] = self.stage(sizes);
         let all = warps * SHARED_BYTES;
         let rest = if sizes.holds_queries() { all } else { all - queries };
         let stages = (rest / stage).min(MAX_STAGES).min(ceil_div(sizes.keys, self.block()).max(2));
-        let [depth, columns] = sizes.padded();
+        let [depth, _] = sizes.padded();
         let held = if sizes.holds_queries() { depth / 4 } else { 0 };
+        let other = if sizes.is_half() { OTHER } else { OTHER_SINGLE };
+        // A number is loaded for each score.
+        let other = if sizes.is_masked { other + self.keys / 2 } else { other };
         let fits = self.across > 0
             && self.down * self.across == warps
             && stages >= 1
+            && (self.keys > 8 || !sizes.is_half())
             && queries <= all
-            && columns / 2 + self.keys / 2 + held <= MAX_REGISTERS
-            && (sizes.is_half() || self.keys <= MAX_SINGLE_KEYS && columns * self.keys <= MAX_SINGLE);
+            && self.columns / 2 + self.keys / 2 + held + other <= registers(device)
+            && (sizes.is_half() || self.columns * self.keys <= MAX_SINGLE);
         fits.then_some(Self { stages, ..self })
     }
 
@@ -145,7 +161,7 @@ impl Shape {
             return vec![1];
         }
         let blocks = ceil_div(sizes.keys, self.block());
-        let idle = device.processors() / (sizes.outer * self.tiles(sizes)).max(1);
+        let idle = device.processors() / (sizes.outer * self.tiles(sizes).iter().product::<i64>()).max(1);
         let parts = idle.min(MAX_PARTS).min(sizes.keys / MIN_PART).clamp(1, blocks);
         let own = ceil_div(blocks, parts);
         vec![1, ceil_div(blocks, own)]
@@ -154,9 +170,8 @@ impl Shape {
     /// An estimate of the cycles that a processor takes.
     fn cost(&self, sizes: &Sizes, warps: i64, device: &Device) -> i64 {
         let processors = if device.is_grid { device.processors() } else { 1 };
-        let tiles = (sizes.outer * self.tiles(sizes)).saturating_mul(self.parts);
-        let [depth, columns] = sizes.padded();
-        let line = depth + columns;
+        let tiles = (sizes.outer * self.parts).saturating_mul(self.tiles(sizes).iter().product());
+        let line = sizes.padded()[0] + self.columns;
         let per_cycle = if sizes.is_half() { 1024 } else { 128 };
         let products = warps * ROWS * self.keys * line / per_cycle;
         let copies = self.block() * line * sizes.bytes / 64;
@@ -164,7 +179,7 @@ impl Shape {
         let waits = if self.stages > 1 { 200 } else { 800 };
         let own = products + copies + functions + waits;
         let blocks = self.part(sizes) / self.block();
-        let last = self.rows() * columns * self.across / 64;
+        let last = self.rows() * self.columns * self.across / 64;
         let sums = if self.parts > 1 { 3000 } else { 0 };
         ceil_div(tiles, processors).saturating_mul(own * blocks + last + 1000) + sums
     }
@@ -173,12 +188,24 @@ impl Shape {
 /// The most stages of a ring.
 const MAX_STAGES: i64 = 3;
 
-/// The most registers for sums, scores and queries.
-const MAX_REGISTERS: i64 = 160;
+/// The keys of a warp in a block: 8 only in single precision.
+const KEYS: [i64; 4] = [64, 32, 16, 8];
 
-/// The most keys of a warp in single precision, and the most keys times columns, which are written out.
-const MAX_SINGLE_KEYS: i64 = 32;
+/// The registers of a thread, beside those of sums, scores and queries, on tensor cores and otherwise.
+const OTHER: i64 = 64;
+const OTHER_SINGLE: i64 = 90;
+
+/// The most keys times columns in single precision, whose products are written out.
 const MAX_SINGLE: i64 = 4096;
+
+/// The registers that a thread may have: a processor has 512 for each of 128 lanes, which the warps of a block share.
+fn registers(device: &Device) -> i64 {
+    let threads = if device.is_grid { device.threads } else { MAX_TASK_THREADS };
+    (512 / ceil_div(threads, 128)).min(255) / 8 * 8
+}
+
+/// The most threads of a block of a plan for which registers suffice.
+const MAX_TASK_THREADS: i64 = 512;
 
 /// The minimum number of keys of a part.
 const MIN_PART: i64 = 64;
