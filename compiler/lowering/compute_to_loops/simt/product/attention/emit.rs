@@ -247,8 +247,8 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         call(e, "irc_gpu_copies_commit");
         call(e, "irc_gpu_copies_wait_0");
         wait(e);
-        let held = if sizes.holds_queries() { self.held(e, &lane) } else { vec![] };
-        if sizes.holds_queries() {
+        let held = if shape.holds_queries { self.held(e, &lane) } else { vec![] };
+        if shape.holds_queries {
             wait(e);
         }
         let [stage, second] = shape.stage(sizes);

@@ -34,15 +34,7 @@ impl Sizes {
     fn pitch(&self, elements: i64) -> i64 {
         (elements * self.bytes / 16 | 1) * 16
     }
-
-    /// Whether a warp has its queries in registers.
-    pub(super) fn holds_queries(&self) -> bool {
-        self.is_half() && self.padded()[0] <= MAX_HELD
-    }
 }
-
-/// The most summands of a score for which queries are in registers.
-const MAX_HELD: i64 = 128;
 
 /// Rows of a warp.
 pub(super) const ROWS: i64 = 16;
@@ -63,6 +55,8 @@ pub(super) struct Shape {
     pub(super) keys: i64,
     /// The columns of the result that are computed at once.
     pub(super) columns: i64,
+    /// Whether a warp has its queries in registers.
+    pub(super) holds_queries: bool,
     /// The blocks of keys in shared memory.
     pub(super) stages: i64,
     /// The parts into which keys are divided, which different blocks of threads compute.
@@ -70,17 +64,31 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    const ONE: Self = Self {
+        down: 1,
+        across: 1,
+        keys: 8,
+        columns: 16,
+        holds_queries: false,
+        stages: 1,
+        parts: 1,
+    };
+
     /// The shape with which all processors are estimated to be done first; `None` if heads are too large.
     pub(super) fn of(sizes: &Sizes, threads: i64, device: &Device) -> Option<Self> {
         let mut found: Option<(i64, Self)> = None;
         let warps = threads / 32;
         let widths = [sizes.padded()[1], 256, 128, 64].into_iter().enumerate();
         let widths = widths.filter(|(number, width)| *number == 0 || *width < sizes.padded()[1]);
+        let down_and_keys = || [8, 4, 2, 1].into_iter().flat_map(|down| KEYS.map(|keys| (down, keys)));
         for columns in widths.map(|(_, width)| width) {
-            for (down, keys) in [8, 4, 2, 1].into_iter().flat_map(|down| KEYS.map(|keys| (down, keys))) {
+            for (down, keys) in down_and_keys() {
                 let across = warps / down;
-                let shape = Self { down, across, keys, columns, stages: 1, parts: 1 };
-                let Some(shape) = shape.fitting(sizes, warps, device) else { continue };
+                let with = |holds_queries| {
+                    let shape = Self { down, across, keys, columns, holds_queries, ..Self::ONE };
+                    shape.fitting(sizes, warps, device)
+                };
+                let Some(shape) = with(sizes.is_half()).or_else(|| with(false)) else { continue };
                 for parts in shape.divisions(sizes, device) {
                     let shape = Self { parts, ..shape };
                     let cost = shape.cost(sizes, warps, device);
@@ -125,7 +133,7 @@ impl Shape {
 
     /// The first byte of queries: in registers later, or behind all blocks of keys.
     pub(super) fn queries(&self, sizes: &Sizes) -> i64 {
-        if sizes.holds_queries() { 0 } else { self.stages * self.stage(sizes)[0] }
+        if self.holds_queries { 0 } else { self.stages * self.stage(sizes)[0] }
     }
 
     /// The columns whose sums warps exchange at once.
@@ -138,10 +146,10 @@ impl Shape {
         let queries = self.rows() * self.pitches(sizes)[0];
         let [stage, _] = self.stage(sizes);
         let all = warps * SHARED_BYTES;
-        let rest = if sizes.holds_queries() { all } else { all - queries };
+        let rest = if self.holds_queries { all } else { all - queries };
         let stages = (rest / stage).min(MAX_STAGES).min(ceil_div(sizes.keys, self.block()).max(2));
         let [depth, _] = sizes.padded();
-        let held = if sizes.holds_queries() { depth / 4 } else { 0 };
+        let held = if self.holds_queries { depth / 4 } else { 0 };
         let other = if sizes.is_half() { OTHER } else { OTHER_SINGLE };
         // A number is loaded for each score.
         let other = if sizes.is_masked { other + self.keys / 2 } else { other };
@@ -192,7 +200,7 @@ const MAX_STAGES: i64 = 3;
 const KEYS: [i64; 4] = [64, 32, 16, 8];
 
 /// The registers of a thread, beside those of sums, scores and queries, on tensor cores and otherwise.
-const OTHER: i64 = 64;
+const OTHER: i64 = 72;
 const OTHER_SINGLE: i64 = 90;
 
 /// The most keys times columns in single precision, whose products are written out.
