@@ -2,7 +2,7 @@
 use irc::{
     Session, Source, Target,
     codegen::Output,
-    gpu::{EmulationError, Options, emulate},
+    gpu::{Emulated, EmulationError, Options, emulate},
 };
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
 use irc_tl::{Binary, Builder, DType, Graph, Op, Reduction, Type, Unary};
@@ -57,7 +57,7 @@ fn agree(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
 /// Emulates the PTX of a graph, and compares every output with the evaluation.
 fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: &str) {
     let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let found = emulated(name, inputs, text);
+    let found = emulated(name, inputs, text).outputs;
     for ((output, _), expected) in graph.outputs.iter().zip(&expected) {
         let tolerance = Tolerance::of(expected.dtype());
         let same = compare(expected, &found[output], tolerance).expect("one type");
@@ -65,18 +65,13 @@ fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: 
     }
 }
 
-/// What PTX computes in the emulator.
-pub(crate) fn emulated(
-    name: &str,
-    inputs: &BTreeMap<String, Tensor>,
-    text: &str,
-) -> BTreeMap<String, Tensor> {
+/// Emulates PTX.
+pub(crate) fn emulated(name: &str, inputs: &BTreeMap<String, Tensor>, text: &str) -> Emulated {
     let source = Source::new("kernel.ptx", text);
-    let found = emulate(&source, inputs, &Options::CHECKED).unwrap_or_else(|error| match error {
+    emulate(&source, inputs, &Options::CHECKED).unwrap_or_else(|error| match error {
         EmulationError::Message(message) => panic!("{name}: {message}"),
         EmulationError::Diagnostics(found) => panic!("{name}: {}", found[0].message),
-    });
-    found.outputs
+    })
 }
 
 pub(crate) fn random(graph: &Graph) -> BTreeMap<String, Tensor> {

@@ -2,6 +2,7 @@
 //! evaluator.
 use crate::gpu::{assemble, emulated, ptx, random};
 use irc::Target;
+use irc_ptx::Statistics;
 use irc_runtime::GpuKernel;
 use irc_tensor::{Tensor, TensorType};
 use irc_tl::{Binary, Builder, DType, Graph, Op, Reduction, Type, Unary, ValueId};
@@ -127,13 +128,15 @@ impl Case {
     fn run(self) -> [String; 2] {
         let texts = self.assembled();
         let inputs = self.inputs(&self.graph());
-        texts.iter().for_each(|text| self.agrees(&inputs, text));
+        for text in &texts {
+            self.agrees(&inputs, text);
+        }
         texts
     }
 
     /// Compares the emulated result with what is computed in single precision: weights are rounded to halves, and so is
     /// the result.
-    fn agrees(self, inputs: &BTreeMap<String, Tensor>, text: &str) {
+    fn agrees(self, inputs: &BTreeMap<String, Tensor>, text: &str) -> Statistics {
         let widened = inputs.iter().map(|(name, value)| {
             let dtype = if value.dtype().is_float() { DType::F32 } else { value.dtype() };
             let ty = TensorType::new(dtype, value.shape().to_vec());
@@ -141,7 +144,8 @@ impl Case {
         });
         let wide = Self { dtype: DType::F32, ..self }.graph();
         let expected = wide.eval(&widened.collect()).expect("numbers")[0].to_f64();
-        let found = emulated(&format!("{self:?}"), inputs, text)["mixed"].to_f64();
+        let emulated = emulated(&format!("{self:?}"), inputs, text);
+        let found = emulated.outputs["mixed"].to_f64();
         let rounding = match self.dtype {
             DType::F32 => 2f64.powi(-16),
             DType::F16 => 2f64.powi(-11),
@@ -153,6 +157,7 @@ impl Case {
             let same = (found - expected).abs() <= allowed || found.is_nan() && expected.is_nan();
             assert!(same, "{self:?}: {found} {expected}");
         }
+        emulated.statistics
     }
 }
 
@@ -187,8 +192,9 @@ fn single_precision_is_multiplied_in_registers() {
 
 #[test]
 fn heads_of_every_size() {
-    for dtype in TYPES {
-        for (depth, width) in [(32, 32), (80, 80), (96, 64), (128, 128), (64, 192), (256, 256)] {
+    let sizes = [(32, 32), (80, 80), (96, 64), (128, 128), (64, 192), (256, 256)];
+    for (depth, width) in sizes {
+        for dtype in [DType::F32, DType::F16] {
             Case { dtype, depth, width, queries: 24, heads: 1, ..CASE }.run();
         }
     }
@@ -214,16 +220,30 @@ fn scores_are_masked() {
     ];
     for dtype in TYPES {
         for mask in masks {
-            Case { dtype, mask, batch: 2, queries: 70, keys: 150, by_head: true, ..CASE }.run();
+            Case { dtype, mask, batch: 2, heads: 1, queries: 70, keys: 150, ..CASE }.run();
         }
     }
+}
+
+#[test]
+fn blocks_of_keys_that_no_query_sees_are_not_copied() {
+    let sizes = Case { heads: 1, queries: 128, keys: 512, ..CASE };
+    let [skipped, all] = [f64::NEG_INFINITY, -6e4].map(|low| {
+        let case = Case { mask: Mask::Causal(low), ..sizes };
+        let graph = case.graph();
+        let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
+        case.agrees(&case.inputs(&graph), &text).global_read
+    });
+    // Three quarters of the keys and values.
+    let keys = (sizes.keys - sizes.queries) * (sizes.depth + sizes.width) * 2;
+    assert!(skipped + keys as u64 / 2 < all, "{skipped} {all}");
 }
 
 #[test]
 fn keys_of_few_queries_are_divided_among_blocks() {
     for dtype in TYPES {
         for (queries, keys) in [(1, 700), (3, 1030)] {
-            let case = Case { dtype, queries, keys, depth: 32, width: 32, heads: 3, ..CASE };
+            let case = Case { dtype, queries, keys, depth: 32, width: 32, by_head: true, ..CASE };
             for text in case.run() {
                 let kernel = GpuKernel::from_ptx(&text).expect("a description");
                 // The sums of two parts or more.

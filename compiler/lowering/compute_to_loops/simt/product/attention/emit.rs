@@ -3,7 +3,7 @@ use super::{
     super::{
         super::{
             super::{
-                expression::{Known, RESULT, Typed, scope},
+                expression::{Known, RESULT, Typed, depends_on, scope},
                 kernel::Work,
                 nest::Writer,
                 sizes::Sizes as Extents,
@@ -14,10 +14,13 @@ use super::{
         Device, Emit, Infallible, Lanes, Product, Tiles, arith, on_part, part_of,
     },
     Attention, Form, ROW_NUMBERS,
-    lines::{Axis, Factor, Lines, if_below},
-    shape::{ROWS, SUM_PADDING, Shape, Sizes},
+    lines::{Axis, Factor, Lines},
+    shape::{FLAG_BYTES, ROWS, SUM_PADDING, Shape, Sizes},
 };
-use crate::kernel::{arithmetic, emit::Buffer};
+use crate::kernel::{
+    arithmetic,
+    emit::{Buffer, first_result},
+};
 use irc_mlir::{Type as MlirType, Value, ValueLike, attr, ops::vector};
 use irc_tl::{DType, Dim, Scalar, Type, Unary};
 use std::collections::BTreeMap;
@@ -245,6 +248,10 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         let lines = Lines { outer: tile.outer, first: tile.row, element: e.index(0), count, to };
         queries.fill(e, &lines, shared);
         call(e, "irc_gpu_copies_commit");
+        let count = e.binary(arith::SUBI, tile.end, tile.first);
+        let blocks =
+            e.binary(arith::DIVUI, e.offset(count, shape.block() - 1), e.index(shape.block()));
+        self.flag(e, (tile, &lane), blocks);
         call(e, "irc_gpu_copies_wait_0");
         wait(e);
         let held = if shape.holds_queries { self.held(e, &lane) } else { vec![] };
@@ -252,14 +259,11 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
             wait(e);
         }
         let [stage, second] = shape.stage(sizes);
-        let count = e.binary(arith::SUBI, tile.end, tile.first);
-        let blocks =
-            e.binary(arith::DIVUI, e.offset(count, shape.block() - 1), e.index(shape.block()));
         let at = |e: Emit<'c, 'a>, number| {
             e.scale(e.binary(arith::REMUI, number, e.index(shape.stages)), stage)
         };
         let fill = |e: Emit<'c, 'a>, number| {
-            if_below(e, number, blocks, |e| {
+            let copy = |e: Emit<'c, 'a>| {
                 let first = e.add(tile.first, e.scale(number, shape.block()));
                 let to = at(e, number);
                 let (count, element) = (shape.block(), e.index(0));
@@ -267,6 +271,10 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 keys.fill(e, &lines, shared);
                 let (element, to) = (tile.column, e.offset(to, second));
                 values.fill(e, &Lines { element, to, ..lines }, shared);
+            };
+            when(e, e.compare(ULT, number, blocks), |e| match self.counts(e, number) {
+                Some(counts) => when(e, counts, copy),
+                None => copy(e),
             });
             call(e, "irc_gpu_copies_commit");
         };
@@ -291,8 +299,13 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
             }
             let first = e.add(tile.first, e.scale(number, shape.block()));
             let first = e.add(first, lane.first_key);
-            let state = State::of(carried);
-            Ok(self.block(e, (tile, &lane), (at(e, number), first), &held, &state))
+            let block = |e: Emit<'c, 'a>| {
+                let at = (at(e, number), first);
+                Ok::<_, Infallible>(self.block(e, (tile, &lane), at, &held, &State::of(carried)))
+            };
+            let Some(counts) = self.counts(e, number) else { return block(e) };
+            let types: Vec<_> = carried.iter().map(ValueLike::r#type).collect();
+            e.if_else(counts, &types, block, |_| Ok(carried.to_vec()))
         });
         call(e, "irc_gpu_copies_wait_0");
         let mut state = State::of(&end);
@@ -300,6 +313,72 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
             *sum = self.of_row(e, *sum, arith::ADDF);
         }
         self.exchange(e, (tile, &lane), &state);
+    }
+
+    /// The place of the flag of a block of keys, and the flags.
+    fn flags(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> (Buffer<'c, 'a>, Value<'c, 'a>) {
+        let bytes = self.attention.threads / 32 * super::super::SHARED_BYTES - FLAG_BYTES;
+        (self.shared(e, e.int(32), 4), e.offset(number, bytes / 4))
+    }
+
+    /// Whether a score of a block of keys counts; `None` if all are computed.
+    fn counts(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Option<Value<'c, 'a>> {
+        let blocks = self.shape().flagged(self.sizes())?;
+        let (flags, place) = self.flags(e, e.binary(arith::DIVUI, number, e.index(blocks)));
+        Some(e.compare(NE, e.load(flags, place), e.integer(0, 32, Lanes::Scalar)))
+    }
+
+    /// Writes which blocks of keys have scores that count: a warp looks at those of one block after another until it finds
+    /// one that is not minus infinity.
+    fn flag(
+        &self,
+        e: Emit<'c, 'a>,
+        (tile, lane): (&Tile<'c, 'a>, &Lane<'c, 'a>),
+        blocks: Value<'c, 'a>,
+    ) {
+        let (sizes, shape) = (self.sizes(), self.shape());
+        let Some(each) = shape.flagged(sizes) else { return };
+        let groups = &self.scores.product.groups;
+        let nest = self.writers[0].nest;
+        let by_row = |epilogue: &Scalar| groups[1].iter().any(|it| depends_on(epilogue, *it));
+        let rows = if nest.epilogue.as_ref().is_some_and(by_row) { shape.rows() } else { 1 };
+        let keys = each * shape.block();
+        let turns = (rows * keys + 31) / 32;
+        let count = e.binary(arith::DIVUI, e.offset(blocks, each - 1), e.index(each));
+        let bounds = (lane.warp, count, e.index(self.attention.threads / 32));
+        let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, flag, _| {
+            let first = e.add(tile.first, e.scale(flag, keys));
+            let none = e.integer(0, 1, Lanes::Scalar);
+            let Ok(found) = e.repeat_while::<Infallible>(&[e.index(0), none], |e, carried| {
+                let number = e.add(e.scale(carried[0], 32), lane.number);
+                let by = e.index(keys);
+                let row = e.add(tile.row, e.binary(arith::DIVUI, number, by));
+                let key = e.add(first, e.binary(arith::REMUI, number, by));
+                let last = |count: i64| e.index(count - 1);
+                let numbers = [tile.outer, e.min(row, last(sizes.rows)), e.index(0)];
+                let mut at = self.scores.result_index(e, numbers);
+                let own = e.min(key, last(sizes.keys));
+                groups[2].iter().for_each(|it| at[*it] = own);
+                let zero = e.float(0.0, e.f32(), Lanes::Scalar);
+                let (score, _) = self.writers[0].finished_with(e, &at, zero, &Known::new());
+                let is_lowest = self.compare(e, OEQ, score, self.lowest(e));
+                let is_beyond = e.compare(UGE, key, tile.end);
+                let is_masked = e.binary(arith::ORI, is_lowest, is_beyond);
+                let all = self.scores.call(e, "irc_gpu_all", &[is_masked], &[e.int(1)]);
+                let all = first_result(all);
+                let next = e.offset(carried[0], 1);
+                let more = e.binary(arith::ANDI, all, e.compare(ULT, next, e.index(turns)));
+                let counts = e.binary(arith::XORI, all, e.integer(1, 1, Lanes::Scalar));
+                Ok((more, vec![next, counts]))
+            });
+            let is_first = e.compare(EQ, lane.number, e.index(0));
+            when(e, is_first, |e| {
+                let (flags, place) = self.flags(e, flag);
+                let counts = e.op(arith::EXTUI, &[found[1]], e.int(32));
+                e.store(counts, flags, place, Lanes::Scalar, None);
+            });
+            Ok(vec![])
+        });
     }
 
     /// Combines the values of the four lanes of a row.
@@ -382,7 +461,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         });
         let all = e.binary(arith::ANDI, is_below[0], is_below[1]);
         let skipped = self.scores.call(e, "irc_gpu_all", &[all], &[e.int(1)]);
-        let skipped = crate::kernel::emit::first_result(skipped);
+        let skipped = first_result(skipped);
         let values = state.values();
         let types: Vec<_> = values.iter().map(ValueLike::r#type).collect();
         let Ok(values) = e.if_else::<Infallible>(skipped, &types, |_| Ok(values), |e| Ok(next(e)));
@@ -489,7 +568,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 .chunks(2)
                 .map(|pair| {
                     let call = self.values.call(e, name, pair, &[e.int(32)]);
-                    crate::kernel::emit::first_result(call)
+                    first_result(call)
                 })
                 .collect();
             for (number, sums) in columns.chunks_mut(8).enumerate() {
@@ -581,7 +660,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
                 let owner = e.integer(key % 8 / 2, 32, Lanes::Scalar);
                 let operands = [word(weights[number], e.int(32)), owner];
                 let call = self.values.call(e, "irc_gpu_of_four", &operands, &[e.int(32)]);
-                word(crate::kernel::emit::first_result(call), e.f32())
+                word(first_result(call), e.f32())
             });
             for (number, sums) in columns.chunks_mut(8).enumerate() {
                 let values = self.four(e, e.offset(place, key * pitch + 64 * number as i64));
@@ -663,7 +742,7 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
         let minus = e.float(-std::f64::consts::LOG2_E, e.f32(), Lanes::Scalar);
         let power = self.multiply_and_add(e, (x, factor), e.binary(arith::MULF, y, minus));
         let call = self.scores.call(e, "irc_gpu_exp2", &[power], &[e.f32()]);
-        crate::kernel::emit::first_result(call)
+        first_result(call)
     }
 
     /// Joins the sums of the warps that share rows, through shared memory, so that neighbouring threads have neighbouring
@@ -890,6 +969,8 @@ const MIN_WEIGHT: f64 = -105.0;
 
 /// `arith.cmpi` and `arith.cmpf` predicates.
 const EQ: i64 = 0;
+const NE: i64 = 1;
 const ULT: i64 = 6;
+const UGE: i64 = 9;
 const OEQ: i64 = 1;
 const OLT: i64 = 4;

@@ -3,7 +3,7 @@ use super::{
     super::{
         super::{
             super::expression::{Body, Known, reads_along},
-            team::{indices, when},
+            team::indices,
         },
         Emit, Infallible, Tiles, Window, arith,
     },
@@ -210,16 +210,6 @@ impl<'c: 'a, 'a> Factor<'_, '_, '_, 'c, 'a> {
             Ok(vec![])
         });
     }
-}
-
-/// Runs something if a block is one of so many.
-pub(super) fn if_below<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    number: Value<'c, 'a>,
-    count: Value<'c, 'a>,
-    body: impl FnOnce(Emit<'c, 'a>),
-) {
-    when(e, e.compare(ULT, number, count), body);
 }
 
 /// `arith.cmpi` predicates.

@@ -127,7 +127,9 @@ impl Attention {
         });
         let key = first.dims.iter().rposition(|dim| !dim.is(1));
         let mut is_masked = false;
+        let mut is_skipped = false;
         if let Some(epilogue) = &found.nests[0].epilogue {
+            is_skipped = keeps_infinity(epilogue);
             epilogue.walk(&mut |part| is_masked |= key.map(Scalar::Loop).as_ref() == Some(part));
         }
         let sizes = Sizes {
@@ -138,6 +140,7 @@ impl Attention {
             depth: first.reduction.iter().map(|reduction| product(&reduction.dims)).product(),
             bytes: if half.is_some() { 2 } else { 4 },
             is_masked,
+            is_skipped: is_skipped && is_masked,
         };
         let windows = [(0, &scores, 0, sizes.depth), (0, &scores, 1, sizes.depth)];
         let [queries, keys, values] =
@@ -201,6 +204,37 @@ impl Attention {
         let [outer, rows] = groups;
         scores.groups = [outer, rows, vec![key]];
         fits.then_some((scores, values))
+    }
+}
+
+/// Whether an expression of a finite sum is minus infinity if that of zero is: numbers are added to the sum, or replace it,
+/// or it is scaled.
+fn keeps_infinity(scalar: &Scalar) -> bool {
+    let is_free = |part: &Scalar| {
+        let mut is_free = true;
+        part.walk(&mut |part| is_free &= !matches!(part, Scalar::Load(RESULT, _)));
+        is_free
+    };
+    let is_constant = |part: &Scalar| {
+        let mut is_constant = true;
+        part.walk(&mut |part| {
+            is_constant &= matches!(part, Scalar::Float(..) | Scalar::Cast(..));
+        });
+        is_constant
+    };
+    let fits = |part: &Scalar| is_free(part) || keeps_infinity(part);
+    match scalar {
+        Scalar::Load(RESULT, _) => true,
+        Scalar::Cast(DType::F32, _, x) => keeps_infinity(x),
+        Scalar::Binary(Binary::Add | Binary::Sub, x, y) => {
+            is_free(x) && keeps_infinity(y) || keeps_infinity(x) && is_free(y)
+        }
+        Scalar::Binary(Binary::Mul, x, y) => {
+            is_constant(x) && keeps_infinity(y) || keeps_infinity(x) && is_constant(y)
+        }
+        Scalar::Binary(Binary::Div, x, y) => keeps_infinity(x) && is_constant(y),
+        Scalar::Select(parts) => is_free(&parts[0]) && fits(&parts[1]) && fits(&parts[2]),
+        _ => false,
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) struct Sizes {
     pub(super) bytes: i64,
     /// Whether more than a sum determines a score, such as the number of its key.
     pub(super) is_masked: bool,
+    /// Whether a score is minus infinity for all sums if it is for zero.
+    pub(super) is_skipped: bool,
 }
 
 impl Sizes {
@@ -41,6 +43,9 @@ pub(super) const ROWS: i64 = 16;
 
 /// Bytes of a row of sums of a warp in shared memory beyond its columns.
 pub(super) const SUM_PADDING: i64 = 4;
+
+/// Bytes of flags of blocks of keys, the last ones of shared memory.
+pub(super) const FLAG_BYTES: i64 = 1 << 10;
 
 /// The most columns whose sums warps exchange at once.
 const MAX_EXCHANGED: i64 = 128;
@@ -125,6 +130,13 @@ impl Shape {
         ceil_div(ceil_div(sizes.keys, self.block()), self.parts) * self.block()
     }
 
+    /// The number of blocks of keys of a part that a flag is for, which says whether one of their scores counts; `None` if
+    /// all blocks are computed.
+    pub(super) fn flagged(&self, sizes: &Sizes) -> Option<i64> {
+        let blocks = self.part(sizes) / self.block();
+        (sizes.is_skipped && sizes.keys > self.block()).then_some(ceil_div(blocks, FLAG_BYTES / 4))
+    }
+
     /// Bytes of a block of keys and values, and where the values begin.
     pub(super) fn stage(&self, sizes: &Sizes) -> [i64; 2] {
         let [key, value] = self.pitches(sizes);
@@ -145,7 +157,7 @@ impl Shape {
     fn fitting(self, sizes: &Sizes, warps: i64, device: &Device) -> Option<Self> {
         let queries = self.rows() * self.pitches(sizes)[0];
         let [stage, _] = self.stage(sizes);
-        let all = warps * SHARED_BYTES;
+        let all = warps * SHARED_BYTES - if sizes.is_skipped { FLAG_BYTES } else { 0 };
         let rest = if self.holds_queries { all } else { all - queries };
         let stages = (rest / stage).min(MAX_STAGES).min(ceil_div(sizes.keys, self.block()).max(2));
         let [depth, _] = sizes.padded();
@@ -201,7 +213,7 @@ const KEYS: [i64; 4] = [64, 32, 16, 8];
 
 /// The registers of a thread, beside those of sums, scores and queries, on tensor cores and otherwise.
 const OTHER: i64 = 72;
-const OTHER_SINGLE: i64 = 90;
+const OTHER_SINGLE: i64 = 100;
 
 /// The most keys times columns in single precision, whose products are written out.
 const MAX_SINGLE: i64 = 4096;
