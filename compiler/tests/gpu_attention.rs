@@ -212,12 +212,7 @@ fn factors_at_places_that_cannot_be_copied_are_computed() {
 
 #[test]
 fn scores_are_masked() {
-    let masks = [
-        Mask::Keys,
-        Mask::All,
-        Mask::Causal(-6e4),
-        Mask::Causal(f64::NEG_INFINITY),
-    ];
+    let masks = [Mask::Keys, Mask::All, Mask::Causal(-6e4), Mask::Causal(f64::NEG_INFINITY)];
     for dtype in TYPES {
         for mask in masks {
             Case { dtype, mask, batch: 2, heads: 1, queries: 70, keys: 150, ..CASE }.run();

@@ -293,7 +293,8 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassR
         attr::parse(context, &format!("[{}]", each.join(", "))),
     );
     let body = body_of(team)?;
-    if let Err(error) = fill(context, func, body, &kernel, (&strides, (&parts, &partial), &device)) {
+    if let Err(error) = fill(context, func, body, &kernel, (&strides, (&parts, &partial), &device))
+    {
         team.erase();
         return Err(error);
     }

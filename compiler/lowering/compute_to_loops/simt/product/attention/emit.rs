@@ -787,7 +787,8 @@ impl<'c: 'a, 'a> Emission<'_, '_, 'c, 'a> {
             let is_whole = sizes.columns % shape.columns == 0;
             let is_single = sizes.columns <= shape.columns;
             let wide = exchanged.min(if is_single { sizes.columns } else { shape.columns } - first);
-            let bounds = (self.team.thread, e.index(shape.rows() * wide), e.index(self.attention.threads));
+            let bounds =
+                (self.team.thread, e.index(shape.rows() * wide), e.index(self.attention.threads));
             let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, number, _| {
                 let by = e.index(wide);
                 let (row, column) =

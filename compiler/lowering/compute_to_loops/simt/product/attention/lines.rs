@@ -197,12 +197,7 @@ impl<'c: 'a, 'a> Factor<'_, '_, '_, 'c, 'a> {
     }
 
     /// A loop over numbers below `count`, which the threads of the team share.
-    fn each(
-        &self,
-        e: Emit<'c, 'a>,
-        count: i64,
-        body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>),
-    ) {
+    fn each(&self, e: Emit<'c, 'a>, count: i64, body: impl FnOnce(Emit<'c, 'a>, Value<'c, 'a>)) {
         let team = &self.tiles.team;
         let bounds = (team.thread, e.index(count), e.index(self.tiles.threads));
         let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, number, _| {

@@ -311,7 +311,8 @@ impl<'k, 'c> Reader<'k, 'c> {
             _ => &loops[..rows.len()],
         };
         let is_sum = matches!(form, Form::Max | Form::Sum | Form::Result);
-        let parts = [Some(body).filter(|_| !is_sum && form != Form::Weights), nest.epilogue.as_ref()];
+        let parts =
+            [Some(body).filter(|_| !is_sum && form != Form::Weights), nest.epilogue.as_ref()];
         let mut fits = true;
         for part in parts.into_iter().flatten() {
             part.walk(&mut |load| {
@@ -321,8 +322,7 @@ impl<'k, 'c> Reader<'k, 'c> {
                     let origin = self.kernel.values[step.operands[*operand]].origin;
                     let is_own = origin == self.scores || self.weights.contains(&origin);
                     let is_row = self.rows.contains(&origin);
-                    fits &= !is_own
-                        && (!is_row || self.reads(step, load, rows_of) == Some(origin));
+                    fits &= !is_own && (!is_row || self.reads(step, load, rows_of) == Some(origin));
                 }
             });
         }

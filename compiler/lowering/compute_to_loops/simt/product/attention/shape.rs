@@ -85,7 +85,8 @@ impl Shape {
         let warps = threads / 32;
         let widths = [sizes.padded()[1], 256, 128, 64].into_iter().enumerate();
         let widths = widths.filter(|(number, width)| *number == 0 || *width < sizes.padded()[1]);
-        let down_and_keys = || [8, 4, 2, 1].into_iter().flat_map(|down| KEYS.map(|keys| (down, keys)));
+        let downs = || [8, 4, 2, 1].into_iter().filter(|down| *down <= warps);
+        let down_and_keys = || downs().flat_map(|down| KEYS.map(|keys| (down, keys)));
         for columns in widths.map(|(_, width)| width) {
             for (down, keys) in down_and_keys() {
                 let across = warps / down;
@@ -165,8 +166,7 @@ impl Shape {
         let other = if sizes.is_half() { OTHER } else { OTHER_SINGLE };
         // A number is loaded for each score.
         let other = if sizes.is_masked { other + self.keys / 2 } else { other };
-        let fits = self.across > 0
-            && self.down * self.across == warps
+        let fits = self.down * self.across == warps
             && stages >= 1
             && (self.keys > 8 || !sizes.is_half())
             && queries <= all
@@ -181,7 +181,8 @@ impl Shape {
             return vec![1];
         }
         let blocks = ceil_div(sizes.keys, self.block());
-        let idle = device.processors() / (sizes.outer * self.tiles(sizes).iter().product::<i64>()).max(1);
+        let idle =
+            device.processors() / (sizes.outer * self.tiles(sizes).iter().product::<i64>()).max(1);
         let parts = idle.min(MAX_PARTS).min(sizes.keys / MIN_PART).clamp(1, blocks);
         let own = ceil_div(blocks, parts);
         vec![1, ceil_div(blocks, own)]
