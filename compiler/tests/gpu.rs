@@ -2,14 +2,14 @@
 use irc::{
     Session, Source, Target,
     codegen::Output,
-    gpu::{EmulationError, Options, emulate},
+    gpu::{Emulated, EmulationError, Options, emulate},
 };
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
 use irc_tl::{Binary, Builder, DType, Graph, Op, Reduction, Type, Unary};
 use std::{collections::BTreeMap, env, fs, path::PathBuf, process::Command};
 
 /// The PTX of a graph.
-fn ptx(graph: &Graph, target: &Target) -> Result<String, String> {
+pub(crate) fn ptx(graph: &Graph, target: &Target) -> Result<String, String> {
     let session = Session::new();
     let code = session.import_graph(graph).emit(Output::Ptx, target.clone());
     let code = code.map_err(|error| error.to_string())?;
@@ -30,7 +30,7 @@ fn ptxas() -> Option<PathBuf> {
 }
 
 /// Assembles PTX, if there is an assembler: without warnings, and without registers in memory if requested.
-fn assemble(name: &str, text: &str, architecture: &str, without_spills: bool) {
+pub(crate) fn assemble(name: &str, text: &str, architecture: &str, without_spills: bool) {
     let Some(ptxas) = ptxas() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let [source, object] = ["k.ptx", "k.cubin"].map(|file| folder.path().join(file));
@@ -57,19 +57,24 @@ fn agree(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
 /// Emulates the PTX of a graph, and compares every output with the evaluation.
 fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: &str) {
     let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let source = Source::new("kernel.ptx", text);
-    let found = emulate(&source, inputs, &Options::CHECKED).unwrap_or_else(|error| match error {
-        EmulationError::Message(message) => panic!("{name}: {message}"),
-        EmulationError::Diagnostics(found) => panic!("{name}: {}", found[0].message),
-    });
+    let found = emulated(name, inputs, text).outputs;
     for ((output, _), expected) in graph.outputs.iter().zip(&expected) {
         let tolerance = Tolerance::of(expected.dtype());
-        let same = compare(expected, &found.outputs[output], tolerance).expect("one type");
+        let same = compare(expected, &found[output], tolerance).expect("one type");
         assert!(same.is_match(), "{name}: {output}: {same}");
     }
 }
 
-fn random(graph: &Graph) -> BTreeMap<String, Tensor> {
+/// Emulates PTX.
+pub(crate) fn emulated(name: &str, inputs: &BTreeMap<String, Tensor>, text: &str) -> Emulated {
+    let source = Source::new("kernel.ptx", text);
+    emulate(&source, inputs, &Options::CHECKED).unwrap_or_else(|error| match error {
+        EmulationError::Message(message) => panic!("{name}: {message}"),
+        EmulationError::Diagnostics(found) => panic!("{name}: {}", found[0].message),
+    })
+}
+
+pub(crate) fn random(graph: &Graph) -> BTreeMap<String, Tensor> {
     let mut inputs = BTreeMap::new();
     for (number, (name, value)) in graph.inputs.iter().enumerate() {
         let ty = graph.ty(*value).known().expect("a known type");

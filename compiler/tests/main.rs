@@ -15,6 +15,7 @@ mod end_to_end;
 mod fusion_laws;
 mod fusion_models;
 mod gpu;
+mod gpu_attention;
 mod gpu_plans;
 mod graphs;
 mod graphs_ark;

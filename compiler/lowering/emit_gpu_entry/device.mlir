@@ -32,6 +32,38 @@ llvm.func internal @irc_gpu_shuffle(%value: i32, %mask: i32) -> i32 attributes {
   llvm.return %0 : i32
 }
 
+// The value of a lane of the four neighbours, by its number.
+llvm.func internal @irc_gpu_of_four(%value: i32, %lane: i32) -> i32 attributes {always_inline} {
+  %all = llvm.mlir.constant(-1 : i32) : i32
+  %clamp = llvm.mlir.constant(7199 : i32) : i32
+  %0 = llvm.call_intrinsic "llvm.nvvm.shfl.sync.idx.i32"(%all, %value, %lane, %clamp) : (i32, i32, i32, i32) -> i32
+  llvm.return %0 : i32
+}
+
+// Whether a condition holds for all lanes of a warp.
+llvm.func internal @irc_gpu_all(%condition: i1) -> i1 attributes {always_inline} {
+  %all = llvm.mlir.constant(-1 : i32) : i32
+  %0 = llvm.call_intrinsic "llvm.nvvm.vote.all.sync"(%all, %condition) : (i32, i1) -> i1
+  llvm.return %0 : i1
+}
+
+// 2 to the power of a number, with an error of two units in the last place.
+llvm.func internal @irc_gpu_exp2(%x: f32) -> f32 attributes {always_inline} {
+  %0 = llvm.inline_asm asm_dialect = att "ex2.approx.ftz.f32 $0, $1;", "=f,f" %x : (f32) -> f32
+  llvm.return %0 : f32
+}
+
+// Two numbers as halves in a word, the first in the low half.
+llvm.func internal @irc_gpu_pair_f16(%low: f32, %high: f32) -> i32 attributes {always_inline} {
+  %0 = llvm.inline_asm asm_dialect = att "cvt.rn.f16x2.f32 $0, $2, $1;", "=r,f,f" %low, %high : (f32, f32) -> i32
+  llvm.return %0 : i32
+}
+
+llvm.func internal @irc_gpu_pair_bf16(%low: f32, %high: f32) -> i32 attributes {always_inline} {
+  %0 = llvm.inline_asm asm_dialect = att "cvt.rn.bf16x2.f32 $0, $2, $1;", "=r,f,f" %low, %high : (f32, f32) -> i32
+  llvm.return %0 : i32
+}
+
 // The threads of a team wait for each other: by a barrier of their block, as those of a warp if it is 16, or as all
 // threads of the grid if it is -1.
 llvm.func internal @irc_gpu_barrier(%barrier: i32, %threads: i64) attributes {always_inline} {

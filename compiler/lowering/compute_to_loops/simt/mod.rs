@@ -31,8 +31,9 @@ use irc_mlir::{
 };
 use irc_tl::Dim;
 use melior::ir::r#type::FunctionType;
+use product::attention::{self, Attention};
 use rows::Rows;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use team::Team;
 
 /// The option for the number of threads of a block, or of a team of a plan.
@@ -114,13 +115,18 @@ const COPY_TILE: &[&str] = &["index", "index", "index", "i32", "i32", "i32", "i3
 pub const AT: &str = "irc_gpu_at";
 
 /// The functions of the device, with their parameters and results.
-const DEVICE: [(&str, &[&str], &[&str]); 30] = [
+const DEVICE: [(&str, &[&str], &[&str]); 35] = [
     ("irc_gpu_team", &[], &["index"]),
     ("irc_gpu_teams", &[], &["index"]),
     ("irc_gpu_thread", &[], &["index"]),
     ("irc_gpu_threads", &[], &["index"]),
     ("irc_gpu_barrier", &["i32", "index"], &[]),
     ("irc_gpu_shuffle", &["i32", "i32"], &["i32"]),
+    ("irc_gpu_of_four", &["i32", "i32"], &["i32"]),
+    ("irc_gpu_all", &["i1"], &["i1"]),
+    ("irc_gpu_exp2", &["f32"], &["f32"]),
+    ("irc_gpu_pair_f16", &["f32", "f32"], &["i32"]),
+    ("irc_gpu_pair_bf16", &["f32", "f32"], &["i32"]),
     ("irc_gpu_grid_barrier", &[], &[]),
     (AT, &["i64"], &[]),
     ("irc_gpu_time", &[], &["i64"]),
@@ -258,8 +264,9 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassR
     inline::widen(&mut kernel);
     inline::inline(&mut kernel);
     let device = Device { is_grid: !is_task(&func), ..device };
-    let partial = product::reserve(&mut kernel, &device);
     let strides = Strides::of(func, &kernel)?;
+    let parts = plan(&kernel, &strides, &device);
+    let partial = place(&mut kernel, &parts, &device);
     let types = parameters(context, &kernel);
     let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
     let name = read::string(&func, "sym_name").unwrap_or_default();
@@ -286,7 +293,8 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassR
         attr::parse(context, &format!("[{}]", each.join(", "))),
     );
     let body = body_of(team)?;
-    if let Err(error) = fill(context, func, body, &kernel, (&strides, &partial, &device)) {
+    if let Err(error) = fill(context, func, body, &kernel, (&strides, (&parts, &partial), &device))
+    {
         team.erase();
         return Err(error);
     }
@@ -401,13 +409,101 @@ fn mapped(strides: &[i64], from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
     long.next().is_none().then_some(found)
 }
 
+/// Steps of a kernel that are computed together.
+enum Part {
+    /// Rows that stay in registers.
+    Rows(Rows),
+    /// Two products, without the scores between them.
+    Attention(Box<Attention>),
+    /// One step.
+    Step,
+}
+
+impl Part {
+    /// The number of steps.
+    fn count(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.count,
+            Self::Attention(attention) => attention.count(),
+            Self::Step => 1,
+        }
+    }
+
+    /// Whether the result of one of the steps is in memory.
+    fn stores(&self, step: usize) -> bool {
+        match self {
+            Self::Rows(rows) => rows.stored[step],
+            Self::Attention(attention) => step + 1 == attention.count(),
+            Self::Step => true,
+        }
+    }
+}
+
+/// Which steps of a kernel are computed together.
+fn plan(kernel: &Kernel<'_>, strides: &Strides, device: &Device) -> Vec<Part> {
+    let mut parts = vec![];
+    let mut next = 0;
+    while next < kernel.steps.len() {
+        let attention = || Attention::find(kernel, next, strides, device);
+        let rows = || Rows::find(kernel, next, strides, device.threads).map(Part::Rows);
+        let attention = attention().map(|found| Part::Attention(Box::new(found)));
+        let part = attention.or_else(rows).unwrap_or(Part::Step);
+        next += part.count();
+        parts.push(part);
+    }
+    parts
+}
+
+/// Gives the results of steps that are in memory places in the workspace, and parts memory for the sums of parts of
+/// products; returns its offset for each part that needs some.
+fn place(kernel: &mut Kernel<'_>, parts: &[Part], device: &Device) -> Vec<Option<i64>> {
+    let (mut places, mut sums) = (BTreeMap::new(), vec![]);
+    let (mut end, mut next) = (0, 0);
+    let mut reserve = |bytes: i64| {
+        let start = end;
+        end += (bytes + 63) / 64 * 64;
+        start
+    };
+    for part in parts {
+        let steps = &kernel.steps[next..next + part.count()];
+        next += steps.len();
+        for (number, step) in steps.iter().enumerate() {
+            for value in step.results.iter().map(|result| &kernel.values[*result]) {
+                let Origin::Scratch(old) = value.origin else { continue };
+                let bytes = value.ty.known().and_then(|known| known.byte_size().ok());
+                let in_registers = -1 - places.len() as i64;
+                places.entry(old).or_insert_with(|| match part.stores(number) {
+                    true => reserve(bytes.map_or(0, |bytes| bytes as i64)),
+                    false => in_registers,
+                });
+            }
+        }
+        let bytes = match (part, &steps[0].work) {
+            (Part::Attention(attention), _) => attention.partial_bytes(),
+            (Part::Step, Work::Nest(nest)) => {
+                let types = steps[0].operands.iter().map(|value| &kernel.values[*value].ty);
+                product::partial_bytes(nest, &types.collect::<Vec<_>>(), device)
+            }
+            _ => None,
+        };
+        sums.push(bytes.map(&mut reserve));
+    }
+    for value in &mut kernel.values {
+        if let Origin::Scratch(old) = value.origin {
+            value.origin = Origin::Scratch(places.get(&old).copied().unwrap_or(0));
+        }
+    }
+    kernel.workspace = end;
+    sums
+}
+
 /// Writes the function of a team.
 fn fill<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
     block: BlockRef<'c, 'a>,
     kernel: &Kernel<'c>,
-    (strides, partial, device): (&Strides, &[Option<i64>], &Device),
+    (strides, (parts, partial), device): (&Strides, (&[Part], &[Option<i64>]), &Device),
 ) -> PassResult {
     let e = Emit { context, block, location: func.location() };
     let workspace = kernel.inputs + kernel.results.len();
@@ -419,7 +515,9 @@ fn fill<'c: 'a, 'a>(
             Origin::Output(index) => {
                 Buffer { memref: argument(func, block, kernel.inputs + index)?, element }
             }
+            // What stays in registers is not accessed in memory.
             Origin::Scratch(offset) => {
+                let offset = offset.max(0);
                 let elements = value.ty.known().map_or(0, |known| known.shape.iter().product());
                 e.workspace_view(argument(func, block, workspace)?, offset, elements, element)
             }
@@ -438,12 +536,17 @@ fn fill<'c: 'a, 'a>(
     // What has been written, and whether inputs have been read, since threads last waited for each other.
     let (mut written, mut has_read): (Vec<Origin>, bool) = (vec![], false);
     let mut next = 0;
-    while let Some(step) = kernel.steps.get(next) {
-        let partial = partial.get(next).copied().flatten();
-        let e = e.at(step.location);
-        let rows = Rows::find(kernel, next, strides, device.threads);
-        let steps = &kernel.steps[next..next + rows.as_ref().map_or(1, |rows| rows.count)];
+    for (part, partial) in parts.iter().zip(partial) {
+        let steps = &kernel.steps[next..next + part.count()];
         next += steps.len();
+        let [step, ..] = steps else { continue };
+        let e = e.at(step.location);
+        let partial = partial.map(|offset| {
+            let memref = argument(func, block, workspace)?;
+            let bytes = kernel.workspace - offset;
+            Ok(e.workspace_view(memref, offset, bytes / 4, e.f32()))
+        });
+        let partial = partial.transpose()?;
         let origin = |value: &usize| kernel.values[*value].origin;
         let operands_of = || steps.iter().flat_map(|step| &step.operands);
         let results = || steps.iter().flat_map(|step| &step.results);
@@ -456,10 +559,19 @@ fn fill<'c: 'a, 'a>(
         }
         has_read |= operands_of().any(|value| matches!(origin(value), Origin::Input(_)));
         written.extend(results().map(|value| kernel.values[*value].origin));
-        if let Some(rows) = &rows {
-            let (buffers, team) = (&buffers, &team);
-            rows::Emission { rows, kernel, steps, buffers, strides, team }.emit(e, &sizes);
-            continue;
+        let (all, group) = (&buffers[..], &team);
+        match part {
+            Part::Rows(rows) => {
+                let (buffers, team) = (all, group);
+                rows::Emission { rows, kernel, steps, buffers, strides, team }.emit(e, &sizes);
+                continue;
+            }
+            Part::Attention(attention) => {
+                let kernel = attention::Place { kernel, steps, buffers: all, strides, partial };
+                attention.emit(e, &kernel, (group, device), &sizes);
+                continue;
+            }
+            Part::Step => {}
         }
         let operands: Vec<_> = step
             .operands
@@ -471,12 +583,8 @@ fn fill<'c: 'a, 'a>(
                 let own: Vec<_> =
                     step.operands.iter().map(|value| strides.values[*value].as_deref()).collect();
                 let result = (buffers[step.results[0]], strides.values[step.results[0]].as_deref());
-                let partial = partial.map(|offset| {
-                    let memref = argument(func, block, workspace)?;
-                    let bytes = kernel.workspace - offset;
-                    Ok(e.workspace_view(memref, offset, bytes / 4, e.f32()).memref)
-                });
-                let with = (&team, device, partial.transpose()?);
+                let partial = partial.map(|partial| partial.memref);
+                let with = (&team, device, partial);
                 step::emit(e, nest, (&operands, &own), result, &sizes, with);
             }
             Work::Algorithm(algorithm) => {

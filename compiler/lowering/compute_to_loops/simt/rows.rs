@@ -11,7 +11,7 @@ use super::{
         nest::{Nest, Writer, combine},
     },
     Emit, Infallible, Lanes, Sizes, Strides, arith,
-    step::{ACCESS, WARP, aligned, in_windows, shuffle},
+    step::{ACCESS, WARP, aligned, in_windows, shuffle, windowed},
     team::{Team, indices, long, product, when},
 };
 use crate::kernel::emit::Buffer;
@@ -74,7 +74,7 @@ pub(super) struct Rows {
     columns: Vec<Dim>,
     forms: Vec<Form>,
     /// The results that other steps read, or that are outputs.
-    stored: Vec<bool>,
+    pub(super) stored: Vec<bool>,
     /// The number of threads that compute a row together.
     width: i64,
     /// The number of neighbouring elements of a thread.
@@ -388,26 +388,13 @@ impl<'c: 'a, 'a> Emission<'_, 'c, 'a> {
         let Work::Nest(nest) = &step.work else { return };
         let own: Vec<_> =
             step.operands.iter().map(|value| self.strides.values[*value].as_deref()).collect();
-        let types: Vec<_> = step
-            .operands
-            .iter()
-            .zip(&own)
-            .map(|(value, strides)| {
-                let ty = &self.kernel.values[*value].ty;
-                match strides {
-                    None => ty.clone(),
-                    Some(_) => Type::new(ty.dtype, [Dim::from(1)]),
-                }
-            })
-            .collect();
+        let types = step.operands.iter().map(|value| &self.kernel.values[*value].ty);
+        let (windowed, types) = windowed(nest, types, &own);
         let operands: Vec<_> = types
             .iter()
             .zip(&step.operands)
             .map(|(ty, value)| (ty, self.buffers[*value]))
             .collect();
-        let mut windowed = Nest::of(nest.compute.clone());
-        windowed.compute.body = in_windows(&nest.compute.body, &own);
-        windowed.epilogue = nest.epilogue.as_ref().map(|epilogue| in_windows(epilogue, &own));
         let result = step.results[0];
         let mut writer = Writer::new(&windowed, &operands, self.buffers[result], sizes);
         writer.strides = self.strides.values[result].as_deref();

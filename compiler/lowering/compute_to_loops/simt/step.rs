@@ -39,17 +39,8 @@ pub(super) fn emit<'c: 'a, 'a>(
     let dense = result_strides.is_none() && strides.iter().all(Option::is_none);
     let flat = if dense { flattened(nest, operands) } else { None };
     let is_flat = flat.is_some() || dense && nest.compute.dims.len() == 1;
-    let windows = || {
-        let types = operands.iter().zip(strides).map(|((ty, _), strides)| match strides {
-            None => (*ty).clone(),
-            Some(_) => Type::new(ty.dtype, [Dim::from(1)]),
-        });
-        let mut compute = nest.compute.clone();
-        compute.body = in_windows(&compute.body, strides);
-        let epilogue = nest.epilogue.as_ref().map(|epilogue| in_windows(epilogue, strides));
-        (Nest { epilogue, ..Nest::of(compute) }, types.collect::<Vec<_>>())
-    };
-    let (nest, types) = flat.unwrap_or_else(windows);
+    let types = || operands.iter().map(|(ty, _)| *ty);
+    let (nest, types) = flat.unwrap_or_else(|| windowed(nest, types(), strides));
     let operands: Vec<_> =
         types.iter().zip(operands).map(|(ty, (_, buffer))| (ty, *buffer)).collect();
     let mut writer = Writer::new(&nest, &operands, result, sizes);
@@ -63,6 +54,22 @@ pub(super) fn emit<'c: 'a, 'a>(
     } else {
         work.threads(e, is_flat);
     }
+}
+
+/// A nest whose loads of windows are at the place in memory, and the types of its operands then.
+pub(super) fn windowed<'t>(
+    nest: &Nest,
+    types: impl Iterator<Item = &'t Type>,
+    strides: Windows<'_>,
+) -> (Nest, Vec<Type>) {
+    let types = types.zip(strides).map(|(ty, strides)| match strides {
+        None => ty.clone(),
+        Some(_) => Type::new(ty.dtype, [Dim::from(1)]),
+    });
+    let mut compute = nest.compute.clone();
+    compute.body = in_windows(&compute.body, strides);
+    let epilogue = nest.epilogue.as_ref().map(|epilogue| in_windows(epilogue, strides));
+    (Nest { epilogue, ..Nest::of(compute) }, types.collect())
 }
 
 /// An expression whose loads of windows are at the place in memory.

@@ -7,6 +7,7 @@
 //! parts: each part of a tile is computed by itself and written to the workspace, and once all are, threads add the parts,
 //! always in the same order.
 
+pub(super) mod attention;
 mod copied;
 pub mod groups;
 mod staged;
@@ -15,7 +16,6 @@ mod window;
 use super::{
     super::{
         expression::depends_on,
-        kernel::{Kernel, Work},
         nest::{Nest, Writer},
     },
     Device, Emit, Infallible, Lanes, arith, func,
@@ -38,8 +38,8 @@ const MIN_EXTENT: i64 = 16;
 /// Bytes of shared memory for each warp of a team.
 pub const SHARED_BYTES: i64 = 10 << 10;
 
-/// The instruction of products that need the shared memory of all warps of their team.
-pub const COPIES: &str = "cp.async.cg";
+/// What instructions begin with of products that need the shared memory of all warps of their team.
+pub const COPIES: &str = "cp.async.";
 
 /// Sums that a lane holds of a part of the result of 16 rows and 32 columns, a fragment, and the bytes of all of them.
 const FRAGMENT: usize = 16;
@@ -95,6 +95,14 @@ struct Schedule {
 impl<'n> Product<'n> {
     /// The product that a nest computes, if it is large enough for tiles.
     pub(super) fn of(nest: &'n Nest, types: &[&Type]) -> Option<Self> {
+        let found = Self::any(nest, types)?;
+        let (compute, reduction) = (&nest.compute, nest.compute.reduction.as_ref()?);
+        let extents = [found.count(compute, 1), found.count(compute, 2), product(&reduction.dims)];
+        extents.iter().all(|extent| *extent >= MIN_EXTENT).then_some(found)
+    }
+
+    /// The product that a nest computes, of any size. The last loop over the result is one of the right factor.
+    fn any(nest: &'n Nest, types: &[&Type]) -> Option<Self> {
         let compute = &nest.compute;
         let reduction = compute.reduction.as_ref()?;
         let Scalar::Binary(Binary::Mul, left, right) = &compute.body else { return None };
@@ -104,12 +112,16 @@ impl<'n> Product<'n> {
             return None;
         }
         let mut factors = [&**left, &**right];
-        let loops = 0..compute.dims.len();
-        let long = loops.filter(|it| !compute.dims[*it].is(1)).collect::<Vec<_>>();
-        let last = *long.last()?;
+        let last = (0..compute.dims.len()).rfind(|it| !compute.dims[*it].is(1))?;
         if depends_on(factors[0], last) && !depends_on(factors[1], last) {
             factors.swap(0, 1);
         }
+        Some(Self::between(compute, factors, types))
+    }
+
+    /// The product of two factors, the left one first.
+    fn between(compute: &Compute, factors: [&'n Scalar; 2], types: &[&Type]) -> Self {
+        let long = (0..compute.dims.len()).filter(|it| !compute.dims[*it].is(1));
         let mut groups = [vec![], vec![], vec![]];
         for it in long {
             let by = [depends_on(factors[0], it), depends_on(factors[1], it)];
@@ -123,9 +135,7 @@ impl<'n> Product<'n> {
         let half = [DType::F16, DType::BF16]
             .into_iter()
             .find(|half| factors.iter().all(|factor| is_of(factor, *half, types)));
-        let found = Self { factors, groups, half };
-        let extents = [found.count(compute, 1), found.count(compute, 2), product(&reduction.dims)];
-        extents.iter().all(|extent| *extent >= MIN_EXTENT).then_some(found)
+        Self { factors, groups, half }
     }
 
     /// The number of iterations of the loops of a group.
@@ -135,11 +145,7 @@ impl<'n> Product<'n> {
 
     /// How a team of a device computes it; `None` if the team has a number of threads that tiles are not for.
     fn schedule(&self, compute: &Compute, types: &[&Type], device: &Device) -> Option<Schedule> {
-        let fits = |threads: &i64| match device.is_grid {
-            true => *threads <= device.threads,
-            false => *threads == device.threads,
-        };
-        let workers = WORKERS.into_iter().find(fits)?;
+        let workers = workers_of(device)?;
         let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(compute, group));
         let tiles = |[down, across]: [i64; 2]| {
             outer.saturating_mul(ceil_div(rows, down)).saturating_mul(ceil_div(columns, across))
@@ -184,30 +190,24 @@ impl<'n> Product<'n> {
     }
 }
 
+/// The number of threads of a team that compute tiles; `None` if tiles are for none.
+fn workers_of(device: &Device) -> Option<i64> {
+    let fits = |threads: &i64| match device.is_grid {
+        true => *threads <= device.threads,
+        false => *threads == device.threads,
+    };
+    WORKERS.into_iter().find(fits)
+}
+
 fn ceil_div(count: i64, by: i64) -> i64 {
     count / by + i64::from(count % by != 0)
 }
 
-/// Reserves memory for the sums of parts of products: its offset in the workspace, for each step that needs some.
-pub(super) fn reserve(kernel: &mut Kernel<'_>, device: &Device) -> Vec<Option<i64>> {
-    let mut found = vec![];
-    for step in &kernel.steps {
-        let Work::Nest(nest) = &step.work else {
-            found.push(None);
-            continue;
-        };
-        let types: Vec<&Type> =
-            step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
-        let schedule = Product::of(nest, &types)
-            .and_then(|product| product.schedule(&nest.compute, &types, device));
-        let parts = schedule.map_or(1, |schedule| schedule.parts);
-        found.push((parts > 1).then(|| {
-            let offset = kernel.workspace;
-            kernel.workspace += (product(&nest.compute.dims) * parts * 4 + 63) / 64 * 64;
-            offset
-        }));
-    }
-    found
+/// Bytes of the workspace for the sums of parts of a product, if a step is one that is divided.
+pub(super) fn partial_bytes(nest: &Nest, types: &[&Type], device: &Device) -> Option<i64> {
+    let schedule = Product::of(nest, types)?.schedule(&nest.compute, types, device)?;
+    let bytes = product(&nest.compute.dims) * schedule.parts * 4;
+    (schedule.parts > 1).then_some(bytes)
 }
 
 /// Whether an expression only selects and widens elements of a type, or zero.
@@ -249,7 +249,8 @@ pub(super) struct Tiles<'w, 'n, 'c, 'a> {
 }
 
 /// Emits the loops of a product; `false` if the nest is none, or if a team has a number of threads that tiles are not
-/// for. `partial` is memory that [`reserve`] has reserved.
+/// for. `partial` is memory of as many bytes as
+/// [`partial_bytes`] says.
 pub(super) fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     writer: &Writer<'_, 'c, 'a>,
@@ -262,16 +263,8 @@ pub(super) fn emit<'c: 'a, 'a>(
     let Some(product) = Product::of(writer.nest, &types) else { return false };
     let Some(schedule) = product.schedule(compute, &types, device) else { return false };
     let is_grouped = matches!(schedule.method, Method::Grouped(..));
-    let all = is_grouped || schedule.workers == device.threads;
-    let workers = match all {
-        true => *team,
-        // The barrier of some warps; that of a block of the grid has no number.
-        false => Team {
-            threads: e.index(schedule.workers),
-            barrier: e.integer(WORKERS_BARRIER, 32, Lanes::Scalar),
-            ..*team
-        },
-    };
+    let works = if is_grouped { device.threads } else { schedule.workers };
+    let workers = part_of(e, team, works, device);
     let partial = partial.filter(|_| schedule.parts > 1);
     let partial = partial.map(|memref| Buffer { memref, element: e.f32() });
     let fragments = match is_grouped {
@@ -280,21 +273,41 @@ pub(super) fn emit<'c: 'a, 'a>(
     };
     let tiles =
         Tiles { product, writer, team: workers, threads: schedule.workers, fragments, partial };
-    let work = |e| {
-        tiles.emit(e, &schedule, device);
-        Ok::<_, Infallible>(vec![])
-    };
-    if all {
-        let Ok(_) = work(e);
-    } else {
-        let works = e.compare(ULT, team.thread, e.index(schedule.workers));
-        let Ok(_) = e.if_else(works, &[], work, |_| Ok(vec![]));
-    }
+    on_part(e, team, works, device, |e| tiles.emit(e, &schedule, device));
     if let Some(partial) = partial {
         team.wait(e);
         tiles.add_parts(e, team, partial, schedule.parts);
     }
     true
+}
+
+/// The first threads of a team, so many.
+fn part_of<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    team: &Team<'c, 'a>,
+    threads: i64,
+    device: &Device,
+) -> Team<'c, 'a> {
+    if threads == device.threads {
+        return *team;
+    }
+    // The barrier of some warps; that of a block of the grid has no number.
+    let barrier = e.integer(WORKERS_BARRIER, 32, Lanes::Scalar);
+    Team { threads: e.index(threads), barrier, ..*team }
+}
+
+/// Runs something on the first threads of a team.
+fn on_part<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    team: &Team<'c, 'a>,
+    threads: i64,
+    device: &Device,
+    body: impl FnOnce(Emit<'c, 'a>),
+) {
+    match threads == device.threads {
+        true => body(e),
+        false => when(e, e.compare(ULT, team.thread, e.index(threads)), body),
+    }
 }
 
 /// The number of the barrier of the threads of a block that compute tiles.

@@ -26,6 +26,16 @@ impl Window {
         compute: &Compute,
         types: &[&Type],
     ) -> Option<Self> {
+        Self::any(product, side, compute, types).filter(Self::is_regular)
+    }
+
+    /// As [`Window::of`], at any distances; those of no loops are 0.
+    pub(super) fn any(
+        product: &Product<'_>,
+        side: usize,
+        compute: &Compute,
+        types: &[&Type],
+    ) -> Option<Self> {
         let mut factor = product.factors[side];
         while let Scalar::Cast(_, _, inner) = factor {
             factor = inner;
@@ -53,8 +63,7 @@ impl Window {
         let summand = joined(reduced.into_iter())?;
         let outer = product.groups[0].iter().map(|it| (*it, distances[*it]));
         let outer: Vec<_> = outer.filter(|(_, distance)| *distance != 0).collect();
-        let window = Self { operand: *operand, start, line, summand, outer };
-        window.is_regular().then_some(window)
+        Some(Self { operand: *operand, start, line, summand, outer })
     }
 
     /// Whether neighbouring summands are neighbours in memory; otherwise lines are.
@@ -81,7 +90,7 @@ impl Window {
 pub(super) const CHUNK: i64 = 8;
 
 /// The distance in the innermost of loops that run over neighbouring elements together: distances and extents,
-/// outermost first.
+/// outermost first. `None` if they do not, and 0 if there are none.
 fn joined(loops: impl DoubleEndedIterator<Item = (i64, i64)>) -> Option<i64> {
     let mut found: Option<(i64, i64)> = None;
     for (distance, extent) in loops.rev().filter(|(_, extent)| *extent != 1) {
@@ -91,7 +100,7 @@ fn joined(loops: impl DoubleEndedIterator<Item = (i64, i64)>) -> Option<i64> {
             Some(_) => return None,
         });
     }
-    found.map(|(inner, _)| inner)
+    Some(found.map_or(0, |(inner, _)| inner))
 }
 
 /// An index as a constant and a number of each loop; `None` if it is not a sum of these.
