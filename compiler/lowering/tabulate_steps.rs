@@ -13,8 +13,9 @@ use crate::{
 use irc_mlir::ops::llvm;
 use irc_mlir::{
     BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
-    PassResult, RegionLike, Value, ValueLike, attr, is_used_only_by, read, walk_collect,
+    PassResult, RegionLike, Value, ValueLike, attr, elements, is_used_only_by, read, walk_collect,
 };
+use irc_tensor::ALIGNMENT;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Write,
@@ -25,6 +26,9 @@ pub struct TabulateSteps;
 
 /// The name of the loop over steps.
 pub const STEPS: &str = "irc_gpu_steps";
+
+/// The name of the constants of the module that steps use.
+const POOL: &str = "irc_gpu_constants";
 
 /// The calls of functions that begin and end the time of a step.
 const TIME: &str = "irc_gpu_time";
@@ -57,7 +61,10 @@ impl Pass for TabulateSteps {
         let (kernels, others): (Vec<_>, Vec<_>) =
             functions.into_iter().partition(|op| KERNEL.is_on(op));
         let kernels = kernels.iter().filter_map(|op| read::string(op, "sym_name")).collect();
-        let mut table = Table::default();
+        let globals = walk_collect(module, |op| read::op_name(&op) == llvm::MLIR_GLOBAL);
+        let named = |op: OperationRef<'_, '_>| Some((read::string(&op, "sym_name")?, contents(op)?));
+        let globals = globals.into_iter().filter_map(named).collect();
+        let mut table = Table { globals, ..Table::default() };
         let mut runs = vec![];
         for function in others.into_iter().filter(|function| !is_team(function)) {
             let weights = ProgramInfo::of(&function).weight_offsets;
@@ -70,14 +77,23 @@ impl Pass for TabulateSteps {
     }
 }
 
+/// The bytes of a constant of a module.
+fn contents(global: OperationRef<'_, '_>) -> Option<Vec<u8>> {
+    let bytes = elements::bytes_of(read::attribute(&global, "value")?)?;
+    let ty = read::attribute(&global, "global_type")?.to_string();
+    (global.has_attribute("constant") && ty == format!("!llvm.array<{} x i8>", bytes.len()))
+        .then_some(bytes)
+}
+
 /// Where an operand's memory is.
 #[derive(Clone, Copy)]
 struct Place<'c, 'a> {
     /// The pointer that others are computed from.
     base: Value<'c, 'a>,
+    /// Where that is in the memory of the base: not 0 for a constant, one of many in one memory.
+    start: i64,
+    /// Bytes from the begin of that memory.
     offset: i64,
-    /// Whether the offset is that in all constants, where the base is at this place.
-    constant: Option<i64>,
 }
 
 /// A call of a kernel.
@@ -213,13 +229,11 @@ fn place_of<'c: 'a, 'a>(value: Value<'c, 'a>, weights: &Weights<'c, 'a>) -> Opti
     }
     let own = weights.offsets.get(&read::identity(base));
     let place = match own.zip(weights.first) {
-        None => Place { base, offset, constant: None },
-        Some((own, (first, at))) => {
-            Place { base: first, offset: offset + own, constant: Some(at) }
-        }
+        None => Place { base, start: 0, offset },
+        Some((own, (first, start))) => Place { base: first, start, offset: offset + own },
     };
     let is_short = (0..1 << OFFSET_BITS).contains(&place.offset);
-    Some(if is_short { place } else { Place { base: value, offset: 0, constant: None } })
+    Some(if is_short { place } else { Place { base: value, start: 0, offset: 0 } })
 }
 
 /// The pointer that an op moves, and by how many bytes, if that is constant.
@@ -243,30 +257,35 @@ fn moved<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<(Value<'c, 'a>, i64)> {
 fn replace<'c: 'a, 'a>(run: Run<'c, 'a>, number: usize, table: &mut Table) -> PassResult {
     let Some(last) = run.steps.last().map(|step| step.call) else { return Ok(()) };
     let context = irc_mlir::context_of(&last);
-    // By identity of the pointer, its number.
-    let mut numbers: HashMap<usize, usize> = HashMap::new();
-    let mut bases: Vec<Place<'c, 'a>> = vec![];
+    // By identity of the pointer, its number; all constants of the module are one base.
+    let mut numbers: HashMap<Option<usize>, usize> = HashMap::new();
+    let mut bases: Vec<Option<Place<'c, 'a>>> = vec![];
     let first = table.words.len();
     for step in &run.steps {
         let kernel = table.kernel(&step.kernel, step.operands.len());
         table.words.push((step.number as u64) << KERNEL_BITS | kernel as u64);
         for place in &step.operands {
-            let base = *numbers.entry(read::identity(place.base)).or_insert_with(|| {
-                bases.push(*place);
+            let pooled = table.pool(place.base);
+            let own = pooled.is_none().then_some(*place);
+            let identity = own.map(|place| read::identity(place.base));
+            let base = *numbers.entry(identity).or_insert_with(|| {
+                bases.push(own);
                 bases.len() - 1
             });
+            let offset = pooled.unwrap_or(0) + place.offset.cast_unsigned();
             if base >> (u64::BITS - OFFSET_BITS) != 0 {
                 return Err(PassError::at(&step.call, "is one of steps with too many pointers"));
             }
-            table.words.push((base as u64) << OFFSET_BITS | place.offset.cast_unsigned());
+            table.words.push((base as u64) << OFFSET_BITS | offset);
         }
     }
     table.timed |= run.timed;
     table.bases = table.bases.max(bases.len());
     let name = format!("{STEPS}_{number}");
-    let starts: Vec<i64> = bases.iter().map(|place| place.constant.unwrap_or(0)).collect();
+    let starts: Vec<Option<i64>> = bases.iter().map(|base| Some((*base)?.start)).collect();
     table.enter(&name, &starts, (first, table.words.len()));
-    let operands: Vec<Value<'c, 'a>> = bases.iter().map(|place| place.base).collect();
+    let operands: Vec<Value<'c, 'a>> =
+        bases.iter().filter_map(|base| Some((*base)?.base)).collect();
     let block = last.block().ok_or_else(|| PassError::at(&last, "is not in a block"))?;
     let segments = format!("array<i32: {}, 0>", operands.len());
     OpSpec::new(context, llvm::CALL, last.location())
@@ -315,6 +334,10 @@ struct Table {
     timed: bool,
     /// The functions that run steps.
     text: String,
+    /// The constants of the module by name, and those of steps with their places in one memory.
+    globals: BTreeMap<String, Vec<u8>>,
+    pooled: BTreeMap<String, u64>,
+    pool: Vec<u8>,
 }
 
 impl Table {
@@ -328,10 +351,27 @@ impl Table {
         self.kernels.len() - 1
     }
 
-    /// Adds a function that runs some rows, given their bases, each of which starts at a place in what it stands for.
-    fn enter(&mut self, name: &str, starts: &[i64], (first, end): (usize, usize)) {
+    /// The place of a constant of the module in the memory of those of all steps; `None` for other pointers.
+    fn pool(&mut self, base: Value<'_, '_>) -> Option<u64> {
+        let op = read::defining_op(base)?;
+        let name = read::symbol(&op, "global_name")?;
+        if let Some(place) = self.pooled.get(&name) {
+            return Some(*place);
+        }
+        let bytes = self.globals.get(&name)?;
+        self.pool.resize(self.pool.len().next_multiple_of(ALIGNMENT), 0);
+        let place = self.pool.len() as u64;
+        self.pool.extend(bytes);
+        self.pooled.insert(name, place);
+        Some(place)
+    }
+
+    /// Adds a function that runs some rows, given their bases but for that of constants, each of which starts at a place
+    /// in its memory.
+    fn enter(&mut self, name: &str, starts: &[Option<i64>], (first, end): (usize, usize)) {
+        let given = starts.iter().enumerate().filter(|(_, start)| start.is_some());
         let parameters: Vec<String> =
-            (0..starts.len()).map(|index| format!("%p{index}: !llvm.ptr")).collect();
+            given.map(|(index, _)| format!("%p{index}: !llvm.ptr")).collect();
         let _ = writeln!(
             self.text,
             "llvm.func internal @{name}({}) attributes {{always_inline}} {{
@@ -344,14 +384,23 @@ impl Table {
             parameters.join(", ")
         );
         for (index, start) in starts.iter().enumerate() {
+            let _ = match start {
+                None => writeln!(
+                    self.text,
+                    "%base{index} = llvm.mlir.addressof @{POOL} : !llvm.ptr<1>"
+                ),
+                Some(start) => writeln!(
+                    self.text,
+                    "%start{index} = llvm.mlir.constant({} : i64) : i64
+                     %global{index} = llvm.addrspacecast %p{index} : !llvm.ptr to !llvm.ptr<1>
+                     %base{index} = llvm.getelementptr %global{index}[%start{index}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8",
+                    -start
+                ),
+            };
             let _ = writeln!(
                 self.text,
-                "%start{index} = llvm.mlir.constant({} : i64) : i64
-                 %global{index} = llvm.addrspacecast %p{index} : !llvm.ptr to !llvm.ptr<1>
-                 %base{index} = llvm.getelementptr %global{index}[%start{index}] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
-                 %place{index} = llvm.getelementptr %bases[{index}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, !llvm.ptr<1>
-                 llvm.store %base{index}, %place{index} {{alignment = 8 : i64}} : !llvm.ptr<1>, !llvm.ptr<3>",
-                -start
+                "%place{index} = llvm.getelementptr %bases[{index}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, !llvm.ptr<1>
+                 llvm.store %base{index}, %place{index} {{alignment = 8 : i64}} : !llvm.ptr<1>, !llvm.ptr<3>"
             );
         }
         let _ = writeln!(
@@ -359,9 +408,9 @@ impl Table {
             "llvm.br ^run
              ^run:
              llvm.call_intrinsic \"llvm.nvvm.barrier.cta.sync.aligned.all\"(%zero) : (i32) -> ()
-             %first = llvm.mlir.constant({first} : i64) : i64
-             %end = llvm.mlir.constant({end} : i64) : i64
-             llvm.call @{STEPS}(%first, %end) : (i64, i64) -> ()
+             %first = llvm.mlir.constant({first} : i32) : i32
+             %end = llvm.mlir.constant({end} : i32) : i32
+             llvm.call @{STEPS}(%first, %end) : (i32, i32) -> ()
              llvm.return
              }}"
         );
@@ -380,7 +429,12 @@ impl Table {
             has_body && name.starts_with("irc_gpu_") || read::op_name(op) == llvm::MLIR_GLOBAL
         };
         for op in read::body_ops(parsed.as_operation()).into_iter().filter(own) {
-            body.append_operation((*op).clone());
+            let op = body.append_operation((*op).clone());
+            if read::string(&op, "sym_name").as_deref() == Some(POOL) {
+                let ty = irc_mlir::ty::parse(context, &format!("tensor<{}xi8>", self.pool.len()));
+                let value = elements::dense(ty, &self.pool).ok_or_else(failed)?;
+                irc_mlir::set_attribute(op, "value", value);
+            }
         }
         Ok(())
     }
@@ -398,10 +452,10 @@ impl Table {
              {{addr_space = {space} : i32, alignment = 8 : i64}} : !llvm.array<{count} x i64>
              llvm.mlir.global internal @irc_gpu_bases() {{addr_space = 3 : i32, alignment = 8 : i64}} : \
              !llvm.array<{} x ptr<1>>
-             llvm.func internal @irc_gpu_operand(%row: !llvm.ptr<{space}>, %index: i64) -> !llvm.ptr attributes {{always_inline}} {{
+             llvm.func internal @irc_gpu_operand(%row: !llvm.ptr<{space}>, %index: i32) -> !llvm.ptr attributes {{always_inline}} {{
              %bits = llvm.mlir.constant({OFFSET_BITS} : i64) : i64
              %mask = llvm.mlir.constant({} : i64) : i64
-             %place = llvm.getelementptr %row[%index] : (!llvm.ptr<{space}>, i64) -> !llvm.ptr<{space}>, i64
+             %place = llvm.getelementptr %row[%index] : (!llvm.ptr<{space}>, i32) -> !llvm.ptr<{space}>, i64
              %word = llvm.load %place {{alignment = 8 : i64}} : !llvm.ptr<{space}> -> i64
              %number = llvm.lshr %word, %bits : i64
              %offset = llvm.and %word, %mask : i64
@@ -416,6 +470,14 @@ impl Table {
             self.bases.max(1),
             (1i64 << OFFSET_BITS) - 1,
         );
+        if !self.pool.is_empty() {
+            let _ = writeln!(
+                text,
+                "llvm.mlir.global internal constant @{POOL}(dense<0> : tensor<{0}xi8>) \
+                 {{addr_space = 1 : i32, alignment = {ALIGNMENT} : i64}} : !llvm.array<{0} x i8>",
+                self.pool.len()
+            );
+        }
         for (kernel, operands) in &self.kernels {
             let _ =
                 writeln!(text, "llvm.func @{kernel}({})", vec!["!llvm.ptr"; *operands].join(", "));
@@ -439,23 +501,23 @@ impl Table {
         let most = self.kernels.iter().map(|(_, operands)| operands + 1).max().unwrap_or(1);
         let _ = writeln!(
             text,
-            "llvm.func internal @{STEPS}(%first: i64, %end: i64) {{
+            "llvm.func internal @{STEPS}(%first: i32, %end: i32) {{
              %one = llvm.mlir.constant(1 : i64) : i64
              %kernel_bits = llvm.mlir.constant({KERNEL_BITS} : i64) : i64
              %task_bits = llvm.mlir.constant(40 : i64) : i64
              %table = llvm.mlir.addressof @irc_gpu_table : !llvm.ptr<{space}>"
         );
         for index in 1..=most {
-            let _ = writeln!(text, "%c{index} = llvm.mlir.constant({index} : i64) : i64");
+            let _ = writeln!(text, "%c{index} = llvm.mlir.constant({index} : i32) : i32");
         }
         let _ = writeln!(
             text,
-            "llvm.br ^loop(%first : i64)
-             ^loop(%at: i64):
-             %more = llvm.icmp \"ult\" %at, %end : i64
+            "llvm.br ^loop(%first : i32)
+             ^loop(%at: i32):
+             %more = llvm.icmp \"ult\" %at, %end : i32
              llvm.cond_br %more, ^step, ^end
              ^step:
-             %row = llvm.getelementptr %table[%at] : (!llvm.ptr<{space}>, i64) -> !llvm.ptr<{space}>, i64
+             %row = llvm.getelementptr %table[%at] : (!llvm.ptr<{space}>, i32) -> !llvm.ptr<{space}>, i64
              %word = llvm.load %row {{alignment = 8 : i64}} : !llvm.ptr<{space}> -> i64
              %kernel = llvm.trunc %word : i64 to i32
              %step = llvm.lshr %word, %kernel_bits : i64
@@ -472,14 +534,14 @@ impl Table {
                 let name = format!("%k{number}_{index}");
                 let _ = writeln!(
                     text,
-                    "{name} = llvm.call @irc_gpu_operand(%row, %c{index}) : (!llvm.ptr<{space}>, i64) -> !llvm.ptr"
+                    "{name} = llvm.call @irc_gpu_operand(%row, %c{index}) : (!llvm.ptr<{space}>, i32) -> !llvm.ptr"
                 );
                 names.push(name);
             }
             let _ = writeln!(
                 text,
                 "llvm.call @{kernel}({}) : ({}) -> ()
-                 llvm.br ^next(%c{} : i64)",
+                 llvm.br ^next(%c{} : i32)",
                 names.join(", "),
                 vec!["!llvm.ptr"; *operands].join(", "),
                 operands + 1
@@ -487,9 +549,9 @@ impl Table {
         }
         let _ = writeln!(
             text,
-            "^next(%words: i64):
-             {event}%after = llvm.add %at, %words : i64
-             llvm.br ^loop(%after : i64)
+            "^next(%words: i32):
+             {event}%after = llvm.add %at, %words : i32
+             llvm.br ^loop(%after : i32)
              ^none:
              llvm.unreachable
              ^end:
