@@ -17,7 +17,7 @@ use irc_mlir::{
 };
 use irc_tensor::ALIGNMENT;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fmt::Write,
 };
 
@@ -122,13 +122,41 @@ fn runs_of<'c: 'a, 'a>(
 ) -> Vec<Run<'c, 'a>> {
     let mut found = vec![];
     let arguments = arguments_of(function, weights);
-    let mut next = function.region(0).ok().and_then(|region| region.first_block());
-    while let Some(block) = next {
-        runs_of_block(block, kernels, &arguments, &mut found);
-        next = block.next_in_region();
+    for blocks in chains(function) {
+        runs_of_blocks(&blocks, kernels, &arguments, &mut found);
     }
     found.retain(|run| run.steps.len() >= MIN_STEPS);
     found
+}
+
+/// The blocks of a function, those together of which each only continues the one before (`cut-blocks`).
+fn chains<'c: 'a, 'a>(function: OperationRef<'c, 'a>) -> Vec<Vec<BlockRef<'c, 'a>>> {
+    let key = |block: &BlockRef<'c, 'a>| block.to_raw().ptr as usize;
+    let mut blocks = vec![];
+    let mut next = function.region(0).ok().and_then(|region| region.first_block());
+    while let Some(block) = next {
+        blocks.push(block);
+        next = block.next_in_region();
+    }
+    // By block, the number of branches to it.
+    let mut branches: HashMap<usize, usize> = HashMap::new();
+    for end in blocks.iter().filter_map(|block| block.terminator()) {
+        for block in end.successors() {
+            *branches.entry(key(&block)).or_default() += 1;
+        }
+    }
+    // By block, the one that continues it.
+    let continuation = |block: &BlockRef<'c, 'a>| {
+        let end = block.terminator().filter(|end| read::op_name(end) == llvm::BR)?;
+        let next = end.successors().next()?;
+        (end.operand_count() == 0 && branches.get(&key(&next)) == Some(&1)).then_some(next)
+    };
+    let continued: HashSet<usize> =
+        blocks.iter().filter_map(|block| Some(key(&continuation(block)?))).collect();
+    let chain = |first: &BlockRef<'c, 'a>| {
+        std::iter::successors(Some(*first), continuation).collect::<Vec<_>>()
+    };
+    blocks.iter().filter(|block| !continued.contains(&key(block))).map(chain).collect()
 }
 
 /// The parameters of a program that are constants: the first of them, and the offset of each in all constants.
@@ -153,8 +181,8 @@ fn arguments_of<'c: 'a, 'a>(function: OperationRef<'c, 'a>, weights: &[i64]) -> 
     found
 }
 
-fn runs_of_block<'c: 'a, 'a>(
-    block: BlockRef<'c, 'a>,
+fn runs_of_blocks<'c: 'a, 'a>(
+    blocks: &[BlockRef<'c, 'a>],
     kernels: &BTreeSet<String>,
     weights: &Weights<'c, 'a>,
     found: &mut Vec<Run<'c, 'a>>,
@@ -163,9 +191,11 @@ fn runs_of_block<'c: 'a, 'a>(
     // What records the step to come, and its number.
     let mut before: Vec<OperationRef<'c, 'a>> = vec![];
     let mut number = None;
-    let mut next = block.first_operation();
-    while let Some(op) = next {
-        next = op.next_in_block();
+    let ops = |block: &BlockRef<'c, 'a>| {
+        std::iter::successors(block.first_operation(), |op: &OperationRef<'c, 'a>| op.next_in_block())
+    };
+    let last = blocks.last().and_then(|block| block.terminator());
+    for op in blocks.iter().flat_map(ops) {
         let callee = (read::op_name(&op) == llvm::CALL).then(|| read::symbol(&op, "callee"));
         match callee.flatten().as_deref() {
             Some(AT) => {
@@ -188,7 +218,7 @@ fn runs_of_block<'c: 'a, 'a>(
                     before.clear();
                 }
             }
-            None if is_pure(&op) => {}
+            None if is_pure(&op) || read::op_name(&op) == llvm::BR && Some(op) != last => {}
             _ => {
                 found.push(std::mem::take(&mut run));
                 before.clear();
