@@ -230,6 +230,18 @@ fn what_is_missing_is_said_in_a_sentence() {
         let (code, _, err) = on_gpu(&["run", &ninety], &[("IRC_CUDA_CAPABILITY", capability)]);
         assert!(code == 1 && err.contains("the kernel is for sm_90a"), "{err}");
     }
+    // Tensor maps, which need a newer driver than the instructions of the kernel.
+    let wide = root().join("lit_tests/gpu/groups.onnx.pbtxt").display().to_string();
+    let [ptx, expected] = ["tiles.ptx", "tiles.npz"].map(|name| files.path(name));
+    succeed(&["compile", &wide, "-o", &ptx, "--arch", "CUDA_90"]);
+    succeed(&["run", &wide, "--seed", "1", "--outputs", &expected]);
+    let arguments = ["run", &ptx, "--seed", "1", "--expected", &expected];
+    let of = |version| [("IRC_CUDA_CAPABILITY", "9.0"), ("IRC_CUDA_VERSION", version)];
+    let (code, _, err) = on_gpu(&arguments, &of("12.4"));
+    let sentence = "it is that of CUDA 12.4, and that of CUDA 12.5 is needed";
+    assert!(code == 1 && err.contains(sentence), "{err}");
+    let (code, out, err) = on_gpu(&arguments, &of("12.5"));
+    assert!(code == 0 && out.contains("expected buffers agree"), "{err}");
     // A plan with more processors than the GPU runs at once.
     let model = root().join("formats/ark/tests/data/layer.plan.json").display().to_string();
     succeed(&["compile", &model, "-o", &plan, "--backend", "cuda"]);

@@ -35,6 +35,10 @@ const NO_DEVICE: c_int = 100;
 /// `CUresult`: the driver does not know this version of PTX.
 const UNSUPPORTED_PTX: c_int = 222;
 
+/// What writes a tensor map, and the first version of the driver in which its strides have today's unit.
+const TENSOR_MAPS: &str = "tensormap.replace";
+const TENSOR_MAPS_SINCE: c_int = 12050;
+
 type Handle = *mut c_void;
 type Address = u64;
 type Pointers = *mut *mut c_void;
@@ -207,6 +211,15 @@ impl Gpu {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
+    /// The version of the driver: 12050 for that of CUDA 12.5.
+    fn version(&self) -> Result<c_int, String> {
+        let mut version = 0;
+        // Safety: the version is a valid place.
+        let known = unsafe { (self.functions.version)(&raw mut version) };
+        self.check("the version of the driver", known)?;
+        Ok(version)
+    }
+
     /// Compiles PTX for the GPU, and finds its entry points.
     ///
     /// # Errors
@@ -217,6 +230,17 @@ impl Gpu {
         if let Some(target) = target(ptx).filter(|target| !target.runs_on(major * 10 + minor)) {
             let suffix = if target.is_exact { "a" } else { "" };
             return Err(format!("the kernel is for sm_{}{suffix}, and {own}", target.capability));
+        }
+        if ptx.contains(TENSOR_MAPS) {
+            let version = self.version()?;
+            if version < TENSOR_MAPS_SINCE {
+                return Err(format!(
+                    "the NVIDIA driver is too old for the tensor maps of the kernel: it is that of CUDA {}, and that of \
+                     CUDA {} is needed",
+                    decimal(version),
+                    decimal(TENSOR_MAPS_SINCE)
+                ));
+            }
         }
         let text = CString::new(ptx).map_err(|_| "the PTX contains a zero byte".to_owned())?;
         let mut log = vec![0u8; 1 << 14];
@@ -234,14 +258,9 @@ impl Gpu {
             )
         };
         if result == UNSUPPORTED_PTX {
-            let mut version = 0;
-            // Safety: the version is a valid place.
-            let known = unsafe { (self.functions.version)(&raw mut version) };
-            self.check("the version of the driver", known)?;
+            let version = decimal(self.version()?);
             return Err(format!(
-                "the NVIDIA driver is too old for the PTX: it is that of CUDA {}.{}",
-                version / 1000,
-                version % 1000 / 10
+                "the NVIDIA driver is too old for the PTX: it is that of CUDA {version}"
             ));
         }
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
@@ -470,6 +489,11 @@ impl Drop for Gpu {
             unsafe { (self.functions.release)(self.device) };
         }
     }
+}
+
+/// 12050 as `12.5`.
+fn decimal(version: c_int) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
 /// The architecture that PTX is for.

@@ -62,7 +62,9 @@ const ALL: [Status; 14] = [
 ];
 
 /// Bytes of dynamic shared memory of a block that a kernel may be allowed.
-const MAX_SHARED: u64 = 163 << 10;
+fn max_shared() -> u64 {
+    if Device::get().capability >= 90 { 227 << 10 } else { 163 << 10 }
+}
 
 /// Bytes of dynamic shared memory of a block without that.
 const SHARED: u64 = 48 << 10;
@@ -231,7 +233,7 @@ impl State {
 
     /// Blocks that a processor runs.
     fn blocks(&self, threads: u32, shared_bytes: u64) -> u32 {
-        let by_shared = MAX_SHARED / shared_bytes.max(1);
+        let by_shared = max_shared() / shared_bytes.max(1);
         (THREADS / threads.max(1)).min(u32::try_from(by_shared).unwrap_or(u32::MAX)).min(32)
     }
 }
@@ -289,7 +291,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(
         75 => found.capability / 10,
         76 => found.capability % 10,
         95 => 1,
-        97 => MAX_SHARED as u32,
+        97 => max_shared() as u32,
         _ => return INVALID_VALUE.0,
     };
     // Safety: as the driver's interface states.
@@ -406,7 +408,7 @@ unsafe extern "C" fn cuModuleGetFunction(
 #[unsafe(no_mangle)]
 extern "C" fn cuFuncSetAttribute(function: *mut c_void, attribute: c_int, value: c_int) -> c_int {
     within(|state| {
-        let value = u64::try_from(value).ok().filter(|value| *value <= MAX_SHARED);
+        let value = u64::try_from(value).ok().filter(|value| *value <= max_shared());
         match value.filter(|_| attribute == 8) {
             Some(bytes) => {
                 state.function(function)?.shared_bytes = bytes.max(SHARED);
