@@ -96,7 +96,8 @@ impl Limits {
     /// Checks the number of blocks, if the kernel has one.
     fn expect_blocks(&self, kernel: &GpuKernel) -> Result<(), String> {
         let Self { capability, processors, .. } = *self;
-        let (threads, shared) = (u64::from(kernel.threads), kernel.shared_bytes + static_shared(kernel));
+        let (threads, shared) =
+            (u64::from(kernel.threads), kernel.shared_bytes + static_shared(kernel));
         let each = (self.processor_threads / threads)
             .min(self.processor_blocks)
             .min(self.processor_shared / (shared + RESERVED_SHARED));

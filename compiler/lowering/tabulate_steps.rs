@@ -62,7 +62,8 @@ impl Pass for TabulateSteps {
             functions.into_iter().partition(|op| KERNEL.is_on(op));
         let kernels = kernels.iter().filter_map(|op| read::string(op, "sym_name")).collect();
         let globals = walk_collect(module, |op| read::op_name(&op) == llvm::MLIR_GLOBAL);
-        let named = |op: OperationRef<'_, '_>| Some((read::string(&op, "sym_name")?, contents(op)?));
+        let named =
+            |op: OperationRef<'_, '_>| Some((read::string(&op, "sym_name")?, contents(op)?));
         let globals = globals.into_iter().filter_map(named).collect();
         let mut table = Table { globals, ..Table::default() };
         let mut runs = vec![];
@@ -192,7 +193,9 @@ fn runs_of_blocks<'c: 'a, 'a>(
     let mut before: Vec<OperationRef<'c, 'a>> = vec![];
     let mut number = None;
     let ops = |block: &BlockRef<'c, 'a>| {
-        std::iter::successors(block.first_operation(), |op: &OperationRef<'c, 'a>| op.next_in_block())
+        std::iter::successors(block.first_operation(), |op: &OperationRef<'c, 'a>| {
+            op.next_in_block()
+        })
     };
     let last = blocks.last().and_then(|block| block.terminator());
     for op in blocks.iter().flat_map(ops) {

@@ -187,6 +187,8 @@ fn constants_are_copied_to_the_gpu_once() {
     let (code, out, err) = on_gpu(&arguments, &[("IRC_CUDA_LOG", &log)]);
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("\"peak_gflops\": null"), "{out}");
+    let device = out.lines().find(|line| line.contains("\"device_median_ms\": ")).expect("a time");
+    assert!(!device.contains("null") && !device.contains(": 0.0,"), "{out}");
     let calls = fs::read_to_string(&log).expect("a log");
     let count = |call: &str| calls.lines().filter(|line| line.starts_with(call)).count();
     let launches = count("cuLaunchCooperativeKernel");

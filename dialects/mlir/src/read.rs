@@ -3,8 +3,8 @@ use crate::bridge::ircTensorParts;
 use melior::ir::{
     Attribute, AttributeLike, OperationRef, RegionRef, Type, TypeLike, Value,
     attribute::{
-        BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, FloatAttribute,
-        IntegerAttribute, TypeAttribute,
+        BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute,
+        FloatAttribute, IntegerAttribute, TypeAttribute,
     },
     operation::OperationLike,
     r#type::FunctionType,

@@ -137,6 +137,8 @@ struct State {
     functions: Vec<Function>,
     /// The value of the clocks after the last launch.
     clock: u64,
+    /// Events, each with the value of the clocks when it was recorded last.
+    events: Vec<Option<u64>>,
     /// The error of a launch, which later calls report.
     fault: Option<Status>,
 }
@@ -203,6 +205,12 @@ impl State {
         let found =
             found.filter(|found| self.modules.get(found.module).is_some_and(Option::is_some));
         found.ok_or(INVALID_HANDLE)
+    }
+
+    /// An event that is not destroyed.
+    fn event(&mut self, handle: *mut c_void) -> Result<&mut Option<u64>, Status> {
+        let found = (handle as usize).checked_sub(1).and_then(|at| self.events.get_mut(at));
+        found.filter(|event| event.is_some()).ok_or(INVALID_HANDLE)
     }
 
     fn load(&mut self, text: &str) -> Result<usize, (Status, String)> {
@@ -562,6 +570,51 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, address: u64, bytes: usize
         let from = state.memory.bytes(buffer).as_ptr();
         // Safety: so many bytes can be written.
         unsafe { std::ptr::copy_nonoverlapping(from, to.cast(), bytes) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, flags: c_uint) -> c_int {
+    within(|state| {
+        if flags != 0 {
+            return Err(INVALID_VALUE);
+        }
+        state.events.push(Some(0));
+        // Safety: as the driver's interface states.
+        unsafe { put(event, state.events.len() as *mut c_void) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventRecord(event: *mut c_void, stream: *mut c_void) -> c_int {
+    within(|state| {
+        let now = state.clock;
+        let found = state.event(event)?;
+        *found = Some(now);
+        stream.is_null().then_some(()).ok_or(INVALID_VALUE)
+    })
+}
+
+/// An instruction takes a nanosecond.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime(
+    milliseconds: *mut f32,
+    begin: *mut c_void,
+    end: *mut c_void,
+) -> c_int {
+    within(|state| {
+        let [begin, end] = [*state.event(begin)?, *state.event(end)?];
+        let passed = end.zip(begin).map_or(0, |(end, begin)| end.saturating_sub(begin));
+        // Safety: as the driver's interface states.
+        unsafe { put(milliseconds, passed as f32 / 1e6) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventDestroy_v2(event: *mut c_void) -> c_int {
+    within(|state| {
+        *state.event(event)? = None;
         Ok(())
     })
 }
