@@ -157,6 +157,17 @@ def array_of(port, random):
     return own, own.astype(np.float64)
 
 
+def drawn_of(port, random):
+    """A random value of a buffer of a plan: floats are small, so that values stay in range."""
+    drawn = random.standard_normal(port["shape"], np.float32) / 8
+    types = {"f16": "f2", "f32": "f4", "f64": "f8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8",
+             "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "bool": "?"}
+    if port["dtype"] == "bf16":
+        return ((drawn.view(np.uint32) + 0x8000) >> 16).astype(np.uint16)
+    kind = types[port["dtype"]]
+    return drawn.astype(kind) if kind[0] == "f" else np.zeros(port["shape"], kind)
+
+
 class Bench:
     """All cases, and what was found."""
 
@@ -174,7 +185,7 @@ class Bench:
             self.file(path)
         for count, rows, width in [(1, 64, 64)] if small else [(1, 64, 64), (2, 512, 1024)]:
             for name, causal in (("encoder", False), ("decoder", True)):
-                self.network(layers(f"{name}_{count}x{rows}x{width}", count, rows, width, width // 32, causal))
+                self.network(layers(f"{name}_{count}x{rows}x{width}", count, rows, width, width // 64, causal))
         for model in memory_bound(*(64, 200) if emulated else (16384, 4096)):
             self.network(model, is_memory_bound=True)
         for size in [128] if emulated else [4096, 8192]:
@@ -270,16 +281,21 @@ class Bench:
         return products > EMULATED_PRODUCTS or size > EMULATED_BYTES
 
     def plan(self, name, path):
-        """A plan, compared with its run on the host."""
-        expected = self.args.out / "expected.npz"
-        done, text = self.irc("run", path, "--seed", "1", "--outputs", expected)
-        library = self.compiled(name, path) if done else self.add(name, "no reference", first_line(text))
-        if not library:
-            return
-        arguments = ["run", library, "--backend", self.engine, "--seed", "1", "--expected", expected]
-        done, text = self.irc(*arguments)
-        self.add(name, "ok" if done else "DIFFERS", "agrees with the host" if done else first_line(text),
-                 **self.times(library, path))
+        """A plan, compared with its run on the host on small random inputs."""
+        kernel, given, expected = (self.args.out / file for file in ("case.ptx", "inputs.npz", "expected.npz"))
+        done, text = self.irc("compile", path, "-o", kernel)
+        if not done:
+            return self.add(name, "not compiled", first_line(text))
+        with open(kernel) as lines:
+            ports = json.loads(lines.readline().removeprefix("// irc: "))["interface"]["inputs"]
+        random = np.random.default_rng(1)
+        np.savez(given, **{port["name"]: drawn_of(port, random) for port in ports})
+        done, text = self.irc("run", path, "--inputs", given, "--outputs", expected)
+        if not done:
+            return self.add(name, "no reference", first_line(text))
+        done, text = self.irc("run", kernel, "--backend", self.engine, "--inputs", given, "--expected", expected)
+        verdict = ("ok", "agrees with the host") if done else ("DIFFERS", first_line(text))
+        self.add(name, *verdict, **self.times(kernel, path))
 
     def network(self, model, path=None, is_memory_bound=False):
         """An ONNX model, and its plan if it has one."""
@@ -301,9 +317,14 @@ class Bench:
                 numbers["share"] = numbers["gbytes_per_second"] / self.bandwidth
                 numbers["least_share"] = BANDWIDTH_SHARE
             self.add(name, *same(exact, found), **numbers)
+        if is_memory_bound:
+            return
         plan = self.args.out / f"{name}.plan.json"
-        if not is_memory_bound and self.irc("compile", path, "-o", plan, "--arch", self.arch)[0]:
+        done, text = self.irc("compile", path, "-o", plan, "--arch", self.arch)
+        if done:
             self.plan(f"{name}, plan", plan)
+        else:
+            self.add(f"{name}, plan", "not planned", first_line(text))
 
     def product(self, size):
         """A product of matrices of bf16, of which some rows are compared."""

@@ -326,3 +326,47 @@ fn ptx_is_checked_and_its_instructions_are_counted() {
         assert!(code == 1 && err.contains(expected), "{old}: {err}");
     }
 }
+
+/// The page of `tools/gpu/acceptance.sh`, with a driver that emulates the GPU, and without a GPU.
+#[test]
+fn the_acceptance_states_results_and_times() {
+    let python = root().join("target/venv/bin/python");
+    let python = std::env::var_os("IRC_PYTHON").map_or(python, PathBuf::from);
+    if !python.exists() {
+        println!("skipped: no Python at {}; ./irc-dev setup makes one", python.display());
+        return;
+    }
+    let files = Files::new("examples/softmax.model.json");
+    let [tools, out] = ["tools", "out"].map(|name| files.path(name));
+    fs::create_dir(&tools).expect("a folder");
+    let smi = format!("{tools}/nvidia-smi");
+    let path = format!("{tools}:{}", std::env::var("PATH").expect("a path"));
+    let accept = |model: &str| {
+        let mut command = Command::new(root().join("tools/gpu/acceptance.sh"));
+        let program = Path::new(env!("CARGO_BIN_EXE_irc-driver")).with_file_name("irc");
+        command.args(["--out", &out, model]).env("PATH", &path).env("IRC", program);
+        command.env("PYTHON", &python).env("LD_LIBRARY_PATH", driver());
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        run(&mut command)
+    };
+    let write = |text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(&smi, format!("#!/bin/sh\n{text}\n")).expect("writable");
+        fs::set_permissions(&smi, fs::Permissions::from_mode(0o755)).expect("permitted");
+    };
+    write("exit 9");
+    let (code, _, err) = accept(&files.model);
+    let sentence = "acceptance.sh: there is no NVIDIA GPU with a driver on this machine";
+    assert!(code == 1 && err.starts_with(sentence) && err.lines().count() == 1, "{err}");
+    write("echo Emulated, 12.4, 8.0");
+    let (code, page, err) = accept(&files.model);
+    assert_eq!(code, 0, "{page}{err}");
+    assert!(page.starts_with("# Kernels on Emulated, 12.4, 8.0\n"), "{page}");
+    for case in ["| softmax | ok | ", "| softmax, plan | "] {
+        let line = page.lines().find(|line| line.starts_with(case)).expect(case);
+        let device = line.split('|').nth(3).expect("a time").trim();
+        assert!(device.parse::<f64>().is_ok_and(|time| time > 0.0), "{line}");
+    }
+    let record = fs::read_to_string(format!("{out}/gpu.json")).expect("a record");
+    assert!(record.contains("\"arch\": \"CUDA_80\"") && record.contains("\"device_ms\": "));
+}
