@@ -25,9 +25,12 @@ pub struct Limits {
 /// Bytes of shared memory of a block that the driver needs for itself.
 const RESERVED_SHARED: u64 = 1024;
 
-/// Bytes of shared memory of a block before that which a launch provides: the places of the record and of the events, and
-/// alignment.
-const STATIC_SHARED: u64 = 1024;
+/// Bytes of shared memory of a block before that which a launch provides: the places of the record, of the events and of
+/// parameters, and alignment.
+fn static_shared(kernel: &GpuKernel) -> u64 {
+    const ALIGNMENT: u64 = 1024;
+    (8 * (kernel.parameters.len() as u64 + 8)).next_multiple_of(ALIGNMENT)
+}
 
 /// By compute capability; each row also holds for later ones before the next.
 const LIMITS: [Limits; 7] = [
@@ -74,7 +77,7 @@ impl Limits {
     /// # Errors
     /// What it needs, and what there is.
     pub fn expect(&self, kernel: &GpuKernel) -> Result<(), String> {
-        self.expect_shared(&kernel.entry, kernel.shared_bytes + STATIC_SHARED)?;
+        self.expect_shared(&kernel.entry, kernel.shared_bytes + static_shared(kernel))?;
         self.expect_blocks(kernel)
     }
 
@@ -93,7 +96,8 @@ impl Limits {
     /// Checks the number of blocks, if the kernel has one.
     fn expect_blocks(&self, kernel: &GpuKernel) -> Result<(), String> {
         let Self { capability, processors, .. } = *self;
-        let (threads, shared) = (u64::from(kernel.threads), kernel.shared_bytes + STATIC_SHARED);
+        let (threads, shared) =
+            (u64::from(kernel.threads), kernel.shared_bytes + static_shared(kernel));
         let each = (self.processor_threads / threads)
             .min(self.processor_blocks)
             .min(self.processor_shared / (shared + RESERVED_SHARED));

@@ -184,7 +184,7 @@ const TO_LLVM_GPU: &str = "canonicalize,cse,convert-scf-to-cf,cut-blocks,\
     expand-strided-metadata,lower-affine,convert-math-to-llvm,\
     convert-vector-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
     convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\
-    reconcile-unrealized-casts,emit-gpu-entry";
+    reconcile-unrealized-casts,tabulate-steps,emit-gpu-entry";
 
 /// Upstream lowerings from vectors and loops to the `llvm` dialect. Functions of `math` are lowered before
 /// vectors: calling libm for each lane splits vectors.

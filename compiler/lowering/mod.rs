@@ -16,5 +16,6 @@ pub mod plan_memory;
 pub mod share_program;
 pub mod split_blocks;
 pub mod split_program;
+pub mod tabulate_steps;
 pub mod tl_to_graph;
 pub mod tl_to_linalg;

@@ -7,7 +7,8 @@ use crate::{
         compute_to_loops::simt::ComputeToSimt, cut_blocks::CutBlocks, emit_entry::EmitEntry,
         emit_gpu_entry::EmitGpuEntry, gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
         outline_kernels::OutlineKernels, plan_memory::PlanMemory, share_program::ShareProgram,
-        split_blocks::SplitBlocks, split_program::SplitProgram, tl_to_linalg::TlToLinalg,
+        split_blocks::SplitBlocks, split_program::SplitProgram, tabulate_steps::TabulateSteps,
+        tl_to_linalg::TlToLinalg,
     },
 };
 use irc_common_format::FileSystem;
@@ -36,6 +37,7 @@ pub fn register_all() {
     register_pass(PlanMemory);
     register_pass(ShareProgram);
     register_pass(SplitProgram);
+    register_pass(TabulateSteps);
     register_pass(CutBlocks);
     register_pass(Bf16AsBits);
     register_pass(EmitEntry);

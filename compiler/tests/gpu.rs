@@ -208,6 +208,52 @@ fn products_follow_products_and_number_heads() {
 }
 
 #[test]
+fn deep_models_have_the_code_of_each_kernel_once() {
+    // Layers of one shape, with a matrix of their own for every other one.
+    let deep = |layers: usize| {
+        let mut b = Builder::new();
+        let matrix = |rows| Type::from(TensorType::new(DType::BF16, [rows, 64]));
+        let mut x = b.input("x", matrix(72));
+        let weights = [b.input("v", matrix(64)), b.input("w", matrix(64))];
+        let bias = b.input("bias", Type::from(TensorType::new(DType::BF16, [64])));
+        for layer in 0..layers {
+            let op = Op::Matmul { transpose_lhs: false, transpose_rhs: false };
+            let product = b.op(op, &[x, weights[layer % 2]]).expect("matrices");
+            let sum = b.binary(Binary::Add, product, bias).expect("columns");
+            x = b.unary(Unary::Tanh, sum).expect("floats");
+        }
+        b.output("y", x);
+        b.finish()
+    };
+    // Small weights, so that errors do not grow from layer to layer.
+    let small = |graph: &Graph| {
+        let mut inputs = random(graph);
+        for name in ["v", "w"] {
+            let given = &inputs[name];
+            let values: Vec<f64> = given.to_f64().iter().map(|it| it / 8.0).collect();
+            let scaled = Tensor::from_f64(given.ty().clone(), &values).expect("floats");
+            inputs.insert(name.to_owned(), scaled);
+        }
+        inputs
+    };
+    for (capability, architecture, instruction) in
+        [(80, "sm_80", "mma.sync"), (90, "sm_90a", "wgmma.mma_async")]
+    {
+        let target = Target::gpu(capability);
+        let texts = [4, 80].map(|layers| ptx(&deep(layers), &target).expect("PTX"));
+        let [few, many] = [0, 1].map(|at| texts[at].matches(instruction).count());
+        assert!(few > 0 && few == many, "{architecture}: {few} and {many}");
+        let kernel = irc_runtime::GpuKernel::from_ptx(&texts[1]).expect("a description");
+        assert_eq!(kernel.steps.len(), 80, "{architecture}");
+        assemble(&format!("deep {architecture}"), &texts[1], architecture, true);
+        let graph = deep(4);
+        agree_in(&format!("deep {architecture}"), &graph, &small(&graph), &texts[0]);
+    }
+    let graph = deep(80);
+    agree("deep", &graph, &small(&graph));
+}
+
+#[test]
 fn summands_of_few_tiles_are_divided() {
     for dtype in [DType::F32, DType::BF16] {
         let graph = dense(dtype, [1, 72, 48, 1096], [false, true]);

@@ -19,6 +19,7 @@ pub mod mlf_tar;
 pub mod npu_binary;
 pub mod npu_listing;
 pub mod ptx;
+pub mod ptx_description;
 
 use irc_common_format::Encoding;
 
@@ -27,7 +28,7 @@ pub type Check = fn(&[u8]);
 
 /// The targets by name. The file `fuzz/targets` has a line for each: how many inputs are tried
 /// when no time is given, and the folders of its seeds.
-pub const TARGETS: [(&str, Check); 14] = [
+pub const TARGETS: [(&str, Check); 15] = [
     ("ark_model", ark_model::check),
     ("ark_plan", ark_plan::check),
     ("common_ir_json", |bytes| common_ir::check(bytes, Encoding::Json)),
@@ -42,6 +43,7 @@ pub const TARGETS: [(&str, Check); 14] = [
     ("npu_binary", npu_binary::check),
     ("npu_listing", npu_listing::check),
     ("ptx", ptx::check),
+    ("ptx_description", ptx_description::check),
 ];
 
 /// The target of a name.

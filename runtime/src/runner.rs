@@ -106,6 +106,11 @@ impl Runner {
         self.library.interface()
     }
 
+    /// The seconds that a GPU took for the last run, without copies; `None` if the model runs on processors.
+    pub fn device_seconds(&self) -> Option<f64> {
+        self.execution.as_ref().map(Execution::seconds)
+    }
+
     /// The inputs that the caller provides to each run, in order: all except constants.
     pub fn inputs(&self) -> impl Iterator<Item = &Port> {
         self.given.iter().map(|index| &self.interface().inputs[*index])

@@ -12,6 +12,7 @@ use irc_common_format::model::Module;
 use irc_onnx_ops::ImportOptions;
 use irc_onnx_ops::Imported;
 use irc_onnx_ops::cases::{Case, Values, import_for};
+use irc_runtime::{Execution, GpuProgram};
 use irc_tensor::{Comparison, DType, Tensor, Tolerance, write_npz};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -67,6 +68,7 @@ pub fn run(engine: Engine, check: Check, folders: &[PathBuf]) -> Vec<Outcome> {
     let results = match engine {
         Engine::Reference => units.iter().map(evaluate).collect(),
         Engine::Emulator => units.iter().map(emulate).collect(),
+        Engine::Cuda => units.iter().map(on_gpu).collect(),
         Engine::Code(backend) => compile_and_run(&units, backend),
     };
     for (unit, result) in units.iter().zip(results) {
@@ -142,11 +144,23 @@ fn evaluate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
     Ok(graph.outputs.iter().map(|(name, _)| name.clone()).zip(results).collect())
 }
 
-fn emulate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
+/// The PTX of a case.
+fn ptx(unit: &Unit) -> Result<Vec<u8>, String> {
     let session = Session::new();
     let model = session.import_graph(&unit.imported.graph);
     let code = model.emit(irc::codegen::Output::Ptx, Target::gpu(80));
-    let code = code.map_err(|error| format!("compiling: {}", messages(&error)))?;
+    code.map_err(|error| format!("compiling: {}", messages(&error)))
+}
+
+fn on_gpu(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
+    let failed = |message: String| format!("running: {message}");
+    let program = GpuProgram::from_ptx(&String::from_utf8_lossy(&ptx(unit)?)).map_err(failed)?;
+    let execution = Execution::new(&Arc::new(program)).map_err(failed)?;
+    execution.run_on(&unit.inputs.to_tensors()?).map_err(failed)
+}
+
+fn emulate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
+    let code = ptx(unit)?;
     let source = irc_diag::Source::from_bytes("kernel.ptx", &code);
     match irc::gpu::emulate(&source, &unit.inputs.to_tensors()?, &Options::CHECKED) {
         Ok(emulated) => Ok(emulated.outputs),

@@ -13,12 +13,18 @@ pub enum Engine {
     Reference,
     /// Kernels for GPUs, in an emulator.
     Emulator,
+    /// Kernels on the first GPU.
+    Cuda,
 }
 
 impl Engine {
     /// All engines.
     fn all() -> impl Iterator<Item = Self> {
-        Backend::writing(Output::Object).map(Self::Code).chain([Self::Reference, Self::Emulator])
+        Backend::writing(Output::Object).map(Self::Code).chain([
+            Self::Reference,
+            Self::Emulator,
+            Self::Cuda,
+        ])
     }
 }
 
@@ -34,6 +40,7 @@ impl fmt::Display for Engine {
             Self::Code(backend) => backend.name,
             Self::Reference => "reference",
             Self::Emulator => "emulate",
+            Self::Cuda => "cuda",
         })
     }
 }

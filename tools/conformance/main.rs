@@ -22,7 +22,7 @@ const USAGE: &str = "irc-conformance DATA [--backend NAME]... [--part K/N] [--on
     [--write PAGE.md] [--least N] [--outputs] [--limit SECONDS]
 
   DATA      a folder with the suites node, simple, pytorch-converted, pytorch-operator, or with cases
-  --backend a code generator of irc (llvm by default) or reference; several are compared
+  --backend a code generator of irc (llvm by default), reference, emulate or cuda; several are compared
   --part    the K-th of every N cases, from 1
   --only    cases whose path holds the text
   --write   a page with every case

@@ -187,6 +187,8 @@ fn constants_are_copied_to_the_gpu_once() {
     let (code, out, err) = on_gpu(&arguments, &[("IRC_CUDA_LOG", &log)]);
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("\"peak_gflops\": null"), "{out}");
+    let device = out.lines().find(|line| line.contains("\"device_median_ms\": ")).expect("a time");
+    assert!(!device.contains("null") && !device.contains(": 0.0,"), "{out}");
     let calls = fs::read_to_string(&log).expect("a log");
     let count = |call: &str| calls.lines().filter(|line| line.starts_with(call)).count();
     let launches = count("cuLaunchCooperativeKernel");
@@ -230,6 +232,18 @@ fn what_is_missing_is_said_in_a_sentence() {
         let (code, _, err) = on_gpu(&["run", &ninety], &[("IRC_CUDA_CAPABILITY", capability)]);
         assert!(code == 1 && err.contains("the kernel is for sm_90a"), "{err}");
     }
+    // Tensor maps, which need a newer driver than the instructions of the kernel.
+    let wide = root().join("lit_tests/gpu/groups.onnx.pbtxt").display().to_string();
+    let [ptx, expected] = ["tiles.ptx", "tiles.npz"].map(|name| files.path(name));
+    succeed(&["compile", &wide, "-o", &ptx, "--arch", "CUDA_90"]);
+    succeed(&["run", &wide, "--seed", "1", "--outputs", &expected]);
+    let arguments = ["run", &ptx, "--seed", "1", "--expected", &expected];
+    let of = |version| [("IRC_CUDA_CAPABILITY", "9.0"), ("IRC_CUDA_VERSION", version)];
+    let (code, _, err) = on_gpu(&arguments, &of("12.4"));
+    let sentence = "it is that of CUDA 12.4, and that of CUDA 12.5 is needed";
+    assert!(code == 1 && err.contains(sentence), "{err}");
+    let (code, out, err) = on_gpu(&arguments, &of("12.5"));
+    assert!(code == 0 && out.contains("expected buffers agree"), "{err}");
     // A plan with more processors than the GPU runs at once.
     let model = root().join("formats/ark/tests/data/layer.plan.json").display().to_string();
     succeed(&["compile", &model, "-o", &plan, "--backend", "cuda"]);
@@ -311,4 +325,48 @@ fn ptx_is_checked_and_its_instructions_are_counted() {
         let (code, _, err) = run(&mut irc(&["check", &wrong]));
         assert!(code == 1 && err.contains(expected), "{old}: {err}");
     }
+}
+
+/// The page of `tools/gpu/acceptance.sh`, with a driver that emulates the GPU, and without a GPU.
+#[test]
+fn the_acceptance_states_results_and_times() {
+    let python = root().join("target/venv/bin/python");
+    let python = std::env::var_os("IRC_PYTHON").map_or(python, PathBuf::from);
+    if !python.exists() {
+        println!("skipped: no Python at {}; ./irc-dev setup makes one", python.display());
+        return;
+    }
+    let files = Files::new("examples/softmax.model.json");
+    let [tools, out] = ["tools", "out"].map(|name| files.path(name));
+    fs::create_dir(&tools).expect("a folder");
+    let smi = format!("{tools}/nvidia-smi");
+    let path = format!("{tools}:{}", std::env::var("PATH").expect("a path"));
+    let accept = |model: &str| {
+        let mut command = Command::new(root().join("tools/gpu/acceptance.sh"));
+        let program = Path::new(env!("CARGO_BIN_EXE_irc-driver")).with_file_name("irc");
+        command.args(["--out", &out, model]).env("PATH", &path).env("IRC", program);
+        command.env("PYTHON", &python).env("LD_LIBRARY_PATH", driver());
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        run(&mut command)
+    };
+    let write = |text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(&smi, format!("#!/bin/sh\n{text}\n")).expect("writable");
+        fs::set_permissions(&smi, fs::Permissions::from_mode(0o755)).expect("permitted");
+    };
+    write("exit 9");
+    let (code, _, err) = accept(&files.model);
+    let sentence = "acceptance.sh: there is no NVIDIA GPU with a driver on this machine";
+    assert!(code == 1 && err.starts_with(sentence) && err.lines().count() == 1, "{err}");
+    write("echo Emulated, 12.4, 8.0");
+    let (code, page, err) = accept(&files.model);
+    assert_eq!(code, 0, "{page}{err}");
+    assert!(page.starts_with("# Kernels on Emulated, 12.4, 8.0\n"), "{page}");
+    for case in ["| softmax | ok | ", "| softmax, plan | "] {
+        let line = page.lines().find(|line| line.starts_with(case)).expect(case);
+        let device = line.split('|').nth(3).expect("a time").trim();
+        assert!(device.parse::<f64>().is_ok_and(|time| time > 0.0), "{line}");
+    }
+    let record = fs::read_to_string(format!("{out}/gpu.json")).expect("a record");
+    assert!(record.contains("\"arch\": \"CUDA_80\"") && record.contains("\"device_ms\": "));
 }

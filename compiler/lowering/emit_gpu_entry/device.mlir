@@ -1,25 +1,28 @@
 // The functions of the device that kernels call, in the llvm dialect for NVPTX.
 
+// Places of threads are read by instructions that LLVM does not move: what it computes from them before the loop over steps
+// would take registers in all kernels.
+
 llvm.func internal @irc_gpu_team() -> i64 attributes {always_inline} {
-  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
+  %0 = llvm.inline_asm has_side_effects asm_dialect = att "mov.u32 $0, %ctaid.x;", "=r" : () -> i32
   %1 = llvm.zext %0 : i32 to i64
   llvm.return %1 : i64
 }
 
 llvm.func internal @irc_gpu_teams() -> i64 attributes {always_inline} {
-  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.nctaid.x"() : () -> i32
+  %0 = llvm.inline_asm has_side_effects asm_dialect = att "mov.u32 $0, %nctaid.x;", "=r" : () -> i32
   %1 = llvm.zext %0 : i32 to i64
   llvm.return %1 : i64
 }
 
 llvm.func internal @irc_gpu_thread() -> i64 attributes {always_inline} {
-  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %0 = llvm.inline_asm has_side_effects asm_dialect = att "mov.u32 $0, %tid.x;", "=r" : () -> i32
   %1 = llvm.zext %0 : i32 to i64
   llvm.return %1 : i64
 }
 
 llvm.func internal @irc_gpu_threads() -> i64 attributes {always_inline} {
-  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ntid.x"() : () -> i32
+  %0 = llvm.inline_asm has_side_effects asm_dialect = att "mov.u32 $0, %ntid.x;", "=r" : () -> i32
   %1 = llvm.zext %0 : i32 to i64
   llvm.return %1 : i64
 }

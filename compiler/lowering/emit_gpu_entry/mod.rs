@@ -9,6 +9,7 @@
 use super::{
     compute_to_loops::simt::{BLOCK_THREADS, groups, is_team, team_of},
     emit_entry::{is_long, limit_effort},
+    tabulate_steps::STEPS,
 };
 use crate::{
     attributes::{KERNEL, ProgramInfo},
@@ -54,8 +55,9 @@ pub fn block_threads(capability: u32) -> u32 {
     if capability == 90 { groups::THREADS as u32 } else { 256 }
 }
 
-/// The most calls of kernels that groups of warps run for these to be part of the entry point.
-const MAX_INLINED: usize = 32;
+/// The most copies of code that groups of warps run for it to be part of the entry point: calls of a function beyond the
+/// first.
+const MAX_COPIES: usize = 32;
 
 /// Intrinsics that LLVM leaves to a library, which GPUs lack; those of `f32` are expanded before.
 const LIBRARY: [&str; 16] = [
@@ -129,6 +131,8 @@ impl Pass for EmitGpuEntry {
                     irc_mlir::set_attribute(function, "always_inline", attr::unit(context));
                 }
                 (_, true) => irc_mlir::set_attribute(function, "no_inline", attr::unit(context)),
+                // As long as there are kernels, not steps.
+                _ if name == STEPS => {}
                 _ => limit_effort(function),
             }
             let convergent = attr::parse(context, "[\"convergent\"]");
@@ -158,22 +162,22 @@ fn inlined(functions: &[OperationRef<'_, '_>]) -> BTreeSet<String> {
             callers.entry(callee).or_default().push(name.clone());
         }
     }
-    let (mut found, mut calls) = (BTreeSet::new(), 0);
+    let (mut found, mut copies) = (BTreeSet::new(), 0);
     let of_groups = callers.keys().filter(|name| name.starts_with(groups::FUNCTION));
     let mut next: Vec<&String> = of_groups.flat_map(|name| &callers[name]).collect();
     while let Some(name) = next.pop() {
         if found.insert(name.clone()) {
             let own = callers.get(name).map_or(&[][..], Vec::as_slice);
-            calls += own.len();
+            copies += own.len().saturating_sub(1);
             next.extend(own);
         }
     }
     let is_caller = |function: &&OperationRef<'_, '_>| {
         let name = read::string(*function, "sym_name");
-        !is_team(function) && name.is_some_and(|name| found.contains(&name))
+        !is_team(function) && name.is_some_and(|name| name != STEPS && found.contains(&name))
     };
     let is_short = !functions.iter().filter(is_caller).any(|function| is_long(*function));
-    if is_short && calls <= 2 * MAX_INLINED { found } else { BTreeSet::new() }
+    if is_short && copies <= MAX_COPIES { found } else { BTreeSet::new() }
 }
 
 /// Defines the functions of the device, in place of their declarations.

@@ -124,6 +124,7 @@ ops! {
         ADDRSPACECAST       "llvm.addrspacecast"       1 -> 1;
         AND                 "llvm.and"                 2 -> 1;
         BITCAST             "llvm.bitcast"             1 -> 1;
+        BR                  "llvm.br"                  * -> 0;
         CALL                "llvm.call"                * -> *;
         CALL_INTRINSIC      "llvm.call_intrinsic"      * -> *;
         FENCE               "llvm.fence"               0 -> 0;

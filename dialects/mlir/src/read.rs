@@ -3,8 +3,8 @@ use crate::bridge::ircTensorParts;
 use melior::ir::{
     Attribute, AttributeLike, OperationRef, RegionRef, Type, TypeLike, Value,
     attribute::{
-        BoolAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, FloatAttribute,
-        IntegerAttribute, TypeAttribute,
+        BoolAttribute, DenseI32ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute,
+        FloatAttribute, IntegerAttribute, TypeAttribute,
     },
     operation::OperationLike,
     r#type::FunctionType,
@@ -129,13 +129,16 @@ pub fn float<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<
     Some(unsafe { mlir_sys::mlirFloatAttrGetValueDouble(value.to_raw()) })
 }
 
-/// An `array<i64: ...>` attribute.
+/// An `array<i64: ...>` attribute, or one of `i32`.
 pub fn integers<'c: 'a, 'a>(op: &impl OperationLike<'c, 'a>, name: &str) -> Option<Vec<i64>> {
     array_integers(attribute(op, name)?)
 }
 
-/// The numbers of an `array<i64: ...>`.
+/// The numbers of an `array<i64: ...>`, or of one of `i32`.
 pub fn array_integers(attribute: Attribute<'_>) -> Option<Vec<i64>> {
+    if let Ok(array) = DenseI32ArrayAttribute::try_from(attribute) {
+        return (0..array.len()).map(|index| array.element(index).ok().map(i64::from)).collect();
+    }
     let array = DenseI64ArrayAttribute::try_from(attribute).ok()?;
     (0..array.len()).map(|index| array.element(index).ok()).collect()
 }

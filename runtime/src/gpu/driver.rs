@@ -35,6 +35,10 @@ const NO_DEVICE: c_int = 100;
 /// `CUresult`: the driver does not know this version of PTX.
 const UNSUPPORTED_PTX: c_int = 222;
 
+/// What writes a tensor map, and the first version of the driver in which its strides have today's unit.
+const TENSOR_MAPS: &str = "tensormap.replace";
+const TENSOR_MAPS_SINCE: c_int = 12050;
+
 type Handle = *mut c_void;
 type Address = u64;
 type Pointers = *mut *mut c_void;
@@ -86,6 +90,10 @@ functions! {
     clear "cuMemsetD8_v2" (Address, u8, usize);
     to_device "cuMemcpyHtoD_v2" (Address, *const c_void, usize);
     to_host "cuMemcpyDtoH_v2" (*mut c_void, Address, usize);
+    event "cuEventCreate" (*mut Handle, c_uint);
+    mark "cuEventRecord" (Handle, Handle);
+    elapsed "cuEventElapsedTime" (*mut f32, Handle, Handle);
+    forget "cuEventDestroy_v2" (Handle);
     launch "cuLaunchCooperativeKernel" (
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, Pointers
     );
@@ -104,6 +112,8 @@ pub struct Gpu {
 pub struct Kernel {
     module: Handle,
     functions: Vec<Handle>,
+    /// What marks the begin and the end of a run.
+    events: Vec<Handle>,
 }
 
 /// Memory of a GPU, or of this machine if there is an address of it, which the GPU writes too, so that it is left after a
@@ -207,6 +217,15 @@ impl Gpu {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
+    /// The version of the driver: 12050 for that of CUDA 12.5.
+    fn version(&self) -> Result<c_int, String> {
+        let mut version = 0;
+        // Safety: the version is a valid place.
+        let known = unsafe { (self.functions.version)(&raw mut version) };
+        self.check("the version of the driver", known)?;
+        Ok(version)
+    }
+
     /// Compiles PTX for the GPU, and finds its entry points.
     ///
     /// # Errors
@@ -217,6 +236,17 @@ impl Gpu {
         if let Some(target) = target(ptx).filter(|target| !target.runs_on(major * 10 + minor)) {
             let suffix = if target.is_exact { "a" } else { "" };
             return Err(format!("the kernel is for sm_{}{suffix}, and {own}", target.capability));
+        }
+        if ptx.contains(TENSOR_MAPS) {
+            let version = self.version()?;
+            if version < TENSOR_MAPS_SINCE {
+                return Err(format!(
+                    "the NVIDIA driver is too old for the tensor maps of the kernel: it is that of CUDA {}, and that of \
+                     CUDA {} is needed",
+                    decimal(version),
+                    decimal(TENSOR_MAPS_SINCE)
+                ));
+            }
         }
         let text = CString::new(ptx).map_err(|_| "the PTX contains a zero byte".to_owned())?;
         let mut log = vec![0u8; 1 << 14];
@@ -234,31 +264,38 @@ impl Gpu {
             )
         };
         if result == UNSUPPORTED_PTX {
-            let mut version = 0;
-            // Safety: the version is a valid place.
-            let known = unsafe { (self.functions.version)(&raw mut version) };
-            self.check("the version of the driver", known)?;
+            let version = decimal(self.version()?);
             return Err(format!(
-                "the NVIDIA driver is too old for the PTX: it is that of CUDA {}.{}",
-                version / 1000,
-                version % 1000 / 10
+                "the NVIDIA driver is too old for the PTX: it is that of CUDA {version}"
             ));
         }
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
         let log = String::from_utf8_lossy(&log[..end]);
         self.check("compiling the PTX", result)
             .map_err(|error| format!("{error}; {own}; {}", log.trim()))?;
-        let mut kernel = Kernel { module, functions: vec![] };
-        for entry in entries {
-            match self.entry(module, entry) {
-                Ok(function) => kernel.functions.push(function),
-                Err(error) => {
-                    self.unload(&kernel);
-                    return Err(error);
-                }
+        let mut kernel = Kernel { module, functions: vec![], events: vec![] };
+        match self.complete(&mut kernel, entries) {
+            Ok(()) => Ok(kernel),
+            Err(error) => {
+                self.unload(&kernel);
+                Err(error)
             }
         }
-        Ok(kernel)
+    }
+
+    /// Finds the entry points of a kernel, and creates its events.
+    fn complete(&self, kernel: &mut Kernel, entries: &[String]) -> Result<(), String> {
+        for entry in entries {
+            kernel.functions.push(self.entry(kernel.module, entry)?);
+        }
+        for _ in 0..2 {
+            let mut event = null_mut();
+            // Safety: the event is a valid place.
+            let result = unsafe { (self.functions.event)(&raw mut event, 0) };
+            self.check("an event of the GPU", result)?;
+            kernel.events.push(event);
+        }
+        Ok(())
     }
 
     fn entry(&self, module: Handle, name: &str) -> Result<Handle, String> {
@@ -323,7 +360,7 @@ impl Gpu {
     }
 
     /// Launches the functions of a kernel cooperatively, one after the other, on memory for each of its parameters, and
-    /// waits for their ends.
+    /// waits for their ends. Returns the seconds that the GPU took.
     ///
     /// # Errors
     /// A fault of the kernel.
@@ -333,10 +370,12 @@ impl Gpu {
         blocks: u32,
         shape: Shape,
         memory: &[Memory],
-    ) -> Result<(), String> {
+    ) -> Result<f64, String> {
         let mut addresses: Vec<Address> = memory.iter().map(|memory| memory.address).collect();
         let mut arguments: Vec<*mut c_void> =
             addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
+        let (begin, end) = (kernel.events[0], kernel.events[1]);
+        self.mark(begin)?;
         for function in &kernel.functions {
             // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
             unsafe {
@@ -353,10 +392,24 @@ impl Gpu {
                     arguments.as_mut_ptr(),
                 );
                 self.check("launching the kernel", launched)?;
+                // A fault is that of the kernel.
+                let marked = self.mark(end);
                 self.check("running the kernel", (self.functions.wait)())?;
+                marked?;
             }
         }
-        Ok(())
+        let mut milliseconds = 0.0;
+        // Safety: the events are the kernel's, and the time is a valid place.
+        let known = unsafe { (self.functions.elapsed)(&raw mut milliseconds, begin, end) };
+        self.check("the time of the kernel", known)?;
+        Ok(f64::from(milliseconds) / 1e3)
+    }
+
+    /// Marks a point in the work of the GPU.
+    fn mark(&self, event: Handle) -> Result<(), String> {
+        // Safety: the event is one of a loaded kernel.
+        let result = unsafe { (self.functions.mark)(event, null_mut()) };
+        self.check("an event of the GPU", result)
     }
 
     /// Allocates memory, aligned to 256 bytes.
@@ -438,8 +491,13 @@ impl Gpu {
 
     /// Unloads a kernel.
     pub fn unload(&self, kernel: &Kernel) {
-        // Safety: the module was loaded, and nothing uses it later.
-        unsafe { (self.functions.unload)(kernel.module) };
+        // Safety: the events were created and the module was loaded, and nothing uses them later.
+        unsafe {
+            for event in &kernel.events {
+                (self.functions.forget)(*event);
+            }
+            (self.functions.unload)(kernel.module);
+        }
     }
 }
 
@@ -470,6 +528,11 @@ impl Drop for Gpu {
             unsafe { (self.functions.release)(self.device) };
         }
     }
+}
+
+/// 12050 as `12.5`.
+fn decimal(version: c_int) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
 /// The architecture that PTX is for.

@@ -5,7 +5,7 @@ use super::{
     record::Event,
 };
 use irc_tensor::Tensor;
-use std::{collections::BTreeMap, ffi::c_void, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, ffi::c_void, sync::Arc};
 
 /// The nanoseconds after which a block that waits for others traps.
 const PATIENCE: u64 = 10_000_000_000;
@@ -18,6 +18,8 @@ pub struct Execution {
     blocks: u32,
     /// Memory of each parameter.
     memory: Vec<Memory>,
+    /// The seconds of the last run, without copies.
+    seconds: Cell<f64>,
 }
 
 // Safety: handles of the driver may be used by any thread, one at a time.
@@ -30,8 +32,14 @@ impl Execution {
     /// No driver or GPU, or one that cannot run the kernel, in a sentence.
     pub fn new(program: &Arc<GpuProgram>) -> Result<Self, String> {
         let gpu = Gpu::open()?;
-        let mut made =
-            Self { gpu, kernel: None, program: program.clone(), blocks: 0, memory: vec![] };
+        let mut made = Self {
+            gpu,
+            kernel: None,
+            program: program.clone(),
+            blocks: 0,
+            memory: vec![],
+            seconds: Cell::new(0.0),
+        };
         let kernel = made.gpu.load(&program.text, program.kernel.entries())?;
         let kernel = made.kernel.insert(kernel);
         made.blocks = made.gpu.blocks(kernel, shape_of(&program.kernel))?;
@@ -78,7 +86,7 @@ impl Execution {
             }
         }
         let ran = self.gpu.run(kernel, self.blocks, shape_of(own), &self.memory);
-        ran.map_err(|error| error + &self.places())?;
+        self.seconds.set(ran.map_err(|error| error + &self.places())?);
         for (parameter, memory) in parameters.iter().zip(&self.memory) {
             if let Some(output) = parameter.output {
                 // Safety: guaranteed by the caller.
@@ -86,6 +94,11 @@ impl Execution {
             }
         }
         Ok(())
+    }
+
+    /// The seconds that the GPU took for the last run, without copies.
+    pub fn seconds(&self) -> f64 {
+        self.seconds.get()
     }
 
     /// Where warps are, by the record, in lines.

@@ -25,9 +25,8 @@ pub fn measure(
     mut run: impl FnMut() -> Result<(), Error>,
 ) -> Result<Latency, Error> {
     repeat(tenth(length), 1, &mut run)?;
-    let mut times = repeat(length, MIN_RUNS, &mut run)?;
-    times.sort_by(f64::total_cmp);
-    Ok(Latency(times))
+    let times = repeat(length, MIN_RUNS, &mut run)?;
+    Ok(Latency::of(times))
 }
 
 fn tenth(length: Length) -> Length {
@@ -58,6 +57,12 @@ fn repeat(
 }
 
 impl Latency {
+    /// That of some times, at least one.
+    pub fn of(mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        Self(times)
+    }
+
     /// Number of runs.
     pub fn runs(&self) -> usize {
         self.0.len()

@@ -74,6 +74,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
                 traffic: world.ranks.iter().map(|rank| traffic(rank.interface())).sum(),
                 inputs: vec![],
                 latency: measure_world(console, &world, arguments)?,
+                device: None,
                 profile: None,
             }
         }
@@ -105,9 +106,9 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     };
     let roofline = if is_kernel { None } else { Some(peaks()?) };
     drop(step);
-    let Measured { latency, flops, traffic, inputs, profile } = measured;
-    let report =
-        Report { latency, flops, traffic, roofline, threads: arguments.threads, inputs, profile };
+    let Measured { latency, device, flops, traffic, inputs, profile } = measured;
+    let threads = arguments.threads;
+    let report = Report { latency, device, flops, traffic, roofline, threads, inputs, profile };
     output::print(&if arguments.json { report.json() } else { report.text() })
 }
 
@@ -210,6 +211,8 @@ fn flops(graph: &Graph, inputs: &Buffers) -> Option<u64> {
 /// The properties of a measured program.
 struct Measured {
     latency: Latency,
+    /// The latency on a GPU, without copies.
+    device: Option<Latency>,
     /// Number of floating-point operations of a run, if known.
     flops: Option<u64>,
     /// Size of all inputs, constants and outputs in bytes.
@@ -230,7 +233,7 @@ fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Resul
     let (latency, profile) = repeated(arguments, || context.run())?;
     let inputs = given.iter().map(|(name, tensor)| format!("{name} {}", tensor.ty()));
     let traffic = traffic(loaded.interface());
-    Ok(Measured { latency, flops: None, traffic, inputs: inputs.collect(), profile })
+    Ok(Measured { latency, device: None, flops: None, traffic, inputs: inputs.collect(), profile })
 }
 
 /// A compiled model with its inputs, ready to run.
@@ -294,9 +297,17 @@ fn measure(
     arguments: &Bench,
 ) -> Result<Measured, Error> {
     let _step = console.step("measuring");
-    let (latency, profile) = repeated(arguments, || prepared.run())?;
+    let mut times = vec![];
+    let (latency, profile) = repeated(arguments, || {
+        prepared.run()?;
+        times.extend(prepared.runner.device_seconds());
+        Ok(())
+    })?;
+    // Runs that warmed up come first.
+    let device = times.split_off(times.len().saturating_sub(latency.runs()));
+    let device = (!device.is_empty()).then(|| Latency::of(device));
     let Prepared { flops, traffic, .. } = prepared;
-    Ok(Measured { latency, flops, traffic, inputs: prepared.described(), profile })
+    Ok(Measured { latency, device, flops, traffic, inputs: prepared.described(), profile })
 }
 
 /// Runs a program repeatedly, and profiles it if that is wanted.

@@ -10,6 +10,8 @@ const UNKNOWN: &str =
 pub struct Report {
     /// The latency.
     pub latency: Latency,
+    /// The latency on a GPU, without copies.
+    pub device: Option<Latency>,
     /// Number of floating-point operations of one run, if known.
     pub flops: Option<u64>,
     /// Size of the inputs and outputs in bytes.
@@ -45,7 +47,11 @@ impl Report {
             text += &format!("inputs {}\n", self.inputs.join(", "));
         }
         let Some(roofline) = &self.roofline else {
-            return text + "on a GPU, copies of inputs and outputs included\n";
+            let device = self.device.as_ref().map_or(0.0, |device| ms(device.median()));
+            return text
+                + &format!(
+                    "on a GPU, copies of inputs and outputs included; median without them {device:.4} ms\n"
+                );
         };
         let Roofline { gflops, bandwidth } = roofline;
         let peak = format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core");
@@ -68,6 +74,7 @@ impl Report {
             "p50_ms": percentile(0.5),
             "p90_ms": percentile(0.9),
             "p99_ms": percentile(0.99),
+            "device_median_ms": self.device.as_ref().map(|device| ms(device.median())),
             "runs": self.latency.runs(),
             "flop": self.flops,
             "gflops": self.gflops(),

@@ -62,7 +62,9 @@ const ALL: [Status; 14] = [
 ];
 
 /// Bytes of dynamic shared memory of a block that a kernel may be allowed.
-const MAX_SHARED: u64 = 163 << 10;
+fn max_shared() -> u64 {
+    if Device::get().capability >= 90 { 227 << 10 } else { 163 << 10 }
+}
 
 /// Bytes of dynamic shared memory of a block without that.
 const SHARED: u64 = 48 << 10;
@@ -135,6 +137,8 @@ struct State {
     functions: Vec<Function>,
     /// The value of the clocks after the last launch.
     clock: u64,
+    /// Events, each with the value of the clocks when it was recorded last.
+    events: Vec<Option<u64>>,
     /// The error of a launch, which later calls report.
     fault: Option<Status>,
 }
@@ -203,6 +207,12 @@ impl State {
         found.ok_or(INVALID_HANDLE)
     }
 
+    /// An event that is not destroyed.
+    fn event(&mut self, handle: *mut c_void) -> Result<&mut Option<u64>, Status> {
+        let found = (handle as usize).checked_sub(1).and_then(|at| self.events.get_mut(at));
+        found.filter(|event| event.is_some()).ok_or(INVALID_HANDLE)
+    }
+
     fn load(&mut self, text: &str) -> Result<usize, (Status, String)> {
         let directive = |name: &str| {
             let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name))?;
@@ -231,7 +241,7 @@ impl State {
 
     /// Blocks that a processor runs.
     fn blocks(&self, threads: u32, shared_bytes: u64) -> u32 {
-        let by_shared = MAX_SHARED / shared_bytes.max(1);
+        let by_shared = max_shared() / shared_bytes.max(1);
         (THREADS / threads.max(1)).min(u32::try_from(by_shared).unwrap_or(u32::MAX)).min(32)
     }
 }
@@ -289,7 +299,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(
         75 => found.capability / 10,
         76 => found.capability % 10,
         95 => 1,
-        97 => MAX_SHARED as u32,
+        97 => max_shared() as u32,
         _ => return INVALID_VALUE.0,
     };
     // Safety: as the driver's interface states.
@@ -406,7 +416,7 @@ unsafe extern "C" fn cuModuleGetFunction(
 #[unsafe(no_mangle)]
 extern "C" fn cuFuncSetAttribute(function: *mut c_void, attribute: c_int, value: c_int) -> c_int {
     within(|state| {
-        let value = u64::try_from(value).ok().filter(|value| *value <= MAX_SHARED);
+        let value = u64::try_from(value).ok().filter(|value| *value <= max_shared());
         match value.filter(|_| attribute == 8) {
             Some(bytes) => {
                 state.function(function)?.shared_bytes = bytes.max(SHARED);
@@ -560,6 +570,51 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, address: u64, bytes: usize
         let from = state.memory.bytes(buffer).as_ptr();
         // Safety: so many bytes can be written.
         unsafe { std::ptr::copy_nonoverlapping(from, to.cast(), bytes) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, flags: c_uint) -> c_int {
+    within(|state| {
+        if flags != 0 {
+            return Err(INVALID_VALUE);
+        }
+        state.events.push(Some(0));
+        // Safety: as the driver's interface states.
+        unsafe { put(event, state.events.len() as *mut c_void) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventRecord(event: *mut c_void, stream: *mut c_void) -> c_int {
+    within(|state| {
+        let now = state.clock;
+        let found = state.event(event)?;
+        *found = Some(now);
+        stream.is_null().then_some(()).ok_or(INVALID_VALUE)
+    })
+}
+
+/// An instruction takes a nanosecond.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime(
+    milliseconds: *mut f32,
+    begin: *mut c_void,
+    end: *mut c_void,
+) -> c_int {
+    within(|state| {
+        let [begin, end] = [*state.event(begin)?, *state.event(end)?];
+        let passed = end.zip(begin).map_or(0, |(end, begin)| end.saturating_sub(begin));
+        // Safety: as the driver's interface states.
+        unsafe { put(milliseconds, passed as f32 / 1e6) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuEventDestroy_v2(event: *mut c_void) -> c_int {
+    within(|state| {
+        *state.event(event)? = None;
         Ok(())
     })
 }
