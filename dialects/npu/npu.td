@@ -299,6 +299,13 @@ def Npu_VpCfgIq1 : Npu_Config<"vp_cfg_iq1", (ins Npu_Number:$IQB1, Npu_Number:$I
   }];
 }
 
+def Npu_VpCfgTb : Npu_Config<"vp_cfg_tb", (ins DenseI64ArrayAttr:$TABLE)> {
+  let summary = "table of a function of bytes";
+  let description = [{
+    * `TABLE`: the byte of the result for each byte of the operand, 256 in all
+  }];
+}
+
 def Npu_VpCfgFm : Npu_Config<"vp_cfg_fm", (ins StrAttr:$IF, StrAttr:$OF, StrAttr:$IDF,
     StrAttr:$ODF, I64Attr:$VF32, DenseI64ArrayAttr:$STile, DenseI64ArrayAttr:$DTile)> {
   let summary = "formats and shapes of a vector operation";

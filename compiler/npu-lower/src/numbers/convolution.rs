@@ -2,6 +2,7 @@
 
 use super::chain::{Chain, Constant, Step, floats, input, spread};
 use super::{Given, Reader, Weights, limits};
+use crate::layers::Filters;
 use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::Tensor;
@@ -99,6 +100,7 @@ fn name(step: &Step) -> &'static str {
         Step::Cast { .. } => "cast",
         Step::Round => Unary::Round.row().name,
         Step::Relu => Unary::Relu.row().name,
+        Step::Windows(_) => Binary::Mul.row().name,
     }
 }
 
@@ -110,6 +112,10 @@ impl Reader<'_> {
         let Some(parameters) = &self.origin.parameters else {
             return Err("its weights are results of layers".into());
         };
+        let (value, matrix) = match &parameters.filters {
+            Filters::Value { value, matrix } => (*value, *matrix),
+            Filters::Single(channels) => return self.each_channel(channels),
+        };
         let chain = Chain::of(self.trace, self.origin.result, &[]);
         let Some((op @ (Op::Conv(_) | Op::Matmul { .. }), operands)) = self.trace.op(chain.from)
         else {
@@ -118,10 +124,10 @@ impl Reader<'_> {
             );
         };
         let ending = Ending::of(&chain.steps, output)?;
-        let x = operands.iter().find(|value| **value != parameters.value);
+        let x = operands.iter().find(|operand| **operand != value);
         let shift = self.shift(*x.ok_or("it has no activation")?)?;
         let channels = parameters.channels.start as usize..parameters.channels.end as usize;
-        let (weight, sums) = self.weights(parameters.value, parameters.matrix)?;
+        let (weight, sums) = self.weights(value, matrix)?;
         let count = sums.as_ref().map_or(channels.len(), Vec::len);
         let of =
             |values: &[f64]| Ok::<_, String>(spread(values, count)?[channels.clone()].to_vec());
@@ -176,7 +182,8 @@ impl Reader<'_> {
         let arithmetic =
             Arithmetic::Convolution { outside: outside.clamp(low, high) as i32, relu: ending.relu };
         let factor = ending.factor.unwrap_or(1.0) as f32;
-        Ok((Numbers { input: sign, output, arithmetic, factor, zero: ending.zero as i32 }, weights))
+        let zero = ending.zero as i32;
+        Ok((Numbers { input: sign, output, arithmetic, factor, zero, table: None }, weights))
     }
 
     /// What is added to the bytes that the layer reads: the same for all operands.

@@ -199,6 +199,10 @@ impl<'s> Mesh<'s> {
         let tail = if is_read_past { WORD } else { 0 };
         let output = self.room_with(place, lengths(&self.workload(place).extent), tail)?;
         let weights = match taken.get(inputs).copied() {
+            Some(factors) if self.is_scaling(place)? => {
+                self.scale(place, &taken[0], &factors, &output)?;
+                None
+            }
             Some(activations) => {
                 let rows = self.weights_of_activations(place, &activations)?;
                 taken.push(rows);
@@ -206,7 +210,9 @@ impl<'s> Mesh<'s> {
             }
             None => self.constant_weights(place)?,
         };
-        self.compute(place, &taken[..inputs], &output, weights)?;
+        if !self.is_scaling(place)? {
+            self.compute(place, &taken[..inputs], &output, weights)?;
+        }
         if is_read_past {
             self.extend(place, &output)?;
         }
