@@ -232,26 +232,26 @@ impl Build<'_> {
         self.assign_default(view.source);
         let dims = self.resolved(&view);
         let source = self.in_order(index, view.source);
-        let made = self.depthwise(index, result, source, ([0; 2], self.shape(source)), cone);
+        let output = self.shape(source);
+        let made = self.depthwise(index, result, source, (Window::POINT, output), cone);
         self.sources[made].dims.clone_from(&dims);
         View { source: made, dims, moved: None }
     }
 
-    /// A convolution of one element of each channel, with padding before rows and columns.
+    /// A convolution of the first element of windows of each channel.
     fn depthwise(
         &mut self,
         index: usize,
         root: ValueId,
         source: SourceId,
-        (padding, output): ([u64; 2], Shape),
+        (window, output): (Window, Shape),
         nodes: Vec<usize>,
     ) -> SourceId {
         let channels = output.channels;
-        let op = LayerOp::GroupedConv { channels, window: Window::POINT, groups: channels };
+        let op = LayerOp::GroupedConv { channels, window, groups: channels };
         let draft = Draft {
             input: vec![source],
             parameters: Some(Parameters::single(vec![0; channels as usize])),
-            padding,
             nodes,
             ..self.draft(index, op, output)
         };
@@ -274,7 +274,8 @@ impl Build<'_> {
         let source = self.in_order(index, source);
         let (own, made) = (&self.shapes[operand.0], &self.shapes[result.0]);
         let mut output = self.shape(source);
-        let mut padding = [0, 0];
+        // Windows are as long as all that is outside, as they may not begin farther from the operand.
+        let (mut padding, mut window) = ([0, 0], Window::POINT);
         for dim in 0..before.len() {
             if (before[dim], own[dim]) == (0, made[dim]) {
                 continue;
@@ -287,12 +288,16 @@ impl Build<'_> {
                 return operator("padding that cuts its operand");
             }
             padding[axis - 1] = first;
+            window.kernel[axis - 1] = 1 + made[dim] - own[dim];
             match axis {
                 1 => output.rows = made[dim],
                 _ => output.columns = made[dim],
             }
         }
-        let made = self.depthwise(index, result, source, (padding, output), vec![index]);
+        let made = self.depthwise(index, result, source, (window, output), vec![index]);
+        if let Kind::Layer(draft) = self.sources[made].kind {
+            self.drafts[draft].padding = padding;
+        }
         let dims = self.axes_of(result, output, [&of[0], &of[1], &of[2]]);
         self.set(result, made, dims);
         Ok(())

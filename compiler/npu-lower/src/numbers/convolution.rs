@@ -3,6 +3,7 @@
 use super::chain::{Chain, Constant, Step, floats, input, spread};
 use super::{Given, Reader, Weights, limits};
 use crate::layers::Filters;
+use std::ops::Range;
 use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::Tensor;
@@ -114,7 +115,10 @@ impl Reader<'_> {
         };
         let (value, matrix) = match &parameters.filters {
             Filters::Value { value, matrix } => (*value, *matrix),
-            Filters::Single(channels) => return self.each_channel(channels),
+            Filters::Single(channels) => {
+                let Range { start, end } = parameters.channels;
+                return self.each_channel(&channels[start as usize..end as usize]);
+            }
         };
         let chain = Chain::of(self.trace, self.origin.result, &[]);
         let Some((op @ (Op::Conv(_) | Op::Matmul { .. }), operands)) = self.trace.op(chain.from)

@@ -29,11 +29,14 @@ impl Reader<'_> {
             (_, None) => (1, None),
             _ => return Err("the operands of its groups are in another order".into()),
         };
-        let mut weights = vec![0_i8; count * depth];
-        for (row, wanted) in weights.chunks_mut(depth).zip(inputs) {
+        // The first element of each window.
+        let window = self.layer.window();
+        let area = (window.kernel[0] * window.kernel[1]) as usize;
+        let mut weights = vec![0_i8; count * depth * area];
+        for (row, wanted) in weights.chunks_mut(depth * area).zip(inputs) {
             let of = |channel: &usize| order.as_ref().map_or(*channel, |order| order[*channel]);
             let place = (0..depth).find(|channel| of(channel) as u64 == *wanted);
-            row[place.ok_or("it reads a channel that its operands do not have")?] = 1;
+            row[place.ok_or("it reads a channel that its operands do not have")? * area] = 1;
         }
         let tables = self.tables(if depth == 1 { count } else { 1 })?;
         let (low, _) = limits(input);
@@ -55,7 +58,7 @@ impl Reader<'_> {
         let of = |part: fn(&Line) -> f32| -> Vec<f64> {
             lines.iter().map(|line| f64::from(part(line))).collect()
         };
-        let shape = [count as i64, depth as i64, 1];
+        let shape = [count as i64, depth as i64, area as i64];
         let offsets: Vec<i32> = lines.iter().map(|line| line.offset).collect();
         let offsets = Tensor::from_values([count as i64], &offsets);
         let weights = Weights {
@@ -65,6 +68,22 @@ impl Reader<'_> {
             offset: Given::Known(offsets.map_err(|error| error.to_string())?),
         };
         Ok((numbers, weights))
+    }
+
+    /// The value that the operands are together.
+    fn joined(&self) -> Option<ValueId> {
+        let operands = self.operands();
+        if let [operand] = operands[..] {
+            return Some(operand);
+        }
+        let mut at = self.origin.result;
+        loop {
+            let (_, read) = self.trace.op(at)?;
+            at = *read.iter().find(|value| self.trace.constant(**value).is_none())?;
+            if operands.iter().all(|operand| self.trace.is_same(*operand, at)) {
+                return Some(at);
+            }
+        }
     }
 
     fn numbers_of(&self, arithmetic: Arithmetic, factor: f64, zero: f64) -> Result<Numbers, String> {
@@ -103,7 +122,7 @@ impl Reader<'_> {
         output: DataSign,
     ) -> Result<(Numbers, Vec<Line>), String> {
         let wrong = || "it is no product and sum with constants of each channel".to_owned();
-        let operand = self.operands().into_iter().take(1).collect::<Vec<_>>();
+        let operand = vec![self.joined().ok_or_else(wrong)?];
         let chain = self.ending(&operand);
         let shift = whole_shift(&Chain::of(self.trace, self.origin.result, &operand).steps);
         let input = self.input_sign()?;
