@@ -190,10 +190,56 @@ impl Reader<'_> {
         Ok((Numbers { input: sign, output, arithmetic, factor, zero, table: None }, weights))
     }
 
+    /// A sum of products of two results. Zero points would have to be multiplied by sums of the other operand's elements,
+    /// which the NPU does not add.
+    pub fn product_of_results(&self) -> Result<Numbers, String> {
+        let (input, output) = (self.input_sign()?, self.sign(self.origin.result)?);
+        let chain = Chain::of(self.trace, self.origin.result, &[]);
+        let Some((Op::Matmul { .. }, &[left, right])) = self.trace.op(chain.from) else {
+            return Err(
+                "its result is not quantised from a sum of products of 8-bit integers".into()
+            );
+        };
+        let weights: Vec<ValueId> =
+            self.origin.weights.iter().map(|operand| self.value(operand)).collect();
+        let is_of = |from: &[ValueId], to: ValueId| {
+            from.iter().all(|own| self.trace.table(*own, to).is_some())
+        };
+        let (x, w) = match is_of(&self.operands(), left) && is_of(&weights, right) {
+            true => (left, right),
+            false => (right, left),
+        };
+        let zeros = [self.shift(x)?, self.shift_of(&weights, w)?];
+        if zeros != [0.0, 0.0] {
+            return Err(format!(
+                "it multiplies two results with the zero points {} and {}; the NPU does, with zero points of 0",
+                -zeros[0], -zeros[1]
+            ));
+        }
+        if weights.iter().any(|own| self.sign(*own) != Ok(DataSign::Signed)) {
+            return Err("the result that serves as weights is unsigned; weights are signed".into());
+        }
+        let ending = Ending::of(&chain.steps, output)?;
+        let single = |scale: &Constant| scale.single();
+        let scale = ending.scale.as_ref().map_or(Some(1.0), single);
+        match scale {
+            Some(scale) if ending.offset.is_empty() && ending.bias.is_none() && ending.factor.is_none() => {
+                let arithmetic = Arithmetic::Convolution { outside: 0, relu: ending.relu };
+                let (factor, zero) = (scale as f32, ending.zero as i32);
+                Ok(Numbers { input, output, arithmetic, factor, zero, table: None })
+            }
+            _ => Err("constants of channels follow a product of two results".into()),
+        }
+    }
+
     /// What is added to the bytes that the layer reads: the same for all operands.
     pub fn shift(&self, x: ValueId) -> Result<f64, String> {
+        self.shift_of(&self.operands(), x)
+    }
+
+    fn shift_of(&self, operands: &[ValueId], x: ValueId) -> Result<f64, String> {
         let mut found = vec![];
-        for operand in self.operands() {
+        for &operand in operands {
             let (low, _) = limits(self.sign(operand)?);
             let table = self.trace.table(operand, x).ok_or("it reads more than 8-bit integers")?;
             let shift = table[0] - low;

@@ -137,6 +137,9 @@ impl Reader<'_> {
             Op::GroupedConv { groups, .. } if self.is_scaling(*groups) => {
                 arithmetic = Some(self.scaling()?);
             }
+            Op::GroupedConv { .. } if !self.origin.weights.is_empty() => {
+                arithmetic = Some(self.product_of_results()?);
+            }
             Op::Conv { .. } | Op::GroupedConv { .. } => {
                 let (numbers, constants) = self.convolution()?;
                 (arithmetic, weights) = (Some(numbers), Some(constants));

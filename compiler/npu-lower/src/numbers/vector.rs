@@ -380,7 +380,9 @@ impl Reader<'_> {
             return Err("its operands are in another order than its result".into());
         }
         let (input, output) = (self.input_sign()?, self.sign(self.origin.result)?);
-        let wrong = || "it is no function of bytes that can be evaluated".to_owned();
+        let wrong = || {
+            "it is no function of one byte: it has other constants for each channel, or reads other elements".to_owned()
+        };
         let result = self.origin.result;
         let table = |operand: &ValueId| self.trace.table(*operand, result).ok_or_else(wrong);
         let tables: Vec<Vec<f64>> = operands.iter().map(table).collect::<Result<_, _>>()?;

@@ -260,7 +260,10 @@ impl Mesh<'_> {
             stride: words(conv.windows.map(|windows| windows.stride), path)?,
             xy_mode: CUT,
         };
-        let scale = PeCfgDq { dqc: 0, dqb: Number::Int(0), dqk: Number::Int(0) };
+        // Results that serve as weights have no constants of channels: the factor is that of the quantisation.
+        let shared = self.layer(conv.place)?.weights;
+        let is_plain = numbers.is_some() && shared.is_some_and(|shared| shared.is_activations);
+        let scale = PeCfgDq { dqc: 0, dqb: Number::Int(0), dqk: Number::Int(is_plain.into()) };
         let [c, r, s] = conv.weights.size;
         let [n, count, h, w] = words([n, group.count, h, w], path)?;
         let shape =
