@@ -192,7 +192,7 @@ impl Reader<'_> {
 
     /// A sum of products of two results. Zero points would have to be multiplied by sums of the other operand's elements,
     /// which the NPU does not add.
-    pub fn product_of_results(&self) -> Result<Numbers, String> {
+    pub fn product_of_results(&self) -> Result<(Numbers, Weights), String> {
         let (input, output) = (self.input_sign()?, self.sign(self.origin.result)?);
         let chain = Chain::of(self.trace, self.origin.result, &[]);
         let Some((Op::Matmul { .. }, &[left, right])) = self.trace.op(chain.from) else {
@@ -226,7 +226,20 @@ impl Reader<'_> {
             Some(scale) if ending.offset.is_empty() && ending.bias.is_none() && ending.factor.is_none() => {
                 let arithmetic = Arithmetic::Convolution { outside: 0, relu: ending.relu };
                 let (factor, zero) = (scale as f32, ending.zero as i32);
-                Ok(Numbers { input, output, arithmetic, factor, zero, table: None })
+                let numbers = Numbers { input, output, arithmetic, factor, zero, table: None };
+                // Constants without weights.
+                let count = self.layer.output.channels as usize;
+                let known = |tensor: Result<Tensor, irc_tensor::TensorError>| match tensor {
+                    Ok(tensor) => Ok(Given::Known(tensor)),
+                    Err(error) => Err(error.to_string()),
+                };
+                let weights = Weights {
+                    weight: known(Tensor::from_values::<i8>([count as i64, 0, 1], &[]))?,
+                    scale: Given::Known(floats(&[1.0], count)?),
+                    bias: Given::Known(floats(&[0.0], count)?),
+                    offset: known(Tensor::from_values([count as i64], &vec![0_i32; count]))?,
+                };
+                Ok((numbers, weights))
             }
             _ => Err("constants of channels follow a product of two results".into()),
         }

@@ -138,7 +138,8 @@ impl Reader<'_> {
                 arithmetic = Some(self.scaling()?);
             }
             Op::GroupedConv { .. } if !self.origin.weights.is_empty() => {
-                arithmetic = Some(self.product_of_results()?);
+                let (numbers, constants) = self.product_of_results()?;
+                (arithmetic, weights) = (Some(numbers), Some(constants));
             }
             Op::Conv { .. } | Op::GroupedConv { .. } => {
                 let (numbers, constants) = self.convolution()?;

@@ -260,10 +260,7 @@ impl Mesh<'_> {
             stride: words(conv.windows.map(|windows| windows.stride), path)?,
             xy_mode: CUT,
         };
-        // Results that serve as weights have no constants of channels: the factor is that of the quantisation.
-        let shared = self.layer(conv.place)?.weights;
-        let is_plain = numbers.is_some() && shared.is_some_and(|shared| shared.is_activations);
-        let scale = PeCfgDq { dqc: 0, dqb: Number::Int(0), dqk: Number::Int(is_plain.into()) };
+        let scale = PeCfgDq { dqc: 0, dqb: Number::Int(0), dqk: Number::Int(0) };
         let [c, r, s] = conv.weights.size;
         let [n, count, h, w] = words([n, group.count, h, w], path)?;
         let shape =
@@ -284,10 +281,7 @@ impl Mesh<'_> {
 
     /// Whether a workload multiplies each channel by one number that is a result, which the vector processor does.
     pub(super) fn is_scaling(&self, place: Place) -> Result<bool> {
-        let is_it = |weights: LayerWeights| {
-            weights.is_activations && weights.group == 1 && weights.size == [1; 3] && weights.k > 1
-        };
-        Ok(self.layer(place)?.weights.is_some_and(is_it))
+        Ok(self.layer(place)?.weights.is_some_and(|weights| weights.are_factors()))
     }
 
     /// Issues the product of an operand and one factor for each channel.
