@@ -249,6 +249,21 @@ impl<'s> Model<'s> {
         imported.map_err(|error| Error::new(self.source(), error))
     }
 
+    /// Whether it rounds numbers to integers of 8 bits.
+    pub fn is_quantised(&self) -> bool {
+        let rounds = |graph: &irc_tl::Graph| {
+            graph.nodes.iter().any(|node| {
+                let is_float = |value: &irc_tl::ValueId| graph.ty(*value).dtype.is_float();
+                let irc_tl::NodeKind::Op(irc_tl::Op::Cast { to, .. }) = &node.kind else {
+                    return false;
+                };
+                matches!(to, irc_tl::DType::I8 | irc_tl::DType::U8)
+                    && node.operands.iter().any(is_float)
+            })
+        };
+        self.imported().is_ok_and(|imported| rounds(&imported.graph))
+    }
+
     /// The ARK model of the file, if it is one.
     pub fn ark(&self) -> Option<irc_ark_format::model::Document> {
         let parsed = queries::parsed(&self.session.database, self.input);

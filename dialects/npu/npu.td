@@ -299,6 +299,13 @@ def Npu_VpCfgIq1 : Npu_Config<"vp_cfg_iq1", (ins Npu_Number:$IQB1, Npu_Number:$I
   }];
 }
 
+def Npu_VpCfgTb : Npu_Config<"vp_cfg_tb", (ins DenseI64ArrayAttr:$TABLE)> {
+  let summary = "table of a function of bytes";
+  let description = [{
+    * `TABLE`: the byte of the result for each byte of the operand, 256 in all
+  }];
+}
+
 def Npu_VpCfgFm : Npu_Config<"vp_cfg_fm", (ins StrAttr:$IF, StrAttr:$OF, StrAttr:$IDF,
     StrAttr:$ODF, I64Attr:$VF32, DenseI64ArrayAttr:$STile, DenseI64ArrayAttr:$DTile)> {
   let summary = "formats and shapes of a vector operation";
@@ -321,7 +328,7 @@ def Npu_VpCfgTp : Npu_Config<"vp_cfg_tp", (ins DenseI64ArrayAttr:$STRIDE,
     * `STRIDE`: along height and width
     * `KERNEL`: height and width of the window
     * `Tile`: channels, height, width of the output
-    * `T1F`: dimensions of the second operand: 7 all, 0 there is none
+    * `T1F`: dimensions of the second operand: 7 all, 0 there is none, 1 channels
     * `T0F`: dimensions of the first operand
     * `PADV_AREA`: value outside the input; -32768 takes no part
   }];
@@ -336,13 +343,13 @@ def Npu_VpSelf : Npu_Run<"vp_self", (ins I64Attr:$IQEN, I64Attr:$QEN, I64Attr:$S
     * `IQEN`: 1: the input is dequantised
     * `QEN`: 3: the result is quantised
     * `SHMD`: shift
-    * `GPMD`: path through the groups: 4 one operand, 69 the sum of two with ReLU
+    * `GPMD`: path through the groups: 4 one operand, 5 two, 69 two with ReLU
     * `CMPD`: dimensions of the comparison
     * `TREED`: dimensions of the tree
     * `ACCD`: dimensions of accumulation
     * `TM`: as published
     * `SWRS`: register for scalar results
-    * `LUT`: function: 16 the operand, 18 the sum of two
+    * `LUT`: function: 16 the operand, 18 the sum of two, 19 their product, 20 the table of the operand
     * `SBSG`: ring region of the first operand
     * `SBSG1`: ring region of the second operand
     * `DBSG`: ring region of the result

@@ -3,7 +3,7 @@ use crate::{
     console::Console,
     error::Error,
     input::{Content, Input},
-    values::{Buffers, Given, is_stored_as},
+    values::{self, Buffers, Given, is_stored_as},
 };
 use irc::{
     Accumulate, Calibration, CompileOptions, ImportOptions, Model, Results, Session,
@@ -159,6 +159,7 @@ pub fn open_quantised<'s>(
         },
     };
     let samples = Given::open(Some(path))?.read(|_, _| Ok(()))?;
+    values::note_zeros(console, &samples);
     let step = console.step("calibrating");
     let quantisation = model.calibrate(&samples, calibration)?;
     drop(step);

@@ -246,6 +246,9 @@ fn run_model(
     if let Some(inputs) = inputs {
         given = inputs.read_for(&model.interface()?)?;
     }
+    if model.is_quantised() {
+        values::note_nan(console, &given);
+    }
     let compile = compile::options(&arguments.compile, target::backend(arguments.engine()))?;
     models::explain(console, &model, &compile, arguments.compile.explain_fusion)?;
     let found = evaluate(console, arguments, &model, &compile, given)?;

@@ -80,7 +80,35 @@ impl Given {
 fn unreadable(path: &Path, error: &NpzError) -> Error {
     let (text, name) = (error.to_string(), path.display().to_string());
     let text = if text.contains(&name) { text } else { format!("{name}: {text}") };
-    Error::problem(text).help("expected an archive written by numpy.savez")
+    let error_of_file = Error::problem(text);
+    match error {
+        NpzError::Array { .. } => error_of_file,
+        _ => error_of_file.help("expected an archive written by numpy.savez"),
+    }
+}
+
+/// Notes inputs of a quantised model that have NaN: its bytes have none, so that results do not show it.
+pub fn note_nan(console: &Console, given: &Buffers) {
+    for (name, tensor) in given.iter().filter(|(_, tensor)| tensor.dtype().is_float()) {
+        let count = (0..tensor.elements()).filter(|at| tensor.get_f64(*at).is_nan()).count();
+        if count > 0 {
+            console.note(&format!(
+                "input '{name}' has {count} NaN: in a quantised model they become some byte, and results do not show \
+                 them"
+            ));
+        }
+    }
+}
+
+/// Notes inputs of which all samples are 0: their range is empty.
+pub fn note_zeros(console: &Console, samples: &Buffers) {
+    for (name, tensor) in samples.iter().filter(|(_, tensor)| tensor.dtype().is_float()) {
+        if tensor.elements() > 0 && (0..tensor.elements()).all(|at| tensor.get_f64(at) == 0.0) {
+            console.note(&format!(
+                "all samples of input '{name}' are 0: its range is empty, and its scale is 1"
+            ));
+        }
+    }
 }
 
 /// Whether a port accepts a file's tensor of this type.

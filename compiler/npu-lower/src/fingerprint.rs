@@ -68,12 +68,16 @@ fn text(numbers: &Numbers) -> String {
         Arithmetic::Vector { function, first, second } => {
             let function = match function {
                 Function::Same => "same".into(),
+                Function::Table => "table".into(),
                 Function::WindowSum => "sum of window".into(),
+                Function::WindowMean => "mean of window".into(),
+                Function::Product { relu } => format!("product {relu}"),
                 Function::Sum { relu, last } => format!("sum {relu} {last}"),
             };
             format!("{function} {} {}", pair(first), pair(second))
         }
     };
     let (input, output) = (sign(numbers.input), sign(numbers.output));
-    format!("{input} {output} {:x} {} {arithmetic}", numbers.factor.to_bits(), numbers.zero)
+    let table = numbers.table.map_or_else(String::new, |table| format!(" {table:?}"));
+    format!("{input} {output} {:x} {} {arithmetic}{table}", numbers.factor.to_bits(), numbers.zero)
 }

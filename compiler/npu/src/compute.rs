@@ -428,6 +428,7 @@ impl Work<'_, '_> {
                 if has_second { axes(self.layer.tensor1_lut) } else { 0 },
             ],
             outside: operation.outside,
+            table: None,
         };
         Ok(setup.configs())
     }

@@ -5,7 +5,7 @@ use irc_npu::enums::{
 };
 use irc_npu::op::{
     DtCal, DtCfg, LdaCfg, LdaMov, LdwCfg, LdwMov, LwCfg, LwMov, StaCfg, StaMov, VpCfgFm, VpCfgGcs,
-    VpCfgGms, VpCfgIq, VpCfgIq1, VpCfgQp, VpCfgSms, VpCfgTp,
+    VpCfgGms, VpCfgIq, VpCfgIq1, VpCfgQp, VpCfgSms, VpCfgTb, VpCfgTp,
 };
 use irc_npu::{Number, Op};
 
@@ -179,6 +179,8 @@ pub struct VectorSetup {
     pub axes: [u32; 2],
     /// The value read outside the input.
     pub outside: i64,
+    /// The result for each byte, of a function that has a table.
+    pub table: Option<[u8; 256]>,
 }
 
 impl VectorSetup {
@@ -227,7 +229,7 @@ impl VectorSetup {
             t0f,
             padv_area: self.outside,
         };
-        vec![
+        let mut all = vec![
             gcs.into(),
             gms.into(),
             sms.into(),
@@ -236,6 +238,8 @@ impl VectorSetup {
             VpCfgIq1 { iqb1, iqk1 }.into(),
             formats.into(),
             shape.into(),
-        ]
+        ];
+        all.extend(self.table.map(|table| VpCfgTb { table: table.map(u32::from).to_vec() }.into()));
+        all
     }
 }

@@ -35,6 +35,8 @@ pub struct Numbers {
     pub factor: f32,
     /// `zero`.
     pub zero: i32,
+    /// The result of [`Function::Table`] for each byte, which is then not quantised.
+    pub table: Option<[u8; 256]>,
 }
 
 /// What a layer computes before its result is quantised.
@@ -63,8 +65,17 @@ pub enum Arithmetic {
 pub enum Function {
     /// The only operand; in layers with windows the maximum of each.
     Same,
+    /// The byte of a table for each byte of the only operand.
+    Table,
     /// The sum of a window.
     WindowSum,
+    /// The sum of a window, divided by the number of its elements that are in the operand.
+    WindowMean,
+    /// The product of two operands, `(k x + b) (l y + c)`, or of an operand and one number for each channel.
+    Product {
+        /// Whether negative products become 0.
+        relu: bool,
+    },
     /// The sum of two operands: `k x + (b + (l y + c))`, where `x` is operand `last`.
     Sum {
         /// Whether negative sums become 0.

@@ -1,7 +1,7 @@
 //! What of a graph becomes bytes.
 
 use crate::constants::Constants;
-use irc_tl::{Binary, Combine, DType, Graph, NodeKind, Op, Reduction, Scalar, Unary, ValueId};
+use irc_tl::{Binary, Combine, Compute, DType, Graph, NodeKind, Op, Reduction, Scalar, Unary, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What becomes bytes.
@@ -29,10 +29,21 @@ pub enum Kind {
     },
     /// A sum of two values, at this node.
     Sum(usize),
+    /// A product of two values, at this node.
+    Times(usize),
     /// A mean over axes, at this node.
     Mean(usize),
-    /// Elements of a value, in any order, or the largest of some of them.
+    /// Means of windows: the sums of the windows, at this node, divided by the numbers of their elements, at the other.
+    WindowMean {
+        /// The node of the sums.
+        sums: usize,
+        /// The node that divides them.
+        counts: usize,
+    },
+    /// Elements of values, in any order, or the largest of some of them, or zeros around them. The values have one scale.
     Choice(usize),
+    /// A function of each element of one value, computed in `f32`, whose last node is this one.
+    Function(usize),
 }
 
 /// A part of a graph that reads bytes.
@@ -53,8 +64,10 @@ pub struct Step {
 pub struct Plan {
     /// The steps, by the node that defines their result.
     pub(crate) steps: BTreeMap<usize, Step>,
-    /// The value whose range each value has that becomes bytes.
-    pub(crate) ranges: BTreeMap<ValueId, ValueId>,
+    /// For each value that becomes bytes, which others have its scale, by the first of them.
+    pub(crate) classes: BTreeMap<ValueId, ValueId>,
+    /// The values whose ranges together are those of a class.
+    pub(crate) ranges: BTreeMap<ValueId, Vec<ValueId>>,
 }
 
 impl Plan {
@@ -71,7 +84,7 @@ impl Plan {
 
     /// The values whose ranges are needed.
     pub fn observed(&self) -> BTreeSet<ValueId> {
-        self.ranges.values().copied().collect()
+        self.ranges.values().flatten().copied().collect()
     }
 }
 
@@ -97,14 +110,20 @@ impl<'g> Finder<'g> {
     }
 
     fn plan(&self) -> Plan {
-        let (mut found, mut made) = (vec![], BTreeSet::new());
+        let (mut found, mut known) = (vec![], Known::default());
         for (index, node) in self.graph.nodes.iter().enumerate() {
             let NodeKind::Op(op) = &node.kind else { continue };
-            if let Some(step) = self.step(index, op, &made) {
-                made.insert(step.result);
+            if node.results.iter().any(|result| known.made.contains(result)) {
+                continue;
+            }
+            if let Some(base) = self.base(op, index, &known) {
+                known.functions.insert(node.results[0], base);
+            } else if let Some(step) = self.step(index, op, &known) {
+                known.made.insert(step.result);
                 found.push(step);
             }
         }
+        found.extend(self.functions(&known));
         let mut wanted: BTreeSet<ValueId> = BTreeSet::new();
         for step in &found {
             if matches!(step.kind, Kind::Product { .. }) {
@@ -120,37 +139,88 @@ impl<'g> Finder<'g> {
         }
         let is_product = |step: &Step| matches!(step.kind, Kind::Product { .. });
         found.retain(|step| step.makes_bytes || is_product(step));
-        let mut ranges = BTreeMap::new();
+        let (mut classes, mut chosen) = (Classes::default(), BTreeSet::new());
         for step in &found {
-            for operand in &step.operands {
-                ranges.entry(*operand).or_insert(*operand);
+            step.operands.iter().for_each(|operand| classes.add(*operand));
+            if !step.makes_bytes {
+                continue;
             }
-            if step.makes_bytes {
-                let own = match step.kind {
-                    Kind::Choice(_) => ranges[&step.operands[0]],
-                    _ => step.result,
-                };
-                ranges.insert(step.result, own);
+            classes.add(step.result);
+            if matches!(step.kind, Kind::Choice(_)) {
+                chosen.insert(step.result);
+                step.operands.iter().for_each(|operand| classes.join(*operand, step.result));
             }
+        }
+        let classes = classes.all();
+        let mut ranges: BTreeMap<ValueId, Vec<ValueId>> = BTreeMap::new();
+        for (value, class) in classes.iter().filter(|(value, _)| !chosen.contains(value)) {
+            ranges.entry(*class).or_default().push(*value);
         }
         let last = |step: &Step| self.constants.producer(step.result);
         let steps = found.into_iter().filter_map(|step| Some((last(&step)?, step))).collect();
-        Plan { steps, ranges }
+        Plan { steps, classes, ranges }
     }
 
-    /// The step that begins at a node. `made` are the results of the steps before.
-    fn step(&self, index: usize, op: &Op, made: &BTreeSet<ValueId>) -> Option<Step> {
+    /// The value of whose elements a node computes a function, if the NPU would store it.
+    fn base(&self, op: &Op, index: usize, known: &Known) -> Option<ValueId> {
+        let node = &self.graph.nodes[index];
+        if self.scope != Scope::Everywhere || !op.is_elementwise() || node.results.len() != 1 {
+            return None;
+        }
+        let mut base = None;
+        for operand in node.operands.iter().filter(|operand| !self.constants.is_constant(**operand)) {
+            let own = match known.functions.get(operand) {
+                Some(of) => *of,
+                None if self.is_made(*operand, known) => *operand,
+                None => return None,
+            };
+            let is_whole = self.graph.ty(*operand).dims == self.graph.ty(node.results[0]).dims;
+            if !is_whole || base.is_some_and(|base| base != own) {
+                return None;
+            }
+            base = Some(own);
+        }
+        base
+    }
+
+    /// The steps of functions that something else reads than a function of the same value.
+    fn functions(&self, known: &Known) -> Vec<Step> {
+        let mut all = vec![];
+        for (result, base) in &known.functions {
+            let is_inner = |reader: &usize| {
+                let results = &self.graph.nodes[*reader].results;
+                results.iter().all(|result| known.functions.get(result) == Some(base))
+            };
+            let readers = self.readers.get(result).map_or(&[][..], Vec::as_slice);
+            let is_last = self.outputs.contains(result) || !readers.iter().all(is_inner);
+            let is_float = self.graph.ty(*result).dtype == DType::F32;
+            if let Some(node) = self.constants.producer(*result).filter(|_| is_last && is_float) {
+                let (kind, operands) = (Kind::Function(node), vec![*base]);
+                all.push(Step { kind, operands, result: *result, makes_bytes: false });
+            }
+        }
+        all
+    }
+
+    /// Whether a value becomes bytes.
+    fn is_made(&self, value: ValueId, known: &Known) -> bool {
+        let is_input = || {
+            self.scope == Scope::Everywhere
+                && self.constants.producer(value).is_none()
+                && self.graph.ty(value).dtype == DType::F32
+        };
+        known.made.contains(&value) || known.functions.contains_key(&value) || is_input()
+    }
+
+    /// The step that begins at a node.
+    fn step(&self, index: usize, op: &Op, known: &Known) -> Option<Step> {
         let node = &self.graph.nodes[index];
         let first = *node.operands.first()?;
         let result = node.results[0];
         if self.graph.ty(result).dtype != DType::F32 || self.graph.ty(first).dtype != DType::F32 {
             return None;
         }
-        let is_input = |value: &ValueId| self.constants.producer(*value).is_none();
-        let is_made = |value: &ValueId| {
-            made.contains(value) || self.scope == Scope::Everywhere && is_input(value)
-        };
-        let all_made = node.operands.iter().all(is_made);
+        let all_made = node.operands.iter().all(|operand| self.is_made(*operand, known));
         let (kind, operands, result) = match op {
             Op::Conv(_) | Op::Matmul { transpose_lhs: false, .. } => {
                 let weights = node.operands[1];
@@ -168,6 +238,13 @@ impl<'g> Finder<'g> {
             Op::Binary(Binary::Add) if all_made && node.operands[0] != node.operands[1] => {
                 (Kind::Sum(index), node.operands.clone(), self.limited(result))
             }
+            Op::Binary(Binary::Mul)
+                if all_made
+                    && self.scope == Scope::Everywhere
+                    && node.operands[0] != node.operands[1] =>
+            {
+                (Kind::Times(index), node.operands.clone(), self.limited(result))
+            }
             Op::Reduce { kind: Reduction::Mean, axes, .. } if all_made => {
                 let extents = &self.graph.ty(first).dims;
                 if axes.is_empty() || axes.iter().any(|axis| extents[*axis].known().is_none()) {
@@ -178,18 +255,36 @@ impl<'g> Finder<'g> {
             Op::Reshape { .. } | Op::Transpose { .. } | Op::Slice { .. } if all_made => {
                 (Kind::Choice(index), vec![first], result)
             }
-            Op::Compute(compute) if all_made && node.operands.len() == 1 => {
+            Op::Compute(compute) if all_made && is_window_sum(compute) => {
+                let counts = self.reader(result)?;
+                let divisor = self.graph.nodes[counts].clone();
+                let is_count = match &divisor.kind {
+                    NodeKind::Op(Op::Binary(Binary::Div)) => {
+                        let by = self.constants.get(divisor.operands[1]).ok()??;
+                        divisor.operands[0] == result && by.elements() == 1
+                    }
+                    NodeKind::Op(Op::Compute(of)) => counts_of(of).is_some(),
+                    _ => false,
+                };
+                if !is_count {
+                    return None;
+                }
+                (Kind::WindowMean { sums: index, counts }, vec![first], divisor.results[0])
+            }
+            Op::Compute(compute) if all_made => {
                 let is_largest =
                     compute.reduction.as_ref().is_some_and(|over| over.combine == Combine::Max);
                 let moves = is_largest || compute.reduction.is_none();
-                let chosen = bytes_of(&compute.body).filter(|_| moves)?;
-                let types = [irc_tl::Type::new(DType::U8, self.graph.ty(first).dims.clone())];
-                let own = irc_tl::Compute { body: chosen, ..(**compute).clone() };
+                let chosen = bytes_of(&compute.body, 0).filter(|_| moves)?;
+                let dims = node.operands.iter().map(|operand| self.graph.ty(*operand).dims.clone());
+                let types: Vec<irc_tl::Type> =
+                    dims.map(|dims| irc_tl::Type::new(DType::U8, dims)).collect();
+                let own = Compute { body: chosen, ..(**compute).clone() };
                 let ty = Op::compute(own).infer_symbolic(&types).ok()?;
                 if ty.dtype != DType::U8 {
                     return None;
                 }
-                (Kind::Choice(index), vec![first], result)
+                (Kind::Choice(index), node.operands.clone(), result)
             }
             _ => return None,
         };
@@ -261,17 +356,99 @@ impl<'g> Finder<'g> {
     }
 }
 
+/// The values that become bytes.
+#[derive(Default)]
+struct Known {
+    /// The results of steps.
+    made: BTreeSet<ValueId>,
+    /// Functions of the elements of a value, which is also here.
+    functions: BTreeMap<ValueId, ValueId>,
+}
+
+/// Values with one scale.
+#[derive(Default)]
+struct Classes(BTreeMap<ValueId, ValueId>);
+
+impl Classes {
+    fn add(&mut self, value: ValueId) {
+        self.0.entry(value).or_insert(value);
+    }
+
+    /// The first value of the class of a value.
+    fn first(&mut self, value: ValueId) -> ValueId {
+        let mut first = value;
+        while let Some(next) = self.0.get(&first).filter(|next| **next != first) {
+            first = *next;
+        }
+        let mut at = value;
+        while let Some(next) = self.0.insert(at, first).filter(|next| *next != first && *next != at) {
+            at = next;
+        }
+        first
+    }
+
+    fn join(&mut self, one: ValueId, other: ValueId) {
+        let (one, other) = (self.first(one), self.first(other));
+        self.0.insert(one.max(other), one.min(other));
+    }
+
+    /// The first value of the class of each value.
+    fn all(mut self) -> BTreeMap<ValueId, ValueId> {
+        let values: Vec<ValueId> = self.0.keys().copied().collect();
+        values.into_iter().map(|value| (value, self.first(value))).collect()
+    }
+}
+
+/// Whether loops add the elements of windows, and zeros outside of the operand.
+fn is_window_sum(compute: &Compute) -> bool {
+    let adds = compute.reduction.as_ref().is_some_and(|over| over.combine == Combine::Sum);
+    adds && sums_of(&compute.body).is_some()
+}
+
+/// The expression that chooses integers where another chooses numbers of `f32` and zeros.
+pub fn sums_of(body: &Scalar) -> Option<Scalar> {
+    match body {
+        Scalar::Load(..) => Some(body.clone()),
+        Scalar::Float(bits, DType::F32) if f64::from_bits(*bits) == 0.0 => {
+            Some(Scalar::Int(0, DType::I32))
+        }
+        Scalar::Cast(DType::F32, _, inner) => sums_of(inner),
+        Scalar::Select(parts) => {
+            let [condition, yes, no] = &**parts;
+            let (yes, no) = (sums_of(yes)?, sums_of(no)?);
+            Some(condition.clone().select(yes, no))
+        }
+        _ => None,
+    }
+}
+
+/// The numbers by which loops divide each element of their operand, if they do not depend on it, or on the first two
+/// dimensions.
+pub fn counts_of(compute: &Compute) -> Option<Scalar> {
+    let Scalar::Binary(Binary::Div, left, right) = &compute.body else { return None };
+    let own: Vec<Scalar> = (0..compute.dims.len()).map(Scalar::Loop).collect();
+    let mut is_free = true;
+    right.walk(&mut |scalar| {
+        is_free &= !matches!(scalar, Scalar::Load(..) | Scalar::Loop(0 | 1));
+    });
+    let is_whole = compute.reduction.is_none() && **left == Scalar::load(0, own);
+    (is_whole && is_free).then(|| (**right).clone())
+}
+
 /// The expression that chooses bytes where another chooses numbers of `f32`: the least byte stands for the least
-/// number. `None` if it computes numbers.
-pub fn bytes_of(body: &Scalar) -> Option<Scalar> {
+/// number, and the zero point for 0. `None` if it computes numbers.
+pub fn bytes_of(body: &Scalar, zero: i32) -> Option<Scalar> {
     match body {
         Scalar::Load(..) => Some(body.clone()),
         Scalar::Float(bits, DType::F32) if f64::from_bits(*bits) == f64::NEG_INFINITY => {
             Some(Scalar::Int(0, DType::U8))
         }
+        Scalar::Float(bits, DType::F32) if f64::from_bits(*bits) == 0.0 => {
+            Some(Scalar::Int(zero.into(), DType::U8))
+        }
         Scalar::Select(parts) => {
             let [condition, yes, no] = &**parts;
-            let (yes, no) = (bytes_of(yes)?, bytes_of(no)?);
+            let (yes, no) = (bytes_of(yes, zero)?, bytes_of(no, zero)?);
             Some(condition.clone().select(yes, no))
         }
         _ => None,

@@ -1,11 +1,11 @@
 //! The quantised graph.
 
 use crate::constants::Constants;
-use crate::plan::{Kind, Plan, Step, bytes_of};
+use crate::plan::{Kind, Plan, Step, bytes_of, counts_of, sums_of};
 use crate::{Granularity, Quantisation, Range};
 use irc_tensor::TensorType;
 use irc_tl::{
-    Binary, Compute, Constant, DType, Graph, Node, NodeKind, Op, Reduction, Rounding, Tensor, Type,
+    Binary, Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Reduction, Rounding, Tensor, Type,
     Unary, ValueId,
 };
 use std::collections::BTreeMap;
@@ -73,8 +73,11 @@ impl Writer<'_> {
         // A step is named after what it computes, not after what limits its result.
         let (Kind::Product { node: first, .. }
         | Kind::Sum(first)
+        | Kind::Times(first)
         | Kind::Mean(first)
-        | Kind::Choice(first)) = &step.kind;
+        | Kind::WindowMean { sums: first, .. }
+        | Kind::Choice(first)
+        | Kind::Function(first)) = &step.kind;
         self.origin.clone_from(&self.graph.nodes[*first].origin);
         let bytes = match &step.kind {
             Kind::Product { node, weights, constants } => {
@@ -82,7 +85,12 @@ impl Writer<'_> {
             }
             Kind::Sum(_) => self.sum(&step.operands, to)?,
             Kind::Mean(at) => self.mean(&self.graph.nodes[*at], to)?,
+            Kind::Times(_) => self.product_of_two(&step.operands, to)?,
+            Kind::WindowMean { sums, counts } => {
+                self.window_mean(&self.graph.nodes[*sums], &self.graph.nodes[*counts], to)?
+            }
             Kind::Choice(at) => self.choice(&self.graph.nodes[*at])?,
+            Kind::Function(_) => self.function(node, to)?,
         };
         self.bytes.insert(step.result, bytes);
         self.dequantise(bytes, to, step.result)
@@ -90,9 +98,14 @@ impl Writer<'_> {
 
     /// The scale of a value that becomes bytes.
     fn scale(&self, value: ValueId) -> Written<Scale> {
-        let range = self.plan.ranges.get(&value).and_then(|of| self.by.ranges.get(of));
-        let range: &Range =
-            range.ok_or("a value has no range: the calibration is of another model")?;
+        let missing = || "a value has no range: the calibration is of another model".to_owned();
+        let class = self.plan.classes.get(&value).ok_or_else(missing)?;
+        let members = self.plan.ranges.get(class).ok_or_else(missing)?;
+        let mut range = Range { min: 0.0, max: 0.0 };
+        for member in members {
+            let own = self.by.ranges.get(member).ok_or_else(missing)?;
+            range = Range { min: range.min.min(own.min), max: range.max.max(own.max) };
+        }
         let (scale, zero) = range.scale();
         Ok(Scale { scale, zero })
     }
@@ -281,18 +294,88 @@ impl Writer<'_> {
         self.rounded(value, to.zero)
     }
 
+    /// A product of two values: that of integers, times one factor.
+    fn product_of_two(&mut self, operands: &[ValueId], to: Scale) -> Written {
+        let [left, right] = *operands else { return Err("expected a product of two".into()) };
+        let (mut factors, mut scales) = (vec![], vec![]);
+        for operand in [left, right] {
+            let (bytes, from) = self.quantised(operand)?;
+            let number = self.centred(bytes, from.zero)?;
+            factors.push(self.cast(number, DType::F32)?);
+            scales.push(from.scale);
+        }
+        let product = self.op(Op::Binary(Binary::Mul), &factors)?;
+        let by = self.number(scales[0] * scales[1] / to.scale)?;
+        let value = self.op(Op::Binary(Binary::Mul), &[product, by])?;
+        self.rounded(value, to.zero)
+    }
+
+    /// Means of windows: the sums of integers, divided by the numbers of elements.
+    fn window_mean(&mut self, sums: &Node, counts: &Node, to: Scale) -> Written {
+        let (bytes, from) = self.quantised(sums.operands[0])?;
+        let number = self.centred(bytes, from.zero)?;
+        let NodeKind::Op(Op::Compute(compute)) = &sums.kind else {
+            return Err("expected a sum of windows".into());
+        };
+        let body = sums_of(&compute.body).ok_or("expected a sum of windows")?;
+        let sum = self.op(Op::compute(Compute { body, ..(**compute).clone() }), &[number])?;
+        let sum = self.cast(sum, DType::F32)?;
+        let by = self.divided(counts, from, to)?;
+        let value = self.op(Op::Binary(Binary::Mul), &[sum, by])?;
+        self.rounded(value, to.zero)
+    }
+
+    /// The factor of sums of windows that a node divides: one, or one for each window.
+    fn divided(&mut self, counts: &Node, from: Scale, to: Scale) -> Written {
+        let single = |count: f64| from.scale / (to.scale * count as f32);
+        let compute = match &counts.kind {
+            NodeKind::Op(Op::Compute(compute)) => compute,
+            _ => {
+                let by = self.constants.get(counts.operands[1])?.ok_or("expected a number")?;
+                return self.number(single(by.get_f64(0)));
+            }
+        };
+        let body = counts_of(compute).ok_or("expected a division")?;
+        let mut dims = compute.dims.clone();
+        dims.iter_mut().take(2).for_each(|dim| *dim = Dim::from(1));
+        let op = Op::compute(Compute::map(dims, body));
+        let known = op.eval(&[]).ok().map(|counts| counts.to_f64());
+        if let Some([first, rest @ ..]) = known.as_deref()
+            && rest.iter().all(|count| count == first)
+        {
+            return self.number(single(*first));
+        }
+        let counts = self.op(op, &[])?;
+        let ratio = self.number(from.scale / to.scale)?;
+        self.op(Op::Binary(Binary::Div), &[ratio, counts])
+    }
+
+    /// The bytes of a function that is computed in `f32`, by its last node.
+    fn function(&mut self, node: &Node, to: Scale) -> Written {
+        let NodeKind::Op(op) = &node.kind else { return Err("expected a function".into()) };
+        let value = self.op(op.clone(), &node.operands)?;
+        let by = self.number(to.scale)?;
+        let ratio = self.op(Op::Binary(Binary::Div), &[value, by])?;
+        self.rounded(ratio, to.zero)
+    }
+
     /// The bytes that stand for the numbers that an op chooses.
     fn choice(&mut self, node: &Node) -> Written {
-        let (bytes, _) = self.quantised(node.operands[0])?;
+        let (mut operands, mut zero) = (vec![], 0);
+        for operand in &node.operands {
+            let (bytes, from) = self.quantised(*operand)?;
+            operands.push(bytes);
+            zero = from.zero;
+        }
         let NodeKind::Op(op) = &node.kind else { return Err("expected a choice".into()) };
         let op = match op {
             Op::Compute(compute) => {
-                let body = bytes_of(&compute.body).ok_or("expected a choice")?;
+                let body = bytes_of(&compute.body, zero).ok_or("expected a choice")?;
                 Op::compute(Compute { body, ..(**compute).clone() })
             }
             op => op.clone(),
         };
-        self.op(op, &[bytes])
+        self.op(op, &operands)
     }
 
     fn cast(&mut self, value: ValueId, to: DType) -> Written {

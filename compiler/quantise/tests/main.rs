@@ -2,7 +2,10 @@
 
 use irc_quantise::{Granularity, Method, Observer, Plan, Quantisation, Scope};
 use irc_tensor::TensorType;
-use irc_tl::{Binary, Builder, Conv, DType, Graph, NodeKind, Op, Reduction, Tensor, Type, Unary};
+use irc_tl::{
+    Binary, Builder, Comparison, Compute, Conv, DType, Dim, Graph, NodeKind, Op, Reduction, Scalar,
+    Tensor, Type, Unary,
+};
 use std::collections::BTreeMap;
 
 fn random(shape: &[i64], seed: u64) -> Tensor {
@@ -147,4 +150,53 @@ fn biases_of_weights_near_zero_fit_the_sums() {
             assert!(wrong < 0.03, "{factor} {granularity:?}: {wrong}");
         }
     }
+}
+
+/// The element types of what some ops read.
+fn dtypes(graph: &Graph, is_it: impl Fn(&Op) -> bool) -> Vec<DType> {
+    let found = graph.nodes.iter().filter(|node| match &node.kind {
+        NodeKind::Op(op) => is_it(op),
+        _ => false,
+    });
+    found.map(|node| graph.ty(node.operands[0]).dtype).collect()
+}
+
+#[test]
+fn concatenations_functions_and_products_of_two_are_of_bytes() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [1, 4, 8, 8].map(Into::into)));
+    let conv = |b: &mut Builder, x, seed| {
+        let width = b.dims(x)[1].known().expect("known");
+        let w = b.tensor(&random(&[4, width, 1, 1], seed));
+        let conv = Conv {
+            strides: vec![1, 1],
+            dilations: vec![1, 1],
+            pads: vec![[0, 0]; 2],
+            groups: 1,
+            outside: 0,
+        };
+        b.conv(conv, x, w).expect("shapes")
+    };
+    let (first, second) = (conv(&mut b, x, 1), conv(&mut b, x, 2));
+    let gate = b.unary(Unary::Sigmoid, first).expect("numbers");
+    let swish = b.binary(Binary::Mul, first, gate).expect("shapes");
+    let product = b.binary(Binary::Mul, swish, second).expect("shapes");
+    let load = |operand, channel| {
+        Scalar::load(operand, [Scalar::Loop(0), channel, Scalar::Loop(2), Scalar::Loop(3)])
+    };
+    let is_first = Scalar::Loop(1).compare(Comparison::Lt, Scalar::index(4));
+    let both = [load(0, Scalar::Loop(1)), load(1, Scalar::Loop(1) - Scalar::index(4))];
+    let [yes, no] = both;
+    let dims = [1, 8, 8, 8].map(Dim::from).to_vec();
+    let joined = Compute::map(dims, is_first.select(yes, no));
+    let joined = b.compute(joined, &[swish, product]).expect("shapes");
+    let y = conv(&mut b, joined, 3);
+    b.output("y", y);
+    let graph = b.finish();
+    let made = quantised(&graph, Scope::Everywhere, Granularity::Channel);
+    let joins = dtypes(&made, |op| matches!(op, Op::Compute(_)));
+    assert_eq!(joins, [DType::U8]);
+    assert_eq!(dtypes(&made, |op| matches!(op, Op::Conv(_))), [DType::U8; 3]);
+    let wrong = worst(&run(&graph, 105), &run(&made, 105));
+    assert!(wrong > 0.0 && wrong < 0.08, "{wrong}");
 }

@@ -264,7 +264,10 @@ impl Gather<'_> {
         let [c, h, w] = tp.tile;
         let (from, to) = self.images(fm)?;
         self.tile(false, op.sbsg, op.st_addr + from, fm.idf, fm.s_tile, [1, c, h, w])?;
-        if tp.t1f != 0 {
+        if tp.t1f == 1 {
+            let tensor = [fm.s_tile[0], 1, 1];
+            self.tile(false, op.sbsg1, op.st_addr1, fm.idf, tensor, [1, c, 1, 1])?;
+        } else if tp.t1f != 0 {
             self.tile(false, op.sbsg1, op.st_addr1 + from, fm.idf, fm.s_tile, [1, c, h, w])?;
         }
         self.tile(true, op.dbsg, op.dt_addr + to, fm.odf, fm.d_tile, [1, c, h, w])

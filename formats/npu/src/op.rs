@@ -337,7 +337,7 @@ instructions! {
         kernel "KERNEL": [u32; 2],
         /// Channels, height, width of the output.
         tile "Tile": [u32; 3],
-        /// Dimensions of the second operand: 7 all, 0 none.
+        /// Dimensions of the second operand: 7 all, 0 none, 1 channels (defined here).
         t1f "T1F": u32,
         /// Dimensions of the first operand.
         t0f "T0F": u32,
@@ -353,7 +353,7 @@ instructions! {
         qen "QEN": u32,
         /// Shift.
         shmd "SHMD": u32,
-        /// Path through the groups: 4 one operand, 69 the sum of two with ReLU.
+        /// Path through the groups: 4 one operand, 5 two (defined here), 69 two with ReLU.
         gpmd "GPMD": u32,
         /// Dimensions of the comparison.
         cmpd "CMPD": Cmpd,
@@ -365,7 +365,7 @@ instructions! {
         tm "TM": u32,
         /// Register for scalar results.
         swrs "SWRS": Swrs,
-        /// Function: 16 the operand, 18 the sum of two.
+        /// Function: 16 the operand, 18 the sum of two; defined here: 19 the product of two, 20 the table of the operand.
         lut "LUT": u32,
         /// Ring region of the first operand.
         sbsg "SBSG": u32,
@@ -513,5 +513,11 @@ instructions! {
         st_addr "STaddr": i64,
         /// Batch, channels, height, width moved; all 0 only waits for the other core.
         tile "Tile": [u32; 4],
+    }
+
+    /// Table of a function of bytes; this project's definition.
+    VpCfgTb "vp_cfg_tb" Vp config {
+        /// The byte of the result for each byte of the operand, 256 in all.
+        table "TABLE": Vec<u32>,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::op::{
     CtBc, DtCfg, LdaCfg, LdwCfg, LwCfg, Op, PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, SiCfg, SoCfg,
-    StaCfg, VpCfgFm, VpCfgGcs, VpCfgGms, VpCfgIq, VpCfgIq1, VpCfgQp, VpCfgSms, VpCfgTp,
+    StaCfg, VpCfgFm, VpCfgGcs, VpCfgGms, VpCfgIq, VpCfgIq1, VpCfgQp, VpCfgSms, VpCfgTb, VpCfgTp,
 };
 use crate::{Engine, Instruction};
 
@@ -70,6 +70,8 @@ pub struct Registers {
     pub vp_fm: Option<VpCfgFm>,
     /// Window and tile of vector operations.
     pub vp_tp: Option<VpCfgTp>,
+    /// Table of vector operations.
+    pub vp_tb: Option<VpCfgTb>,
     /// Copies.
     pub dt: Option<DtCfg>,
     /// Activations stored, by register set.
@@ -112,6 +114,7 @@ impl Registers {
             Op::VpCfgIq1(op) => self.vp_iq1 = Some(op.clone()),
             Op::VpCfgFm(op) => self.vp_fm = Some(op.clone()),
             Op::VpCfgTp(op) => self.vp_tp = Some(op.clone()),
+            Op::VpCfgTb(op) => self.vp_tb = Some(op.clone()),
             Op::DtCfg(op) => self.dt = Some(op.clone()),
             Op::SiCfg(op) => self.si = Some(op.clone()),
             Op::SoCfg(op) => self.so = Some(op.clone()),

@@ -6,6 +6,7 @@ use crate::{
 };
 use py_literal::Value;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -159,12 +160,23 @@ impl Header {
 }
 
 fn parse_descr(value: &Value) -> Result<Stored, String> {
-    let known = || DType::ALL.map(DType::npy_descr).join(" ");
+    let known = || {
+        let all: BTreeSet<&str> = DType::ALL.map(DType::npy_descr).into_iter().collect();
+        all.into_iter().collect::<Vec<_>>().join(" ")
+    };
     let descr = value.as_string().ok_or("structured arrays are not supported")?;
     if descr == "|O" {
         return Err(
             "arrays of Python objects are not supported: convert it, as in x.astype(str)".into()
         );
+    }
+    // What numpy writes of types that it does not know, such as those of ml_dtypes: a number of bytes.
+    if let Some(size @ ("1" | "2")) = descr.get(1..).and_then(|kind| kind.strip_prefix('V')) {
+        let (bits, of) = if size == "2" { ("uint16", "bf16") } else { ("uint8", "8-bit floats") };
+        return Err(format!(
+            "element type `{descr}`, which numpy writes for types of other packages, does not say what the numbers \
+             are: save the bits of {of}, as in x.view('{bits}')"
+        ));
     }
     let numbers = DType::from_npy_descr(descr).map(Stored::Numbers);
     numbers
@@ -324,6 +336,13 @@ mod tests {
         let minus = "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}";
         assert!(failure(&npy(minus, &[])).contains("expected integers of at least 0"));
         let swapped = "{'descr': '>f8', 'fortran_order': False, 'shape': ()}";
-        assert!(failure(&npy(swapped, &[])).contains("unsupported element type `>f8`"));
+        let message = failure(&npy(swapped, &[]));
+        assert!(message.contains("unsupported element type `>f8`"));
+        assert_eq!(message.matches("<u2").count(), 1, "{message}");
+        for (own, bits) in [("<V2", "view('uint16')"), ("|V2", "view('uint16')"), ("|V1", "view('uint8')")] {
+            let header = swapped.replace(">f8", own);
+            let message = failure(&npy(&header, &[]));
+            assert!(message.contains(bits), "{message}");
+        }
     }
 }

@@ -1,5 +1,6 @@
-"""Writes a small network of f32 to a folder, net.onnx, and one whose windows leave rows unused, unused.onnx, with an input,
-x.npz, and samples of it, right and wrong."""
+"""Writes a small network of f32 to a folder, net.onnx, one whose windows leave rows unused, unused.onnx, and one with
+concatenations, padded means, functions and factors of channels, blocks.onnx; with an input, x.npz, and samples of it, right
+and wrong."""
 
 import sys
 
@@ -64,12 +65,54 @@ unused = [
 ]
 save("unused", unused, [1, 8, 3, 3])
 
+
+
+def point(x, output, channels, width):
+    return node("Conv", [x, constant(output + "_w", 0.5, channels, width, 1, 1)], output)
+
+
+def ints(name, *values):
+    constants.append(numpy_helper.from_array(numpy.array(values), name))
+    return name
+
+
+blocks = [
+    conv("x", "b1", 8, 3, strides=[2, 2]),
+    node("Sigmoid", ["b1"], "b2"),
+    node("Mul", ["b1", "b2"], "b3"),
+    node("AveragePool", ["b3"], "b4", kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=0),
+    node("AveragePool", ["b3"], "b5", kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=1),
+    point("b3", "b6", 8, 8),
+    node("Concat", ["b6", "b4", "b5"], "b7", axis=1),
+    node("BatchNormalization", ["b7", constant("n1", 0.5, 24), constant("n2", 0.2, 24), constant("n3", 0.2, 24), "n4"], "b8"),
+    node("Relu", ["b8"], "b9"),
+    node("Reshape", ["b9", ints("five", 1, 4, 6, 8, 8)], "b10"),
+    node("Transpose", ["b10"], "b11", perm=[0, 2, 1, 3, 4]),
+    node("Reshape", ["b11", ints("four", 1, 24, 8, 8)], "b12"),
+    conv("b12", "b13", 24, 1, group=24),
+    node("GlobalAveragePool", ["b13"], "b14"),
+    point("b14", "b15", 24, 24),
+    node("HardSigmoid", ["b15"], "b16"),
+    node("Mul", ["b13", "b16"], "b17"),
+    node("Add", ["b17", "b7"], "b18"),
+    node("Pad", ["b18", ints("pads", 0, 0, 1, 0, 0, 0, 1, 2)], "b19"),
+    node("LeakyRelu", ["b19"], "b20"),
+    node("MaxPool", ["b20"], "b21", kernel_shape=[2, 2], strides=[2, 2]),
+    node("GlobalAveragePool", ["b21"], "b22"),
+    node("Flatten", ["b22"], "b23"),
+    node("Gemm", ["b23", constant("end_w", 0.3, 10, 24)], "y", transB=1),
+]
+constants.append(numpy_helper.from_array(random.uniform(0.5, 1.5, 24).astype("f4"), "n4"))
+save("blocks", blocks, [1, 10])
+
 samples = random.normal(0, 1, (16, 3, 16, 16)).astype("f4")
 wrong = samples[:2].copy()
 wrong[1, 0, 0, 0] = numpy.nan
 numpy.savez(f"{folder}/samples.npz", x=samples)
 numpy.savez(f"{folder}/x.npz", x=samples[:1])
 numpy.savez(f"{folder}/nan.npz", x=wrong)
+numpy.savez(f"{folder}/zeros.npz", x=0 * samples[:2])
+numpy.savez(f"{folder}/nan_input.npz", x=wrong[1:])
 numpy.savez(f"{folder}/none.npz")
 numpy.savez(f"{folder}/named.npz", picture=samples)
 numpy.savez(f"{folder}/small.npz", x=samples[:4, :, :8])

@@ -40,6 +40,7 @@ pub fn run(
     let layout = layout.with_types(model.boundary.types());
     let layout = layout.with_weights(&weight_shapes(model)).map_err(problem)?;
     let given = given(model, inputs)?;
+    values::note_nan(console, &given);
     let shape = |name: &str| layout.activation(name).map(|tensor| tensor.shape());
     let mut tensors = model.boundary.pack(&given, shape).map_err(Error::problem)?;
     for weights in &layout.weights {

@@ -2,9 +2,12 @@
 
 use super::Parameters;
 use super::build::{Build, Step, layout};
-use super::source::{AXES, Draft, Kind, Order, SourceId, View, exchanged, joined, order, spread};
+use super::bytes::is_byte;
+use super::source::{
+    AXES, Draft, Kind, Order, SourceId, View, exchanged, extent, joined, order, spread,
+};
 use super::view::{Atom, Dimension, Whole, dimension};
-use irc_npu_cost::{Axis, Op as LayerOp, Shape};
+use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
 
 impl Build<'_> {
     /// Determines the axes of a given source from which of its dimensions are channels, rows and columns.
@@ -72,9 +75,101 @@ impl Build<'_> {
             Some(Order::Exchanged(order)) => {
                 Ok(self.exchange(view.moved.unwrap_or(index), view.source, order))
             }
-            None => {
-                layout("an operand's channels, rows or columns are not an axis of a layer's result")
+            None => match gathered(&atoms, shape) {
+                Some(channels) => self.gather(view.moved.unwrap_or(index), view.source, channels),
+                None => layout(
+                    "an operand's channels, rows or columns are not an axis of a layer's result",
+                ),
+            },
+        }
+    }
+
+    /// A layer whose channels are these channels of a source: a convolution of one element with weights 0 and 1.
+    pub fn gather(
+        &mut self,
+        node: usize,
+        source: SourceId,
+        channels: Vec<u64>,
+    ) -> Step<SourceId> {
+        let shape = self.shape(source);
+        if shape.channels > MAX_GATHERED || channels.len() as u64 > MAX_GATHERED {
+            return layout(format!(
+                "{} channels are read in another order; the NPU rearranges at most {MAX_GATHERED}",
+                shape.channels
+            ));
+        }
+        let key = (source, channels);
+        if let Some(known) = self.gathers.get(&key) {
+            return Ok(*known);
+        }
+        let output = Shape { channels: key.1.len() as u64, ..shape };
+        let draft = Draft {
+            input: vec![source],
+            parameters: Some(Parameters::single(key.1.clone())),
+            ..self.draft(
+                node,
+                LayerOp::Conv { channels: shape.channels, window: Window::POINT },
+                output,
+            )
+        };
+        let made = self.layer(draft, self.sources[source].root);
+        self.gathers.insert(key, made);
+        Ok(made)
+    }
+
+    /// A source whose parts are in the order in which layers read them: inputs first, then layers in the order of their
+    /// nodes. Parts that are too early are copied.
+    pub fn in_order(&mut self, index: usize, source: SourceId) -> SourceId {
+        let mut parts = vec![];
+        self.flatten(source, &mut parts);
+        let key = |build: &Self, part: SourceId| match build.sources[part].kind {
+            Kind::Layer(draft) => (1, build.drafts[draft].node, draft),
+            _ => (0, 0, 0),
+        };
+        let mut last = (0, 0, 0);
+        let mut is_same = true;
+        for at in 0..parts.len() {
+            let own = key(self, parts[at]);
+            let repeats = own.0 == 0 && parts[..at].contains(&parts[at]);
+            if own < last || own == last && own.0 == 1 || repeats {
+                parts[at] = self.copy(index, parts[at]);
+                is_same = false;
             }
+            last = key(self, parts[at]);
+        }
+        match is_same {
+            true => source,
+            false => self.source(Kind::Joined(parts), self.sources[source].root),
+        }
+    }
+
+    /// The parts of a source, of parts as well.
+    fn flatten(&self, source: SourceId, all: &mut Vec<SourceId>) {
+        match &self.sources[source].kind {
+            Kind::Joined(parts) => parts.iter().for_each(|part| self.flatten(*part, all)),
+            _ => all.push(source),
+        }
+    }
+
+    /// A layer that copies a source.
+    pub fn copy(&mut self, index: usize, source: SourceId) -> SourceId {
+        self.assign_default(source);
+        let draft = Draft {
+            input: vec![source],
+            nodes: vec![],
+            ..self.draft(index, LayerOp::Pointwise, self.shape(source))
+        };
+        self.layer(draft, self.sources[source].root)
+    }
+
+    /// A source that is one tensor: joined bytes are copied.
+    pub fn single(&mut self, index: usize, source: SourceId) -> SourceId {
+        match self.sources[source].kind {
+            Kind::Joined(_) if is_byte(self.graph, self.sources[source].root) => {
+                let source = self.in_order(index, source);
+                self.copy(index, source)
+            }
+            _ => source,
         }
     }
 
@@ -129,7 +224,7 @@ impl Build<'_> {
     }
 
     /// Some channels of a source: those of parts, or of a convolution with constant weights.
-    pub fn part(&mut self, source: SourceId, from: u64, to: u64) -> Step<SourceId> {
+    pub fn part(&mut self, index: usize, source: SourceId, from: u64, to: u64) -> Step<SourceId> {
         if (from, to) == (0, self.shape(source).channels) {
             return Ok(source);
         }
@@ -143,7 +238,7 @@ impl Build<'_> {
                     let end = first + self.shape(part).channels;
                     let (low, high) = (from.max(first), to.min(end));
                     if low < high {
-                        chosen.push(self.part(part, low - first, high - first)?);
+                        chosen.push(self.part(index, part, low - first, high - first)?);
                     }
                     first = end;
                 }
@@ -156,9 +251,10 @@ impl Build<'_> {
                 let whole = &self.drafts[draft];
                 let (LayerOp::Conv { .. }, Some(parameters)) = (&whole.op, &whole.parameters)
                 else {
-                    return layout(
-                        "some channels of a result are read that is not computed from constant weights",
-                    );
+                    let node = whole.node;
+                    let made = self.gather(node, source, (from..to).collect())?;
+                    self.parts.insert((source, from, to), made);
+                    return Ok(made);
                 };
                 let first = parameters.channels.start;
                 let parameters =
@@ -167,11 +263,42 @@ impl Build<'_> {
                 let draft = Draft { output, parameters: Some(parameters), ..whole.clone() };
                 self.layer(draft, self.sources[source].root)
             }
-            Kind::Given(..) => return layout("only some channels of an input are read"),
+            Kind::Given(..) => self.gather(index, source, (from..to).collect())?,
         };
         self.parts.insert((source, from, to), made);
         Ok(made)
     }
+}
+
+/// The most channels of which a convolution rearranges some.
+const MAX_GATHERED: u64 = 4096;
+
+/// The channels of a source that a reader reads as its channels, if its rows and columns are those of the source.
+fn gathered(atoms: &[Vec<Atom>; 3], shape: Shape) -> Option<Vec<u64>> {
+    let [channels, rows, columns] = atoms;
+    let is_axis = |atoms: &Vec<Atom>, axis: Axis| {
+        let own = atoms.iter().filter(|atom| atom.of != Whole::Images).copied();
+        own.collect::<Vec<_>>() == dimension(Whole::Axis(axis), extent(shape, axis))
+    };
+    if !is_axis(rows, Axis::Rows) || !is_axis(columns, Axis::Columns) {
+        return None;
+    }
+    let own: Vec<Atom> =
+        channels.iter().filter(|atom| atom.of != Whole::Images).copied().collect();
+    indices(&own)
+}
+
+/// The channels that atoms of channels are, in their order; `None` of other atoms.
+pub fn indices(atoms: &[Atom]) -> Option<Vec<u64>> {
+    let mut all = vec![0];
+    for atom in atoms {
+        if atom.of != Whole::Axis(Axis::Channels) {
+            return None;
+        }
+        let steps = |first: u64| (0..atom.extent).map(move |at| first + at * atom.stride);
+        all = all.into_iter().flat_map(steps).collect();
+    }
+    Some(all)
 }
 
 /// Channels, rows and columns of an input of `rank` dimensions whose order no layer determines; `first` is

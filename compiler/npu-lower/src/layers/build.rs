@@ -1,5 +1,6 @@
 //! The walk over the nodes of a graph.
 
+use super::arrange::indices;
 use super::bytes::{Encoding, is_byte, is_decoding};
 use super::locate::located;
 use super::readers::Readers;
@@ -78,6 +79,8 @@ pub struct Build<'g> {
     pub exchanges: BTreeMap<(SourceId, [u8; 3]), SourceId>,
     /// Some channels of sources.
     pub parts: BTreeMap<(SourceId, u64, u64), SourceId>,
+    /// Layers that rearrange channels, by source and channels.
+    pub gathers: BTreeMap<(SourceId, Vec<u64>), SourceId>,
 }
 
 /// Outputs of the graph, and the sources that they are.
@@ -103,6 +106,7 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Vec<Diagnostic>> {
         drafts: vec![],
         exchanges: BTreeMap::new(),
         parts: BTreeMap::new(),
+        gathers: BTreeMap::new(),
     };
     for (_, value) in &graph.inputs {
         if build.roles[value.0].is_activation {
@@ -249,7 +253,7 @@ impl Build<'_> {
                 self.product(index, result, operands, [*transpose_lhs, *transpose_rhs])
             }
             Op::Reduce { axes, .. } => self.reduce(index, result, operands[0], axes),
-            Op::Slice { offsets, sizes } => self.slice(result, operands[0], offsets, sizes),
+            Op::Slice { offsets, sizes } => self.slice(index, result, operands[0], offsets, sizes),
             Op::Compute(compute) => self.compute(index, result, operands, compute),
             Op::BlockScaledMatmul { bits, .. } => operator(format!(
                 "the NPU has no products with weights of {bits} bits, scaled in blocks"
@@ -269,6 +273,9 @@ impl Build<'_> {
         if let Some((axis, order)) = window::concatenation(compute, &shapes) {
             let operands: Vec<_> = order.into_iter().map(|operand| operands[operand]).collect();
             return self.concatenate(index, result, &operands, axis);
+        }
+        if let Some((operand, before)) = window::padding(compute, &shapes) {
+            return self.pad(index, result, operands[operand], &before);
         }
         if let Some((operand, along)) = window::windows(compute) {
             return self.pool(index, result, operands[operand], &along);
@@ -408,6 +415,7 @@ impl Build<'_> {
 
     fn slice(
         &mut self,
+        index: usize,
         result: ValueId,
         operand: ValueId,
         offsets: &[i64],
@@ -424,13 +432,23 @@ impl Build<'_> {
             }
             let channels = self.shape(source).channels;
             let &[atom] = &dims[dim][..] else {
-                return layout("a slice cuts several axes");
+                // Channels in another order.
+                let others = dims.iter().enumerate().filter(|(other, _)| *other != dim);
+                let is_channel = |atom: &Atom| atom.of == Whole::Axis(Axis::Channels);
+                let is_alone = others.flat_map(|(_, atoms)| atoms).all(|atom| !is_channel(atom));
+                let Some(channels) = indices(&dims[dim]).filter(|_| is_alone) else {
+                    return layout("a slice cuts several axes");
+                };
+                let chosen = channels[offset as usize..(offset + size) as usize].to_vec();
+                source = self.gather(index, source, chosen)?;
+                dims[dim] = dimension(Whole::Axis(Axis::Channels), size);
+                continue;
             };
             if atom.of != Whole::Axis(Axis::Channels) || atom.stride * atom.extent != channels {
                 return layout("a slice is a range of channels only");
             }
             let (from, to) = (offset * atom.stride, (offset + size) * atom.stride);
-            source = self.part(source, from, to)?;
+            source = self.part(index, source, from, to)?;
             dims[dim] = if size == 1 { vec![] } else { vec![Atom { extent: size, ..atom }] };
         }
         self.values[result.0] = Value::View(View { source, dims, moved: view.moved });

@@ -1,5 +1,6 @@
 //! Functions of each element, reductions, windows and concatenations.
 
+use super::Parameters;
 use super::build::{Build, Function, Step, Value, along, layout, operator};
 use super::bytes::{is_byte, is_clamp, is_shift};
 use super::source::{AXES, Draft, Kind, Source, SourceId, View, spread};
@@ -40,6 +41,7 @@ impl Build<'_> {
             }
         }
         self.join_statistics(&mut read);
+        self.join_functions(&mut read);
         let source = read[0].1.view.source;
         if read.iter().any(|(_, function)| function.view.source != source) {
             return self.several(index, result, &read);
@@ -85,6 +87,45 @@ impl Build<'_> {
                 function.view.source = source;
                 function.cone.clear();
             }
+        }
+    }
+
+    /// Functions of layers that are functions of the same bytes count as functions of those bytes.
+    fn join_functions(&self, read: &mut [(ValueId, Function)]) {
+        if read.iter().any(|(_, function)| function.reduces || function.is_statistic) {
+            return;
+        }
+        // The sources that a function is of, from the last one on, with the nodes up to it.
+        let sources = |function: &Function| {
+            let mut all = vec![(function.view.source, vec![])];
+            while let Some((source, nodes)) = all.last().cloned() {
+                let Kind::Layer(draft) = self.sources[source].kind else { break };
+                let draft = &self.drafts[draft];
+                let (LayerOp::Pointwise, &[before]) = (&draft.op, &draft.input[..]) else { break };
+                let is_single = !matches!(self.sources[before].kind, Kind::Joined(_));
+                if !is_single || draft.nodes.is_empty() || !self.holds_bytes(before) {
+                    break;
+                }
+                all.push((before, nodes.iter().chain(&draft.nodes).copied().collect()));
+            }
+            all
+        };
+        let found: Vec<Vec<(SourceId, Vec<usize>)>> =
+            read.iter().map(|(_, function)| sources(function)).collect();
+        let has = |all: &[(SourceId, Vec<usize>)], source: SourceId| {
+            all.iter().position(|(own, _)| *own == source)
+        };
+        let Some((shared, _)) =
+            found[0].iter().find(|(source, _)| found.iter().all(|all| has(all, *source).is_some()))
+        else {
+            return;
+        };
+        for ((_, function), all) in read.iter_mut().zip(&found) {
+            let Some(place) = has(all, *shared) else { continue };
+            function.view.source = *shared;
+            function.cone.extend(&all[place].1);
+            function.cone.sort_unstable();
+            function.cone.dedup();
         }
     }
 
@@ -137,6 +178,10 @@ impl Build<'_> {
                 self.sources[source].dims = self.resolved(&function.view);
                 self.values[result.0] = Value::View(View { moved: None, ..function.view });
             }
+            _ if self.is_of_channels(&function) => {
+                let view = self.each_channel(index, result, function);
+                self.values[result.0] = Value::View(view);
+            }
             // Every part is quantised as the whole is.
             Kind::Joined(parts) => {
                 let parts = parts.into_iter();
@@ -152,6 +197,110 @@ impl Build<'_> {
                 self.values[result.0] = Value::View(view);
             }
         }
+    }
+
+    /// Whether a function has constants that differ from channel to channel.
+    fn is_of_channels(&self, function: &Function) -> bool {
+        let dims = self.resolved(&function.view);
+        let is_channel = |at: usize| {
+            dims[at].iter().all(|atom| {
+                matches!(atom.of, Whole::Axis(Axis::Channels) | Whole::Dimension(_) | Whole::Images)
+            })
+        };
+        let mut found = false;
+        let nodes = function.cone.iter().map(|node| &self.graph.nodes[*node]);
+        for operand in nodes.flat_map(|node| &node.operands) {
+            let shape = &self.shapes[operand.0];
+            if !matches!(self.values[operand.0], Value::Constant)
+                || shape.iter().product::<u64>() == 1
+            {
+                continue;
+            }
+            let new = dims.len().saturating_sub(shape.len());
+            let mut wide = shape.iter().enumerate().filter(|(_, extent)| **extent != 1);
+            found = true;
+            if shape.len() > dims.len() || wide.any(|(at, _)| !is_channel(at + new)) {
+                return false;
+            }
+        }
+        found
+    }
+
+    /// A function that differs from channel to channel: a convolution of one element of each channel.
+    fn each_channel(&mut self, index: usize, result: ValueId, function: Function) -> View {
+        let Function { view, cone, .. } = function;
+        self.assign_default(view.source);
+        let dims = self.resolved(&view);
+        let source = self.in_order(index, view.source);
+        let output = self.shape(source);
+        let made = self.depthwise(index, result, source, (Window::POINT, output), cone);
+        self.sources[made].dims.clone_from(&dims);
+        View { source: made, dims, moved: None }
+    }
+
+    /// A convolution of the first element of windows of each channel.
+    fn depthwise(
+        &mut self,
+        index: usize,
+        root: ValueId,
+        source: SourceId,
+        (window, output): (Window, Shape),
+        nodes: Vec<usize>,
+    ) -> SourceId {
+        let channels = output.channels;
+        let op = LayerOp::GroupedConv { channels, window, groups: channels };
+        let draft = Draft {
+            input: vec![source],
+            parameters: Some(Parameters::single(vec![0; channels as usize])),
+            nodes,
+            ..self.draft(index, op, output)
+        };
+        self.layer(draft, root)
+    }
+
+    /// An operand with a constant around its rows and columns.
+    pub fn pad(
+        &mut self,
+        index: usize,
+        result: ValueId,
+        operand: ValueId,
+        before: &[i64],
+    ) -> Step<()> {
+        let view = self.whole(operand)?;
+        self.assign_default(view.source);
+        let dims = self.resolved(&view);
+        let of = groups(&dims);
+        let source = self.arrange(index, &view, [&of[0], &of[1], &of[2]])?;
+        let source = self.in_order(index, source);
+        let (own, made) = (&self.shapes[operand.0], &self.shapes[result.0]);
+        let mut output = self.shape(source);
+        // Windows are as long as all that is outside, as they may not begin farther from the operand.
+        let (mut padding, mut window) = ([0, 0], Window::POINT);
+        for dim in 0..before.len() {
+            if (before[dim], own[dim]) == (0, made[dim]) {
+                continue;
+            }
+            let axis = (1..3).find(|axis| of[*axis][..] == [dim]);
+            let (Some(axis), Ok(first)) = (axis, u64::try_from(before[dim])) else {
+                return operator("padding of other dimensions than rows and columns, or that cuts");
+            };
+            if made[dim] < own[dim] + first {
+                return operator("padding that cuts its operand");
+            }
+            padding[axis - 1] = first;
+            window.kernel[axis - 1] = 1 + made[dim] - own[dim];
+            match axis {
+                1 => output.rows = made[dim],
+                _ => output.columns = made[dim],
+            }
+        }
+        let made = self.depthwise(index, result, source, (window, output), vec![index]);
+        if let Kind::Layer(draft) = self.sources[made].kind {
+            self.drafts[draft].padding = padding;
+        }
+        let dims = self.axes_of(result, output, [&of[0], &of[1], &of[2]]);
+        self.set(result, made, dims);
+        Ok(())
     }
 
     /// Whether what the NPU stores of a source is bytes.
@@ -225,6 +374,7 @@ impl Build<'_> {
             };
             let [channels, rows, columns] = &groups;
             let source = self.arrange(index, &view, [channels, rows, columns])?;
+            let source = self.single(index, source);
             if dims.is_none() {
                 dims = Some(self.resolved(&view));
             }
@@ -249,6 +399,7 @@ impl Build<'_> {
         let dims = self.resolved(&view);
         let of = groups(&dims);
         let source = self.arrange(index, &view, [&of[0], &of[1], &of[2]])?;
+        let source = self.in_order(index, source);
         let output = self.shape(source);
         let all: Vec<usize> = (0..self.shapes[small.0].len()).collect();
         let weights = self.arrange(index, &factors, [&all, &[], &[]])?;
@@ -314,6 +465,7 @@ impl Build<'_> {
         let dims = self.resolved(&view);
         let of = groups(&dims);
         let source = self.arrange(index, &view, [&of[0], &of[1], &of[2]])?;
+        let source = self.in_order(index, source);
         let shape = self.shape(source);
         let mut window = Window::POINT;
         for (at, axis) in AXES[1..].iter().enumerate() {
@@ -370,6 +522,7 @@ impl Build<'_> {
         let groups: [&[usize]; 3] =
             [&[channels], &spatial[..1.min(spatial.len())], &spatial[1.min(spatial.len())..]];
         let source = self.arrange(index, &view, groups)?;
+        let source = self.in_order(index, source);
         let shape = self.shape(source);
         let mut window = Window::POINT;
         let mut output = [shape.rows, shape.columns];
@@ -432,9 +585,8 @@ impl Build<'_> {
         let mut sources = vec![];
         for view in &views {
             let source = self.arrange(index, view, [&of[0], &of[1], &of[2]])?;
-            if sources.contains(&source) {
-                return layout("a tensor is concatenated with itself");
-            }
+            // A tensor that is joined with itself is copied.
+            let source = if sources.contains(&source) { self.copy(index, source) } else { source };
             sources.push(source);
         }
         let source = self.source(Kind::Joined(sources), result);
@@ -445,6 +597,7 @@ impl Build<'_> {
             return Ok(());
         }
         // The parts alternate in the channels of the result: a copy puts them in order.
+        let source = self.in_order(index, source);
         let view = View { source, dims, moved: None };
         let view = self.pointwise(index, result, view, vec![index]);
         self.values[result.0] = Value::View(view);

@@ -149,8 +149,8 @@ impl Finished<'_, '_> {
         let layer =
             irc_npu_cost::Layer::new(self.name(origin.as_deref()), draft.op.clone(), draft.output);
         let external = self.external(draft);
-        let (inputs, weights) = (layers(&operands), layers(&weights));
-        let reads = Reads { inputs: &inputs, external, weights: &weights };
+        let (inputs, read) = (layers(&operands), layers(&weights));
+        let reads = Reads { inputs: &inputs, external, weights: &read };
         match self.network.add_reading(layer, reads) {
             Ok(layer) => {
                 self.layers[index] = Some(layer);
@@ -165,6 +165,7 @@ impl Finished<'_, '_> {
                     operands,
                     starts,
                     parameters: draft.parameters.clone(),
+                    weights,
                     padding: draft.padding,
                 });
             }

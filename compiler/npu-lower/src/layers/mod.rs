@@ -27,6 +27,7 @@ use irc_tl::{Graph, ValueId};
 use std::collections::BTreeSet;
 use std::ops::Range;
 pub(crate) use trace::{Trace, bytes_of};
+pub(crate) use window::outside;
 #[cfg(test)]
 pub use view::Atom;
 pub use view::{Dimension, Whole};
@@ -74,6 +75,8 @@ pub struct Origin {
     pub starts: Vec<u64>,
     /// The weights, unless they are results of layers.
     pub parameters: Option<Parameters>,
+    /// What else serves as weights, in the order of its channels.
+    pub weights: Vec<Operand>,
     /// Rows, then columns, that the first window begins before the input.
     pub padding: [u64; 2],
 }
@@ -99,12 +102,37 @@ pub enum Operand {
 /// Constant weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// The value of the graph.
-    pub value: ValueId,
-    /// Of a matrix: the dimensions that are output and input channels. Others are filters.
-    pub matrix: Option<[usize; 2]>,
+    /// What they are.
+    pub filters: Filters,
     /// Those of its output channels that the layer computes.
     pub channels: Range<u64>,
+}
+
+/// The filters of a convolution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filters {
+    /// A value of the graph.
+    Value {
+        /// The value.
+        value: ValueId,
+        /// Of a matrix: the dimensions that are output and input channels. Others are filters.
+        matrix: Option<[usize; 2]>,
+    },
+    /// Each output channel is one input channel of its group: 1 for the one of this number, and 0 for others.
+    Single(Vec<u64>),
+}
+
+impl Parameters {
+    /// All channels of a value, of which `matrix` are the dimensions that are output and input channels.
+    pub fn new(value: ValueId, matrix: Option<[usize; 2]>, count: u64) -> Self {
+        Self { filters: Filters::Value { value, matrix }, channels: 0..count }
+    }
+
+    /// Output channels that are single input channels of their group.
+    pub fn single(channels: Vec<u64>) -> Self {
+        let count = channels.len() as u64;
+        Self { filters: Filters::Single(channels), channels: 0..count }
+    }
 }
 
 impl Layers {

@@ -49,7 +49,10 @@ impl Build<'_> {
         let view = self.whole(x)?;
         let columns: &[usize] = if spatial == 2 { &[3] } else { &[] };
         let groups: [&[usize]; 3] = [&[1], &[2], columns];
-        let source = self.arrange(index, &view, groups)?;
+        let mut source = self.arrange(index, &view, groups)?;
+        if conv.groups != 1 {
+            source = self.in_order(index, source);
+        }
         let (shape, filters) = (&self.shapes[result.0], &self.shapes[w.0]);
         let output = Shape::new(shape[1], shape[2], shape.get(3).copied().unwrap_or(1));
         let mut window = Window::POINT;
@@ -64,7 +67,7 @@ impl Build<'_> {
             1 => LayerOp::Conv { channels, window },
             groups => LayerOp::GroupedConv { channels, window, groups },
         };
-        let parameters = Some(Parameters { value: w, matrix: None, channels: 0..output.channels });
+        let parameters = Some(Parameters::new(w, None, output.channels));
         let draft =
             Draft { input: vec![source], parameters, padding, ..self.draft(index, op, output) };
         let made = self.layer(draft, result);
@@ -146,7 +149,7 @@ impl Build<'_> {
         let mut parameters = None;
         if is_constant {
             let matrix = Some([with.outer, with.inner]);
-            parameters = Some(Parameters { value: w, matrix, channels: 0..count * width });
+            parameters = Some(Parameters::new(w, matrix, count * width));
         } else {
             let view = self.whole(w)?;
             let groups: Vec<usize> = groups.iter().filter_map(|dim| with.batch[*dim]).collect();
@@ -176,7 +179,7 @@ impl Build<'_> {
     ) -> Step<()> {
         let width = self.shapes[w.0][with.outer];
         let matrix = Some([with.outer, with.inner]);
-        let parameters = Some(Parameters { value: w, matrix, channels: 0..width });
+        let parameters = Some(Parameters::new(w, matrix, width));
         let dims = self.resolved(view);
         if let Some(window) = self.is_everything(view, &dims[of.inner]) {
             let channels = self.shape(view.source).channels;
@@ -262,7 +265,7 @@ impl Build<'_> {
         let depth = channels / count;
         let mut all = vec![];
         for group in 0..count {
-            let part = self.part(source, group * depth, (group + 1) * depth)?;
+            let part = self.part(index, source, group * depth, (group + 1) * depth)?;
             let order = [Axis::Rows, Axis::Channels, Axis::Columns];
             all.push(self.exchange(view.moved.unwrap_or(index), part, order));
         }

@@ -61,6 +61,23 @@ impl<'g> Trace<'g> {
         numbers.iter().all(|number| *number == first).then_some(first)
     }
 
+    /// The number that a constant is in a channel.
+    pub fn number_of(&self, value: ValueId, channel: usize) -> Option<f64> {
+        let tensor = self.constant(value)?;
+        match tensor.elements() {
+            1 => Some(tensor.get_f64(0)),
+            count if channel < count as usize && is_line(&tensor) => Some(tensor.get_f64(channel)),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::table`] for each of `count` channels, one after the other, or for all if they are the same.
+    pub fn tables(&self, from: ValueId, to: ValueId, count: usize) -> Option<Vec<f64>> {
+        let found = self.eval(to, &BTreeMap::from([(from, bytes_of(self.graph, from)?)]))?;
+        let all = found.to_f64();
+        (all.len() == 256 || all.len() == 256 * count).then_some(all)
+    }
+
     /// A value for elements of some values, each of which is a list. Functions of each element are computed, and
     /// nodes that only move or choose elements change nothing; `None` if there are others.
     pub fn eval(&self, value: ValueId, given: &BTreeMap<ValueId, Tensor>) -> Option<Tensor> {
@@ -82,6 +99,9 @@ impl<'g> Trace<'g> {
             Op::Reshape { .. } | Op::Transpose { .. } | Op::Broadcast { .. } | Op::Slice { .. } => {
                 self.eval_within(operands[0], known, budget)?
             }
+            Op::Compute(compute) if window::outside(compute).is_some() => {
+                self.eval_within(operands[0], known, budget)?
+            }
             // The parts that are computed from what is given; all must be the same function of it.
             Op::Compute(compute) if is_choice(self.graph, compute, operands) => {
                 let parts =
@@ -97,9 +117,19 @@ impl<'g> Trace<'g> {
                 let mut all = vec![];
                 for operand in operands {
                     let number = self.eval_within(*operand, known, budget).or_else(|| {
-                        let number = self.number(*operand)?;
-                        let ty = irc_tl::TensorType::new(self.graph.ty(*operand).dtype, []);
-                        Tensor::from_f64(ty, &[number]).ok()
+                        let ty = |shape: &[i64]| {
+                            irc_tl::TensorType::new(self.graph.ty(*operand).dtype, shape)
+                        };
+                        if let Some(number) = self.number(*operand) {
+                            return Tensor::from_f64(ty(&[]), &[number]).ok();
+                        }
+                        // One number for each channel.
+                        let tensor = self.constant(*operand).filter(is_line)?;
+                        let count = tensor.elements() as i64;
+                        let limit = 256 * tensor.elements();
+                        let is_small = known.values().all(|given| given.elements() <= limit);
+                        let tensor = Tensor::from_f64(ty(&[count, 1]), &tensor.to_f64());
+                        tensor.ok().filter(|_| is_small)
                     });
                     all.push(number?);
                 }
@@ -113,9 +143,7 @@ impl<'g> Trace<'g> {
 
     /// The images of all bytes of `from`, in ascending order of their values, in `to`.
     pub fn table(&self, from: ValueId, to: ValueId) -> Option<Vec<f64>> {
-        let bytes = bytes_of(self.graph, from)?;
-        let found = self.eval(to, &BTreeMap::from([(from, bytes)]))?;
-        Some(found.to_f64())
+        self.tables(from, to, 1)
     }
 
     /// Whether `to` has the bytes of `from`.
@@ -124,6 +152,11 @@ impl<'g> Trace<'g> {
         let (own, table) = (of(from), self.table(from, to));
         own.is_some() && own == table && self.graph.ty(from).dtype == self.graph.ty(to).dtype
     }
+}
+
+/// Whether the elements of a tensor are along one dimension.
+fn is_line(tensor: &Tensor) -> bool {
+    tensor.shape().iter().filter(|extent| **extent != 1).count() <= 1
 }
 
 /// All bytes of the type of a value, ascending.

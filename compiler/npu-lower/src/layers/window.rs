@@ -174,6 +174,58 @@ pub fn windows(compute: &Compute) -> Option<(usize, Vec<Along>)> {
     covered.then_some((operand, all))
 }
 
+/// The operand, and how many elements are before it along each dimension, if this is the operand with a constant around
+/// it. Its elements may also be cut, with a negative number before it. `shapes` are those of the operands.
+pub fn padding(compute: &Compute, shapes: &[Vec<u64>]) -> Option<(usize, Vec<i64>)> {
+    outside(compute)?;
+    let Scalar::Select(parts) = &compute.body else { return None };
+    let (operand, at) = load(&compute.body)?;
+    let shape = shapes.get(operand)?;
+    let before = at.iter().enumerate().map(|(dim, index)| match Affine::of(index)?.offset() {
+        Some((own, before)) if own == dim => Some(before),
+        _ => None,
+    });
+    let before = before.collect::<Option<Vec<i64>>>()?;
+    let whole = before.len() == compute.dims.len() && before.len() == shape.len();
+    (whole && is_inside(&parts[0], &before, shape)).then_some((operand, before))
+}
+
+/// The constant around an operand.
+pub fn outside(compute: &Compute) -> Option<f64> {
+    let Scalar::Select(parts) = &compute.body else { return None };
+    if compute.reduction.is_some() || !matches!(parts[1], Scalar::Load(..)) {
+        return None;
+    }
+    match parts[2] {
+        Scalar::Float(bits, _) => Some(f64::from_bits(bits)),
+        Scalar::Int(value, _) => Some(value as f64),
+        _ => None,
+    }
+}
+
+/// Whether a condition is that indices are within an operand.
+fn is_inside(condition: &Scalar, before: &[i64], shape: &[u64]) -> bool {
+    match condition {
+        Scalar::Binary(Binary::And, left, right) => {
+            is_inside(left, before, shape) && is_inside(right, before, shape)
+        }
+        Scalar::Compare(comparison, index, limit) => {
+            let (index, limit) = (Affine::of(index), Affine::of(limit));
+            let (Some(index), Some(limit)) = (index.and_then(|own| own.offset()), limit) else {
+                return false;
+            };
+            let (dim, own) = index;
+            let end = match comparison {
+                Comparison::Ge => 0,
+                Comparison::Lt => shape.get(dim).map_or(0, |extent| *extent as i64),
+                _ => return false,
+            };
+            limit.loops.is_empty() && before.get(dim) == Some(&own) && limit.constant == end
+        }
+        _ => false,
+    }
+}
+
 /// The only element that an expression reads, guarded by conditions on loops.
 fn load(body: &Scalar) -> Option<(usize, &[Scalar])> {
     match body {

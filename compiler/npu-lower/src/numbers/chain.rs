@@ -22,6 +22,8 @@ pub enum Step {
     Round,
     /// Negative values become 0.
     Relu,
+    /// A product with one number for each row and column.
+    Windows(Vec<f64>),
 }
 
 /// A constant operand.
@@ -34,6 +36,14 @@ pub enum Constant {
 }
 
 impl Constant {
+    /// The element of a channel.
+    pub fn of(&self, channel: usize) -> Option<f64> {
+        match self {
+            Self::Known(all) if all.len() > 1 => all.get(channel).copied(),
+            other => other.single(),
+        }
+    }
+
     /// The only element.
     pub fn single(&self) -> Option<f64> {
         match self {
@@ -96,6 +106,9 @@ fn step(trace: &Trace<'_>, value: ValueId) -> Option<(ValueId, Option<Step>)> {
         Op::Unary(Unary::Relu) => (operands[0], Some(Step::Relu)),
         Op::Binary(function) => {
             let &[left, right] = operands else { return None };
+            if let (Binary::Mul, Some(factors)) = (function, windows(trace, right)) {
+                return Some((left, Some(Step::Windows(factors))));
+            }
             let commutes =
                 matches!(function, Binary::Add | Binary::Mul | Binary::Max | Binary::Min);
             let (rest, constant) = match constant(trace, right) {
@@ -119,6 +132,14 @@ fn step(trace: &Trace<'_>, value: ValueId) -> Option<(ValueId, Option<Step>)> {
         }
         _ => return None,
     })
+}
+
+/// The elements of a constant that differ from row to row and column to column, and not otherwise.
+fn windows(trace: &Trace<'_>, value: ValueId) -> Option<Vec<f64>> {
+    let tensor = trace.constant(value)?;
+    let [outer @ .., rows, columns] = tensor.shape() else { return None };
+    let is_wide = *rows > 1 && *columns > 1 && outer.iter().all(|extent| *extent == 1);
+    is_wide.then(|| tensor.to_f64())
 }
 
 /// The constant that a value is: elements along one dimension at most, or an input that may have been reshaped.

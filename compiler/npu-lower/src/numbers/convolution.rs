@@ -2,6 +2,8 @@
 
 use super::chain::{Chain, Constant, Step, floats, input, spread};
 use super::{Given, Reader, Weights, limits};
+use crate::layers::Filters;
+use std::ops::Range;
 use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::Tensor;
@@ -99,6 +101,7 @@ fn name(step: &Step) -> &'static str {
         Step::Cast { .. } => "cast",
         Step::Round => Unary::Round.row().name,
         Step::Relu => Unary::Relu.row().name,
+        Step::Windows(_) => Binary::Mul.row().name,
     }
 }
 
@@ -110,6 +113,13 @@ impl Reader<'_> {
         let Some(parameters) = &self.origin.parameters else {
             return Err("its weights are results of layers".into());
         };
+        let (value, matrix) = match &parameters.filters {
+            Filters::Value { value, matrix } => (*value, *matrix),
+            Filters::Single(channels) => {
+                let Range { start, end } = parameters.channels;
+                return self.each_channel(&channels[start as usize..end as usize]);
+            }
+        };
         let chain = Chain::of(self.trace, self.origin.result, &[]);
         let Some((op @ (Op::Conv(_) | Op::Matmul { .. }), operands)) = self.trace.op(chain.from)
         else {
@@ -118,10 +128,10 @@ impl Reader<'_> {
             );
         };
         let ending = Ending::of(&chain.steps, output)?;
-        let x = operands.iter().find(|value| **value != parameters.value);
+        let x = operands.iter().find(|operand| **operand != value);
         let shift = self.shift(*x.ok_or("it has no activation")?)?;
         let channels = parameters.channels.start as usize..parameters.channels.end as usize;
-        let (weight, sums) = self.weights(parameters.value, parameters.matrix)?;
+        let (weight, sums) = self.weights(value, matrix)?;
         let count = sums.as_ref().map_or(channels.len(), Vec::len);
         let of =
             |values: &[f64]| Ok::<_, String>(spread(values, count)?[channels.clone()].to_vec());
@@ -176,13 +186,73 @@ impl Reader<'_> {
         let arithmetic =
             Arithmetic::Convolution { outside: outside.clamp(low, high) as i32, relu: ending.relu };
         let factor = ending.factor.unwrap_or(1.0) as f32;
-        Ok((Numbers { input: sign, output, arithmetic, factor, zero: ending.zero as i32 }, weights))
+        let zero = ending.zero as i32;
+        Ok((Numbers { input: sign, output, arithmetic, factor, zero, table: None }, weights))
+    }
+
+    /// A sum of products of two results. Zero points would have to be multiplied by sums of the other operand's elements,
+    /// which the NPU does not add.
+    pub fn product_of_results(&self) -> Result<(Numbers, Weights), String> {
+        let (input, output) = (self.input_sign()?, self.sign(self.origin.result)?);
+        let chain = Chain::of(self.trace, self.origin.result, &[]);
+        let Some((Op::Matmul { .. }, &[left, right])) = self.trace.op(chain.from) else {
+            return Err(
+                "its result is not quantised from a sum of products of 8-bit integers".into()
+            );
+        };
+        let weights: Vec<ValueId> =
+            self.origin.weights.iter().map(|operand| self.value(operand)).collect();
+        let is_of = |from: &[ValueId], to: ValueId| {
+            from.iter().all(|own| self.trace.table(*own, to).is_some())
+        };
+        let (x, w) = match is_of(&self.operands(), left) && is_of(&weights, right) {
+            true => (left, right),
+            false => (right, left),
+        };
+        let zeros = [self.shift(x)?, self.shift_of(&weights, w)?];
+        if zeros != [0.0, 0.0] {
+            return Err(format!(
+                "it multiplies two results with the zero points {} and {}; the NPU does, with zero points of 0",
+                -zeros[0], -zeros[1]
+            ));
+        }
+        if weights.iter().any(|own| self.sign(*own) != Ok(DataSign::Signed)) {
+            return Err("the result that serves as weights is unsigned; weights are signed".into());
+        }
+        let ending = Ending::of(&chain.steps, output)?;
+        let single = |scale: &Constant| scale.single();
+        let scale = ending.scale.as_ref().map_or(Some(1.0), single);
+        match scale {
+            Some(scale) if ending.offset.is_empty() && ending.bias.is_none() && ending.factor.is_none() => {
+                let arithmetic = Arithmetic::Convolution { outside: 0, relu: ending.relu };
+                let (factor, zero) = (scale as f32, ending.zero as i32);
+                let numbers = Numbers { input, output, arithmetic, factor, zero, table: None };
+                // Constants without weights.
+                let count = self.layer.output.channels as usize;
+                let known = |tensor: Result<Tensor, irc_tensor::TensorError>| match tensor {
+                    Ok(tensor) => Ok(Given::Known(tensor)),
+                    Err(error) => Err(error.to_string()),
+                };
+                let weights = Weights {
+                    weight: known(Tensor::from_values::<i8>([count as i64, 0, 1], &[]))?,
+                    scale: Given::Known(floats(&[1.0], count)?),
+                    bias: Given::Known(floats(&[0.0], count)?),
+                    offset: known(Tensor::from_values([count as i64], &vec![0_i32; count]))?,
+                };
+                Ok((numbers, weights))
+            }
+            _ => Err("constants of channels follow a product of two results".into()),
+        }
     }
 
     /// What is added to the bytes that the layer reads: the same for all operands.
     pub fn shift(&self, x: ValueId) -> Result<f64, String> {
+        self.shift_of(&self.operands(), x)
+    }
+
+    fn shift_of(&self, operands: &[ValueId], x: ValueId) -> Result<f64, String> {
         let mut found = vec![];
-        for operand in self.operands() {
+        for &operand in operands {
             let (low, _) = limits(self.sign(operand)?);
             let table = self.trace.table(operand, x).ok_or("it reads more than 8-bit integers")?;
             let shift = table[0] - low;

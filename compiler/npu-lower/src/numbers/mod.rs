@@ -7,6 +7,7 @@
 
 mod chain;
 mod convolution;
+mod single;
 mod vector;
 
 use crate::layers::{Layers, Operand, Origin, Trace};
@@ -133,6 +134,13 @@ impl Reader<'_> {
         let dtype = self.trace.graph.ty(self.origin.result).dtype;
         let (mut arithmetic, mut weights) = (None, None);
         match &self.layer.op {
+            Op::GroupedConv { groups, .. } if self.is_scaling(*groups) => {
+                arithmetic = Some(self.scaling()?);
+            }
+            Op::GroupedConv { .. } if !self.origin.weights.is_empty() => {
+                let (numbers, constants) = self.product_of_results()?;
+                (arithmetic, weights) = (Some(numbers), Some(constants));
+            }
             Op::Conv { .. } | Op::GroupedConv { .. } => {
                 let (numbers, constants) = self.convolution()?;
                 (arithmetic, weights) = (Some(numbers), Some(constants));
@@ -149,11 +157,20 @@ impl Reader<'_> {
 
     /// The values that the layer reads as activations.
     fn operands(&self) -> Vec<ValueId> {
-        let value = |operand: &Operand| match operand {
+        self.origin.operands.iter().map(|operand| self.value(operand)).collect()
+    }
+
+    fn value(&self, operand: &Operand) -> ValueId {
+        match operand {
             Operand::Value { value, .. } => *value,
             Operand::Layer(layer) => self.layers.origins[*layer].result,
-        };
-        self.origin.operands.iter().map(value).collect()
+        }
+    }
+
+    /// Whether the layer multiplies each channel by one number, which is a result.
+    fn is_scaling(&self, groups: u64) -> bool {
+        let is_each = groups > 1 && groups == self.layer.output.channels;
+        is_each && self.layer.window().kernel == [1, 1] && self.origin.weights.len() == 1
     }
 
     fn sign(&self, value: ValueId) -> Result<DataSign, String> {

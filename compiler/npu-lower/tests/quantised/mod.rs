@@ -1,5 +1,6 @@
 //! Programs of quantised networks compute the bytes that their graphs have.
 
+mod blocks;
 mod nets;
 
 use irc_common_format::model::Module;
@@ -94,6 +95,32 @@ fn vgg_and_googlenet_compute_the_scores_of_their_graphs() {
     agree("vgg16", &nets::vgg(1, false), 1, MESHES);
     agree("googlenet", &nets::googlenet(1, false), 1, MESHES);
     agree("googlenet", &nets::googlenet(4, true), 4, &[[2, 2]]);
+}
+
+#[test]
+fn concatenations_and_padded_means_compute_the_scores_of_their_graphs() {
+    agree("densenet", &blocks::densenet(1, false), 1, MESHES);
+    agree("densenet", &blocks::densenet(2, true), 2, &[[2, 2]]);
+    agree("inception", &blocks::inception(1, true), 1, MESHES);
+    agree("inception", &blocks::inception(4, false), 4, &[[2, 2]]);
+}
+
+#[test]
+fn channels_in_another_order_compute_the_scores_of_their_graphs() {
+    agree("shufflenet", &blocks::shufflenet(1, false), 1, MESHES);
+    agree("shufflenet", &blocks::shufflenet(4, true), 4, &[[2, 2]]);
+}
+
+#[test]
+fn functions_and_factors_of_channels_compute_the_scores_of_their_graphs() {
+    agree("efficientnet", &blocks::efficientnet(1, false), 1, MESHES);
+    agree("efficientnet", &blocks::efficientnet(4, true), 4, &[[2, 2]]);
+}
+
+#[test]
+fn products_of_two_results_compute_the_scores_of_their_graphs() {
+    agree("attention", &blocks::attention(1), 1, MESHES);
+    agree("attention", &blocks::attention(2), 2, &[[2, 2]]);
 }
 
 #[test]

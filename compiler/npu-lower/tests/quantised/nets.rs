@@ -21,11 +21,11 @@ pub struct Net {
 /// A value: the name of its quantised tensor, its shape without images, and its scale and zero point.
 #[derive(Clone, Debug)]
 pub struct Map {
-    name: String,
-    channels: i64,
-    size: i64,
-    scale: f32,
-    zero: i64,
+    pub name: String,
+    pub channels: i64,
+    pub size: i64,
+    pub scale: f32,
+    pub zero: i64,
 }
 
 impl Net {
@@ -45,7 +45,7 @@ impl Net {
     }
 
     /// A number from -1 to 1.
-    fn number(&mut self) -> f32 {
+    pub fn number(&mut self) -> f32 {
         self.next() as f32 / (1_u64 << 30) as f32 - 1.0
     }
 
@@ -54,7 +54,8 @@ impl Net {
         format!("{of}_{}", self.count)
     }
 
-    fn constant<T: Element>(&mut self, shape: &[i64], values: &[T]) -> String {
+    /// The name of a constant.
+    pub fn constant<T: Element>(&mut self, shape: &[i64], values: &[T]) -> String {
         let name = self.name("c");
         let tensor = Tensor::from_values(shape, values).expect("as many values");
         let bytes = Constant::of(&tensor).bytes;
@@ -69,7 +70,8 @@ impl Net {
         }
     }
 
-    fn node(&mut self, op: &str, inputs: &[&str], attributes: Vec<Attribute>) -> String {
+    /// Adds a node, and returns the name of its result.
+    pub fn node(&mut self, op: &str, inputs: &[&str], attributes: Vec<Attribute>) -> String {
         let name = self.name(&op.to_lowercase());
         let mut node = Node::new(op, inputs.to_vec(), [name.clone()]).named(&name);
         node.attributes = attributes;
@@ -77,14 +79,26 @@ impl Net {
         name
     }
 
-    fn quantise(&mut self, float: &str, as_map: &Map) -> String {
+    /// The name of a quantised tensor.
+    pub fn quantise(&mut self, float: &str, as_map: &Map) -> String {
         let (scale, zero) = (self.constant(&[], &[as_map.scale]), self.zero(as_map.zero));
         self.node("QuantizeLinear", &[float, &scale, &zero], vec![])
     }
 
-    fn dequantise(&mut self, map: &Map) -> String {
+    /// The name of a map in `f32`.
+    pub fn dequantise(&mut self, map: &Map) -> String {
         let (scale, zero) = (self.constant(&[], &[map.scale]), self.zero(map.zero));
         self.node("DequantizeLinear", &[&map.name, &scale, &zero], vec![])
+    }
+
+    /// The least byte.
+    pub fn lowest(&self) -> i64 {
+        if self.signed { -128 } else { 0 }
+    }
+
+    /// Images at once.
+    pub fn images(&self) -> i64 {
+        self.images
     }
 
     /// The zero point of a result: the least byte after a ReLU, unless it is symmetric.

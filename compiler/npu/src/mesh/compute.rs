@@ -279,6 +279,46 @@ impl Mesh<'_> {
         self.tile(conv.place, configs, op.into(), tile)
     }
 
+    /// Whether a workload multiplies each channel by one number that is a result, which the vector processor does.
+    pub(super) fn is_scaling(&self, place: Place) -> Result<bool> {
+        Ok(self.layer(place)?.weights.is_some_and(|weights| weights.are_factors()))
+    }
+
+    /// Issues the product of an operand and one factor for each channel.
+    pub(super) fn scale(
+        &mut self,
+        place: Place,
+        input: &Tensor,
+        factors: &Tensor,
+        output: &Tensor,
+    ) -> Result<()> {
+        let path = self.path(place);
+        let [n, ..] = lengths(&self.workload(place).extent);
+        let first = self.workload(place).extent.axis(1).0 - self.reads_of(place)?.first[1];
+        if n != 1 || first % WORD != 0 {
+            let message = "expected the channels of one image, from the first one of a word";
+            return Err(error("emit-groups", &path, message));
+        }
+        let configs = VectorSetup {
+            axes: [7, CHANNELS],
+            ..self.vector_setup(place, &[*input, *factors], output)?
+        };
+        let numbers = self.layer(place)?.numbers;
+        let op = match numbers.map(|numbers| numbers.arithmetic) {
+            None => (0, 0, PRODUCT.0),
+            Some(Arithmetic::Vector { function: Function::Product { relu }, .. }) => {
+                (1, 3, if relu { SUM_RELU } else { PRODUCT.0 })
+            }
+            Some(_) => {
+                let message = "the arithmetic of the layer is not that of a product";
+                return Err(error("emit-kind", &path, message));
+            }
+        };
+        let codes = Codes { iqen: op.0, qen: op.1, path: op.2, function: PRODUCT.1, last: 1 };
+        let op = self_op(&codes, [input.address([0, first, 0, 0]), factors.base], output.base);
+        self.tile(place, configs.configs(), op.into(), 0)
+    }
+
     fn vectors(
         &mut self,
         place: Place,
@@ -287,7 +327,6 @@ impl Mesh<'_> {
         output: &Tensor,
     ) -> Result<()> {
         let path = self.path(place);
-        let is_pool = work == Work::Pool;
         if inputs.len() > 2 {
             let message =
                 format!("expected two operands of a vector operation, found {}", inputs.len());
@@ -298,55 +337,95 @@ impl Mesh<'_> {
         few(n, &path)?;
         let [top, left] = self.offset(place)?;
         let codes = self.codes(place, work, inputs.len())?;
-        let configs = self.vector_setup(place, inputs, output)?.configs();
-        for image in 0..n {
-            let op: Op = if is_pool {
-                VpPool {
-                    iqen: codes.iqen,
-                    qen: codes.qen,
-                    shmd: 0,
-                    gpmd: codes.path,
-                    cmpd: Cmpd::Default,
-                    treed: Treed::Default,
-                    accd: Accd::Default,
-                    swrs: Swrs::Default,
-                    lut: codes.function,
-                    iph: signed(top, &path)?,
-                    ipw: signed(left, &path)?,
-                    sbsg: 0,
-                    dbsg: 0,
-                    st_addr: input.address([0, 0, top, left]),
-                    dt_addr: output.base,
-                }
-                .into()
-            } else {
-                let sources = match (inputs, codes.last) {
-                    ([only], _) => [only, only],
-                    (all, last) => [&all[1 - last], &all[last]],
-                };
-                VpSelf {
-                    iqen: codes.iqen,
-                    qen: codes.qen,
-                    shmd: 0,
-                    gpmd: codes.path,
-                    cmpd: Cmpd::Default,
-                    treed: Treed::Default,
-                    accd: Accd::Default,
-                    tm: 0,
-                    swrs: Swrs::Default,
-                    lut: codes.function,
-                    sbsg: 0,
-                    sbsg1: 0,
-                    dbsg: 0,
-                    st_addr: sources[0].base,
-                    st_addr1: sources[1].base,
-                    dt_addr: output.base,
-                }
-                .into()
+        if work != Work::Pool {
+            let configs = self.vector_setup(place, inputs, output)?.configs();
+            let sources = match (inputs, codes.last) {
+                ([only], _) => [only, only],
+                (all, last) => [&all[1 - last], &all[last]],
             };
-            self.tile(place, configs.clone(), op, image)?;
+            let op = self_op(&codes, sources.map(|source| source.base), output.base);
+            for image in 0..n {
+                self.tile(place, configs.clone(), op.clone().into(), image)?;
+            }
+            return Ok(());
+        }
+        for region in self.regions(place)? {
+            let mut setup = self.vector_setup(place, inputs, output)?;
+            let [rows, columns] = region.map(|range| range.end - range.start);
+            setup.tile = words([i64::from(setup.tile[0]), rows, columns], &path)?;
+            if let Some(numbers) = self.layer(place)?.numbers
+                && self.is_mean(place)?
+            {
+                let count = region[0].count * region[1].count;
+                setup.quantise[0] = number(numbers.factor / count as f32);
+            }
+            let windows = self.layer(place)?.windows;
+            let [top, left] =
+                [(top, 0), (left, 1)].map(|(first, axis): (i64, usize)| {
+                    first + region[axis].start * windows[axis].stride
+                });
+            let op = VpPool {
+                iqen: codes.iqen,
+                qen: codes.qen,
+                shmd: 0,
+                gpmd: codes.path,
+                cmpd: Cmpd::Default,
+                treed: Treed::Default,
+                accd: Accd::Default,
+                swrs: Swrs::Default,
+                lut: codes.function,
+                iph: signed(top, &path)?,
+                ipw: signed(left, &path)?,
+                sbsg: 0,
+                dbsg: 0,
+                st_addr: input.address([0, 0, top, left]),
+                dt_addr: output.address([0, 0, region[0].start, region[1].start]),
+            };
+            let configs = setup.configs();
+            for image in 0..n {
+                self.tile(place, configs.clone(), op.clone().into(), image)?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether a workload computes means of the elements of windows that are in the operand.
+    fn is_mean(&self, place: Place) -> Result<bool> {
+        let numbers = self.layer(place)?.numbers;
+        let is_mean = |arithmetic: Arithmetic| {
+            matches!(arithmetic, Arithmetic::Vector { function: Function::WindowMean, .. })
+        };
+        Ok(numbers.is_some_and(|numbers| is_mean(numbers.arithmetic)))
+    }
+
+    /// The rows and columns of a workload's result whose windows have equally many elements in the operand; all of them,
+    /// unless that matters.
+    fn regions(&self, place: Place) -> Result<Vec<[Range; 2]>> {
+        let offset = self.offset(place)?;
+        let lengths = lengths(&self.workload(place).extent);
+        let windows = self.layer(place)?.windows;
+        let is_mean = self.is_mean(place)?;
+        let read = self.operand_of(place, 0)?.size;
+        let ranges = [0, 1].map(|axis| {
+            let (made, size) = (lengths[axis + 2], read[axis + 2]);
+            let Windows { kernel, stride, .. } = windows[axis];
+            if !is_mean {
+                return vec![Range { start: 0, end: made, count: 1 }];
+            }
+            let mut all: Vec<Range> = vec![];
+            for at in 0..made {
+                let first = offset[axis] + at * stride;
+                let count = ((first + kernel).min(size) - first.max(0)).max(1);
+                match all.last_mut() {
+                    Some(last) if last.count == count => last.end = at + 1,
+                    _ => all.push(Range { start: at, end: at + 1, count }),
+                }
+            }
+            all
+        });
+        let [rows, columns] = ranges;
+        few((rows.len() * columns.len()) as i64, &self.path(place))?;
+        Ok(rows.iter().flat_map(|row| columns.iter().map(|column| [*row, *column])).collect())
     }
 
     /// The codes of a vector operation with some operands.
@@ -368,16 +447,20 @@ impl Mesh<'_> {
         let (path, function) = match (function, work, operands) {
             (Function::Sum { relu: false, .. }, Work::Elementwise, 2) => (SUM, 18),
             (Function::Sum { relu: true, .. }, Work::Elementwise, 2) => (SUM_RELU, 18),
+            (Function::Product { relu: false }, Work::Elementwise, 2) => PRODUCT,
+            (Function::Product { relu: true }, Work::Elementwise, 2) => (SUM_RELU, PRODUCT.1),
+            (Function::Table, Work::Elementwise, 1) => (4, 20),
             (Function::Same, Work::Elementwise, 1) => (4, 16),
             (Function::Same, Work::Pool, 1) => (4, 17),
-            (Function::WindowSum, Work::Pool, 1) => (4, 56),
+            (Function::WindowSum | Function::WindowMean, Work::Pool, 1) => (4, 56),
             _ => {
                 let message =
                     format!("no vector operation is this function of {operands} operands");
                 return Err(error("emit-operands", &self.path(place), message));
             }
         };
-        let [iqen, qen] = if numbers.is_some() { [1, 3] } else { [0, 0] };
+        let is_computed = numbers.is_some_and(|numbers| numbers.table.is_none());
+        let [iqen, qen] = if is_computed { [1, 3] } else { [0, 0] };
         Ok(Codes { iqen, qen, path, function, last })
     }
 
@@ -401,10 +484,12 @@ impl Mesh<'_> {
         };
         // IQK0 and IQB0 are for the operand at STaddr1, whose product is added last.
         let [first, second] = match function {
-            Function::Sum { last: 1, .. } => [constants[1], constants[0]],
+            Function::Sum { last: 1, .. } | Function::Product { .. } => {
+                [constants[1], constants[0]]
+            }
             _ => constants,
         };
-        let is_sum = function == Function::WindowSum;
+        let is_sum = matches!(function, Function::WindowSum | Function::WindowMean);
         Ok(VectorSetup {
             cmps: if is_pool && !is_sum { Cmps::Max } else { Cmps::Default },
             // That of each element of a window.
@@ -426,6 +511,7 @@ impl Mesh<'_> {
             tile: output.shape,
             axes: [7, if inputs.len() > 1 { 7 } else { 0 }],
             outside: if is_pool && !is_sum { i64::from(i16::MIN) } else { 0 },
+            table: numbers.and_then(|numbers| numbers.table),
         })
     }
 
@@ -433,6 +519,42 @@ impl Mesh<'_> {
         let origin = self.instruction_origin(place, tile)?;
         self.push(place.0, Step { configs, op, origin, workload: place.1 });
         Ok(())
+    }
+}
+
+/// The path and the function of a product of two operands.
+const PRODUCT: (u32, u32) = (5, 19);
+
+/// The axes of a second operand that is one number for each channel.
+const CHANNELS: u32 = 1;
+
+/// Rows or columns of a result, and how many elements of each window are in the operand.
+#[derive(Clone, Copy)]
+struct Range {
+    start: i64,
+    end: i64,
+    count: i64,
+}
+
+/// An operation of one operand or two, at these addresses.
+fn self_op(codes: &Codes, [second, first]: [i64; 2], result: i64) -> VpSelf {
+    VpSelf {
+        iqen: codes.iqen,
+        qen: codes.qen,
+        shmd: 0,
+        gpmd: codes.path,
+        cmpd: Cmpd::Default,
+        treed: Treed::Default,
+        accd: Accd::Default,
+        tm: 0,
+        swrs: Swrs::Default,
+        lut: codes.function,
+        sbsg: 0,
+        sbsg1: 0,
+        dbsg: 0,
+        st_addr: second,
+        st_addr1: first,
+        dt_addr: result,
     }
 }
 

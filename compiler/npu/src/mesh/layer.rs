@@ -83,6 +83,11 @@ pub struct LayerWeights {
 }
 
 impl LayerWeights {
+    /// Whether they are results, one number for each channel.
+    pub fn are_factors(&self) -> bool {
+        self.is_activations && self.group == 1 && self.size == [1; 3] && self.k > 1
+    }
+
     /// The rows for a workload whose first output channel is `low`, from their first byte.
     pub fn rows(&self, mut weights: Weights, low: u32) -> Weights {
         weights.size = self.size;

@@ -103,6 +103,7 @@ impl<'s> Mesh<'s> {
         for (number, (name, places)) in origins.by_layer.iter().enumerate() {
             let layer = Layer::of(word(number as i64, "$")?, &origins, places, known.get(*name))?;
             match layer.weights {
+                Some(weights) if weights.are_factors() => {}
                 Some(weights) if weights.is_activations => {
                     dram.add_constants(name, weights.k, "$")?;
                 }
@@ -199,6 +200,10 @@ impl<'s> Mesh<'s> {
         let tail = if is_read_past { WORD } else { 0 };
         let output = self.room_with(place, lengths(&self.workload(place).extent), tail)?;
         let weights = match taken.get(inputs).copied() {
+            Some(factors) if self.is_scaling(place)? => {
+                self.scale(place, &taken[0], &factors, &output)?;
+                None
+            }
             Some(activations) => {
                 let rows = self.weights_of_activations(place, &activations)?;
                 taken.push(rows);
@@ -206,7 +211,9 @@ impl<'s> Mesh<'s> {
             }
             None => self.constant_weights(place)?,
         };
-        self.compute(place, &taken[..inputs], &output, weights)?;
+        if !self.is_scaling(place)? {
+            self.compute(place, &taken[..inputs], &output, weights)?;
+        }
         if is_read_past {
             self.extend(place, &output)?;
         }

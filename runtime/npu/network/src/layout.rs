@@ -117,7 +117,8 @@ impl Layout {
         self
     }
 
-    /// Sets the shapes `[K, C, R S]` of weights and the numbers of groups by layer; others stay, and all stay in order.
+    /// Sets the shapes `[K, C, R S]` of weights and the numbers of groups by layer; others stay, and all stay in order. New
+    /// ones are in the order of names: layers whose weights are results have constants only, and no input channels.
     ///
     /// # Errors
     /// If DRAM is too small.
@@ -125,7 +126,17 @@ impl Layout {
         mut self,
         shapes: &BTreeMap<String, ([i64; 3], u32)>,
     ) -> Result<Self, Error> {
-        for weights in std::mem::take(&mut self.weights) {
+        let mut old = std::mem::take(&mut self.weights);
+        for name in shapes.keys() {
+            if old.iter().all(|weights| weights.layer != *name) {
+                let place = old.iter().position(|weights| weights.layer > *name);
+                let ty = TensorType::new(DType::I8, [0, 0, 1]);
+                let weights =
+                    Weights { layer: name.clone(), ty, address: 0, groups: None, spread: 60.0 };
+                old.insert(place.unwrap_or(old.len()), weights);
+            }
+        }
+        for weights in old {
             let (shape, groups) = match shapes.get(&weights.layer) {
                 Some((shape, groups)) => (shape.to_vec(), *groups),
                 None => (weights.ty.shape, 1),
@@ -175,7 +186,7 @@ impl Layout {
         let Some(weights) = self.weights.last_mut().filter(|_| groups > 1) else { return Ok(()) };
         let [count, channels, _] = weights.shape();
         let outputs = count as u32 / groups;
-        if NarrowGroups::are_narrow(outputs, channels as u32) {
+        if channels > 0 && NarrowGroups::are_narrow(outputs, channels as u32) {
             weights.groups = NarrowGroups::new(outputs, channels as u32);
             let phases = weights.groups.map_or(1, |groups| groups.period() as usize);
             let wide = weights.ty.byte_size()?.saturating_mul(64 * phases);

@@ -3,7 +3,8 @@
 use irc_npu::registers::Registers;
 use irc_npu::{Core, Op, Program};
 
-use crate::{Error, Layout};
+use crate::run::WEIGHTS;
+use crate::{Error, Layout, Weights};
 
 /// Checks every movement from and to DRAM against the layout.
 ///
@@ -30,7 +31,14 @@ fn foreign(registers: &Registers, op: &Op, layout: &Layout) -> Option<String> {
     match op {
         Op::LdaMov(op) => {
             let cfg = registers.lda.get(op.rs as usize)?.as_ref()?;
-            layout.lacks_activations(op.st_addr, cfg.s_tile)
+            // The constants of layers whose weights are results.
+            let has = |weights: &Weights| {
+                usize::try_from(op.st_addr).is_ok_and(|at| weights.has(at, 0))
+            };
+            match cfg.bas == WEIGHTS && layout.weights.iter().any(has) {
+                true => None,
+                false => layout.lacks_activations(op.st_addr, cfg.s_tile),
+            }
         }
         Op::StaMov(op) => {
             let cfg = registers.sta.get(op.rs as usize)?.as_ref()?;

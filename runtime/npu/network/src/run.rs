@@ -11,7 +11,7 @@ use crate::{Activations, Error, Layout, Role, Tensors, given, movements};
 const ACTIVATIONS: u32 = 0;
 
 /// Base register of weights.
-const WEIGHTS: u32 = 1;
+pub(crate) const WEIGHTS: u32 = 1;
 
 /// Runs a program on named tensors; returns every tensor that it stores, with roles [`Role::Output`]
 /// and [`Role::Stored`].

@@ -187,6 +187,12 @@ pub enum Function {
     Sum,
     /// The sum of both operands, or zero if it is negative.
     SumRelu,
+    /// The product of both operands.
+    Product,
+    /// The product of both operands, or zero if it is negative.
+    ProductRelu,
+    /// A byte for each byte.
+    Table,
     /// The maximum of a window.
     Max,
     /// The sum of a window, with a factor for each element.
@@ -194,7 +200,7 @@ pub enum Function {
 }
 
 /// A vector operation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Vector {
     pub function: Function,
     pub channels: usize,
@@ -214,10 +220,12 @@ pub struct Vector {
     pub output_sign: DataSign,
     /// `QK`, `QB`.
     pub quantise: (f32, f32),
+    /// The result of [`Function::Table`] for each byte.
+    pub table: Vec<u8>,
 }
 
 /// The effect of an instruction on memories.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Task {
     Load(Movement),
     Store(Store),
@@ -447,10 +455,16 @@ fn vector_of(
     let vector = Vector {
         function,
         channels: c as usize,
-        first: tile(input, fm.idf, fm.s_tile, shape)?,
+        first: match (function, tp.t1f) {
+            // One number for each channel.
+            (Function::Product | Function::ProductRelu, 1) => {
+                tile(input, fm.idf, [fm.s_tile[0], 1, 1], [1, c, 1, 1])?
+            }
+            _ => tile(input, fm.idf, fm.s_tile, shape)?,
+        },
         second: match function {
-            Function::Sum | Function::SumRelu => Some(tile(second, fm.idf, fm.s_tile, shape)?),
-            _ => None,
+            Function::Same | Function::Table | Function::Max | Function::Average => None,
+            _ => Some(tile(second, fm.idf, fm.s_tile, shape)?),
         },
         window: Window {
             first: [0, 0],
@@ -467,8 +481,23 @@ fn vector_of(
         format: fm.odf,
         output_sign: fm.o_f,
         quantise: constants(qp.map(|qp| qp.qk), qp.map(|qp| qp.qb)),
+        table: match (function, &registers.vp_tb) {
+            (Function::Table, Some(of)) => table(&of.table)?,
+            (Function::Table, None) => return Err("`vp_cfg_tb` does not precede".into()),
+            _ => vec![],
+        },
     };
     Ok((vector, fm, tp))
+}
+
+/// A table of 256 bytes.
+fn table(numbers: &[u32]) -> Result<Vec<u8>, String> {
+    let bytes = numbers.iter().map(|number| u8::try_from(*number)).collect::<Result<Vec<_>, _>>();
+    let bytes = bytes.map_err(|_| "a number of the table is no byte")?;
+    match bytes.len() {
+        256 => Ok(bytes),
+        len => Err(format!("expected a table of 256 bytes, found {len}")),
+    }
 }
 
 fn vector(registers: &Registers, op: &VpSelf) -> Result<Task, String> {
@@ -477,6 +506,9 @@ fn vector(registers: &Registers, op: &VpSelf) -> Result<Task, String> {
         (18, 5) => Function::Sum,
         // The published sums are all followed by a ReLU, which bit 6 selects.
         (18, 69) => Function::SumRelu,
+        (19, 5) => Function::Product,
+        (19, 69) => Function::ProductRelu,
+        (20, 4) => Function::Table,
         _ => return Err(format!("LUT {} with GPMD {} is not modelled", op.lut, op.gpmd)),
     };
     // IQK0 and IQB0 apply to the operand at STaddr1: only this reproduces the published sums. With
@@ -485,8 +517,12 @@ fn vector(registers: &Registers, op: &VpSelf) -> Result<Task, String> {
     let first = if tp_of(registers)?.t1f == 0 { second } else { first };
     let places = [first, second, (op.dbsg, op.dt_addr)];
     let (vector, _, tp) = vector_of(registers, function, places, [op.iqen, op.qen])?;
-    let sums = matches!(function, Function::Sum | Function::SumRelu);
-    match sums == (tp.t1f == 7) && (tp.t1f == 0 || tp.t1f == 7) {
+    let is_known = match function {
+        Function::Same | Function::Table => tp.t1f == 0,
+        Function::Sum | Function::SumRelu => tp.t1f == 7,
+        _ => matches!(tp.t1f, 1 | 7),
+    };
+    match is_known {
         true => Ok(Task::Vector(vector)),
         false => Err(format!("T1F {} with LUT {} is not modelled", tp.t1f, op.lut)),
     }

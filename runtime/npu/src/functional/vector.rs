@@ -10,9 +10,23 @@ use super::tile::Tile;
 
 /// Runs a vector operation.
 pub fn run(vector: &Vector, core: &mut CoreMemory) -> Result<(), String> {
+    if vector.function == Function::Table {
+        return look_up(vector, core);
+    }
     let mut first = operand(vector, core, &vector.first)?;
     let (scale, zero) = vector.dequantise;
     let results = match vector.function {
+        Function::Product | Function::ProductRelu => {
+            let second = vector.second.as_ref().ok_or("there is no second operand")?;
+            let second = operand(vector, core, second)?;
+            let (scale1, zero1) = vector.dequantise1;
+            let relu = vector.function == Function::ProductRelu;
+            let least = if relu { 0.0 } else { f32::NEG_INFINITY };
+            let product = |a, b| multiply_add(a, scale, zero) * multiply_add(b, scale1, zero1);
+            // The first has one number for each element, or for each channel.
+            let pairs = first.iter().cycle().zip(&second);
+            pairs.map(|(a, b)| product(*a, *b).max(least)).collect()
+        }
         Function::Sum | Function::SumRelu => {
             let second = vector.second.as_ref().ok_or("there is no second operand")?;
             let second = operand(vector, core, second)?;
@@ -30,6 +44,21 @@ pub fn run(vector: &Vector, core: &mut CoreMemory) -> Result<(), String> {
     let pixels = output.chunks_exact_mut(vector.output.channel_bytes.max(1));
     for (values, pixel) in results.chunks_exact(vector.channels.max(1)).zip(pixels) {
         store(vector, values, pixel);
+    }
+    core.write_tile(&vector.output, &output)
+}
+
+/// Replaces each byte by that of the table.
+fn look_up(vector: &Vector, core: &mut CoreMemory) -> Result<(), String> {
+    if (vector.input, vector.format) != (DataFmt::Int8, DataFmt::Int8) {
+        return Err("only tables of INT8 are modelled".into());
+    }
+    let bytes = core.read_tile(&vector.first)?;
+    let mut output = vec![0; vector.output.bytes()];
+    let pixels = output.chunks_exact_mut(vector.output.channel_bytes.max(1));
+    for (from, to) in bytes.chunks_exact(vector.first.channel_bytes.max(1)).zip(pixels) {
+        let channels = from.iter().zip(to).take(vector.channels);
+        channels.for_each(|(from, to)| *to = vector.table[usize::from(*from)]);
     }
     core.write_tile(&vector.output, &output)
 }

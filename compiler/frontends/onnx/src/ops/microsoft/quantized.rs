@@ -7,7 +7,7 @@ use crate::operator::Operator;
 use crate::ops::like::{like, like_with};
 use crate::ops::pieces::{concat, softmax};
 use crate::ops::product::quantized::{centred, products, quantize};
-use crate::ops::spatial::pool::{averages, window_sums};
+use crate::ops::spatial::pool::{Count, averages, window_sums};
 use irc_tl::{Binary, Builder, Built, DType, Dim, Op, Reduction, Unary, ValueId};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -80,11 +80,22 @@ fn multiply_add(b: &mut Builder, x: ValueId, y: ValueId, z: ValueId) -> Built {
     b.cast(sum, DType::F32)
 }
 
+/// The product of integers, times one factor, as ONNX Runtime computes it: `x_scale y_scale / scale`.
 fn mul(cx: &mut Context<'_>) -> Lowered {
-    let (x, y) = (read(cx, 0)?, read(cx, 3)?);
-    let result = cx.b.binary(Binary::Mul, x, y)?;
-    let dtype = cx.dtype(cx.input(0)?);
-    write(cx, result, 6, dtype)
+    let (scale, dtype) = (cx.input(6)?, cx.dtype(cx.input(0)?));
+    let mut factors = vec![];
+    for first in [0, 3] {
+        let zero = cx.optional(first + 2);
+        let factor = centred(cx.b, cx.input(first)?, zero)?;
+        factors.push(cx.b.cast(factor, DType::F32)?);
+    }
+    // Exact: a product of two integers of 9 bits.
+    let product = cx.b.binary(Binary::Mul, factors[0], factors[1])?;
+    let by = cx.b.binary(Binary::Mul, cx.input(1)?, cx.input(4)?)?;
+    let by = cx.b.binary(Binary::Div, by, scale)?;
+    let value = cx.b.binary(Binary::Mul, product, by)?;
+    let zero = zero_point(cx, 7, dtype)?;
+    one(quantize(cx.b, value, zero))
 }
 
 /// A function of one input, whose result's scale is input 3.
@@ -150,7 +161,8 @@ fn spatial(
 
 fn average_pool(cx: &mut Context<'_>) -> Lowered {
     let with_pads = cx.int_or("count_include_pad", 0)? != 0;
-    if let Some(results) = mean_of_integers(cx, window_sums)? {
+    let sums = |cx: &mut Context<'_>, x: ValueId| window_sums(cx, x, with_pads);
+    if let Some(results) = mean_of_integers(cx, sums)? {
         return Ok(results);
     }
     spatial(cx, |cx, x| averages(cx, x, with_pads))
@@ -160,7 +172,7 @@ fn global_average_pool(cx: &mut Context<'_>) -> Lowered {
     let sums = |cx: &mut Context<'_>, x: ValueId| {
         let axes: Vec<usize> = (2..cx.b.rank(x)).collect();
         let Some(count) = Dim::product(&cx.b.dims(x)[2..]).known() else { return Ok(None) };
-        Ok(Some((cx.b.reduce(Reduction::Sum, x, &axes, true)?, count)))
+        Ok(Some((cx.b.reduce(Reduction::Sum, x, &axes, true)?, Count::Known(count))))
     };
     if let Some(results) = mean_of_integers(cx, sums)? {
         return Ok(results);
@@ -171,11 +183,11 @@ fn global_average_pool(cx: &mut Context<'_>) -> Lowered {
     })
 }
 
-/// A mean whose sums are of integers, and so exact: `sum x_scale / (y_scale count)`. `sums` also returns the number of
-/// terms; `None` if it is not known.
+/// A mean whose sums are of integers, and so exact: `sum x_scale / (y_scale count)`. `sums` also returns the numbers of
+/// terms; `None` if they are not known.
 fn mean_of_integers(
     cx: &mut Context<'_>,
-    sums: impl Fn(&mut Context<'_>, ValueId) -> Result<Option<(ValueId, i64)>, LowerError>,
+    sums: impl Fn(&mut Context<'_>, ValueId) -> Result<Option<(ValueId, Count)>, LowerError>,
 ) -> Result<Option<Vec<ValueId>>, LowerError> {
     let (x, x_scale, y_scale) = (cx.input(0)?, cx.input(1)?, cx.input(3)?);
     let dtype = cx.dtype(x);
@@ -190,9 +202,17 @@ fn mean_of_integers(
         number = from_channels_last(cx.b, number)?;
     }
     let Some((sum, count)) = sums(cx, number)? else { return Ok(None) };
-    let count = cx.b.scalar(count as f64, DType::F32)?;
-    let whole = cx.b.binary(Binary::Mul, y_scale, count)?;
-    let by = cx.b.binary(Binary::Div, x_scale, whole)?;
+    let by = match count {
+        Count::Known(count) => {
+            let count = cx.b.scalar(count as f64, DType::F32)?;
+            let whole = cx.b.binary(Binary::Mul, y_scale, count)?;
+            cx.b.binary(Binary::Div, x_scale, whole)?
+        }
+        Count::Each(counts) => {
+            let ratio = cx.b.binary(Binary::Div, x_scale, y_scale)?;
+            cx.b.binary(Binary::Div, ratio, counts)?
+        }
+    };
     let sum = cx.b.cast(sum, DType::F32)?;
     let value = cx.b.binary(Binary::Mul, sum, by)?;
     let zero = zero_point(cx, 4, dtype)?;

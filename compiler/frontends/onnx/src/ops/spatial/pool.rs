@@ -189,15 +189,31 @@ pub(in crate::ops) fn averages(
     Ok(cx.b.cast(mean, dtype)?)
 }
 
-/// The sums of windows of integers, and the number of elements of each; `None` if it is not known, or windows end
-/// outside of the operand.
+/// What sums of windows are divided by.
+pub(in crate::ops) enum Count {
+    /// The number of elements of every window.
+    Known(i64),
+    /// A value with the number of elements of each window.
+    Each(ValueId),
+}
+
+/// The sums of windows of integers, and the number of elements of each, with the pads or without; `None` if it is not
+/// known.
 pub(in crate::ops) fn window_sums(
     cx: &mut Context<'_>,
     x: ValueId,
-) -> Result<Option<(ValueId, i64)>, LowerError> {
+    with_pads: bool,
+) -> Result<Option<(ValueId, Count)>, LowerError> {
     let pool = Pool::of(cx, x)?;
-    let Some(count) = pool.window.elements().known().filter(|_| pool.is_inside()) else {
-        return Ok(None);
+    let count = match pool.window.elements().known() {
+        Some(count) if pool.is_inside() || with_pads && !pool.ceil => Count::Known(count),
+        Some(_) => {
+            let mut dims = vec![Dim::from(1); 2];
+            dims.extend_from_slice(&pool.dims[2..]);
+            let body = pool.count(with_pads).cast(DType::F32);
+            Count::Each(cx.b.compute(Compute::map(dims, body), &[])?)
+        }
+        None => return Ok(None),
     };
     let zero = Scalar::Int(0, cx.dtype(pool.x));
     Ok(Some((pool.reduce(cx.b, Combine::Sum, zero, |element| element)?, count)))
