@@ -10,8 +10,8 @@ use irc_gemini_format::{FileKind, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
 use irc_npu_lower::{
-    Boundary, Goal, LayerFacts, LayerNumbers, Layers, Operand, Report, Scheduled, Target,
-    fingerprint, known_layers, layers, numbers, schedule,
+    Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Operand, Report, Scheduled, Target,
+    divide, fingerprint, known_layers, layers, numbers, schedule,
 };
 use irc_npu_schedule::{Options as Search, Segment, Share, explain_tree};
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
@@ -96,6 +96,16 @@ impl From<QueryError> for NpuError {
 pub fn npu_layers(db: &dyn salsa::Database, input: Input) -> Result<Arc<Layers>, QueryError> {
     let imported = queries::imported(db, input)?;
     layers(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
+}
+
+/// The model as steps for the host and an NPU.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_division(
+    db: &dyn salsa::Database,
+    input: Input,
+) -> Result<Arc<Division>, QueryError> {
+    let imported = queries::imported(db, input)?;
+    divide(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
 }
 
 /// The values of a quantised model on an NPU.
@@ -342,6 +352,21 @@ impl Session {
     pub(crate) fn npu_layers(&self, input: Input) -> Result<Arc<Layers>, Error> {
         let found = npu_layers(&self.database, input);
         found.map_err(|error| Error::new(queries::source(&self.database, input), error))
+    }
+
+    /// An input as steps for the host and an NPU, with the reasons at their places.
+    pub(crate) fn npu_division(
+        &self,
+        input: Input,
+    ) -> Result<(Arc<Division>, Vec<Diagnostic>), Error> {
+        let found = npu_division(&self.database, input);
+        let found =
+            found.map_err(|error| Error::new(queries::source(&self.database, input), error))?;
+        let mut reasons = found.reasons.clone();
+        if let Some(document) = &queries::parsed(&self.database, input).document {
+            document.locate(&mut reasons);
+        }
+        Ok((found, reasons))
     }
 
     /// The values of an input on an NPU.

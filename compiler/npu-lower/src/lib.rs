@@ -6,6 +6,7 @@
 //! `docs/npu-models.md`.
 
 mod boundary;
+mod division;
 mod fingerprint;
 mod layers;
 mod numbers;
@@ -15,6 +16,7 @@ mod schedule;
 mod target;
 
 pub use boundary::Boundary;
+pub use division::{Division, Place, Step, divide};
 pub use fingerprint::fingerprint;
 pub use layers::{Layers, Operand, Origin, Parameters, Stored, layers};
 pub use numbers::{Given, LayerNumbers, Weights, numbers};

@@ -73,6 +73,36 @@ pub struct Program {
     pub cores: Vec<Core>,
     /// The model whose numbers its instructions contain, if they are those of a model.
     pub model: Option<Fingerprint>,
+    /// Which part of a model it computes, if the host computes the rest.
+    pub part: Option<Part>,
+}
+
+/// A part of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its number in the order in which parts run, from 1.
+    pub number: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl fmt::Display for Part {
+    /// `1 of 3`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.number, self.count)
+    }
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = text.split_once(" of ").and_then(|(number, count)| {
+            Some(Self { number: number.parse().ok()?, count: count.parse().ok()? })
+        });
+        let found = found.filter(|part| (1..=part.count).contains(&part.number));
+        found.ok_or_else(|| "expected a number and the count, as in 1 of 3".into())
+    }
 }
 
 /// What a program contains of a model: how many images, and hashes of the rest. Weights are not part of a program.
@@ -116,7 +146,7 @@ impl FromStr for Fingerprint {
 impl Program {
     /// The program of a single core, number 0.
     pub fn single(code: Vec<Instruction>) -> Self {
-        Self { cores: vec![Core { id: 0, code }], model: None }
+        Self { cores: vec![Core { id: 0, code }], ..Self::default() }
     }
 
     /// Number of instructions of all cores.

@@ -144,7 +144,7 @@ fn a_binary_that_is_cut_off_says_so_and_where() {
 fn programs_without_instructions_come_back() {
     let empty = Core { id: 0, code: vec![] };
     for cores in [vec![], vec![empty.clone()], vec![empty.clone(), Core { id: 3, code: vec![] }]] {
-        let program = Program { cores, model: None };
+        let program = Program { cores, ..Program::default() };
         assert_eq!(read(&listing::write(&program)).program, program);
         assert_eq!(decode(&encode(&program)), Ok(program));
     }

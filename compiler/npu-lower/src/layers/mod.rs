@@ -26,6 +26,10 @@ use irc_npu_cost::Network;
 use irc_tl::{Graph, ValueId};
 use std::collections::BTreeSet;
 use std::ops::Range;
+pub(crate) use build::shapes;
+pub(crate) use bytes::is_byte;
+pub(crate) use locate::{unique, word};
+pub(crate) use roles::roles;
 pub(crate) use trace::{Trace, bytes_of};
 #[cfg(test)]
 pub use view::Atom;
@@ -137,6 +141,25 @@ impl Layers {
 /// nodes that are no layers, `layer-axes` for nodes that need another order of axes than the NPU can
 /// provide, and for layers those of [`Network::add_reading`]. Diagnostics have the paths of nodes.
 pub fn layers(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
+    find(graph).map_err(|rejected| rejected.found)
+}
+
+/// As [`layers`], with the nodes of what the NPU cannot compute.
+pub(crate) fn find(graph: &Graph) -> Result<Layers, Rejected> {
     let (found, outputs) = build::build(graph)?;
     finish::finish(&found, &outputs)
+}
+
+/// What the NPU cannot compute.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rejected {
+    /// Its nodes; none if it is all of the graph.
+    pub nodes: Vec<usize>,
+    /// Why.
+    pub found: Vec<Diagnostic>,
+}
+
+/// The error of a graph without layers.
+pub(crate) fn nothing() -> Diagnostic {
+    Diagnostic::error("layer-operator", "the model has nothing that the NPU computes")
 }

@@ -63,7 +63,7 @@ fn decode_body(body: &[u8]) -> Result<Program, Error> {
         _ => None,
     };
     match bytes.left() {
-        0 => Ok(Program { cores, model }),
+        0 => Ok(Program { cores, model, part: None }),
         _ => Err(bytes.error("there are bytes after the last core")),
     }
 }
