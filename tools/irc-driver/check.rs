@@ -229,12 +229,20 @@ fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), 
     let Some(options) = npu::model::options(&flags.npu)? else { return Ok(()) };
     let input = Input::open(name, flags.graphs.format.as_deref())?;
     let import = npu::model::import(&flags.graphs, &input)?;
-    match npu::model::check(&input, &import, &options, (flags.cost, flags.npu.explain_schedule)) {
-        Ok(cost) => file.npu = cost,
-        Err(error) if error.file.name() == file.source.name() => {
-            file.diagnostics.extend(error.diagnostics);
+    let wanted = npu::model::Wanted {
+        cost: flags.cost,
+        explanation: flags.npu.explain_schedule,
+        falls_back: flags.host_fallback,
+    };
+    match npu::model::check(&input, &import, &options, wanted) {
+        Ok((found, notes)) => {
+            file.npu = found;
+            file.diagnostics.extend(notes);
         }
-        Err(error) => return Err(error.into()),
+        Err(Error::Diagnostics(source, found)) if source.name() == file.source.name() => {
+            file.diagnostics.extend(found);
+        }
+        Err(error) => return Err(error),
     }
     Ok(())
 }

@@ -97,6 +97,8 @@ fn write_model(
             report: arguments.report.as_deref(),
             explains: arguments.npu.explain_schedule,
             dialect: arguments.dialect,
+            falls_back: arguments.host_fallback,
+            is_calibrated: arguments.compile.quantise.calibrate.is_some(),
         };
         return npu::model::write(console, &model, &npu, kind, written);
     }

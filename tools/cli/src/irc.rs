@@ -127,6 +127,9 @@ pub struct CompileTo {
     /// File for the cost of an NPU schedule, by segments and layers
     #[arg(long, value_name = "R.json")]
     pub report: Option<PathBuf>,
+    /// Compute on the host what the NPU does not compute of a model
+    #[arg(long, requires = "target")]
+    pub host_fallback: bool,
     /// Dialect of the schedule of a model
     #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
     pub dialect: Option<Dialect>,
@@ -316,6 +319,9 @@ pub struct Check {
     /// Estimate the cost of plans, schedules, and with --target models; as JSON with --json
     #[arg(long)]
     pub cost: bool,
+    /// Divide a model between the NPU and the host, and note what the host computes
+    #[arg(long, requires = "target")]
+    pub host_fallback: bool,
     /// The NPU.
     #[command(flatten)]
     pub npu: Npu,

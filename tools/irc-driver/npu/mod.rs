@@ -135,6 +135,13 @@ pub fn read_program(console: &Console, name: &str) -> Result<Program, Error> {
     Ok(program)
 }
 
+/// The programs of a file without errors: one, or those of all parts of a model.
+pub fn read_programs(console: &Console, name: &str) -> Result<Vec<Program>, Error> {
+    let bytes = input::read(name)?;
+    let (_, found) = check::programs(console, name, &bytes, input::Content::of(&bytes))?;
+    Ok(found.into_iter().map(|(program, _)| program).collect())
+}
+
 /// The program that is compiled from a schedule; `None` after errors. Diagnostics of the frontend file
 /// follow those of the schedule.
 fn compile(

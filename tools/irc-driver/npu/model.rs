@@ -9,14 +9,20 @@ use crate::{
 };
 use bytes::Bytes;
 use irc::{
-    ImportOptions, Model, NpuModel, NpuOptions, NpuTree, NpuValues, Session,
-    npu::{Goal, Report, Target, allocated, known_layers},
+    ImportOptions, Model, NpuDivision, NpuModel, NpuOptions, NpuStep, NpuTree, NpuValues, Session,
+    npu::{Goal, Place, Report, Target, allocated, known_layers},
     npu_schedule::{RunnerUp, Segment},
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
+use irc_diag::Diagnostic;
+use irc_npu::{Part, Program, listing};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
-use std::{path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// The options of the flags; `None` if no target is given.
 pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
@@ -62,6 +68,10 @@ pub struct Written<'a> {
     pub explains: bool,
     /// The dialect of the schedule.
     pub dialect: Option<Dialect>,
+    /// Whether the host computes what the NPU does not.
+    pub falls_back: bool,
+    /// Whether the model was quantised for the NPU, so that all layers must have numbers.
+    pub is_calibrated: bool,
 }
 
 /// Writes the schedule of a model, or its program, and shows the cost.
@@ -70,12 +80,139 @@ pub fn write(
     model: &Model<'_>,
     options: &NpuOptions,
     kind: Kind,
-    Written { to, report, explains, dialect }: Written<'_>,
+    written: Written<'_>,
 ) -> Result<(), Error> {
+    let division = division(model, options, written.falls_back)?;
+    let count = division.parts().len() as u32;
+    let mut files: Vec<(PathBuf, String)> = vec![];
+    let (mut lines, mut records, mut number) = (String::new(), vec![], 0);
+    for step in &division.steps {
+        if step.place == Place::Host {
+            let nodes = nodes(step)?;
+            lines += &host_line(&nodes);
+            records.push(json!({ "place": "host", "nodes": nodes }));
+            continue;
+        }
+        number += 1;
+        let part = Part { number, count };
+        let made = part_of(console, &step.model, options, kind, &written)?;
+        if written.explains {
+            if !division.is_whole() {
+                console.text(&format!("part {part}\n"));
+            }
+            console.text(&made.explanation);
+        }
+        let mut record = made.record;
+        if !division.is_whole() {
+            lines += &format!("part {part}, on the NPU\n");
+            record["place"] = "npu".into();
+            record["part"] = number.into();
+        }
+        lines += &made.summary;
+        records.push(record);
+        match made.output {
+            Output::Program(program) if division.is_whole() => {
+                files.push((written.to.into(), listing::write(&program)));
+            }
+            Output::Program(program) => {
+                let text = listing::write(&Program { part: Some(part), ..program });
+                match files.first_mut() {
+                    Some((_, all)) => *all += &text,
+                    None => files.push((written.to.into(), text)),
+                }
+            }
+            Output::Schedule(text) => {
+                let path = match count {
+                    1 => written.to.into(),
+                    _ => numbered(written.to, number)?,
+                };
+                files.push((path, text));
+            }
+        }
+    }
+    if let [first, .., last] = &files[..] {
+        let [first, last] = [first, last].map(|(path, _)| path.display());
+        console.note(&format!("the schedules of the {count} parts are {first} to {last}"));
+    }
+    for (path, text) in &files {
+        output::write(path, text.as_bytes(), Content::Text)?;
+    }
+    if let Some(path) = written.report {
+        let record = match division.is_whole() {
+            true => records.remove(0),
+            false => json!({ "steps": records, "reasons": reasons(&division) }),
+        };
+        let text = format!("{record:#}\n");
+        output::write(path, text.as_bytes(), Content::Text)?;
+    }
+    console.text(&lines);
+    Ok(())
+}
+
+/// The steps of a model: all of it on the NPU, or as much as the NPU computes.
+pub fn division<'s>(
+    model: &Model<'s>,
+    options: &NpuOptions,
+    falls_back: bool,
+) -> Result<NpuDivision<'s>, Error> {
+    if !falls_back {
+        // All that the NPU does not compute is reported with what helps.
+        model.npu_layers().map_err(advised)?;
+        let whole = NpuStep { place: Place::Npu, model: *model };
+        return Ok(NpuDivision { steps: vec![whole], reasons: vec![] });
+    }
+    let division = model.npu_division()?;
+    let count = division.parts().len();
+    if options.tree.is_some() && count > 1 {
+        let message = format!("--set-tree: the NPU computes the model in {count} parts, and a tree is of one network");
+        return Err(Error::Usage(message));
+    }
+    Ok(division)
+}
+
+/// An error about what the NPU does not compute, with the flag that helps.
+pub fn advised(mut error: irc::Error) -> irc::Error {
+    let is_of_nodes = |found: &&mut Diagnostic| {
+        matches!(found.code, "layer-operator" | "layer-axes" | "layer-numbers")
+    };
+    if let Some(last) = error.diagnostics.iter_mut().rfind(is_of_nodes)
+        && last.help.is_none()
+        && last.path.is_some()
+    {
+        last.help = Some("with --host-fallback, the host computes what the NPU does not".into());
+    }
+    error
+}
+
+/// What is written of a part.
+enum Output {
+    Program(Program),
+    Schedule(String),
+}
+
+/// A part of a model that is scheduled.
+struct Made {
+    output: Output,
+    record: Value,
+    explanation: String,
+    summary: String,
+}
+
+/// Schedules a part of a model.
+fn part_of(
+    console: &Console,
+    model: &Model<'_>,
+    options: &NpuOptions,
+    kind: Kind,
+    written: &Written<'_>,
+) -> Result<Made, Error> {
     let step = console.step("scheduling");
     let scheduled = model.npu(options)?;
+    if written.is_calibrated {
+        model.npu_values().map_err(advised)?;
+    }
     step.say("writing the schedule");
-    let bytes = match kind {
+    let output = match kind {
         Kind::Asm => {
             let numbers = model.npu_values().map_err(|error| first(&error));
             if let Err(why) = numbers.and_then(|values| scheduled.numbers(&values.numbers)) {
@@ -83,25 +220,62 @@ pub fn write(
                     "the program moves the data of the model and has neutral constants: {why}"
                 ));
             }
-            super::translate::write(&*model.npu_program(options)?, to).0
+            Output::Program((*model.npu_program(options)?).clone())
         }
-        _ => schedule(model, options, dialect)?.into_bytes(),
+        _ => Output::Schedule(schedule(model, options, written.dialect)?),
     };
     step.say("simulating the program");
     let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
-    drop(step);
-    output::write(to, &bytes, Content::Text)?;
-    if let Some(path) = report {
-        let mut record = record(&scheduled, options);
-        cost::add_simulated(&mut record, estimate, &simulated);
-        let text = format!("{record:#}\n");
-        output::write(path, text.as_bytes(), Content::Text)?;
+    let mut record = record(&scheduled, options);
+    cost::add_simulated(&mut record, estimate, &simulated);
+    Ok(Made {
+        output,
+        record,
+        explanation: explanation(&scheduled),
+        summary: summary(&scheduled.report) + &cost::compared(estimate, &simulated),
+    })
+}
+
+/// The nodes of the model that a step computes, by name.
+fn nodes(step: &NpuStep<'_>) -> Result<Vec<String>, Error> {
+    let imported = step.model.imported()?;
+    let nodes = imported.graph.nodes.iter();
+    let computed = nodes.filter(|node| !matches!(node.kind, irc_tl::NodeKind::Constant(_)));
+    let mut names: Vec<String> = vec![];
+    for origin in computed.filter_map(|node| node.origin.as_deref()) {
+        let name = origin.split_once(": ").map_or(origin, |(_, name)| name);
+        if names.last().is_none_or(|last| last != name) {
+            names.push(name.to_owned());
+        }
     }
-    if explains {
-        console.text(&explanation(&scheduled));
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    Ok(names)
+}
+
+/// A line about what the host computes.
+fn host_line(nodes: &[String]) -> String {
+    const MAX_SHOWN: usize = 4;
+    let shown = nodes.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match nodes.len().saturating_sub(MAX_SHOWN) {
+        0 => format!("on the host: {shown}\n"),
+        more => format!("on the host: {shown} and {more} more\n"),
     }
-    console.text(&(summary(&scheduled.report) + &cost::compared(estimate, &simulated)));
-    Ok(())
+}
+
+/// Why nodes run on the host.
+fn reasons(division: &NpuDivision<'_>) -> Vec<String> {
+    division.reasons.iter().map(|reason| reason.message.clone()).collect()
+}
+
+/// `net.json` as `net.1.json`.
+fn numbered(path: &Path, number: u32) -> Result<PathBuf, Error> {
+    if output::is_stdout(path) {
+        let message = "the schedules of the parts of a model are several files: name one with -o";
+        return Err(Error::Usage(message.into()));
+    }
+    let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or("json");
+    Ok(path.with_extension(format!("{number}.{suffix}")))
 }
 
 /// The first diagnostic of an error, and the number of others.
@@ -271,27 +445,64 @@ fn runner_up(found: &RunnerUp) -> Value {
     })
 }
 
-/// Checks that an NPU can compute a model; its schedule, if the cost is wanted.
+/// What is wanted of a model that is checked.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// What its schedule costs.
+    pub cost: bool,
+    /// Why its segments are as they are.
+    pub explanation: bool,
+    /// Whether the host computes what the NPU does not.
+    pub falls_back: bool,
+}
+
+/// Checks that an NPU can compute a model; its schedule, if the cost is wanted. Notes say what the host computes.
 pub fn check(
     input: &Input,
     import: &ImportOptions,
     options: &NpuOptions,
-    (has_cost, explains): (bool, bool),
-) -> Result<Option<Value>, irc::Error> {
+    wanted: Wanted,
+) -> Result<(Option<Value>, Vec<Diagnostic>), Error> {
     let session = Session::new();
     let model = session.import_bytes(input.shown(), input.bytes.clone(), import)?;
-    if !has_cost {
-        return model.npu_layers().map(|_| None);
+    let division = division(&model, options, wanted.falls_back)?;
+    if !wanted.cost && !wanted.falls_back {
+        return Ok((None, vec![]));
     }
-    let scheduled = model.npu(options)?;
-    let mut found = record(&scheduled, options);
+    let count = division.parts().len() as u32;
+    let (mut text, mut steps, mut number) = (String::new(), vec![], 0);
+    for step in &division.steps {
+        if step.place == Place::Host {
+            let nodes = nodes(step)?;
+            text += &host_line(&nodes);
+            steps.push(json!({ "place": "host", "nodes": nodes }));
+            continue;
+        }
+        number += 1;
+        let part = Part { number, count };
+        let layers = step.model.npu_layers()?.network.nodes().len();
+        if wanted.falls_back {
+            text += &format!("part {part}, on the NPU: {layers} layers\n");
+        }
+        let mut found = json!({ "layers": layers });
+        if wanted.cost {
+            let scheduled = step.model.npu(options)?;
+            found = record(&scheduled, options);
+            text += &scheduled.report.to_string();
+            if wanted.explanation {
+                text += &explanation(&scheduled);
+            }
+        }
+        found["place"] = "npu".into();
+        steps.push(found);
+    }
+    let mut found = match wanted.falls_back {
+        true => json!({ "steps": steps }),
+        false => steps.remove(0),
+    };
     found["file"] = input.shown().into();
-    let mut text = scheduled.report.to_string();
-    if explains {
-        text += &explanation(&scheduled);
-    }
     found["text"] = text.into();
-    Ok(Some(found))
+    Ok((Some(found), division.reasons))
 }
 
 /// The import options of a file to check.

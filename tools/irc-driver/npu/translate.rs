@@ -120,6 +120,11 @@ pub fn from_program(
     let bytes = input::read(&arguments.input)?;
     let content = input::Content::of(&bytes);
     let (source, program, spans) = check::program(console, &arguments.input, &bytes, content)?;
+    if let Some(part) = program.part {
+        let name = &arguments.input;
+        let message = format!("{name} is part {part} of a model, which only listings state");
+        return Err(Error::problem(message));
+    }
     if let To::Program = to {
         return Ok(write(&program, &arguments.output));
     }
