@@ -45,7 +45,8 @@ pub fn check(
     let has_own_target = |kind: &irc_cli::InputKind| {
         matches!(kind, irc_cli::InputKind::Plan | irc_cli::InputKind::Schedule)
     };
-    if arguments.cost && arguments.npu.target.is_none() && !kinds.iter().any(has_own_target) {
+    let has_models = !kinds.is_empty() && !kinds.iter().any(has_own_target);
+    if arguments.cost && arguments.npu.target.is_none() && has_models {
         let message = "--cost of a model needs --target, as in --target npu:mesh=4x4";
         return Err(Error::Usage(message.into()));
     }

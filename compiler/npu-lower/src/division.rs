@@ -61,13 +61,15 @@ pub fn divide(graph: &Graph) -> Result<Division, Vec<Diagnostic>> {
                 None => drop(accepted.insert(piece.nodes)),
                 Some(rejected) => {
                     is_done = false;
-                    let rejected_nodes = rejected.nodes.iter().map(|node| nodes[*node]).collect();
-                    let is_all = rejected.nodes.is_empty() || search >= MAX_SEARCHES;
                     // All of a part without layers only moves data.
                     if !rejected.nodes.is_empty() {
                         cut.reasons.extend(rejected.found);
                     }
-                    cut.give(if is_all { piece.nodes } else { rejected_nodes });
+                    let rejected: Vec<usize> =
+                        rejected.nodes.iter().map(|node| nodes[*node]).collect();
+                    if search >= MAX_SEARCHES || !cut.give(&rejected) {
+                        cut.give(&piece.nodes);
+                    }
                 }
             }
         }
@@ -105,7 +107,7 @@ struct Cut<'g> {
     graph: &'g Graph,
     /// Whether bytes are computed with.
     is_quantised: bool,
-    /// Whether nodes depend on no activation: every step has those that it needs.
+    /// Whether nodes depend on no activation, or undo the quantisation of bytes: every step has those that it needs.
     is_free: Vec<bool>,
     is_host: Vec<bool>,
     /// The nodes that define values, and those that read them.
@@ -129,13 +131,14 @@ impl<'g> Cut<'g> {
         for (_, value) in &graph.inputs {
             is_free_value[value.0] = !roles[value.0].is_activation;
         }
+        let is_decoding = decoding(graph);
         let mut is_free = vec![];
         let mut groups: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
         let mut is_quantised = false;
         for (index, node) in graph.nodes.iter().enumerate() {
             let is_pure = matches!(node.kind, NodeKind::Constant(_) | NodeKind::Op(_));
             let is_own = is_pure && node.operands.iter().all(|value| is_free_value[value.0]);
-            is_free.push(is_own);
+            is_free.push(is_own || is_decoding[index]);
             node.operands.iter().for_each(|value| readers[value.0].push(index));
             for value in &node.results {
                 makers[value.0] = Some(index);
@@ -167,33 +170,41 @@ impl<'g> Cut<'g> {
         }
     }
 
-    /// Gives nodes, and others of the same nodes of the source, to the host.
-    fn give(&mut self, nodes: Vec<usize>) {
-        for node in nodes {
+    /// Gives nodes, and others of the same nodes of the source, to the host. Whether there are any that have a step of
+    /// their own.
+    fn give(&mut self, nodes: &[usize]) -> bool {
+        let mut is_any = false;
+        for node in nodes.iter().copied() {
             let origin = self.graph.nodes[node].origin.as_ref();
             let group = origin.and_then(|origin| self.groups.remove(origin));
             for node in group.into_iter().flatten().chain([node]) {
-                self.is_host[node] |= !self.is_free[node];
+                if !self.is_free[node] {
+                    self.is_host[node] = true;
+                    is_any = true;
+                }
             }
         }
+        is_any
     }
 
     /// The steps of all nodes that are not free, in the order in which they run.
     fn pieces(&self) -> Vec<Piece> {
-        let mut stages = vec![0; self.graph.types.len()];
+        // The stage of each value, and whether the NPU computes it, or the bytes that it is decoded of.
+        let mut places = vec![(0, false); self.graph.types.len()];
         let mut pieces: BTreeMap<(usize, bool), Vec<usize>> = BTreeMap::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             if self.is_free[index] {
+                let place = node.operands.iter().map(|value| places[value.0]).max();
+                node.results.iter().for_each(|value| places[value.0] = place.unwrap_or_default());
                 continue;
             }
             let is_npu = !self.is_host[index];
             let stage = |value: &ValueId| {
-                let is_of_npu = self.makers[value.0]
-                    .is_some_and(|maker| !self.is_host[maker] && !self.is_free[maker]);
-                stages[value.0] + usize::from(is_of_npu && !is_npu)
+                let (stage, is_of_npu) = places[value.0];
+                stage + usize::from(is_of_npu && !is_npu)
             };
             let stage = node.operands.iter().map(stage).max().unwrap_or(0);
-            node.results.iter().for_each(|value| stages[value.0] = stage);
+            node.results.iter().for_each(|value| places[value.0] = (stage, is_npu));
             pieces.entry((stage, is_npu)).or_default().push(index);
         }
         let piece = |((_, is_npu), nodes)| {
@@ -210,8 +221,7 @@ impl<'g> Cut<'g> {
         let mut outputs: Vec<(String, ValueId)> = vec![];
         let results = piece.nodes.iter().flat_map(|node| &self.graph.nodes[*node].results);
         for value in results.copied().collect::<Vec<_>>() {
-            let is_read = |reader: &usize| !is_own.contains(reader);
-            if self.readers[value.0].iter().any(is_read) {
+            if self.is_read_outside(value, &is_own) {
                 outputs.push((self.name(value), value));
             }
             let names = self.outputs.get(&value).into_iter().flatten();
@@ -243,6 +253,28 @@ impl<'g> Cut<'g> {
             inputs.into_iter().map(|value| (self.name(value), value)).collect();
         let nodes: Vec<usize> = nodes.into_iter().collect();
         (self.graph.extract(&nodes, &inputs, &outputs), nodes)
+    }
+
+    /// Whether a node of another step reads a value, or an output is decoded of it.
+    fn is_read_outside(&self, value: ValueId, is_own: &BTreeSet<usize>) -> bool {
+        let mut pending = vec![value];
+        let mut seen: BTreeSet<usize> = BTreeSet::new();
+        while let Some(value) = pending.pop() {
+            for reader in &self.readers[value.0] {
+                if !self.is_free[*reader] {
+                    if !is_own.contains(reader) {
+                        return true;
+                    }
+                } else if seen.insert(*reader) {
+                    let results = &self.graph.nodes[*reader].results;
+                    if results.iter().any(|result| self.outputs.contains_key(result)) {
+                        return true;
+                    }
+                    pending.extend(results);
+                }
+            }
+        }
+        false
     }
 
     /// The name of a value between steps.
@@ -296,7 +328,9 @@ fn decoding(graph: &Graph) -> Vec<bool> {
     for node in &graph.nodes {
         let is_arithmetic = matches!(
             &node.kind,
-            NodeKind::Op(Op::Cast { .. } | Op::Broadcast { .. } | Op::Binary(Add | Sub | Mul | Div))
+            NodeKind::Op(
+                Op::Cast { .. } | Op::Broadcast { .. } | Op::Binary(Add | Sub | Mul | Div)
+            )
         );
         let mut read = node.operands.iter().filter(|value| !is_constant[value.0]);
         let is_known = node.operands.iter().all(|value| is_constant[value.0]);

@@ -17,7 +17,7 @@ mod target;
 
 pub use boundary::Boundary;
 pub use division::{Division, Place, Step, divide};
-pub use fingerprint::fingerprint;
+pub use fingerprint::{fingerprint, hash_of_samples};
 pub use layers::{Layers, Operand, Origin, Parameters, Stored, layers};
 pub use numbers::{Given, LayerNumbers, Weights, numbers};
 pub use priced::{PricedSchedule, price};

@@ -106,7 +106,7 @@ impl FromStr for Part {
 }
 
 /// What a program contains of a model: how many images, and hashes of the rest. Weights are not part of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Images at once.
     pub images: u64,
@@ -114,13 +114,27 @@ pub struct Fingerprint {
     pub layers: u64,
     /// Signs, factors, zero points and functions of all layers.
     pub numbers: u64,
+    /// How the model was quantised, if it was when the program was compiled: words of printable ASCII, separated by commas.
+    pub calibration: Option<String>,
+}
+
+/// Most bytes of [`Fingerprint::calibration`].
+pub(crate) const MAX_CALIBRATION: usize = 255;
+
+/// Whether a text may be a [`Fingerprint::calibration`].
+pub(crate) fn is_calibration(text: &str) -> bool {
+    (1..=MAX_CALIBRATION).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 impl fmt::Display for Fingerprint {
-    /// `images=1 layers=0123456789abcdef numbers=fedcba9876543210`
+    /// `images=1 layers=0123456789abcdef numbers=fedcba9876543210`, and perhaps `calibration=…`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { images, layers, numbers } = self;
-        write!(f, "images={images} layers={layers:016x} numbers={numbers:016x}")
+        let Self { images, layers, numbers, calibration } = self;
+        write!(f, "images={images} layers={layers:016x} numbers={numbers:016x}")?;
+        match calibration {
+            Some(calibration) => write!(f, " calibration={calibration}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -134,11 +148,19 @@ impl FromStr for Fingerprint {
             u64::from_str_radix(value, radix).ok()
         };
         let all = [number("images", 10), number("layers", 16), number("numbers", 16)];
-        match (all, words.next()) {
-            ([Some(images), Some(layers), Some(numbers)], None) => {
-                Ok(Self { images, layers, numbers })
+        let calibration = words.next().map(|word| word.strip_prefix("calibration="));
+        match (all, calibration, words.next()) {
+            ([Some(images), Some(layers), Some(numbers)], None, None) => {
+                Ok(Self { images, layers, numbers, calibration: None })
             }
-            _ => Err("expected images=N layers=HEX numbers=HEX".into()),
+            ([Some(images), Some(layers), Some(numbers)], Some(Some(text)), None)
+                if is_calibration(text) =>
+            {
+                Ok(Self { images, layers, numbers, calibration: Some(text.into()) })
+            }
+            _ => {
+                Err("expected images=N layers=HEX numbers=HEX, and perhaps calibration=TEXT".into())
+            }
         }
     }
 }

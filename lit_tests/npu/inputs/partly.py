@@ -1,6 +1,6 @@
 """Writes quantised networks of which the NPU computes only parts to a folder: partly.onnx, whose middle is a softmax over
-rows and whose end is one over classes, and host.onnx, of which it computes nothing; the first in f32, floats.onnx, with
-samples."""
+rows and whose end is one over classes, and host.onnx, of which it computes nothing; inner.onnx, an output of which another
+layer reads; a network of f32, floats.onnx, with samples."""
 
 import sys
 
@@ -39,13 +39,14 @@ def conv(x, name, channels, width):
     return node("Conv", [x, weights(name + "_w", channels, width, 3, 3)], name, pads=[1] * 4)
 
 
-def save(name, end, classes):
+def save(name, **results):
     value = helper.make_tensor_value_info
     own = [constants[key] for key in constants if any(key in node.input for node in nodes)]
-    outputs = [value(end, TensorProto.FLOAT, classes)]
+    outputs = [value(end, TensorProto.FLOAT, shape) for end, shape in results.items()]
     graph = helper.make_graph(nodes, "net", [value("x", TensorProto.FLOAT, [1, 3, 8, 8])], outputs, own)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, f"{folder}/{name}.onnx")
+    nodes.clear()
 
 
 first = quantised(node("Relu", [conv(quantised("x", 0.02), "first", 8, 3)], "a"), 0.03, 0)
@@ -58,11 +59,13 @@ third = quantised(conv(quantised(running, 0.2), "third", 8, 8), 0.3)
 flat = node("Flatten", [third], "flat")
 scores = quantised(node("MatMul", [flat, weights("last_w", 512, 10)], "scores"), 2.0)
 node("Softmax", [scores], "y", axis=1)
-save("partly", "y", [1, 10])
-nodes.clear()
+save("partly", y=[1, 10])
 node("CumSum", ["x", "axis"], "y")
-save("host", "y", [1, 3, 8, 8])
-nodes.clear()
+save("host", y=[1, 3, 8, 8])
+inner = quantised(node("Relu", [conv(quantised("x", 0.02), "outer", 8, 3)], "a"), 0.03, 0)
+quantised(conv(inner, "inner", 8, 8), 0.05)
+nodes[-1].output[0] = "b_dq"
+save("inner", a_dq=[1, 8, 8, 8], b_dq=[1, 8, 8, 8])
 
 
 def floats(name, *shape):
@@ -72,5 +75,5 @@ def floats(name, *shape):
 node("Conv", ["x", floats("f_w", 8, 3, 3, 3)], "f", pads=[1] * 4)
 node("Softmax", ["f"], "s", axis=2)
 node("Conv", ["s", floats("g_w", 8, 8, 3, 3)], "y", pads=[1] * 4)
-save("floats", "y", [1, 8, 8, 8])
+save("floats", y=[1, 8, 8, 8])
 numpy.savez(f"{folder}/samples.npz", x=random.normal(0, 1, (8, 3, 8, 8)).astype("f4"))

@@ -91,7 +91,7 @@ pub static FLAGS: &[FlagRow] = &[
         (Archive, DONE),
         (Ptx, DONE),
     ]),
-    flags(&["compile"], QUANTISE).of(&[ArkModel, CommonIr]),
+    flags(&["compile"], QUANTISE).of(&[ArkModel, CommonIr, Schedule]),
     flags(&["run"], QUANTISE).of(&[ArkModel, CommonIr, Program]),
     // irc compile.
     flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),

@@ -1,6 +1,6 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
-    Compile, Console, Dialect, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner,
+    Compile, Console, Dialect, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner, Quantise,
     common::{CUDA, QUICK, compilers, engines, measured},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -492,6 +492,9 @@ pub struct Simulate {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
+    /// How the model is quantised.
+    #[command(flatten)]
+    pub quantise: Quantise,
 }
 
 /// A finite, non-negative number.

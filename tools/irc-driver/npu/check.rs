@@ -114,7 +114,9 @@ pub fn program(
             "{name} has programs of {} parts of a model: expected one program",
             before + 1
         ))
-        .help(format!("irc run {name} --model MODEL runs all parts, irc check {name} checks them"))),
+        .help(format!(
+            "irc run {name} --model MODEL runs all parts, irc check {name} checks them"
+        ))),
     }
 }
 

@@ -90,8 +90,23 @@ struct Files<'f> {
     schedule: &'f str,
     frontend: Option<&'f Path>,
     program: Option<&'f Path>,
-    /// The model that it is a schedule of, the shapes of its inputs, and whether its values are requested.
-    model: Option<(&'f str, &'f [String], bool)>,
+    /// The model that it is a schedule of.
+    model: Option<ModelOf<'f>>,
+}
+
+/// The model of a schedule.
+#[derive(Clone, Copy)]
+pub struct ModelOf<'f> {
+    /// Its file.
+    pub name: &'f str,
+    /// The shapes of its inputs.
+    pub shapes: &'f [String],
+    /// How it is quantised.
+    pub quantise: &'f irc_cli::Quantise,
+    /// The file with its inputs, if any.
+    pub inputs: Option<&'f Path>,
+    /// Whether its values are requested.
+    pub has_values: bool,
 }
 
 /// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
@@ -109,8 +124,8 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
             None => {
                 let known = match files.model {
                     None => irc::npu::stated_layers(&schedule),
-                    Some((name, shapes, has_values)) => {
-                        let (known, found) = model::known(console, name, shapes, has_values)?;
+                    Some(of) => {
+                        let (known, found) = model::known(console, &of)?;
                         if let Some(values) = &found {
                             expect_layers(files.schedule, &schedule, values)?;
                         }

@@ -1,17 +1,19 @@
 //! Models scheduled for an NPU.
-use super::cost;
+use super::{ModelOf, cost};
 use crate::{
     console::Console,
     error::Error,
     input::{self, Input},
     models,
     output::{self, Content},
+    values::Given,
 };
 use bytes::Bytes;
 use irc::{
     ImportOptions, Model, NpuDivision, NpuModel, NpuOptions, NpuStep, NpuTree, NpuValues, Session,
     npu::{Goal, Place, Report, Target, allocated, known_layers},
     npu_schedule::{RunnerUp, Segment},
+    quantise::Scope,
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
 use irc_diag::Diagnostic;
@@ -70,8 +72,8 @@ pub struct Written<'a> {
     pub dialect: Option<Dialect>,
     /// Whether the host computes what the NPU does not.
     pub falls_back: bool,
-    /// Whether the model was quantised for the NPU, so that all layers must have numbers.
-    pub is_calibrated: bool,
+    /// How the model was quantised for the NPU, so that all layers must have numbers.
+    pub calibration: Option<&'a str>,
 }
 
 /// Writes the schedule of a model, or its program, and shows the cost.
@@ -86,6 +88,7 @@ pub fn write(
     let count = division.parts().len() as u32;
     let mut files: Vec<(PathBuf, String)> = vec![];
     let (mut lines, mut records, mut number) = (String::new(), vec![], 0);
+    let mut cycles = Some(0);
     for step in &division.steps {
         if step.place == Place::Host {
             let nodes = nodes(step)?;
@@ -103,6 +106,7 @@ pub fn write(
             console.text(&made.explanation);
         }
         let mut record = made.record;
+        cycles = cycles.and_then(|all: u64| Some(all + record["simulated"].as_u64()?));
         if !division.is_whole() {
             lines += &format!("part {part}, on the NPU\n");
             record["place"] = "npu".into();
@@ -129,6 +133,9 @@ pub fn write(
                 files.push((path, text));
             }
         }
+    }
+    if let Some(cycles) = cycles.filter(|_| count > 1) {
+        lines += &format!("all parts: {cycles} cycles of the NPU, simulated\n");
     }
     if let [first, .., last] = &files[..] {
         let [first, last] = [first, last].map(|(path, _)| path.display());
@@ -164,7 +171,9 @@ pub fn division<'s>(
     let division = model.npu_division()?;
     let count = division.parts().len();
     if options.tree.is_some() && count > 1 {
-        let message = format!("--set-tree: the NPU computes the model in {count} parts, and a tree is of one network");
+        let message = format!(
+            "--set-tree: the NPU computes the model in {count} parts, and a tree is of one network"
+        );
         return Err(Error::Usage(message));
     }
     Ok(division)
@@ -208,8 +217,9 @@ fn part_of(
 ) -> Result<Made, Error> {
     let step = console.step("scheduling");
     let scheduled = model.npu(options)?;
-    if written.is_calibrated {
-        model.npu_values().map_err(advised)?;
+    if written.calibration.is_some() {
+        let values = model.npu_values().map_err(advised)?;
+        scheduled.numbers(&values.numbers).map_err(Error::problem)?;
     }
     step.say("writing the schedule");
     let output = match kind {
@@ -220,7 +230,11 @@ fn part_of(
                     "the program moves the data of the model and has neutral constants: {why}"
                 ));
             }
-            Output::Program((*model.npu_program(options)?).clone())
+            let mut program = (*model.npu_program(options)?).clone();
+            if let Some(fingerprint) = &mut program.model {
+                fingerprint.calibration = written.calibration.map(str::to_owned);
+            }
+            Output::Program(program)
         }
         _ => Output::Schedule(schedule(model, options, written.dialect)?),
     };
@@ -358,15 +372,16 @@ fn schedule(
 /// models have.
 pub fn known(
     console: &Console,
-    name: &str,
-    shapes: &[String],
-    has_values: bool,
+    of: &ModelOf<'_>,
 ) -> Result<(KnownLayers, Option<Arc<NpuValues>>), Error> {
-    let input = Input::open(name, None)?;
-    let graphs = irc_cli::Graphs { shape: shapes.to_vec(), ..irc_cli::Graphs::default() };
+    let input = Input::open(of.name, None)?;
+    let graphs = irc_cli::Graphs { shape: of.shapes.to_vec(), ..irc_cli::Graphs::default() };
     let import = import(&graphs, &input)?;
+    let import = models::with_given_shapes(&input, import, &Given::open(of.inputs)?)?;
     let session = Session::new();
-    let model = models::open(console, &session, &input, &import)?;
+    let quantise = (of.quantise, Scope::Everywhere);
+    let model = models::open_quantised(console, &session, &input, &import, quantise)?;
+    let has_values = of.has_values;
     let layers = model.npu_layers()?;
     let facts = layers.facts(0..layers.network.nodes().len());
     let values = if has_values { Some(model.npu_values()?) } else { model.npu_values().ok() };

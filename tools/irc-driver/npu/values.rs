@@ -97,10 +97,7 @@ fn weight_shapes(model: &NpuValues) -> BTreeMap<String, ([i64; 3], u32)> {
 }
 
 /// The values of the inputs of a model, of these types.
-pub fn given(
-    types: &BTreeMap<String, TensorType>,
-    inputs: &Inputs<'_>,
-) -> Result<Tensors, Error> {
+pub fn given(types: &BTreeMap<String, TensorType>, inputs: &Inputs<'_>) -> Result<Tensors, Error> {
     let mut given = Tensors::new();
     for file in &inputs.files {
         let archive = Given::open(Some(file))?;
@@ -150,8 +147,14 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
     let programs = read_programs(console, &input.name)?;
     let file = Input::open(name, arguments.graphs.format.as_deref())?;
     let import = super::model::import(&arguments.graphs, &file)?;
+    let inputs = Given::open(arguments.inputs.as_deref())?;
+    let import = models::with_given_shapes(&file, import, &inputs)?;
     let session = Session::new();
     let quantise = (&arguments.compile.quantise, Scope::Everywhere);
+    let calibration = models::calibration_text(quantise.0, quantise.1)?;
+    for fingerprint in programs.iter().filter_map(|program| program.model.as_ref()) {
+        expect_calibrated(&input.name, fingerprint.calibration.as_deref(), calibration.as_deref())?;
+    }
     let model = models::open_quantised(console, &session, &file, &import, quantise)?;
     let is_divided = programs.iter().any(|program| program.part.is_some());
     let division = match is_divided {
@@ -227,7 +230,9 @@ fn input_types(
             }
             Place::Host => {
                 let inputs = graph.inputs.iter();
-                inputs.filter_map(|(name, value)| Some((name.clone(), graph.ty(*value).known()?))).collect()
+                inputs
+                    .filter_map(|(name, value)| Some((name.clone(), graph.ty(*value).known()?)))
+                    .collect()
             }
         };
         types.extend(read.into_iter().filter(|(name, _)| !made.contains(name)));
@@ -237,13 +242,12 @@ fn input_types(
 }
 
 /// The commands that write programs of models.
-const WRITES: &str =
-    "irc compile MODEL --target …, or irc compile SCHEDULE --model MODEL, writes the program of a model";
+const WRITES: &str = "irc compile MODEL --target …, or irc compile SCHEDULE --model MODEL, writes the program of a model";
 
 /// Rejects a program that has the numbers of another model than the one that it is run with.
 fn expect_same(file: &str, program: &Program, name: &str, model: &NpuValues) -> Result<(), Error> {
     let expected = fingerprint(&model.layers, &model.numbers, model.layers.images);
-    let Some(found) = program.model else {
+    let Some(found) = &program.model else {
         let message = format!(
             "{file} states no model: it may have neutral constants, or those of another model"
         );
@@ -264,6 +268,42 @@ fn expect_same(file: &str, program: &Program, name: &str, model: &NpuValues) -> 
         return Ok(());
     };
     Err(Error::problem(what).help(WRITES))
+}
+
+/// Rejects a program of a model that was quantised in another way, as both state it.
+fn expect_calibrated(file: &str, found: Option<&str>, own: Option<&str>) -> Result<(), Error> {
+    let words = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let stated = |text: &str| match &words(text)[..] {
+        [method, scales, results, ..] => {
+            format!("--calibrate-method {method} --quantize {scales} --quantize-results {results}")
+        }
+        _ => text.to_owned(),
+    };
+    let (found, own) = match (found, own) {
+        (found, own) if found == own => return Ok(()),
+        (Some(found), None) => {
+            let message =
+                format!("{file} is of a model quantised by samples, and --calibrate is missing");
+            return Err(Error::problem(message).help(format!(
+                "give the samples of irc compile: --calibrate X.npz {}",
+                stated(found)
+            )));
+        }
+        (None, Some(_)) => {
+            let message = format!("{file} is of a model as it is, without --calibrate");
+            return Err(Error::problem(message).help("leave out --calibrate"));
+        }
+        (Some(found), Some(own)) => (words(found), words(own)),
+        (None, None) => return Ok(()),
+    };
+    let flags = ["--calibrate-method", "--quantize", "--quantize-results", "samples with the hash"];
+    let pairs = flags.iter().zip(found.iter().zip(&own));
+    let other: Vec<String> = pairs
+        .filter(|(_, (found, own))| found != own)
+        .map(|(flag, (found, own))| format!("{flag} {found}, not {own}"))
+        .collect();
+    let message = format!("{file} was compiled with {}", other.join("; "));
+    Err(Error::problem(message).help("quantise the model as for irc compile"))
 }
 
 fn images(count: u64) -> String {

@@ -1,7 +1,7 @@
 //! The walk over the nodes of a graph.
 
-use super::bytes::{Encoding, is_byte, is_decoding};
 use super::Rejected;
+use super::bytes::{Encoding, is_byte, is_decoding};
 use super::locate::located;
 use super::readers::Readers;
 use super::roles::{Role, roles};
@@ -250,6 +250,9 @@ impl Build<'_> {
                 self.transpose(index, result, operands[0], permutation)
             }
             Op::Conv(conv) => self.convolution(index, result, operands, conv),
+            Op::Matmul { .. } if is_constant(&operands[0]) => operator(
+                "the NPU has no transposed convolutions and other products whose left side is constant",
+            ),
             Op::Matmul { transpose_lhs, transpose_rhs } => {
                 self.product(index, result, operands, [*transpose_lhs, *transpose_rhs])
             }

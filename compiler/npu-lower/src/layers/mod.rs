@@ -21,15 +21,15 @@ mod view;
 mod window;
 
 use crate::schedule::LayerFacts;
+pub(crate) use build::shapes;
+pub(crate) use bytes::is_byte;
 use irc_diag::Diagnostic;
 use irc_npu_cost::Network;
 use irc_tl::{Graph, ValueId};
-use std::collections::BTreeSet;
-use std::ops::Range;
-pub(crate) use build::shapes;
-pub(crate) use bytes::is_byte;
 pub(crate) use locate::{unique, word};
 pub(crate) use roles::roles;
+use std::collections::BTreeSet;
+use std::ops::Range;
 pub(crate) use trace::{Trace, bytes_of};
 #[cfg(test)]
 pub use view::Atom;
@@ -115,13 +115,24 @@ impl Layers {
     /// What schedules need to know about layers of a network that are those of this one, or some of their
     /// channels: for each the layer here.
     pub fn facts(&self, layers: impl IntoIterator<Item = usize>) -> Vec<LayerFacts> {
+        let parts = self.results.iter().flat_map(|result| &result.parts);
+        let outputs: BTreeSet<usize> = parts
+            .filter_map(|part| match part {
+                Operand::Layer(layer) => Some(*layer),
+                Operand::Value { .. } => None,
+            })
+            .collect();
         let facts = |layer: usize| {
             let origin = &self.origins[layer];
             let given = origin.operands.iter().filter_map(|operand| match operand {
                 Operand::Value { name, channels, .. } => Some((name.clone(), *channels)),
                 Operand::Layer(_) => None,
             });
-            LayerFacts { padding: origin.padding, given: given.collect() }
+            LayerFacts {
+                padding: origin.padding,
+                given: given.collect(),
+                is_output: outputs.contains(&layer),
+            }
         };
         layers.into_iter().map(facts).collect()
     }

@@ -28,7 +28,7 @@ fn write_all(program: &Program, time: impl Fn(usize, usize) -> Option<Time>) -> 
     if let Some(part) = program.part {
         let _ = writeln!(out, "# part {part}");
     }
-    if let Some(model) = program.model {
+    if let Some(model) = &program.model {
         let _ = writeln!(out, "# model {model}");
     }
     for (place, core) in program.cores.iter().enumerate() {

@@ -88,7 +88,8 @@ mod tests {
         let product = b.binary(Binary::Mul, sum, y).expect("numbers");
         b.output("product", product);
         let graph = b.finish();
-        let part = graph.extract(&[1], &[("y".into(), y), ("s".into(), sum)], &[("p".into(), product)]);
+        let part =
+            graph.extract(&[1], &[("y".into(), y), ("s".into(), sum)], &[("p".into(), product)]);
         assert_eq!(part.types.len(), 3);
         let number = |value: f32| Tensor::from_values([], &[value]).expect("a number");
         let given = BTreeMap::from([("y".into(), number(3.0)), ("s".into(), number(5.0))]);
