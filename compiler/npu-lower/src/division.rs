@@ -79,8 +79,8 @@ pub fn divide(graph: &Graph) -> Result<Division, Vec<Diagnostic>> {
     }
     let pieces = cut.pieces();
     if pieces.iter().all(|piece| piece.place == Place::Host) {
-        let found = cut.reasons;
-        return Err(if found.is_empty() { vec![nothing()] } else { found });
+        cut.reasons.push(nothing());
+        return Err(cut.reasons);
     }
     if cut.is_host.iter().all(|is_host| !is_host) {
         return Ok(Division { steps: vec![], reasons: vec![] });
