@@ -62,6 +62,7 @@ fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> 
         quantise,
         inputs: None,
         has_values: true,
+        falls_back: false,
     });
     let (schedule, output) = (&arguments.model, &arguments.output);
     let (bytes, content) = npu::translate::to_program(console, schedule, frontend, model, output)?;

@@ -2,7 +2,8 @@
 //!
 //! Nodes that are no layers, and layers without numbers, go to the host; the others are parts for the NPU. A part has all
 //! nodes between two visits of the host: nodes are in steps, each as early as what it reads allows. As parts have other
-//! inputs and outputs than the model, they are found again until all of them are networks.
+//! inputs and outputs than the model, they are found again until all of them are networks. Parts read and write bytes: what
+//! quantises their inputs, and what undoes a quantisation for others, is in steps of the host.
 
 use crate::layers::{Rejected, find, is_byte, nothing, roles, shapes, unique, word};
 use crate::numbers;
@@ -57,9 +58,15 @@ pub fn divide(graph: &Graph) -> Result<Division, Vec<Diagnostic>> {
                 continue;
             }
             let (part, nodes) = cut.graph(&piece);
-            match cut.reject(&part) {
-                None => drop(accepted.insert(piece.nodes)),
-                Some(rejected) => {
+            let is_divided = cut.is_host.contains(&true);
+            match cut.check(&part) {
+                // Parts read bytes: the host quantises inputs, with the steps before.
+                Ok(encoding) if is_divided && !encoding.is_empty() => {
+                    is_done = false;
+                    encoding.iter().for_each(|node| cut.is_host[nodes[*node]] = true);
+                }
+                Ok(_) => drop(accepted.insert(piece.nodes)),
+                Err(rejected) => {
                     is_done = false;
                     // All of a part without layers only moves data.
                     if !rejected.nodes.is_empty() {
@@ -289,18 +296,15 @@ impl<'g> Cut<'g> {
         name
     }
 
-    /// What the NPU does not compute of a part; `None` if it computes all of it.
-    fn reject(&self, part: &Graph) -> Option<Rejected> {
-        let layers = match find(part) {
-            Ok(layers) => layers,
-            Err(rejected) => return Some(rejected),
-        };
+    /// The nodes of a part that quantise its inputs, if the NPU computes all others.
+    fn check(&self, part: &Graph) -> Result<Vec<usize>, Rejected> {
+        let layers = find(part)?;
         let is_move = |op: &LayerOp| matches!(op, LayerOp::Transpose { .. });
         if layers.network.nodes().iter().all(|node| is_move(&node.layer.op)) {
-            return Some(Rejected::default());
+            return Err(Rejected::default());
         }
         if !self.is_quantised {
-            return None;
+            return Ok(layers.encoding);
         }
         let mut rejected = Rejected::default();
         let is_decoding = decoding(part);
@@ -315,7 +319,7 @@ impl<'g> Cut<'g> {
             }
             rejected.found.push(found);
         }
-        (!rejected.found.is_empty()).then_some(rejected)
+        if rejected.found.is_empty() { Ok(layers.encoding) } else { Err(rejected) }
     }
 }
 

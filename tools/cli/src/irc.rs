@@ -459,6 +459,9 @@ pub struct Simulate {
     /// Shape of an input of --model, as data=1x3x224x224; repeatable
     #[arg(long, value_name = "NAME=SHAPE", requires = "model")]
     pub shape: Vec<String>,
+    /// The schedule is of a part of --model, of which the host computes the rest
+    #[arg(long, requires = "model")]
+    pub host_fallback: bool,
     /// The NPU, for the rates of links and DRAM [default: that of the schedule]
     #[arg(long, value_name = "NPU")]
     pub target: Option<String>,

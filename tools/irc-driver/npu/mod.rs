@@ -107,6 +107,8 @@ pub struct ModelOf<'f> {
     pub inputs: Option<&'f Path>,
     /// Whether its values are requested.
     pub has_values: bool,
+    /// Whether the schedule is of a part of it.
+    pub falls_back: bool,
 }
 
 /// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
@@ -125,7 +127,7 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
                 let known = match files.model {
                     None => irc::npu::stated_layers(&schedule),
                     Some(of) => {
-                        let (known, found) = model::known(console, &of)?;
+                        let (known, found) = model::known(console, files.schedule, &schedule, &of)?;
                         if let Some(values) = &found {
                             expect_layers(files.schedule, &schedule, values)?;
                         }

@@ -17,6 +17,7 @@ use irc::{
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
 use irc_diag::Diagnostic;
+use irc_gemini_format::schedule::Schedule;
 use irc_npu::{Part, Program, listing};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
@@ -372,6 +373,8 @@ fn schedule(
 /// models have.
 pub fn known(
     console: &Console,
+    file: &str,
+    schedule: &Schedule,
     of: &ModelOf<'_>,
 ) -> Result<(KnownLayers, Option<Arc<NpuValues>>), Error> {
     let input = Input::open(of.name, None)?;
@@ -382,13 +385,40 @@ pub fn known(
     let quantise = (of.quantise, Scope::Everywhere);
     let model = models::open_quantised(console, &session, &input, &import, quantise)?;
     let has_values = of.has_values;
-    let layers = model.npu_layers()?;
+    let model = match of.falls_back {
+        true => part_of_schedule(console, file, schedule, &model, of.name)?,
+        false => model,
+    };
+    let layers = model.npu_layers().map_err(advised)?;
     let facts = layers.facts(0..layers.network.nodes().len());
     let values = if has_values { Some(model.npu_values()?) } else { model.npu_values().ok() };
     let numbers = values.iter().flat_map(|values| &values.numbers);
     let arithmetic: Vec<_> = numbers.map(|layer| layer.arithmetic).collect();
     let known = known_layers(&layers.network, &facts, &arithmetic);
     Ok((known, values.filter(|_| has_values)))
+}
+
+/// The part of a model that has the layers of a schedule.
+fn part_of_schedule<'s>(
+    console: &Console,
+    file: &str,
+    schedule: &Schedule,
+    model: &Model<'s>,
+    name: &str,
+) -> Result<Model<'s>, Error> {
+    let own: BTreeSet<&str> =
+        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
+    let parts = model.npu_division()?.parts();
+    for (number, part) in parts.iter().enumerate() {
+        let layers = part.npu_layers()?;
+        let nodes = layers.network.nodes().iter();
+        if nodes.map(|node| node.layer.name.as_str()).collect::<BTreeSet<_>>() == own {
+            let count = parts.len();
+            console.note(&format!("the schedule is of part {} of {count} of {name}", number + 1));
+            return Ok(*part);
+        }
+    }
+    Err(Error::problem(format!("{file} is no schedule of a part of {name}")))
 }
 
 /// The first lines of a report.

@@ -46,6 +46,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
             quantise: &arguments.quantise,
             inputs: arguments.inputs.as_deref(),
             has_values: arguments.outputs.is_some(),
+            falls_back: arguments.host_fallback,
         }),
     };
     let assembled = assemble(console, &files, &Options::default())?;

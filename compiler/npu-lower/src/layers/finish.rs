@@ -69,7 +69,10 @@ pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layer
     if !rejected.found.is_empty() {
         return Err(rejected);
     }
-    Ok(Layers { network, origins, images: build.images, outputs: last, results, parameters })
+    let is_host = build.encoding.is_host.iter().enumerate();
+    let encoding = is_host.filter(|(_, is_host)| **is_host).map(|(node, _)| node).collect();
+    let images = build.images;
+    Ok(Layers { network, origins, images, outputs: last, results, parameters, encoding })
 }
 
 /// The network under construction.

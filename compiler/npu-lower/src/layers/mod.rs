@@ -50,6 +50,8 @@ pub struct Layers {
     pub results: Vec<Stored>,
     /// The inputs of the graph that are weights.
     pub parameters: BTreeSet<ValueId>,
+    /// The nodes that quantise inputs, which the host computes.
+    pub encoding: Vec<usize>,
 }
 
 /// A value of the graph as the NPU stores it.

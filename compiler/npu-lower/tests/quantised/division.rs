@@ -92,10 +92,10 @@ fn a_chain_has_a_part_between_two_visits_of_the_host() {
     let graph = nets::graph(&net.classify(&x, 10));
     let division = divide(&graph).unwrap_or_else(|found| panic!("{found:#?}"));
     let places: Vec<Place> = division.steps.iter().map(|step| step.place).collect();
-    let expected: Vec<Place> = [Place::Npu, Place::Host].into_iter().cycle().take(62).collect();
+    let expected: Vec<Place> = [Place::Host, Place::Npu].into_iter().cycle().take(63).collect();
     assert_eq!(places, expected);
     // Bytes go from step to step, and everything is in one of them, with what undoes quantisations.
-    let crossing = division.steps[..61]
+    let crossing = division.steps[..62]
         .iter()
         .flat_map(|step| step.graph.outputs.iter().map(|(_, value)| step.graph.ty(*value).dtype));
     assert!(crossing.into_iter().all(|dtype| dtype == DType::U8));
