@@ -230,7 +230,7 @@ fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), 
     let Some(options) = npu::model::options(&flags.npu)? else { return Ok(()) };
     let input = Input::open(name, flags.graphs.format.as_deref())?;
     let import = npu::model::import(&flags.graphs, &input)?;
-    let wanted = npu::model::Wanted {
+    let wanted = npu::model::CheckOptions {
         cost: flags.cost,
         explanation: flags.npu.explain_schedule,
         falls_back: flags.host_fallback,

@@ -201,7 +201,7 @@ enum Output {
 }
 
 /// A part of a model that is scheduled.
-struct Made {
+struct ScheduledPart {
     output: Output,
     record: Value,
     explanation: String,
@@ -215,7 +215,7 @@ fn part_of(
     options: &NpuOptions,
     kind: Kind,
     written: &Written<'_>,
-) -> Result<Made, Error> {
+) -> Result<ScheduledPart, Error> {
     let step = console.step("scheduling");
     let scheduled = model.npu(options)?;
     if written.calibration.is_some() {
@@ -243,7 +243,7 @@ fn part_of(
     let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
     let mut record = record(&scheduled, options);
     cost::add_simulated(&mut record, estimate, &simulated);
-    Ok(Made {
+    Ok(ScheduledPart {
         output,
         record,
         explanation: explanation(&scheduled),
@@ -492,7 +492,7 @@ fn runner_up(found: &RunnerUp) -> Value {
 
 /// What is wanted of a model that is checked.
 #[derive(Clone, Copy)]
-pub struct Wanted {
+pub struct CheckOptions {
     /// What its schedule costs.
     pub cost: bool,
     /// Why its segments are as they are.
@@ -506,7 +506,7 @@ pub fn check(
     input: &Input,
     import: &ImportOptions,
     options: &NpuOptions,
-    wanted: Wanted,
+    wanted: CheckOptions,
 ) -> Result<(Option<Value>, Vec<Diagnostic>), Error> {
     let session = Session::new();
     let model = session.import_bytes(input.shown(), input.bytes.clone(), import)?;

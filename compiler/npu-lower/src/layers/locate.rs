@@ -24,7 +24,7 @@ pub fn word(origin: Option<&str>, other: &str) -> String {
     own.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect()
 }
 
-/// A name that is not one of `names` yet, with a number if need be.
+/// A name that is not one of `names` yet, with a number if it is taken.
 pub fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
     let mut unique = name.to_owned();
     let mut number = 2;
