@@ -145,7 +145,7 @@ pub use irc_quantise as quantise;
 pub use irc_runtime::{Interface, Port, RunError, Runner};
 pub use irc_tensor::{DType, Tensor, TensorType};
 pub use irc_tl::Results;
-pub use model::{Batch, Calibration, Entry, Model, ModelId, Program};
+pub use model::{Batch, Calibration, Entry, Model, ModelId, NpuDivision, NpuStep, Program};
 pub use session::{
     ArchiveOptions, CancelToken, CompileOptions, Compiled, CompiledPlan, Error, KernelProgress,
     NpuModel, NpuOptions, NpuTree, NpuValues, Place, PlanFile, Session, Target,

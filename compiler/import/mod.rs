@@ -264,20 +264,29 @@ impl FrontEnd {
 }
 
 /// A document of a program that already is a graph.
-pub(crate) struct Written(pub Arc<Imported>);
+pub(crate) struct Written {
+    /// The program.
+    pub imported: Arc<Imported>,
+    /// The document that it is a part of, if any.
+    pub of: Option<Arc<dyn Document>>,
+}
 
 impl Document for Written {
     fn import(&self) -> Result<Imported, Vec<Diagnostic>> {
-        Ok((*self.0).clone())
+        Ok((*self.imported).clone())
     }
 
     fn dialect<'c>(&self, context: &'c Context) -> Option<Module<'c>> {
-        let module = graph_to_tl(context, &self.0.graph, "main").ok()?;
-        give_values(context, module.as_operation(), &self.0.graph);
+        let module = graph_to_tl(context, &self.imported.graph, "main").ok()?;
+        give_values(context, module.as_operation(), &self.imported.graph);
         Some(module)
     }
 
-    fn locate(&self, _: &mut [Diagnostic]) {}
+    fn locate(&self, diagnostics: &mut [Diagnostic]) {
+        if let Some(whole) = &self.of {
+            whole.locate(diagnostics);
+        }
+    }
 }
 
 /// The path of the item in a node's origin: an origin is a path, or `path: node`.

@@ -3,7 +3,7 @@ use super::Model;
 use crate::{CompileOptions, Imported, Session, session::Error};
 use irc_quantise::{Granularity, Method, Observer, Plan, Quantisation, Scope};
 use irc_tensor::{DType, Tensor};
-use irc_tl::{Graph, ValueId};
+use irc_tl::{Graph, NodeKind, Op, ValueId};
 use std::collections::BTreeMap;
 
 /// Tensors by name.
@@ -33,7 +33,19 @@ impl Model<'_> {
         let graph = &imported.graph;
         let plan = Plan::new(graph, how.scope);
         if plan.is_empty() {
-            let message = "nothing to quantise: the model has no product or convolution of f32 with constant weights";
+            let is_byte = |value: &ValueId| matches!(graph.ty(*value).dtype, DType::I8 | DType::U8);
+            let is_quantised = graph.nodes.iter().any(|node| {
+                let is_product = matches!(node.kind, NodeKind::Op(Op::Conv(_) | Op::Matmul { .. }));
+                is_product && node.operands.iter().all(is_byte)
+            });
+            let message = match is_quantised {
+                true => {
+                    "nothing to quantise: the model is quantised already, and runs without samples"
+                }
+                false => {
+                    "nothing to quantise: the model has no product or convolution of f32 with constant weights"
+                }
+            };
             return Err(Error::at("quantise-nothing", self.source(), message));
         }
         let wrong = |message: String| Error::at("quantise-samples", self.source(), message);

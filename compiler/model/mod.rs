@@ -29,6 +29,7 @@ use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 
 pub use batch::{Batch, Entry};
 pub use calibrate::Calibration;
+pub use npu::{NpuDivision, NpuStep};
 pub use program::Program;
 
 /// Maximum size in bytes of an input that is read into memory: far beyond any text model, but device files

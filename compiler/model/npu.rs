@@ -1,11 +1,63 @@
 //! Models on an NPU.
 use super::Model;
 use crate::{
-    npu::Layers,
+    npu::{Layers, Place},
     session::{Error, NpuModel, NpuOptions, NpuValues},
 };
+use irc_diag::{Diagnostic, Severity};
 use irc_gemini_format::schedule::Schedule;
 use std::sync::Arc;
+
+/// A model as steps for the host and an NPU.
+pub struct NpuDivision<'s> {
+    /// The steps in the order in which they run. Inputs of a step are inputs of the model, or outputs of earlier steps
+    /// that have the same name and are not outputs of the model.
+    pub steps: Vec<NpuStep<'s>>,
+    /// Why nodes run on the host, as notes at these.
+    pub reasons: Vec<Diagnostic>,
+}
+
+/// A part of a model.
+#[derive(Clone, Copy)]
+pub struct NpuStep<'s> {
+    /// Where it runs.
+    pub place: Place,
+    /// The part.
+    pub model: Model<'s>,
+}
+
+impl<'s> NpuDivision<'s> {
+    /// The parts that run on the NPU.
+    pub fn parts(&self) -> Vec<Model<'s>> {
+        let steps = self.steps.iter().filter(|step| step.place == Place::Npu);
+        steps.map(|step| step.model).collect()
+    }
+
+    /// Whether the NPU computes all of the model.
+    pub fn is_whole(&self) -> bool {
+        self.steps.iter().all(|step| step.place == Place::Npu)
+    }
+}
+
+impl<'s> Model<'s> {
+    /// The model as steps for the host and an NPU: the NPU computes as much as it can.
+    ///
+    /// # Errors
+    /// Errors in the file; open sizes; what the NPU does not compute, if it computes nothing.
+    pub fn npu_division(&self) -> Result<NpuDivision<'s>, Error> {
+        let (found, mut reasons) = self.session.npu_division(self.input)?;
+        let part = |step: &crate::npu::Step| {
+            let input = self.session.add_part(self.input, step.graph.clone());
+            NpuStep { place: step.place, model: Model { session: self.session, input } }
+        };
+        let mut steps: Vec<NpuStep<'s>> = found.steps.iter().map(part).collect();
+        if steps.is_empty() {
+            steps.push(NpuStep { place: Place::Npu, model: *self });
+        }
+        reasons.iter_mut().for_each(|reason| reason.severity = Severity::Note);
+        Ok(NpuDivision { steps, reasons })
+    }
+}
 
 impl Model<'_> {
     /// The layers that an NPU computes.

@@ -31,7 +31,7 @@ use database::Database;
 use irc_common_format::{FileSystem, Files};
 use irc_diag::{Diagnostic, Source};
 use irc_runtime::{RunError, Runner};
-use irc_tl::Constant;
+use irc_tl::{Constant, Graph};
 use queries::{Config, Fused, KernelKey};
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -158,7 +158,16 @@ impl Session {
 
     /// Adds a program that already is a graph.
     pub(crate) fn add_program(&self, source: Source, imported: Arc<Imported>) -> Input {
-        let document = Some(Arc::new(Written(imported)) as _);
+        let document = Some(Arc::new(Written { imported, of: None }) as _);
+        let parsed = Parsed { document, source, diagnostics: [].into() };
+        Input::new(&self.database, Contents::Program(parsed))
+    }
+
+    /// Adds a part of the program of an input; diagnostics refer to the file of the whole.
+    pub(crate) fn add_part(&self, whole: Input, part: Graph) -> Input {
+        let Parsed { document, source, .. } = queries::parsed(&self.database, whole);
+        let imported = Arc::new(part.into());
+        let document = Some(Arc::new(Written { imported, of: document }) as _);
         let parsed = Parsed { document, source, diagnostics: [].into() };
         Input::new(&self.database, Contents::Program(parsed))
     }

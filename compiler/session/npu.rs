@@ -10,11 +10,11 @@ use irc_gemini_format::{FileKind, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
 use irc_npu_lower::{
-    Boundary, Goal, LayerFacts, LayerNumbers, Layers, Operand, Report, Scheduled, Target,
+    Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Report, Scheduled, Target, divide,
     fingerprint, known_layers, layers, numbers, schedule,
 };
 use irc_npu_schedule::{Options as Search, Segment, Share, explain_tree};
-use std::{collections::BTreeSet, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 /// How a model is scheduled for an NPU.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -96,6 +96,13 @@ impl From<QueryError> for NpuError {
 pub fn npu_layers(db: &dyn salsa::Database, input: Input) -> Result<Arc<Layers>, QueryError> {
     let imported = queries::imported(db, input)?;
     layers(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
+}
+
+/// The model as steps for the host and an NPU.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_division(db: &dyn salsa::Database, input: Input) -> Result<Arc<Division>, QueryError> {
+    let imported = queries::imported(db, input)?;
+    divide(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
 }
 
 /// The values of a quantised model on an NPU.
@@ -228,36 +235,7 @@ pub fn npu_schedule<'db>(
         objective: key.options(db).goal.objective(),
     };
     let made = schedule(&of).map_err(|error| QueryError::found(vec![*error]))?;
-    let missing = not_stored(&model.layers, &made);
-    if missing.is_empty() {
-        return Ok(Arc::new(made));
-    }
-    let graph = &queries::imported(db, input)?.graph;
-    let place = |layer: usize| {
-        let message = "an output of the model that other layers read: schedules keep it in the cores, and do not store it";
-        let found = Diagnostic::error("layer-result", message);
-        let found = found.help("leave it out of the outputs of the model");
-        model.layers.locate(graph, layer, found)
-    };
-    Err(located(db, input, missing.into_iter().map(place).collect()).into())
-}
-
-/// The layers that are outputs of a model, and that a schedule does not store.
-fn not_stored(layers: &Layers, schedule: &Schedule) -> BTreeSet<usize> {
-    let stored: BTreeSet<i64> =
-        schedule.dram.iter().flat_map(|group| &group.ins).map(|block| block.workload_id).collect();
-    let kept: BTreeSet<&str> = schedule
-        .workloads()
-        .filter(|(_, _, workload)| !stored.contains(&workload.workload_id))
-        .map(|(_, _, workload)| workload.layer_name.as_str())
-        .collect();
-    let parts = layers.results.iter().flat_map(|result| &result.parts);
-    let results = parts.filter_map(|part| match part {
-        Operand::Layer(layer) => Some(*layer),
-        Operand::Value { .. } => None,
-    });
-    let nodes = layers.network.nodes();
-    results.filter(|layer| kept.contains(nodes[*layer].layer.name.as_str())).collect()
+    Ok(Arc::new(made))
 }
 
 /// The program of a model.
@@ -342,6 +320,21 @@ impl Session {
     pub(crate) fn npu_layers(&self, input: Input) -> Result<Arc<Layers>, Error> {
         let found = npu_layers(&self.database, input);
         found.map_err(|error| Error::new(queries::source(&self.database, input), error))
+    }
+
+    /// An input as steps for the host and an NPU, with the reasons at their places.
+    pub(crate) fn npu_division(
+        &self,
+        input: Input,
+    ) -> Result<(Arc<Division>, Vec<Diagnostic>), Error> {
+        let found = npu_division(&self.database, input);
+        let found =
+            found.map_err(|error| Error::new(queries::source(&self.database, input), error))?;
+        let mut reasons = found.reasons.clone();
+        if let Some(document) = &queries::parsed(&self.database, input).document {
+            document.locate(&mut reasons);
+        }
+        Ok((found, reasons))
     }
 
     /// The values of an input on an NPU.

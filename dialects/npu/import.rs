@@ -25,7 +25,7 @@ pub fn build<'c: 'a, 'a>(
         );
     }
     let mut spec = OpSpec::new(context, "npu.program", location);
-    if let Some(model) = program.model {
+    if let Some(model) = &program.model {
         spec = spec.attr("model", attr::string(context, &model.to_string()));
     }
     spec.region(region_of(body)).append(&block)

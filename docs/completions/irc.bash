@@ -173,7 +173,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --against --strict --json --compat --cost --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            opts="-h -V --model --against --strict --json --compat --cost --host-fallback --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -243,7 +243,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --frontend --model --inputs --arch --timestamps --no-persistent --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --frontend --model --inputs --arch --timestamps --no-persistent --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --host-fallback --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -639,7 +639,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__simulate)
-            opts="-h -V --frontend --model --shape --target --program --trace --html --link-rate --dram-rate --outputs --inputs --weights --seed --json --diagnostics --color --progress --help --version"
+            opts="-h -V --frontend --model --shape --host-fallback --target --program --trace --html --link-rate --dram-rate --outputs --inputs --weights --seed --json --calibrate --calibrate-method --quantize --quantize-results --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -695,6 +695,22 @@ _irc() {
                     ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --calibrate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --calibrate-method)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --quantize)
+                    COMPREPLY=($(compgen -W "per-channel per-tensor" -- "${cur}"))
+                    return 0
+                    ;;
+                --quantize-results)
+                    COMPREPLY=($(compgen -W "read all" -- "${cur}"))
                     return 0
                     ;;
                 --diagnostics)

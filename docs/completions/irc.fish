@@ -86,11 +86,11 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of a
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l calibrate -d 'Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension [applies to: ARK models, Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l calibrate-method -d 'Ranges of samples: minmax, percentile=P or mse [default: minmax] [applies to: ARK models, Common IR and ONNX files]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize -d 'Scales of weights [default: per-channel] [applies to: ARK models, Common IR and ONNX files]' -r -f -a "per-channel\t'One for each output channel'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l calibrate -d 'Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension [applies to: ARK models, Common IR and ONNX files, Gemini schedules]' -r -F
+complete -c irc -n "__fish_irc_using_subcommand compile" -l calibrate-method -d 'Ranges of samples: minmax, percentile=P or mse [default: minmax] [applies to: ARK models, Common IR and ONNX files, Gemini schedules]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize -d 'Scales of weights [default: per-channel] [applies to: ARK models, Common IR and ONNX files, Gemini schedules]' -r -f -a "per-channel\t'One for each output channel'
 per-tensor\t'One for each tensor'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize-results -d 'Results that become bytes [default: read; for an NPU all] [applies to: ARK models, Common IR and ONNX files]' -r -f -a "read\t'Those that products of bytes read'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize-results -d 'Results that become bytes [default: read; for an NPU all] [applies to: ARK models, Common IR and ONNX files, Gemini schedules]' -r -f -a "read\t'Those that products of bytes read'
 all\t'All that can be, also outputs'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r -f -a "text\t'Text'
@@ -107,6 +107,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l timestamps -d 'Recor
 complete -c irc -n "__fish_irc_using_subcommand compile" -l no-persistent -d 'For a GPU, a launch for each processor group of a plan or kernel of a model [applies to: .ptx, .so, .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test [applies to: .tar]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l host-fallback -d 'Compute on the host what the NPU does not compute of a model [applies to: .json, .asm of models]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-schedule -d 'Explain each segment of the schedule: what was chosen, its bound, the runner-up [applies to: .json, .asm of models]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
@@ -189,6 +190,7 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l strict -d 'Treat unkno
 complete -c irc -n "__fish_irc_using_subcommand check" -l json -d 'Print all diagnostics as one JSON array on standard output'
 complete -c irc -n "__fish_irc_using_subcommand check" -l compat -d 'Report violations that are common in old Common IR files as warnings [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l cost -d 'Estimate the cost of plans, schedules, and with --target models; as JSON with --json [applies to: models, ARK plans, Gemini schedules]'
+complete -c irc -n "__fish_irc_using_subcommand check" -l host-fallback -d 'Divide a model between the NPU and the host, and note what the host computes [applies to: models]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l explain-schedule -d 'Explain each segment of the schedule: what was chosen, its bound, the runner-up [applies to: models]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand check" -l ignore-control-inputs -d 'Ignore control inputs, so that they do not order nodes [applies to: Common IR and ONNX files]'
@@ -265,6 +267,12 @@ complete -c irc -n "__fish_irc_using_subcommand simulate" -l outputs -d 'Run the
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l inputs -d 'File with inputs, by name' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l weights -d 'File with weights, scales and biases: LAYER.weight, LAYER.scale, LAYER.bias' -r -F
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l seed -d 'Seed for random values of missing inputs and weights' -r
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l calibrate -d 'Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension' -r -F
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l calibrate-method -d 'Ranges of samples: minmax, percentile=P or mse [default: minmax]' -r
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l quantize -d 'Scales of weights [default: per-channel]' -r -f -a "per-channel\t'One for each output channel'
+per-tensor\t'One for each tensor'"
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l quantize-results -d 'Results that become bytes [default: read; for an NPU all]' -r -f -a "read\t'Those that products of bytes read'
+all\t'All that can be, also outputs'"
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
 json\t'One JSON object per line'"
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l color -d 'When to use colours; auto: on a terminal, unless NO_COLOR is set' -r -f -a "auto\t'On a terminal, unless `NO_COLOR` is set'
@@ -273,6 +281,7 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l host-fallback -d 'The schedule is of a part of --model, of which the host computes the rest'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l json -d 'Print one JSON object instead of text'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand simulate" -s V -l version -d 'Print version'

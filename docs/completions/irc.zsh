@@ -83,11 +83,11 @@ energy\:"Energy"))' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]:CPU:_default' \
-'--calibrate=[Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension \[applies to\: ARK models, Common IR and ONNX files\]]:X.npz:_files' \
-'--calibrate-method=[Ranges of samples\: minmax, percentile=P or mse \[default\: minmax\] \[applies to\: ARK models, Common IR and ONNX files\]]:METHOD:_default' \
-'--quantize=[Scales of weights \[default\: per-channel\] \[applies to\: ARK models, Common IR and ONNX files\]]:HOW:((per-channel\:"One for each output channel"
+'--calibrate=[Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension \[applies to\: ARK models, Common IR and ONNX files, Gemini schedules\]]:X.npz:_files' \
+'--calibrate-method=[Ranges of samples\: minmax, percentile=P or mse \[default\: minmax\] \[applies to\: ARK models, Common IR and ONNX files, Gemini schedules\]]:METHOD:_default' \
+'--quantize=[Scales of weights \[default\: per-channel\] \[applies to\: ARK models, Common IR and ONNX files, Gemini schedules\]]:HOW:((per-channel\:"One for each output channel"
 per-tensor\:"One for each tensor"))' \
-'--quantize-results=[Results that become bytes \[default\: read; for an NPU all\] \[applies to\: ARK models, Common IR and ONNX files\]]:WHICH:((read\:"Those that products of bytes read"
+'--quantize-results=[Results that become bytes \[default\: read; for an NPU all\] \[applies to\: ARK models, Common IR and ONNX files, Gemini schedules\]]:WHICH:((read\:"Those that products of bytes read"
 all\:"All that can be, also outputs"))' \
 '--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
 '--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]::FORMAT:((text\:"Text"
@@ -104,6 +104,7 @@ plain\:"One line per step"))' \
 '--no-persistent[For a GPU, a launch for each processor group of a plan or kernel of a model \[applies to\: .ptx, .so, .tar\]]' \
 '--check-reproducible[Compile a .tar twice from scratch and fail if the files differ \[applies to\: .tar\]]' \
 '--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test \[applies to\: .tar\]]' \
+'--host-fallback[Compute on the host what the NPU does not compute of a model \[applies to\: .json, .asm of models\]]' \
 '--explain-schedule[Explain each segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: .json, .asm of models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
@@ -200,6 +201,7 @@ plain\:"One line per step"))' \
 '--json[Print all diagnostics as one JSON array on standard output]' \
 '--compat[Report violations that are common in old Common IR files as warnings \[applies to\: Common IR and ONNX files\]]' \
 '--cost[Estimate the cost of plans, schedules, and with --target models; as JSON with --json \[applies to\: models, ARK plans, Gemini schedules\]]' \
+'--host-fallback[Divide a model between the NPU and the host, and note what the host computes \[applies to\: models\]]' \
 '--explain-schedule[Explain each segment of the schedule\: what was chosen, its bound, the runner-up \[applies to\: models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
 '--ignore-control-inputs[Ignore control inputs, so that they do not order nodes \[applies to\: Common IR and ONNX files\]]' \
@@ -298,6 +300,12 @@ _arguments "${_arguments_options[@]}" : \
 '--inputs=[File with inputs, by name]:X.npz:_files' \
 '--weights=[File with weights, scales and biases\: LAYER.weight, LAYER.scale, LAYER.bias]:W.npz:_files' \
 '--seed=[Seed for random values of missing inputs and weights]:N:_default' \
+'--calibrate=[Quantise an f32 model to 8 bits, with samples of its inputs, along the first dimension]:X.npz:_files' \
+'--calibrate-method=[Ranges of samples\: minmax, percentile=P or mse \[default\: minmax\]]:METHOD:_default' \
+'--quantize=[Scales of weights \[default\: per-channel\]]:HOW:((per-channel\:"One for each output channel"
+per-tensor\:"One for each tensor"))' \
+'--quantize-results=[Results that become bytes \[default\: read; for an NPU all\]]:WHICH:((read\:"Those that products of bytes read"
+all\:"All that can be, also outputs"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
 json\:"One JSON object per line"))' \
 '--color=[When to use colours; auto\: on a terminal, unless NO_COLOR is set]:WHEN:((auto\:"On a terminal, unless \`NO_COLOR\` is set"
@@ -306,6 +314,7 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
+'--host-fallback[The schedule is of a part of --model, of which the host computes the rest]' \
 '--json[Print one JSON object instead of text]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \

@@ -45,7 +45,8 @@ pub fn check(
     let has_own_target = |kind: &irc_cli::InputKind| {
         matches!(kind, irc_cli::InputKind::Plan | irc_cli::InputKind::Schedule)
     };
-    if arguments.cost && arguments.npu.target.is_none() && !kinds.iter().any(has_own_target) {
+    let has_models = !kinds.is_empty() && !kinds.iter().any(has_own_target);
+    if arguments.cost && arguments.npu.target.is_none() && has_models {
         let message = "--cost of a model needs --target, as in --target npu:mesh=4x4";
         return Err(Error::Usage(message.into()));
     }
@@ -229,12 +230,20 @@ fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), 
     let Some(options) = npu::model::options(&flags.npu)? else { return Ok(()) };
     let input = Input::open(name, flags.graphs.format.as_deref())?;
     let import = npu::model::import(&flags.graphs, &input)?;
-    match npu::model::check(&input, &import, &options, (flags.cost, flags.npu.explain_schedule)) {
-        Ok(cost) => file.npu = cost,
-        Err(error) if error.file.name() == file.source.name() => {
-            file.diagnostics.extend(error.diagnostics);
+    let wanted = npu::model::CheckOptions {
+        cost: flags.cost,
+        explanation: flags.npu.explain_schedule,
+        falls_back: flags.host_fallback,
+    };
+    match npu::model::check(&input, &import, &options, wanted) {
+        Ok((found, notes)) => {
+            file.npu = found;
+            file.diagnostics.extend(notes);
         }
-        Err(error) => return Err(error.into()),
+        Err(Error::Diagnostics(source, found)) if source.name() == file.source.name() => {
+            file.diagnostics.extend(found);
+        }
+        Err(error) => return Err(error),
     }
     Ok(())
 }

@@ -52,7 +52,18 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
 /// Writes the NPU program of a schedule.
 fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> {
     let frontend = arguments.frontend.as_deref();
-    let model = arguments.numbers_of.as_deref().map(|name| (name, &arguments.graphs.shape[..]));
+    let quantise = &arguments.compile.quantise;
+    if quantise.calibrate.is_some() && arguments.numbers_of.is_none() {
+        return Err(Error::Usage("--calibrate quantises a model: give it with --model".into()));
+    }
+    let model = arguments.numbers_of.as_deref().map(|name| npu::ModelOf {
+        name,
+        shapes: &arguments.graphs.shape,
+        quantise,
+        inputs: None,
+        has_values: true,
+        falls_back: false,
+    });
     let (schedule, output) = (&arguments.model, &arguments.output);
     let (bytes, content) = npu::translate::to_program(console, schedule, frontend, model, output)?;
     if frontend.or(arguments.numbers_of.as_ref().map(Path::new)).is_none() {
@@ -92,11 +103,14 @@ fn write_model(
     if let Some(npu) = npu::model::options(&arguments.npu)? {
         let quantise = (&arguments.compile.quantise, Scope::Everywhere);
         let model = models::open_quantised(console, &session, input, &import, quantise)?;
+        let calibration = models::calibration_text(quantise.0, quantise.1)?;
         let written = npu::model::Written {
             to: &arguments.output,
             report: arguments.report.as_deref(),
             explains: arguments.npu.explain_schedule,
             dialect: arguments.dialect,
+            falls_back: arguments.host_fallback,
+            calibration: calibration.as_deref(),
         };
         return npu::model::write(console, &model, &npu, kind, written);
     }

@@ -143,10 +143,22 @@ pub fn open_quantised<'s>(
 ) -> Result<Model<'s>, Error> {
     let model = open(console, session, input, options)?;
     let Some(path) = &flags.calibrate else { return Ok(model) };
+    let calibration = calibration(flags, scope)?;
+    let samples = Given::open(Some(path))?.read(|_, _| Ok(()))?;
+    values::note_zeros(console, &samples);
+    let step = console.step("calibrating");
+    let quantisation = model.calibrate(&samples, calibration)?;
+    drop(step);
+    let options = ImportOptions { quantisation: Some(quantisation.into()), ..options.clone() };
+    Ok(session.import_bytes(input.shown(), input.bytes.clone(), &options)?)
+}
+
+/// How the flags quantise a model.
+fn calibration(flags: &Quantise, scope: Scope) -> Result<Calibration, Error> {
     let method = flags.calibrate_method.as_deref().map(str::parse).transpose();
     let method =
         method.map_err(|message| Error::Usage(format!("--calibrate-method: {message}")))?;
-    let calibration = Calibration {
+    Ok(Calibration {
         method: method.unwrap_or_default(),
         granularity: match flags.quantize.unwrap_or_default() {
             Scales::PerChannel => Granularity::Channel,
@@ -157,14 +169,51 @@ pub fn open_quantised<'s>(
             Some(QuantisedResults::Read) => Scope::WhereRead,
             Some(QuantisedResults::All) => Scope::Everywhere,
         },
+    })
+}
+
+/// What programs state of how their models were quantised: method, scales, results, a hash of the samples; `None` if
+/// the flags quantise nothing.
+pub fn calibration_text(flags: &Quantise, scope: Scope) -> Result<Option<String>, Error> {
+    let Some(path) = &flags.calibrate else { return Ok(None) };
+    let Calibration { method, granularity, scope } = calibration(flags, scope)?;
+    let scales = match granularity {
+        Granularity::Channel => "per-channel",
+        Granularity::Tensor => "per-tensor",
+    };
+    let results = match scope {
+        Scope::WhereRead => "read",
+        Scope::Everywhere => "all",
     };
     let samples = Given::open(Some(path))?.read(|_, _| Ok(()))?;
-    values::note_zeros(console, &samples);
-    let step = console.step("calibrating");
-    let quantisation = model.calibrate(&samples, calibration)?;
-    drop(step);
-    let options = ImportOptions { quantisation: Some(quantisation.into()), ..options.clone() };
-    Ok(session.import_bytes(input.shown(), input.bytes.clone(), &options)?)
+    let hash = irc::npu::hash_of_samples(&samples);
+    Ok(Some(format!("{method},{scales},{results},{hash:016x}")))
+}
+
+/// The shapes of inputs in a file for those that a model leaves open, unless its options state them.
+pub fn with_given_shapes(
+    input: &Input,
+    options: ImportOptions,
+    given: &Given,
+) -> Result<ImportOptions, Error> {
+    let types = given.types();
+    if input.content != Content::Graph || types.is_empty() {
+        return Ok(options);
+    }
+    let session = Session::new();
+    let model = session.import_bytes(input.shown(), input.bytes.clone(), &options)?;
+    let imported = model.imported()?;
+    let graph = &imported.graph;
+    let mut shapes = options.shapes.clone();
+    for (name, value) in &graph.inputs {
+        let (ty, found) = (graph.ty(*value), types.get(name));
+        if let Some(found) = found.filter(|found| found.shape.len() == ty.rank())
+            && ty.known().is_none()
+        {
+            shapes.entry(name.clone()).or_insert_with(|| found.shape.to_vec());
+        }
+    }
+    Ok(ImportOptions { shapes, ..options })
 }
 
 /// The first warnings, and the number of the others.

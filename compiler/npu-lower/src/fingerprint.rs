@@ -5,6 +5,8 @@ use crate::numbers::LayerNumbers;
 use irc_npu::{Fingerprint, enums::DataSign};
 use irc_npu_cost::Op;
 use irc_npu_emit::{Arithmetic, Function, Numbers};
+use irc_tensor::Tensor;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What programs of `images` at once contain of a model: hashes of its layers, and of the numbers that are in
@@ -36,12 +38,26 @@ pub fn fingerprint(layers: &Layers, numbers: &[LayerNumbers], images: u64) -> Fi
     let numbers =
         numbers.iter().map(|layer| layer.arithmetic.as_ref().map_or_else(String::new, text));
     let numbers: Vec<String> = numbers.collect();
-    Fingerprint { images, layers: hash(&structure), numbers: hash(&numbers.join("\n")) }
+    let numbers = hash(&numbers.join("\n"));
+    Fingerprint { images, layers: hash(&structure), numbers, calibration: None }
+}
+
+/// The hash of the samples by which a model was quantised.
+pub fn hash_of_samples(samples: &BTreeMap<String, Tensor>) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    for (name, tensor) in samples {
+        hasher.update(format!("{name:?} {}\n", tensor.ty()).as_bytes());
+        hasher.update(tensor.bytes());
+    }
+    first_bytes(&hasher.finalize())
 }
 
 /// The first eight bytes of a BLAKE3 hash.
 fn hash(text: &str) -> u64 {
-    let hash = blake3::hash(text.as_bytes());
+    first_bytes(&blake3::hash(text.as_bytes()))
+}
+
+fn first_bytes(hash: &blake3::Hash) -> u64 {
     hash.as_bytes().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 

@@ -6,6 +6,7 @@
 //! `docs/npu-models.md`.
 
 mod boundary;
+mod division;
 mod fingerprint;
 mod layers;
 mod numbers;
@@ -15,7 +16,8 @@ mod schedule;
 mod target;
 
 pub use boundary::Boundary;
-pub use fingerprint::fingerprint;
+pub use division::{Division, Place, Step, divide};
+pub use fingerprint::{fingerprint, hash_of_samples};
 pub use layers::{Layers, Operand, Origin, Parameters, Stored, layers};
 pub use numbers::{Given, LayerNumbers, Weights, numbers};
 pub use priced::{PricedSchedule, price};

@@ -58,6 +58,7 @@ fn result(network: &Network, mesh: [u64; 3], batch: u64, tree: Option<&str>) -> 
         .map(|node| LayerFacts {
             padding: node.padding,
             given: if node.external > 0 { vec![("image".into(), node.external)] } else { vec![] },
+            is_output: false,
         })
         .collect();
     let of = Scheduled {

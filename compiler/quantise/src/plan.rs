@@ -1,7 +1,9 @@
 //! What of a graph becomes bytes.
 
 use crate::constants::Constants;
-use irc_tl::{Binary, Combine, Compute, DType, Graph, NodeKind, Op, Reduction, Scalar, Unary, ValueId};
+use irc_tl::{
+    Binary, Combine, Compute, DType, Graph, NodeKind, Op, Reduction, Scalar, Unary, ValueId,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What becomes bytes.
@@ -168,7 +170,8 @@ impl<'g> Finder<'g> {
             return None;
         }
         let mut base = None;
-        for operand in node.operands.iter().filter(|operand| !self.constants.is_constant(**operand)) {
+        for operand in node.operands.iter().filter(|operand| !self.constants.is_constant(**operand))
+        {
             let own = match known.functions.get(operand) {
                 Some(of) => *of,
                 None if self.is_made(*operand, known) => *operand,
@@ -381,7 +384,8 @@ impl Classes {
             first = *next;
         }
         let mut at = value;
-        while let Some(next) = self.0.insert(at, first).filter(|next| *next != first && *next != at) {
+        while let Some(next) = self.0.insert(at, first).filter(|next| *next != first && *next != at)
+        {
             at = next;
         }
         first

@@ -5,8 +5,8 @@ use crate::plan::{Kind, Plan, Step, bytes_of, counts_of, sums_of};
 use crate::{Granularity, Quantisation, Range};
 use irc_tensor::TensorType;
 use irc_tl::{
-    Binary, Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Reduction, Rounding, Tensor, Type,
-    Unary, ValueId,
+    Binary, Compute, Constant, DType, Dim, Graph, Node, NodeKind, Op, Reduction, Rounding, Tensor,
+    Type, Unary, ValueId,
 };
 use std::collections::BTreeMap;
 use std::iter;

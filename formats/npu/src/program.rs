@@ -73,10 +73,40 @@ pub struct Program {
     pub cores: Vec<Core>,
     /// The model whose numbers its instructions contain, if they are those of a model.
     pub model: Option<Fingerprint>,
+    /// Which part of a model it computes, if the host computes the rest.
+    pub part: Option<Part>,
+}
+
+/// A part of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its number in the order in which parts run, from 1.
+    pub number: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl fmt::Display for Part {
+    /// `1 of 3`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.number, self.count)
+    }
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = text.split_once(" of ").and_then(|(number, count)| {
+            Some(Self { number: number.parse().ok()?, count: count.parse().ok()? })
+        });
+        let found = found.filter(|part| (1..=part.count).contains(&part.number));
+        found.ok_or_else(|| "expected a number and the count, as in 1 of 3".into())
+    }
 }
 
 /// What a program contains of a model: how many images, and hashes of the rest. Weights are not part of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Images at once.
     pub images: u64,
@@ -84,13 +114,27 @@ pub struct Fingerprint {
     pub layers: u64,
     /// Signs, factors, zero points and functions of all layers.
     pub numbers: u64,
+    /// How the model was quantised, if it was when the program was compiled: words of printable ASCII, separated by commas.
+    pub calibration: Option<String>,
+}
+
+/// Most bytes of [`Fingerprint::calibration`].
+pub(crate) const MAX_CALIBRATION: usize = 255;
+
+/// Whether a text may be a [`Fingerprint::calibration`].
+pub(crate) fn is_calibration(text: &str) -> bool {
+    (1..=MAX_CALIBRATION).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 impl fmt::Display for Fingerprint {
-    /// `images=1 layers=0123456789abcdef numbers=fedcba9876543210`
+    /// `images=1 layers=0123456789abcdef numbers=fedcba9876543210`, and perhaps `calibration=…`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { images, layers, numbers } = self;
-        write!(f, "images={images} layers={layers:016x} numbers={numbers:016x}")
+        let Self { images, layers, numbers, calibration } = self;
+        write!(f, "images={images} layers={layers:016x} numbers={numbers:016x}")?;
+        match calibration {
+            Some(calibration) => write!(f, " calibration={calibration}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -104,11 +148,19 @@ impl FromStr for Fingerprint {
             u64::from_str_radix(value, radix).ok()
         };
         let all = [number("images", 10), number("layers", 16), number("numbers", 16)];
-        match (all, words.next()) {
-            ([Some(images), Some(layers), Some(numbers)], None) => {
-                Ok(Self { images, layers, numbers })
+        let calibration = words.next().map(|word| word.strip_prefix("calibration="));
+        match (all, calibration, words.next()) {
+            ([Some(images), Some(layers), Some(numbers)], None, None) => {
+                Ok(Self { images, layers, numbers, calibration: None })
             }
-            _ => Err("expected images=N layers=HEX numbers=HEX".into()),
+            ([Some(images), Some(layers), Some(numbers)], Some(Some(text)), None)
+                if is_calibration(text) =>
+            {
+                Ok(Self { images, layers, numbers, calibration: Some(text.into()) })
+            }
+            _ => {
+                Err("expected images=N layers=HEX numbers=HEX, and perhaps calibration=TEXT".into())
+            }
         }
     }
 }
@@ -116,7 +168,7 @@ impl FromStr for Fingerprint {
 impl Program {
     /// The program of a single core, number 0.
     pub fn single(code: Vec<Instruction>) -> Self {
-        Self { cores: vec![Core { id: 0, code }], model: None }
+        Self { cores: vec![Core { id: 0, code }], ..Self::default() }
     }
 
     /// Number of instructions of all cores.

@@ -88,6 +88,30 @@ fn cores_stand_in_order() {
 }
 
 #[test]
+fn parts_of_a_model_stand_in_order() {
+    let parts = |numbers: [&str; 2]| numbers.map(|part| format!("# part {part}\n{SMALL}")).concat();
+    let all = |text: &str| {
+        let mut sink = Sink::new();
+        let found = listing::parse_all(&Source::new("x", text), Limits::default(), &mut sink);
+        found.ok_or_else(|| sink.diagnostics()[0].code)
+    };
+    let both = parts(["1 of 2", "2 of 2"]);
+    let found = all(&both).expect("two programs");
+    let texts: String = found.iter().map(|one| listing::write(&one.program)).collect();
+    assert_eq!((found.len(), texts), (2, both.clone()));
+    let last = found[1].spans.get(0, 0).expect("an instruction");
+    assert_eq!(both[..last.start].matches("# part").count(), 2);
+    for wrong in
+        [["1 of 2", "1 of 2"], ["2 of 2", "1 of 2"], ["1 of 3", "2 of 3"], ["1 of 2", "2 of 3"]]
+    {
+        assert_eq!(all(&parts(wrong)), Err("npu-parts"), "{wrong:?}");
+    }
+    assert_eq!(all(&parts(["0 of 2", "1 of 2"])), Err("npu-syntax"));
+    assert_eq!(all(&format!("{SMALL}# part 1 of 1\n")), Err("npu-parts"));
+    assert_eq!(diagnostics(&both, Limits::default())[0].code, "npu-parts");
+}
+
+#[test]
 fn bytes_that_are_no_text_are_found() {
     let mut sink = Sink::new();
     let source = Source::from_bytes("bad.txt", b"[ct_ed, \xff]");
@@ -144,7 +168,7 @@ fn a_binary_that_is_cut_off_says_so_and_where() {
 fn programs_without_instructions_come_back() {
     let empty = Core { id: 0, code: vec![] };
     for cores in [vec![], vec![empty.clone()], vec![empty.clone(), Core { id: 3, code: vec![] }]] {
-        let program = Program { cores, model: None };
+        let program = Program { cores, ..Program::default() };
         assert_eq!(read(&listing::write(&program)).program, program);
         assert_eq!(decode(&encode(&program)), Ok(program));
     }

@@ -339,7 +339,9 @@ mod tests {
         let message = failure(&npy(swapped, &[]));
         assert!(message.contains("unsupported element type `>f8`"));
         assert_eq!(message.matches("<u2").count(), 1, "{message}");
-        for (own, bits) in [("<V2", "view('uint16')"), ("|V2", "view('uint16')"), ("|V1", "view('uint8')")] {
+        for (own, bits) in
+            [("<V2", "view('uint16')"), ("|V2", "view('uint16')"), ("|V1", "view('uint8')")]
+        {
             let header = swapped.replace(">f8", own);
             let message = failure(&npy(&header, &[]));
             assert!(message.contains(bits), "{message}");

@@ -91,7 +91,7 @@ pub static FLAGS: &[FlagRow] = &[
         (Archive, DONE),
         (Ptx, DONE),
     ]),
-    flags(&["compile"], QUANTISE).of(&[ArkModel, CommonIr]),
+    flags(&["compile"], QUANTISE).of(&[ArkModel, CommonIr, Schedule]),
     flags(&["run"], QUANTISE).of(&[ArkModel, CommonIr, Program]),
     // irc compile.
     flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),
@@ -110,7 +110,7 @@ pub static FLAGS: &[FlagRow] = &[
         .to(&[".json"])
         .of(MODELS)
         .why(&[(Schedule, "its program does not depend on it")]),
-    flags(&["compile"], &["--report"])
+    flags(&["compile"], &["--report", "--host-fallback"])
         .to(&[".json", ".asm"])
         .of(MODELS)
         .why(&[(Schedule, "a schedule states its NPU")]),
@@ -172,6 +172,7 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["check"], &["--model"]).of(&[Plan]),
     flags(&["check"], &["--cost"]).of(&[ArkModel, CommonIr, Layers, Mlir, Plan, Schedule]),
     flags(&["check"], NPU).of(MODELS),
+    flags(&["check"], &["--host-fallback"]).of(MODELS),
     flags(&["check"], &["--target", "--objective"]).of(&[Schedule]),
     flags(&["check"], &["--against"]).of(&[Program]),
     flags(&["check"], &["--strict"]).of(&[ArkModel, Plan, Schedule, Layers]),

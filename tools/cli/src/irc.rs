@@ -1,6 +1,6 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
-    Compile, Console, Dialect, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner,
+    Compile, Console, Dialect, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner, Quantise,
     common::{CUDA, QUICK, compilers, engines, measured},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -127,6 +127,9 @@ pub struct CompileTo {
     /// File for the cost of an NPU schedule, by segments and layers
     #[arg(long, value_name = "R.json")]
     pub report: Option<PathBuf>,
+    /// Compute on the host what the NPU does not compute of a model
+    #[arg(long, requires = "target")]
+    pub host_fallback: bool,
     /// Dialect of the schedule of a model
     #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
     pub dialect: Option<Dialect>,
@@ -316,6 +319,9 @@ pub struct Check {
     /// Estimate the cost of plans, schedules, and with --target models; as JSON with --json
     #[arg(long)]
     pub cost: bool,
+    /// Divide a model between the NPU and the host, and note what the host computes
+    #[arg(long, requires = "target")]
+    pub host_fallback: bool,
     /// The NPU.
     #[command(flatten)]
     pub npu: Npu,
@@ -453,6 +459,9 @@ pub struct Simulate {
     /// Shape of an input of --model, as data=1x3x224x224; repeatable
     #[arg(long, value_name = "NAME=SHAPE", requires = "model")]
     pub shape: Vec<String>,
+    /// The schedule is of a part of --model, of which the host computes the rest
+    #[arg(long, requires = "model")]
+    pub host_fallback: bool,
     /// The NPU, for the rates of links and DRAM [default: that of the schedule]
     #[arg(long, value_name = "NPU")]
     pub target: Option<String>,
@@ -486,6 +495,9 @@ pub struct Simulate {
     /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,
+    /// How the model is quantised.
+    #[command(flatten)]
+    pub quantise: Quantise,
 }
 
 /// A finite, non-negative number.

@@ -55,8 +55,14 @@ pub fn check(
             read.map(Network::Frontend)
         }
         _ => {
-            if let Some((program, spans)) = parse_listing(&source, &mut sink) {
-                check_program(&program, Some(&spans), against, &mut sink);
+            let found = parse_listing(&source, &mut sink).unwrap_or_default();
+            if found.len() > 1 && against.is_some() {
+                let message = "the programs of several parts of a model are compared with one";
+                sink.push(Diagnostic::error("npu-parts", message));
+            }
+            for (program, spans) in &found {
+                let against = against.filter(|_| found.len() == 1);
+                check_program(program, Some(spans), against, &mut sink);
             }
             None
         }
@@ -83,15 +89,15 @@ fn check_program(
     }
 }
 
-/// The program of a listing, or of a trace: a listing with the times of a run.
-fn parse_listing(source: &Source, sink: &mut Sink) -> Option<(Program, Spans)> {
+/// The programs of a listing, or that of a trace: a listing with the times of a run.
+fn parse_listing(source: &Source, sink: &mut Sink) -> Option<Vec<(Program, Spans)>> {
     let first = source.text().lines().find(|line| line.starts_with('['));
     if first.is_some_and(|line| line.contains("'inst_idx'")) {
         let trace = listing::parse_trace(source, Limits::default(), sink)?;
-        return Some((trace.program, trace.spans));
+        return Some(vec![(trace.program, trace.spans)]);
     }
-    let read = listing::parse(source, Limits::default(), sink)?;
-    Some((read.program, read.spans))
+    let read = listing::parse_all(source, Limits::default(), sink)?;
+    Some(read.into_iter().map(|one| (one.program, one.spans)).collect())
 }
 
 /// The program of a listing, a trace or a binary file, with the spans of its instructions in text.
@@ -101,11 +107,32 @@ pub fn program(
     bytes: &[u8],
     content: Content,
 ) -> Result<(Source, Program, Spans), Error> {
+    let (source, mut found) = programs(console, name, bytes, content)?;
+    match (found.pop(), found.len()) {
+        (Some((program, spans)), 0) => Ok((source, program, spans)),
+        (_, before) => Err(Error::problem(format!(
+            "{name} has programs of {} parts of a model: expected one program",
+            before + 1
+        ))
+        .help(format!(
+            "irc run {name} --model MODEL runs all parts, irc check {name} checks them"
+        ))),
+    }
+}
+
+/// The programs of a file: one, or in a listing those of all parts of a model.
+pub fn programs(
+    console: &Console,
+    name: &str,
+    bytes: &[u8],
+    content: Content,
+) -> Result<(Source, Vec<(Program, Spans)>), Error> {
     let mut sink = Sink::new();
     let (source, read) = match content {
         Content::Binary => {
             let decoded = binary::decode(bytes).map_err(|error| sink.push(error.into()));
-            (Source::new(name, ""), decoded.ok().map(|program| (program, Spans::default())))
+            let found = decoded.ok().map(|program| vec![(program, Spans::default())]);
+            (Source::new(name, ""), found)
         }
         // A listing without instructions looks like any text; other text is rejected with a location.
         Content::Listing | Content::Empty | Content::Unknown => {
@@ -121,9 +148,7 @@ pub fn program(
         }
         found => return Err(input::unexpected(name, Content::Binary.words(), found)),
     };
-    let (source, (program, spans)) =
-        without_errors(console, source, read, sink.into_diagnostics())?;
-    Ok((source, program, spans))
+    without_errors(console, source, read, sink.into_diagnostics())
 }
 
 /// Diagnostics of a schedule for the layers of a frontend file.

@@ -17,7 +17,8 @@ pub fn compute(
     let archives = [&arguments.inputs, &arguments.weights].into_iter().flatten();
     if let Some(model) = &assembled.model {
         let inputs = Inputs { files: archives.collect(), seed: arguments.seed };
-        let found = super::values::run(console, &assembled.program, layout, model, &inputs)?;
+        let given = super::values::given(&model.boundary.graph_inputs().collect(), &inputs)?;
+        let found = super::values::run(console, &assembled.program, layout, model, &given)?;
         return values::write(outputs, &found);
     }
     let ports = ports(&layout);

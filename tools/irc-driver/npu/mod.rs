@@ -90,8 +90,25 @@ struct Files<'f> {
     schedule: &'f str,
     frontend: Option<&'f Path>,
     program: Option<&'f Path>,
-    /// The model that it is a schedule of, the shapes of its inputs, and whether its values are requested.
-    model: Option<(&'f str, &'f [String], bool)>,
+    /// The model that it is a schedule of.
+    model: Option<ModelOf<'f>>,
+}
+
+/// The model of a schedule.
+#[derive(Clone, Copy)]
+pub struct ModelOf<'f> {
+    /// Its file.
+    pub name: &'f str,
+    /// The shapes of its inputs.
+    pub shapes: &'f [String],
+    /// How it is quantised.
+    pub quantise: &'f irc_cli::Quantise,
+    /// The file with its inputs, if any.
+    pub inputs: Option<&'f Path>,
+    /// Whether its values are requested.
+    pub has_values: bool,
+    /// Whether the schedule is of a part of it.
+    pub falls_back: bool,
 }
 
 /// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
@@ -109,8 +126,8 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
             None => {
                 let known = match files.model {
                     None => irc::npu::stated_layers(&schedule),
-                    Some((name, shapes, has_values)) => {
-                        let (known, found) = model::known(console, name, shapes, has_values)?;
+                    Some(of) => {
+                        let (known, found) = model::known(console, files.schedule, &schedule, &of)?;
                         if let Some(values) = &found {
                             expect_layers(files.schedule, &schedule, values)?;
                         }
@@ -133,6 +150,13 @@ pub fn read_program(console: &Console, name: &str) -> Result<Program, Error> {
     let bytes = input::read(name)?;
     let (_, program, _) = check::program(console, name, &bytes, input::Content::of(&bytes))?;
     Ok(program)
+}
+
+/// The programs of a file without errors: one, or those of all parts of a model.
+pub fn read_programs(console: &Console, name: &str) -> Result<Vec<Program>, Error> {
+    let bytes = input::read(name)?;
+    let (_, found) = check::programs(console, name, &bytes, input::Content::of(&bytes))?;
+    Ok(found.into_iter().map(|(program, _)| program).collect())
 }
 
 /// The program that is compiled from a schedule; `None` after errors. Diagnostics of the frontend file

@@ -1,22 +1,31 @@
 //! Models scheduled for an NPU.
-use super::cost;
+use super::{ModelOf, cost};
 use crate::{
     console::Console,
     error::Error,
     input::{self, Input},
     models,
     output::{self, Content},
+    values::Given,
 };
 use bytes::Bytes;
 use irc::{
-    ImportOptions, Model, NpuModel, NpuOptions, NpuTree, NpuValues, Session,
-    npu::{Goal, Report, Target, allocated, known_layers},
+    ImportOptions, Model, NpuDivision, NpuModel, NpuOptions, NpuStep, NpuTree, NpuValues, Session,
+    npu::{Goal, Place, Report, Target, allocated, known_layers},
     npu_schedule::{RunnerUp, Segment},
+    quantise::Scope,
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
+use irc_diag::Diagnostic;
+use irc_gemini_format::schedule::Schedule;
+use irc_npu::{Part, Program, listing};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
-use std::{path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// The options of the flags; `None` if no target is given.
 pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
@@ -62,6 +71,10 @@ pub struct Written<'a> {
     pub explains: bool,
     /// The dialect of the schedule.
     pub dialect: Option<Dialect>,
+    /// Whether the host computes what the NPU does not.
+    pub falls_back: bool,
+    /// How the model was quantised for the NPU, so that all layers must have numbers.
+    pub calibration: Option<&'a str>,
 }
 
 /// Writes the schedule of a model, or its program, and shows the cost.
@@ -70,12 +83,147 @@ pub fn write(
     model: &Model<'_>,
     options: &NpuOptions,
     kind: Kind,
-    Written { to, report, explains, dialect }: Written<'_>,
+    written: Written<'_>,
 ) -> Result<(), Error> {
+    let division = division(model, options, written.falls_back)?;
+    let count = division.parts().len() as u32;
+    let mut files: Vec<(PathBuf, String)> = vec![];
+    let (mut lines, mut records, mut number) = (String::new(), vec![], 0);
+    let mut cycles = Some(0);
+    for step in &division.steps {
+        if step.place == Place::Host {
+            let nodes = nodes(step)?;
+            lines += &host_line(&nodes);
+            records.push(json!({ "place": "host", "nodes": nodes }));
+            continue;
+        }
+        number += 1;
+        let part = Part { number, count };
+        let made = part_of(console, &step.model, options, kind, &written)?;
+        if written.explains {
+            if !division.is_whole() {
+                console.text(&format!("part {part}\n"));
+            }
+            console.text(&made.explanation);
+        }
+        let mut record = made.record;
+        cycles = cycles.and_then(|all: u64| Some(all + record["simulated"].as_u64()?));
+        if !division.is_whole() {
+            lines += &format!("part {part}, on the NPU\n");
+            record["place"] = "npu".into();
+            record["part"] = number.into();
+        }
+        lines += &made.summary;
+        records.push(record);
+        match made.output {
+            Output::Program(program) if division.is_whole() => {
+                files.push((written.to.into(), listing::write(&program)));
+            }
+            Output::Program(program) => {
+                let text = listing::write(&Program { part: Some(part), ..program });
+                match files.first_mut() {
+                    Some((_, all)) => *all += &text,
+                    None => files.push((written.to.into(), text)),
+                }
+            }
+            Output::Schedule(text) => {
+                let path = match count {
+                    1 => written.to.into(),
+                    _ => numbered(written.to, number)?,
+                };
+                files.push((path, text));
+            }
+        }
+    }
+    if let Some(cycles) = cycles.filter(|_| count > 1) {
+        lines += &format!("all parts: {cycles} cycles of the NPU, simulated\n");
+    }
+    if let [first, .., last] = &files[..] {
+        let [first, last] = [first, last].map(|(path, _)| path.display());
+        console.note(&format!("the schedules of the {count} parts are {first} to {last}"));
+    }
+    for (path, text) in &files {
+        output::write(path, text.as_bytes(), Content::Text)?;
+    }
+    if let Some(path) = written.report {
+        let record = match division.is_whole() {
+            true => records.remove(0),
+            false => json!({ "steps": records, "reasons": reasons(&division) }),
+        };
+        let text = format!("{record:#}\n");
+        output::write(path, text.as_bytes(), Content::Text)?;
+    }
+    console.text(&lines);
+    Ok(())
+}
+
+/// The steps of a model: all of it on the NPU, or as much as the NPU computes.
+pub fn division<'s>(
+    model: &Model<'s>,
+    options: &NpuOptions,
+    falls_back: bool,
+) -> Result<NpuDivision<'s>, Error> {
+    if !falls_back {
+        // All that the NPU does not compute is reported with what helps.
+        model.npu_layers().map_err(advised)?;
+        let whole = NpuStep { place: Place::Npu, model: *model };
+        return Ok(NpuDivision { steps: vec![whole], reasons: vec![] });
+    }
+    let division = model.npu_division()?;
+    let count = division.parts().len();
+    if options.tree.is_some() && count > 1 {
+        let message = format!(
+            "--set-tree: the NPU computes the model in {count} parts, and a tree is of one network"
+        );
+        return Err(Error::Usage(message));
+    }
+    Ok(division)
+}
+
+/// An error about what the NPU does not compute, with the flag that helps.
+pub fn advised(mut error: irc::Error) -> irc::Error {
+    let is_of_nodes = |found: &&mut Diagnostic| {
+        matches!(found.code, "layer-operator" | "layer-axes" | "layer-numbers")
+    };
+    if let Some(last) = error.diagnostics.iter_mut().rfind(is_of_nodes)
+        && last.help.is_none()
+        && last.path.is_some()
+    {
+        last.help = Some("with --host-fallback, the host computes what the NPU does not".into());
+    }
+    error
+}
+
+/// What is written of a part.
+enum Output {
+    Program(Program),
+    Schedule(String),
+}
+
+/// A part of a model that is scheduled.
+struct ScheduledPart {
+    output: Output,
+    record: Value,
+    explanation: String,
+    summary: String,
+}
+
+/// Schedules a part of a model.
+fn part_of(
+    console: &Console,
+    model: &Model<'_>,
+    options: &NpuOptions,
+    kind: Kind,
+    written: &Written<'_>,
+) -> Result<ScheduledPart, Error> {
     let step = console.step("scheduling");
     let scheduled = model.npu(options)?;
+    if written.calibration.is_some() {
+        let values = model.npu_values().map_err(advised)?;
+        scheduled.numbers(&values.numbers).map_err(Error::problem)?;
+    }
     step.say("writing the schedule");
-    let bytes = match kind {
+    let output = match kind {
         Kind::Asm => {
             let numbers = model.npu_values().map_err(|error| first(&error));
             if let Err(why) = numbers.and_then(|values| scheduled.numbers(&values.numbers)) {
@@ -83,25 +231,66 @@ pub fn write(
                     "the program moves the data of the model and has neutral constants: {why}"
                 ));
             }
-            super::translate::write(&*model.npu_program(options)?, to).0
+            let mut program = (*model.npu_program(options)?).clone();
+            if let Some(fingerprint) = &mut program.model {
+                fingerprint.calibration = written.calibration.map(str::to_owned);
+            }
+            Output::Program(program)
         }
-        _ => schedule(model, options, dialect)?.into_bytes(),
+        _ => Output::Schedule(schedule(model, options, written.dialect)?),
     };
     step.say("simulating the program");
     let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
-    drop(step);
-    output::write(to, &bytes, Content::Text)?;
-    if let Some(path) = report {
-        let mut record = record(&scheduled, options);
-        cost::add_simulated(&mut record, estimate, &simulated);
-        let text = format!("{record:#}\n");
-        output::write(path, text.as_bytes(), Content::Text)?;
+    let mut record = record(&scheduled, options);
+    cost::add_simulated(&mut record, estimate, &simulated);
+    Ok(ScheduledPart {
+        output,
+        record,
+        explanation: explanation(&scheduled),
+        summary: summary(&scheduled.report) + &cost::compared(estimate, &simulated),
+    })
+}
+
+/// The nodes of the model that a step computes, by name.
+fn nodes(step: &NpuStep<'_>) -> Result<Vec<String>, Error> {
+    let imported = step.model.imported()?;
+    let nodes = imported.graph.nodes.iter();
+    let computed = nodes.filter(|node| !matches!(node.kind, irc_tl::NodeKind::Constant(_)));
+    let mut names: Vec<String> = vec![];
+    for origin in computed.filter_map(|node| node.origin.as_deref()) {
+        let name = origin.split_once(": ").map_or(origin, |(_, name)| name);
+        if names.last().is_none_or(|last| last != name) {
+            names.push(name.to_owned());
+        }
     }
-    if explains {
-        console.text(&explanation(&scheduled));
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    Ok(names)
+}
+
+/// A line about what the host computes.
+fn host_line(nodes: &[String]) -> String {
+    const MAX_SHOWN: usize = 4;
+    let shown = nodes.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match nodes.len().saturating_sub(MAX_SHOWN) {
+        0 => format!("on the host: {shown}\n"),
+        more => format!("on the host: {shown} and {more} more\n"),
     }
-    console.text(&(summary(&scheduled.report) + &cost::compared(estimate, &simulated)));
-    Ok(())
+}
+
+/// Why nodes run on the host.
+fn reasons(division: &NpuDivision<'_>) -> Vec<String> {
+    division.reasons.iter().map(|reason| reason.message.clone()).collect()
+}
+
+/// `net.json` as `net.1.json`.
+fn numbered(path: &Path, number: u32) -> Result<PathBuf, Error> {
+    if output::is_stdout(path) {
+        let message = "the schedules of the parts of a model are several files: name one with -o";
+        return Err(Error::Usage(message.into()));
+    }
+    let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or("json");
+    Ok(path.with_extension(format!("{number}.{suffix}")))
 }
 
 /// The first diagnostic of an error, and the number of others.
@@ -184,22 +373,52 @@ fn schedule(
 /// models have.
 pub fn known(
     console: &Console,
-    name: &str,
-    shapes: &[String],
-    has_values: bool,
+    file: &str,
+    schedule: &Schedule,
+    of: &ModelOf<'_>,
 ) -> Result<(KnownLayers, Option<Arc<NpuValues>>), Error> {
-    let input = Input::open(name, None)?;
-    let graphs = irc_cli::Graphs { shape: shapes.to_vec(), ..irc_cli::Graphs::default() };
+    let input = Input::open(of.name, None)?;
+    let graphs = irc_cli::Graphs { shape: of.shapes.to_vec(), ..irc_cli::Graphs::default() };
     let import = import(&graphs, &input)?;
+    let import = models::with_given_shapes(&input, import, &Given::open(of.inputs)?)?;
     let session = Session::new();
-    let model = models::open(console, &session, &input, &import)?;
-    let layers = model.npu_layers()?;
+    let quantise = (of.quantise, Scope::Everywhere);
+    let model = models::open_quantised(console, &session, &input, &import, quantise)?;
+    let has_values = of.has_values;
+    let model = match of.falls_back {
+        true => part_of_schedule(console, file, schedule, &model, of.name)?,
+        false => model,
+    };
+    let layers = model.npu_layers().map_err(advised)?;
     let facts = layers.facts(0..layers.network.nodes().len());
     let values = if has_values { Some(model.npu_values()?) } else { model.npu_values().ok() };
     let numbers = values.iter().flat_map(|values| &values.numbers);
     let arithmetic: Vec<_> = numbers.map(|layer| layer.arithmetic).collect();
     let known = known_layers(&layers.network, &facts, &arithmetic);
     Ok((known, values.filter(|_| has_values)))
+}
+
+/// The part of a model that has the layers of a schedule.
+fn part_of_schedule<'s>(
+    console: &Console,
+    file: &str,
+    schedule: &Schedule,
+    model: &Model<'s>,
+    name: &str,
+) -> Result<Model<'s>, Error> {
+    let own: BTreeSet<&str> =
+        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
+    let parts = model.npu_division()?.parts();
+    for (number, part) in parts.iter().enumerate() {
+        let layers = part.npu_layers()?;
+        let nodes = layers.network.nodes().iter();
+        if nodes.map(|node| node.layer.name.as_str()).collect::<BTreeSet<_>>() == own {
+            let count = parts.len();
+            console.note(&format!("the schedule is of part {} of {count} of {name}", number + 1));
+            return Ok(*part);
+        }
+    }
+    Err(Error::problem(format!("{file} is no schedule of a part of {name}")))
 }
 
 /// The first lines of a report.
@@ -271,27 +490,64 @@ fn runner_up(found: &RunnerUp) -> Value {
     })
 }
 
-/// Checks that an NPU can compute a model; its schedule, if the cost is wanted.
+/// What is wanted of a model that is checked.
+#[derive(Clone, Copy)]
+pub struct CheckOptions {
+    /// What its schedule costs.
+    pub cost: bool,
+    /// Why its segments are as they are.
+    pub explanation: bool,
+    /// Whether the host computes what the NPU does not.
+    pub falls_back: bool,
+}
+
+/// Checks that an NPU can compute a model; its schedule, if the cost is wanted. Notes say what the host computes.
 pub fn check(
     input: &Input,
     import: &ImportOptions,
     options: &NpuOptions,
-    (has_cost, explains): (bool, bool),
-) -> Result<Option<Value>, irc::Error> {
+    wanted: CheckOptions,
+) -> Result<(Option<Value>, Vec<Diagnostic>), Error> {
     let session = Session::new();
     let model = session.import_bytes(input.shown(), input.bytes.clone(), import)?;
-    if !has_cost {
-        return model.npu_layers().map(|_| None);
+    let division = division(&model, options, wanted.falls_back)?;
+    if !wanted.cost && !wanted.falls_back {
+        return Ok((None, vec![]));
     }
-    let scheduled = model.npu(options)?;
-    let mut found = record(&scheduled, options);
+    let count = division.parts().len() as u32;
+    let (mut text, mut steps, mut number) = (String::new(), vec![], 0);
+    for step in &division.steps {
+        if step.place == Place::Host {
+            let nodes = nodes(step)?;
+            text += &host_line(&nodes);
+            steps.push(json!({ "place": "host", "nodes": nodes }));
+            continue;
+        }
+        number += 1;
+        let part = Part { number, count };
+        let layers = step.model.npu_layers()?.network.nodes().len();
+        if wanted.falls_back {
+            text += &format!("part {part}, on the NPU: {layers} layers\n");
+        }
+        let mut found = json!({ "layers": layers });
+        if wanted.cost {
+            let scheduled = step.model.npu(options)?;
+            found = record(&scheduled, options);
+            text += &scheduled.report.to_string();
+            if wanted.explanation {
+                text += &explanation(&scheduled);
+            }
+        }
+        found["place"] = "npu".into();
+        steps.push(found);
+    }
+    let mut found = match wanted.falls_back {
+        true => json!({ "steps": steps }),
+        false => steps.remove(0),
+    };
     found["file"] = input.shown().into();
-    let mut text = scheduled.report.to_string();
-    if explains {
-        text += &explanation(&scheduled);
-    }
     found["text"] = text.into();
-    Ok(Some(found))
+    Ok((Some(found), division.reasons))
 }
 
 /// The import options of a file to check.

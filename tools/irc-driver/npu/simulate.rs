@@ -1,5 +1,5 @@
 //! `irc simulate`: the times at which the instructions of an NPU program run.
-use super::{Assembled, Files, assemble, compute::compute, cost, price};
+use super::{Assembled, Files, ModelOf, assemble, compute::compute, cost, price};
 use crate::{
     console::Console,
     error::Error,
@@ -26,6 +26,9 @@ use std::{collections::BTreeMap, iter, path::Path};
 pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
     let schedule = arguments.schedule.to_string_lossy();
     expect_distinct_places(arguments)?;
+    if arguments.quantise.calibrate.is_some() && arguments.model.is_none() {
+        return Err(Error::Usage("--calibrate quantises a model: give it with --model".into()));
+    }
     let named = [&arguments.frontend, &arguments.program].into_iter().flatten();
     let read: Vec<_> = iter::once(&arguments.schedule).chain(named).collect();
     for (_, path) in written(arguments) {
@@ -37,10 +40,14 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         schedule: &schedule,
         frontend: arguments.frontend.as_deref(),
         program: arguments.program.as_deref(),
-        model: arguments
-            .model
-            .as_deref()
-            .map(|name| (name, &arguments.shape[..], arguments.outputs.is_some())),
+        model: arguments.model.as_deref().map(|name| ModelOf {
+            name,
+            shapes: &arguments.shape,
+            quantise: &arguments.quantise,
+            inputs: arguments.inputs.as_deref(),
+            has_values: arguments.outputs.is_some(),
+            falls_back: arguments.host_fallback,
+        }),
     };
     let assembled = assemble(console, &files, &Options::default())?;
     let (schedule, program) = (&assembled.schedule, &assembled.program);

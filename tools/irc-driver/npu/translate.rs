@@ -1,21 +1,22 @@
 //! `irc-translate` of Gemini schedules and NPU programs.
-use super::{Files, assemble, check, frontend, schedule};
+use super::{Files, ModelOf, assemble, check, frontend, schedule};
 use crate::{
     console::Console,
     error::Error,
-    input,
+    input, models,
     output::{self, Content},
 };
 use irc::{
     lowering::gemini_to_npu::{self, only},
     npu::fingerprint,
+    quantise::Scope,
 };
 use irc_cli::Translate;
 use irc_diag::{Sink, Source};
 use irc_dialects::{gemini, npu};
 use irc_gemini_format::{FileKind, Options};
 use irc_mlir::{Context, Location, Module, PassError};
-use irc_npu::{Program, binary, listing};
+use irc_npu::{Fingerprint, Program, binary, listing};
 use std::path::Path;
 
 /// The output.
@@ -60,16 +61,18 @@ pub fn to_program(
     console: &Console,
     schedule: &str,
     frontend: Option<&Path>,
-    model: Option<(&str, &[String])>,
+    model: Option<ModelOf<'_>>,
     output: &Path,
 ) -> Result<(Vec<u8>, Content), Error> {
-    let model = model.map(|(name, shapes)| (name, shapes, true));
+    let calibration = model.map(|of| models::calibration_text(of.quantise, Scope::Everywhere));
+    let calibration = calibration.transpose()?.flatten();
     let files = Files { schedule, frontend, program: None, model };
     let assembled = assemble(console, &files, &Options::default())?;
     let mut program = assembled.program;
     if let Some(model) = &assembled.model {
         let images = assembled.schedule.images() as u64;
-        program.model = Some(fingerprint(&model.layers, &model.numbers, images));
+        let found = fingerprint(&model.layers, &model.numbers, images);
+        program.model = Some(Fingerprint { calibration, ..found });
     }
     Ok(write(&program, output))
 }
@@ -120,6 +123,11 @@ pub fn from_program(
     let bytes = input::read(&arguments.input)?;
     let content = input::Content::of(&bytes);
     let (source, program, spans) = check::program(console, &arguments.input, &bytes, content)?;
+    if let Some(part) = program.part {
+        let name = &arguments.input;
+        let message = format!("{name} is part {part} of a model, which only listings state");
+        return Err(Error::problem(message));
+    }
     if let To::Program = to {
         return Ok(write(&program, &arguments.output));
     }

@@ -1,5 +1,5 @@
 //! Values of quantised models on the NPU.
-use super::read_program;
+use super::read_programs;
 use crate::{
     console::Console,
     error::Error,
@@ -8,15 +8,19 @@ use crate::{
     values::{self, Buffers, Given},
 };
 use irc::{
-    NpuValues, Session,
-    npu::{Given as Constant, LayerNumbers, Operand, fingerprint},
+    CompileOptions, Model, NpuDivision, NpuStep, NpuValues, Session,
+    npu::{Given as Constant, LayerNumbers, Operand, Place, fingerprint},
     quantise::Scope,
 };
 use irc_cli::Run;
 use irc_npu::Program;
 use irc_npu_network::{Layout, Role, Tensors};
 use irc_tensor::{DType, Tensor, TensorError, TensorType, seed_for};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 /// The model of a schedule or a program, and where the values of its inputs are from.
 pub struct Inputs<'a> {
@@ -26,23 +30,23 @@ pub struct Inputs<'a> {
     pub seed: Option<u64>,
 }
 
-/// The outputs of a quantised model whose program runs on the simulator. `layout` is that of the program.
+/// The outputs of a quantised model whose program runs on the simulator, for given inputs. `layout` is that of the
+/// program.
 pub fn run(
     console: &Console,
     program: &Program,
     layout: Layout,
     model: &NpuValues,
-    inputs: &Inputs<'_>,
+    given: &Tensors,
 ) -> Result<Buffers, Error> {
     let nodes = model.layers.network.nodes().iter().zip(&model.numbers);
     let numbers: BTreeMap<&str, &LayerNumbers> =
         nodes.map(|(node, numbers)| (node.layer.name.as_str(), numbers)).collect();
     let layout = layout.with_types(model.boundary.types());
     let layout = layout.with_weights(&weight_shapes(model)).map_err(problem)?;
-    let given = given(model, inputs)?;
-    values::note_nan(console, &given);
+    values::note_nan(console, given);
     let shape = |name: &str| layout.activation(name).map(|tensor| tensor.shape());
-    let mut tensors = model.boundary.pack(&given, shape).map_err(Error::problem)?;
+    let mut tensors = model.boundary.pack(given, shape).map_err(Error::problem)?;
     for weights in &layout.weights {
         let found = numbers.get(weights.layer.as_str());
         let constants = found.and_then(|numbers| numbers.weights.as_ref());
@@ -50,7 +54,7 @@ pub fn run(
         for (key, constant) in constants.ok_or_else(missing)?.tensors() {
             let tensor = match constant {
                 Constant::Known(tensor) => tensor.clone(),
-                Constant::Input(name) => given_weights(&given, name, key, &weights.ty)?,
+                Constant::Input(name) => given_weights(given, name, key, &weights.ty)?,
             };
             tensors.insert(format!("{}.{key}", weights.layer), tensor);
         }
@@ -58,7 +62,7 @@ pub fn run(
     let step = console.step("computing");
     let found = irc_npu_network::run(program, &layout, &tensors).map_err(problem)?;
     drop(step);
-    model.boundary.unpack(&found, &given).map_err(Error::problem)
+    model.boundary.unpack(&found, given).map_err(Error::problem)
 }
 
 /// An input of the graph as the weights or constants of a layer.
@@ -93,9 +97,8 @@ fn weight_shapes(model: &NpuValues) -> BTreeMap<String, ([i64; 3], u32)> {
     all
 }
 
-/// The values of the inputs of the model.
-fn given(model: &NpuValues, inputs: &Inputs<'_>) -> Result<Tensors, Error> {
-    let types: BTreeMap<String, TensorType> = model.boundary.graph_inputs().collect();
+/// The values of the inputs of a model, of these types.
+pub fn given(types: &BTreeMap<String, TensorType>, inputs: &Inputs<'_>) -> Result<Tensors, Error> {
     let mut given = Tensors::new();
     for file in &inputs.files {
         let archive = Given::open(Some(file))?;
@@ -114,7 +117,7 @@ fn given(model: &NpuValues, inputs: &Inputs<'_>) -> Result<Tensors, Error> {
         };
         given.extend(archive.read(fits)?);
     }
-    for (name, ty) in &types {
+    for (name, ty) in types {
         match (given.get_mut(name), inputs.seed) {
             (Some(tensor), _) if tensor.dtype() != ty.dtype => {
                 *tensor = made(Tensor::from_bytes(ty.clone(), tensor.bytes()))?;
@@ -142,28 +145,114 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
             "an NPU program has no weights: give its model with --model MODEL".into(),
         ));
     };
-    let program = read_program(console, &input.name)?;
+    let programs = read_programs(console, &input.name)?;
     let file = Input::open(name, arguments.graphs.format.as_deref())?;
     let import = super::model::import(&arguments.graphs, &file)?;
+    let inputs = Given::open(arguments.inputs.as_deref())?;
+    let import = models::with_given_shapes(&file, import, &inputs)?;
     let session = Session::new();
     let quantise = (&arguments.compile.quantise, Scope::Everywhere);
+    let calibration = models::calibration_text(quantise.0, quantise.1)?;
+    for fingerprint in programs.iter().filter_map(|program| program.model.as_ref()) {
+        expect_calibrated(&input.name, fingerprint.calibration.as_deref(), calibration.as_deref())?;
+    }
     let model = models::open_quantised(console, &session, &file, &import, quantise)?;
-    let model = model.npu_values()?;
-    expect_same(&input.name, &program, name, &model)?;
-    let layout = layout(&model).map_err(problem)?;
+    let is_divided = programs.iter().any(|program| program.part.is_some());
+    let division = match is_divided {
+        true => model.npu_division()?,
+        false => {
+            let whole = NpuStep { place: Place::Npu, model };
+            NpuDivision { steps: vec![whole], reasons: vec![] }
+        }
+    };
+    let parts = division.parts();
+    if parts.len() != programs.len() {
+        let (own, of_model) = (programs.len(), parts.len());
+        let message = format!(
+            "{} has programs of {own} parts, and the NPU computes {name} in {of_model}",
+            input.name
+        );
+        return Err(Error::problem(message).help(WRITES));
+    }
+    let values = parts.iter().map(irc::Model::npu_values).collect::<Result<Vec<_>, _>>()?;
+    for (program, values) in programs.iter().zip(&values) {
+        expect_same(&input.name, program, name, values)?;
+    }
+    let types = input_types(&division, &values)?;
     let inputs = Inputs { files: arguments.inputs.iter().collect(), seed: arguments.seed };
-    run(console, &program, layout, &model, &inputs)
+    let mut known = given(&types, &inputs)?;
+    let imported = model.imported()?;
+    let outputs: BTreeSet<&str> =
+        imported.graph.outputs.iter().map(|(name, _)| name.as_str()).collect();
+    let mut found = Buffers::new();
+    let mut parts = programs.iter().zip(&values);
+    for step in &division.steps {
+        let made = match (step.place, &mut parts) {
+            (Place::Npu, parts) => {
+                let Some((program, values)) = parts.next() else { continue };
+                let layout = layout(values).map_err(problem)?;
+                run(console, program, layout, values, &known)?
+            }
+            (Place::Host, _) => host(console, &step.model, &known)?,
+        };
+        for (name, tensor) in made {
+            let of_model = if outputs.contains(name.as_str()) { &mut found } else { &mut known };
+            of_model.insert(name, tensor);
+        }
+    }
+    Ok(found)
 }
+
+/// The outputs of a part that the host computes.
+fn host(console: &Console, part: &Model<'_>, known: &Tensors) -> Result<Buffers, Error> {
+    let step = console.step("compiling");
+    let program = part.compile(CompileOptions::default())?;
+    drop(step);
+    let given = program.inputs().filter_map(|port| known.get_key_value(&port.name));
+    let given: Vec<_> = given.map(|(name, tensor)| (name.clone(), tensor.clone())).collect();
+    let _step = console.step("running");
+    Ok(program.run(given)?)
+}
+
+/// The inputs of the model that its steps read. `values` are those of the parts on the NPU.
+fn input_types(
+    division: &NpuDivision<'_>,
+    values: &[Arc<NpuValues>],
+) -> Result<BTreeMap<String, TensorType>, Error> {
+    let mut types: BTreeMap<String, TensorType> = BTreeMap::new();
+    let mut made: BTreeSet<String> = BTreeSet::new();
+    let mut values = values.iter();
+    for step in &division.steps {
+        let imported = step.model.imported()?;
+        let graph = &imported.graph;
+        let read: Vec<(String, TensorType)> = match step.place {
+            Place::Npu => {
+                values.next().into_iter().flat_map(|own| own.boundary.graph_inputs()).collect()
+            }
+            Place::Host => {
+                let inputs = graph.inputs.iter();
+                inputs
+                    .filter_map(|(name, value)| Some((name.clone(), graph.ty(*value).known()?)))
+                    .collect()
+            }
+        };
+        types.extend(read.into_iter().filter(|(name, _)| !made.contains(name)));
+        made.extend(graph.outputs.iter().map(|(name, _)| name.clone()));
+    }
+    Ok(types)
+}
+
+/// The commands that write programs of models.
+const WRITES: &str = "irc compile MODEL --target …, or irc compile SCHEDULE --model MODEL, writes the program of a model";
 
 /// Rejects a program that has the numbers of another model than the one that it is run with.
 fn expect_same(file: &str, program: &Program, name: &str, model: &NpuValues) -> Result<(), Error> {
     let expected = fingerprint(&model.layers, &model.numbers, model.layers.images);
-    let help = "irc compile MODEL --target …, or irc compile SCHEDULE --model MODEL, writes the program of a model";
-    let Some(found) = program.model else {
+    let Some(found) = &program.model else {
         let message = format!(
             "{file} states no model: it may have neutral constants, or those of another model"
         );
-        return Err(Error::problem(message).help(help));
+        return Err(Error::problem(message).help(WRITES));
     };
     let what = if found.layers != expected.layers {
         format!("{file} has other layers than {name}")
@@ -179,7 +268,43 @@ fn expect_same(file: &str, program: &Program, name: &str, model: &NpuValues) -> 
     } else {
         return Ok(());
     };
-    Err(Error::problem(what).help(help))
+    Err(Error::problem(what).help(WRITES))
+}
+
+/// Rejects a program of a model that was quantised in another way, as both state it.
+fn expect_calibrated(file: &str, found: Option<&str>, own: Option<&str>) -> Result<(), Error> {
+    let words = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let stated = |text: &str| match &words(text)[..] {
+        [method, scales, results, ..] => {
+            format!("--calibrate-method {method} --quantize {scales} --quantize-results {results}")
+        }
+        _ => text.to_owned(),
+    };
+    let (found, own) = match (found, own) {
+        (found, own) if found == own => return Ok(()),
+        (Some(found), None) => {
+            let message =
+                format!("{file} is of a model quantised by samples, and --calibrate is missing");
+            return Err(Error::problem(message).help(format!(
+                "give the samples of irc compile: --calibrate X.npz {}",
+                stated(found)
+            )));
+        }
+        (None, Some(_)) => {
+            let message = format!("{file} is of a model as it is, without --calibrate");
+            return Err(Error::problem(message).help("leave out --calibrate"));
+        }
+        (Some(found), Some(own)) => (words(found), words(own)),
+        (None, None) => return Ok(()),
+    };
+    let flags = ["--calibrate-method", "--quantize", "--quantize-results", "samples with the hash"];
+    let pairs = flags.iter().zip(found.iter().zip(&own));
+    let other: Vec<String> = pairs
+        .filter(|(_, (found, own))| found != own)
+        .map(|(flag, (found, own))| format!("{flag} {found}, not {own}"))
+        .collect();
+    let message = format!("{file} was compiled with {}", other.join("; "));
+    Err(Error::problem(message).help("quantise the model as for irc compile"))
 }
 
 fn images(count: u64) -> String {

@@ -85,12 +85,7 @@ impl Build<'_> {
     }
 
     /// A layer whose channels are these channels of a source: a convolution of one element with weights 0 and 1.
-    pub fn gather(
-        &mut self,
-        node: usize,
-        source: SourceId,
-        channels: Vec<u64>,
-    ) -> Step<SourceId> {
+    pub fn gather(&mut self, node: usize, source: SourceId, channels: Vec<u64>) -> Step<SourceId> {
         let shape = self.shape(source);
         if shape.channels > MAX_GATHERED || channels.len() as u64 > MAX_GATHERED {
             return layout(format!(
@@ -283,8 +278,7 @@ fn gathered(atoms: &[Vec<Atom>; 3], shape: Shape) -> Option<Vec<u64>> {
     if !is_axis(rows, Axis::Rows) || !is_axis(columns, Axis::Columns) {
         return None;
     }
-    let own: Vec<Atom> =
-        channels.iter().filter(|atom| atom.of != Whole::Images).copied().collect();
+    let own: Vec<Atom> = channels.iter().filter(|atom| atom.of != Whole::Images).copied().collect();
     indices(&own)
 }
 

@@ -1,5 +1,6 @@
 //! The walk over the nodes of a graph.
 
+use super::Rejected;
 use super::arrange::indices;
 use super::bytes::{Encoding, is_byte, is_decoding};
 use super::locate::located;
@@ -90,8 +91,8 @@ pub type Outputs = Vec<(String, SourceId)>;
 ///
 /// # Errors
 /// See [`super::layers`].
-pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Vec<Diagnostic>> {
-    let shapes = shapes(graph)?;
+pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Rejected> {
+    let shapes = shapes(graph).map_err(|found| Rejected { nodes: vec![], found })?;
     let roles = roles(graph, &shapes);
     let mut build = Build {
         graph,
@@ -113,7 +114,7 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Vec<Diagnostic>> {
             build.give(*value);
         }
     }
-    let mut found = vec![];
+    let mut rejected = Rejected::default();
     let mut reported: BTreeSet<Option<Arc<str>>> = BTreeSet::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         if build.encoding.is_host[index] {
@@ -123,9 +124,10 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Vec<Diagnostic>> {
             continue;
         }
         let Err(failure) = build.node(index, node) else { continue };
+        rejected.nodes.push(index);
         // A node of the source may be several of the graph: report the first.
         if node.origin.is_none() || reported.insert(node.origin.clone()) {
-            found.push(diagnostic(node, failure));
+            rejected.found.push(diagnostic(node, failure));
         }
         node.results.iter().for_each(|value| build.give(*value));
     }
@@ -134,18 +136,21 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Vec<Diagnostic>> {
         match build.whole(*value) {
             Ok(view) => outputs.push((name.clone(), view.source)),
             Err(Error::Layout(message) | Error::Operator(message)) => {
-                found.push(Diagnostic::error(
-                    "layer-operator",
-                    format!("output '{name}': {message}"),
-                ));
+                let message = format!("output '{name}': {message}");
+                rejected.found.push(Diagnostic::error("layer-operator", message));
+                let mut nodes = graph.nodes.iter();
+                rejected.nodes.extend(nodes.rposition(|node| node.results.contains(value)));
             }
         }
     }
-    if found.is_empty() { Ok((build, outputs)) } else { Err(found) }
+    if rejected.found.is_empty() { Ok((build, outputs)) } else { Err(rejected) }
 }
 
 /// The extents of all values.
-fn shapes(graph: &Graph) -> Result<Vec<Vec<u64>>, Vec<Diagnostic>> {
+///
+/// # Errors
+/// `layer-open-size` for those that are not known.
+pub fn shapes(graph: &Graph) -> Result<Vec<Vec<u64>>, Vec<Diagnostic>> {
     let extents = |ty: &Type| {
         let extent = |dim: &irc_tl::Dim| dim.known().and_then(|size| u64::try_from(size).ok());
         ty.dims.iter().map(extent).collect::<Option<Vec<u64>>>()
@@ -249,6 +254,9 @@ impl Build<'_> {
                 self.transpose(index, result, operands[0], permutation)
             }
             Op::Conv(conv) => self.convolution(index, result, operands, conv),
+            Op::Matmul { .. } if is_constant(&operands[0]) => operator(
+                "the NPU has no transposed convolutions and other products whose left side is constant",
+            ),
             Op::Matmul { transpose_lhs, transpose_rhs } => {
                 self.product(index, result, operands, [*transpose_lhs, *transpose_rhs])
             }

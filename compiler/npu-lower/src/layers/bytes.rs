@@ -3,6 +3,7 @@
 //! The NPU stores bytes. A function of bytes that only undoes a quantisation, or moves them, is no layer: its readers
 //! read the bytes. A function of inputs that quantises them is computed by the host.
 
+use super::locate::unique;
 use super::roles::Role;
 use irc_tl::{Binary, DType, Graph, Node, NodeKind, Op, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,13 +107,8 @@ impl Encoding {
             let (name, value) = &graph.inputs[number];
             // The quantised input has its name, unless something else reads the input as well.
             let is_free = is_inner[value.0] && !std::mem::replace(&mut is_used[number], true);
-            let mut unique = name.clone();
-            let mut count = 2;
-            while !is_free && !names.insert(unique.clone()) {
-                unique = format!("{name}_{count}");
-                count += 1;
-            }
-            all.results.insert(result, unique);
+            let name = if is_free { name.clone() } else { unique(name, &mut names) };
+            all.results.insert(result, name);
         }
         all
     }

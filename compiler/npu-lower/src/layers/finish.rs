@@ -1,20 +1,16 @@
 //! The network of the layers that were found.
 
 use super::build::Build;
-use super::locate::located;
+use super::locate::{located, unique, word};
 use super::source::{Draft, Kind, Source, SourceId};
 use super::view::Dimension;
-use super::{Layers, Operand, Origin, Stored};
-use irc_diag::Diagnostic;
+use super::{Layers, Operand, Origin, Rejected, Stored, nothing};
 use irc_npu_cost::{Network, Reads, Shape};
 use irc_tl::ValueId;
 use std::collections::BTreeSet;
 
 /// The network of all layers that outputs depend on.
-pub fn finish(
-    build: &Build<'_>,
-    outputs: &[(String, SourceId)],
-) -> Result<Layers, Vec<Diagnostic>> {
+pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layers, Rejected> {
     let mut wanted = vec![false; build.drafts.len()];
     let mut pending: Vec<SourceId> = outputs.iter().map(|(_, source)| *source).collect();
     while let Some(source) = pending.pop() {
@@ -46,7 +42,7 @@ pub fn finish(
             .chain(build.encoding.results.values())
             .cloned()
             .collect(),
-        found: vec![],
+        rejected: Rejected::default(),
     };
     order.into_iter().for_each(|draft| made.add(draft));
     let mut last = vec![];
@@ -64,19 +60,19 @@ pub fn finish(
             results.push(Stored { value, dims: made.dims(*source), parts });
         }
     }
-    if made.found.is_empty() && made.origins.is_empty() {
-        made.found.push(Diagnostic::error(
-            "layer-operator",
-            "the model has nothing that the NPU computes",
-        ));
+    if made.rejected.found.is_empty() && made.origins.is_empty() {
+        made.rejected.found.push(nothing());
     }
     let inputs = build.graph.inputs.iter().map(|(_, value)| *value);
     let parameters = inputs.filter(|value| !build.roles[value.0].is_activation).collect();
-    let Finished { network, origins, found, .. } = made;
-    if !found.is_empty() {
-        return Err(found);
+    let Finished { network, origins, rejected, .. } = made;
+    if !rejected.found.is_empty() {
+        return Err(rejected);
     }
-    Ok(Layers { network, origins, images: build.images, outputs: last, results, parameters })
+    let is_host = build.encoding.is_host.iter().enumerate();
+    let encoding = is_host.filter(|(_, is_host)| **is_host).map(|(node, _)| node).collect();
+    let images = build.images;
+    Ok(Layers { network, origins, images, outputs: last, results, parameters, encoding })
 }
 
 /// The network under construction.
@@ -89,7 +85,7 @@ struct Finished<'b, 'g> {
     /// The layer of each draft.
     layers: Vec<Option<usize>>,
     names: BTreeSet<String>,
-    found: Vec<Diagnostic>,
+    rejected: Rejected,
 }
 
 impl Finished<'_, '_> {
@@ -169,7 +165,10 @@ impl Finished<'_, '_> {
                     padding: draft.padding,
                 });
             }
-            Err(diagnostic) => self.found.push(located(*diagnostic, origin.as_deref())),
+            Err(diagnostic) => {
+                self.rejected.nodes.extend(draft.nodes.iter().chain([&draft.node]));
+                self.rejected.found.push(located(*diagnostic, origin.as_deref()));
+            }
         }
     }
 
@@ -191,17 +190,6 @@ impl Finished<'_, '_> {
 
     /// A name that is one word and unique: that of the node, or its path.
     fn name(&mut self, origin: Option<&str>) -> String {
-        let (path, node) =
-            origin.map_or(("layer", ""), |origin| origin.split_once(": ").unwrap_or((origin, "")));
-        let own = node.split_once('\'').and_then(|(_, name)| name.strip_suffix('\''));
-        let own = own.filter(|name| !name.is_empty()).unwrap_or(path);
-        let name: String = own.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
-        let mut unique = name.clone();
-        let mut number = 2;
-        while !self.names.insert(unique.clone()) {
-            unique = format!("{name}_{number}");
-            number += 1;
-        }
-        unique
+        unique(&word(origin, "layer"), &mut self.names)
     }
 }

@@ -1,6 +1,7 @@
-//! Diagnostics at the nodes of a graph.
+//! Nodes of a graph in diagnostics and names.
 
 use irc_diag::Diagnostic;
+use std::collections::BTreeSet;
 
 /// A diagnostic at the node of an origin, which is `path` or `path: node`.
 pub fn located(diagnostic: Diagnostic, origin: Option<&str>) -> Diagnostic {
@@ -12,4 +13,24 @@ pub fn located(diagnostic: Diagnostic, origin: Option<&str>) -> Diagnostic {
         }
         None => diagnostic,
     }
+}
+
+/// A name of one word: that of the node of an origin, or its path, or else `other`.
+pub fn word(origin: Option<&str>, other: &str) -> String {
+    let (path, node) =
+        origin.map_or((other, ""), |origin| origin.split_once(": ").unwrap_or((origin, "")));
+    let own = node.split_once('\'').and_then(|(_, name)| name.strip_suffix('\''));
+    let own = own.filter(|name| !name.is_empty()).unwrap_or(path);
+    own.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect()
+}
+
+/// A name that is not one of `names` yet, with a number if it is taken.
+pub fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
+    let mut unique = name.to_owned();
+    let mut number = 2;
+    while !names.insert(unique.clone()) {
+        unique = format!("{name}_{number}");
+        number += 1;
+    }
+    unique
 }

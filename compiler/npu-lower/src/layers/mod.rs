@@ -21,16 +21,20 @@ mod view;
 mod window;
 
 use crate::schedule::LayerFacts;
+pub(crate) use build::shapes;
+pub(crate) use bytes::is_byte;
 use irc_diag::Diagnostic;
 use irc_npu_cost::Network;
 use irc_tl::{Graph, ValueId};
+pub(crate) use locate::{unique, word};
+pub(crate) use roles::roles;
 use std::collections::BTreeSet;
 use std::ops::Range;
 pub(crate) use trace::{Trace, bytes_of};
-pub(crate) use window::outside;
 #[cfg(test)]
 pub use view::Atom;
 pub use view::{Dimension, Whole};
+pub(crate) use window::outside;
 
 /// The layers of a graph, and what they are in it.
 #[derive(Clone, Debug)]
@@ -47,6 +51,8 @@ pub struct Layers {
     pub results: Vec<Stored>,
     /// The inputs of the graph that are weights.
     pub parameters: BTreeSet<ValueId>,
+    /// The nodes that quantise inputs, which the host computes.
+    pub encoding: Vec<usize>,
 }
 
 /// A value of the graph as the NPU stores it.
@@ -139,13 +145,24 @@ impl Layers {
     /// What schedules need to know about layers of a network that are those of this one, or some of their
     /// channels: for each the layer here.
     pub fn facts(&self, layers: impl IntoIterator<Item = usize>) -> Vec<LayerFacts> {
+        let parts = self.results.iter().flat_map(|result| &result.parts);
+        let outputs: BTreeSet<usize> = parts
+            .filter_map(|part| match part {
+                Operand::Layer(layer) => Some(*layer),
+                Operand::Value { .. } => None,
+            })
+            .collect();
         let facts = |layer: usize| {
             let origin = &self.origins[layer];
             let given = origin.operands.iter().filter_map(|operand| match operand {
                 Operand::Value { name, channels, .. } => Some((name.clone(), *channels)),
                 Operand::Layer(_) => None,
             });
-            LayerFacts { padding: origin.padding, given: given.collect() }
+            LayerFacts {
+                padding: origin.padding,
+                given: given.collect(),
+                is_output: outputs.contains(&layer),
+            }
         };
         layers.into_iter().map(facts).collect()
     }
@@ -165,6 +182,25 @@ impl Layers {
 /// nodes that are no layers, `layer-axes` for nodes that need another order of axes than the NPU can
 /// provide, and for layers those of [`Network::add_reading`]. Diagnostics have the paths of nodes.
 pub fn layers(graph: &Graph) -> Result<Layers, Vec<Diagnostic>> {
+    find(graph).map_err(|rejected| rejected.found)
+}
+
+/// As [`layers`], with the nodes of what the NPU cannot compute.
+pub(crate) fn find(graph: &Graph) -> Result<Layers, Rejected> {
     let (found, outputs) = build::build(graph)?;
     finish::finish(&found, &outputs)
+}
+
+/// What the NPU cannot compute.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rejected {
+    /// Its nodes; none if it is all of the graph.
+    pub nodes: Vec<usize>,
+    /// Why.
+    pub found: Vec<Diagnostic>,
+}
+
+/// The error of a graph without layers.
+pub(crate) fn nothing() -> Diagnostic {
+    Diagnostic::error("layer-operator", "the model has nothing that the NPU computes")
 }

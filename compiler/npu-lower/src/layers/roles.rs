@@ -18,13 +18,18 @@ pub fn roles(graph: &Graph, shapes: &[Vec<u64>]) -> Vec<Role> {
     for (_, value) in &graph.outputs {
         roles[value.0].is_activation = true;
     }
+    let is_constant = constants(graph);
     for node in graph.nodes.iter().rev() {
         let Some(&result) = node.results.first() else { continue };
         match &node.kind {
             NodeKind::Op(Op::Conv(_)) => {
                 read(&mut roles, node.operands[0], Some(false));
             }
-            NodeKind::Op(Op::Matmul { .. }) => read(&mut roles, node.operands[0], Some(true)),
+            NodeKind::Op(Op::Matmul { .. }) => {
+                let [left, right] = [node.operands[0], node.operands[1]];
+                let is_left = !is_constant[left.0] || is_constant[right.0];
+                read(&mut roles, if is_left { left } else { right }, is_left.then_some(true));
+            }
             NodeKind::Op(op) => {
                 let (role, count) = (roles[result.0], graph.ty(result).elements());
                 let repeats = repeats(op, &node.operands, shapes);
@@ -41,6 +46,16 @@ pub fn roles(graph: &Graph, shapes: &[Vec<u64>]) -> Vec<Role> {
         }
     }
     roles
+}
+
+/// Whether each value depends on no input.
+fn constants(graph: &Graph) -> Vec<bool> {
+    let mut is_constant = vec![false; graph.types.len()];
+    for node in &graph.nodes {
+        let is_own = node.operands.iter().all(|value| is_constant[value.0]);
+        node.results.iter().for_each(|value| is_constant[value.0] = is_own);
+    }
+    is_constant
 }
 
 /// Whether an operand with fewer elements than the result is one that is repeated, like a bias.

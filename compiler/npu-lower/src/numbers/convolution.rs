@@ -3,11 +3,11 @@
 use super::chain::{Chain, Constant, Step, floats, input, spread};
 use super::{Given, Reader, Weights, limits};
 use crate::layers::Filters;
-use std::ops::Range;
 use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::Tensor;
 use irc_tl::{Binary, DType, Op, Rounding, Unary, ValueId};
+use std::ops::Range;
 
 /// What follows an exact sum of integers, in this order.
 #[derive(Default)]
@@ -223,7 +223,9 @@ impl Reader<'_> {
         let single = |scale: &Constant| scale.single();
         let scale = ending.scale.as_ref().map_or(Some(1.0), single);
         match scale {
-            Some(scale) if ending.offset.is_empty() && ending.bias.is_none() && ending.factor.is_none() => {
+            Some(scale)
+                if ending.offset.is_empty() && ending.bias.is_none() && ending.factor.is_none() =>
+            {
                 let arithmetic = Arithmetic::Convolution { outside: 0, relu: ending.relu };
                 let (factor, zero) = (scale as f32, ending.zero as i32);
                 let numbers = Numbers { input, output, arithmetic, factor, zero, table: None };

@@ -104,21 +104,27 @@ impl LayerNumbers {
 /// # Errors
 /// `layer-numbers` for each layer that the NPU does not compute exactly, at its node.
 pub fn numbers(graph: &Graph, layers: &Layers) -> Result<Vec<LayerNumbers>, Vec<Diagnostic>> {
-    let mut trace = Trace::new(graph);
-    trace.parameters.clone_from(&layers.parameters);
     let (mut all, mut found) = (vec![], vec![]);
-    for (index, origin) in layers.origins.iter().enumerate() {
-        let layer = &layers.network.nodes()[index].layer;
-        let of = Reader { trace: &trace, layers, layer, origin };
-        match of.numbers() {
+    for own in each(graph, layers) {
+        match own {
             Ok(numbers) => all.push(numbers),
-            Err(why) => {
-                let diagnostic = Diagnostic::error("layer-numbers", why);
-                found.push(layers.locate(graph, index, diagnostic));
-            }
+            Err(diagnostic) => found.push(diagnostic),
         }
     }
     if found.is_empty() { Ok(all) } else { Err(found) }
+}
+
+/// The numbers of each layer, or why it has none.
+pub(crate) fn each(graph: &Graph, layers: &Layers) -> Vec<Result<LayerNumbers, Diagnostic>> {
+    let mut trace = Trace::new(graph);
+    trace.parameters.clone_from(&layers.parameters);
+    let of = |(index, origin): (usize, &Origin)| {
+        let layer = &layers.network.nodes()[index].layer;
+        let of = Reader { trace: &trace, layers, layer, origin };
+        let diagnostic = |why| Diagnostic::error("layer-numbers", why);
+        of.numbers().map_err(|why| layers.locate(graph, index, diagnostic(why)))
+    };
+    layers.origins.iter().enumerate().map(of).collect()
 }
 
 /// A layer whose numbers are read.

@@ -62,7 +62,9 @@ impl Reader<'_> {
         let offsets: Vec<i32> = lines.iter().map(|line| line.offset).collect();
         let offsets = Tensor::from_values([count as i64], &offsets);
         let weights = Weights {
-            weight: Given::Known(Tensor::from_values(shape, &weights).map_err(|error| error.to_string())?),
+            weight: Given::Known(
+                Tensor::from_values(shape, &weights).map_err(|error| error.to_string())?,
+            ),
             scale: Given::Known(floats(&of(|line| line.scale), count)?),
             bias: Given::Known(floats(&of(|line| line.bias), count)?),
             offset: Given::Known(offsets.map_err(|error| error.to_string())?),
@@ -86,7 +88,12 @@ impl Reader<'_> {
         }
     }
 
-    fn numbers_of(&self, arithmetic: Arithmetic, factor: f64, zero: f64) -> Result<Numbers, String> {
+    fn numbers_of(
+        &self,
+        arithmetic: Arithmetic,
+        factor: f64,
+        zero: f64,
+    ) -> Result<Numbers, String> {
         let (input, output) = (self.input_sign()?, self.sign(self.origin.result)?);
         let factor = factor as f32;
         Ok(Numbers { input, output, arithmetic, factor, zero: zero as i32, table: None })
@@ -140,8 +147,7 @@ impl Reader<'_> {
                 };
                 let expected = own(tables);
                 let sum = Affine::of_channel(self.trace, chain.from, &operand, Some(channel));
-                let (sum, rest) =
-                    sum.zip(Rest::of(&chain.steps, channel)).ok_or_else(wrong)?;
+                let (sum, rest) = sum.zip(Rest::of(&chain.steps, channel)).ok_or_else(wrong)?;
                 if (rest.zero, rest.relu) != (ends.zero, ends.relu) {
                     return Err(wrong());
                 }

@@ -434,11 +434,8 @@ impl Reader<'_> {
             let byte = (low as i32 + at as i32) as u8;
             table[usize::from(byte)] = *result as i32 as u8;
         }
-        let arithmetic = Arithmetic::Vector {
-            function: Function::Table,
-            first: (1.0, 0.0),
-            second: (0.0, 0.0),
-        };
+        let arithmetic =
+            Arithmetic::Vector { function: Function::Table, first: (1.0, 0.0), second: (0.0, 0.0) };
         Numbers { input, output, arithmetic, factor: 1.0, zero: 0, table: Some(table) }
     }
 

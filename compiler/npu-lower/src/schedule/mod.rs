@@ -44,6 +44,8 @@ pub struct LayerFacts {
     pub padding: [u64; 2],
     /// The tensors from outside the network that it reads: names, and numbers of channels.
     pub given: Vec<(String, u64)>,
+    /// Whether its result is an output of the model, which is stored although other layers read it.
+    pub is_output: bool,
 }
 
 /// The schedule of a tree.

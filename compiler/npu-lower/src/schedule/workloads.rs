@@ -130,7 +130,8 @@ impl<'a> Writer<'a> {
             true => self.made_weights(run, region, &reader, index),
             false => self.constant_weights(run, region, &reader, index),
         });
-        if run.stores {
+        let is_output = self.of.facts.get(run.layer).is_some_and(|facts| facts.is_output);
+        if run.stores || is_output {
             self.transfers.store(id, core, &name, own);
         }
         let workload = Workload {

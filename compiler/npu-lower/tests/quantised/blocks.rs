@@ -10,7 +10,14 @@ fn ints(name: &str, values: &[i64]) -> Attribute {
 
 impl Net {
     /// An operator on dequantised maps and constants, whose result has a scale, a zero point and a shape.
-    fn apply(&mut self, op: &str, maps: &[&Map], more: &[&str], of: Vec<Attribute>, to: &Map) -> Map {
+    fn apply(
+        &mut self,
+        op: &str,
+        maps: &[&Map],
+        more: &[&str],
+        of: Vec<Attribute>,
+        to: &Map,
+    ) -> Map {
         let mut inputs: Vec<String> = maps.iter().map(|map| self.dequantise(map)).collect();
         inputs.extend(more.iter().map(|name| (*name).to_owned()));
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
@@ -68,9 +75,11 @@ impl Net {
             let values: Vec<f32> = (0..count).map(|_| from + by * self.number()).collect();
             self.constant(&[count], &values)
         };
-        let constants = [numbers(1.0, 0.3), numbers(0.0, 0.3 * spread), numbers(0.0, 0.2), numbers(1.2, 0.4)];
+        let constants =
+            [numbers(1.0, 0.3), numbers(0.0, 0.3 * spread), numbers(0.0, 0.2), numbers(1.2, 0.4)];
         let [scale, shift, mean, variance] = constants.each_ref().map(String::as_str);
-        let float = self.node("BatchNormalization", &[&operand, scale, shift, mean, variance], vec![]);
+        let float =
+            self.node("BatchNormalization", &[&operand, scale, shift, mean, variance], vec![]);
         let float = self.node("Relu", &[&float], vec![]);
         let to = Map { scale: x.scale * 0.9, zero: self.lowest(), ..x.clone() };
         let name = self.quantise(&float, &to);

@@ -1,13 +1,16 @@
 //! Programs of quantised networks compute the bytes that their graphs have.
 
 mod blocks;
+mod division;
 mod nets;
 
 use irc_common_format::model::Module;
 use irc_diag::Sink;
 use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Objective, initial};
-use irc_npu_lower::{Boundary, Given, Scheduled, known_layers, layers, numbers, schedule};
+use irc_npu_lower::{
+    Boundary, Given, LayerNumbers, Layers, Scheduled, known_layers, layers, numbers, schedule,
+};
 use irc_npu_network::{Layout, run};
 use irc_tensor::{DType, Tensor, TensorType};
 use std::collections::BTreeMap;
@@ -23,14 +26,41 @@ fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
     let distinct = values.iter().filter(|value| **value != values[0]).count();
     assert!(distinct * 2 > values.len(), "{name}: scores that say something: {values:?}");
 
-    let found = layers(&graph).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
-    let numbers = numbers(&graph, &found).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
-    let boundary = Boundary::new(&graph, &found, &numbers);
-    let nodes = found.network.nodes();
-    let facts = found.facts(0..nodes.len());
-    let arithmetic: Vec<_> = numbers.iter().map(|own| own.arithmetic).collect();
-    let known = known_layers(&found.network, &facts, &arithmetic);
-    for &[width, height] in meshes {
+    let network = Ready::new(name, &graph);
+    for mesh in meshes {
+        let outputs = network.run(images, *mesh, &given);
+        assert_eq!(outputs["scores"], expected, "{name}, {images} images, {mesh:?}");
+    }
+}
+
+/// A network that is ready for schedules.
+struct Ready<'n> {
+    name: &'n str,
+    found: Layers,
+    numbers: Vec<LayerNumbers>,
+    boundary: Boundary,
+}
+
+impl<'n> Ready<'n> {
+    fn new(name: &'n str, graph: &irc_tl::Graph) -> Self {
+        let found = layers(graph).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
+        let numbers = numbers(graph, &found).unwrap_or_else(|found| panic!("{name}: {found:#?}"));
+        let boundary = Boundary::new(graph, &found, &numbers);
+        Self { name, found, numbers, boundary }
+    }
+
+    /// The outputs of its program for a mesh.
+    fn run(
+        &self,
+        images: i64,
+        [width, height]: [u64; 2],
+        given: &BTreeMap<String, Tensor>,
+    ) -> BTreeMap<String, Tensor> {
+        let Self { name, found, numbers, boundary } = self;
+        let nodes = found.network.nodes();
+        let facts = found.facts(0..nodes.len());
+        let arithmetic: Vec<_> = numbers.iter().map(|own| own.arithmetic).collect();
+        let known = known_layers(&found.network, &facts, &arithmetic);
         let machine = Machine::polar(Mesh { width, height, stride: 1 });
         let objective = Objective::EDP;
         let mut model = Model::new(&found.network, &machine, objective).expect("a machine");
@@ -57,7 +87,7 @@ fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
 
         let mut shapes = BTreeMap::new();
         let mut tensors = BTreeMap::new();
-        for (node, own) in nodes.iter().zip(&numbers) {
+        for (node, own) in nodes.iter().zip(numbers) {
             let Some(weights) = &own.weights else { continue };
             for (key, constant) in weights.tensors() {
                 let Given::Known(tensor) = constant else { panic!("{place}: weights") };
@@ -71,11 +101,10 @@ fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
         let layout = Layout::new(&made, None).expect("a layout").with_types(boundary.types());
         let layout = layout.with_weights(&shapes).expect("a layout");
         let shape = |name: &str| layout.activation(name).map(irc_npu_network::Activations::shape);
-        tensors.extend(boundary.pack(&given, shape).expect("inputs"));
+        tensors.extend(boundary.pack(given, shape).expect("inputs"));
         let stored =
             run(&program, &layout, &tensors).unwrap_or_else(|error| panic!("{place}: {error}"));
-        let outputs = boundary.unpack(&stored, &given).expect("outputs");
-        assert_eq!(outputs["scores"], expected, "{place}");
+        boundary.unpack(&stored, given).expect("outputs")
     }
 }
 

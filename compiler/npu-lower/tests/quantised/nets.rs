@@ -220,6 +220,24 @@ impl Net {
         Map { name, ..map }
     }
 
+    /// A softmax over rows, which the NPU does not compute.
+    pub fn softmax(&mut self, x: &Map) -> Map {
+        let operand = self.dequantise(x);
+        let axis = vec![Attribute::new("axis", AttributeValue::Int(2))];
+        let float = self.node("Softmax", &[&operand], axis);
+        let zero = self.zero_of(true);
+        let map = Map { name: String::new(), scale: 0.0041, zero, ..x.clone() };
+        let name = self.quantise(&float, &map);
+        Map { name, ..map }
+    }
+
+    /// A network that ends with such a softmax.
+    pub fn host_alone(mut self, x: &Map) -> Module {
+        let x = self.softmax(x);
+        self.dequantise(&x);
+        self.module()
+    }
+
     /// The mean of each channel, then products with all of them.
     pub fn classify(mut self, x: &Map, classes: i64) -> Module {
         let operand = self.dequantise(x);
@@ -252,9 +270,13 @@ impl Net {
         let map = Map { name: String::new(), channels: classes, size: 1, scale, zero };
         let name = self.quantise(&float, &map);
         let map = Map { name, ..map };
-        let last = self.dequantise(&map);
+        self.dequantise(&map);
+        self.module()
+    }
+
+    /// The model whose result is that of the last node.
+    fn module(mut self) -> Module {
         self.nodes.last_mut().expect("a node").outputs = vec!["scores".into()];
-        let _ = last;
         let shape = [self.images, 3, 32, 32].map(Dim::Size);
         let graph = Graph {
             inputs: vec![Value::tensor("image", element_of(DType::F32), shape)],

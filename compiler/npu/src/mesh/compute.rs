@@ -360,10 +360,9 @@ impl Mesh<'_> {
                 setup.quantise[0] = number(numbers.factor / count as f32);
             }
             let windows = self.layer(place)?.windows;
-            let [top, left] =
-                [(top, 0), (left, 1)].map(|(first, axis): (i64, usize)| {
-                    first + region[axis].start * windows[axis].stride
-                });
+            let [top, left] = [(top, 0), (left, 1)].map(|(first, axis): (i64, usize)| {
+                first + region[axis].start * windows[axis].stride
+            });
             let op = VpPool {
                 iqen: codes.iqen,
                 qen: codes.qen,

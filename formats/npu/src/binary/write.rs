@@ -12,8 +12,9 @@ pub fn encode(program: &Program) -> Vec<u8> {
     for core in &program.cores {
         encode_core(core, &mut body);
     }
-    if let Some(Fingerprint { images, layers, numbers }) = program.model {
+    if let Some(Fingerprint { images, layers, numbers, calibration }) = &program.model {
         [images, layers, numbers].iter().for_each(|number| body.extend(number.to_le_bytes()));
+        body.extend(calibration.iter().flat_map(|text| text.bytes()));
     }
     seal(&body)
 }

@@ -7,7 +7,7 @@ use irc_diag::{Diagnostic, Sink, Source, nearest};
 use super::lex::Lexer;
 use crate::Op;
 use crate::dict::Dict;
-use crate::program::{Core, Instruction, Origin, Program, Spans, Time, Tokens};
+use crate::program::{Core, Instruction, Origin, Part, Program, Spans, Time, Tokens};
 use crate::value::{BoxedDiagnostic, Spanned, Value, error};
 
 /// Limits of the reader.
@@ -38,7 +38,7 @@ pub struct Listing {
 }
 
 /// A parsed trace: a listing whose instructions have times.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
     /// The program.
     pub program: Program,
@@ -48,23 +48,34 @@ pub struct Trace {
     pub times: Vec<Vec<Time>>,
 }
 
-/// Parses a listing.
+/// Parses a listing of one program.
 ///
 /// `None` if and only if there are errors in the sink: one for every invalid line.
 pub fn parse(source: &Source, limits: Limits, sink: &mut Sink) -> Option<Listing> {
-    let (program, spans, _) = read(source, limits, false, sink)?;
-    Some(Listing { program, spans })
+    only(parse_all(source, limits, sink)?, sink)
 }
 
-/// Parses a trace; as [`parse`].
+/// Parses a listing of a program, or of those of all parts of a model; as [`parse`].
+pub fn parse_all(source: &Source, limits: Limits, sink: &mut Sink) -> Option<Vec<Listing>> {
+    let all = read(source, limits, false, sink)?.into_iter();
+    Some(all.map(|Trace { program, spans, .. }| Listing { program, spans }).collect())
+}
+
+/// Parses a trace of one program; as [`parse`].
 pub fn parse_trace(source: &Source, limits: Limits, sink: &mut Sink) -> Option<Trace> {
-    let (program, spans, times) = read(source, limits, true, sink)?;
-    Some(Trace { program, spans, times })
+    only(read(source, limits, true, sink)?, sink)
 }
 
-type Parts = (Program, Spans, Vec<Vec<Time>>);
+fn only<T>(mut all: Vec<T>, sink: &mut Sink) -> Option<T> {
+    if all.len() > 1 {
+        let message = format!("expected one program, found {}, of parts of a model", all.len());
+        sink.push(Diagnostic::error("npu-parts", message));
+        return None;
+    }
+    all.pop()
+}
 
-fn read(source: &Source, limits: Limits, timed: bool, sink: &mut Sink) -> Option<Parts> {
+fn read(source: &Source, limits: Limits, timed: bool, sink: &mut Sink) -> Option<Vec<Trace>> {
     let errors = sink.error_count();
     if let Some(at) = source.invalid_utf8() {
         sink.push(*error(at..at, "npu-encoding", "the text is not UTF-8"));
@@ -89,19 +100,22 @@ fn read(source: &Source, limits: Limits, timed: bool, sink: &mut Sink) -> Option
             }
         }
     }
-    match sink.error_count() > errors {
-        true => None,
-        false => Some((reader.program, reader.spans, reader.times)),
+    let last = reader.found.program.part;
+    if let Some(last) = last.filter(|last| last.number != last.count) {
+        let message = format!("the last program is part {last}");
+        sink.push(Diagnostic::error("npu-parts", message));
     }
+    reader.before.push(reader.found);
+    (sink.error_count() == errors).then_some(reader.before)
 }
 
 #[derive(Default)]
 struct Reader {
     limits: Limits,
     timed: bool,
-    program: Program,
-    spans: Spans,
-    times: Vec<Vec<Time>>,
+    /// The programs of earlier parts.
+    before: Vec<Trace>,
+    found: Trace,
     count: usize,
 }
 
@@ -119,27 +133,34 @@ impl Reader {
             return Err(error(base..base + text.len(), "npu-limit", message));
         }
         self.count += 1;
-        if self.program.cores.is_empty() {
+        if self.found.program.cores.is_empty() {
             self.begin(0);
         }
         let line = Lexer::new(text, base).line()?;
         let (instruction, time) = instruction(&line, self.timed)?;
-        let last = self.program.cores.len() - 1;
-        self.program.cores[last].code.push(instruction);
-        self.spans.0[last].push(line.span);
-        self.times[last].extend(time);
+        let last = self.found.program.cores.len() - 1;
+        self.found.program.cores[last].code.push(instruction);
+        self.found.spans.0[last].push(line.span);
+        self.found.times[last].extend(time);
         Ok(())
     }
 
-    /// `# core N`, or before the first core `# model` and a fingerprint.
+    /// `# core N`; before the first core `# model` and a fingerprint, and before it `# part N of N`.
     fn header(&mut self, text: &str, span: Range<usize>) -> Result<(), BoxedDiagnostic> {
+        if let Some(part) = text.trim().strip_prefix("part ") {
+            let part = part.parse();
+            let part = part.map_err(|message: String| {
+                error(span.clone(), "npu-syntax", format!("`# part`: {message}"))
+            })?;
+            return self.part(part, span);
+        }
         if let Some(model) = text.trim().strip_prefix("model ") {
-            if self.program.model.is_some() || !self.program.cores.is_empty() {
+            if self.found.program.model.is_some() || !self.found.program.cores.is_empty() {
                 let message = "expected `# model` once, before all instructions";
                 return Err(error(span, "npu-syntax", message));
             }
             let parsed = model.parse();
-            self.program.model = Some(parsed.map_err(|message: String| {
+            self.found.program.model = Some(parsed.map_err(|message: String| {
                 error(span, "npu-syntax", format!("`# model`: {message}"))
             })?);
             return Ok(());
@@ -148,11 +169,11 @@ impl Reader {
         let Some(id) = number else {
             return Err(error(span, "npu-syntax", "expected `# core` and a number"));
         };
-        if self.program.cores.last().is_some_and(|core| core.id >= id) {
+        if self.found.program.cores.last().is_some_and(|core| core.id >= id) {
             let message = "cores must be in ascending order, each once";
             return Err(error(span, "npu-core-order", message));
         }
-        if self.program.cores.len() == self.limits.cores {
+        if self.found.program.cores.len() == self.limits.cores {
             let message = format!("more than {} cores", self.limits.cores);
             return Err(error(span, "npu-limit", message));
         }
@@ -160,10 +181,27 @@ impl Reader {
         Ok(())
     }
 
+    /// Begins the program of a part.
+    fn part(&mut self, part: Part, span: Range<usize>) -> Result<(), BoxedDiagnostic> {
+        let is_next = match self.found.program.part {
+            Some(last) => (part.number, part.count) == (last.number + 1, last.count),
+            None => part.number == 1 && self.found.program == Program::default(),
+        };
+        if !is_next {
+            let message = "expected the parts of a model in their order, each once";
+            return Err(error(span, "npu-parts", message));
+        }
+        if part.number > 1 {
+            self.before.push(std::mem::take(&mut self.found));
+        }
+        self.found.program.part = Some(part);
+        Ok(())
+    }
+
     fn begin(&mut self, id: u32) {
-        self.program.cores.push(Core { id, code: vec![] });
-        self.spans.0.push(vec![]);
-        self.times.push(vec![]);
+        self.found.program.cores.push(Core { id, code: vec![] });
+        self.found.spans.0.push(vec![]);
+        self.found.times.push(vec![]);
     }
 }
 

@@ -25,7 +25,10 @@ fn write_all(program: &Program, time: impl Fn(usize, usize) -> Option<Time>) -> 
     // A published line has about 240 bytes.
     let mut out = String::with_capacity(240 * program.len());
     let bare = matches!(&program.cores[..], [core] if core.id == 0 && !core.code.is_empty());
-    if let Some(model) = program.model {
+    if let Some(part) = program.part {
+        let _ = writeln!(out, "# part {part}");
+    }
+    if let Some(model) = &program.model {
         let _ = writeln!(out, "# model {model}");
     }
     for (place, core) in program.cores.iter().enumerate() {

@@ -32,9 +32,8 @@ fn foreign(registers: &Registers, op: &Op, layout: &Layout) -> Option<String> {
         Op::LdaMov(op) => {
             let cfg = registers.lda.get(op.rs as usize)?.as_ref()?;
             // The constants of layers whose weights are results.
-            let has = |weights: &Weights| {
-                usize::try_from(op.st_addr).is_ok_and(|at| weights.has(at, 0))
-            };
+            let has =
+                |weights: &Weights| usize::try_from(op.st_addr).is_ok_and(|at| weights.has(at, 0));
             match cfg.bas == WEIGHTS && layout.weights.iter().any(has) {
                 true => None,
                 false => layout.lacks_activations(op.st_addr, cfg.s_tile),

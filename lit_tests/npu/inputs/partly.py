@@ -1,0 +1,80 @@
+"""Writes quantised networks of which the NPU computes only parts to a folder: partly.onnx, whose middle is a softmax over
+rows and whose end is one over classes, and host.onnx, of which it computes nothing; inner.onnx, an output of which another
+layer reads; a network of f32, floats.onnx, with samples."""
+
+import sys
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+folder = sys.argv[1]
+random = numpy.random.default_rng(0)
+constants, nodes = {}, []
+
+
+def constant(name, values):
+    constants[name] = numpy_helper.from_array(values, name)
+    return name
+
+
+def node(kind, inputs, output, **attributes):
+    nodes.append(helper.make_node(kind, inputs, [output], output, **attributes))
+    return output
+
+
+def quantised(x, scale, zero=128):
+    """A value as bytes and back."""
+    parameters = [constant(x + "_scale", numpy.float32(scale)), constant(x + "_zero", numpy.uint8(zero))]
+    return node("DequantizeLinear", [node("QuantizeLinear", [x, *parameters], x + "_q"), *parameters], x + "_dq")
+
+
+def weights(name, *shape):
+    values = random.integers(-127, 128, shape).astype("i1")
+    parameters = [constant(name + "_scale", numpy.float32(0.01)), constant(name + "_zero", numpy.int8(0))]
+    return node("DequantizeLinear", [constant(name, values), *parameters], name + "_dq")
+
+
+def conv(x, name, channels, width):
+    return node("Conv", [x, weights(name + "_w", channels, width, 3, 3)], name, pads=[1] * 4)
+
+
+def save(name, **results):
+    value = helper.make_tensor_value_info
+    own = [constants[key] for key in constants if any(key in node.input for node in nodes)]
+    outputs = [value(end, TensorProto.FLOAT, shape) for end, shape in results.items()]
+    graph = helper.make_graph(nodes, "net", [value("x", TensorProto.FLOAT, [1, 3, 8, 8])], outputs, own)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, f"{folder}/{name}.onnx")
+    nodes.clear()
+
+
+first = quantised(node("Relu", [conv(quantised("x", 0.02), "first", 8, 3)], "a"), 0.03, 0)
+# The host computes the first, and its result and an input of it are read again on the NPU.
+soft = quantised(node("Softmax", [first], "soft", axis=2), 0.004, 0)
+second = quantised(conv(soft, "second", 8, 8), 0.05)
+total = quantised(node("Add", [second, first], "total"), 0.05)
+running = node("CumSum", [total, constant("axis", numpy.int64(3))], "running")
+third = quantised(conv(quantised(running, 0.2), "third", 8, 8), 0.3)
+flat = node("Flatten", [third], "flat")
+scores = quantised(node("MatMul", [flat, weights("last_w", 512, 10)], "scores"), 2.0)
+small = node("Mul", [scores, constant("factor", numpy.float32(0.02))], "small")
+node("Softmax", [small], "y", axis=1)
+save("partly", y=[1, 10])
+node("CumSum", ["x", "axis"], "y")
+save("host", y=[1, 3, 8, 8])
+inner = quantised(node("Relu", [conv(quantised("x", 0.02), "outer", 8, 3)], "a"), 0.03, 0)
+quantised(conv(inner, "inner", 8, 8), 0.05)
+nodes[-1].output[0] = "b_dq"
+save("inner", a_dq=[1, 8, 8, 8], b_dq=[1, 8, 8, 8])
+
+
+def floats(name, *shape):
+    return constant(name, random.normal(0, 0.2, shape).astype("f4"))
+
+
+node("Conv", ["x", floats("f_w", 8, 3, 3, 3)], "f", pads=[1] * 4)
+node("Softmax", ["f"], "s", axis=2)
+node("Conv", ["s", floats("g_w", 8, 8, 3, 3)], "y", pads=[1] * 4)
+save("floats", y=[1, 8, 8, 8])
+numpy.savez(f"{folder}/samples.npz", x=random.normal(0, 1, (8, 3, 8, 8)).astype("f4"))
