@@ -9,6 +9,7 @@
 //!
 //! The functions of the device that the loops call are defined by `emit-gpu-entry`.
 
+mod access;
 mod inline;
 mod product;
 mod rows;
