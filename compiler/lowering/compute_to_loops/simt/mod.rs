@@ -9,6 +9,7 @@
 //!
 //! The functions of the device that the loops call are defined by `emit-gpu-entry`.
 
+mod access;
 mod inline;
 mod product;
 mod rows;
@@ -266,7 +267,8 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassR
     let device = Device { is_grid: !is_task(&func), ..device };
     let strides = Strides::of(func, &kernel)?;
     let parts = plan(&kernel, &strides, &device);
-    let partial = place(&mut kernel, &parts, &device);
+    let sums = place(&mut kernel, &parts, &device);
+    let parts: Vec<_> = parts.into_iter().zip(sums).collect();
     let types = parameters(context, &kernel);
     let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
     let name = read::string(&func, "sym_name").unwrap_or_default();
@@ -293,8 +295,7 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassR
         attr::parse(context, &format!("[{}]", each.join(", "))),
     );
     let body = body_of(team)?;
-    if let Err(error) = fill(context, func, body, &kernel, (&strides, (&parts, &partial), &device))
-    {
+    if let Err(error) = fill(context, func, body, &kernel, (&strides, &parts, &device)) {
         team.erase();
         return Err(error);
     }
@@ -497,13 +498,13 @@ fn place(kernel: &mut Kernel<'_>, parts: &[Part], device: &Device) -> Vec<Option
     sums
 }
 
-/// Writes the function of a team.
+/// Writes the function of a team. Parts have the offset of memory for sums of parts of products, if they need some.
 fn fill<'c: 'a, 'a>(
     context: &'c Context,
     func: OperationRef<'c, 'a>,
     block: BlockRef<'c, 'a>,
     kernel: &Kernel<'c>,
-    (strides, (parts, partial), device): (&Strides, (&[Part], &[Option<i64>]), &Device),
+    (strides, parts, device): (&Strides, &[(Part, Option<i64>)], &Device),
 ) -> PassResult {
     let e = Emit { context, block, location: func.location() };
     let workspace = kernel.inputs + kernel.results.len();
@@ -536,7 +537,7 @@ fn fill<'c: 'a, 'a>(
     // What has been written, and whether inputs have been read, since threads last waited for each other.
     let (mut written, mut has_read): (Vec<Origin>, bool) = (vec![], false);
     let mut next = 0;
-    for (part, partial) in parts.iter().zip(partial) {
+    for (part, partial) in parts {
         let steps = &kernel.steps[next..next + part.count()];
         next += steps.len();
         let [step, ..] = steps else { continue };

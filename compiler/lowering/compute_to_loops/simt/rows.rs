@@ -10,9 +10,11 @@ use super::{
         kernel::{Step, ValueId},
         nest::{Nest, Writer, combine},
     },
-    Emit, Infallible, Lanes, Sizes, Strides, arith,
-    step::{ACCESS, WARP, aligned, in_windows, shuffle, windowed},
-    team::{Team, indices, long, product, when},
+    Emit, Infallible, Lanes, Sizes, Strides,
+    access::{aligned, in_windows, windowed},
+    arith,
+    step::{ACCESS, WARP},
+    team::{Team, indices, long, product, shuffle, when},
 };
 use crate::kernel::emit::Buffer;
 use irc_mlir::Value;

@@ -4,13 +4,15 @@ use super::{
         expression::{Known, from_memory, reads_along, to_memory},
         nest::{Nest, Writer, combine, flattened},
     },
-    Device, Emit, Infallible, Lanes, Sizes, arith, func, product as tiles,
-    team::{Team, indices, product, when},
+    Device, Emit, Infallible, Lanes, Sizes,
+    access::{Windows, aligned, element_bytes, windowed},
+    arith, product as tiles,
+    team::{Team, indices, product, shuffle, when},
 };
-use crate::kernel::{emit::Buffer, emit::first_result, emit::is_float};
+use crate::kernel::emit::Buffer;
 use irc_mlir::ops::vector;
-use irc_mlir::{Attribute, Type as MlirType, Value, ValueLike, attr};
-use irc_tl::{Dim, Scalar, Type};
+use irc_mlir::Value;
+use irc_tl::{Scalar, Type};
 
 /// The number of threads of a warp.
 pub(super) const WARP: i64 = 32;
@@ -23,9 +25,6 @@ const MIN_NEIGHBOURS: i64 = 1 << 14;
 
 /// Bytes that a thread reads or writes at once.
 pub(super) const ACCESS: i64 = 16;
-
-/// The strides of each operand that is a window of a larger tensor.
-type Windows<'s> = &'s [Option<&'s [i64]>];
 
 /// Emits a nest that writes `result`, which has the given strides if it is a window; so do operands.
 pub(super) fn emit<'c: 'a, 'a>(
@@ -54,37 +53,6 @@ pub(super) fn emit<'c: 'a, 'a>(
     } else {
         work.threads(e, is_flat);
     }
-}
-
-/// A nest whose loads of windows are at the place in memory, and the types of its operands then.
-pub(super) fn windowed<'t>(
-    nest: &Nest,
-    types: impl Iterator<Item = &'t Type>,
-    strides: Windows<'_>,
-) -> (Nest, Vec<Type>) {
-    let types = types.zip(strides).map(|(ty, strides)| match strides {
-        None => ty.clone(),
-        Some(_) => Type::new(ty.dtype, [Dim::from(1)]),
-    });
-    let mut compute = nest.compute.clone();
-    compute.body = in_windows(&compute.body, strides);
-    let epilogue = nest.epilogue.as_ref().map(|epilogue| in_windows(epilogue, strides));
-    (Nest { epilogue, ..Nest::of(compute) }, types.collect())
-}
-
-/// An expression whose loads of windows are at the place in memory.
-pub(super) fn in_windows(scalar: &Scalar, strides: &[Option<&[i64]>]) -> Scalar {
-    scalar.replace(&mut |part| match part {
-        Scalar::Load(operand, at) => {
-            let strides_of = strides.get(*operand).copied().flatten()?;
-            let terms = at.iter().zip(strides_of).filter(|(_, stride)| **stride != 0);
-            let terms =
-                terms.map(|(index, stride)| in_windows(index, strides) * Scalar::index(*stride));
-            let place = terms.reduce(|left, right| left + right).unwrap_or(Scalar::index(0));
-            Some(Scalar::load(*operand, [place]))
-        }
-        _ => None,
-    })
 }
 
 struct Work<'w, 'c, 'a> {
@@ -223,62 +191,5 @@ impl<'c: 'a, 'a> Work<'_, 'c, 'a> {
             });
             vec![]
         });
-    }
-}
-
-/// The alignment of neighbouring elements, as an attribute.
-pub(super) fn aligned<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    element: MlirType<'c>,
-    count: i64,
-) -> Attribute<'c> {
-    attr::i64(e.context, element_bytes(element).max(1) * count)
-}
-
-fn element_bytes(element: MlirType<'_>) -> i64 {
-    let text = element.to_string();
-    let bits = text.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-    bits.parse::<i64>().unwrap_or(128) / 8
-}
-
-/// The value of the lane whose number differs in one bit.
-pub(super) fn shuffle<'c: 'a, 'a>(
-    e: Emit<'c, 'a>,
-    value: Value<'c, 'a>,
-    distance: i64,
-) -> Value<'c, 'a> {
-    let ty = value.r#type();
-    let bits = element_bytes(ty) * 8;
-    let bits = if bits == 0 { 1 } else { bits };
-    let whole = |bits: i64| e.int(bits as u32);
-    let as_int = match is_float(ty) {
-        true => e.op(arith::BITCAST, &[value], whole(bits)),
-        false => value,
-    };
-    let callee = attr::symbol(e.context, "irc_gpu_shuffle");
-    let mask = e.integer(distance, 32, Lanes::Scalar);
-    let word = |word: Value<'c, 'a>| {
-        let spec = e.spec(func::CALL).attr("callee", callee).operands(&[word, mask]);
-        first_result(spec.results(&[whole(32)]).append(&e.block))
-    };
-    let moved = match bits {
-        64 => {
-            let half = e.integer(32, 64, Lanes::Scalar);
-            let high = e.binary(arith::SHRUI, as_int, half);
-            let words = [as_int, high].map(|part| {
-                let moved = word(e.op(arith::TRUNCI, &[part], whole(32)));
-                e.op(arith::EXTUI, &[moved], whole(64))
-            });
-            e.binary(arith::ORI, words[0], e.binary(arith::SHLI, words[1], half))
-        }
-        32 => word(as_int),
-        _ => {
-            let wide = e.op(arith::EXTUI, &[as_int], whole(32));
-            e.op(arith::TRUNCI, &[word(wide)], whole(bits))
-        }
-    };
-    match is_float(ty) {
-        true => e.op(arith::BITCAST, &[moved], ty),
-        false => moved,
     }
 }

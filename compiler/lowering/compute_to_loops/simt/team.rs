@@ -1,7 +1,7 @@
 //! The threads that run a kernel together, and their places in loops.
-use super::{Emit, Infallible, Lanes, arith, func};
-use crate::kernel::emit::Buffer;
-use irc_mlir::{Type as MlirType, Value, attr, ops::memref};
+use super::{Emit, Infallible, Lanes, access::element_bytes, arith, func};
+use crate::kernel::emit::{Buffer, first_result, is_float};
+use irc_mlir::{Type as MlirType, Value, ValueLike, attr, ops::memref};
 use irc_tl::Dim;
 
 /// The type of all of shared memory.
@@ -137,4 +137,46 @@ pub(super) fn indices<'c: 'a, 'a>(
     }
     found.reverse();
     found
+}
+
+/// The value of the lane whose number differs in one bit.
+pub(super) fn shuffle<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    value: Value<'c, 'a>,
+    distance: i64,
+) -> Value<'c, 'a> {
+    let ty = value.r#type();
+    let bits = element_bytes(ty) * 8;
+    let bits = if bits == 0 { 1 } else { bits };
+    let whole = |bits: i64| e.int(bits as u32);
+    let as_int = match is_float(ty) {
+        true => e.op(arith::BITCAST, &[value], whole(bits)),
+        false => value,
+    };
+    let callee = attr::symbol(e.context, "irc_gpu_shuffle");
+    let mask = e.integer(distance, 32, Lanes::Scalar);
+    let word = |word: Value<'c, 'a>| {
+        let spec = e.spec(func::CALL).attr("callee", callee).operands(&[word, mask]);
+        first_result(spec.results(&[whole(32)]).append(&e.block))
+    };
+    let moved = match bits {
+        64 => {
+            let half = e.integer(32, 64, Lanes::Scalar);
+            let high = e.binary(arith::SHRUI, as_int, half);
+            let words = [as_int, high].map(|part| {
+                let moved = word(e.op(arith::TRUNCI, &[part], whole(32)));
+                e.op(arith::EXTUI, &[moved], whole(64))
+            });
+            e.binary(arith::ORI, words[0], e.binary(arith::SHLI, words[1], half))
+        }
+        32 => word(as_int),
+        _ => {
+            let wide = e.op(arith::EXTUI, &[as_int], whole(32));
+            e.op(arith::TRUNCI, &[word(wide)], whole(bits))
+        }
+    };
+    match is_float(ty) {
+        true => e.op(arith::BITCAST, &[moved], ty),
+        false => moved,
+    }
 }

@@ -21,7 +21,7 @@ use super::{
             nest::Nest,
         },
         Device, Strides,
-        step::windowed,
+        access::windowed,
         team::{long, product},
     },
     Product, Window, is_of, workers_of,

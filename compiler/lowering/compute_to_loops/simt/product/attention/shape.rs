@@ -34,7 +34,7 @@ impl Sizes {
     /// Bytes from one line of so many elements to the next in shared memory: an odd number of 16, so that eight lines lie
     /// in different banks.
     fn pitch(&self, elements: i64) -> i64 {
-        (elements * self.bytes / 16 | 1) * 16
+        ((elements * self.bytes / 16) | 1) * 16
     }
 }
 
