@@ -3,7 +3,7 @@ use super::Model;
 use crate::{CompileOptions, Imported, Session, session::Error};
 use irc_quantise::{Granularity, Method, Observer, Plan, Quantisation, Scope};
 use irc_tensor::{DType, Tensor};
-use irc_tl::{Graph, NodeKind, Op, ValueId};
+use irc_tl::{Graph, Node, ValueId};
 use std::collections::BTreeMap;
 
 /// Tensors by name.
@@ -34,10 +34,12 @@ impl Model<'_> {
         let plan = Plan::new(graph, how.scope);
         if plan.is_empty() {
             let is_byte = |value: &ValueId| matches!(graph.ty(*value).dtype, DType::I8 | DType::U8);
-            let is_quantised = graph.nodes.iter().any(|node| {
-                let is_product = matches!(node.kind, NodeKind::Op(Op::Conv(_) | Op::Matmul { .. }));
-                is_product && node.operands.iter().all(is_byte)
-            });
+            // Products of bytes are sums of integers.
+            let is_product = |node: &Node| {
+                let of_bytes = node.operands.len() > 1 && node.operands.iter().all(is_byte);
+                of_bytes && node.results.iter().all(|value| graph.ty(*value).dtype == DType::I32)
+            };
+            let is_quantised = graph.nodes.iter().any(is_product);
             let message = match is_quantised {
                 true => {
                     "nothing to quantise: the model is quantised already, and runs without samples"
