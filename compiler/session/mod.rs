@@ -337,7 +337,7 @@ impl Session {
         *current = Some(Arc::new(observer));
     }
 
-    /// Calls `observer` from time to time while a schedule for an NPU is searched, on the thread that asked for it.
+    /// Calls `observer` from time to time while a schedule for an NPU is searched, on the thread that requested it.
     pub fn observe_search(
         &self,
         observer: impl Fn(crate::npu_schedule::Progress) + Send + Sync + 'static,
