@@ -235,6 +235,14 @@ impl<'s> Model<'s> {
         self.session.observe(observer);
     }
 
+    /// See [`Session::observe_search`].
+    pub fn observe_search(
+        &self,
+        observer: impl Fn(crate::npu_schedule::Progress) + Send + Sync + 'static,
+    ) {
+        self.session.observe_search(observer);
+    }
+
     /// The same model in another session, without cached results.
     pub fn in_session<'t>(&self, session: &'t Session) -> Model<'t> {
         let input = Input::new(&session.database, self.session.contents(self.input).clone());

@@ -22,16 +22,34 @@ pub enum Contents {
     Plan(Source),
 }
 
+/// Called from time to time by a search, on the thread that started it.
+pub type SearchObserver = Arc<dyn Fn(irc_npu_schedule::Progress) + Send + Sync>;
+
+/// A database whose searches are observed.
+#[salsa::db]
+pub trait Observed: salsa::Database {
+    /// The observer, if there is one. It does not change results.
+    fn search_observer(&self) -> Option<SearchObserver>;
+}
+
 /// The storage of the session.
 #[salsa::db]
 #[derive(Clone)]
 pub struct Database {
     storage: salsa::Storage<Self>,
     executed: Arc<Mutex<Vec<String>>>,
+    search_observer: Arc<Mutex<Option<SearchObserver>>>,
 }
 
 #[salsa::db]
 impl salsa::Database for Database {}
+
+#[salsa::db]
+impl Observed for Database {
+    fn search_observer(&self) -> Option<SearchObserver> {
+        self.search_observer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 impl Default for Database {
     fn default() -> Self {
@@ -44,11 +62,17 @@ impl Default for Database {
                 log.lock().unwrap_or_else(PoisonError::into_inner).push(name);
             }
         })));
-        Self { storage, executed }
+        Self { storage, executed, search_observer: Arc::default() }
     }
 }
 
 impl Database {
+    /// Has an observer of searches.
+    pub fn observe_search(&self, observer: SearchObserver) {
+        let mut current = self.search_observer.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(observer);
+    }
+
     /// Returns and clears the log of executed queries.
     pub fn take_executed(&self) -> Vec<String> {
         std::mem::take(&mut self.executed.lock().unwrap_or_else(PoisonError::into_inner))

@@ -337,6 +337,14 @@ impl Session {
         *current = Some(Arc::new(observer));
     }
 
+    /// Calls `observer` from time to time while a schedule for an NPU is searched, on the thread that requested it.
+    pub fn observe_search(
+        &self,
+        observer: impl Fn(crate::npu_schedule::Progress) + Send + Sync + 'static,
+    ) {
+        self.database.observe_search(Arc::new(observer));
+    }
+
     /// Stops this session's compilations from another thread.
     pub fn cancel_token(&self) -> CancelToken {
         self.cancel.clone()

@@ -1,7 +1,7 @@
 //! The queries from a model to a program of the NPU: `imported → npu_layers → npu_tree → npu_schedule → npu_program`.
 use super::{
     Session,
-    database::Input,
+    database::{Input, Observed},
     error::{Error, QueryError},
     queries,
 };
@@ -11,7 +11,7 @@ use irc_npu::Program;
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
 use irc_npu_lower::{
     Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Report, Scheduled, Target, divide,
-    fingerprint, known_layers, layers, numbers, schedule,
+    fingerprint, known_layers, layers, numbers, program, schedule,
 };
 use irc_npu_schedule::{Options as Search, Segment, Share, explain_tree};
 use std::{ops::Range, sync::Arc};
@@ -148,7 +148,7 @@ pub fn npu_values(db: &dyn salsa::Database, input: Input) -> Result<Arc<NpuValue
 /// The scheduled model.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_tree<'db>(
-    db: &'db dyn salsa::Database,
+    db: &'db dyn Observed,
     input: Input,
     key: NpuKey<'db>,
 ) -> Result<Arc<NpuModel>, NpuError> {
@@ -160,7 +160,9 @@ pub fn npu_tree<'db>(
     let objective = options.goal.objective();
     let failed = |error: Box<Diagnostic>| NpuError::Model(of_layer(db, input, &found, *error));
     let Some(text) = &options.tree else {
-        let search = Search { objective, ..Search::default() };
+        let observer = db.search_observer();
+        let progress = |progress| observer.iter().for_each(|observer| observer(progress));
+        let search = Search { objective, progress: Some(&progress), ..Search::default() };
         let made = irc_npu_schedule::schedule(&found.network, &machine, batch, &search);
         let made = made.map_err(failed)?;
         let sources: Vec<usize> = made.sources.iter().map(|source| source.layer).collect();
@@ -220,7 +222,7 @@ fn tree_of(text: &NpuTree, network: &Network) -> Result<Tree, NpuError> {
 /// The schedule of a model.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_schedule<'db>(
-    db: &'db dyn salsa::Database,
+    db: &'db dyn Observed,
     input: Input,
     key: NpuKey<'db>,
 ) -> Result<Arc<Schedule>, NpuError> {
@@ -241,7 +243,7 @@ pub fn npu_schedule<'db>(
 /// The program of a model.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_program<'db>(
-    db: &'db dyn salsa::Database,
+    db: &'db dyn Observed,
     input: Input,
     key: NpuKey<'db>,
 ) -> Result<Arc<Program>, NpuError> {
@@ -255,7 +257,7 @@ pub fn npu_program<'db>(
     let numbers = numbers.unwrap_or_default();
     let arithmetic: Vec<_> = numbers.iter().map(|layer| layer.arithmetic).collect();
     let known = known_layers(&model.network, &model.facts, &arithmetic);
-    let made = irc_npu_emit::emit_known(&schedule, None, &known);
+    let made = program(&schedule, None, &known);
     let made = made.map(|program| Arc::new(Program { model: own, ..program }));
     made.map_err(|found| {
         let graph = queries::imported(db, input).map(|imported| imported.graph.clone());
@@ -370,11 +372,7 @@ impl Session {
         &self,
         input: Input,
         options: &NpuOptions,
-        query: impl for<'db> FnOnce(
-            &'db dyn salsa::Database,
-            Input,
-            NpuKey<'db>,
-        ) -> Result<Arc<T>, NpuError>,
+        query: impl for<'db> FnOnce(&'db dyn Observed, Input, NpuKey<'db>) -> Result<Arc<T>, NpuError>,
     ) -> Result<Arc<T>, Error> {
         let key = NpuKey::new(&self.database, options.clone());
         query(&self.database, input, key).map_err(|error| self.npu_error(input, options, error))

@@ -30,6 +30,7 @@ mod incremental;
 mod integers;
 mod kernels;
 mod memory_files;
+mod npu_search;
 mod op_homes;
 mod open_rows;
 mod packed_constants;

@@ -33,7 +33,7 @@ pub fn check(
     for name in &arguments.files {
         turns.push(read_file(name, arguments, against.as_ref()).and_then(|mut read| {
             for file in &mut read {
-                check_npu(file, name, arguments)?;
+                check_npu(console, file, name, arguments)?;
             }
             let first = files.len();
             files.extend(read);
@@ -209,7 +209,12 @@ fn check_model(input: &Input, flags: &irc_cli::Check) -> Result<(Source, Vec<Dia
 }
 
 /// Checks that the NPU of the flags can compute a model without errors.
-fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), Error> {
+fn check_npu(
+    console: &Console,
+    file: &mut File,
+    name: &str,
+    flags: &irc_cli::Check,
+) -> Result<(), Error> {
     if let (Some(npu::check::Network::Schedule(schedule)), true) = (&file.network, flags.cost) {
         if !file.diagnostics.iter().any(Diagnostic::is_error) {
             match npu::price::schedule(name, schedule, &flags.npu)? {
@@ -235,7 +240,7 @@ fn check_npu(file: &mut File, name: &str, flags: &irc_cli::Check) -> Result<(), 
         explanation: flags.npu.explain_schedule,
         falls_back: flags.host_fallback,
     };
-    match npu::model::check(&input, &import, &options, wanted) {
+    match npu::model::check(console, &input, &import, &options, wanted) {
         Ok((found, notes)) => {
             file.npu = found;
             file.diagnostics.extend(notes);

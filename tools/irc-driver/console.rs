@@ -132,6 +132,17 @@ impl Step {
             bar.set_message(format!("compiling kernel {} of {count}: {name}", number + 1));
         }
     }
+
+    /// Shows how far a search has come, and the best value of its objective.
+    pub fn search(&self) -> impl Fn(irc::npu_schedule::Progress) + Send + Sync + 'static {
+        let bar = self.0.clone();
+        move |progress| {
+            let Some(bar) = &bar else { return };
+            let irc::npu_schedule::Progress { evaluations, budget, best } = progress;
+            let found = if best.is_finite() { format!(", best {best:.4e}") } else { String::new() };
+            bar.set_message(format!("scheduling: {evaluations} of {budget} evaluations{found}"));
+        }
+    }
 }
 
 impl Drop for Step {

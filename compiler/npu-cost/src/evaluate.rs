@@ -16,7 +16,7 @@ use crate::memo::Memo;
 use crate::mesh;
 use crate::network::Network;
 use crate::objective::Objective;
-use crate::partition::Scheme;
+use crate::partition::{Partition, Scheme};
 use crate::placement::Placement;
 use crate::traffic::Traffic;
 use crate::tree::{Cut, CutStep, Extent, Facts, Kind, LeafStep, Step, StepKind, Tree, resolve};
@@ -362,6 +362,21 @@ impl Walk<'_, '_> {
     ) -> Result<NodeCost> {
         let (model, layer) = (&mut *self.model, leaf.layer);
         let (machine, objective) = (model.machine, model.objective);
+        let cores = match machine.package {
+            // Gemini's model has no empty parts, so that a small layer leaves cores idle; so does any layer that cannot be
+            // divided among all cores.
+            Some(_) if self.placements.is_empty() => {
+                let output = model.network.nodes()[layer].layer.output;
+                let count = cores.end - cores.start;
+                let is_small = output.volume().saturating_mul(batch) < count;
+                let used = match is_small || count == machine.mesh.cores() {
+                    true => Partition::most(count, output, batch),
+                    false => count,
+                };
+                cores.start..cores.start + used
+            }
+            _ => cores,
+        };
         let task = Task {
             network: model.network,
             layer,

@@ -16,6 +16,16 @@ impl Partition {
         partitions(parts)
     }
 
+    /// The largest number of parts up to `parts` into which a result can be divided with none of them empty.
+    pub fn most(parts: u64, output: Shape, batch: u64) -> u64 {
+        let is_long = |extent: u64| extent >= parts;
+        if extents(output, batch).into_iter().any(is_long) {
+            return parts;
+        }
+        let fills = |parts: &u64| partitions(*parts).iter().any(|one| one.fills(output, batch));
+        (1..=parts).rev().find(fills).unwrap_or(1)
+    }
+
     /// Total number of parts.
     pub fn parts(self) -> u64 {
         self.0.iter().product()
@@ -224,6 +234,15 @@ mod tests {
         let uneven =
             PartitionRequest { cores: 2, output, batch: 1, least_cuts: 3, least_even: 0.0 };
         assert_eq!(uneven.partitions(), []);
+    }
+
+    #[test]
+    fn a_result_of_few_elements_has_fewer_parts() {
+        assert_eq!(Partition::most(16, Shape::new(10, 1, 1), 1), 10);
+        assert_eq!(Partition::most(16, Shape::new(10, 1, 1), 2), 16);
+        assert_eq!(Partition::most(16, Shape::new(5, 3, 1), 1), 15);
+        assert_eq!(Partition::most(16, Shape::new(1, 1, 1), 1), 1);
+        assert_eq!(Partition::most(7, Shape::new(6, 6, 1), 1), 6);
     }
 
     #[test]

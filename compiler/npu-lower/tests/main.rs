@@ -2,6 +2,7 @@
 
 mod codes;
 mod networks;
+mod orders;
 mod priced;
 mod quantised;
 mod schedules;

@@ -109,4 +109,12 @@ fn values_do_not_depend_on_how_the_batch_is_divided() {
     for tree in trees {
         assert_eq!(result(&network, [4, 4, 1], 4, Some(tree)), expected, "{tree}");
     }
+    // Images that pass one another.
+    let names = ["first", "point", "wide", "pool", "joined", "narrow", "sum", "rows", "turned"];
+    let leaves =
+        |names: &[&str]| -> String { names.iter().map(|name| format!("\t\t{name} 1\n")).collect() };
+    let rest = leaves(&["scores", "soft", "last"]);
+    let tree = format!("T 4/1\n\tT 4/4\n{}\tT 4/4\n{rest}", leaves(&names));
+    assert_eq!(result(&network, [1, 1, 1], 4, Some(&tree)), expected, "{tree}");
+    assert_eq!(result(&network, [2, 1, 1], 4, Some(&tree)), expected, "{tree}");
 }

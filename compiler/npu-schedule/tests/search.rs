@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use irc_npu_cost::{Model, Objective, initial};
+use irc_npu_cost::{Chiplets, Layer, Mesh, Model, Objective, Shape, initial};
 use irc_npu_schedule::{Options, Progress, schedule};
 
 use crate::support::{chain, mesh, product, published};
@@ -40,6 +40,21 @@ fn the_schedule_does_not_depend_on_threads() {
     let one = on(1);
     assert_eq!(one, on(2));
     assert_eq!(one, on(7));
+}
+
+#[test]
+fn layers_with_fewer_outputs_than_cores_leave_cores_idle_in_the_model_of_gemini() {
+    let mut network = chain(2, 16, 8);
+    let image = Shape::new(16, 8, 8);
+    network.add(Layer::fully_connected("last", image, 10), &[1]).expect("a layer");
+    let machine = Chiplets::new(Mesh { width: 4, height: 4, stride: 1 }, [1, 1], 2 << 20, 16);
+    let machine = machine.machine();
+    let found = schedule(&network, &machine, 1, &few(2000)).expect("a schedule");
+    let mut model = Model::new(&network, &machine, Objective::EDP).expect("a machine");
+    assert_eq!(model.evaluate(&found.tree).expect("a valid tree"), found.evaluation);
+    let last = found.evaluation.layers.last().expect("a layer");
+    let cores = last.cores.end - last.cores.start;
+    assert_eq!((cores <= 10, last.scheme.partition.parts()), (true, cores), "{last:?}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod tokens;
 use irc_gemini_format::frontend::Frontend;
 use irc_gemini_format::schedule::{Core, Dialect, Schedule, Transfers};
 use irc_npu::{Core as CoreCode, Program};
+use irc_npu_sim::noc::Mesh;
 
 pub use diagnostic::FileDiagnostic;
 use diagnostic::{Result, error};
@@ -54,6 +55,19 @@ pub fn emit_known(
     frontend: Option<&Frontend>,
     known: &KnownLayers,
 ) -> Result<Program, Vec<FileDiagnostic>> {
+    emit_on(schedule, frontend, known, None)
+}
+
+/// As [`emit_known`], for cores that share links and DRAM: the order of loads and workloads is one of few cycles there.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_on(
+    schedule: &Schedule,
+    frontend: Option<&Frontend>,
+    known: &KnownLayers,
+    shared: Option<&Mesh>,
+) -> Result<Program, Vec<FileDiagnostic>> {
     let sound = limits::check(schedule, frontend);
     let made = sound.and_then(|()| match (schedule.dialect, frontend) {
         (Dialect::A, Some(frontend)) => emit_all(schedule, frontend),
@@ -62,7 +76,7 @@ pub fn emit_known(
             "$",
             "the schedule needs the frontend file of its layers",
         )),
-        (Dialect::B | Dialect::C, _) => mesh::emit(schedule, known),
+        (Dialect::B | Dialect::C, _) => mesh::emit(schedule, known, shared),
     });
     made.map_err(|diagnostic| vec![*diagnostic])
 }

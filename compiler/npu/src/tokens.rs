@@ -6,7 +6,8 @@
 //!   tiles of a vector workload count as accessing all bytes of the workload;
 //! * if it is a movement to or from DRAM, for the previous one, which may use the same bytes of DRAM; the
 //!   first of a workload for the last result of the previous workload, so as not to run too early;
-//! * if it is the first tile of a workload, for the last of the previous workload;
+//! * if it is the first tile of a workload, for the last of the previous workload; not in programs of several cores, whose
+//!   engines compute workloads at the same time;
 //! * if it is the first instruction of an engine, for the ring table; the end for the last store.
 //!
 //! An instruction waits only for the last of each engine. A wait is redundant if another between
@@ -34,7 +35,7 @@ pub enum Rules {
     First,
     /// Those of the later tools.
     Later,
-    /// For several cores: those of the later tools, but movements are issued as early as possible, and
+    /// For several cores: those of the later tools, but engines run as early as what they access allows, and
     /// stores are announced to other cores.
     Mesh,
 }
@@ -196,7 +197,7 @@ impl State {
             wait(last, self.dram);
             self.dram = Some(index);
         }
-        if is_tile(issued) {
+        if is_tile(issued) && rules != Rules::Mesh {
             wait(last, self.tile_before(code, issued.1));
             let is_next = self.tiles[0].is_some_and(|tile| code[tile].1 != issued.1);
             self.tiles[1] = if is_next { self.tiles[0] } else { self.tiles[1] };

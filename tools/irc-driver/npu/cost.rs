@@ -34,7 +34,7 @@ pub fn simulated(schedule: &Schedule, program: &Program, target: &Target) -> Res
 
 /// As [`simulated`], with the program that is compiled from the schedule.
 pub fn compiled(schedule: &Schedule, known: &KnownLayers, target: &Target) -> Result<u64, String> {
-    let program = irc_npu_emit::emit_known(schedule, None, known);
+    let program = irc::npu::program(schedule, None, known);
     let reason = |found: Vec<irc_npu_emit::FileDiagnostic>| {
         let first = found.into_iter().next();
         first.map_or_else(String::new, |one| one.diagnostic.message)

@@ -168,7 +168,7 @@ fn compile(
     (source, layers): (&Source, Option<Source>),
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Option<Program>, Error> {
-    let found = match irc_npu_emit::emit_known(schedule, frontend, known) {
+    let found = match irc::npu::program(schedule, frontend, known) {
         Ok(program) => return Ok(Some(program)),
         Err(found) => found,
     };

@@ -217,6 +217,7 @@ fn part_of(
     written: &Written<'_>,
 ) -> Result<ScheduledPart, Error> {
     let step = console.step("scheduling");
+    model.observe_search(step.search());
     let scheduled = model.npu(options)?;
     if written.calibration.is_some() {
         let values = model.npu_values().map_err(advised)?;
@@ -503,6 +504,7 @@ pub struct CheckOptions {
 
 /// Checks that an NPU can compute a model; its schedule, if the cost is wanted. Notes say what the host computes.
 pub fn check(
+    console: &Console,
     input: &Input,
     import: &ImportOptions,
     options: &NpuOptions,
@@ -514,6 +516,8 @@ pub fn check(
     if !wanted.cost && !wanted.falls_back {
         return Ok((None, vec![]));
     }
+    let search = console.step("scheduling");
+    model.observe_search(search.search());
     let count = division.parts().len() as u32;
     let (mut text, mut steps, mut number) = (String::new(), vec![], 0);
     for step in &division.steps {

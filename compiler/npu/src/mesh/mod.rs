@@ -1,59 +1,94 @@
 //! Programs of several cores, from schedules of dialects B and C.
 //!
-//! Workloads are visited in one order that respects their dependencies, and every instruction of every
-//! core is issued in that order: what is sent is received at the same step. So no instruction waits
+//! Loads and workloads are visited in one order that respects their dependencies ([`order`]), and every instruction of
+//! every core is issued in that order: what is sent is received at the same step. So no instruction waits
 //! for one of a later step, and there is no deadlock. `docs/npu-multicore.md` explains the
 //! decisions.
 
 mod activations;
+mod clock;
 mod compute;
 mod dram;
 mod geometry;
 mod layer;
+mod order;
 mod parts;
 mod space;
 mod transfer;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use irc_gemini_format::schedule::{Place, Resident, ResidentKind, Schedule, Workload};
 use irc_npu::Program;
 use irc_npu::enums::DataFmt;
+use irc_npu_sim::cycles;
+use irc_npu_sim::durations::WorkloadTimes;
+use irc_npu_sim::noc::Mesh as Shared;
 
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::frame::Frame;
 use crate::instructions;
 use crate::known::KnownLayers;
+use crate::layers::Weights;
 use crate::step::Step;
 use crate::tensors::{Tensor, lengths};
 use crate::tokens;
+use clock::Clocks;
 use dram::Dram;
 use layer::{Layer, LayerWeights, Work};
+use order::{Ahead, Order};
 use parts::{Operand, Origin, Origins, Part, Reads, WORD};
 use space::Space;
 
 /// Bytes of the L2 buffer of a core.
 const L2: i64 = 8 << 20;
 
-/// The programs of all cores.
+/// The programs of all cores, which share `mesh` if there is one.
 ///
-/// Tensors go round L2, so that instructions seldom wait for room. Where that leaves only gaps that are too small, tensors
-/// are packed instead.
-pub fn emit(schedule: &Schedule, known: &KnownLayers) -> Result<Program> {
-    match emit_with(schedule, known, Space::new(L2)) {
-        Err(found) if found.diagnostic.code == "emit-room" => {
-            emit_with(schedule, known, Space::packed(L2))
+/// Of several orders, the one whose program takes the fewest cycles in the simulator; the first of equal ones. Tensors go
+/// round L2, so that instructions seldom wait for room, or are packed, so that there is more of it.
+///
+/// # Errors
+/// What the first order rejects, if no order has a program.
+pub fn emit(schedule: &Schedule, known: &KnownLayers, mesh: Option<&Shared>) -> Result<Program> {
+    let facts = Facts::new(schedule, known)?;
+    let clocks = Clocks::new(schedule.cores.len(), mesh);
+    let times = times(schedule);
+    let options = cycles::Options { times, mesh: mesh.cloned(), ..cycles::Options::default() };
+    let mut best: Option<(u64, Program)> = None;
+    let mut failure = None;
+    for ahead in Ahead::candidates(schedule.workloads().count()) {
+        for space in [Space::new(L2), Space::packed(L2)] {
+            match facts.program(ahead, &clocks, space) {
+                Ok(program) => {
+                    let timing = cycles::run(&program, &options);
+                    let taken = timing.map_or(u64::MAX, |timing| timing.cycles);
+                    if best.as_ref().is_none_or(|(least, _)| taken < *least) {
+                        best = Some((taken, program));
+                    }
+                    if !ahead.packs() {
+                        break;
+                    }
+                }
+                Err(found) => failure = failure.or(Some(found)),
+            }
         }
-        result => result,
+    }
+    match (best, failure) {
+        (Some((_, program)), _) => Ok(program),
+        (None, Some(found)) => Err(found),
+        (None, None) => Ok(Program::default()),
     }
 }
 
-fn emit_with(schedule: &Schedule, known: &KnownLayers, space: Space) -> Result<Program> {
-    let mut mesh = Mesh::new(schedule, known, &space)?;
-    for place in mesh.walk()? {
-        mesh.issue(place)?;
-    }
-    mesh.finish()
+/// Cycles of workloads.
+fn times(schedule: &Schedule) -> WorkloadTimes {
+    let time = |(core, _, workload): (usize, usize, &Workload)| {
+        let core = u32::try_from(schedule.cores[core].id).ok()?;
+        Some(((core, i32::try_from(workload.workload_id).ok()?), workload.time as f64))
+    };
+    schedule.workloads().filter_map(time).collect()
 }
 
 /// A part of a tensor: first element, lengths.
@@ -65,32 +100,104 @@ struct CoreState {
     path: String,
     steps: Vec<Step>,
     space: Space,
-    /// Weights in L2 by transfer: address, and the last workload that uses them.
-    weights: BTreeMap<i64, (i64, usize)>,
+    /// Weights in L2, by their stay: address, and how many workloads still use them.
+    weights: BTreeMap<usize, (i64, usize)>,
     /// Workloads of other cores whose stores are known to have ended.
     seen: BTreeSet<Place>,
     /// The first operand that a transfer from DRAM was loaded into: later readers copy it.
     brought: BTreeMap<i64, Tensor>,
+    /// Addresses that are to be free, with the cycle at which their last user is expected to end.
+    ending: BinaryHeap<Reverse<(u64, i64)>>,
 }
 
-struct Mesh<'s> {
+impl CoreState {
+    /// Frees what nothing is expected to use any more at a cycle.
+    fn settle(&mut self, now: u64) {
+        while self.ending.peek().is_some_and(|Reverse((end, _))| *end <= now) {
+            self.settle_first();
+        }
+    }
+
+    /// Frees what is expected to be free first; whether there is anything.
+    fn settle_first(&mut self) -> bool {
+        let Some(Reverse((_, base))) = self.ending.pop() else { return false };
+        self.space.free(base);
+        self.brought.retain(|_, first| first.base != base);
+        true
+    }
+}
+
+/// What is known of a schedule before the order of its program.
+struct Facts<'s> {
     origins: Origins<'s>,
-    cores: Vec<CoreState>,
     reads: BTreeMap<Place, Reads>,
     /// Workloads that read a result without DRAM, and which part, by its producer.
     readers: BTreeMap<Place, Vec<(Place, Part)>>,
     dram: Dram,
     layers: BTreeMap<&'s str, Layer>,
+    stays: Stays,
+}
+
+/// The programs of a schedule under construction, in one of the possible orders.
+struct Mesh<'m> {
+    origins: &'m Origins<'m>,
+    reads: &'m BTreeMap<Place, Reads>,
+    readers: &'m BTreeMap<Place, Vec<(Place, Part)>>,
+    dram: &'m Dram,
+    layers: &'m BTreeMap<&'m str, Layer>,
+    stays: &'m Stays,
+    cores: Vec<CoreState>,
     /// Operand tensors in L2: by workload, by operand.
     operands: BTreeMap<(Place, usize), Tensor>,
+    /// Operands that were loaded before the turn of their workload.
+    loaded: BTreeSet<(Place, usize)>,
     /// Parts whose channels are not whole words, which are staged beside their operands.
     staged: BTreeMap<Place, Vec<(Part, Tensor)>>,
     /// Parts of operands that have arrived: first element and lengths of each.
     arrived: BTreeMap<(Place, usize), Vec<TensorBox>>,
 }
 
-impl<'s> Mesh<'s> {
-    fn new(schedule: &'s Schedule, known: &KnownLayers, space: &Space) -> Result<Self> {
+/// Which constant weights stay in L2 together: those of one transfer, while consecutive snapshots of a core list them.
+#[derive(Default)]
+struct Stays {
+    /// The number of the stay of the weights of each workload.
+    of: BTreeMap<Place, usize>,
+    /// How many workloads use the weights of each.
+    users: Vec<usize>,
+}
+
+impl Stays {
+    fn new(schedule: &Schedule) -> Self {
+        let mut all = Self::default();
+        for (core, own) in schedule.cores.iter().enumerate() {
+            // The stay of a transfer, and the last snapshot that lists it.
+            let mut known: HashMap<i64, (usize, usize)> = HashMap::new();
+            for (index, workload) in own.workloads.iter().enumerate() {
+                let residents = workload.buffer.iter();
+                let weights = residents.filter(|resident| resident.kind == ResidentKind::Weight);
+                let used = workload.weight.iter().flat_map(|weight| weight.transfers().next());
+                for transfer in weights.flat_map(Resident::transfers).chain(used.clone()) {
+                    match known.get_mut(&transfer) {
+                        Some((_, last)) if *last + 1 >= index => *last = index,
+                        _ => {
+                            known.insert(transfer, (all.users.len(), index));
+                            all.users.push(0);
+                        }
+                    }
+                }
+                for transfer in used {
+                    let stay = known[&transfer].0;
+                    all.users[stay] += 1;
+                    all.of.insert((core, index), stay);
+                }
+            }
+        }
+        all
+    }
+}
+
+impl<'s> Facts<'s> {
+    fn new(schedule: &'s Schedule, known: &KnownLayers) -> Result<Self> {
         let origins = Origins::new(schedule)?;
         let mut reads = BTreeMap::new();
         for (core, index, workload) in schedule.workloads() {
@@ -123,21 +230,32 @@ impl<'s> Mesh<'s> {
                 }
             }
         }
-        let cores = (0..schedule.cores.len()).map(|core| core_state(schedule, core, space));
-        Ok(Self {
-            cores: cores.collect::<Result<_>>()?,
-            origins,
-            reads,
-            readers,
-            dram,
-            layers,
-            operands: BTreeMap::new(),
-            staged: BTreeMap::new(),
-            arrived: BTreeMap::new(),
-        })
+        Ok(Self { stays: Stays::new(schedule), origins, reads, readers, dram, layers })
     }
 
-    fn workload(&self, place: Place) -> &'s Workload {
+    /// The program in an order.
+    fn program(&self, ahead: Ahead, clocks: &Clocks, space: Space) -> Result<Program> {
+        let schedule = self.origins.schedule;
+        let cores = (0..schedule.cores.len()).map(|core| core_state(schedule, core, &space));
+        let mesh = Mesh {
+            origins: &self.origins,
+            reads: &self.reads,
+            readers: &self.readers,
+            dram: &self.dram,
+            layers: &self.layers,
+            stays: &self.stays,
+            cores: cores.collect::<Result<_>>()?,
+            operands: BTreeMap::new(),
+            loaded: BTreeSet::new(),
+            staged: BTreeMap::new(),
+            arrived: BTreeMap::new(),
+        };
+        Order::new(mesh, ahead, clocks.clone())?.run()?.finish()
+    }
+}
+
+impl<'m> Mesh<'m> {
+    fn workload(&self, place: Place) -> &'m Workload {
         self.origins.workload(place)
     }
 
@@ -160,35 +278,9 @@ impl<'s> Mesh<'s> {
         self.reads_of(place)?.operands.get(operand).copied().ok_or_else(missing)
     }
 
-    /// All workloads, each after its predecessor on its core and after the producers of what it reads.
-    fn walk(&self) -> Result<Vec<Place>> {
-        let mut next = vec![0; self.cores.len()];
-        let mut done: BTreeSet<Place> = BTreeSet::new();
-        let mut all = vec![];
-        loop {
-            let heads = next.iter().enumerate().map(|(core, index)| (core, *index));
-            let waiting: Vec<Place> =
-                heads.filter(|place| self.reads.contains_key(place)).collect();
-            let producers =
-                |place: &Place| self.reads[place].parts.iter().flat_map(Part::producers);
-            let ready = |place: &&Place| producers(place).all(|producer| done.contains(producer));
-            let first = waiting.iter().filter(ready);
-            let Some(place) = first.min_by_key(|place| self.workload(**place).workload_id) else {
-                let Some(stuck) = waiting.first() else { return Ok(all) };
-                let message = "the workload depends on its own result, through other cores";
-                return Err(error("emit-order", &self.path(*stuck), message));
-            };
-            done.insert(*place);
-            all.push(*place);
-            next[place.0] += 1;
-        }
-    }
-
-    /// Issues a workload: its loads, its tiles, and the transfers of its result.
-    fn issue(&mut self, place: Place) -> Result<()> {
-        if self.waits_for_stores(place)? {
-            self.constant_weights(place)?;
-        }
+    /// Issues a workload: its loads, its tiles, and the transfers of its result. It is expected to end, and its result to
+    /// have left, at the cycles `ends`.
+    fn issue(&mut self, place: Place, ends: [u64; 2]) -> Result<()> {
         self.fill(place)?;
         let (count, inputs) = {
             let reads = self.reads_of(place)?;
@@ -218,8 +310,8 @@ impl<'s> Mesh<'s> {
             self.extend(place, &output)?;
         }
         self.distribute(place, &output)?;
-        taken.push(output);
-        self.free(place, &taken);
+        self.free(place, &taken, ends[0]);
+        self.cores[place.0].ending.push(Reverse((ends[1], output.base)));
         Ok(())
     }
 
@@ -227,8 +319,9 @@ impl<'s> Mesh<'s> {
     fn fill(&mut self, place: Place) -> Result<()> {
         let staged = self.staged.remove(&place).unwrap_or_default().into_iter();
         let staged = staged.map(|(part, tensor)| (part, Some(tensor)));
-        let parts = self.reads_of(place)?.parts.iter().cloned().map(|part| (part, None));
-        let mut late: Vec<_> = parts.chain(staged).collect();
+        let is_late = |part: &&Part| !self.loaded.contains(&(place, part.operand));
+        let parts = self.reads_of(place)?.parts.iter().filter(is_late).cloned();
+        let mut late: Vec<_> = parts.map(|part| (part, None)).chain(staged).collect();
         // In ascending order of channels: a part's padding may overlap what follows it.
         late.sort_by_key(|(part, _)| part.at[1]);
         for (part, staged) in late {
@@ -240,23 +333,33 @@ impl<'s> Mesh<'s> {
         Ok(())
     }
 
-    /// Frees tensors, and weights that no later workload uses.
-    fn free(&mut self, place: Place, tensors: &[Tensor]) {
+    /// Loads an operand of which all parts are in DRAM before the turn of its workload.
+    fn fill_early(&mut self, place: Place, operand: usize) -> Result<()> {
+        let own = |part: &&Part| part.operand == operand;
+        let mut parts: Vec<Part> =
+            self.reads_of(place)?.parts.iter().filter(own).cloned().collect();
+        parts.sort_by_key(|part| part.at[1]);
+        parts.iter().try_for_each(|part| self.load(place, part))?;
+        self.loaded.insert((place, operand));
+        Ok(())
+    }
+
+    /// Frees tensors, and weights that no later workload uses, at the cycle at which the workload is expected to end.
+    fn free(&mut self, place: Place, tensors: &[Tensor], end: u64) {
         for operand in 0..tensors.len() {
             self.operands.remove(&(place, operand));
+            self.loaded.remove(&(place, operand));
             self.arrived.remove(&(place, operand));
         }
         let core = &mut self.cores[place.0];
-        tensors.iter().for_each(|tensor| core.space.free(tensor.base));
-        core.brought.retain(|_, first| !tensors.iter().any(|tensor| tensor.base == first.base));
-        let space = &mut core.space;
-        core.weights.retain(|_, (address, last)| {
-            let stays = *last > place.1;
-            if !stays {
-                space.free(*address);
-            }
-            stays
-        });
+        core.ending.extend(tensors.iter().map(|tensor| Reverse((end, tensor.base))));
+        let Some(stay) = self.stays.of.get(&place) else { return };
+        let Some((address, users)) = core.weights.get_mut(stay) else { return };
+        *users -= 1;
+        if *users == 0 {
+            core.ending.push(Reverse((end, *address)));
+            core.weights.remove(stay);
+        }
     }
 
     /// The tensor of an operand, allocated.
@@ -284,67 +387,57 @@ impl<'s> Mesh<'s> {
     }
 
     fn bytes(&mut self, place: Place, bytes: i64) -> Result<i64> {
-        let path = self.path(place);
-        let space = &mut self.cores[place.0].space;
-        let used = space.used();
-        space.take(bytes).ok_or_else(|| {
-            let message =
-                format!("{bytes} bytes do not fit into L2, of which {used} of {L2} are used");
-            error("emit-room", &path, message)
-        })
+        let core = &mut self.cores[place.0];
+        loop {
+            if let Some(found) = core.space.take(bytes) {
+                return Ok(found);
+            }
+            if !core.settle_first() {
+                break;
+            }
+        }
+        let used = core.space.used();
+        let message = format!("{bytes} bytes do not fit into L2, of which {used} of {L2} are used");
+        Err(error("emit-room", &self.path(place), message))
     }
 
-    /// Whether a workload loads what is stored only after the workload before it on its core has begun. LD would wait for
-    /// that before it loads weights, so that they are loaded first: the weights of a segment while the one before it
-    /// computes.
-    fn waits_for_stores(&self, place: Place) -> Result<bool> {
-        let Some(before) = place.1.checked_sub(1) else { return Ok(false) };
-        let begun = self.workload((place.0, before)).workload_id;
-        let is_late = |producer: &Place| self.workload(*producer).workload_id >= begun;
-        let waits = |part: &Part| match &part.origin {
-            Origin::Dram { producers, .. } => producers.iter().any(is_late),
-            Origin::Workload { .. } => false,
+    /// The rows of the constant weights of a workload in DRAM, and its first and last output channel; `None` without
+    /// constant weights.
+    fn weight_rows(&self, place: Place) -> Result<Option<(Weights, (i64, i64))>> {
+        let workload = self.workload(place);
+        let Some(weight) = &workload.weight else { return Ok(None) };
+        let Some(shared) = self.layer(place)?.weights else { return Ok(None) };
+        if shared.is_activations {
+            return Ok(None);
+        }
+        let path = self.path(place);
+        let Some((_, (low, high))) = weight.transfers().next().zip(weight.channels()) else {
+            return Err(error("emit-weights", &path, "the weights have no transfer"));
         };
-        Ok(self.reads_of(place)?.parts.iter().any(waits))
+        let weights = self.dram.weights(&workload.layer_name, &path)?;
+        let begins = workload.extent.axis(1).0;
+        Ok(Some((shared.rows(weights, word(begins, &path)?), (low, high))))
     }
 
     /// The constant weights of a workload in L2, loaded if they are not there: their address and first
     /// output channel; `None` without weights.
     fn constant_weights(&mut self, place: Place) -> Result<Option<(i64, i64)>> {
-        let workload = self.workload(place);
-        let Some(weight) = &workload.weight else { return Ok(None) };
-        if self.layer(place)?.weights.is_some_and(|weights| weights.is_activations) {
-            return Ok(None);
-        }
+        let Some((weights, (low, high))) = self.weight_rows(place)? else { return Ok(None) };
         let path = self.path(place);
-        let Some((transfer, (low, high))) = weight.transfers().next().zip(weight.channels()) else {
-            return Err(error("emit-weights", &path, "the weights have no transfer"));
-        };
-        if let Some((address, _)) = self.cores[place.0].weights.get(&transfer) {
+        let missing = || error("emit-weights", &path, "the weights have no transfer");
+        let stay = *self.stays.of.get(&place).ok_or_else(missing)?;
+        if let Some((address, _)) = self.cores[place.0].weights.get(&stay) {
             return Ok(Some((*address, low)));
         }
-        let weights = self.dram.weights(&workload.layer_name, &path)?;
-        let missing = || error("emit-weights", &path, "the layer has no weights");
-        let shared = self.layer(place)?.weights.ok_or_else(missing)?;
-        let begins = workload.extent.axis(1).0;
-        if shared.narrow.is_some() && begins != low {
+        let is_narrow = self.layer(place)?.weights.is_some_and(|shared| shared.narrow.is_some());
+        if is_narrow && self.workload(place).extent.axis(1).0 != low {
             let message = "the weights of narrow groups are not those of one workload";
             return Err(error("emit-groups", &path, message));
         }
-        let weights = shared.rows(weights, word(begins, &path)?);
         let address = self.bytes(place, (high - low + 1) * weights.row())?;
         let rows = (low, word(high - low + 1, &path)?);
         self.step(place, instructions::load_weights(&weights, rows, (0, address)))?;
-        let later = self.origins.schedule.cores[place.0].workloads[place.1..].iter();
-        let has = |workload: &&Workload| {
-            let is_it = |resident: &Resident| {
-                resident.kind == ResidentKind::Weight
-                    && resident.transfers().any(|id| id == transfer)
-            };
-            workload.buffer.iter().any(is_it)
-        };
-        let stay = later.take_while(has).count().max(1);
-        self.cores[place.0].weights.insert(transfer, (address, place.1 + stay - 1));
+        self.cores[place.0].weights.insert(stay, (address, self.stays.users[stay]));
         Ok(Some((address, low)))
     }
 
@@ -392,6 +485,7 @@ fn core_state(schedule: &Schedule, core: usize, space: &Space) -> Result<CoreSta
         weights: BTreeMap::new(),
         seen: BTreeSet::new(),
         brought: BTreeMap::new(),
+        ending: BinaryHeap::new(),
     })
 }
 

@@ -12,6 +12,7 @@ pub struct Space {
     size: i64,
     next: i64,
     is_packed: bool,
+    used: i64,
     /// Start and end of each allocated range.
     taken: BTreeMap<i64, i64>,
 }
@@ -19,7 +20,7 @@ pub struct Space {
 impl Space {
     /// Nothing taken.
     pub fn new(size: i64) -> Self {
-        Self { size, next: 0, is_packed: false, taken: BTreeMap::new() }
+        Self { size, next: 0, is_packed: false, used: 0, taken: BTreeMap::new() }
     }
 
     /// Nothing taken; ranges are packed.
@@ -43,17 +44,23 @@ impl Space {
         };
         self.taken.insert(found, found + bytes);
         self.next = found + bytes;
+        self.used += bytes;
         Some(found)
     }
 
     /// Frees the range that starts at a byte.
     pub fn free(&mut self, start: i64) {
-        self.taken.remove(&start);
+        self.used -= self.taken.remove(&start).map_or(0, |end| end - start);
     }
 
     /// Number of allocated bytes.
     pub fn used(&self) -> i64 {
-        self.taken.iter().map(|(start, end)| end - start).sum()
+        self.used
+    }
+
+    /// Number of bytes that are not allocated.
+    pub fn left(&self) -> i64 {
+        self.size - self.used
     }
 
     fn gaps(&self) -> Vec<(i64, i64)> {

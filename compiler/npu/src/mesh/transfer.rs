@@ -99,10 +99,12 @@ impl Mesh<'_> {
             self.store(place, output)?;
         }
         let mut landed: BTreeMap<(usize, i64), (Extent, TensorOffset)> = BTreeMap::new();
-        for (reader, part) in self.readers.remove(&place).unwrap_or_default() {
+        let readers = self.readers;
+        for (reader, part) in readers.get(&place).into_iter().flatten() {
+            let reader = *reader;
             let Origin::Workload { transfer, .. } = part.origin else { continue };
-            let from = self.within(place, &part, output)?;
-            let (to, size) = (self.landing(reader, &part)?, lengths(&part.extent));
+            let from = self.within(place, part, output)?;
+            let (to, size) = (self.landing(reader, part)?, lengths(&part.extent));
             let there = landed.get(&(reader.0, transfer));
             match there.filter(|(extent, _)| *extent == part.extent) {
                 Some((_, first)) => self.copy(reader, size, *first, to)?,
