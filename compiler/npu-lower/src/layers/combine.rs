@@ -376,7 +376,8 @@ impl Build<'_> {
             let source = self.arrange(index, &view, [channels, rows, columns])?;
             let source = self.single(index, source);
             if dims.is_none() {
-                dims = Some(self.resolved(&view));
+                let own = self.resolved(&view);
+                dims = Some(self.arranged_dims(*operand, (view.source, own), source, &groups));
             }
             if !sources.contains(&source) {
                 sources.push(source);
@@ -391,6 +392,21 @@ impl Build<'_> {
         Ok(())
     }
 
+    /// The dimensions of a value whose view has been arranged as a source: those of the view, or the axes of a layer that
+    /// rearranges it.
+    fn arranged_dims(
+        &self,
+        value: ValueId,
+        (before, dims): (SourceId, Vec<Dimension>),
+        source: SourceId,
+        groups: &[Vec<usize>; 3],
+    ) -> Vec<Dimension> {
+        if source == before {
+            return dims;
+        }
+        self.axes_of(value, self.shape(source), [&groups[0], &groups[1], &groups[2]])
+    }
+
     /// The product of a tensor and a factor of each channel: a convolution of each channel whose weights are
     /// a result.
     fn scale(&mut self, index: usize, result: ValueId, large: ValueId, small: ValueId) -> Step<()> {
@@ -399,6 +415,7 @@ impl Build<'_> {
         let dims = self.resolved(&view);
         let of = groups(&dims);
         let source = self.arrange(index, &view, [&of[0], &of[1], &of[2]])?;
+        let dims = self.arranged_dims(large, (view.source, dims), source, &of);
         let source = self.in_order(index, source);
         let output = self.shape(source);
         let all: Vec<usize> = (0..self.shapes[small.0].len()).collect();
@@ -465,6 +482,7 @@ impl Build<'_> {
         let dims = self.resolved(&view);
         let of = groups(&dims);
         let source = self.arrange(index, &view, [&of[0], &of[1], &of[2]])?;
+        let dims = self.arranged_dims(operand, (view.source, dims), source, &of);
         let source = self.in_order(index, source);
         let shape = self.shape(source);
         let mut window = Window::POINT;

@@ -66,7 +66,7 @@ impl<'g> Trace<'g> {
         let tensor = self.constant(value)?;
         match tensor.elements() {
             1 => Some(tensor.get_f64(0)),
-            count if channel < count as usize && is_line(&tensor) => Some(tensor.get_f64(channel)),
+            count if channel < count && is_line(&tensor) => Some(tensor.get_f64(channel)),
             _ => None,
         }
     }
