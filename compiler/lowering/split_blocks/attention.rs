@@ -178,11 +178,11 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     let [first, second] = products[..] else { return Err("expected two products".into()) };
     let type_of = |value: Value<'c, 'a>| tl::type_of(irc_mlir::ValueLike::r#type(&value));
     let scores = type_of(first.result(0).map_err(|error| error.to_string())?.into())?;
-    let masks = ops.iter().filter_map(|op| match tl::op_of(*op).ok()? {
+    let mut masks = ops.iter().filter_map(|op| match tl::op_of(*op).ok()? {
         Op::Compute(compute) => Some((*op, causal::offset_of(&compute)?)),
         _ => None,
     });
-    let mask = masks.last();
+    let mask = masks.next();
     let grid = Grid::of(&scores, &extents(kernel)?, mask.is_some());
     let grid = grid.ok_or("expected an extent for a number")?;
 
@@ -212,27 +212,10 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
         let number = matrices.iter().position(|matrix| *matrix == Ok(seen));
         view.grid = grid.divides(&view.ty, number.is_some());
         if grid.columns.is_some() && queries != seen {
-            let is_turned = matches!(
-                tl::op_of(products[number.unwrap_or(0)]),
-                Ok(Op::Matmul { transpose_rhs: true, .. })
-            );
-            let back = match number {
-                None => 1,
-                Some(0) => {
-                    if is_turned {
-                        2
-                    } else {
-                        1
-                    }
-                }
-                Some(_) => {
-                    if is_turned {
-                        1
-                    } else {
-                        2
-                    }
-                }
-            };
+            let product = number.map(|number| tl::op_of(products[number]));
+            let is_turned = matches!(product, Some(Ok(Op::Matmul { transpose_rhs: true, .. })));
+            // The columns of scores are rows of values.
+            let back = if (number == Some(1)) != is_turned { 2 } else { 1 };
             let column = view.ty.rank().checked_sub(back);
             view.column = column.filter(|at| !view.ty.dims[*at].is(1));
         }
