@@ -1,8 +1,9 @@
 //! Attention whose sizes depend on symbols, found among ops of the tensor level before they are inlined into loops.
 //!
-//! Ops on symbolic sizes without rows are general ops, `tl.compute`, with the expression of the op that they stand for. Those
-//! of attention become groups of named ops again, as if sizes were known, and [`join_group`] makes one group of them. Sizes
-//! of queries and keys, and all before them, may depend on symbols; the depth and the width of the values are known.
+//! Ops on symbolic sizes without rows are general ops, `tl.compute`, with the expression of the op that they stand
+//! for. Those of attention become groups of named ops again, as if sizes were known, and [`join_group`] makes one
+//! group of them. Sizes of queries and keys, and all before them, may depend on symbols; the depth and the width of
+//! the values are known.
 use super::causal;
 use super::join_group;
 use crate::fusion::inline::key;
@@ -25,7 +26,7 @@ pub fn join_open_attention<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(),
         if erased.contains(&key(op)) {
             continue;
         }
-        if let Some(found) = Found::of(op) {
+        if let Some(found) = OpenAttention::of(op) {
             erased.extend(found.turned.iter().map(|(op, _)| key(*op)));
             found.join()?;
         }
@@ -37,7 +38,7 @@ pub fn join_open_attention<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(),
 type Named<'c, 'a> = (OperationRef<'c, 'a>, Op);
 
 /// The ops of attention, in order.
-struct Found<'c, 'a> {
+struct OpenAttention<'c, 'a> {
     scores: Vec<Named<'c, 'a>>,
     softmax: Vec<Named<'c, 'a>>,
     values: Named<'c, 'a>,
@@ -47,7 +48,7 @@ struct Found<'c, 'a> {
     turned: Option<Named<'c, 'a>>,
 }
 
-impl<'c: 'a, 'a> Found<'c, 'a> {
+impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
     /// The attention whose last product is an op.
     fn of(op: OperationRef<'c, 'a>) -> Option<Self> {
         let plain = |op| match tl::op_of(op).ok()? {
@@ -195,8 +196,8 @@ fn is_causal(op: &Op) -> bool {
     matches!(op, Op::Compute(compute) if causal::offset_of(compute).is_some())
 }
 
-/// The ops that reduce the rows of a value, the last one first, if nothing else reads what they compute: a reduction, and
-/// possibly a bound of its result.
+/// The ops that reduce the rows of a value, the last one first, if nothing else reads what they compute: a reduction,
+/// and possibly a bound of its result.
 fn reduced<'c: 'a, 'a>(
     value: Value<'c, 'a>,
     kind: Reduction,
@@ -278,7 +279,8 @@ fn is_from_product<'c: 'a, 'a>(value: Value<'c, 'a>, dims: &[Dim], depth: usize)
         })
 }
 
-/// The transposition that a matrix is, if blocks can read it where it is: its rows and columns are known distances apart.
+/// The transposition that a matrix is, if blocks can read it where it is: its rows and columns are known distances
+/// apart.
 fn transposition<'c: 'a, 'a>(
     matrix: Value<'c, 'a>,
     rank: usize,
