@@ -104,6 +104,13 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
         (is_read_once && (is_open || mask.is_some())).then_some(())?;
         add_scores(from, &ty.dims, &mut body).then_some(())?;
         body.extend(mask);
+        // Scores that are widened for the softmax are narrow outside of it, as probabilities are.
+        let dtype_of = |value: Value<'c, 'a>| Some(tl::type_of(value.r#type()).ok()?.dtype);
+        if dtype_of(scores)? != ty.dtype {
+            let (cast, Op::Cast { .. }) = body.last()? else { return None };
+            (dtype_of(cast.operand(0).ok()?)? == ty.dtype).then_some(())?;
+            softmax.splice(0..0, body.pop());
+        }
         let product = match body.iter().filter(|(op, _)| plain(*op).is_some()).collect::<Vec<_>>()[..]
         {
             [(product, _)] => *product,
@@ -360,7 +367,8 @@ fn wrap<'c: 'a, 'a>(ops: &[Named<'c, 'a>], kind: &str) -> Result<OperationRef<'c
     let is_own = |op| ops.iter().any(|(own, _)| *own == op);
     let constant = |value| {
         let (op, named) = named_of(value)?;
-        matches!(named, Op::Fill { .. }).then_some((op, named))
+        let is_one = tl::type_of(Value::from(op.result(0).ok()?).r#type()).ok()?.elements().is(1);
+        (is_one && matches!(named, Op::Fill { .. })).then_some((op, named))
     };
     let mut inputs: Vec<Value> = vec![];
     for operand in ops.iter().flat_map(|(op, _)| op.operands()) {
