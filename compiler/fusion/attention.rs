@@ -1,9 +1,9 @@
 //! Joins the kernels of attention: products whose rows pass through a softmax and are multiplied again.
 //!
-//! Before: groups. After: the group of `q * k`, scaled and masked, that of a softmax along its rows, and that of the product
-//! with `v` are one group of the kind `attention`, if nothing else reads what they pass on. So are transpositions around
-//! them. Not the probabilities are divided by their sum, but the result, which has fewer elements. `split-blocks` computes
-//! such a kernel a block of rows at a time, whose scores stay in a cache.
+//! Before: groups. After: the group of `q * k`, scaled and masked, that of a softmax along its rows, and that of the
+//! product with `v` are one group of the kind `attention`, if nothing else reads what they pass on. So are
+//! transpositions around them. Not the probabilities are divided by their sum, but the result, which has fewer
+//! elements. `split-blocks` computes such a kernel a block of rows at a time, whose scores stay in a cache.
 pub mod causal;
 mod open;
 
@@ -355,8 +355,8 @@ impl<'b, 'c> Body<'b, 'c> {
         Ok(())
     }
 
-    /// Makes the dividend the result of a division; returns the reciprocal of the divisor, by which the product of the result is
-    /// multiplied instead: it has fewer elements.
+    /// Makes the dividend the result of a division; returns the reciprocal of the divisor, by which the product of
+    /// the result is multiplied instead: it has fewer elements.
     fn reciprocal(&mut self, division: OperationRef<'c, '_>) -> Result<Value<'c, 'b>, String> {
         let operand = |at| division.operand(at).map_err(|error| error.to_string());
         let (dividend, sum) = (self.value(operand(0)?)?, self.value(operand(1)?)?);

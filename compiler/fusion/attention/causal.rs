@@ -1,8 +1,8 @@
 //! Causal masks of attention, which hide keys after a query.
 use irc_tl::{Binary, Comparison, Compute, DType, Dim, Scalar};
 
-/// The number of keys that the first query sees, less one, if a general op masks the scores of others: it keeps the elements of
-/// its operand in column `j` of row `i` if `j <= i + offset`, and makes others minus infinity.
+/// The number of keys that the first query sees, less one, if a general op masks the scores of others: it keeps the
+/// elements of its operand in column `j` of row `i` if `j <= i + offset`, and makes others minus infinity.
 pub fn offset_of(compute: &Compute) -> Option<Dim> {
     let column = compute.dims.len().checked_sub(1)?;
     let row = column.checked_sub(1)?;

@@ -1,8 +1,9 @@
 //! Attention whose sizes depend on symbols, found among ops of the tensor level before they are inlined into loops.
 //!
-//! Ops on symbolic sizes without rows are general ops, `tl.compute`, with the expression of the op that they stand for. Those
-//! of attention become groups of named ops again, as if sizes were known, and [`join_group`] makes one group of them. Sizes
-//! of queries and keys, and all before them, may depend on symbols; the depth and the width of the values are known.
+//! Ops on symbolic sizes without rows are general ops, `tl.compute`, with the expression of the op that they stand
+//! for. Those of attention become groups of named ops again, as if sizes were known, and [`join_group`] makes one
+//! group of them. Sizes of queries and keys, and all before them, may depend on symbols; the depth and the width of
+//! the values are known.
 use super::causal;
 use super::join_group;
 use crate::fusion::inline::key;
@@ -25,7 +26,7 @@ pub fn join_open_attention<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(),
         if erased.contains(&key(op)) {
             continue;
         }
-        if let Some(found) = Found::of(op) {
+        if let Some(found) = OpenAttention::of(op) {
             erased.extend(found.turned.iter().map(|(op, _)| key(*op)));
             found.join()?;
         }
@@ -37,7 +38,7 @@ pub fn join_open_attention<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(),
 type Named<'c, 'a> = (OperationRef<'c, 'a>, Op);
 
 /// The ops of attention, in order.
-struct Found<'c, 'a> {
+struct OpenAttention<'c, 'a> {
     scores: Vec<Named<'c, 'a>>,
     softmax: Vec<Named<'c, 'a>>,
     values: Named<'c, 'a>,
@@ -47,7 +48,7 @@ struct Found<'c, 'a> {
     turned: Option<Named<'c, 'a>>,
 }
 
-impl<'c: 'a, 'a> Found<'c, 'a> {
+impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
     /// The attention whose last product is an op.
     fn of(op: OperationRef<'c, 'a>) -> Option<Self> {
         let plain = |op| match tl::op_of(op).ok()? {
@@ -103,6 +104,13 @@ impl<'c: 'a, 'a> Found<'c, 'a> {
         (is_read_once && (is_open || mask.is_some())).then_some(())?;
         add_scores(from, &ty.dims, &mut body).then_some(())?;
         body.extend(mask);
+        // Scores that are widened for the softmax are narrow outside of it, as probabilities are.
+        let dtype_of = |value: Value<'c, 'a>| Some(tl::type_of(value.r#type()).ok()?.dtype);
+        if dtype_of(scores)? != ty.dtype {
+            let (cast, Op::Cast { .. }) = body.last()? else { return None };
+            (dtype_of(cast.operand(0).ok()?)? == ty.dtype).then_some(())?;
+            softmax.splice(0..0, body.pop());
+        }
         let product = match body.iter().filter(|(op, _)| plain(*op).is_some()).collect::<Vec<_>>()[..]
         {
             [(product, _)] => *product,
@@ -195,8 +203,8 @@ fn is_causal(op: &Op) -> bool {
     matches!(op, Op::Compute(compute) if causal::offset_of(compute).is_some())
 }
 
-/// The ops that reduce the rows of a value, the last one first, if nothing else reads what they compute: a reduction, and
-/// possibly a bound of its result.
+/// The ops that reduce the rows of a value, the last one first, if nothing else reads what they compute: a reduction,
+/// and possibly a bound of its result.
 fn reduced<'c: 'a, 'a>(
     value: Value<'c, 'a>,
     kind: Reduction,
@@ -278,7 +286,8 @@ fn is_from_product<'c: 'a, 'a>(value: Value<'c, 'a>, dims: &[Dim], depth: usize)
         })
 }
 
-/// The transposition that a matrix is, if blocks can read it where it is: its rows and columns are known distances apart.
+/// The transposition that a matrix is, if blocks can read it where it is: its rows and columns are known distances
+/// apart.
 fn transposition<'c: 'a, 'a>(
     matrix: Value<'c, 'a>,
     rank: usize,
@@ -358,7 +367,8 @@ fn wrap<'c: 'a, 'a>(ops: &[Named<'c, 'a>], kind: &str) -> Result<OperationRef<'c
     let is_own = |op| ops.iter().any(|(own, _)| *own == op);
     let constant = |value| {
         let (op, named) = named_of(value)?;
-        matches!(named, Op::Fill { .. }).then_some((op, named))
+        let is_one = tl::type_of(Value::from(op.result(0).ok()?).r#type()).ok()?.elements().is(1);
+        (is_one && matches!(named, Op::Fill { .. })).then_some((op, named))
     };
     let mut inputs: Vec<Value> = vec![];
     for operand in ops.iter().flat_map(|(op, _)| op.operands()) {

@@ -288,8 +288,8 @@ fn call<'c: 'a, 'a>(e: Emit<'c, 'a>, name: &str, operands: &[Value<'c, 'a>]) {
     spec.attr("callee", attr::symbol(e.context, name)).append(&e.block);
 }
 
-/// The arguments of a call: memory of operands and results from places on, what it keeps and its workspace at the start of
-/// the workspace, and the numbers that it is passed after so many inputs.
+/// The arguments of a call: memory of operands and results from places on, what it keeps and its workspace at the
+/// start of the workspace, and the numbers that it is passed after so many inputs.
 fn arguments<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     callee: &Callee<'c>,
@@ -312,8 +312,8 @@ fn arguments<'c: 'a, 'a>(
     operands
 }
 
-/// Whether the block before reads the same as one: not for the first block along the last dimension of the grid, nor for the
-/// first one that is computed.
+/// Whether the block before reads the same as one: not for the first block along the last dimension of the grid, nor
+/// for the first one that is computed.
 fn is_kept<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     (unit, from): (Value<'c, 'a>, Value<'c, 'a>),
@@ -330,8 +330,8 @@ fn keep<'c: 'a, 'a>(e: Emit<'c, 'a>, memory: Value<'c, 'a>, is_kept: Value<'c, '
     e.store(word, header, e.index(0), Lanes::Scalar, None);
 }
 
-/// The first item of a block along each dimension of the grid, and the number of the block along the last. Blocks of fixed
-/// sizes end with the last item at most.
+/// The first item of a block along each dimension of the grid, and the number of the block along the last. Blocks of
+/// fixed sizes end with the last item at most.
 fn items_of<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     callee: &Callee<'c>,

@@ -1,12 +1,13 @@
 //! Kernels of attention in blocks of rows: of the queries of one head of one sequence.
 //!
-//! A block reads its rows of the queries and all keys and values of its head, where they are: dimensions that are transposed
-//! become strides. Its scores are scratch memory of the kernel of a block, in as many rows as stay in the L2 cache.
+//! A block reads its rows of the queries and all keys and values of its head, where they are: dimensions that are
+//! transposed become strides. Its scores are scratch memory of the kernel of a block, in as many rows as stay in the
+//! L2 cache.
 //!
-//! If the number of keys depends on symbols, a block computes some columns of its scores at a time, up to a maximum. The
-//! highest score of each row so far, the sum of powers and the weighted sum of values pass from one call to the next, as in
-//! M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018. So does a block with a causal mask, which
-//! skips the columns that the mask hides from all of its rows.
+//! If the number of keys depends on symbols, a block computes some columns of its scores at a time, up to a maximum.
+//! The highest score of each row so far, the sum of powers and the weighted sum of values pass from one call to the
+//! next, as in M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018. So does a block with a
+//! causal mask, which skips the columns that the mask hides from all of its rows.
 mod carried;
 
 use super::{add_callee, rewrite};
@@ -26,7 +27,8 @@ const MAX_SCORES: i64 = 1 << 17;
 const MIN_ROWS: i64 = 32;
 const MAX_ROWS: i64 = 128;
 
-/// The maximum numbers of rows and columns of a call, if a number is passed to it. One of them is no other extent of a kernel.
+/// The maximum numbers of rows and columns of a call, if a number is passed to it. One of them is no other extent of
+/// a kernel.
 const PASSED_ROWS: [i64; 4] = [64, 72, 56, 80];
 const PASSED_COLUMNS: [i64; 4] = [1008, 976, 944, 912];
 
@@ -85,7 +87,8 @@ impl Grid {
         if dim + 1 == self.sizes.len() { self.rows } else { 1 }
     }
 
-    /// The dimensions of the grid that divide a value of a type, whose last dimensions are those of the grid and one more.
+    /// The dimensions of the grid that divide a value of a type, whose last dimensions are those of the grid and one
+    /// more.
     fn divides(&self, ty: &Type, is_matrix: bool) -> Vec<Option<usize>> {
         let missing = self.sizes.len() + 1 - ty.rank();
         let divided = if is_matrix { self.sizes.len() - 1 } else { self.sizes.len() };
@@ -121,7 +124,8 @@ impl View {
         Type::new(self.ty.dtype, dims)
     }
 
-    /// The strides of a block along its dimensions of more than one element; `None` if one depends on a symbol. Others are 1.
+    /// The strides of a block along its dimensions of more than one element; `None` if one depends on a symbol.
+    /// Others are 1.
     fn known_strides(&self, grid: &Grid) -> Option<Vec<i64>> {
         let dims = self.block(grid).dims;
         let known = |(stride, dim): (&Dim, &Dim)| match stride.known() {
@@ -178,11 +182,11 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     let [first, second] = products[..] else { return Err("expected two products".into()) };
     let type_of = |value: Value<'c, 'a>| tl::type_of(irc_mlir::ValueLike::r#type(&value));
     let scores = type_of(first.result(0).map_err(|error| error.to_string())?.into())?;
-    let masks = ops.iter().filter_map(|op| match tl::op_of(*op).ok()? {
+    let mut masks = ops.iter().filter_map(|op| match tl::op_of(*op).ok()? {
         Op::Compute(compute) => Some((*op, causal::offset_of(&compute)?)),
         _ => None,
     });
-    let mask = masks.last();
+    let mask = masks.next();
     let grid = Grid::of(&scores, &extents(kernel)?, mask.is_some());
     let grid = grid.ok_or("expected an extent for a number")?;
 
@@ -212,27 +216,10 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
         let number = matrices.iter().position(|matrix| *matrix == Ok(seen));
         view.grid = grid.divides(&view.ty, number.is_some());
         if grid.columns.is_some() && queries != seen {
-            let is_turned = matches!(
-                tl::op_of(products[number.unwrap_or(0)]),
-                Ok(Op::Matmul { transpose_rhs: true, .. })
-            );
-            let back = match number {
-                None => 1,
-                Some(0) => {
-                    if is_turned {
-                        2
-                    } else {
-                        1
-                    }
-                }
-                Some(_) => {
-                    if is_turned {
-                        1
-                    } else {
-                        2
-                    }
-                }
-            };
+            let product = number.map(|number| tl::op_of(products[number]));
+            let is_turned = matches!(product, Some(Ok(Op::Matmul { transpose_rhs: true, .. })));
+            // The columns of scores are rows of values.
+            let back = if (number == Some(1)) != is_turned { 2 } else { 1 };
             let column = view.ty.rank().checked_sub(back);
             view.column = column.filter(|at| !view.ty.dims[*at].is(1));
         }

@@ -1,7 +1,7 @@
 //! Calls the kernels of a block of attention for some columns of its scores at a time.
 //!
-//! Three values pass from one call to the next: the highest scores of rows, the sums of powers, and sums of values. The first
-//! two are read and written in different memory; the third is updated in place.
+//! Three values pass from one call to the next: the highest scores of rows, the sums of powers, and sums of values.
+//! The first two are read and written in different memory; the third is updated in place.
 use super::{Callee, Frame, arguments, call, is_kept, keep, sizes_of};
 use crate::attributes::Columns;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
@@ -50,7 +50,8 @@ impl<'c> Calls<'c> {
         self.causal.is_some()
     }
 
-    /// The number of the first parameter that is carried. The numbers of columns and those of a causal mask come before.
+    /// The number of the first parameter that is carried. The numbers of columns and those of a causal mask come
+    /// before.
     fn carried(&self) -> usize {
         self.bytes.len() + if self.is_causal() { 2 } else { 0 }
     }

@@ -15,8 +15,8 @@ pub(super) enum Part {
     Last,
 }
 
-/// What a kernel takes after its operands, and what it returns: for a causal mask, the numbers of columns and of those that
-/// each row sees; the highest score of each row, the sum of powers, and the sum of values.
+/// What a kernel takes after its operands, and what it returns: for a causal mask, the numbers of columns and of
+/// those that each row sees; the highest score of each row, the sum of powers, and the sum of values.
 pub(super) struct Carried<'c> {
     pub(super) arguments: Vec<Type<'c>>,
     pub(super) returned: Vec<Type<'c>>,
