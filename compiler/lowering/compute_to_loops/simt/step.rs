@@ -10,8 +10,8 @@ use super::{
     team::{Team, indices, product, shuffle, when},
 };
 use crate::kernel::emit::Buffer;
-use irc_mlir::ops::vector;
 use irc_mlir::Value;
+use irc_mlir::ops::vector;
 use irc_tl::{Scalar, Type};
 
 /// The number of threads of a warp.

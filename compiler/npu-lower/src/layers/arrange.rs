@@ -6,7 +6,7 @@ use super::bytes::is_byte;
 use super::source::{
     AXES, Draft, Kind, Order, SourceId, View, exchanged, extent, joined, order, spread,
 };
-use super::view::{Atom, Dimension, Whole, dimension};
+use super::view::{Atom, Dimension, Whole, dimension, indices};
 use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
 
 impl Build<'_> {
@@ -280,19 +280,6 @@ fn gathered(atoms: &[Vec<Atom>; 3], shape: Shape) -> Option<Vec<u64>> {
     }
     let own: Vec<Atom> = channels.iter().filter(|atom| atom.of != Whole::Images).copied().collect();
     indices(&own)
-}
-
-/// The channels that atoms of channels are, in their order; `None` of other atoms.
-pub fn indices(atoms: &[Atom]) -> Option<Vec<u64>> {
-    let mut all = vec![0];
-    for atom in atoms {
-        if atom.of != Whole::Axis(Axis::Channels) {
-            return None;
-        }
-        let steps = |first: u64| (0..atom.extent).map(move |at| first + at * atom.stride);
-        all = all.into_iter().flat_map(steps).collect();
-    }
-    Some(all)
 }
 
 /// Channels, rows and columns of an input of `rank` dimensions whose order no layer determines; `first` is

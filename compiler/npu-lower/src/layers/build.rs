@@ -1,14 +1,13 @@
 //! The walk over the nodes of a graph.
 
 use super::Rejected;
-use super::arrange::indices;
 use super::bytes::{Encoding, is_byte, is_decoding};
 use super::locate::located;
 use super::readers::Readers;
 use super::roles::{Role, roles};
 use super::source::{Draft, Kind, Source, SourceId, View, extent};
 use super::trace::Trace;
-use super::view::{Atom, Dimension, Whole, dimension, merged, reshaped};
+use super::view::{Atom, Dimension, Whole, dimension, indices, merged, reshaped};
 use super::window;
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Axis, MAX_BATCH, Op as LayerOp, Shape};

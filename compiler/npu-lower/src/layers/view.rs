@@ -85,6 +85,19 @@ pub fn reshaped(dims: &[Dimension], shape: &[u64]) -> Option<Vec<Dimension>> {
     (rest.is_none() && atoms.next().is_none()).then_some(all)
 }
 
+/// The channels that atoms of channels are, in their order; `None` of other atoms.
+pub fn indices(atoms: &[Atom]) -> Option<Vec<u64>> {
+    let mut all = vec![0];
+    for atom in atoms {
+        if atom.of != Whole::Axis(Axis::Channels) {
+            return None;
+        }
+        let steps = |first: u64| (0..atom.extent).map(move |at| first + at * atom.stride);
+        all = all.into_iter().flat_map(steps).collect();
+    }
+    Some(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

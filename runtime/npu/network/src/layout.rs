@@ -11,6 +11,9 @@ use irc_tensor::{DType, TensorType};
 
 use crate::{Activations, Error, Role, Weights, several_cores};
 
+/// Base register of weights.
+pub(crate) const WEIGHTS: u32 = 1;
+
 /// The addresses of the tensors of a network in DRAM.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {

@@ -3,7 +3,7 @@
 use irc_npu::registers::Registers;
 use irc_npu::{Core, Op, Program};
 
-use crate::run::WEIGHTS;
+use crate::layout::WEIGHTS;
 use crate::{Error, Layout, Weights};
 
 /// Checks every movement from and to DRAM against the layout.

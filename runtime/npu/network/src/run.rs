@@ -5,13 +5,11 @@ use irc_npu::verify::Machine;
 use irc_npu_sim::functional::{self, Memory};
 use irc_tensor::Tensor;
 
+use crate::layout::WEIGHTS;
 use crate::{Activations, Error, Layout, Role, Tensors, given, movements};
 
 /// Base register of activations.
 const ACTIVATIONS: u32 = 0;
-
-/// Base register of weights.
-pub(crate) const WEIGHTS: u32 = 1;
 
 /// Runs a program on named tensors; returns every tensor that it stores, with roles [`Role::Output`]
 /// and [`Role::Stored`].

@@ -1,5 +1,5 @@
 //! Measures how many instructions of threads the interpreter runs each second: `cargo run --release -p irc-ptx
-//! --example speed`.
+//! --example interpreter_speed`.
 
 use irc_diag::{Sink, Source, render};
 use irc_ptx::{Argument, Checks, Launch, Memory, Module};
