@@ -258,19 +258,18 @@ impl<'s> Model<'s> {
         imported.map_err(|error| Error::new(self.source(), error))
     }
 
-    /// Whether it rounds numbers to integers of 8 bits.
+    /// Whether an op makes integers of 8 bits of floats.
     pub fn is_quantised(&self) -> bool {
-        let rounds = |graph: &irc_tl::Graph| {
+        let quantises = |graph: &irc_tl::Graph| {
+            let dtype = |value: &irc_tl::ValueId| graph.ty(*value).dtype;
+            let is_byte = |value| matches!(dtype(value), irc_tl::DType::I8 | irc_tl::DType::U8);
             graph.nodes.iter().any(|node| {
-                let is_float = |value: &irc_tl::ValueId| graph.ty(*value).dtype.is_float();
-                let irc_tl::NodeKind::Op(irc_tl::Op::Cast { to, .. }) = &node.kind else {
-                    return false;
-                };
-                matches!(to, irc_tl::DType::I8 | irc_tl::DType::U8)
-                    && node.operands.iter().any(is_float)
+                matches!(node.kind, irc_tl::NodeKind::Op(_))
+                    && node.results.iter().any(is_byte)
+                    && node.operands.iter().any(|value| dtype(value).is_float())
             })
         };
-        self.imported().is_ok_and(|imported| rounds(&imported.graph))
+        self.imported().is_ok_and(|imported| quantises(&imported.graph))
     }
 
     /// The ARK model of the file, if it is one.

@@ -152,10 +152,15 @@ impl GpuKernel {
         self.threads.div_ceil(32) as usize
     }
 
+    /// The step and the task that a warp is at, by the record.
+    fn at(&self, record: &[u8], block: usize, warp: usize) -> Option<(usize, u64)> {
+        let first = block.checked_mul(self.warps())?.checked_add(HEADER)?;
+        words(record).nth(first.checked_add(warp)?).and_then(decode)
+    }
+
     /// Where a warp is, by the record.
     pub fn place(&self, record: &[u8], block: usize, warp: usize) -> Option<String> {
-        let word = words(record).nth(HEADER + block * self.warps() + warp)?;
-        let (step, task) = decode(word)?;
+        let (step, task) = self.at(record, block, warp)?;
         let unit = self.unit();
         Some(format!("{unit} {block}, warp {warp} is at {}", self.steps.get(step)?.at(task)))
     }
@@ -172,9 +177,8 @@ impl GpuKernel {
         let mut lines = vec![];
         let stuck = words(record).nth(1).and_then(|word| word.checked_sub(1));
         if let Some(block) = stuck {
-            let own = words(record).nth(HEADER + block as usize * self.warps());
-            let at =
-                own.and_then(decode).and_then(|(step, task)| Some(self.steps.get(step)?.at(task)));
+            let at = self.at(record, block as usize, 0);
+            let at = at.and_then(|(step, task)| Some(self.steps.get(step)?.at(task)));
             let at = at.unwrap_or_default();
             lines.push(format!("{unit} {block} has waited too long at {at}"));
         }
