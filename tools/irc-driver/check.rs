@@ -50,6 +50,10 @@ pub fn check(
         let message = "--cost of a model needs --target, as in --target npu:mesh=4x4";
         return Err(Error::Usage(message.into()));
     }
+    if arguments.host_fallback && arguments.npu.target.is_none() {
+        let message = "--host-fallback needs --target, as in --target npu:mesh=4x4";
+        return Err(Error::Usage(message.into()));
+    }
     let mut models: Vec<model::Model> = Vec::new();
     for name in &arguments.models {
         models.extend(report(console, read_model(name, arguments.strict), &mut failed)?);

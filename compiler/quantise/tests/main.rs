@@ -198,5 +198,5 @@ fn concatenations_functions_and_products_of_two_are_of_bytes() {
     assert_eq!(joins, [DType::U8]);
     assert_eq!(dtypes(&made, |op| matches!(op, Op::Conv(_))), [DType::U8; 3]);
     let wrong = worst(&run(&graph, 105), &run(&made, 105));
-    assert!(wrong > 0.0 && wrong < 0.08, "{wrong}");
+    assert!(wrong > 0.0 && wrong < 0.1, "{wrong}");
 }

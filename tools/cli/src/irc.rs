@@ -320,7 +320,7 @@ pub struct Check {
     #[arg(long)]
     pub cost: bool,
     /// Divide a model between the NPU and the host, and note what the host computes
-    #[arg(long, requires = "target")]
+    #[arg(long)]
     pub host_fallback: bool,
     /// The NPU.
     #[command(flatten)]

@@ -58,9 +58,11 @@ pub fn emit(schedule: &Schedule, known: &KnownLayers, mesh: Option<&Shared>) -> 
     let options = cycles::Options { times, mesh: mesh.cloned(), ..cycles::Options::default() };
     let mut best: Option<(u64, Program)> = None;
     let mut failure = None;
-    for ahead in Ahead::candidates(schedule.workloads().count()) {
+    let orders = Ahead::candidates(schedule.workloads().count());
+    for ahead in &orders {
         for space in [Space::new(L2), Space::packed(L2)] {
-            match facts.program(ahead, &clocks, space) {
+            match facts.program(*ahead, &clocks, space) {
+                Ok(program) if orders.len() == 1 => return Ok(program),
                 Ok(program) => {
                     let timing = cycles::run(&program, &options);
                     let taken = timing.map_or(u64::MAX, |timing| timing.cycles);

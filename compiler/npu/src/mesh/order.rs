@@ -39,7 +39,8 @@ impl Ahead {
         let ahead = |(passed, loaded)| Self { passed, loaded };
         let more: &[(usize, usize)] = match workloads {
             ..LONG => &[(0, 2), (0, 8), (0, 32), (4, 8), (12, 24), (32, 32), (64, 64)],
-            _ => &[(0, 8)],
+            LONG..VERY_LONG => &[(0, 8)],
+            _ => &[],
         };
         [Self::NONE].into_iter().chain(more.iter().copied().map(ahead)).collect()
     }
@@ -50,8 +51,9 @@ impl Ahead {
     }
 }
 
-/// Workloads of a schedule for which two orders are compared.
+/// Workloads of a schedule from which on two orders are compared, and from which on none, as each takes gigabytes.
 const LONG: usize = 20_000;
+const VERY_LONG: usize = 200_000;
 
 /// Something to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
