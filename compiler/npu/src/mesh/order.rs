@@ -8,7 +8,7 @@
 //! * weights, and operands that are in DRAM entirely, are loaded before the turn of their workload;
 //! * both only if L2 then has room for each workload of the core that comes before in the schedule.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use irc_gemini_format::schedule::Place;
 use irc_npu::Engine;
@@ -92,11 +92,21 @@ struct State {
     is_issued: bool,
 }
 
-/// A user of a result: its operand, and whether it goes through DRAM.
+/// An operand that a result is part of.
+#[derive(Clone, Copy)]
 struct Follower {
     place: Place,
     operand: usize,
-    is_stored: bool,
+}
+
+/// Operands that are read from DRAM when the same workloads have stored their results.
+#[derive(Default)]
+struct Stored {
+    /// Workloads that have not.
+    waits: usize,
+    /// When the last of the others has.
+    ready: u64,
+    followers: Vec<Follower>,
 }
 
 /// A mesh with what is not issued yet.
@@ -106,7 +116,11 @@ pub struct Order<'m> {
     clocks: Clocks,
     /// By core, by workload.
     states: Vec<Vec<State>>,
+    /// By core, by workload, who reads its result without DRAM.
     followers: Vec<Vec<Vec<Follower>>>,
+    /// What waits for the same stores, and by core, by workload, the numbers of those that wait for its result.
+    stored: Vec<Stored>,
+    waiting: Vec<Vec<Vec<usize>>>,
     /// By core, the first workload that is not issued.
     heads: Vec<usize>,
     /// By core, the last start.
@@ -127,25 +141,55 @@ impl<'m> Order<'m> {
         let weights = vec![None; users.len()];
         let mut states = vec![];
         let mut followers: Vec<Vec<Vec<Follower>>> = vec![];
+        let mut waiting: Vec<Vec<Vec<usize>>> = vec![];
         for (core, own) in mesh.origins.schedule.cores.iter().enumerate() {
             let count = own.workloads.len();
             let all = (0..count).map(|index| state(&mesh, (core, index)));
             states.push(all.collect::<Result<Vec<_>>>()?);
             followers.push((0..count).map(|_| vec![]).collect());
+            waiting.push(vec![vec![]; count]);
         }
+        let mut stored: Vec<Stored> = vec![];
+        let mut numbers: HashMap<&[Place], usize> = HashMap::new();
         for (place, reads) in mesh.reads {
             for part in &reads.parts {
-                let is_stored = matches!(part.origin, Origin::Dram { .. });
-                for producer in part.producers() {
-                    let follower = Follower { place: *place, operand: part.operand, is_stored };
-                    followers[producer.0][producer.1].push(follower);
-                    states[place.0][place.1].operands[part.operand].waits += 1;
+                let follower = Follower { place: *place, operand: part.operand };
+                let waits = &mut states[place.0][place.1].operands[part.operand].waits;
+                match &part.origin {
+                    Origin::Workload { producer, .. } => {
+                        followers[producer.0][producer.1].push(follower);
+                        *waits += 1;
+                    }
+                    Origin::Dram { producers, .. } if producers.is_empty() => {}
+                    Origin::Dram { producers, .. } => {
+                        let number = *numbers.entry(producers).or_insert_with(|| {
+                            for producer in producers {
+                                waiting[producer.0][producer.1].push(stored.len());
+                            }
+                            stored.push(Stored { waits: producers.len(), ..Stored::default() });
+                            stored.len() - 1
+                        });
+                        stored[number].followers.push(follower);
+                        *waits += 1;
+                    }
                 }
             }
         }
         let cores = states.len();
         let (heads, now, stale) = (vec![0; cores], vec![0; cores], vec![false; cores]);
-        Ok(Self { mesh, ahead, clocks, states, followers, heads, now, stale, weights })
+        Ok(Self {
+            mesh,
+            ahead,
+            clocks,
+            states,
+            followers,
+            stored,
+            waiting,
+            heads,
+            now,
+            stale,
+            weights,
+        })
     }
 
     /// Issues everything.
@@ -292,7 +336,7 @@ impl<'m> Order<'m> {
         (0..state.operands.len()).for_each(|operand| missing(place, operand));
         let mut landed = None;
         for one in &self.followers[place.0][place.1] {
-            let is_here = one.place.0 == place.0 && !one.is_stored;
+            let is_here = one.place.0 == place.0;
             if is_here && landed != Some((one.place, one.operand)) {
                 missing(one.place, one.operand);
                 landed = Some((one.place, one.operand));
@@ -386,15 +430,25 @@ impl<'m> Order<'m> {
             false => end,
         };
         let mut sent = stored;
+        let mut landed: Vec<(Follower, u64)> = vec![];
         for follower in &self.followers[core][index] {
-            let to = follower.place;
-            let ready = match (follower.is_stored, to.0 == core) {
-                (true, _) => stored,
-                (false, true) => end,
-                (false, false) => self.clocks.transfer(core, output, end),
+            let ready = match follower.place.0 == core {
+                true => end,
+                false => self.clocks.transfer(core, output, end),
             };
             sent = sent.max(ready);
-            let operand = &mut self.states[to.0][to.1].operands[follower.operand];
+            landed.push((*follower, ready));
+        }
+        for number in &self.waiting[core][index] {
+            let found = &mut self.stored[*number];
+            found.waits -= 1;
+            found.ready = found.ready.max(stored);
+            if found.waits == 0 {
+                landed.extend(found.followers.iter().map(|follower| (*follower, found.ready)));
+            }
+        }
+        for (Follower { place: to, operand }, ready) in landed {
+            let operand = &mut self.states[to.0][to.1].operands[operand];
             operand.waits -= 1;
             operand.ready = operand.ready.max(ready);
             match operand.waits {

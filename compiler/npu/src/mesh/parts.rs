@@ -93,14 +93,6 @@ impl Part {
         let end = self.at[1] + lengths(&self.extent)[1];
         self.at[1] % WORD == 0 && (end % WORD == 0 || end == channels)
     }
-
-    /// Workloads that must be done before it is available.
-    pub fn producers(&self) -> &[Place] {
-        match &self.origin {
-            Origin::Workload { producer, .. } => std::slice::from_ref(producer),
-            Origin::Dram { producers, .. } => producers,
-        }
-    }
 }
 
 /// The channels of a part including the padding that moves with them: whole words.
