@@ -53,7 +53,7 @@ impl Ahead {
 
 /// Workloads of a schedule from which on two orders are compared, and from which on none, as each takes gigabytes.
 const LONG: usize = 20_000;
-const VERY_LONG: usize = 200_000;
+const VERY_LONG: usize = 40_000;
 
 /// Something to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
