@@ -58,7 +58,8 @@ pub fn emit(schedule: &Schedule, known: &KnownLayers, mesh: Option<&Shared>) -> 
     let options = cycles::Options { times, mesh: mesh.cloned(), ..cycles::Options::default() };
     let mut best: Option<(u64, Program)> = None;
     let mut failure = None;
-    let orders = Ahead::candidates(schedule.workloads().count());
+    let parts = facts.reads.values().map(|reads| reads.parts.len()).sum();
+    let orders = Ahead::candidates(parts);
     for ahead in &orders {
         for space in [Space::new(L2), Space::packed(L2)] {
             match facts.program(*ahead, &clocks, space) {

@@ -34,10 +34,10 @@ impl Ahead {
     /// The order of the schedule.
     const NONE: Self = Self { passed: 0, loaded: 0 };
 
-    /// The orders to compare, for a schedule of so many workloads: few for long ones.
-    pub fn candidates(workloads: usize) -> Vec<Self> {
+    /// The orders to compare, for a schedule whose workloads read so many parts: few for long programs.
+    pub fn candidates(parts: usize) -> Vec<Self> {
         let ahead = |(passed, loaded)| Self { passed, loaded };
-        let more: &[(usize, usize)] = match workloads {
+        let more: &[(usize, usize)] = match parts {
             ..LONG => &[(0, 2), (0, 8), (0, 32), (4, 8), (12, 24), (32, 32), (64, 64)],
             LONG..VERY_LONG => &[(0, 8)],
             _ => &[],
@@ -51,9 +51,9 @@ impl Ahead {
     }
 }
 
-/// Workloads of a schedule from which on two orders are compared, and from which on none, as each takes gigabytes.
-const LONG: usize = 20_000;
-const VERY_LONG: usize = 40_000;
+/// Parts that workloads read, from which on two orders are compared, and from which on none, as each takes gigabytes.
+const LONG: usize = 200_000;
+const VERY_LONG: usize = 1_000_000;
 
 /// Something to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
