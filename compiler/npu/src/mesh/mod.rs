@@ -56,19 +56,20 @@ pub fn emit(schedule: &Schedule, known: &KnownLayers, mesh: Option<&Shared>) -> 
     let clocks = Clocks::new(schedule.cores.len(), mesh);
     let times = times(schedule);
     let options = cycles::Options { times, mesh: mesh.cloned(), ..cycles::Options::default() };
-    let mut best: Option<(u64, Program)> = None;
-    let mut failure = None;
     let parts = facts.reads.values().map(|reads| reads.parts.len()).sum();
     let orders = Ahead::candidates(parts);
+    // Programs may take gigabytes, so that there is one at a time: the best one is built again.
+    let mut best: Option<(u64, Ahead, Space)> = None;
+    let mut failure = None;
     for ahead in &orders {
         for space in [Space::new(L2), Space::packed(L2)] {
-            match facts.program(*ahead, &clocks, space) {
+            match facts.program(*ahead, &clocks, space.clone()) {
                 Ok(program) if orders.len() == 1 => return Ok(program),
                 Ok(program) => {
                     let timing = cycles::run(&program, &options);
                     let taken = timing.map_or(u64::MAX, |timing| timing.cycles);
-                    if best.as_ref().is_none_or(|(least, _)| taken < *least) {
-                        best = Some((taken, program));
+                    if best.as_ref().is_none_or(|(least, ..)| taken < *least) {
+                        best = Some((taken, *ahead, space));
                     }
                     if !ahead.packs() {
                         break;
@@ -79,7 +80,7 @@ pub fn emit(schedule: &Schedule, known: &KnownLayers, mesh: Option<&Shared>) -> 
         }
     }
     match (best, failure) {
-        (Some((_, program)), _) => Ok(program),
+        (Some((_, ahead, space)), _) => facts.program(ahead, &clocks, space),
         (None, Some(found)) => Err(found),
         (None, None) => Ok(Program::default()),
     }
