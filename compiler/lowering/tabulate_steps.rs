@@ -15,6 +15,7 @@ use irc_mlir::{
     BlockLike, BlockRef, Erase, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
     PassResult, RegionLike, Value, ValueLike, attr, elements, is_used_only_by, read, walk_collect,
 };
+use irc_runtime::gpu::record::TASK_BITS;
 use irc_tensor::ALIGNMENT;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -202,7 +203,8 @@ fn runs_of_blocks<'c: 'a, 'a>(
         let callee = (read::op_name(&op) == llvm::CALL).then(|| read::symbol(&op, "callee"));
         match callee.flatten().as_deref() {
             Some(AT) => {
-                number = op.operand(0).ok().and_then(constant).map(|place| (place >> 40) - 1);
+                number =
+                    op.operand(0).ok().and_then(constant).map(|place| (place >> TASK_BITS) - 1);
                 before.push(op);
             }
             Some(TIME) if number.is_some() => {
@@ -537,7 +539,7 @@ impl Table {
             "llvm.func internal @{STEPS}(%first: i32, %end: i32) {{
              %one = llvm.mlir.constant(1 : i64) : i64
              %kernel_bits = llvm.mlir.constant({KERNEL_BITS} : i64) : i64
-             %task_bits = llvm.mlir.constant(40 : i64) : i64
+             %task_bits = llvm.mlir.constant({TASK_BITS} : i64) : i64
              %table = llvm.mlir.addressof @irc_gpu_table : !llvm.ptr<{space}>"
         );
         for index in 1..=most {

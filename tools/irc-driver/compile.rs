@@ -56,10 +56,11 @@ fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> 
     if quantise.calibrate.is_some() && arguments.numbers_of.is_none() {
         return Err(Error::Usage("--calibrate quantises a model: give it with --model".into()));
     }
+    let quantising = models::Quantising::of(quantise, Scope::Everywhere);
     let model = arguments.numbers_of.as_deref().map(|name| npu::ModelOf {
         name,
         shapes: &arguments.graphs.shape,
-        quantise,
+        quantising: &quantising,
         inputs: None,
         has_values: true,
         falls_back: false,
@@ -101,9 +102,9 @@ fn write_model(
     let stage = stage(arguments)?;
     let session = Session::new();
     if let Some(npu) = npu::model::options(&arguments.npu)? {
-        let quantise = (&arguments.compile.quantise, Scope::Everywhere);
-        let model = models::open_quantised(console, &session, input, &import, quantise)?;
-        let calibration = models::calibration_text(quantise.0, quantise.1)?;
+        let quantising = models::Quantising::of(&arguments.compile.quantise, Scope::Everywhere);
+        let model = models::open_quantised(console, &session, input, &import, &quantising)?;
+        let calibration = quantising.text()?;
         let written = npu::model::Written {
             to: &arguments.output,
             report: arguments.report.as_deref(),
@@ -123,7 +124,7 @@ fn write_model(
         let problem = Error::problem("an NPU program needs the NPU");
         return Err(problem.help("give it, as in --target npu:mesh=4x4"));
     }
-    let quantise = (&arguments.compile.quantise, Scope::WhereRead);
+    let quantising = models::Quantising::of(&arguments.compile.quantise, Scope::WhereRead);
     // The first stage is the file in its own dialect, whether or not it can be imported.
     if kind == Kind::Mlir && stage == HOST_CPU.stages[0].name {
         let model = session.parse(input.shown(), input.bytes.clone(), &import)?;
@@ -144,13 +145,13 @@ fn write_model(
             let plan = plan::plan(console, &input.source(), &planning)?;
             return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
         }
-        let model = models::open_quantised(console, &session, input, &import, quantise)?;
+        let model = models::open_quantised(console, &session, input, &import, &quantising)?;
         let ark = model.to_ark()?;
         let plan = plan::plan_converted(console, &model, &ark, &planning)?;
         ark_files::write_beside(console, &arguments.output, &ark)?;
         return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
     }
-    let model = models::open_quantised(console, &session, input, &import, quantise)?;
+    let model = models::open_quantised(console, &session, input, &import, &quantising)?;
     models::explain(console, &model, &options, arguments.compile.explain_fusion)?;
     if let Some(path) = &arguments.tuning {
         expect_tuned(console, path, &model, &options)?;

@@ -20,7 +20,7 @@ use irc_diag::{Diagnostic, Severity};
 use irc_onnx_ops::{Calls, cases::Values, dtype_of, is_part};
 use irc_tensor::TensorType;
 use irc_tl::Constant;
-use std::{collections::BTreeMap, ops::RangeInclusive, path::Path};
+use std::{cell::OnceCell, collections::BTreeMap, ops::RangeInclusive, path::Path};
 
 /// The encoding that a flag names.
 fn format(flags: &Graphs) -> Result<Format, Error> {
@@ -133,61 +133,81 @@ pub fn open<'s>(
     Ok(model)
 }
 
-/// As [`open`], quantised if the flags say so. `scope` is what becomes bytes by default.
+/// As [`open`], quantised if the flags say so.
 pub fn open_quantised<'s>(
     console: &Console,
     session: &'s Session,
     input: &Input,
     options: &ImportOptions,
-    (flags, scope): (&Quantise, Scope),
+    quantising: &Quantising<'_>,
 ) -> Result<Model<'s>, Error> {
     let model = open(console, session, input, options)?;
-    let Some(path) = &flags.calibrate else { return Ok(model) };
-    let calibration = calibration(flags, scope)?;
-    let samples = Given::open(Some(path))?.read(|_, _| Ok(()))?;
-    values::note_zeros(console, &samples);
+    let Some(path) = &quantising.flags.calibrate else { return Ok(model) };
+    let calibration = quantising.calibration()?;
+    let samples = quantising.samples(path)?;
+    values::note_zeros(console, samples);
     let step = console.step("calibrating");
-    let quantisation = model.calibrate(&samples, calibration)?;
+    let quantisation = model.calibrate(samples, calibration)?;
     drop(step);
     let options = ImportOptions { quantisation: Some(quantisation.into()), ..options.clone() };
     Ok(session.import_bytes(input.shown(), input.bytes.clone(), &options)?)
 }
 
-/// How the flags quantise a model.
-fn calibration(flags: &Quantise, scope: Scope) -> Result<Calibration, Error> {
-    let method = flags.calibrate_method.as_deref().map(str::parse).transpose();
-    let method =
-        method.map_err(|message| Error::Usage(format!("--calibrate-method: {message}")))?;
-    Ok(Calibration {
-        method: method.unwrap_or_default(),
-        granularity: match flags.quantize.unwrap_or_default() {
-            Scales::PerChannel => Granularity::Channel,
-            Scales::PerTensor => Granularity::Tensor,
-        },
-        scope: match flags.quantize_results {
-            None => scope,
-            Some(QuantisedResults::Read) => Scope::WhereRead,
-            Some(QuantisedResults::All) => Scope::Everywhere,
-        },
-    })
+/// How flags quantise a model. The samples are read once, when they are needed.
+pub struct Quantising<'f> {
+    flags: &'f Quantise,
+    scope: Scope,
+    samples: OnceCell<Buffers>,
 }
 
-/// What programs state of how their models were quantised: method, scales, results, a hash of the samples; `None` if
-/// the flags quantise nothing.
-pub fn calibration_text(flags: &Quantise, scope: Scope) -> Result<Option<String>, Error> {
-    let Some(path) = &flags.calibrate else { return Ok(None) };
-    let Calibration { method, granularity, scope } = calibration(flags, scope)?;
-    let scales = match granularity {
-        Granularity::Channel => "per-channel",
-        Granularity::Tensor => "per-tensor",
-    };
-    let results = match scope {
-        Scope::WhereRead => "read",
-        Scope::Everywhere => "all",
-    };
-    let samples = Given::open(Some(path))?.read(|_, _| Ok(()))?;
-    let hash = irc::npu::hash_of_samples(&samples);
-    Ok(Some(format!("{method},{scales},{results},{hash:016x}")))
+impl<'f> Quantising<'f> {
+    /// By flags. `scope` is what becomes bytes by default.
+    pub fn of(flags: &'f Quantise, scope: Scope) -> Self {
+        Self { flags, scope, samples: OnceCell::new() }
+    }
+
+    fn calibration(&self) -> Result<Calibration, Error> {
+        let method = self.flags.calibrate_method.as_deref().map(str::parse).transpose();
+        let method =
+            method.map_err(|message| Error::Usage(format!("--calibrate-method: {message}")))?;
+        Ok(Calibration {
+            method: method.unwrap_or_default(),
+            granularity: match self.flags.quantize.unwrap_or_default() {
+                Scales::PerChannel => Granularity::Channel,
+                Scales::PerTensor => Granularity::Tensor,
+            },
+            scope: match self.flags.quantize_results {
+                None => self.scope,
+                Some(QuantisedResults::Read) => Scope::WhereRead,
+                Some(QuantisedResults::All) => Scope::Everywhere,
+            },
+        })
+    }
+
+    fn samples(&self, path: &Path) -> Result<&Buffers, Error> {
+        if let Some(samples) = self.samples.get() {
+            return Ok(samples);
+        }
+        let samples = Given::open(Some(path))?.read(|_, _| Ok(()))?;
+        Ok(self.samples.get_or_init(|| samples))
+    }
+
+    /// What programs state of how their models were quantised: method, scales, results, a hash of the samples; `None`
+    /// if the flags quantise nothing.
+    pub fn text(&self) -> Result<Option<String>, Error> {
+        let Some(path) = &self.flags.calibrate else { return Ok(None) };
+        let Calibration { method, granularity, scope } = self.calibration()?;
+        let scales = match granularity {
+            Granularity::Channel => "per-channel",
+            Granularity::Tensor => "per-tensor",
+        };
+        let results = match scope {
+            Scope::WhereRead => "read",
+            Scope::Everywhere => "all",
+        };
+        let hash = irc::npu::hash_of_samples(self.samples(path)?);
+        Ok(Some(format!("{method},{scales},{results},{hash:016x}")))
+    }
 }
 
 /// The shapes of inputs in a file for those that a model leaves open, unless its options state them.

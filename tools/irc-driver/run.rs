@@ -241,8 +241,8 @@ fn run_model(
         expected = Some(outputs);
     }
     let session = Session::new();
-    let quantise = (&arguments.compile.quantise, Scope::WhereRead);
-    let model = models::open_quantised(console, &session, input, &options, quantise)?;
+    let quantising = models::Quantising::of(&arguments.compile.quantise, Scope::WhereRead);
+    let model = models::open_quantised(console, &session, input, &options, &quantising)?;
     if let Some(inputs) = inputs {
         given = inputs.read_for(&model.interface()?)?;
     }

@@ -118,12 +118,10 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
         };
         let mut found = Self { scores: body, softmax, values, matrices: vec![], turned: None };
         found.has_matrices(product, &ty.dims).then_some(())?;
-        for (matrix, rows) in
-            [product.operand(0).ok()?, product.operand(1).ok()?, op.operand(1).ok()?]
-                .into_iter()
-                .zip([1, 1, 0])
-        {
-            found.matrices.extend(transposition(matrix, rank, rows == 0));
+        let left =
+            [product.operand(0).ok()?, product.operand(1).ok()?].map(|matrix| (matrix, false));
+        for (matrix, is_right) in left.into_iter().chain([(op.operand(1).ok()?, true)]) {
+            found.matrices.extend(transposition(matrix, rank, is_right));
         }
         found.turned = found.turned();
         Some(found)
@@ -132,11 +130,8 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
     /// Whether the products are of matrices whose other sizes are known.
     fn has_matrices(&self, product: OperationRef<'c, 'a>, dims: &[Dim]) -> bool {
         let outer = dims.len() - 2;
-        let is_matrix = |value: Result<Value<'c, 'a>, _>, known: usize| {
-            let Ok(ty) = value
-                .map_err(|_: irc_mlir::melior::Error| String::new())
-                .and_then(|value| tl::type_of(value.r#type()))
-            else {
+        let is_matrix = |value: Option<Value<'c, 'a>>, known: usize| {
+            let Some(ty) = value.and_then(|value| tl::type_of(value.r#type()).ok()) else {
                 return false;
             };
             let shared =
@@ -156,9 +151,9 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
         whole(&results[0], dims.len())
             && whole(&results[1], outer + 1)
             && distinct
-            && is_matrix(product.operand(0), 1)
-            && is_matrix(product.operand(1), usize::from(transposes(product)))
-            && is_matrix(self.values.0.operand(1), 1)
+            && is_matrix(product.operand(0).ok(), 1)
+            && is_matrix(product.operand(1).ok(), usize::from(transposes(product)))
+            && is_matrix(self.values.0.operand(1).ok(), 1)
     }
 
     /// The transposition of the result, if it keeps the last dimension and nothing else reads the result.

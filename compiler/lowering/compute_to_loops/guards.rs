@@ -1,7 +1,7 @@
 //! Conditions of a reduction that hold in a range of a loop: the loop runs over the range, without the condition, so that it
 //! is vectorised.
 use super::expression::depends_on;
-use irc_tl::{Binary, Combine, Comparison, DType, Number, Scalar};
+use irc_tl::{Binary, Combine, Comparison, DType, Scalar};
 
 /// A reduced value that counts only where conditions hold; elsewhere it is the neutral element.
 pub(super) struct Guarded {
@@ -29,7 +29,7 @@ impl Guarded {
         }
         let Scalar::Select(parts) = body else { return None };
         let [condition, value, otherwise] = &**parts;
-        if *otherwise != number(combine.neutral(dtype), dtype) {
+        if *otherwise != combine.neutral(dtype).scalar(dtype) {
             return None;
         }
         let mut guarded = Self { value: value.clone(), fixed: vec![], ranges: vec![] };
@@ -84,13 +84,6 @@ fn step_of(index: &Scalar, loop_: usize) -> Option<i64> {
         (Binary::Mul, Scalar::Int(by, _), _) => steps.1.checked_mul(*by),
         (Binary::Mul, _, Scalar::Int(by, _)) => steps.0.checked_mul(*by),
         _ => None,
-    }
-}
-
-fn number(number: Number, dtype: DType) -> Scalar {
-    match number {
-        Number::Float(value) => Scalar::float(value, dtype),
-        Number::Int(value) => Scalar::Int(value as i64, dtype),
     }
 }
 

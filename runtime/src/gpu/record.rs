@@ -11,7 +11,7 @@ use std::fmt::Write;
 const HEADER: usize = 2;
 
 /// The bits of a place that are the task.
-const TASK_BITS: u32 = 40;
+pub const TASK_BITS: u32 = 40;
 
 /// The most steps of a kernel.
 pub const MAX_STEPS: usize = 1 << 23;

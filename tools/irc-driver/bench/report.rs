@@ -47,11 +47,11 @@ impl Report {
             text += &format!("inputs {}\n", self.inputs.join(", "));
         }
         let Some(roofline) = &self.roofline else {
-            let device = self.device.as_ref().map_or(0.0, |device| ms(device.median()));
-            return text
-                + &format!(
-                    "on a GPU, copies of inputs and outputs included; median without them {device:.4} ms\n"
-                );
+            text += "on a GPU, copies of inputs and outputs included";
+            if let Some(device) = &self.device {
+                text += &format!("; median without them {:.4} ms", ms(device.median()));
+            }
+            return text + "\n";
         };
         let Roofline { gflops, bandwidth } = roofline;
         let peak = format!("peak {gflops:.1} GFLOP/s, {bandwidth:.1} GB/s on one core");

@@ -3,6 +3,7 @@ use crate::{
     console::Console,
     error::Error,
     input::{self, Content},
+    models,
 };
 use brief::brief;
 use irc::NpuValues;
@@ -102,7 +103,7 @@ pub struct ModelOf<'f> {
     /// The shapes of its inputs.
     pub shapes: &'f [String],
     /// How it is quantised.
-    pub quantise: &'f irc_cli::Quantise,
+    pub quantising: &'f models::Quantising<'f>,
     /// The file with its inputs, if any.
     pub inputs: Option<&'f Path>,
     /// Whether its values are requested.

@@ -13,7 +13,6 @@ use irc::{
     ImportOptions, Model, NpuDivision, NpuModel, NpuOptions, NpuStep, NpuTree, NpuValues, Session,
     npu::{Goal, Place, Report, Target, allocated, known_layers},
     npu_schedule::{RunnerUp, Segment},
-    quantise::Scope,
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
 use irc_diag::Diagnostic;
@@ -383,8 +382,7 @@ pub fn known(
     let import = import(&graphs, &input)?;
     let import = models::with_given_shapes(&input, import, &Given::open(of.inputs)?)?;
     let session = Session::new();
-    let quantise = (of.quantise, Scope::Everywhere);
-    let model = models::open_quantised(console, &session, &input, &import, quantise)?;
+    let model = models::open_quantised(console, &session, &input, &import, of.quantising)?;
     let has_values = of.has_values;
     let model = match of.falls_back {
         true => part_of_schedule(console, file, schedule, &model, of.name)?,

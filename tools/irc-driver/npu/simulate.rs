@@ -3,8 +3,10 @@ use super::{Assembled, Files, ModelOf, assemble, compute::compute, cost, price};
 use crate::{
     console::Console,
     error::Error,
+    models,
     output::{self, Content},
 };
+use irc::quantise::Scope;
 use irc_cli::Simulate;
 use irc_gemini_format::{
     Options,
@@ -36,6 +38,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
             output::probe_beside(path, &input.to_string_lossy())?;
         }
     }
+    let quantising = models::Quantising::of(&arguments.quantise, Scope::Everywhere);
     let files = Files {
         schedule: &schedule,
         frontend: arguments.frontend.as_deref(),
@@ -43,7 +46,7 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
         model: arguments.model.as_deref().map(|name| ModelOf {
             name,
             shapes: &arguments.shape,
-            quantise: &arguments.quantise,
+            quantising: &quantising,
             inputs: arguments.inputs.as_deref(),
             has_values: arguments.outputs.is_some(),
             falls_back: arguments.host_fallback,

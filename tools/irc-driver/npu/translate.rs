@@ -3,13 +3,12 @@ use super::{Files, ModelOf, assemble, check, frontend, schedule};
 use crate::{
     console::Console,
     error::Error,
-    input, models,
+    input,
     output::{self, Content},
 };
 use irc::{
     lowering::gemini_to_npu::{self, only},
     npu::fingerprint,
-    quantise::Scope,
 };
 use irc_cli::Translate;
 use irc_diag::{Sink, Source};
@@ -64,8 +63,7 @@ pub fn to_program(
     model: Option<ModelOf<'_>>,
     output: &Path,
 ) -> Result<(Vec<u8>, Content), Error> {
-    let calibration = model.map(|of| models::calibration_text(of.quantise, Scope::Everywhere));
-    let calibration = calibration.transpose()?.flatten();
+    let calibration = model.map(|of| of.quantising.text()).transpose()?.flatten();
     let files = Files { schedule, frontend, program: None, model };
     let assembled = assemble(console, &files, &Options::default())?;
     let mut program = assembled.program;

@@ -151,12 +151,12 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
     let inputs = Given::open(arguments.inputs.as_deref())?;
     let import = models::with_given_shapes(&file, import, &inputs)?;
     let session = Session::new();
-    let quantise = (&arguments.compile.quantise, Scope::Everywhere);
-    let calibration = models::calibration_text(quantise.0, quantise.1)?;
+    let quantising = models::Quantising::of(&arguments.compile.quantise, Scope::Everywhere);
+    let calibration = quantising.text()?;
     for fingerprint in programs.iter().filter_map(|program| program.model.as_ref()) {
         expect_calibrated(&input.name, fingerprint.calibration.as_deref(), calibration.as_deref())?;
     }
-    let model = models::open_quantised(console, &session, &file, &import, quantise)?;
+    let model = models::open_quantised(console, &session, &file, &import, &quantising)?;
     let is_divided = programs.iter().any(|program| program.part.is_some());
     let division = match is_divided {
         true => model.npu_division()?,

@@ -113,6 +113,14 @@ const fn is_signed(dtype: DType) -> bool {
 }
 
 impl Number {
+    /// The number as a constant of a type.
+    pub fn scalar(self, dtype: DType) -> Scalar {
+        match self {
+            Self::Float(value) => Scalar::float(value, dtype),
+            Self::Int(value) => Scalar::Int(value as i64, dtype),
+        }
+    }
+
     /// The value rounded to, or wrapped around in, an element type of its kind.
     pub fn rounded(self, dtype: DType) -> Self {
         match (self, dtype) {

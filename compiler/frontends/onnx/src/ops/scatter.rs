@@ -7,7 +7,7 @@ use super::gather::coordinates;
 use super::indexing::{all, from_end, loops, modulo, size};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use irc_tl::{Binary, Combine, Compute, DType, Dim, Relation, Scalar, ValueId};
+use irc_tl::{Combine, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Scatter", &[9], scatter_elements).removed_in(11),
@@ -29,43 +29,6 @@ fn reduction(cx: &Context<'_>) -> Result<Option<Combine>, LowerError> {
             return Err(LowerError::word("reduction", &words, other));
         }
     }))
-}
-
-fn join(how: Combine, left: Scalar, right: Scalar) -> Scalar {
-    left.binary(
-        match how {
-            Combine::Sum => Binary::Add,
-            Combine::Product => Binary::Mul,
-            Combine::Max => Binary::Max,
-            Combine::Min => Binary::Min,
-        },
-        right,
-    )
-}
-
-/// The identity of the reduction.
-fn neutral(how: Combine, dtype: DType) -> Scalar {
-    let extreme = |positive: bool| {
-        if dtype.is_float() {
-            let value = if positive { f64::INFINITY } else { f64::NEG_INFINITY };
-            return Scalar::float(value, dtype);
-        }
-        let bits = 8 * dtype.size() as u32;
-        let value = match (dtype.is_signed_integer(), positive) {
-            (true, true) => i64::MAX >> (64 - bits),
-            (true, false) => i64::MIN >> (64 - bits),
-            // All bits set, whatever the width.
-            (false, true) => -1,
-            (false, false) => 0,
-        };
-        Scalar::Int(value, dtype)
-    };
-    match how {
-        Combine::Sum => Scalar::number(0, dtype),
-        Combine::Product => Scalar::number(1, dtype),
-        Combine::Max => extreme(false),
-        Combine::Min => extreme(true),
-    }
 }
 
 fn scatter_elements(cx: &mut Context<'_>) -> Lowered {
@@ -99,10 +62,10 @@ fn scatter_elements(cx: &mut Context<'_>) -> Lowered {
     let old = Scalar::load(0, loops(0..rank));
     let how = reduction(cx)?;
     if let Some(how) = how {
-        let update = meant.select(Scalar::load(2, at), neutral(how, own.dtype));
+        let update = meant.select(Scalar::load(2, at), how.neutral(own.dtype).scalar(own.dtype));
         let joined = Compute::reduce(own.dims.clone(), how, over, update);
         let joined = cx.b.compute(joined, &[x, indices, updates])?;
-        let body = join(how, old, Scalar::load(1, loops(0..rank)));
+        let body = old.binary(how.function(), Scalar::load(1, loops(0..rank)));
         return one(cx.b.compute(Compute::map(own.dims, body), &[x, joined]));
     }
     let last = meant.select(Scalar::Loop(rank), Scalar::index(-1));
@@ -138,11 +101,11 @@ fn scatter_nd(cx: &mut Context<'_>) -> Lowered {
     let mut at = vec![Scalar::Loop(rank)];
     at.extend(loops(count..rank));
     let meant = meant_nd(1, &own.dims[..count], rank);
-    let update = meant.select(Scalar::load(2, at), neutral(how, own.dtype));
+    let update = meant.select(Scalar::load(2, at), how.neutral(own.dtype).scalar(own.dtype));
     let joined = Compute::reduce(own.dims.clone(), how, [places], update);
     let joined = cx.b.compute(joined, &[x, indices, updates])?;
     let old = Scalar::load(0, loops(0..rank));
-    let body = join(how, old, Scalar::load(1, loops(0..rank)));
+    let body = old.binary(how.function(), Scalar::load(1, loops(0..rank)));
     one(cx.b.compute(Compute::map(own.dims, body), &[x, joined]))
 }
 

@@ -5,8 +5,8 @@ use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
 use crate::ops::pieces::{either, guarded, loops, size, wide};
 use irc_tl::{
-    Binary, Builder, Built, Combine, Comparison, Compute, DType, Dim, Number, Reduction, Scalar,
-    Unary, ValueId,
+    Binary, Builder, Built, Combine, Comparison, Compute, DType, Dim, Reduction, Scalar, Unary,
+    ValueId,
 };
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -107,10 +107,7 @@ fn max_pool(cx: &mut Context<'_>) -> Lowered {
 
 /// The lowest number of a type; minus infinity for floats.
 pub(in crate::ops) fn lowest(dtype: DType) -> Scalar {
-    match Combine::Max.neutral(dtype) {
-        Number::Float(value) => Scalar::float(value, dtype),
-        Number::Int(value) => Scalar::Int(value as i64, dtype),
-    }
+    Combine::Max.neutral(dtype).scalar(dtype)
 }
 
 /// The index, in the whole value, of the first maximum of each window.
