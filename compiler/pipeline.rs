@@ -188,7 +188,7 @@ const TO_LLVM_GPU: &str = "canonicalize,cse,convert-scf-to-cf,cut-blocks,\
 
 /// Upstream lowerings from vectors and loops to the `llvm` dialect. Functions of `math` are lowered before
 /// vectors: calling libm for each lane splits vectors.
-pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,cut-blocks,\
+pub(crate) const TO_LLVM: &str = "canonicalize,cse,convert-vector-to-scf{full-unroll=true},convert-scf-to-cf,cut-blocks,load-buffers,\
     expand-strided-metadata,lower-affine,arith-expand{include-bf16=true},\
     convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{enable-x86vector=true},\
     finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\

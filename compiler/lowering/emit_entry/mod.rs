@@ -1,21 +1,21 @@
 //! Adds the C entry points to a module in the `llvm` dialect.
 //!
-//! Before: `@irc_main` takes one pointer per buffer, one for the workspace, and one for threads. After: also
-//! `int32_t irc_run(void **buffers, void *workspace)`, which unpacks them and has no threads,
+//! Before: `@irc_main` takes an array of a pointer for each buffer, one for the workspace, and one for threads, as
+//! [`load_buffers`](super::load_buffers) leaves it. After: also
+//! `int32_t irc_run(void **buffers, void *workspace)`, which has no threads,
 //! `int32_t irc_run_parallel(void **buffers, void *workspace, const struct irc_threads *threads)`, and the string
 //! `irc_metadata`: the interface as JSON. A kernel whose work is divided gets the functions of [`launch`].
 //!
 //! A kernel whose `#tl.kernel` names an `entry` gets an entry point of that name, without metadata, and is itself hidden.
 //! If it takes a size instead of a pointer, the slot of `buffers` holds the size.
 //!
-//! If sizes depend on symbols, `@irc_main` takes a pointer per input, one to the extents of all inputs
+//! If sizes depend on symbols, `@irc_main` takes the array of inputs, a pointer to the extents of all inputs
 //! in a row, and the host. Its entry point is
 //! `int32_t irc_run_sized(void *host, void **inputs, const int64_t *extents)`, which returns 0, or 1
 //! after it has reported a failure to the host; [`host`] defines the host.
 //!
-//! If `weight_offsets` of `#tl.program` gives an argument an offset in the constant `irc_weights`
-//! (-1: none), `buffers` has no slot for it. The symbol is defined here if the program has its bytes in
-//! `tl.constants`, and otherwise by another object.
+//! The symbol `irc_weights` of the library's constants is defined here if the program has their bytes in `tl.constants`,
+//! and otherwise by another object.
 //!
 //! A `shared` program is a part of others: it only has `irc_run_parallel`, which may be merged with another of the same
 //! name and is hidden, and no metadata.
@@ -33,9 +33,9 @@ pub const WEIGHTS: &str = "irc_weights";
 use crate::attributes::{CONSTANTS, KERNEL, ProgramInfo, part_of};
 use irc_mlir::ops::llvm;
 use irc_mlir::{
-    Block, BlockLike, BlockRef, Context, OpSpec, OperationLike, OperationRef, Options, Pass,
-    PassError, PassResult, Region, RegionLike, Value, ValueLike, attr, elements, read, region_of,
-    ty, walk_collect,
+    Block, BlockLike, BlockRef, OpSpec, OperationLike, OperationRef, Options, Pass, PassError,
+    PassResult, Region, RegionLike, Value, ValueLike, attr, elements, read, region_of, ty,
+    walk_collect,
 };
 use irc_runtime::Interface;
 use irc_tensor::ALIGNMENT;
@@ -70,7 +70,7 @@ impl Pass for EmitEntry {
             if let Some(text) = &program.metadata {
                 emit_program(function, &program, text)?;
             } else if let Some(name) = KERNEL.read(&function).and_then(|info| info.entry) {
-                emit(function, &name, Entry::Kernel, &[])?;
+                emit(function, &name, Entry::Kernel)?;
                 set_linkage(function, "internal");
             } else {
                 host::define(function);
@@ -127,13 +127,10 @@ fn emit_program(
         false if program.shared => &[Entry::Parallel],
         false => &[Entry::Fixed, Entry::Parallel],
     };
-    if let Some(module) = function.block().filter(|_| !program.weight_offsets.is_empty()) {
-        declare_weights(&module, irc_mlir::context_of(&function));
-    }
     let mut entries = vec![];
     for kind in kinds {
         let name = format!("{}{}", kind.prefix(), program.suffix);
-        let entry = emit(function, &name, *kind, &program.weight_offsets)?;
+        let entry = emit(function, &name, *kind)?;
         limit_effort(entry);
         entries.push(entry);
     }
@@ -201,7 +198,6 @@ fn emit<'c: 'a, 'a>(
     main: OperationRef<'c, 'a>,
     name: &str,
     kind: Entry,
-    offsets: &[i64],
 ) -> Result<OperationRef<'c, 'a>, PassError> {
     let callee = read::string(&main, "sym_name").unwrap_or_default();
     let context = irc_mlir::context_of(&main);
@@ -239,32 +235,19 @@ fn emit<'c: 'a, 'a>(
         Entry::Parallel => (argument(0), vec![argument(1), argument(2)]),
         Entry::Sized => (argument(1), vec![argument(2), argument(0)]),
     };
-    let mut slots = 0..;
-    let mut operands: Vec<Value> = (0..count - last.len())
-        .map(|index| {
-            if let Some(offset) = offsets.get(index).filter(|offset| **offset >= 0) {
-                let all = spec(llvm::MLIR_ADDRESSOF).results(&[pointer]);
-                let all = one(all.attr("global_name", attr::symbol(context, WEIGHTS)));
-                let i64_type = ty::parse(context, "i64");
-                let constant = spec(llvm::MLIR_CONSTANT).results(&[i64_type]);
-                let offset = one(constant.attr("value", attr::i64(context, *offset)));
-                let dynamic = attr::parse(context, "array<i32: -2147483648>");
-                return one(spec(llvm::GETELEMENTPTR)
-                    .operands(&[all, offset])
-                    .results(&[pointer])
-                    .attr("rawConstantIndices", dynamic)
-                    .attr("elem_type", attr::ty(ty::parse(context, "i8"))));
-            }
-            let slot: i32 = slots.next().unwrap_or_default();
-            let taken = body.argument(index).map_or(pointer, |argument| argument.r#type());
-            let slot = one(spec(llvm::GETELEMENTPTR)
-                .operands(&[buffers])
-                .results(&[pointer])
-                .attr("rawConstantIndices", attr::parse(context, &format!("array<i32: {slot}>")))
-                .attr("elem_type", attr::ty(pointer)));
-            one(spec(llvm::LOAD).operands(&[slot]).results(&[taken]))
-        })
-        .collect();
+    let slot = |index: usize| -> Value<'c, '_> {
+        let taken = body.argument(index).map_or(pointer, |argument| argument.r#type());
+        let slot = one(spec(llvm::GETELEMENTPTR)
+            .operands(&[buffers])
+            .results(&[pointer])
+            .attr("rawConstantIndices", attr::parse(context, &format!("array<i32: {index}>")))
+            .attr("elem_type", attr::ty(pointer)));
+        one(spec(llvm::LOAD).operands(&[slot]).results(&[taken]))
+    };
+    let mut operands: Vec<Value> = match kind {
+        Entry::Kernel => (0..count - last.len()).map(slot).collect(),
+        Entry::Fixed | Entry::Parallel | Entry::Sized => vec![buffers],
+    };
     operands.extend(last);
     let segments = attr::parse(context, &format!("array<i32: {count}, 0>"));
     let call = spec(llvm::CALL)
@@ -291,16 +274,6 @@ fn emit<'c: 'a, 'a>(
         .attr("CConv", attr::parse(context, "#llvm.cconv<ccc>"))
         .region(region);
     Ok(module.append_operation(entry.build()))
-}
-
-/// Declares the constants, which another object defines.
-fn declare_weights<'c: 'a, 'a>(module: &BlockRef<'c, 'a>, context: &'c Context) {
-    let text =
-        format!("llvm.mlir.global external hidden constant @{WEIGHTS}() : !llvm.array<0 x i8>");
-    let parsed = irc_mlir::parse_module(context, &text);
-    for op in parsed.iter().flat_map(|parsed| read::body_ops(parsed.as_operation())) {
-        module.append_operation((*op).clone());
-    }
 }
 
 /// Gives the declared constants their bytes.

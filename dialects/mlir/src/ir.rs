@@ -3,8 +3,8 @@ use crate::bridge::{self, string_ref};
 use melior::{
     Context,
     ir::{
-        Attribute, AttributeLike, BlockLike, Location, Module, OperationRef, Type, TypeLike, Value,
-        ValueLike,
+        Attribute, AttributeLike, BlockLike, BlockRef, Location, Module, OperationRef, Type,
+        TypeLike, Value, ValueLike,
         operation::{OperationLike, OperationPrintingFlags, WalkOrder, WalkResult},
     },
 };
@@ -197,6 +197,22 @@ pub fn rebind<'c: 'b, 'b>(value: Value<'c, '_>) -> Value<'c, 'b> {
 pub fn set_type<'c>(value: Value<'c, '_>, ty: Type<'c>) {
     // Safety: both are live; the verifier reports users that do not support the new type.
     unsafe { mlir_sys::mlirValueSetType(value.to_raw(), ty.to_raw()) }
+}
+
+/// Removes arguments of a block, which have no uses.
+///
+/// # Panics
+/// If one has a use, or is not there.
+pub fn erase_arguments<'c: 'a, 'a>(
+    block: BlockRef<'c, 'a>,
+    arguments: std::ops::RangeInclusive<usize>,
+) {
+    for index in arguments.rev() {
+        let argument = block.argument(index).unwrap_or_else(|error| panic!("{error}"));
+        assert!(uses(argument.into()).is_empty(), "argument {index} is used");
+        // Safety: the argument is there, and nothing uses it.
+        unsafe { block.erase_argument(index) };
+    }
 }
 
 /// Replaces one operand of an op.

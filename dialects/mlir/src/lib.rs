@@ -24,7 +24,7 @@ pub use build::{OpSpec, block_with, function, region_of, ty};
 pub use context::{DialectHook, context_of, new_context, new_registry};
 pub use diagnostic::{Capture, CapturedDiagnostic, Frame, Severity, frames, origin};
 pub use ir::{
-    Erase, emit_remark, emit_warning, has_one_use, is_used_only_by, location_of,
+    Erase, emit_remark, emit_warning, erase_arguments, has_one_use, is_used_only_by, location_of,
     move_before_terminator, move_to_end, parse_bytecode, parse_module, rebind, remove_attribute,
     replace_all_uses, set_attribute, set_operand, set_operands, set_type, string_value,
     to_brief_text, to_bytecode, to_generic_text, to_text, to_text_of_valid, uses, walk_collect,

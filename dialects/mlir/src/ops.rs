@@ -94,7 +94,8 @@ ops! {
 
     /// The builtin dialect.
     builtin {
-        MODULE "builtin.module" 0 -> 0;
+        MODULE                     "builtin.module"                     0 -> 0;
+        UNREALIZED_CONVERSION_CAST "builtin.unrealized_conversion_cast" * -> *;
     }
 
     /// Branches.
