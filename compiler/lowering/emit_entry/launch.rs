@@ -12,7 +12,7 @@
 //! };
 //! ```
 //!
-//! //! Parts do not wait for each other: a `run` that calls them one after the other is correct, and so is one that divides
+//! Parts do not wait for each other: a `run` that calls them one after the other is correct, and so is one that divides
 //! the work into another number of parts than requested.
 use crate::attributes::{KERNEL, Phases, launcher, part_of};
 use crate::lowering::linalg_to_vector::MIN_PART;
