@@ -3,7 +3,7 @@
 use irc_gemini_format::schedule::{
     Coords, DramGroup, DramIn, DramOut, Extent, Ids, Ofmap, PlaceKind, Target,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The id of DRAM.
 pub const DRAM: i64 = 0;
@@ -37,7 +37,7 @@ pub struct AllTransfers {
     ins_by_id: BTreeMap<i64, usize>,
     /// Parts of results, by the workload that computes them.
     sent: BTreeMap<i64, Vec<Ofmap>>,
-    known_sent: BTreeMap<(i64, Corners), usize>,
+    known_sent: HashMap<(i64, Extent), usize>,
 }
 
 /// A workload that reads something.
@@ -153,7 +153,7 @@ impl AllTransfers {
     /// The transfer of a part of the result of a workload to another; that of the same part to all readers.
     pub fn send(&mut self, workload: i64, extent: Extent, reader: &Reader) -> i64 {
         let target = reader.target(Some(reader.layer.1.clone()));
-        let key = (workload, corners(&extent));
+        let key = (workload, extent);
         let known = self.known_sent.get(&key).copied();
         let known = known.and_then(|known| self.sent.get_mut(&workload)?.get_mut(known));
         if let Some(part) = known {
@@ -177,7 +177,10 @@ impl AllTransfers {
 
     /// What a workload sends.
     pub fn take_sent(&mut self, workload: i64) -> Vec<Ofmap> {
-        self.sent.remove(&workload).unwrap_or_default()
+        let mut all = self.sent.remove(&workload).unwrap_or_default();
+        all.iter_mut().for_each(|part| part.destination.shrink_to_fit());
+        all.shrink_to_fit();
+        all
     }
 
     /// All blocks of DRAM.

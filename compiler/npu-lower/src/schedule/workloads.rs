@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
             self.transfers.store(id, core, &name, own);
         }
         let workload = Workload {
-            buffer: vec![],
+            buffer: Default::default(),
             ifmap: Some(OneOrMany::One(ifmap)),
             layer_name: name,
             layer_type: Some(kind(&node.layer.op)),
@@ -354,6 +354,7 @@ impl<'a> Writer<'a> {
             }
             let held = self.held.remove(&core).unwrap_or_default();
             buffers::fill(core, &mut workloads, held, capacity);
+            workloads.shrink_to_fit();
             cores.push(Core { id: core, workloads });
         }
         let mesh = self.of.machine.mesh;
