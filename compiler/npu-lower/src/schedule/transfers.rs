@@ -4,6 +4,7 @@ use irc_gemini_format::schedule::{
     Coords, DramGroup, DramIn, DramOut, Extent, Ids, Ofmap, PlaceKind, Target,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// The id of DRAM.
 pub const DRAM: i64 = 0;
@@ -48,11 +49,11 @@ pub struct Reader {
     /// The id of its core.
     pub core: i64,
     /// Its layer, by index and name.
-    pub layer: (usize, String),
+    pub layer: (usize, Arc<str>),
 }
 
 impl Reader {
-    fn target(&self, layer_name: Option<String>) -> Target {
+    fn target(&self, layer_name: Option<Arc<str>>) -> Target {
         Target {
             core_id: None,
             id: Some(Ids::Plain(self.core)),
@@ -104,7 +105,7 @@ impl AllTransfers {
         }
         self.outs.push(DramOut {
             destination: vec![reader.target(None)],
-            layer_name: Some(reader.layer.1.clone()),
+            layer_name: Some(reader.layer.1.to_string()),
             lower: extent.lower,
             upper: extent.upper,
             priority: None,

@@ -98,7 +98,7 @@ record! {
         /// Source core or DRAM ports, in dialects B and C.
         id: Option<Ids>,
         /// Layer of the producer.
-        layer_name: Option<String>,
+        layer_name: Option<Arc<str>>,
         /// First corner; in dialect A relative to the tensor's own.
         lower: Option<Coords>,
         /// Bytes in dialect A, bits in the others.
