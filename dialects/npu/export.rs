@@ -98,8 +98,8 @@ fn origin(op: OperationRef<'_, '_>) -> Result<Origin, String> {
             "s_flyr" => origin.s_flyr = number(&key, value)?,
             "wkl" => origin.wkl = number(&key, value)?,
             "tile" => origin.tile = number(&key, value)?,
-            "clyr" => origin.clyr = numbers(&key, value)?,
-            "c_flyr" => origin.c_flyr = numbers(&key, value)?,
+            "clyr" => origin.clyr = numbers(&key, value)?.into(),
+            "c_flyr" => origin.c_flyr = numbers(&key, value)?.into(),
             _ => return Err(format!("'origin' has no entry '{key}'")),
         }
     }

@@ -58,6 +58,27 @@ pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error> {
     }
 }
 
+/// As [`write`], for a text that is written piece by piece.
+pub fn write_pieces(
+    path: &Path,
+    produce: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Error> {
+    let stream = Stream::open(path)?;
+    let mut writer = stream.writer()?;
+    let written = match is_packed(path) {
+        true => irc_gemini_format::pack(&mut writer, produce),
+        false => produce(&mut writer),
+    };
+    match written.and_then(|()| writer.flush()) {
+        // As in `write_stdout`.
+        Err(error) if is_stdout(path) && error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(error) => return Err(unwritable(path, &plain(&error))),
+        Ok(()) => {}
+    }
+    drop(writer);
+    stream.finish()
+}
+
 fn write_plain(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error> {
     if is_stdout(path) {
         return write_stdout(bytes, content);

@@ -67,6 +67,24 @@ fn first_trees_of_networks_have_schedules_and_programs() {
     }
 }
 
+#[test]
+fn snapshots_share_what_stays_in_a_buffer() {
+    let (_, build) = networks::ALL.iter().find(|(name, _)| *name == "resnet").expect("a network");
+    let machine = Machine::polar(Mesh { width: 4, height: 4, stride: 1 });
+    let made = scheduled(&build().expect("a network"), &machine, None, 1);
+    let mut shared = 0;
+    for pair in made.cores.iter().flat_map(|core| core.workloads.windows(2)) {
+        let [first, second] = [&pair[0].buffer, &pair[1].buffer];
+        for resident in first {
+            if let Some(same) = second.iter().find(|other| *other == resident) {
+                assert!(std::ptr::eq(resident, same));
+                shared += 1;
+            }
+        }
+    }
+    assert_ne!(shared, 0);
+}
+
 /// The published trees on up to 24 cores, with names, networks and machines.
 pub fn published_trees() -> Vec<(String, Network, Machine, Tree)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../npu-cost/tests/data/trees");

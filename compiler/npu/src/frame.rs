@@ -2,13 +2,12 @@
 //! tokens.
 
 use irc_npu::op::{CtEd, CtSt};
-use irc_npu::{Core, Op, Origin};
+use irc_npu::{Core, Instruction, Op, Origin};
 
-use crate::configure::configure;
+use crate::configure::Configured;
 use crate::diagnostic::Result;
 use crate::rings;
-use crate::step::Step;
-use crate::tokens::{Rules, synchronize};
+use crate::tokens::{IssuedInstruction, Rules, synchronize};
 
 /// The parts of a core's program other than its instructions.
 pub struct Frame<'p> {
@@ -28,16 +27,20 @@ pub struct Frame<'p> {
 
 impl Frame<'_> {
     /// The program of the core.
-    pub fn wrap(self, steps: Vec<Step>) -> Result<Core> {
-        let control = |op, (origin, workload)| Step { configs: vec![], op, origin, workload };
+    pub fn wrap(self, configured: Configured) -> Result<Core> {
+        let control = |op, (origin, workload): (Origin, usize)| (Instruction::new(op, origin), workload);
         let first_path = format!("{}[{}]", self.path, self.begin.1);
         let table = rings::table(self.regions, &first_path)?;
         let opening: Vec<Op> = [CtSt {}.into()].into_iter().chain(table).collect();
-        let begin = opening.into_iter().map(|op| control(op, self.begin.clone()));
-        let end = control(CtEd {}.into(), self.end.clone());
-        let mut issued = configure(begin.chain(steps).chain([end]));
+        let inner = configured.into_code();
+        let mut issued: Vec<IssuedInstruction> = Vec::with_capacity(opening.len() + inner.len() + 1);
+        issued.extend(opening.into_iter().map(|op| control(op, self.begin.clone())));
+        issued.extend(inner);
+        issued.push(control(CtEd {}.into(), self.end));
         synchronize(&mut issued, self.rules, self.path)?;
-        let code = issued.into_iter().map(|(instruction, _)| instruction).collect();
+        // A new list has no room for the workloads.
+        let mut code = Vec::with_capacity(issued.len());
+        code.extend(issued.into_iter().map(|(instruction, _)| instruction));
         Ok(Core { id: self.id, code })
     }
 }

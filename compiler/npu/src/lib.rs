@@ -120,5 +120,5 @@ fn code_of(view: &View<'_>, id: i64) -> Result<CoreCode> {
         end: (movement::place(view, last, -1)?, last),
         rules: if view.first_tools { tokens::Rules::First } else { tokens::Rules::Later },
     };
-    frame.wrap(arrange::arrange(view)?)
+    frame.wrap(arrange::arrange(view)?.into_iter().collect())
 }

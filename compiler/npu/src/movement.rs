@@ -181,8 +181,8 @@ pub fn load_tile(view: &View<'_>, index: usize, tile: &Tile, half: i64) -> Resul
     let from = WeightSource::L2(view.region(index, address)?, at);
     let mode = cut_mode(Some(tile), &path)?;
     let origin = Origin {
-        clyr: vec![view.layer_index(index)?],
-        c_flyr: vec![view.groups[index]],
+        clyr: vec![view.layer_index(index)?].into(),
+        c_flyr: vec![view.groups[index]].into(),
         ..place(view, index, -1)?
     };
     Ok(step(instructions::to_wl0(&weights, count, mode, from, half), origin, index))

@@ -1,7 +1,7 @@
 //! Files, which may be compressed.
 
 use std::borrow::Cow;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 
 use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use irc_diag::{Diagnostic, Source};
@@ -42,9 +42,22 @@ pub fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Box<Diagnostic>> {
 
 /// A gzip file with these bytes; without a time, so that equal bytes give equal files.
 pub fn packed(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(vec![], Compression::default());
-    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.expect("writing to memory succeeds")
+    let mut file = vec![];
+    pack(&mut file, |out| out.write_all(bytes)).expect("writing to memory succeeds");
+    file
+}
+
+/// As [`packed`], of bytes that are written piece by piece, to `to`.
+///
+/// # Errors
+/// Those of `to` and of `produce`.
+pub fn pack(
+    to: &mut dyn Write,
+    produce: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut encoder = GzEncoder::new(to, Compression::default());
+    produce(&mut encoder)?;
+    encoder.finish().map(drop)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod record;
 pub mod frontend;
 pub mod schedule;
 
-pub use input::{packed, source, unpacked};
+pub use input::{pack, packed, source, unpacked};
 pub use kind::FileKind;
 pub use pair::{check_pair, operands};
 pub use read::{Options, place, tree};

@@ -2,6 +2,7 @@
 //! writer, so that they stay consistent.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use irc_json::{At, Json, Member, Node, Number, Reader, Value};
 
@@ -302,6 +303,17 @@ impl Field for String {
 
     fn write(&self) -> Option<Json> {
         Some(Json::String(self.as_str().into()))
+    }
+}
+
+/// A text that many values share.
+impl Field for Arc<str> {
+    fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
+        reader.string(node, at).map(Arc::from)
+    }
+
+    fn write(&self) -> Option<Json> {
+        Some(Json::String((**self).into()))
     }
 }
 

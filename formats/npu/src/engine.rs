@@ -62,29 +62,31 @@ impl fmt::Display for Engine {
 /// [`Engines::same`] ignores it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Engines {
-    /// Engine `i` in bits `4 i` to `4 i + 3`.
+    /// Engine `i` in bits `4 i` to `4 i + 3`, the number of engines in the highest byte.
     packed: u64,
-    len: u8,
 }
+
+/// The lowest bit of the number of engines.
+const COUNT_SHIFT: u32 = 56;
 
 impl Engines {
     /// No engine.
-    pub const NONE: Self = Self { packed: 0, len: 0 };
+    pub const NONE: Self = Self { packed: 0 };
 
     /// Appends an engine; returns false if it is present already.
     pub fn push(&mut self, engine: Engine) -> bool {
         if self.contains(engine) {
             return false;
         }
-        self.packed |= (engine as u64) << (4 * self.len);
-        self.len += 1;
+        self.packed |= (engine as u64) << (4 * self.len());
+        self.packed += 1 << COUNT_SHIFT;
         true
     }
 
     /// Removes an engine; returns false if it is absent.
     pub fn remove(&mut self, engine: Engine) -> bool {
         let kept: Self = self.iter().filter(|other| *other != engine).collect();
-        let removed = kept.len < self.len;
+        let removed = kept.len() < self.len();
         *self = kept;
         removed
     }
@@ -97,22 +99,22 @@ impl Engines {
     /// The engines in order.
     pub fn iter(&self) -> impl Iterator<Item = Engine> + use<> {
         let packed = self.packed;
-        (0..self.len).map(move |i| Engine::ALL[(packed >> (4 * i) & 15) as usize])
+        (0..self.len()).map(move |i| Engine::ALL[(packed >> (4 * i) & 15) as usize])
     }
 
     /// Number of engines.
     pub fn len(&self) -> usize {
-        usize::from(self.len)
+        (self.packed >> COUNT_SHIFT) as usize
     }
 
     /// Whether there are no engines.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Whether both contain the same engines, in any order.
     pub fn same(&self, other: &Self) -> bool {
-        self.len == other.len && self.iter().all(|engine| other.contains(engine))
+        self.len() == other.len() && self.iter().all(|engine| other.contains(engine))
     }
 }
 

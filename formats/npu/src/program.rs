@@ -1,6 +1,6 @@
 //! Programs: instructions with their origins and tokens.
 
-use std::{fmt, ops::Range, str::FromStr};
+use std::{fmt, ops::{Deref, Range}, str::FromStr};
 
 use crate::{Engines, Op};
 
@@ -10,11 +10,11 @@ pub struct Origin {
     /// Layer of the frontend for which it runs.
     pub slyr: i32,
     /// Layers of the frontend whose data it moves.
-    pub clyr: Vec<u32>,
+    pub clyr: Numbers,
     /// Fusion group for which it runs.
     pub s_flyr: i32,
     /// Fusion groups whose data it moves.
-    pub c_flyr: Vec<u32>,
+    pub c_flyr: Numbers,
     /// Workload for which it runs.
     pub wkl: i32,
     /// Tile within the workload; -1 if none.
@@ -24,7 +24,42 @@ pub struct Origin {
 impl Default for Origin {
     /// No origin: each field is -1 or empty.
     fn default() -> Self {
-        Self { slyr: -1, clyr: vec![], s_flyr: -1, c_flyr: vec![], wkl: -1, tile: -1 }
+        let none = Numbers::default;
+        Self { slyr: -1, clyr: none(), s_flyr: -1, c_flyr: none(), wkl: -1, tile: -1 }
+    }
+}
+
+/// Numbers of layers or of groups. Most lists are empty, and take no more than a pointer.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Numbers(Option<Box<List>>);
+
+/// A list that is not empty.
+#[derive(Clone, PartialEq, Eq)]
+struct List(Box<[u32]>);
+
+impl Deref for Numbers {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        self.0.as_ref().map_or(&[], |list| &list.0)
+    }
+}
+
+impl From<Vec<u32>> for Numbers {
+    fn from(numbers: Vec<u32>) -> Self {
+        Self((!numbers.is_empty()).then(|| Box::new(List(numbers.into()))))
+    }
+}
+
+impl FromIterator<u32> for Numbers {
+    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
+        numbers.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+impl fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
@@ -200,4 +235,22 @@ pub struct Time {
     pub start: u64,
     /// First cycle after it.
     pub end: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Programs of 256 cores have tens of millions of instructions.
+    #[test]
+    fn an_instruction_takes_few_bytes() {
+        assert!(size_of::<Instruction>() <= 128, "{} bytes", size_of::<Instruction>());
+    }
+
+    #[test]
+    fn a_list_has_its_numbers() {
+        let list: Numbers = [3, 1].into_iter().collect();
+        assert_eq!((&*list, list.clone()), (&[3, 1][..], vec![3, 1].into()));
+        assert_eq!((Numbers::from(vec![]), Numbers::default().len()), (Numbers::default(), 0));
+    }
 }

@@ -5,7 +5,7 @@
 //! Nothing else delays an instruction, unless cores share a [`Mesh`].
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 
 use irc_npu::op::{SiMov, SoMov};
@@ -92,7 +92,7 @@ pub fn run(program: &Program, options: &Options) -> Result<Timing, Error> {
     if let Some(control) = &options.control {
         set_control(program, control, &mut works);
     }
-    let mut machine = Machine::new(program, options, &works);
+    let mut machine = Machine::new(program, options, works);
     for engine in 0..machine.queues.len() {
         machine.consider(engine);
     }
@@ -122,8 +122,6 @@ struct Step {
     /// One bit for each engine to which it gives a token.
     next: u16,
     work: Work,
-    /// Transfers: other core, transfer.
-    peer: Option<(u32, u32)>,
 }
 
 /// The instructions of an engine.
@@ -136,12 +134,8 @@ struct Queue {
     queued: bool,
 }
 
-/// Tokens of a pair of engines: when each was given, and the number of those taken.
-#[derive(Default)]
-struct Tokens {
-    given: Vec<u64>,
-    taken: usize,
-}
+/// Tokens of a pair of engines that are not taken: when each was given.
+type Tokens = VecDeque<u64>;
 
 struct Machine<'p> {
     program: &'p Program,
@@ -157,7 +151,7 @@ struct Machine<'p> {
 }
 
 impl<'p> Machine<'p> {
-    fn new(program: &'p Program, options: &Options, works: &[Vec<Work>]) -> Self {
+    fn new(program: &'p Program, options: &Options, works: Vec<Vec<Work>>) -> Self {
         let engines = program.cores.len() * Engine::COUNT;
         let queue = |_| Queue { steps: vec![], next: 0, free: 0, queued: false };
         let mut queues: Vec<Queue> = (0..engines).map(queue).collect();
@@ -166,24 +160,20 @@ impl<'p> Machine<'p> {
                 let mask = |engines: irc_npu::Engines| {
                     engines.iter().fold(0, |mask, engine| mask | 1 << engine as u16)
                 };
-                let peer = match instruction.op {
-                    Op::SoMov(SoMov { core, xfer, .. }) | Op::SiMov(SiMov { core, xfer, .. }) => {
-                        Some((core, xfer))
-                    }
-                    _ => None,
-                };
                 let (prev, next) = (mask(instruction.tokens.prev), mask(instruction.tokens.next));
-                let step = Step { index: index as u32, prev, next, work: *work, peer };
+                let step = Step { index: index as u32, prev, next, work };
                 let engine = place * Engine::COUNT + instruction.op.engine() as usize;
                 queues[engine].steps.push(step);
             }
+            let own = &mut queues[place * Engine::COUNT..][..Engine::COUNT];
+            own.iter_mut().for_each(|queue| queue.steps.shrink_to_fit());
         }
         let zero = Time { start: 0, end: 0 };
         Self {
             program,
             rates: options.rates,
             queues,
-            tokens: (0..engines * Engine::COUNT).map(|_| Tokens::default()).collect(),
+            tokens: vec![Tokens::new(); engines * Engine::COUNT],
             ready: BinaryHeap::new(),
             traffic: options.mesh.clone().map(Traffic::new),
             times: program.cores.iter().map(|core| vec![zero; core.code.len()]).collect(),
@@ -196,8 +186,7 @@ impl<'p> Machine<'p> {
         let step = *queue.steps.get(queue.next)?;
         let mut start = queue.free;
         for from in bits(step.prev) {
-            let tokens = &self.tokens[pair(engine, from)];
-            start = start.max(*tokens.given.get(tokens.taken)?);
+            start = start.max(*self.tokens[pair(engine, from)].front()?);
         }
         Some((start, step))
     }
@@ -205,7 +194,7 @@ impl<'p> Machine<'p> {
     /// Queues the head of an engine if it can start; for a transfer, its sending end.
     fn consider(&mut self, engine: usize) {
         let Some((start, step)) = self.has_tokens(engine) else { return };
-        let Some((peer_core, transfer)) = step.peer else {
+        let Some((peer_core, transfer)) = self.peer(engine, step) else {
             return self.queue(engine, start);
         };
         let Some((peer, other_start)) = self.other_end(engine, peer_core, transfer) else { return };
@@ -228,13 +217,25 @@ impl<'p> Machine<'p> {
         let peer = peer * Engine::COUNT + kind as usize;
         let (start, step) = self.has_tokens(peer)?;
         let own = self.program.cores[engine / Engine::COUNT].id;
-        (step.peer == Some((own, transfer))).then_some((peer, start))
+        (self.peer(peer, step) == Some((own, transfer))).then_some((peer, start))
+    }
+
+    /// The other core and the number of a transfer.
+    fn peer(&self, engine: usize, step: Step) -> Option<(u32, u32)> {
+        let core = &self.program.cores[engine / Engine::COUNT];
+        match core.code[step.index as usize].op {
+            Op::SoMov(SoMov { core, xfer, .. }) | Op::SiMov(SiMov { core, xfer, .. }) => {
+                Some((core, xfer))
+            }
+            _ => None,
+        }
     }
 
     fn start(&mut self, engine: usize, start: u64) {
         let queue = &self.queues[engine];
-        let Step { work, peer, .. } = queue.steps[queue.next];
-        let end = self.end(engine, work, peer, start);
+        let step = queue.steps[queue.next];
+        let peer = self.peer(engine, step);
+        let end = self.end(engine, step.work, peer, start);
         if let Some((core, transfer)) = peer
             && let Some((other, _)) = self.other_end(engine, core, transfer)
         {
@@ -280,12 +281,12 @@ impl<'p> Machine<'p> {
         queue.queued = false;
         self.times[engine / Engine::COUNT][step.index as usize] = time;
         for from in bits(step.prev) {
-            self.tokens[pair(engine, from)].taken += 1;
+            self.tokens[pair(engine, from)].pop_front();
         }
         let first = engine / Engine::COUNT * Engine::COUNT;
         for to in bits(step.next) {
             let from = engine % Engine::COUNT;
-            self.tokens[pair(first + to, from)].given.push(time.end);
+            self.tokens[pair(first + to, from)].push_back(time.end);
         }
     }
 
@@ -328,4 +329,15 @@ fn bits(mut mask: u16) -> impl Iterator<Item = usize> {
         mask &= mask - 1;
         Some(bit)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Programs of 256 cores have tens of millions of instructions.
+    #[test]
+    fn a_step_takes_few_bytes() {
+        assert!(size_of::<Step>() <= 32, "{} bytes", size_of::<Step>());
+    }
 }

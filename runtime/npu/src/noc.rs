@@ -1,6 +1,6 @@
 //! The mesh between cores and the DRAM, as shared resources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A mesh of cores and the bandwidths of its links and DRAM.
 ///
@@ -78,8 +78,8 @@ pub struct Traffic {
     links: Vec<(u64, u64)>,
     dram: u64,
     /// Links that have carried a transfer, by sender and transfer: it continues from there to further
-    /// receivers.
-    multicasts: BTreeMap<(u32, u32), BTreeSet<usize>>,
+    /// receivers. In ascending order: few for each of many transfers.
+    multicasts: BTreeMap<(u32, u32), Vec<u32>>,
     carried_dram: u64,
 }
 
@@ -113,7 +113,14 @@ impl Traffic {
             return self.send(way, 0, start);
         }
         let known = self.multicasts.entry((from, transfer)).or_default();
-        let new: Vec<usize> = way.filter(|link| known.insert(*link)).collect();
+        let mut is_new = |link: &usize| match known.binary_search(&(*link as u32)) {
+            Ok(_) => false,
+            Err(at) => {
+                known.insert(at, *link as u32);
+                true
+            }
+        };
+        let new: Vec<usize> = way.filter(&mut is_new).collect();
         self.send(new.into_iter(), bytes, start)
     }
 

@@ -17,11 +17,12 @@ use irc::{
 use irc_cli::{Dialect, Kind, Npu, Objective};
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
-use irc_npu::{Part, Program, listing};
+use irc_npu::{Fingerprint, Part, Program, listing};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -86,7 +87,7 @@ pub fn write(
 ) -> Result<(), Error> {
     let division = division(model, options, written.falls_back)?;
     let count = division.parts().len() as u32;
-    let mut files: Vec<(PathBuf, String)> = vec![];
+    let mut files: Vec<(PathBuf, Vec<Output>)> = vec![];
     let (mut lines, mut records, mut number) = (String::new(), vec![], 0);
     let mut cycles = Some(0);
     for step in &division.steps {
@@ -115,22 +116,20 @@ pub fn write(
         lines += &made.summary;
         records.push(record);
         match made.output {
-            Output::Program(program) if division.is_whole() => {
-                files.push((written.to.into(), listing::write(&program)));
-            }
-            Output::Program(program) => {
-                let text = listing::write(&Program { part: Some(part), ..program });
+            Output::Program { program, model, .. } => {
+                let part = (!division.is_whole()).then_some(part);
+                let output = Output::Program { program, model, part };
                 match files.first_mut() {
-                    Some((_, all)) => *all += &text,
-                    None => files.push((written.to.into(), text)),
+                    Some((_, all)) => all.push(output),
+                    None => files.push((written.to.into(), vec![output])),
                 }
             }
-            Output::Schedule(text) => {
+            Output::Schedule(_) => {
                 let path = match count {
                     1 => written.to.into(),
                     _ => numbered(written.to, number)?,
                 };
-                files.push((path, text));
+                files.push((path, vec![made.output]));
             }
         }
     }
@@ -141,8 +140,8 @@ pub fn write(
         let [first, last] = [first, last].map(|(path, _)| path.display());
         console.note(&format!("the schedules of the {count} parts are {first} to {last}"));
     }
-    for (path, text) in &files {
-        output::write(path, text.as_bytes(), Content::Text)?;
+    for (path, outputs) in &files {
+        output::write_pieces(path, |out| outputs.iter().try_for_each(|one| one.write(out)))?;
     }
     if let Some(path) = written.report {
         let record = match division.is_whole() {
@@ -193,10 +192,23 @@ pub fn advised(mut error: irc::Error) -> irc::Error {
     error
 }
 
-/// What is written of a part.
+/// What is written of a part. Its text is written piece by piece, as it takes more memory than what it is of.
 enum Output {
-    Program(Program),
-    Schedule(String),
+    /// A program, with the model and the part that it states.
+    Program { program: Arc<Program>, model: Option<Fingerprint>, part: Option<Part> },
+    Schedule(Arc<Schedule>),
+}
+
+impl Output {
+    fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        match self {
+            Self::Program { program, model, part } => {
+                let heading = listing::Heading { part: *part, model: model.as_ref() };
+                listing::write_to(program, heading, out)
+            }
+            Self::Schedule(schedule) => irc_gemini_format::schedule::write_to(schedule, out),
+        }
+    }
 }
 
 /// A part of a model that is scheduled.
@@ -231,11 +243,11 @@ fn part_of(
                     "the program moves the data of the model and has neutral constants: {why}"
                 ));
             }
-            let mut program = (*model.npu_program(options)?).clone();
-            if let Some(fingerprint) = &mut program.model {
-                fingerprint.calibration = written.calibration.map(str::to_owned);
-            }
-            Output::Program(program)
+            let program = model.npu_program(options)?;
+            let calibration = written.calibration.map(str::to_owned);
+            let stated = program.model.clone();
+            let stated = stated.map(|model| Fingerprint { calibration, ..model });
+            Output::Program { program, model: stated, part: None }
         }
         _ => Output::Schedule(schedule(model, options, written.dialect)?),
     };
@@ -347,24 +359,23 @@ pub fn translate(
     if is_program {
         return Ok(super::translate::write(&*model.npu_program(&options)?, &arguments.output));
     }
-    let text = schedule(&model, &options, arguments.dialect)?;
-    Ok((text.into_bytes(), Content::Text))
+    let made = schedule(&model, &options, arguments.dialect)?;
+    Ok((irc_gemini_format::schedule::write(&made).into_bytes(), Content::Text))
 }
 
-/// The text of the schedule of a model in a dialect.
+/// The schedule of a model in a dialect.
 fn schedule(
     model: &Model<'_>,
     options: &NpuOptions,
     dialect: Option<Dialect>,
-) -> Result<String, Error> {
+) -> Result<Arc<Schedule>, Error> {
     let made = model.npu_schedule(options)?;
     let blocks = i64::try_from(options.target.buffer / 1024).unwrap_or(i64::MAX);
     Ok(match dialect {
-        None | Some(Dialect::B) => irc_gemini_format::schedule::write(&made),
+        None | Some(Dialect::B) => made,
         Some(Dialect::C) => {
             let made = allocated(&made, blocks);
-            let made = made.map_err(|found| Error::problem(found.message))?;
-            irc_gemini_format::schedule::write(&made)
+            Arc::new(made.map_err(|found| Error::problem(found.message))?)
         }
     })
 }

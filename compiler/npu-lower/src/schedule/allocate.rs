@@ -8,12 +8,13 @@
 use irc_diag::Diagnostic;
 use irc_gemini_format::Nullable;
 use irc_gemini_format::schedule::{
-    Dialect, DramGroup, DramOut, Ids, PlaceKind, Resident, ResidentKind, Schedule, SentTo, Source,
+    Buffer, Dialect, DramGroup, DramOut, Ids, PlaceKind, Resident, ResidentKind, Schedule, SentTo, Source,
     Target, Workload,
 };
 use irc_json::Json;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The only group of DRAM: all data are interleaved over all ports.
 const GROUP: i64 = 0;
@@ -47,12 +48,18 @@ pub fn allocated(schedule: &Schedule, capacity: i64) -> Result<Schedule, Box<Dia
             Box::new(Diagnostic::error("layer-no-address", message).path(path))
         })?;
         for workload in &mut own.workloads {
-            workload.buffer.clear();
+            workload.buffer = Buffer::default();
             workload.ofmap = None;
         }
         for tensor in &tensors {
+            // Between the first snapshot and the last one it is the same.
+            let between = Arc::new(snapshot(tensor, usize::MAX));
             for index in tensor.first..=tensor.last {
-                own.workloads[index].buffer.push(snapshot(tensor, index));
+                let resident = match index == tensor.first || index == tensor.last {
+                    true => Arc::new(snapshot(tensor, index)),
+                    false => Arc::clone(&between),
+                };
+                own.workloads[index].buffer.push(resident);
             }
         }
     }

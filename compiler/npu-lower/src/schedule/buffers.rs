@@ -7,6 +7,7 @@ use irc_gemini_format::Nullable;
 use irc_gemini_format::schedule::{
     Extent, Ids, PlaceKind, Resident, ResidentKind, Source, Target, Workload,
 };
+use std::sync::Arc;
 
 /// KiB that a result takes before it leaves the core.
 const RESULT_BLOCKS: i64 = 10;
@@ -74,7 +75,8 @@ impl LiveTensor {
             PlaceKind::Dram => vec![],
         };
         let producers = sources.iter().flat_map(sent).collect();
-        let sources: Vec<Source> = sources.into_iter().map(|(source, _)| source).collect();
+        let mut sources: Vec<Source> = sources.into_iter().map(|(source, _)| source).collect();
+        sources.shrink_to_fit();
         let bytes = sources.iter().map(|source| source.size / 8).sum();
         let ids = sources.iter().map(|source| source.transfer_id).collect();
         let resident = Resident {
@@ -138,19 +140,22 @@ pub fn fill(core: i64, workloads: &mut [Workload], held: Vec<LiveTensor>, capaci
     for (held, (first, last)) in held.iter().zip(&spans) {
         used[*first..=*last].iter_mut().for_each(|used| *used += held.blocks());
     }
-    for (held, (mut first, last)) in held.iter().zip(spans) {
+    for (held, (mut first, last)) in held.into_iter().zip(spans) {
         // What comes from DRAM is loaded while the workload before runs, if there is room.
         let is_early = held.producers.is_empty() && first > 0;
         if is_early && used[first - 1] + held.blocks() <= capacity {
             first -= 1;
             used[first] += held.blocks();
         }
+        let resident = Arc::new(held.resident);
         for workload in &mut workloads[first..=last] {
-            workload.buffer.push(held.resident.clone());
+            workload.buffer.push(Arc::clone(&resident));
         }
     }
     for (workload, result) in workloads.iter_mut().zip(results) {
-        workload.buffer.extend(result);
+        if let Some(result) = result {
+            workload.buffer.push(result);
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use irc_gemini_format::schedule::{
     Coords, DramGroup, DramIn, DramOut, Extent, Ids, Ofmap, PlaceKind, Target,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// The id of DRAM.
 pub const DRAM: i64 = 0;
@@ -37,7 +38,7 @@ pub struct AllTransfers {
     ins_by_id: BTreeMap<i64, usize>,
     /// Parts of results, by the workload that computes them.
     sent: BTreeMap<i64, Vec<Ofmap>>,
-    known_sent: BTreeMap<(i64, Corners), usize>,
+    known_sent: HashMap<(i64, Extent), usize>,
 }
 
 /// A workload that reads something.
@@ -48,11 +49,11 @@ pub struct Reader {
     /// The id of its core.
     pub core: i64,
     /// Its layer, by index and name.
-    pub layer: (usize, String),
+    pub layer: (usize, Arc<str>),
 }
 
 impl Reader {
-    fn target(&self, layer_name: Option<String>) -> Target {
+    fn target(&self, layer_name: Option<Arc<str>>) -> Target {
         Target {
             core_id: None,
             id: Some(Ids::Plain(self.core)),
@@ -104,7 +105,7 @@ impl AllTransfers {
         }
         self.outs.push(DramOut {
             destination: vec![reader.target(None)],
-            layer_name: Some(reader.layer.1.clone()),
+            layer_name: Some(reader.layer.1.to_string()),
             lower: extent.lower,
             upper: extent.upper,
             priority: None,
@@ -153,7 +154,7 @@ impl AllTransfers {
     /// The transfer of a part of the result of a workload to another; that of the same part to all readers.
     pub fn send(&mut self, workload: i64, extent: Extent, reader: &Reader) -> i64 {
         let target = reader.target(Some(reader.layer.1.clone()));
-        let key = (workload, corners(&extent));
+        let key = (workload, extent);
         let known = self.known_sent.get(&key).copied();
         let known = known.and_then(|known| self.sent.get_mut(&workload)?.get_mut(known));
         if let Some(part) = known {
@@ -177,7 +178,10 @@ impl AllTransfers {
 
     /// What a workload sends.
     pub fn take_sent(&mut self, workload: i64) -> Vec<Ofmap> {
-        self.sent.remove(&workload).unwrap_or_default()
+        let mut all = self.sent.remove(&workload).unwrap_or_default();
+        all.iter_mut().for_each(|part| part.destination.shrink_to_fit());
+        all.shrink_to_fit();
+        all
     }
 
     /// All blocks of DRAM.

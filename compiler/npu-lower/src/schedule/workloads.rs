@@ -10,6 +10,7 @@ use irc_gemini_format::schedule::{
 };
 use irc_npu_cost::{Cut, Kind, Network, Node, Op, Place, Region, Run, Span, Tree};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A run of a layer, with its workloads.
 struct Done<'r> {
@@ -33,6 +34,8 @@ struct Writer<'a> {
     done: Vec<Vec<Done<'a>>>,
     /// The core of each workload.
     computed: Vec<i64>,
+    /// The name of each layer.
+    names: Vec<Arc<str>>,
 }
 
 /// The schedule of runs.
@@ -45,6 +48,7 @@ pub fn write<'a>(of: &'a Scheduled<'a>, runs: &'a [Run]) -> Schedule {
         held_weights: BTreeMap::new(),
         done: of.network.nodes().iter().map(|_| vec![]).collect(),
         computed: vec![],
+        names: of.network.nodes().iter().map(|node| node.layer.name.as_str().into()).collect(),
     };
     runs.iter().for_each(|run| writer.run(run));
     writer.finish()
@@ -110,7 +114,8 @@ impl<'a> Writer<'a> {
         let own = extent(part);
         self.computed.push(core);
         let name = node.layer.name.clone();
-        let reader = Reader { workload: id, core, layer: (run.layer, name.clone()) };
+        let layer = (run.layer, self.names[run.layer].clone());
+        let reader = Reader { workload: id, core, layer };
         let padding = self.of.facts.get(run.layer).map_or(node.padding, |facts| facts.padding);
         let read = node.layer.input_region(part, node.input, padding);
         let sources = self.inputs(run, node, read, &reader);
@@ -135,7 +140,7 @@ impl<'a> Writer<'a> {
             self.transfers.store(id, core, &name, own);
         }
         let workload = Workload {
-            buffer: vec![],
+            buffer: Default::default(),
             ifmap: Some(OneOrMany::One(ifmap)),
             layer_name: name,
             layer_type: Some(kind(&node.layer.op)),
@@ -208,7 +213,7 @@ impl<'a> Writer<'a> {
             match piece.of {
                 Ok(layer) => sources.extend(self.results(run, layer, wanted, first, reader)),
                 Err(number) => {
-                    let name = given.get(number).map_or("input", |(name, _)| name).to_owned();
+                    let name = given.get(number).map_or("input", |(name, _)| name).into();
                     sources.push((self.loaded(&name, wanted, first, &[], reader), vec![]));
                 }
             }
@@ -219,14 +224,14 @@ impl<'a> Writer<'a> {
     /// A part of a tensor in DRAM.
     fn loaded(
         &mut self,
-        name: &str,
+        name: &Arc<str>,
         wanted: Region,
         first: u64,
         stored: &[i64],
         reader: &Reader,
     ) -> Source {
         let own = extent(wanted);
-        let what = Stored::Tensor(name.to_owned());
+        let what = Stored::Tensor(name.to_string());
         let transfer = self.transfers.load(what, own, None, stored, reader);
         source(own, first, name, transfer, (DRAM, PlaceKind::Dram))
     }
@@ -240,7 +245,7 @@ impl<'a> Writer<'a> {
         first: u64,
         reader: &Reader,
     ) -> Vec<(Source, Vec<i64>)> {
-        let name = self.node(layer).layer.name.clone();
+        let name = self.names[layer].clone();
         let parts = self.parts_of(layer, wanted);
         if !run.direct.contains(&layer) {
             let producers: Vec<i64> = parts.iter().map(|(producer, _)| *producer).collect();
@@ -354,6 +359,7 @@ impl<'a> Writer<'a> {
             }
             let held = self.held.remove(&core).unwrap_or_default();
             buffers::fill(core, &mut workloads, held, capacity);
+            workloads.shrink_to_fit();
             cores.push(Core { id: core, workloads });
         }
         let mesh = self.of.machine.mesh;
@@ -424,7 +430,7 @@ fn ids(sources: &[(Source, Vec<i64>)]) -> Vec<i64> {
 fn source(
     own: Extent,
     first: u64,
-    name: &str,
+    name: &Arc<str>,
     transfer: i64,
     (id, kind): (i64, PlaceKind),
 ) -> Source {
@@ -434,7 +440,7 @@ fn source(
         channel: Some([first + low, first + high]),
         core_id: None,
         id: Some(Ids::Plain(id)),
-        layer_name: Some(name.to_owned()),
+        layer_name: Some(name.clone()),
         lower: Some(own.lower),
         size: 8 * own.volume(),
         transfer_id: transfer,

@@ -88,7 +88,7 @@ impl<'s> Origins<'s> {
         &self,
         place: Place,
         operand: usize,
-    ) -> Result<Option<([i64; 4], Vec<Part>)>> {
+    ) -> Result<Option<([i64; 4], Vec<Part<'s>>)>> {
         let workload = self.workload(place);
         let Some(weight) = workload.weight.as_ref().filter(|weight| is_activations(Some(weight)))
         else {
@@ -113,7 +113,7 @@ impl<'s> Origins<'s> {
                 Extent::new([first, from - offset, rows.0, 0], [first, to - offset, rows.1, 0]);
             for (extent, origin) in self.piece(place, piece, &wanted, &path)? {
                 let at = [0, extent.axis(1).0 + offset - low, extent.axis(2).0 - rows.0, 0];
-                parts.push(Part { operand, at, extent, origin });
+                parts.push(Part::new(operand, at, &extent, origin));
             }
         }
         let size = [1, high - low + 1, rows.1 - rows.0 + 1, 1];
@@ -127,7 +127,7 @@ impl<'s> Origins<'s> {
         piece: &Piece<'s>,
         wanted: &Extent,
         path: &str,
-    ) -> Result<Vec<(Extent, Origin)>> {
+    ) -> Result<Vec<(Extent, Origin<'s>)>> {
         let own = self.weight_residents(place).flat_map(Resident::sources);
         let own = parts_of(own, piece.layer, wanted);
         let is_all = |parts: &[(Extent, &Source)]| {

@@ -7,42 +7,45 @@ use irc_npu::enums::DataFmt;
 use irc_npu::groups::NarrowGroups;
 use irc_npu::layout::WEIGHT_EXTRA;
 
-use super::parts::{DramKey, Origin, Part};
+use super::parts::{DramKey, Part};
 use crate::diagnostic::{Result, error, word, words};
 use crate::layers::{DramTensor, Weights};
 
 /// DRAM: activations, and weights by layer.
 #[derive(Default)]
-pub struct Dram {
-    activations: BTreeMap<DramKey, DramTensor>,
+pub struct Dram<'s> {
+    activations: BTreeMap<DramKey<'s>, DramTensor>,
     weights: BTreeMap<String, Weights>,
     /// Scale and bias of output channels whose weights are activations.
     constants: BTreeMap<String, DramTensor>,
     weights_end: i64,
 }
 
-impl Dram {
+impl<'s> Dram<'s> {
     /// Places activations one after another: all that are loaded or stored, dense and whole.
     ///
     /// The size of a tensor is the bound of all its accesses.
     pub fn new<'p>(
-        schedule: &Schedule,
-        parts: impl Iterator<Item = &'p Part>,
+        schedule: &'s Schedule,
+        parts: impl Iterator<Item = &'p Part<'s>>,
         path: &str,
-    ) -> Result<Self> {
-        let mut extents: BTreeMap<DramKey, [i64; 4]> = BTreeMap::new();
-        let mut grow = |tensor: DramKey, extent: &Extent| {
+    ) -> Result<Self>
+    where
+        's: 'p,
+    {
+        let mut extents: BTreeMap<DramKey<'s>, [i64; 4]> = BTreeMap::new();
+        let mut grow = |tensor: DramKey<'s>, extent: &Extent| {
             let all = extents.entry(tensor).or_insert([1; 4]);
             for (axis, size) in all.iter_mut().enumerate() {
                 *size = (*size).max(extent.axis(axis).1 + 1);
             }
         };
         for (_, _, workload) in schedule.workloads() {
-            grow(DramKey::Result(workload.layer_name.clone()), &workload.extent);
+            grow(DramKey::Result(&workload.layer_name), &workload.extent);
         }
         for part in parts {
-            if let Origin::Dram { tensor, .. } = &part.origin {
-                grow(tensor.clone(), &part.extent);
+            if let Some(tensor) = part.origin.stored() {
+                grow(tensor, &part.extent());
             }
         }
         let mut all = Self::default();
@@ -79,7 +82,7 @@ impl Dram {
     }
 
     /// The place of a tensor of activations.
-    pub fn activations(&self, tensor: &DramKey, path: &str) -> Result<DramTensor> {
+    pub fn activations(&self, tensor: &DramKey<'_>, path: &str) -> Result<DramTensor> {
         let (DramKey::Result(name) | DramKey::Outside(name)) = tensor;
         let missing = || error("emit-dram", path, format!("`{name}` is not in DRAM"));
         self.activations.get(tensor).copied().ok_or_else(missing)

@@ -26,6 +26,7 @@ use irc_npu_sim::cycles;
 use irc_npu_sim::durations::WorkloadTimes;
 use irc_npu_sim::noc::Mesh as Shared;
 
+use crate::configure::Configured;
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::frame::Frame;
 use crate::instructions;
@@ -38,7 +39,7 @@ use clock::Clocks;
 use dram::Dram;
 use layer::{Layer, LayerWeights, Work};
 use order::{Ahead, Order};
-use parts::{Operand, Origin, Origins, Part, Reads, WORD};
+use parts::{Operand, Origins, Part, Reads, WORD};
 use space::Space;
 
 /// Bytes of the L2 buffer of a core.
@@ -102,7 +103,7 @@ type TensorBox = ([i64; 4], [i64; 4]);
 struct CoreState {
     id: u32,
     path: String,
-    steps: Vec<Step>,
+    code: Configured,
     space: Space,
     /// Weights in L2, by their stay: address, and how many workloads still use them.
     weights: BTreeMap<usize, (i64, usize)>,
@@ -134,20 +135,35 @@ impl CoreState {
 /// What is known of a schedule before the order of its program.
 struct Facts<'s> {
     origins: Origins<'s>,
-    reads: BTreeMap<Place, Reads>,
-    /// Workloads that read a result without DRAM, and which part, by its producer.
-    readers: BTreeMap<Place, Vec<(Place, Part)>>,
-    dram: Dram,
+    reads: BTreeMap<Place, Reads<'s>>,
+    /// By core, by workload, who reads its result without DRAM.
+    readers: Vec<Vec<Vec<Reader>>>,
+    dram: Dram<'s>,
     layers: BTreeMap<&'s str, Layer>,
     stays: Stays,
+}
+
+/// A workload that reads a result.
+#[derive(Clone, Copy)]
+struct Reader {
+    place: [u32; 2],
+    /// The index of the part that it reads among all its parts, and the operand of that part.
+    part: u32,
+    operand: u32,
+}
+
+impl Reader {
+    fn place(self) -> Place {
+        (self.place[0] as usize, self.place[1] as usize)
+    }
 }
 
 /// The programs of a schedule under construction, in one of the possible orders.
 struct Mesh<'m> {
     origins: &'m Origins<'m>,
-    reads: &'m BTreeMap<Place, Reads>,
-    readers: &'m BTreeMap<Place, Vec<(Place, Part)>>,
-    dram: &'m Dram,
+    reads: &'m BTreeMap<Place, Reads<'m>>,
+    readers: &'m [Vec<Vec<Reader>>],
+    dram: &'m Dram<'m>,
     layers: &'m BTreeMap<&'m str, Layer>,
     stays: &'m Stays,
     cores: Vec<CoreState>,
@@ -156,7 +172,7 @@ struct Mesh<'m> {
     /// Operands that were loaded before the turn of their workload.
     loaded: BTreeSet<(Place, usize)>,
     /// Parts whose channels are not whole words, which are staged beside their operands.
-    staged: BTreeMap<Place, Vec<(Part, Tensor)>>,
+    staged: BTreeMap<Place, Vec<(Part<'m>, Tensor)>>,
     /// Parts of operands that have arrived: first element and lengths of each.
     arrived: BTreeMap<(Place, usize), Vec<TensorBox>>,
 }
@@ -226,14 +242,18 @@ impl<'s> Facts<'s> {
             }
             layers.insert(*name, layer);
         }
-        let mut readers: BTreeMap<Place, Vec<(Place, Part)>> = BTreeMap::new();
-        for (reader, reads) in &reads {
-            for part in &reads.parts {
-                if let Origin::Workload { producer, .. } = part.origin {
-                    readers.entry(producer).or_default().push((*reader, part.clone()));
+        let mut readers: Vec<Vec<Vec<Reader>>> =
+            schedule.cores.iter().map(|core| vec![vec![]; core.workloads.len()]).collect();
+        for ((core, index), reads) in &reads {
+            let place = [*core as u32, *index as u32];
+            for (number, part) in reads.parts.iter().enumerate() {
+                if let Some(((core, index), _)) = part.origin.produced() {
+                    let operand = part.operand() as u32;
+                    readers[core][index].push(Reader { place, part: number as u32, operand });
                 }
             }
         }
+        readers.iter_mut().flatten().for_each(Vec::shrink_to_fit);
         Ok(Self { stays: Stays::new(schedule), origins, reads, readers, dram, layers })
     }
 
@@ -272,7 +292,7 @@ impl<'m> Mesh<'m> {
         self.layers.get(self.workload(place).layer_name.as_str()).ok_or_else(missing)
     }
 
-    fn reads_of(&self, place: Place) -> Result<&Reads> {
+    fn reads_of(&self, place: Place) -> Result<&'m Reads<'m>> {
         let missing = || error("emit-input", &self.path(place), "the workload reads nothing");
         self.reads.get(&place).ok_or_else(missing)
     }
@@ -323,11 +343,11 @@ impl<'m> Mesh<'m> {
     fn fill(&mut self, place: Place) -> Result<()> {
         let staged = self.staged.remove(&place).unwrap_or_default().into_iter();
         let staged = staged.map(|(part, tensor)| (part, Some(tensor)));
-        let is_late = |part: &&Part| !self.loaded.contains(&(place, part.operand));
-        let parts = self.reads_of(place)?.parts.iter().filter(is_late).cloned();
+        let is_late = |part: &&Part<'_>| !self.loaded.contains(&(place, part.operand()));
+        let parts = self.reads_of(place)?.parts.iter().filter(is_late).copied();
         let mut late: Vec<_> = parts.map(|part| (part, None)).chain(staged).collect();
         // In ascending order of channels: a part's padding may overlap what follows it.
-        late.sort_by_key(|(part, _)| part.at[1]);
+        late.sort_by_key(|(part, _)| part.at()[1]);
         for (part, staged) in late {
             match staged {
                 Some(staged) => self.place_staged(place, &part, staged)?,
@@ -339,10 +359,10 @@ impl<'m> Mesh<'m> {
 
     /// Loads an operand of which all parts are in DRAM before the turn of its workload.
     fn fill_early(&mut self, place: Place, operand: usize) -> Result<()> {
-        let own = |part: &&Part| part.operand == operand;
-        let mut parts: Vec<Part> =
-            self.reads_of(place)?.parts.iter().filter(own).cloned().collect();
-        parts.sort_by_key(|part| part.at[1]);
+        let own = |part: &&Part<'_>| part.operand() == operand;
+        let mut parts: Vec<Part<'_>> =
+            self.reads_of(place)?.parts.iter().filter(own).copied().collect();
+        parts.sort_by_key(|part| part.at()[1]);
         parts.iter().try_for_each(|part| self.load(place, part))?;
         self.loaded.insert((place, operand));
         Ok(())
@@ -457,13 +477,13 @@ impl<'m> Mesh<'m> {
     }
 
     fn push(&mut self, core: usize, step: Step) {
-        self.cores[core].steps.push(step);
+        self.cores[core].code.push(step);
     }
 
     fn finish(self) -> Result<Program> {
         let mut program = Program::default();
-        for core in self.cores.into_iter().filter(|core| !core.steps.is_empty()) {
-            let last = core.steps.last().map_or(0, |step| step.workload);
+        for core in self.cores {
+            let Some(last) = core.code.last_workload() else { continue };
             let frame = Frame {
                 id: core.id,
                 path: &core.path,
@@ -472,7 +492,7 @@ impl<'m> Mesh<'m> {
                 end: (irc_npu::Origin::default(), last),
                 rules: tokens::Rules::Mesh,
             };
-            program.cores.push(frame.wrap(core.steps)?);
+            program.cores.push(frame.wrap(core.code)?);
         }
         program.cores.sort_by_key(|core| core.id);
         Ok(program)
@@ -484,7 +504,7 @@ fn core_state(schedule: &Schedule, core: usize, space: &Space) -> Result<CoreSta
     Ok(CoreState {
         id: word(schedule.cores[core].id, &path)?,
         path,
-        steps: vec![],
+        code: Configured::default(),
         space: space.clone(),
         weights: BTreeMap::new(),
         seen: BTreeSet::new(),

@@ -15,7 +15,7 @@ use irc_npu::Engine;
 
 use super::clock::Clocks;
 use super::layer::Work;
-use super::parts::{Origin, Part, padded};
+use super::parts::{Part, padded};
 use super::space::Space;
 use super::{Mesh, Stays};
 use crate::diagnostic::{Result, error};
@@ -116,8 +116,6 @@ pub struct Order<'m> {
     clocks: Clocks,
     /// By core, by workload.
     states: Vec<Vec<State>>,
-    /// By core, by workload, who reads its result without DRAM.
-    followers: Vec<Vec<Vec<Follower>>>,
     /// What waits for the same stores, and by core, by workload, the numbers of those that wait for its result.
     stored: Vec<Stored>,
     waiting: Vec<Vec<Vec<usize>>>,
@@ -140,38 +138,42 @@ impl<'m> Order<'m> {
         let Stays { users, .. } = mesh.stays;
         let weights = vec![None; users.len()];
         let mut states = vec![];
-        let mut followers: Vec<Vec<Vec<Follower>>> = vec![];
         let mut waiting: Vec<Vec<Vec<usize>>> = vec![];
         for (core, own) in mesh.origins.schedule.cores.iter().enumerate() {
             let count = own.workloads.len();
             let all = (0..count).map(|index| state(&mesh, (core, index)));
             states.push(all.collect::<Result<Vec<_>>>()?);
-            followers.push((0..count).map(|_| vec![]).collect());
             waiting.push(vec![vec![]; count]);
         }
         let mut stored: Vec<Stored> = vec![];
-        let mut numbers: HashMap<&[Place], usize> = HashMap::new();
+        let mut numbers: HashMap<Vec<Place>, usize> = HashMap::new();
+        // Those of transfers, of which many have the same producers.
+        let mut loaded: HashMap<i64, Option<usize>> = HashMap::new();
         for (place, reads) in mesh.reads {
             for part in &reads.parts {
-                let follower = Follower { place: *place, operand: part.operand };
-                let waits = &mut states[place.0][place.1].operands[part.operand].waits;
-                match &part.origin {
-                    Origin::Workload { producer, .. } => {
-                        followers[producer.0][producer.1].push(follower);
-                        *waits += 1;
+                let follower = Follower { place: *place, operand: part.operand() };
+                let waits = &mut states[place.0][place.1].operands[part.operand()].waits;
+                let Some(transfer) = part.origin.load() else {
+                    *waits += usize::from(part.origin.produced().is_some());
+                    continue;
+                };
+                let number = loaded.entry(transfer).or_insert_with(|| {
+                    let producers: Vec<Place> = mesh.origins.storers(&part.origin).collect();
+                    if producers.is_empty() {
+                        return None;
                     }
-                    Origin::Dram { producers, .. } if producers.is_empty() => {}
-                    Origin::Dram { producers, .. } => {
-                        let number = *numbers.entry(producers).or_insert_with(|| {
-                            for producer in producers {
-                                waiting[producer.0][producer.1].push(stored.len());
-                            }
-                            stored.push(Stored { waits: producers.len(), ..Stored::default() });
-                            stored.len() - 1
-                        });
-                        stored[number].followers.push(follower);
-                        *waits += 1;
-                    }
+                    let number = numbers.entry(producers).or_insert_with_key(|producers| {
+                        for producer in producers {
+                            waiting[producer.0][producer.1].push(stored.len());
+                        }
+                        stored.push(Stored { waits: producers.len(), ..Stored::default() });
+                        stored.len() - 1
+                    });
+                    Some(*number)
+                });
+                if let Some(number) = *number {
+                    stored[number].followers.push(follower);
+                    *waits += 1;
                 }
             }
         }
@@ -182,7 +184,6 @@ impl<'m> Order<'m> {
             ahead,
             clocks,
             states,
-            followers,
             stored,
             waiting,
             heads,
@@ -335,11 +336,11 @@ impl<'m> Order<'m> {
         };
         (0..state.operands.len()).for_each(|operand| missing(place, operand));
         let mut landed = None;
-        for one in &self.followers[place.0][place.1] {
-            let is_here = one.place.0 == place.0;
-            if is_here && landed != Some((one.place, one.operand)) {
-                missing(one.place, one.operand);
-                landed = Some((one.place, one.operand));
+        for one in &self.mesh.readers[place.0][place.1] {
+            let follower = (one.place(), one.operand as usize);
+            if one.place().0 == place.0 && landed != Some(follower) {
+                missing(follower.0, follower.1);
+                landed = Some(follower);
             }
         }
         let weights = state.weights.filter(|(stay, _)| self.weights[*stay].is_none());
@@ -431,13 +432,14 @@ impl<'m> Order<'m> {
         };
         let mut sent = stored;
         let mut landed: Vec<(Follower, u64)> = vec![];
-        for follower in &self.followers[core][index] {
+        for reader in &self.mesh.readers[core][index] {
+            let follower = Follower { place: reader.place(), operand: reader.operand as usize };
             let ready = match follower.place.0 == core {
                 true => end,
                 false => self.clocks.transfer(core, output, end),
             };
             sent = sent.max(ready);
-            landed.push((*follower, ready));
+            landed.push((follower, ready));
         }
         for number in &self.waiting[core][index] {
             let found = &mut self.stored[*number];
@@ -484,11 +486,11 @@ fn state(mesh: &Mesh<'_>, place: Place) -> Result<State> {
     let operand = |(number, operand): (usize, &super::parts::Operand)| {
         let [n, c, h, w] = operand.size;
         let bytes = volume([n, c + operand.slack, h, w]);
-        let own = || reads.parts.iter().filter(|part| part.operand == number);
-        let is_stored = |part: &&Part| matches!(part.origin, Origin::Dram { .. });
+        let own = || reads.parts.iter().filter(|part| part.operand() == number);
+        let is_stored = |part: &&Part<'_>| part.origin.stored().is_some();
         let stored = match own().all(|part| is_stored(&part)) {
             true => bytes,
-            false => own().filter(is_stored).map(|part| volume(lengths(&part.extent))).sum(),
+            false => own().filter(is_stored).map(|part| volume(part.lengths())).sum(),
         };
         Operand { bytes, stored, waits: 0, ready: 0, is_loaded: false }
     };

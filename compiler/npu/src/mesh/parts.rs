@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use irc_gemini_format::schedule::{
-    Dialect, Extent, LayerKind, Place, PlaceKind, Resident, ResidentKind, Schedule, Source,
+    Coords, Dialect, Extent, LayerKind, Place, PlaceKind, Resident, ResidentKind, Schedule, Source,
     Transfers, Workload,
 };
 
@@ -11,13 +11,13 @@ use crate::diagnostic::{Result, error};
 use crate::tensors::{corner, lengths};
 
 /// The operands of a workload.
-pub struct Reads {
+pub struct Reads<'s> {
     /// First element `[N, C, H, W]` read as activations.
     pub first: [i64; 4],
     /// Its operands; activations that serve as weights come last.
     pub operands: Vec<Operand>,
     /// Parts of all operands.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Part<'s>>,
     /// Number of operands that are not weights.
     pub inputs: usize,
 }
@@ -32,48 +32,80 @@ pub struct Operand {
     pub slack: i64,
 }
 
-/// A part of an operand that one transfer brings.
-#[derive(Clone, Debug)]
-pub struct Part {
+/// A part of an operand that one transfer brings. There are millions of them in long schedules, so it is small.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'s> {
     /// Its operand.
-    pub operand: usize,
-    /// First element in the operand's tensor, `[N, C, H, W]`.
-    pub at: [i64; 4],
-    /// The corresponding part of the origin's tensor, absolute.
-    pub extent: Extent,
+    operand: u32,
+    at: [i32; 4],
+    lower: [i32; 4],
+    upper: [i32; 4],
+    /// Coordinates of its corners; 0 for scalars.
+    rank: u8,
     /// Its origin.
-    pub origin: Origin,
+    pub origin: Origin<'s>,
 }
 
 /// The origin of a part.
-#[derive(Clone, Debug)]
-pub enum Origin {
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'s> {
     /// A workload that computes it.
     Workload {
-        /// The producer.
-        producer: Place,
+        /// The producer: the index of its core, and its index there.
+        producer: [u32; 2],
         /// Its transfer.
         transfer: i64,
     },
-    /// DRAM.
-    Dram {
-        /// The tensor there.
-        tensor: DramKey,
-        /// Workloads that have to store it first.
-        producers: Vec<Place>,
-        /// Its transfer, if the file has one.
-        transfer: Option<i64>,
-    },
+    /// DRAM, from which a transfer loads it.
+    Dram(&'s Source),
+    /// DRAM, for an operand of this layer whose origin the schedule omits.
+    Outside(&'s str),
 }
 
 /// A tensor of activations in DRAM.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DramKey {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DramKey<'s> {
     /// The result of a layer, or an input of the network by its name.
-    Result(String),
+    Result(&'s str),
     /// An operand of a layer whose origin the schedule omits, in the layer's own
     /// concatenated channels.
-    Outside(String),
+    Outside(&'s str),
+}
+
+impl<'s> Origin<'s> {
+    /// The workload that computes it, and its transfer.
+    pub fn produced(&self) -> Option<(Place, i64)> {
+        match self {
+            Self::Workload { producer: [core, index], transfer } => {
+                Some(((*core as usize, *index as usize), *transfer))
+            }
+            Self::Dram(_) | Self::Outside(_) => None,
+        }
+    }
+
+    /// The tensor in DRAM.
+    pub fn stored(&self) -> Option<DramKey<'s>> {
+        match self {
+            Self::Workload { .. } => None,
+            Self::Dram(source) => {
+                Some(DramKey::Result(source.layer_name.as_deref().unwrap_or_default()))
+            }
+            Self::Outside(layer) => Some(DramKey::Outside(layer)),
+        }
+    }
+
+    /// The transfer from DRAM, if there is one.
+    pub fn load(&self) -> Option<i64> {
+        match self {
+            Self::Dram(source) => Some(source.transfer_id),
+            Self::Workload { .. } | Self::Outside(_) => None,
+        }
+    }
+}
+
+/// Coordinates as 32-bit numbers. [Limits](crate::limits) are lower; what exceeds them nevertheless is in no operand.
+fn narrow(coordinates: [i64; 4]) -> [i32; 4] {
+    coordinates.map(|at| at.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
 }
 
 /// A result that serves as weights.
@@ -87,11 +119,47 @@ pub struct Piece<'s> {
     pub sources: Vec<&'s Source>,
 }
 
-impl Part {
+impl<'s> Part<'s> {
+    /// The part `extent` of the origin's tensor, absolute, from the element `at`, `[N, C, H, W]`, of an operand.
+    pub fn new(operand: usize, at: [i64; 4], extent: &Extent, origin: Origin<'s>) -> Self {
+        let rank = match extent.lower.is_plain() {
+            true => 0,
+            false => extent.lower.values().len() as u8,
+        };
+        let (lower, upper) = (narrow(corner(extent)), narrow(last(extent)));
+        Self { operand: operand as u32, at: narrow(at), lower, upper, rank, origin }
+    }
+
+    /// Its operand.
+    pub fn operand(&self) -> usize {
+        self.operand as usize
+    }
+
+    /// First element in the operand's tensor, `[N, C, H, W]`.
+    pub fn at(&self) -> [i64; 4] {
+        self.at.map(i64::from)
+    }
+
+    /// The corresponding part of the origin's tensor, absolute.
+    pub fn extent(&self) -> Extent {
+        let corner = |at: [i32; 4]| match self.rank {
+            0 => Coords::plain(at[0].into()),
+            // At most four coordinates are always a corner.
+            rank => Coords::list(&at.map(i64::from)[..usize::from(rank)]).unwrap_or([0; 4].into()),
+        };
+        Extent { lower: corner(self.lower), upper: corner(self.upper) }
+    }
+
+    /// Elements along `[N, C, H, W]`.
+    pub fn lengths(&self) -> [i64; 4] {
+        lengths(&self.extent())
+    }
+
     /// Whether its channels are whole words of an operand of `channels` channels.
     pub fn is_of_words(&self, channels: i64) -> bool {
-        let end = self.at[1] + lengths(&self.extent)[1];
-        self.at[1] % WORD == 0 && (end % WORD == 0 || end == channels)
+        let first = self.at()[1];
+        let end = first + self.lengths()[1];
+        first % WORD == 0 && (end % WORD == 0 || end == channels)
     }
 }
 
@@ -147,21 +215,23 @@ impl<'s> Origins<'s> {
     }
 
     /// The operands of a workload.
-    pub fn reads(&self, place: Place) -> Result<Reads> {
+    pub fn reads(&self, place: Place) -> Result<Reads<'s>> {
         let path = self.schedule.workload_path(place);
         let inputs = self.inputs(place)?;
-        let count = inputs.taken.iter().map(|taken| taken.part.operand + 1).max().unwrap_or(0);
+        let count = inputs.taken.iter().map(|taken| taken.part.operand() + 1).max().unwrap_or(0);
         let mut sizes = vec![lengths(&inputs.whole); count];
         let mut parts: Vec<Part> = inputs.taken.into_iter().map(|taken| taken.part).collect();
         if let Some((size, weights)) = self.weights(place, count)? {
             sizes.push(size);
             parts.extend(weights);
         }
+        // Collected in the place of what has been taken, which is larger.
+        parts.shrink_to_fit();
         for part in &parts {
-            fits(part, sizes[part.operand], &path)?;
+            fits(part, sizes[part.operand()], &path)?;
         }
         let operand = |(operand, size): (usize, &[i64; 4])| {
-            let own = parts.iter().filter(|part| part.operand == operand);
+            let own = parts.iter().filter(|part| part.operand() == operand);
             let slack = slack(size[1], own.clone());
             covered(size, own, &path).map(|()| Operand { size: *size, slack })
         };
@@ -228,25 +298,28 @@ impl<'s> Origins<'s> {
             _ => 0,
         };
         let at = all.place(&taken);
-        let part = Part { operand, at, extent, origin: self.origin(place, source)? };
+        let part = Part::new(operand, at, &extent, self.origin(place, source)?);
         Ok(InputPart { part, extent: taken, layer })
     }
 
     /// The origin of a source.
-    pub fn origin(&self, place: Place, source: &Source) -> Result<Origin> {
+    pub fn origin(&self, place: Place, source: &'s Source) -> Result<Origin<'s>> {
         let transfer = source.transfer_id;
         if source.kind == PlaceKind::Dram {
-            return Ok(Origin::Dram {
-                tensor: DramKey::Result(source.layer_name.clone().unwrap_or_default()),
-                producers: self.transfers.storers(transfer).collect(),
-                transfer: Some(transfer),
-            });
+            return Ok(Origin::Dram(source));
         }
         let path = self.schedule.workload_path(place);
         let missing =
             || error("emit-input", &path, format!("no workload makes transfer {transfer}"));
         let producer = self.transfers.producer(transfer).ok_or_else(missing)?;
+        let producer = [producer.0 as u32, producer.1 as u32];
         Ok(Origin::Workload { producer, transfer })
+    }
+
+    /// The workloads that have to store a part first.
+    pub fn storers(&self, origin: &Origin<'_>) -> impl Iterator<Item = Place> {
+        let loaded = origin.load();
+        loaded.into_iter().flat_map(|transfer| self.transfers.storers(transfer))
     }
 
     /// Operands without an origin: inputs of the network that SET's main branch omits
@@ -259,7 +332,7 @@ impl<'s> Origins<'s> {
         let whole = all.whole;
         let (operand, extent) = match workload.layer_type {
             Some(LayerKind::ElementWise) => {
-                let is_one = all.taken.iter().all(|taken| taken.part.operand == 0);
+                let is_one = all.taken.iter().all(|taken| taken.part.operand() == 0);
                 let lacks = self.schedule.dialect == Dialect::B && is_one;
                 (1, (lacks && brought == whole.volume()).then_some(whole)?)
             }
@@ -272,9 +345,8 @@ impl<'s> Origins<'s> {
                 (0, is_begin.then_some(rest)?)
             }
         };
-        let tensor = DramKey::Outside(workload.layer_name.clone());
-        let origin = Origin::Dram { tensor, producers: vec![], transfer: None };
-        let part = Part { operand, at: all.place(&extent), extent, origin };
+        let origin = Origin::Outside(&workload.layer_name);
+        let part = Part::new(operand, all.place(&extent), &extent, origin);
         Some(InputPart { part, extent, layer: None })
     }
 }
@@ -294,7 +366,7 @@ struct Inputs<'s> {
 
 /// A part, its box in the operands' channels, and its layer.
 struct InputPart<'s> {
-    part: Part,
+    part: Part<'s>,
     extent: Extent,
     layer: Option<&'s str>,
 }
@@ -310,11 +382,11 @@ impl Inputs<'_> {
     /// which the box is free.
     fn operand(&self, layer: Option<&str>, extent: &Extent) -> usize {
         let is_free = |operand: &usize| {
-            let mut own = self.taken.iter().filter(|taken| taken.part.operand == *operand);
+            let mut own = self.taken.iter().filter(|taken| taken.part.operand() == *operand);
             !own.any(|taken| taken.extent.overlaps(extent))
         };
         let known = self.taken.iter().find(|taken| taken.layer == layer);
-        let known = known.map(|taken| taken.part.operand).filter(is_free);
+        let known = known.map(|taken| taken.part.operand()).filter(is_free);
         known.or_else(|| (0..).find(is_free)).unwrap_or(0)
     }
 }
@@ -328,19 +400,19 @@ fn last(extent: &Extent) -> [i64; 4] {
 }
 
 /// Whether a part is within its operand.
-fn fits(part: &Part, sizes: [i64; 4], path: &str) -> Result<()> {
-    let size = lengths(&part.extent);
-    if (0..4).any(|axis| part.at[axis] < 0 || part.at[axis] + size[axis] > sizes[axis]) {
-        let message = format!("{} exceeds what the workload reads", part.extent);
+fn fits(part: &Part<'_>, sizes: [i64; 4], path: &str) -> Result<()> {
+    let (at, size) = (part.at(), part.lengths());
+    if (0..4).any(|axis| at[axis] < 0 || at[axis] + size[axis] > sizes[axis]) {
+        let message = format!("{} exceeds what the workload reads", part.extent());
         return Err(error("emit-input", path, message));
     }
     Ok(())
 }
 
 /// Whether parts cover an operand completely.
-fn covered<'p>(size: &[i64; 4], parts: impl Iterator<Item = &'p Part>, path: &str) -> Result<()> {
+fn covered<'p>(size: &[i64; 4], parts: impl Iterator<Item = &'p Part<'p>>, path: &str) -> Result<()> {
     let wanted: i64 = size.iter().product();
-    let brought = parts.map(|part| part.extent.volume()).fold(0, i64::saturating_add);
+    let brought = parts.map(|part| part.extent().volume()).fold(0, i64::saturating_add);
     if brought < wanted {
         let message =
             format!("only {brought} of the {wanted} elements that are read have an origin");
@@ -349,7 +421,33 @@ fn covered<'p>(size: &[i64; 4], parts: impl Iterator<Item = &'p Part>, path: &st
     Ok(())
 }
 
-fn slack<'p>(channels: i64, mut parts: impl Iterator<Item = &'p Part>) -> i64 {
+fn slack<'p>(channels: i64, mut parts: impl Iterator<Item = &'p Part<'p>>) -> i64 {
     let has_odd = parts.any(|part| !part.is_of_words(channels));
     if has_odd { padded(channels) - channels + WORD } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::Reader;
+
+    /// Schedules of 256 cores have millions of parts: each is one of a workload, and one of its producer.
+    #[test]
+    fn a_part_takes_few_bytes() {
+        assert!(size_of::<Part<'_>>() <= 80, "{} bytes", size_of::<Part<'_>>());
+        assert!(size_of::<Reader>() <= 16, "{} bytes", size_of::<Reader>());
+    }
+
+    #[test]
+    fn a_part_keeps_its_corners() {
+        let corner = |values: &[i64]| Coords::list(values).expect("at most four coordinates");
+        for (lower, upper) in [
+            (Coords::plain(3), Coords::plain(7)),
+            (corner(&[1, 2, 3]), corner(&[1, 4, 3])),
+            (corner(&[0, 8, 5, 6]), corner(&[1 << 20, 9, 5, 7])),
+        ] {
+            let part = Part::new(1, [0, 8, 0, 2], &Extent { lower, upper }, Origin::Outside("a"));
+            assert_eq!((part.extent(), part.at()), (Extent { lower, upper }, [0, 8, 0, 2]));
+        }
+    }
 }

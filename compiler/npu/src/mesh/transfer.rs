@@ -5,42 +5,40 @@ use std::collections::BTreeMap;
 use irc_gemini_format::schedule::{Extent, Place};
 use irc_npu::op::{SiCfg, SiMov, SoCfg, SoMov};
 
-use super::parts::{DramKey, Origin, Part, WORD, padded};
-use super::{Mesh, TensorBox};
+use super::parts::{DramKey, Part, WORD, padded};
+use super::{Mesh, Reader, TensorBox};
 use crate::diagnostic::{Result, error, word, words};
 use crate::instructions::{self, ACTIVATIONS, AS_IT_IS, ConfiguredOp};
 use crate::step::Step;
 use crate::tensors::{Tensor, TensorOffset, corner, lengths};
 
-impl Mesh<'_> {
+impl<'m> Mesh<'m> {
     /// Loads a part of an operand from DRAM, after its producers on other cores have stored it; a part
     /// computed by a workload has arrived already.
-    pub(super) fn load(&mut self, place: Place, part: &Part) -> Result<()> {
-        let Origin::Dram { tensor: kept, producers, transfer } = &part.origin else {
-            return Ok(());
-        };
-        let path = self.path(place);
-        for producer in producers {
-            if producer.0 != place.0 && self.cores[place.0].seen.insert(*producer) {
-                self.announce(*producer, place)?;
+    pub(super) fn load(&mut self, place: Place, part: &Part<'m>) -> Result<()> {
+        let Some(kept) = part.origin.stored() else { return Ok(()) };
+        let (path, transfer, origins) = (self.path(place), part.origin.load(), self.origins);
+        for producer in origins.storers(&part.origin) {
+            if producer.0 != place.0 && self.cores[place.0].seen.insert(producer) {
+                self.announce(producer, place)?;
             }
         }
-        let tensor = self.operand(place, part.operand)?;
+        let tensor = self.operand(place, part.operand())?;
         self.arrive(place, part)?;
         let brought = transfer.and_then(|id| self.cores[place.0].brought.get(&id).copied());
         if let Some(first) = brought.filter(|first| first.base != tensor.base) {
             // An earlier reader's operand has the same layout only if the part is all of it.
-            let same = first.shape == tensor.shape && part.at == [0; 4];
-            if same && lengths(&part.extent)[1..] == first.shape.map(i64::from) {
+            let same = first.shape == tensor.shape && part.at() == [0; 4];
+            if same && part.lengths()[1..] == first.shape.map(i64::from) {
                 let from = TensorOffset { tensor: first, at: [0; 4] };
-                let to = TensorOffset { tensor, at: part.at };
-                return self.copy(place, lengths(&part.extent), from, to);
+                let to = TensorOffset { tensor, at: part.at() };
+                return self.copy(place, part.lengths(), from, to);
             }
         }
-        let from = self.dram.activations(kept, &path)?;
-        let to = TensorOffset { tensor, at: part.at };
-        let tile = words(lengths(&part.extent), &path)?;
-        let at = from.address(corner(&part.extent));
+        let from = self.dram.activations(&kept, &path)?;
+        let to = TensorOffset { tensor, at: part.at() };
+        let tile = words(part.lengths(), &path)?;
+        let at = from.address(corner(&part.extent()));
         self.step(place, instructions::load(ACTIVATIONS, &from, at, &to, tile))?;
         self.cores[place.0].brought.extend(transfer.map(|id| (id, tensor)));
         Ok(())
@@ -50,30 +48,30 @@ impl Mesh<'_> {
     ///
     /// Channels move in whole words, so a part may overwrite those after it, which then have to
     /// come later.
-    fn arrive(&mut self, place: Place, part: &Part) -> Result<()> {
+    fn arrive(&mut self, place: Place, part: &Part<'_>) -> Result<()> {
         let path = self.path(place);
-        let size = lengths(&part.extent);
+        let (first, size) = (part.at(), part.lengths());
         let spill = padded(size[1]) - size[1];
-        let operand = self.operand_of(place, part.operand)?;
+        let operand = self.operand_of(place, part.operand())?;
         let room = operand.size[1] + operand.slack;
-        let there = self.arrived.entry((place, part.operand)).or_default();
+        let there = self.arrived.entry((place, part.operand())).or_default();
         let is_hurt = |(at, other): &&TensorBox| {
             let overlaps = |axis: usize, from: i64, length: i64| {
                 at[axis] < from + length && from < at[axis] + other[axis]
             };
-            [0, 2, 3].iter().all(|axis| overlaps(*axis, part.at[*axis], size[*axis]))
-                && overlaps(1, part.at[1] + size[1], spill)
+            [0, 2, 3].iter().all(|axis| overlaps(*axis, first[*axis], size[*axis]))
+                && overlaps(1, first[1] + size[1], spill)
         };
-        let beyond = part.at[1] + padded(size[1]) > padded(room);
+        let beyond = first[1] + padded(size[1]) > padded(room);
         if spill > 0 && (beyond || there.iter().any(|other| is_hurt(&other))) {
             let message = format!(
                 "channels {} to {} have padding that overwrites others",
-                part.at[1],
-                part.at[1] + size[1] - 1,
+                first[1],
+                first[1] + size[1] - 1,
             );
             return Err(error("emit-channels", &path, message));
         }
-        there.push((part.at, size));
+        there.push((first, size));
         Ok(())
     }
 
@@ -100,18 +98,20 @@ impl Mesh<'_> {
         }
         let mut landed: BTreeMap<(usize, i64), (Extent, TensorOffset)> = BTreeMap::new();
         let readers = self.readers;
-        for (reader, part) in readers.get(&place).into_iter().flatten() {
-            let reader = *reader;
-            let Origin::Workload { transfer, .. } = part.origin else { continue };
+        for one in &readers[place.0][place.1] {
+            let reader = one.place();
+            let part = &self.reads_of(reader)?.parts[one.part as usize];
+            let Some((_, transfer)) = part.origin.produced() else { continue };
+            let extent = part.extent();
             let from = self.within(place, part, output)?;
-            let (to, size) = (self.landing(reader, part)?, lengths(&part.extent));
+            let (to, size) = (self.landing(reader, part)?, part.lengths());
             let there = landed.get(&(reader.0, transfer));
-            match there.filter(|(extent, _)| *extent == part.extent) {
+            match there.filter(|(there, _)| *there == extent) {
                 Some((_, first)) => self.copy(reader, size, *first, to)?,
                 None if reader.0 == place.0 => self.copy(place, size, from, to)?,
                 None => {
                     self.send(place, reader, transfer, size, (from, to))?;
-                    landed.insert((reader.0, transfer), (part.extent, to));
+                    landed.insert((reader.0, transfer), (extent, to));
                 }
             }
         }
@@ -121,11 +121,14 @@ impl Mesh<'_> {
     /// Whether a reader of a result reads past its last pixel: words that start within a word.
     pub(super) fn is_read_past(&self, place: Place) -> bool {
         let made = self.workload(place).extent.axis(1);
-        let past = |(_, part): &(Place, Part)| {
-            let (low, high) = part.extent.axis(1);
-            low - made.0 + padded(high - low + 1) > padded(made.1 - made.0 + 1)
+        let past = |reader: &Reader| {
+            let part = self.reads.get(&reader.place()).map(|reads| reads.parts[reader.part as usize]);
+            part.is_some_and(|part| {
+                let (low, high) = part.extent().axis(1);
+                low - made.0 + padded(high - low + 1) > padded(made.1 - made.0 + 1)
+            })
         };
-        self.readers.get(&place).is_some_and(|readers| readers.iter().any(past))
+        self.readers[place.0][place.1].iter().any(past)
     }
 
     /// Fills the word after a result with a copy of its last word; nothing reads its value.
@@ -140,13 +143,14 @@ impl Mesh<'_> {
     }
 
     /// The place of a part in a result.
-    fn within(&self, place: Place, part: &Part, output: &Tensor) -> Result<TensorOffset> {
+    fn within(&self, place: Place, part: &Part<'_>, output: &Tensor) -> Result<TensorOffset> {
         let whole = self.workload(place).extent;
-        if !whole.contains(&part.extent) {
-            let message = format!("{} is not in {whole}, the result of the workload", part.extent);
+        let extent = part.extent();
+        if !whole.contains(&extent) {
+            let message = format!("{extent} is not in {whole}, the result of the workload");
             return Err(error("emit-transfer", &self.path(place), message));
         }
-        let (made, first) = (corner(&whole), corner(&part.extent));
+        let (made, first) = (corner(&whole), corner(&extent));
         let at = [0, 1, 2, 3].map(|axis| first[axis] - made[axis]);
         Ok(TensorOffset { tensor: *output, at })
     }
@@ -155,43 +159,42 @@ impl Mesh<'_> {
     ///
     /// Channels that start within a word are read up to the next pixel; the surplus is written to
     /// padding, or overwritten by what arrives later.
-    fn landing(&mut self, reader: Place, part: &Part) -> Result<TensorOffset> {
-        let is_of_words = part.is_of_words(self.operand_of(reader, part.operand)?.size[1]);
+    fn landing(&mut self, reader: Place, part: &Part<'m>) -> Result<TensorOffset> {
+        let is_of_words = part.is_of_words(self.operand_of(reader, part.operand())?.size[1]);
         if is_of_words && !self.follows_padding(reader, part)? {
             self.arrive(reader, part)?;
-            return Ok(TensorOffset { tensor: self.operand(reader, part.operand)?, at: part.at });
+            return Ok(TensorOffset { tensor: self.operand(reader, part.operand())?, at: part.at() });
         }
-        let staged = self.room(reader, lengths(&part.extent))?;
-        self.staged.entry(reader).or_default().push((part.clone(), staged));
+        let staged = self.room(reader, part.lengths())?;
+        self.staged.entry(reader).or_default().push((*part, staged));
         Ok(TensorOffset { tensor: staged, at: [0; 4] })
     }
 
     /// Whether a staged part of the operand, which moves to its place later, has padding where a part begins.
-    fn follows_padding(&self, reader: Place, part: &Part) -> Result<bool> {
+    fn follows_padding(&self, reader: Place, part: &Part<'_>) -> Result<bool> {
         let reads = self.reads_of(reader)?;
-        let channels = self.operand_of(reader, part.operand)?.size[1];
-        let size = lengths(&part.extent);
+        let channels = self.operand_of(reader, part.operand())?.size[1];
+        let (at, size) = (part.at(), part.lengths());
         Ok(reads.parts.iter().any(|other| {
-            let own = lengths(&other.extent);
+            let (first, own) = (other.at(), other.lengths());
             let overlaps = |axis: usize| {
-                other.at[axis] < part.at[axis] + size[axis]
-                    && part.at[axis] < other.at[axis] + own[axis]
+                first[axis] < at[axis] + size[axis] && at[axis] < first[axis] + own[axis]
             };
-            other.operand == part.operand
-                && other.at[1] < part.at[1]
-                && other.at[1] + padded(own[1]) > part.at[1]
+            other.operand() == part.operand()
+                && first[1] < at[1]
+                && first[1] + padded(own[1]) > at[1]
                 && !other.is_of_words(channels)
                 && [0, 2, 3].into_iter().all(overlaps)
         }))
     }
 
     /// Copies a staged part to its operand.
-    pub(super) fn place_staged(&mut self, place: Place, part: &Part, staged: Tensor) -> Result<()> {
+    pub(super) fn place_staged(&mut self, place: Place, part: &Part<'_>, staged: Tensor) -> Result<()> {
         self.arrive(place, part)?;
-        let tensor = self.operand(place, part.operand)?;
+        let tensor = self.operand(place, part.operand())?;
         let (from, to) =
-            (TensorOffset { tensor: staged, at: [0; 4] }, TensorOffset { tensor, at: part.at });
-        self.copy(place, lengths(&part.extent), from, to)?;
+            (TensorOffset { tensor: staged, at: [0; 4] }, TensorOffset { tensor, at: part.at() });
+        self.copy(place, part.lengths(), from, to)?;
         self.cores[place.0].space.free(staged.base);
         Ok(())
     }
@@ -199,7 +202,7 @@ impl Mesh<'_> {
     fn store(&mut self, place: Place, output: &Tensor) -> Result<()> {
         let path = self.path(place);
         let workload = self.workload(place);
-        let into = self.dram.activations(&DramKey::Result(workload.layer_name.clone()), &path)?;
+        let into = self.dram.activations(&DramKey::Result(&workload.layer_name), &path)?;
         let tile = words(lengths(&workload.extent), &path)?;
         let at = into.address(corner(&workload.extent));
         self.step(place, instructions::store(output, 1, &into, at, tile))

@@ -1,5 +1,7 @@
 //! Blocks that are stored to and loaded from DRAM.
 
+use std::sync::Arc;
+
 use super::{Coords, Extent, Ids};
 use crate::record::{names, record};
 
@@ -76,7 +78,7 @@ record! {
         /// The core, or the DRAM ports, in dialects B and C.
         id: Option<Ids>,
         /// Layer of the user.
-        layer_name: Option<String>,
+        layer_name: Option<Arc<str>>,
         /// Its kind.
         "type" as kind: PlaceKind,
         /// Workload of the user; in dialect A the first of them.

@@ -28,12 +28,12 @@ pub use coords::{Coords, Extent, Ids, OneOrMany};
 pub use dram::{DramGroup, DramIn, DramOut, PlaceKind, Target};
 pub(crate) use parse::is_schedule_key;
 pub use parse::parse;
-pub use resident::{Resident, ResidentKind, SentTo, Source, Wl0Row, Wl0Source};
+pub use resident::{Buffer, Resident, ResidentKind, SentTo, Source, Wl0Row, Wl0Source};
 pub use segments::Segments;
 pub use tile::{CutMode, Tile, Tiles};
 pub use transfers::{Place, Transfers};
 pub use workload::{Ifmap, LayerKind, Ofmap, Weight, Workload};
-pub use write::write;
+pub use write::{write, write_to};
 
 use irc_json::Json;
 

@@ -1,5 +1,7 @@
 //! Parses a [`Schedule`] from text, with located diagnostics.
 
+use std::collections::HashSet;
+
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_json::{At, Json, Member, Node, Object, Reader, place_in};
 
@@ -51,7 +53,11 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
         if let Some(id) = core_id(key) {
             core_count += 1;
             let workloads = Vec::<Workload>::read(reader, &member.value, &At::ROOT.key(key));
-            cores.extend(workloads.map(|workloads| Core { id, workloads }));
+            let Some(mut workloads) = workloads else { continue };
+            let mut known = HashSet::new();
+            workloads.iter_mut().for_each(|workload| workload.buffer.share(&mut known));
+            workloads.shrink_to_fit();
+            cores.push(Core { id, workloads });
         } else if !keys_of(dialect).contains(&key) {
             read::unknown(reader, member, &At::ROOT, keys_of(dialect));
             unknown.push((key.into(), Json::of(&member.value)));

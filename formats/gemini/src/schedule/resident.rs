@@ -1,7 +1,15 @@
 //! Snapshots of the buffers of a core, taken before a workload starts.
 
+use std::collections::HashSet;
+use std::iter::Map;
+use std::ops::Index;
+use std::slice;
+use std::sync::Arc;
+
+use irc_json::{At, Json, Node, Reader};
+
 use super::{Coords, Extent, Ids, PlaceKind, Target};
-use crate::record::{Nullable, names, record};
+use crate::record::{Field, Nullable, names, record};
 
 names! {
     /// The kind of a tensor in the L2 buffer.
@@ -90,7 +98,7 @@ record! {
         /// Source core or DRAM ports, in dialects B and C.
         id: Option<Ids>,
         /// Layer of the producer.
-        layer_name: Option<String>,
+        layer_name: Option<Arc<str>>,
         /// First corner; in dialect A relative to the tensor's own.
         lower: Option<Coords>,
         /// Bytes in dialect A, bits in the others.
@@ -150,6 +158,85 @@ record! {
     }
 }
 
+/// The tensors in the L2 buffer. Snapshots share those that stay from one to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Buffer(Vec<Arc<Resident>>);
+
+/// The tensors of a buffer, in order.
+pub type Residents<'b> = Map<slice::Iter<'b, Arc<Resident>>, fn(&'b Arc<Resident>) -> &'b Resident>;
+
+impl Buffer {
+    /// The tensors, in order.
+    pub fn iter(&self) -> Residents<'_> {
+        self.0.iter().map(|resident| resident)
+    }
+
+    /// The tensors, in order; those that snapshots share are copied.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Resident> {
+        self.0.iter_mut().map(Arc::make_mut)
+    }
+
+    /// Number of tensors.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a tensor.
+    pub fn push(&mut self, resident: impl Into<Arc<Resident>>) {
+        self.0.push(resident.into());
+    }
+
+    /// Shares the tensors that are equal to those of snapshots before, which are in `known`, and adds the others to them.
+    pub(crate) fn share(&mut self, known: &mut HashSet<Arc<Resident>>) {
+        self.0.shrink_to_fit();
+        for resident in &mut self.0 {
+            match known.get(&*resident) {
+                Some(same) => *resident = Arc::clone(same),
+                None => drop(known.insert(Arc::clone(resident))),
+            }
+        }
+    }
+}
+
+impl Index<usize> for Buffer {
+    type Output = Resident;
+
+    fn index(&self, index: usize) -> &Resident {
+        &self.0[index]
+    }
+}
+
+impl<'b> IntoIterator for &'b Buffer {
+    type Item = &'b Resident;
+    type IntoIter = Residents<'b>;
+
+    fn into_iter(self) -> Residents<'b> {
+        self.iter()
+    }
+}
+
+impl FromIterator<Arc<Resident>> for Buffer {
+    fn from_iter<I: IntoIterator<Item = Arc<Resident>>>(residents: I) -> Self {
+        Self(residents.into_iter().collect())
+    }
+}
+
+impl Field for Buffer {
+    fn read(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Self> {
+        let residents: Vec<Resident> = Vec::read(reader, node, at)?;
+        Some(residents.into_iter().map(Arc::new).collect())
+    }
+
+    fn write(&self) -> Option<Json> {
+        Some(Json::Array(self.iter().filter_map(Field::write).collect()))
+    }
+}
+
 impl Resident {
     /// Its box, if it is stated.
     pub fn extent(&self) -> Option<Extent> {
@@ -185,5 +272,26 @@ impl Source {
     pub fn core(&self) -> Option<i64> {
         let id = self.core_id.or_else(|| self.id.as_ref().and_then(Ids::first));
         id.filter(|_| self.kind == PlaceKind::Core)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use irc_diag::{Sink, Source};
+
+    #[test]
+    fn snapshots_share_what_stays() {
+        let text = include_str!("../../tests/data/rings.json");
+        let source = Source::new("rings.json", text);
+        let read = super::super::parse(&source, &crate::Options::default(), &mut Sink::new());
+        let workloads = &read.expect("a valid schedule").cores[0].workloads;
+        let mut shared = 0;
+        for pair in workloads.windows(2) {
+            for (a, b) in pair[0].buffer.iter().flat_map(|a| pair[1].buffer.iter().map(move |b| (a, b))) {
+                assert_eq!(a == b, std::ptr::eq(a, b));
+                shared += usize::from(a == b);
+            }
+        }
+        assert_ne!(shared, 0);
     }
 }

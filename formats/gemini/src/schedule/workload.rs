@@ -1,6 +1,6 @@
 //! One workload: a part of a layer, run by one core.
 
-use super::{Coords, Extent, Ids, OneOrMany, Resident, Target, Tiles, Wl0Row};
+use super::{Buffer, Coords, Extent, Ids, OneOrMany, Target, Tiles, Wl0Row};
 use crate::record::{Nullable, names, record};
 
 names! {
@@ -29,7 +29,7 @@ record! {
     /// A part of a layer, run by one core.
     pub struct Workload {
         /// Contents of the L2 buffer before it starts.
-        buffer: Vec<Resident>,
+        buffer: Buffer,
         /// Its operands: in dialect A one entry for each input tensor, in the others one for all
         /// in the space of concatenated channels.
         ifmap: Option<OneOrMany<Ifmap>>,

@@ -121,9 +121,9 @@ fn decode_instruction(
 fn decode_origin(bytes: &mut Bytes<'_>) -> Result<Origin, Error> {
     Ok(Origin {
         slyr: Field::decode(bytes)?,
-        clyr: Field::decode(bytes)?,
+        clyr: Vec::<u32>::decode(bytes)?.into(),
         s_flyr: Field::decode(bytes)?,
-        c_flyr: Field::decode(bytes)?,
+        c_flyr: Vec::<u32>::decode(bytes)?.into(),
         wkl: Field::decode(bytes)?,
         tile: Field::decode(bytes)?,
     })

@@ -57,9 +57,9 @@ fn encode_instruction(instruction: &Instruction, before: Option<&Origin>, out: &
 
 fn encode_origin(origin: &Origin, out: &mut Vec<u8>) {
     origin.slyr.encode(out);
-    origin.clyr.encode(out);
+    origin.clyr.to_vec().encode(out);
     origin.s_flyr.encode(out);
-    origin.c_flyr.encode(out);
+    origin.c_flyr.to_vec().encode(out);
     origin.wkl.encode(out);
     origin.tile.encode(out);
 }

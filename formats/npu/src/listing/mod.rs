@@ -16,4 +16,4 @@ mod read;
 mod write;
 
 pub use read::{Limits, Listing, Trace, parse, parse_all, parse_trace};
-pub use write::{write, write_instruction, write_trace};
+pub use write::{Heading, write, write_instruction, write_to, write_trace};

@@ -257,9 +257,9 @@ fn read_origin(part: &Spanned<'_>) -> Result<Origin, BoxedDiagnostic> {
     let mut keys = Dict::new(part)?;
     let origin = Origin {
         slyr: keys.take("slyr")?,
-        clyr: keys.take("clyr")?,
+        clyr: keys.take::<Vec<u32>>("clyr")?.into(),
         s_flyr: keys.take("s_flyr")?,
-        c_flyr: keys.take("c_flyr")?,
+        c_flyr: keys.take::<Vec<u32>>("c_flyr")?.into(),
         wkl: keys.take("wkl")?,
         tile: keys.take("tile")?,
     };

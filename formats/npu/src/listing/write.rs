@@ -1,15 +1,41 @@
 //! Prints listings.
 
 use std::fmt::Write;
+use std::io;
 
 use crate::field::Field;
-use crate::program::{Instruction, Origin, Program, Time};
+use crate::program::{Fingerprint, Instruction, Origin, Part, Program, Time};
 use crate::value::Value;
 
 /// The listing of a program, in the published layout; core 0 alone has no `# core` line, unless it has
 /// no instructions.
 pub fn write(program: &Program) -> String {
-    write_all(program, |_, _| None)
+    to_text(program, |_, _| None)
+}
+
+/// What a listing states before the instructions.
+#[derive(Clone, Copy, Debug)]
+pub struct Heading<'p> {
+    /// The part of a model that the program computes.
+    pub part: Option<Part>,
+    /// The model whose numbers it has.
+    pub model: Option<&'p Fingerprint>,
+}
+
+impl<'p> Heading<'p> {
+    /// What a program states.
+    pub fn of(program: &'p Program) -> Self {
+        Self { part: program.part, model: program.model.as_ref() }
+    }
+}
+
+/// As [`write()`], line by line, with another heading: the text of a program is several times as large as the program.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_to(program: &Program, heading: Heading<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+    let line = &mut |line: &str| out.write_all(line.as_bytes());
+    write_all(program, heading, |_, _| None, line)
 }
 
 /// The trace of a program.
@@ -18,30 +44,48 @@ pub fn write(program: &Program) -> String {
 pub fn write_trace(program: &Program, times: &[Vec<Time>]) -> String {
     let zero = Time { start: 0, end: 0 };
     let time = |core: usize, i: usize| times.get(core).and_then(|times| times.get(i)).copied();
-    write_all(program, |core, i| Some(time(core, i).unwrap_or(zero)))
+    to_text(program, |core, i| Some(time(core, i).unwrap_or(zero)))
 }
 
-fn write_all(program: &Program, time: impl Fn(usize, usize) -> Option<Time>) -> String {
+fn to_text(program: &Program, time: impl Fn(usize, usize) -> Option<Time>) -> String {
     // A published line has about 240 bytes.
-    let mut out = String::with_capacity(240 * program.len());
+    let mut text = String::with_capacity(240 * program.len());
+    let append = &mut |line: &str| {
+        text.push_str(line);
+        Ok(())
+    };
+    // Appending to a text cannot fail.
+    let _ = write_all(program, Heading::of(program), time, append);
+    text
+}
+
+/// Writes line by line.
+fn write_all(
+    program: &Program,
+    heading: Heading<'_>,
+    time: impl Fn(usize, usize) -> Option<Time>,
+    write: &mut dyn FnMut(&str) -> io::Result<()>,
+) -> io::Result<()> {
     let bare = matches!(&program.cores[..], [core] if core.id == 0 && !core.code.is_empty());
-    if let Some(part) = program.part {
-        let _ = writeln!(out, "# part {part}");
+    if let Some(part) = heading.part {
+        write(&format!("# part {part}\n"))?;
     }
-    if let Some(model) = &program.model {
-        let _ = writeln!(out, "# model {model}");
+    if let Some(model) = heading.model {
+        write(&format!("# model {model}\n"))?;
     }
+    let mut text = String::new();
     for (place, core) in program.cores.iter().enumerate() {
         if !bare {
-            // Writing to a String cannot fail.
-            let _ = writeln!(out, "# core {}", core.id);
+            write(&format!("# core {}\n", core.id))?;
         }
         for (i, instruction) in core.code.iter().enumerate() {
-            line(instruction, time(place, i).map(|time| (i + 1, time)), &mut out);
-            out.push('\n');
+            text.clear();
+            line(instruction, time(place, i).map(|time| (i + 1, time)), &mut text);
+            text.push('\n');
+            write(&text)?;
         }
     }
-    out
+    Ok(())
 }
 
 /// The line of one instruction, without the line end.
@@ -108,8 +152,8 @@ fn separated<T>(items: &[T], out: &mut String, print: impl Fn(&T, &mut String)) 
 
 fn origin(origin: &Origin, out: &mut String) {
     let _ = write!(out, "{{'slyr': {}, 'clyr': ", origin.slyr);
-    print(&origin.clyr.value(), out);
+    print(&origin.clyr.to_vec().value(), out);
     let _ = write!(out, ", 's_flyr': {}, 'c_flyr': ", origin.s_flyr);
-    print(&origin.c_flyr.value(), out);
+    print(&origin.c_flyr.to_vec().value(), out);
     let _ = write!(out, ", 'wkl': {}, 'tile': {}}}", origin.wkl, origin.tile);
 }

@@ -23,7 +23,7 @@ pub(super) fn check(facts: &Facts<'_>, sink: &mut Sink, published: &mut Publishe
         }
     }
     for made in &facts.results {
-        for target in &made.targets {
+        for target in made.targets {
             stored_for(facts, made.transfer, target, || made.path(facts.schedule), sink);
         }
     }
@@ -37,7 +37,7 @@ fn stored_for(
     path: impl Fn() -> String,
     sink: &mut Sink,
 ) {
-    let Some(layer) = target.layer_name.as_ref().filter(|_| target.kind == PlaceKind::Dram) else {
+    let Some(layer) = target.layer_name.as_deref().filter(|_| target.kind == PlaceKind::Dram) else {
         return;
     };
     let is_read = facts
@@ -149,7 +149,7 @@ impl RedundancyCheck<'_, '_> {
     /// A source that is loaded from DRAM names a layer that stored some of it.
     fn source(&mut self, key: &str, source: &Source) {
         let facts = self.facts;
-        let Some(layer) = source.layer_name.as_ref().filter(|_| source.kind == PlaceKind::Dram)
+        let Some(layer) = source.layer_name.as_deref().filter(|_| source.kind == PlaceKind::Dram)
         else {
             return;
         };
@@ -157,7 +157,7 @@ impl RedundancyCheck<'_, '_> {
         let stored = out.into_iter().flat_map(|(_, _, out)| out.related_ifmap.iter().flatten());
         let mut producers = stored.filter_map(|id| facts.result_of(*id)).peekable();
         let is_input = producers.peek().is_none();
-        if !is_input && !producers.any(|made| facts.at(made.place).layer_name == *layer) {
+        if !is_input && !producers.any(|made| facts.at(made.place).layer_name == layer) {
             let message = format!("transfer {} is not of layer `{layer}`", source.transfer_id);
             self.error("gem-f9-source", key, message);
         }

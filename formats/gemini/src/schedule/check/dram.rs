@@ -72,10 +72,10 @@ fn destination(
         return;
     };
     let workload = facts.at(place);
-    let layer = target.layer_name.as_ref().or(out.layer_name.as_ref());
-    if layer.is_some_and(|layer| *layer != workload.layer_name) {
+    let layer = target.layer_name.as_deref().or(out.layer_name.as_deref());
+    if layer.is_some_and(|layer| layer != workload.layer_name) {
         let message = || {
-            let layer = layer.map_or("", String::as_str);
+            let layer = layer.unwrap_or_default();
             format!("transfer {transfer} is for layer `{layer}`, but goes to {}", facts.name(place))
         };
         // Hand-written files name the source where generated ones name the reader.

@@ -31,8 +31,41 @@ pub(in super::super) struct Facts<'s> {
     pub results: Vec<LayerResult<'s>>,
     /// The first result with each transfer.
     result_of: HashMap<i64, usize>,
-    /// Workloads that use each transfer, ascending.
-    users: HashMap<i64, Vec<Place>>,
+    /// Workloads that use each transfer.
+    users: Users,
+}
+
+/// Workloads that use each transfer, ascending. There are about as many transfers as users.
+#[derive(Default)]
+struct Users {
+    /// Transfers in ascending order, each with the index of its first user.
+    transfers: Vec<(i64, u32)>,
+    /// Those of all transfers, one after the other.
+    places: Vec<Place>,
+}
+
+impl Users {
+    /// The users of pairs of a transfer and one of its users; those of one transfer in order.
+    fn new(mut uses: Vec<(i64, Place)>) -> Self {
+        uses.sort_by_key(|(transfer, _)| *transfer);
+        let mut all = Self { transfers: vec![], places: Vec::with_capacity(uses.len()) };
+        for (transfer, place) in uses {
+            if all.transfers.last().is_none_or(|(last, _)| *last != transfer) {
+                all.transfers.push((transfer, all.places.len() as u32));
+            }
+            all.places.push(place);
+        }
+        all.transfers.shrink_to_fit();
+        all
+    }
+
+    fn of(&self, transfer: i64) -> &[Place] {
+        let Ok(at) = self.transfers.binary_search_by_key(&transfer, |(transfer, _)| *transfer) else {
+            return &[];
+        };
+        let end = self.transfers.get(at + 1).map_or(self.places.len(), |(_, end)| *end as usize);
+        &self.places[self.transfers[at].1 as usize..end]
+    }
 }
 
 /// The residents of a snapshot with their indices.
@@ -49,7 +82,7 @@ pub(in super::super) struct LayerResult<'s> {
     /// Its box in the layer's result, absolute.
     pub extent: Extent,
     /// The users.
-    pub targets: Vec<&'s Target>,
+    pub targets: &'s [Target],
     /// Where the workload states it.
     spot: ResultOrigin,
 }
@@ -115,17 +148,17 @@ impl<'s> Facts<'s> {
             groups_of: HashMap::new(),
             results: vec![],
             result_of: HashMap::new(),
-            users: HashMap::new(),
+            users: Users::default(),
         };
+        let mut uses = vec![];
         for (core, index, workload) in schedule.workloads() {
             let key = facts.key(schedule.cores[core].id, workload.workload_id);
             facts.workloads.entry(key).or_insert((core, index));
             facts.layers.insert(&workload.layer_name);
             facts.add_results((core, index), workload);
-            for transfer in used(workload) {
-                facts.users.entry(transfer).or_default().push((core, index));
-            }
+            uses.extend(used(workload).into_iter().map(|transfer| (transfer, (core, index))));
         }
+        facts.users = Users::new(uses);
         if schedule.dialect == Dialect::C {
             (0..schedule.cores.len()).for_each(|core| facts.add_sent(core));
         }
@@ -154,7 +187,7 @@ impl<'s> Facts<'s> {
                 Dialect::A => ofmap.extent().moved_by(origin),
                 Dialect::B | Dialect::C => ofmap.extent(),
             };
-            let targets = ofmap.destination.iter().collect();
+            let targets = &ofmap.destination[..];
             let (transfer, size, spot) =
                 (ofmap.transfer_id, ofmap.size, ResultOrigin::Ofmap(index));
             self.add(LayerResult { transfer, place, size, extent, targets, spot });
@@ -184,7 +217,7 @@ impl<'s> Facts<'s> {
                     if known.is_some_and(|made| made.place == place && made.extent == extent) {
                         continue;
                     }
-                    let targets = sent.destination.iter().collect();
+                    let targets = &sent.destination[..];
                     let spot = ResultOrigin::Sent(holder, index, part);
                     self.add(LayerResult { transfer, place, size, extent, targets, spot });
                 }
@@ -235,7 +268,7 @@ impl<'s> Facts<'s> {
 
     /// Workloads that use a transfer, ascending.
     pub fn users(&self, transfer: i64) -> &[Place] {
-        self.users.get(&transfer).map_or(&[], Vec::as_slice)
+        self.users.of(transfer)
     }
 
     /// The id of the core at a place.

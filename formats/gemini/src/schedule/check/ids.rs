@@ -191,7 +191,7 @@ fn target_place(
         return users.copied().find(|user| is_it(&user));
     };
     let layer = &facts.at(found).layer_name;
-    if target.layer_name.as_ref().is_some_and(|name| name != layer) {
+    if target.layer_name.as_deref().is_some_and(|name| name != layer) {
         let message = format!(
             "transfer {transfer} goes to layer `{}`, but its id is that of {}",
             target.layer_name.as_deref().unwrap_or_default(),

@@ -291,7 +291,7 @@ impl Operands<'_, '_> {
         if let Some(place) = producer {
             let layer = &facts.at(place).layer_name;
             let other_core = source.core().is_some_and(|core| core != facts.core_id(place));
-            if other_core || source.layer_name.as_ref().is_some_and(|name| name != layer) {
+            if other_core || source.layer_name.as_deref().is_some_and(|name| name != layer) {
                 let message = format!("transfer {id} comes from {}", facts.name(place));
                 self.error("gem-f9-source", key, message);
             }
