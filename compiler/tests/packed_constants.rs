@@ -130,12 +130,27 @@ fn pointwise(images: i64, channels: i64, filters: i64, size: i64) -> (Graph, Ten
     (b.finish(), x)
 }
 
-/// The positions are rows of the product, and the filters its columns, which are packed.
+/// Filters are packed: as columns of a product whose rows are positions where that takes less time, otherwise as rows.
 #[test]
-fn small_images_are_multiplied_transposed() {
-    // One block of depth, and two; all tiles of equal height, and not.
-    for (images, channels, filters, size) in [(1, 160, 64, 7), (2, 1100, 96, 7), (3, 130, 32, 3)] {
+fn images_are_multiplied_transposed_where_that_pays() {
+    let cases = [
+        // Less than five sixths of the lanes have positions: one block of depth, and two; tiles of equal height, and not.
+        (1, 160, 64, 7),
+        (2, 1100, 96, 7),
+        (3, 130, 32, 3),
+        // Deep enough for tiles of 14 positions, and not; rows of another number than a tile's.
+        (2, 200, 64, 14),
+        (1, 96, 40, 14),
+        (1, 200, 44, 14),
+        // Panels one at a time, and blocks of depth; few channels; many positions.
+        (2, 300, 20, 17),
+        (2, 1100, 20, 15),
+        (2, 5, 10, 20),
+        (1, 130, 12, 40),
+    ];
+    for (images, channels, filters, size) in cases {
         let (graph, x) = pointwise(images, channels, filters, size);
+        let w = Constant::of(&f32s([filters, channels, 1, 1], 2));
         let inputs = BTreeMap::from([("x".to_owned(), x)]);
         let expected = graph.eval(&inputs).unwrap();
         for target in targets() {
@@ -145,13 +160,19 @@ fn small_images_are_multiplied_transposed() {
             let found = compiled.runner().unwrap().run(inputs.clone()).unwrap();
             let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
             let result = irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap();
-            assert!(result.is_match(), "{channels} channels, vectors of {width} bytes: {result}");
-            let is_packed = |weight: &Constant| weight.ty.shape.len() == 1;
-            let packed = compiled.constants.iter().any(is_packed);
-            // Where more than a sixth of the lanes would be idle.
-            let (lanes, columns) = (i64::from(width) / 4, size * size);
-            let pays = lanes >= 8 && 6 * columns < 5 * ((columns + lanes - 1) / lanes * lanes);
-            assert_eq!(packed, pays, "{channels} channels, vectors of {width} bytes");
+            let case = format!("{channels} channels of {size}x{size}, vectors of {width} bytes");
+            assert!(result.is_match(), "{case}: {result}");
+            let lanes = i64::from(width) / 4;
+            let columns = size * size;
+            let idle = 6 * columns < 5 * ((columns + lanes - 1) / lanes * lanes);
+            let is_even = lanes == 16 && size == 14 && channels >= 144;
+            let pays = lanes >= 8 && (idle || is_even) && filters % lanes == 0 && columns >= 8;
+            let packed = compiled.constants.iter().find(|weight| weight.ty.shape.len() == 1);
+            let ninth = packed.map(|packed| &packed.bytes[32..36]);
+            let filter = 8 * channels as usize * 4;
+            let is_column = ninth == Some(&w.bytes[filter..filter + 4]);
+            assert_eq!(is_column, pays, "{case}");
+            assert!(packed.is_some(), "{case}");
         }
     }
 }

@@ -5,7 +5,7 @@
              [--only NAME ...] [--corpus FOLDER] [--core N] [--rounds N] [--seconds S] [--page docs/performance.md]
 
 Each model is measured in a process of its own by models.py, on one core and, where a run takes more than a millisecond, on
-two, the core after it being the second. Models with open sizes are compared with themselves at fixed sizes too. Results
+two, the core after it being the second. Models with open sizes are measured beside themselves at fixed sizes. Results
 are kept in FOLDER/results.jsonl, and what is there is not measured again. The page must have the lines
 `<!-- bench-peers: begin -->` and `<!-- bench-peers: end -->`, between which the tables are written; the chart lies beside
 it, with the suffix .svg. Exit codes: 0, or 3 where a result is wrong.
@@ -75,6 +75,8 @@ class Store:
             command = [sys.executable, HERE / "models.py", path, "--irc", args.irc, "--runtime", args.runtime,
                        "--threads", threads, "--rounds", args.rounds, "--seconds", args.seconds, "--json", self.path,
                        "--tolerance", tolerance, *(["--footprint"] if threads == 1 else [])]
+            if is_open(path.stem):
+                command += ["--fixed", networks.make(path.parent, networks.VARIANTS[path.stem][0])]
             cores = set(range(args.core, args.core + threads))
             done = subprocess.run([str(part) for part in command], preexec_fn=lambda: os.sched_setaffinity(0, cores))
             if done.returncode:
@@ -82,6 +84,11 @@ class Store:
                 return None
             self.rows[key] = json.loads(self.path.read_text().splitlines()[-1])
         return self.rows[key]
+
+
+def is_open(name):
+    """Whether a model is a variant with open sizes."""
+    return name in networks.VARIANTS and name.endswith(("_n", "_ns"))
 
 
 def peaks(args):
@@ -105,8 +112,8 @@ def write(page, rows, peak, models):
     kinds = [
         ("One core, `f32`, fixed sizes", 1, [name for name in networks.NETWORKS]),
         ("Two cores", 2, [name for name in networks.NETWORKS]),
-        ("One core, open sizes", 1, [name for name in networks.VARIANTS if name.endswith(("_n", "_ns"))]),
-        ("One core, quantised", 1, [name for name in networks.VARIANTS if not name.endswith(("_n", "_ns"))]),
+        ("One core, open sizes", 1, [name for name in networks.VARIANTS if is_open(name)]),
+        ("One core, quantised", 1, [name for name in networks.VARIANTS if not is_open(name)]),
         ("One core, other models", 1, [name for name, _ in rows if name not in networks.NETWORKS
                                        and name not in networks.VARIANTS]),
     ]
@@ -131,15 +138,14 @@ def time_text(milliseconds):
 
 def table(found, rows, threads, roofline_of):
     peers = [peer for peer in PEERS if any(peer in row["milliseconds"] for _, row in found)]
-    is_open = all(name.endswith(("_n", "_ns")) for name, _ in found)
-    last = {1: "of the roofline", 2: "of one core"}[threads] if not is_open else "of fixed sizes"
+    are_open = all(is_open(name) for name, _ in found)
+    last = {1: "of the roofline", 2: "of one core"}[threads] if not are_open else "of fixed sizes"
     lines = [f"| model | {' | '.join(peers)} | ratio | {last} | error |", "|---" * (len(peers) + 4) + "|"]
     for name, row in found:
         times = row["milliseconds"]
         cells = [time_text(times.get(peer)) for peer in peers]
-        if is_open:
-            base = rows.get((networks.VARIANTS[name][0], 1))
-            share = f"{base['milliseconds']['irc'] / times['irc']:.2f}" if base else ""
+        if are_open:
+            share = f"{times['fixed sizes'] / times['irc']:.2f}"
         elif threads == 2:
             share = f"{rows[name, 1]['milliseconds']['irc'] / times['irc']:.2f}"
         else:

@@ -2,12 +2,13 @@
 """Times compiled ONNX models against ONNX Runtime, OpenVINO and TorchInductor, interleaved in one process.
 
     models.py --irc target/debug/irc --runtime target/runtime/libirc_runtime.so MODEL.onnx ...
-              [--base OTHER_IRC] [--threads N] [--rounds N] [--seconds S] [--footprint] [--json OUT.jsonl]
+              [--base OTHER_IRC] [--fixed FIXED.onnx] [--threads N] [--rounds N] [--seconds S] [--footprint] [--json OUT.jsonl]
 
 A MODEL.json beside a model names its inputs and their ranges, as networks.py writes it; without one, floats
 are normal, integers are 0 or 1, and open sizes are 1. Each round runs every program in turn; printed are the medians
 over the rounds, the ratio of the fastest peer to irc, the largest difference from ONNX Runtime relative to the largest
-value, and the processor time of `irc compile`. With --base, a library compiled by another build of irc is one more peer.
+value, and the processor time of `irc compile`. With --base, a library compiled by another build of irc is one more program;
+with --fixed, the library of FIXED.onnx, a model with the same inputs whose sizes are known.
 OpenVINO and TorchInductor (of torch) take part where they are installed and take the model. With --footprint, processes of
 their own measure the time from opening a model to the end of its first run, and the memory that this takes.
 Pin it to as many cores as there are threads: taskset -c 1 for one. Exit codes: 0, or 3 where a result differs by
@@ -32,11 +33,16 @@ import onnxruntime
 
 
 
+# Programs that irc compiled.
+OWN = ("irc", "base", "fixed sizes")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     parser.add_argument("--irc", required=True)
     parser.add_argument("--base", help="another build of irc to compare with")
+    parser.add_argument("--fixed", type=pathlib.Path, help="the model with sizes that are known, to compare with")
     parser.add_argument("--runtime", required=True, help="libirc_runtime.so")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
@@ -65,6 +71,9 @@ def measure(path, args):
         if args.base:
             base, _ = compiled(args.base, path, f"{folder}/base.so")
             programs["base"] = Runtime(args.runtime).program(f"{folder}/base.so", inputs, args.threads)
+        if args.fixed:
+            compiled(args.irc, args.fixed, f"{folder}/fixed.so")
+            programs["fixed sizes"] = Runtime(args.runtime).program(f"{folder}/fixed.so", inputs, args.threads)
         programs["ONNX Runtime"] = bound(session, inputs, expected)
         for name, start in {"OpenVINO": openvino_program, "TorchInductor": inductor_program}.items():
             program = start(path, inputs, args.threads)
@@ -75,8 +84,9 @@ def measure(path, args):
         footprint = {}
         if args.footprint:
             np.savez(f"{library}.npz", **inputs)
-            footprint = {name: footprint_of(name, path, library, args) for name in times if name != "base"}
-    peers = {name: value for name, value in times.items() if name not in ("irc", "base")}
+            measured = [name for name in times if name not in OWN]
+            footprint = {name: footprint_of(name, path, library, args) for name in ["irc", *measured]}
+    peers = {name: value for name, value in times.items() if name not in OWN}
     best = min(peers, key=peers.get)
     row = {
         "model": path.stem, "threads": args.threads, "milliseconds": {k: 1e3 * v for k, v in times.items()},

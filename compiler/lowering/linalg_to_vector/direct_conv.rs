@@ -117,7 +117,9 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
             conv.split_rows(stage, &mut paddings[at]);
             if let Some((lead, strides)) = conv.parts(stage, &paddings[at]) {
                 let loops = strides.iter().rposition(|stride| *stride != 0).map_or(0, |at| at + 1);
-                let padding = paddings.remove(at);
+                let mut padding = paddings.remove(at);
+                // The next part, which is used after this one.
+                padding.ahead = loops.checked_sub(1).map(|last| strides[last]);
                 conv.part = Some(Part { padding, lead, strides, loops });
             }
         }

@@ -25,6 +25,9 @@ use irc_mlir::{OperationLike, Type, TypeLike, Value, read};
 use irc_packing::{Packing, Panels};
 use right::{PANEL_VECTORS, Right};
 
+/// Elements of four bytes in a line of a cache.
+const LINE: i64 = 16;
+
 /// A matmul and the elementwise stages applied to each tile before it is stored.
 #[derive(Debug, Clone)]
 pub struct Matmul<'c, 'a> {
@@ -68,9 +71,26 @@ pub fn transposed<'c: 'a, 'a>(
     let pays = pays
         && match is_in_quads {
             true => turns_bytes(cg, product, lanes),
-            false => is_narrow && depth >= 128,
+            false => is_narrow && depth >= 128 || turns((rows, columns, depth), lanes),
         };
     (applies && pays).then_some(turned)
+}
+
+/// Whether a product of floats with positions of images as columns takes fewer cycles with them as rows, by an estimate: a
+/// vector is multiplied in a cycle, tiles of 8 rows of two vectors take one more for loading factors, and a tile that is
+/// transposed takes as long as 500 more.
+fn turns((rows, columns, depth): (i64, i64, i64), lanes: i64) -> bool {
+    let up = |size: i64, unit: i64| (size + unit - 1) / unit;
+    let rest = match columns % (2 * lanes) {
+        0 => 0,
+        few if few <= lanes => TILE_ROWS + 2,
+        _ => 2 * TILE_ROWS + 1,
+    };
+    let panels = columns / (2 * lanes);
+    let as_columns = up(rows, TILE_ROWS) * depth * (panels * (2 * TILE_ROWS + 1) + rest);
+    let tiles = up(columns, TURNED_ROWS);
+    let as_rows = up(rows, 2 * lanes) * tiles * (2 * up(columns, tiles) * depth + 500);
+    lanes >= 16 && columns <= MAX_TURNED && as_rows < as_columns
 }
 
 /// Whether a product of bytes with positions of images as columns takes fewer cycles with them as rows, by an estimate: a
@@ -100,8 +120,15 @@ fn turns_bytes(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>, lanes: i64) 
 const TILE_ROWS: i64 = 8;
 const TURNED_ROWS: i64 = 14;
 
+/// The maximum number of positions that are rows although they would fill vectors: those of one channel are so close to those
+/// of the next that they arrive in time.
+const MAX_TURNED: i64 = 256;
+
 /// Panels with more tiles are not prefetched: only the first one waits for memory.
 const MAX_TILES_AHEAD: i64 = 32;
+
+/// The depth from which on panels are packed one at a time, just before they are used.
+const MIN_DEPTH_ALONE: i64 = 128;
 
 /// Block sizes in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +196,8 @@ struct Emitter<'p, 'c, 'a> {
     /// Whether packed `B` is read once, panel after panel.
     streams: bool,
     right: Right<'c, 'a>,
+    /// The left operand, if it is a constant that is packed in panels of the rows of a tile.
+    left: Option<Buffer<'c, 'a>>,
     packed_a: Option<Buffer<'c, 'a>>,
     packed_b: Option<PackedB<'c, 'a>>,
     /// The sums of earlier `kc` blocks.
@@ -187,12 +216,13 @@ struct Tile<'c, 'a> {
     ahead: Option<Ahead<'c, 'a>>,
 }
 
-/// What a tile prefetches: so many elements for each `k`, from an index on.
+/// What a tile prefetches: so many elements for each `k`, from an index on, and the distance between them.
 #[derive(Clone, Copy)]
 struct Ahead<'c, 'a> {
     buffer: Buffer<'c, 'a>,
     at: Value<'c, 'a>,
-    step: i64,
+    along: i64,
+    width: i64,
 }
 
 /// A block of columns, and those of them that are computed if these are not all.
@@ -201,8 +231,8 @@ struct Columns<'c, 'a> {
     start: Value<'c, 'a>,
     width: Value<'c, 'a>,
     own: Option<Own<'c, 'a>>,
-    /// The columns that are packed next, if they are contiguous in memory.
-    next: Option<(Buffer<'c, 'a>, Value<'c, 'a>)>,
+    /// The columns that are packed next, if they are prefetched.
+    next: Option<Source<'c, 'a>>,
 }
 
 /// The tiles of a product that one thread computes, and the columns of the panels that they are in.
@@ -220,7 +250,7 @@ struct Strip<'c, 'a> {
     column: Value<'c, 'a>,
     columns: i64,
     tiles: Option<Units<'c, 'a>>,
-    next: Option<(Buffer<'c, 'a>, Value<'c, 'a>)>,
+    next: Option<Source<'c, 'a>>,
 }
 
 /// The block of `k` being accumulated.
@@ -318,6 +348,12 @@ const MAX_ROWS_ONCE: i64 = 4;
 /// The bytes of a right operand from which on it is worth packing for few rows: smaller ones are in a cache.
 const MIN_PACKED_BYTES: i64 = 1 << 20;
 
+/// The stage that makes the left operand of a product of bytes, if it is packed in panels when the caller is compiled.
+pub fn packed_left_stage(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<usize> {
+    let rows = cg.kernel.stages[product.stage].sizes[product.m?];
+    if rows > MAX_ROWS_ONCE { quads::packed_left_stage(cg, product) } else { None }
+}
+
 /// Whether the right operand is a large constant that the caller packs. Few rows read each panel as one stream, instead of
 /// a short run of each row, of which threads get even shorter ones.
 fn is_packed_constant(cg: &Codegen<'_, '_>, matmul: &Matmul<'_, '_>, (n, k): (i64, i64)) -> bool {
@@ -395,6 +431,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             pack_b,
             right,
             dots: cg.target.dots,
+            left: None,
             packed_a: None,
             packed_b: None,
             partial: None,
@@ -402,6 +439,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             output,
         };
         emitter.reserve(cg, e);
+        emitter.left = emitter.take_left(cg, e);
         let missing = |operand: TensorId| {
             cg.places[operand].buffer().is_none() && cg.splat_of(operand).is_none()
         };
@@ -409,12 +447,45 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let is_filled = emitter.packed_b.is_some_and(|it| matches!(it.room, Room::Filled))
             || !matches!(emitter.right, Right::Plain);
         let right = (!is_filled).then_some(right);
-        for operand in [Some(product.a.operand.tensor), right].into_iter().flatten() {
+        let left = emitter.left.is_none().then_some(product.a.operand.tensor);
+        for operand in [left, right].into_iter().flatten() {
             if missing(operand) || cg.splat_of(operand).is_some() {
                 return Err(LowerError::at(stage.op, "expected operands of a matmul in memory"));
             }
         }
         Ok(emitter)
+    }
+
+    /// The left operand, if it is a constant that is packed when the caller is compiled: a tile reads one stream, instead of
+    /// as many as it has rows, which may be a multiple of a page apart.
+    fn take_left(&self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Option<Buffer<'c, 'a>> {
+        let product = &self.matmul.product;
+        let (m, Blocks { mr, kc, .. }) = (product.m?, self.blocks);
+        if packed_left_stage(cg, product).is_some() {
+            return quads::take(cg, e, product, (&product.a, m), (kc, mr, 1));
+        }
+        let access = &product.a.operand.access;
+        let is_shared = |dim: usize| dim == m || access.coefs[dim] == 0;
+        let applies = (0..product.k).all(is_shared)
+            && self.m > MAX_ROWS_ONCE
+            && !self.pack_a
+            && !self.right.is_in_tiles()
+            && matches!(self.rows, Extent::Known(_))
+            && matches!(self.depth, Extent::Known(_));
+        let panels = |argument| Panels {
+            argument,
+            offset: access.offset,
+            along: access.coefs[product.k],
+            across: access.coefs[m],
+            rows: self.k,
+            columns: self.m,
+            depth: kc,
+            panel: mr,
+            lanes: 1,
+            quads: None,
+        };
+        let operand = applies.then_some(&product.a.operand)?;
+        packed::take(cg, e, operand, |argument| Packing::Panels(panels(argument)))
     }
 
     fn reserve(&mut self, cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) {
@@ -454,7 +525,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             let buffer = cg.scratch(e, columns * self.panel_depth(), tensor);
             return PackedB { buffer, room: Room::One };
         }
-        if let Some(buffer) = quads::take(cg, e, product, panels) {
+        if let Some(buffer) = quads::take(cg, e, product, (&product.b, product.n), panels) {
             return PackedB { buffer, room: Room::Filled };
         }
         let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
@@ -499,6 +570,11 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         (self.n + self.columns() - 1) / self.columns() * self.columns()
     }
 
+    /// The number of rows, rounded up to whole tiles.
+    fn all_rows(&self) -> i64 {
+        (self.m + self.blocks.mr - 1) / self.blocks.mr * self.blocks.mr
+    }
+
     /// The number of columns, of whole panels if it is passed.
     fn panels_width(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
         match self.width {
@@ -541,7 +617,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
     ) -> Result<()> {
         let Blocks { mc, nc, kc, .. } = self.blocks;
         let product = &self.matmul.product;
-        let a = self.source(cg, e, &product.a, rows, product.m);
+        let a = match self.left {
+            Some(buffer) => Source { buffer, base: e.index(0), across: kc, along: self.blocks.mr },
+            None => self.source(cg, e, &product.a, rows, product.m),
+        };
         let b = match &self.matmul.windows {
             Some(windows) => self.window_source(cg, e, windows, rows),
             None => self.source(cg, e, &product.b, rows, Some(product.n)),
@@ -565,9 +644,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                         None => b.advanced(e, None, Some(from)),
                     };
                     blocked(e, (self.m, self.rows, mc), None, |e, ic, height| {
-                        let a = match self.packed_a {
-                            Some(packed) => self.pack_a(e, a, packed, ic, height, depth)?,
-                            None => a.advanced(e, None, Some(from)),
+                        let a = match (self.packed_a, self.left) {
+                            (Some(packed), _) => self.pack_a(e, a, packed, ic, height, depth)?,
+                            (None, Some(_)) => Source { base: e.scale(from, self.all_rows()), ..a },
+                            (None, None) => a.advanced(e, None, Some(from)),
                         };
                         self.emit_panels(cg, e, rows, (a, b), (ic, columns), depth)
                     })
@@ -576,27 +656,27 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         )
     }
 
-    /// Where the block of columns after that from `start` on begins, if a block is a panel, is packed while the product is
-    /// computed, and is contiguous in memory.
+    /// The block of columns after that from `start` on, if a block is a panel that is packed while the product is computed.
     fn next_columns(
         &self,
         e: Emit<'c, 'a>,
         b: Source<'c, 'a>,
         start: Value<'c, 'a>,
-    ) -> Option<(Buffer<'c, 'a>, Value<'c, 'a>)> {
+    ) -> Option<Source<'c, 'a>> {
         let Blocks { nc, kc, .. } = self.blocks;
         let is_packed = self.packed_b.is_some_and(|packed| !matches!(packed.room, Room::Filled));
-        let is_contiguous = b.along == 1 && b.across == self.k && kc == self.k;
+        let is_contiguous = b.along == 1 && b.across == self.k;
         let applies = is_packed
-            && is_contiguous
+            && (is_contiguous || b.across == 1)
+            && kc == self.k
             && nc == self.columns()
             && nc < self.n
             && matches!(self.depth, Extent::Known(_))
             && self.matmul.windows.is_none()
             && matches!(self.right, Right::Plain)
             && Contraction::is_plain(&self.matmul.product.b);
-        let at = |e: Emit<'c, 'a>| e.add(b.base, e.scale(e.offset(start, nc), b.across));
-        applies.then(|| (b.buffer, at(e)))
+        let base = |e: Emit<'c, 'a>| e.add(b.base, e.scale(e.offset(start, nc), b.across));
+        applies.then(|| Source { base: base(e), ..b })
     }
 
     /// The number of tiles of a panel of columns.
@@ -814,20 +894,32 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         &self,
         e: Emit<'c, 'a>,
         b: Source<'c, 'a>,
-        next: Option<(Buffer<'c, 'a>, Value<'c, 'a>)>,
+        next: Option<Source<'c, 'a>>,
         row: Value<'c, 'a>,
     ) -> Option<Ahead<'c, 'a>> {
         let Blocks { mr, mc, kc, .. } = self.blocks;
         let is_constant = self.packed_b.is_some_and(|packed| matches!(packed.room, Room::Filled));
         let tiles = (mc.min(self.m) + mr - 1) / mr;
+        let number = |e: Emit<'c, 'a>| e.binary(arith::DIVUI, row, e.index(mr));
+        if let Some(next) = next.filter(|next| next.across == 1) {
+            // A line of each row of the panel, as many as a row may have.
+            let lines = self.columns() / LINE + 1;
+            let first = e.min(e.scale(number(e), LINE), e.index(self.columns() - 1));
+            let width = (lines + tiles - 1) / tiles * LINE;
+            let (buffer, at) = (next.buffer, e.add(next.base, first));
+            return Some(Ahead { buffer, at, along: next.along, width });
+        }
         if self.streams || tiles > MAX_TILES_AHEAD || !(is_constant || next.is_some()) {
             return None;
         }
         let step = (b.along + tiles - 1) / tiles;
-        let number = e.binary(arith::DIVUI, row, e.index(mr));
         let packed = |e: Emit<'c, 'a>| e.offset(b.base, self.columns() * self.panel_depth());
-        let (buffer, first) = next.unwrap_or_else(|| (b.buffer, packed(e)));
-        Some(Ahead { buffer, at: e.add(first, e.scale(number, step * kc)), step })
+        let (buffer, first) = match next {
+            Some(next) => (next.buffer, next.base),
+            None => (b.buffer, packed(e)),
+        };
+        let at = e.add(first, e.scale(number(e), step * kc));
+        Some(Ahead { buffer, at, along: step, width: step })
     }
 }
 
@@ -905,7 +997,7 @@ fn choose_blocks(
     let is_contiguous = access.coefs[product.k] == 1 && access.coefs[product.n] == k;
     let most = match right.is_unpacked() {
         true => 128,
-        false if m <= mc && kc == k && is_contiguous => columns,
+        false if m <= mc && kc == k && (is_contiguous || k >= MIN_DEPTH_ALONE) => columns,
         false => 1024,
     };
     let nc = (most / columns).max(1) * columns;

@@ -7,7 +7,7 @@ use super::{
     split::{self, Units},
 };
 use crate::attributes::PADS;
-use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use irc_mlir::ops::{arith, tensor};
 use irc_mlir::{Attribute, BlockLike, OperationLike, OperationRef, Value, ValueLike, read};
 use irc_mlir::{Type, TypeLike};
@@ -37,6 +37,8 @@ pub struct Padding<'c, 'a> {
     sizes: Vec<i64>,
     offsets: Vec<i64>,
     location: OperationRef<'c, 'a>,
+    /// The distance to elements that are prefetched while these are read, if any.
+    pub ahead: Option<i64>,
 }
 
 impl<'c: 'a, 'a> Padding<'c, 'a> {
@@ -87,6 +89,7 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
             sizes: stage.sizes.clone(),
             offsets,
             location: stage.op,
+            ahead: None,
         })
     }
 
@@ -247,6 +250,9 @@ impl<'c: 'a, 'a> Padding<'c, 'a> {
         lanes: Lanes,
         mask: Option<Value<'c, 'a>>,
     ) -> Value<'c, 'a> {
+        if let Some(ahead) = self.ahead {
+            e.prefetch(from, e.offset(at, ahead), Prefetch::L2);
+        }
         let Some((count, step)) = self.bytes else {
             let value = e.load_lanes(from, at, lanes, mask);
             return if from.element == to.element {

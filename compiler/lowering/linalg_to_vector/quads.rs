@@ -120,36 +120,48 @@ impl Quads {
 
 /// Whether the right operand of a product is packed in panels when the caller is compiled.
 pub fn is_packed(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> bool {
-    panels(cg, product).is_some()
+    packed_stage(cg, product).is_some()
 }
 
 /// The stage that makes such an operand.
 pub fn packed_stage(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<usize> {
-    panels(cg, product).map(|(quads, _)| quads.stage)
+    panels(cg, product, &product.b, product.n).map(|(quads, _)| quads.stage)
 }
 
-fn panels(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<(Quads, Panels)> {
-    let operand = &product.b.operand;
+/// As [`packed_stage`], for the left operand.
+pub fn packed_left_stage(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<usize> {
+    panels(cg, product, &product.a, product.m?).map(|(quads, _)| quads.stage)
+}
+
+fn panels(
+    cg: &Codegen<'_, '_>,
+    product: &Contraction<'_, '_>,
+    side: &Side<'_, '_>,
+    across: usize,
+) -> Option<(Quads, Panels)> {
+    let operand = &side.operand;
     let quads = Quads::of(cg, operand.tensor)?;
     quads.constant(cg)?;
     let access = &operand.access;
-    let is_one_matrix = access.offset == 0 && access.coefs[..product.n].iter().all(|c| *c == 0);
-    let matrix = quads.matrix(access.coefs[product.n])?;
+    let is_shared = |dim: usize| dim == across || access.coefs[dim] == 0;
+    let is_one_matrix = access.offset == 0 && (0..product.k).all(is_shared);
+    let matrix = quads.matrix(access.coefs[across])?;
     let stage = &cg.kernel.stages[product.stage];
-    let is_whole =
-        matrix.columns == stage.sizes[product.n] && matrix.rows == stage.sizes[product.k];
+    let is_whole = matrix.columns == stage.sizes[across] && matrix.rows == stage.sizes[product.k];
     let is_own = quads.is_read_by(cg, operand.tensor, product.stage);
     (is_one_matrix && is_whole && is_own).then_some((quads, matrix))
 }
 
-/// The panels of the right operand of a product, packed when the caller is compiled.
+/// The panels of an operand of a product, packed when the caller is compiled: of its depth, so many columns (rows of a left
+/// operand) and lanes.
 pub fn take<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
     product: &Contraction<'c, 'a>,
+    (side, across): (&Side<'c, 'a>, usize),
     (depth, panel, lanes): (i64, i64, i64),
 ) -> Option<Buffer<'c, 'a>> {
-    let (quads, matrix) = panels(cg, product)?;
+    let (quads, matrix) = panels(cg, product, side, across)?;
     let (argument, memref) = quads.constant(cg)?;
     let packing = Panels { argument, depth, panel, lanes, ..matrix };
     Some(packed(cg, e, memref, packing))

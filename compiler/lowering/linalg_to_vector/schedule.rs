@@ -219,7 +219,10 @@ fn place_quads<'c: 'a, 'a>(
     if !matches!(product.factors, Factors::Quads { .. }) {
         return vec![];
     }
-    let left = quads::place(cg, e, product, &product.a, product.m);
+    let left = match matmul::packed_left_stage(cg, product) {
+        Some(stage) => Some(stage),
+        None => quads::place(cg, e, product, &product.a, product.m),
+    };
     let right = match quads::packed_stage(cg, product) {
         Some(stage) => Some(stage),
         None => quads::place(cg, e, product, &product.b, None),

@@ -1,5 +1,5 @@
 //! One register tile: its sums over a block of depth, and the final store.
-use super::{Ahead, Depth, Emitter, Source, Tile};
+use super::{Ahead, Depth, Emitter, LINE, Source, Tile};
 use crate::kernel::emit::{Buffer, Emit, Prefetch};
 use crate::lowering::linalg_to_vector::{
     access::Access,
@@ -10,14 +10,15 @@ use crate::lowering::linalg_to_vector::{
 };
 use irc_mlir::{Value, ops::arith};
 
-/// The minimum depth of a product that prefetches what a finished tile reads and writes: with less, it does not arrive in time.
+/// The minimum depth of a product whose tiles prefetch what they read and write at their end: with less, that does not arrive
+/// in time, and they prefetch for the tile to the right instead.
 const MIN_DEPTH: i64 = 32;
+
+/// The number of elements of a packed left operand from one that is read to one that is prefetched.
+const LEFT_AHEAD: i64 = 512;
 
 /// The bytes between rows from which on processors do not prefetch them: those of a page.
 const FAR_APART: i64 = 4096;
-
-/// Elements of four bytes in a line of a cache.
-const LINE: usize = 16;
 
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     /// Computes a tile over a block of depth.
@@ -72,9 +73,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let (Some(m), None, false) = (product.m, self.partial, product.is_transposed) else {
             return;
         };
-        if self.k < MIN_DEPTH {
-            return;
-        }
+        let shift = if self.k < MIN_DEPTH { self.columns() } else { 0 };
         let stages = [&[product.stage], &self.matmul.epilogue[..]].concat();
         let stages = stages.iter().map(|s| &cg.kernel.stages[*s]);
         let ends = stages.flat_map(|stage| {
@@ -91,7 +90,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             }
             let line = 64 / bytes;
             for row in 0..tile.rows {
-                let at = self.element_at(e, access, outer, tile, (row, 0));
+                let at = e.offset(self.element_at(e, access, outer, tile, (row, 0)), shift);
                 for column in (0..tile.columns).step_by(line as usize) {
                     e.prefetch(buffer, e.offset(at, column), to);
                 }
@@ -234,6 +233,16 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         }
         let product = &self.matmul.product;
         let first = e.add(a.base, e.scale(tile.row, a.across));
+        // The last panel of the left operand has as many rows as the tile.
+        let (across, along) = match self.left {
+            Some(_) => (1, tile.rows),
+            None => (a.across, a.along),
+        };
+        // How far ahead of a factor others are prefetched: in its panel, or in the row that the next tile reads to its end.
+        let left_ahead = match self.left {
+            Some(_) => Some(LEFT_AHEAD),
+            None => (product.is_transposed && a.across == 1).then_some(2 * tile.rows - 1),
+        };
         let each = self.vectors_per_row(tile);
         let width = self.lanes.count();
         let live = tile.columns - (each - 1) * width;
@@ -248,16 +257,19 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     e.load_lanes(b.buffer, e.offset(at, vector * width), self.lanes, mask)
                 })
                 .collect();
-            if let Some(Ahead { buffer, at, step }) = tile.ahead {
-                let at = e.add(at, e.scale(k, step));
-                for line in (0..step).step_by(LINE) {
+            if let Some(Ahead { buffer, at, along, width }) = tile.ahead {
+                let at = e.add(at, e.scale(k, along));
+                for line in (0..width).step_by(LINE as usize) {
                     e.prefetch(buffer, e.offset(at, line), Prefetch::L2);
                 }
             }
-            let at = e.add(first, e.scale(k, a.along));
+            let at = e.add(first, e.scale(k, along));
+            if let Some(distance) = left_ahead {
+                e.prefetch(a.buffer, e.offset(at, distance), Prefetch::Read);
+            }
             let mut next = vec![];
             for row in 0..tile.rows {
-                let scalar = e.load(a.buffer, e.offset(at, row * a.across));
+                let scalar = e.load(a.buffer, e.offset(at, row * across));
                 let broadcast = e.splat(scalar, self.lanes);
                 for (vector, column) in columns.iter().enumerate() {
                     let sum = sums[(row * each) as usize + vector];
