@@ -4,7 +4,7 @@ use irc_diag::{Sink, Source};
 use irc_gemini_format::schedule::{Limits, Schedule, check};
 use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Network, Objective, Tree, initial, networks};
-use irc_npu_lower::{Scheduled, allocated, known_layers, schedule};
+use irc_npu_lower::{Scheduled, Target, allocated, known_layers, schedule, tiled, untiled};
 use std::path::Path;
 
 /// The schedule of a tree, or of the first tree of searches.
@@ -122,4 +122,54 @@ fn addresses_are_allocated() {
         let found = allocated(&made, 100).expect_err("no room");
         assert_eq!(found.code, "layer-no-address");
     }
+}
+
+/// Schedules of one core have tiles, pass the checks, and are those without tiles again.
+#[test]
+fn schedules_of_one_core_have_tiles() {
+    let target: Target = "npu:mesh=1x1,buffer=16MiB,weights=reload".parse().expect("a target");
+    let machine = target.machine().expect("a machine");
+    let mut count = 0;
+    for (name, build) in networks::ALL {
+        let network = build().expect("a network");
+        for batch in [1, 2] {
+            let options = irc_npu_schedule::Options { budget: 2000, ..Default::default() };
+            let Ok(found) = irc_npu_schedule::schedule(&network, &machine, batch, &options) else {
+                println!("{name}: no tree");
+                continue;
+            };
+            let of = Scheduled {
+                network: &found.network,
+                facts: &[],
+                machine: &machine,
+                target: Some(&target),
+                tree: &found.tree,
+                evaluation: &found.evaluation,
+                objective: Objective::EDP,
+            };
+            let made = schedule(&of).expect("a schedule");
+            let with = match tiled(&made, 1 << 26) {
+                Ok(with) => with,
+                Err(found) => {
+                    println!("{name}, {batch}: {}", found.message);
+                    continue;
+                }
+            };
+            count += 1;
+            let text = irc_gemini_format::schedule::write(&with);
+            let mut sink = Sink::new();
+            let source = Source::new(name, text);
+            let read = irc_gemini_format::schedule::parse(&source, &Default::default(), &mut sink);
+            let diagnostics = sink.into_diagnostics();
+            assert!(diagnostics.is_empty(), "{name}, {batch}: {} {:#?}", diagnostics.len(), &diagnostics[..diagnostics.len().min(3)]);
+            assert!(read.as_ref() == Some(&with), "{name}, {batch}: read is not written");
+            let again = untiled(&with).unwrap_or_else(|| panic!("{name}, {batch}: no inverse"));
+            for ((_, _, a), (_, _, b)) in again.workloads().zip(made.workloads()) {
+                let plain = |of: &irc_gemini_format::schedule::Workload| irc_gemini_format::schedule::Workload { buffer: vec![], ..of.clone() };
+                assert_eq!(plain(a), plain(b), "{name}, {batch}");
+            }
+            assert!(again.dram == made.dram, "{name}, {batch}: DRAM");
+        }
+    }
+    assert!(count > 20, "{count}");
 }
