@@ -25,6 +25,7 @@ pub use priced::{PricedSchedule, price};
 pub use program::program;
 pub use report::{LayerReport, Report, SegmentReport};
 pub use schedule::{
-    LayerFacts, Scheduled, allocated, known_layers, schedule, stated_layers, tiled, untiled,
+    LayerFacts, Scheduled, allocated, in_tiled, known_layers, schedule, stated_layers, tiled,
+    untiled,
 };
 pub use target::{CoreKind, DramRate, Goal, PREFIX, Target};

@@ -20,7 +20,7 @@ use irc_npu_emit::{KnownLayer, KnownLayers, Numbers};
 
 pub use allocate::allocated;
 pub use tiled::tiled;
-pub use untiled::untiled;
+pub use untiled::{in_tiled, untiled};
 
 /// A tree with the network that it schedules.
 #[derive(Clone, Copy, Debug)]

@@ -18,8 +18,9 @@ use irc_npu::enums::DataFmt;
 use irc_npu::layout::{WL0_UNITS, weight_row, wl0_units};
 use std::collections::{BTreeMap, HashMap};
 
-/// The core, and the id of DRAM.
-const CORE: i64 = 0;
+/// The id of the core.
+pub const CORE: i64 = 0;
+/// The id of DRAM.
 const DRAM: i64 = -1;
 
 /// Bits of an element, and the multiple of which channels are.

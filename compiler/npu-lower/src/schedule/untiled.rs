@@ -3,6 +3,7 @@
 use super::buffers::{self, LiveTensor};
 use super::transfers::{AllTransfers, DRAM, Reader, Stored, range};
 use super::workloads::{ids, source};
+use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::{
     Coords, Core, Dialect, Extent, Ids, Ifmap, LayerKind, OneOrMany, PlaceKind, Resident,
     ResidentKind, Schedule, Source, Transfers, Weight, Workload,
@@ -47,6 +48,17 @@ pub fn untiled(schedule: &Schedule) -> Option<Schedule> {
         extra: Default::default(),
         ..schedule.clone()
     })
+}
+
+/// A diagnostic of such a schedule of dialect B, at its place in that of dialect A.
+#[must_use]
+pub fn in_tiled(found: Diagnostic) -> Diagnostic {
+    let [from, to] = [CORE, super::tiled::CORE].map(|core| format!("$[\"{core}\"]"));
+    let path = found.path.as_deref().and_then(|path| path.strip_prefix(&from));
+    match path.map(|rest| format!("{to}{rest}")) {
+        Some(path) => Diagnostic { path: Some(path), ..found },
+        None => found,
+    }
 }
 
 struct Untiling<'s> {
