@@ -1,7 +1,7 @@
 //! Schedules of trees pass all checks, and have programs that pass the verifier.
 
 use irc_diag::{Sink, Source};
-use irc_gemini_format::schedule::{Limits, Schedule, check};
+use irc_gemini_format::schedule::{Limits, Schedule, Workload, check};
 use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Network, Objective, Tree, initial, networks};
 use irc_npu_lower::{Scheduled, Target, allocated, known_layers, schedule, tiled, untiled};
@@ -129,15 +129,12 @@ fn addresses_are_allocated() {
 fn schedules_of_one_core_have_tiles() {
     let target: Target = "npu:mesh=1x1,buffer=16MiB,weights=reload".parse().expect("a target");
     let machine = target.machine().expect("a machine");
-    let mut count = 0;
     for (name, build) in networks::ALL {
         let network = build().expect("a network");
         for batch in [1, 2] {
             let options = irc_npu_schedule::Options { budget: 2000, ..Default::default() };
-            let Ok(found) = irc_npu_schedule::schedule(&network, &machine, batch, &options) else {
-                println!("{name}: no tree");
-                continue;
-            };
+            let found = irc_npu_schedule::schedule(&network, &machine, batch, &options);
+            let found = found.expect("a tree");
             let of = Scheduled {
                 network: &found.network,
                 facts: &[],
@@ -148,28 +145,65 @@ fn schedules_of_one_core_have_tiles() {
                 objective: Objective::EDP,
             };
             let made = schedule(&of).expect("a schedule");
-            let with = match tiled(&made, 1 << 26) {
-                Ok(with) => with,
-                Err(found) => {
-                    println!("{name}, {batch}: {}", found.message);
-                    continue;
-                }
-            };
-            count += 1;
+            let with = tiled(&made, 1 << 26).expect("room");
             let text = irc_gemini_format::schedule::write(&with);
             let mut sink = Sink::new();
             let source = Source::new(name, text);
             let read = irc_gemini_format::schedule::parse(&source, &Default::default(), &mut sink);
             let diagnostics = sink.into_diagnostics();
-            assert!(diagnostics.is_empty(), "{name}, {batch}: {} {:#?}", diagnostics.len(), &diagnostics[..diagnostics.len().min(3)]);
+            assert_eq!(diagnostics, [], "{name}, {batch}");
             assert!(read.as_ref() == Some(&with), "{name}, {batch}: read is not written");
             let again = untiled(&with).unwrap_or_else(|| panic!("{name}, {batch}: no inverse"));
             for ((_, _, a), (_, _, b)) in again.workloads().zip(made.workloads()) {
-                let plain = |of: &irc_gemini_format::schedule::Workload| irc_gemini_format::schedule::Workload { buffer: vec![], ..of.clone() };
+                let plain = |of: &Workload| Workload { buffer: vec![], ..of.clone() };
                 assert_eq!(plain(a), plain(b), "{name}, {batch}");
             }
             assert!(again.dram == made.dram, "{name}, {batch}: DRAM");
         }
     }
-    assert!(count > 20, "{count}");
+}
+
+/// What is wrong with the weights of a product of two results is found.
+#[test]
+fn results_that_serve_as_weights_are_checked() {
+    let target: Target = "npu:mesh=1x1,buffer=16MiB".parse().expect("a target");
+    let machine = target.machine().expect("a machine");
+    let (_, build) = networks::ALL.into_iter().find(|(name, _)| *name == "bert").expect("known");
+    let network = build().expect("a network");
+    let made = tiled(&scheduled(&network, &machine, None, 1), 1 << 26).expect("room");
+    assert_eq!(check(&made, &Limits::default()), []);
+    let is_made = |workload: &&mut Workload| {
+        workload.weight.as_ref().is_some_and(|weight| weight.from_ofmap == Some(true))
+    };
+    let codes = |change: fn(&mut Workload)| {
+        let mut made = made.clone();
+        change(made.cores[0].workloads.iter_mut().find(is_made).expect("such a workload"));
+        let found = check(&made, &Limits::default());
+        found.into_iter().map(|one| one.code).collect::<Vec<_>>()
+    };
+    let resized = codes(|workload| {
+        let rows = workload.wl0_buffer.as_mut().and_then(|rows| rows.0.as_mut());
+        rows.expect("a row")[0].size += 1;
+    });
+    assert_eq!(resized, ["gem-z5-row-size"]);
+    let elsewhere = codes(|workload| {
+        let rows = workload.wl0_buffer.as_mut().and_then(|rows| rows.0.as_mut());
+        rows.expect("a row").clear();
+    });
+    assert!(elsewhere.contains(&"gem-b18-weight-resident"), "{elsewhere:?}");
+    let gone = codes(|workload| {
+        let weights: Vec<i64> =
+            workload.weight.iter().flat_map(|weight| weight.transfers()).collect();
+        workload.buffer.retain(|held| !held.transfers().any(|id| weights.contains(&id)));
+    });
+    assert!(gone.contains(&"gem-b19-weight-source"), "{gone:?}");
+    let [several, small] = [
+        tiled(
+            &scheduled(&network, &Machine::polar(Mesh { width: 4, height: 4, stride: 1 }), None, 1),
+            1 << 26,
+        ),
+        tiled(&scheduled(&network, &machine, None, 1), 1 << 16),
+    ];
+    assert_eq!(several.expect_err("several cores").code, "layer-one-core");
+    assert_eq!(small.expect_err("no room").code, "layer-no-address");
 }

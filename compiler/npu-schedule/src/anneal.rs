@@ -19,6 +19,9 @@ const LAST: f64 = 0.85;
 /// Number of layers of a segment from which on it is drawn with each attempt.
 const LONG: usize = 16;
 
+/// Number of layers of a segment up to which pricing it is one evaluation. Pricing takes time in proportion to them.
+const LAYERS: usize = 72;
+
 /// Parameters of a run.
 #[derive(Clone, Copy)]
 pub struct Run {
@@ -194,7 +197,7 @@ impl Search<'_, '_> {
                 segments.push(known.clone());
                 continue;
             }
-            self.evaluations += 1;
+            self.evaluations += moves::count(&tree).div_ceil(LAYERS) as u64;
             segments.push(Arc::new(self.problem.segment(model, tree, &self.prices).ok()?));
         }
         Some(segments)

@@ -6,9 +6,6 @@ use irc_npu_cost::{Machine, Network, Objective};
 const EVALUATIONS: u64 = 80_000;
 /// And for each layer.
 const EVALUATIONS_PER_LAYER: u64 = 3000;
-/// The number of layers up to which there are more evaluations for each. Segments become as long as networks, and pricing one
-/// takes time in proportion to its length.
-const MAX_LAYERS: u64 = 160;
 /// The number of cores up to which evaluations are not fewer.
 const FEW_CORES: u64 = 48;
 
@@ -28,7 +25,7 @@ pub struct Progress {
 pub struct Options<'p> {
     /// What is minimised.
     pub objective: Objective,
-    /// Number of evaluations of segments; 0 for one that fits the network and the machine. Those of the
+    /// Number of evaluations of segments, each once for every 72 layers begun; 0 for one that fits the network and the machine. Those of the
     /// first schedule, a few dozen for each layer, are made in any case.
     pub budget: u64,
     /// Threads; the result does not depend on them.
@@ -50,7 +47,6 @@ impl Options<'_> {
     /// there are, so that there are fewer of them.
     pub fn evaluations(&self, network: &Network, machine: &Machine) -> u64 {
         let (layers, cores) = (network.nodes().len() as u64, machine.mesh.cores());
-        let layers = layers.min(MAX_LAYERS);
         match self.budget {
             0 => (EVALUATIONS + EVALUATIONS_PER_LAYER * layers) * FEW_CORES / cores.max(FEW_CORES),
             budget => budget,

@@ -180,11 +180,8 @@ pub fn allocate(
     let fullest = (0..workloads).max_by_key(|index| (used[*index], Reverse(*index))).unwrap_or(0);
     let mut least = i64::MAX;
     if used.get(fullest).is_none_or(|used| *used <= capacity) {
-        let keys: [fn(&Room) -> i64; 3] = [
-            |_| 0,
-            |room| -room.size,
-            |room| -room.size * (room.last - room.first + 1) as i64,
-        ];
+        let keys: [fn(&Room) -> i64; 3] =
+            [|_| 0, |room| -room.size, |room| -room.size * (room.last - room.first + 1) as i64];
         for key in keys {
             let mut order: Vec<usize> = (0..rooms.len()).collect();
             order.sort_by_key(|at| key(rooms[*at]));

@@ -10,8 +10,8 @@ use irc_diag::Diagnostic;
 use irc_gemini_format::Nullable;
 use irc_gemini_format::schedule::{
     Core, CutMode, Dialect, DramGroup, DramIn, DramOut, Extent, Ids, Ifmap, LayerKind, LayerWindow,
-    Limits, OneOrMany, Ofmap, PlaceKind, Resident, ResidentKind, Schedule, Source, Target, Tile, Tiles,
-    Transfers, Weight, Wl0Row, Wl0Source, Workload,
+    Limits, Ofmap, OneOrMany, PlaceKind, Resident, ResidentKind, Schedule, Source, Target, Tile,
+    Tiles, Transfers, Weight, Wl0Row, Wl0Source, Workload,
 };
 use irc_json::Number;
 use irc_npu::enums::DataFmt;
@@ -393,14 +393,14 @@ impl<'s> Writer<'s> {
         let count = self.workloads.len();
         let late: Vec<Room> = self.held.iter().map(|held| held.room).collect();
         self.load_early(capacity);
-        let mut rooms = |held: &mut Vec<Held>| {
+        let place = |held: &mut Vec<Held>| {
             let rooms = held.iter_mut().map(|held| &mut held.room).collect();
             allocate(rooms, count, capacity)
         };
-        if rooms(&mut self.held).is_err() {
+        if place(&mut self.held).is_err() {
             self.held.iter_mut().zip(late).for_each(|(held, late)| held.room = late);
             let kib = |bytes: i64| (bytes + 1023) / 1024;
-            rooms(&mut self.held).map_err(|(index, need)| {
+            place(&mut self.held).map_err(|(index, need)| {
                 no_address(self.schedule, (0, index), kib(need), capacity / 1024)
             })?;
         }
@@ -419,7 +419,9 @@ impl<'s> Writer<'s> {
                 workloads[index].buffer.push(resident);
             }
         }
-        workloads.iter_mut().for_each(|workload| workload.ring_buffer_info = Some(vec![[0, capacity]]));
+        workloads
+            .iter_mut()
+            .for_each(|workload| workload.ring_buffer_info = Some(vec![[0, capacity]]));
         Ok(Schedule {
             dialect: Dialect::A,
             buffersize: Some(capacity),
@@ -447,7 +449,13 @@ impl<'s> Writer<'s> {
     }
 
     /// A tensor in the snapshot of a workload.
-    fn resident(&self, at: usize, (id, order): (i64, i64), index: usize, is_read: bool) -> Resident {
+    fn resident(
+        &self,
+        at: usize,
+        (id, order): (i64, i64),
+        index: usize,
+        is_read: bool,
+    ) -> Resident {
         let held = &self.held[at];
         let is_result = held.kind == ResidentKind::Ofmap;
         let transfers = held.sources.iter().map(|source| source.transfer_id).collect();
@@ -711,7 +719,12 @@ impl<'s> Writer<'s> {
                 ..out.clone()
             }
         });
-        DramGroup { id: group.id, ins: ins.collect(), outs: outs.collect(), extra: Default::default() }
+        DramGroup {
+            id: group.id,
+            ins: ins.collect(),
+            outs: outs.collect(),
+            extra: Default::default(),
+        }
     }
 }
 
@@ -722,7 +735,8 @@ fn along(of: Extent, axis: usize, (from, to): (i64, i64)) -> Extent {
         all[axis] = at;
         all
     };
-    let (lower, upper) = ([0, 1, 2, 3].map(|axis| of.axis(axis).0), [0, 1, 2, 3].map(|axis| of.axis(axis).1));
+    let (lower, upper) =
+        ([0, 1, 2, 3].map(|axis| of.axis(axis).0), [0, 1, 2, 3].map(|axis| of.axis(axis).1));
     Extent::new(corner(lower, from), corner(upper, to))
 }
 

@@ -78,11 +78,8 @@ impl<'s> Untiling<'s> {
         let of = &self.workloads[index];
         let next = self.numbers.len();
         let number = *self.numbers.entry(&of.layer_name).or_insert(next);
-        let reader = Reader {
-            workload: of.workload_id,
-            core: CORE,
-            layer: (number, of.layer_name.clone()),
-        };
+        let reader =
+            Reader { workload: of.workload_id, core: CORE, layer: (number, of.layer_name.clone()) };
         let kind = self.kind(of);
         let (read, parts) = self.inputs(of, kind, &reader)?;
         let ifmap = Ifmap {

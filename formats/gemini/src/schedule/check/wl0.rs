@@ -2,9 +2,7 @@
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::super::{
-    Dialect, Extent, Resident, ResidentKind, Weight, Wl0Row, Wl0Source, Workload,
-};
+use super::super::{Dialect, Extent, Resident, ResidentKind, Weight, Wl0Row, Wl0Source, Workload};
 use super::Limits;
 use super::facts::{Facts, Place};
 use super::published::Published;
@@ -175,8 +173,7 @@ impl Wl0<'_> {
                 false => ResidentKind::Weight,
             };
             let in_l2 = self.workload.buffer.iter().any(|resident| {
-                resident.kind == kind
-                    && resident.transfers().any(|other| other == id)
+                resident.kind == kind && resident.transfers().any(|other| other == id)
             });
             if in_l2 != (row.source == Wl0Source::Core) {
                 let place = if in_l2 { "is in L2" } else { "is not in L2" };
