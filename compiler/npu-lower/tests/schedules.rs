@@ -4,7 +4,9 @@ use irc_diag::{Sink, Source};
 use irc_gemini_format::schedule::{Limits, Schedule, Workload, check};
 use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Network, Objective, Tree, initial, networks};
-use irc_npu_lower::{Scheduled, Target, allocated, known_layers, schedule, tiled, untiled};
+use irc_npu_lower::{
+    Scheduled, Target, allocated, known_layers, program, schedule, stated_layers, tiled, untiled,
+};
 use std::path::Path;
 
 /// The schedule of a tree, or of the first tree of searches.
@@ -154,10 +156,11 @@ fn schedules_of_one_core_have_tiles() {
             assert_eq!(diagnostics, [], "{name}, {batch}");
             assert!(read.as_ref() == Some(&with), "{name}, {batch}: read is not written");
             let again = untiled(&with).unwrap_or_else(|| panic!("{name}, {batch}: no inverse"));
-            for ((_, _, a), (_, _, b)) in again.workloads().zip(made.workloads()) {
-                assert_eq!(a, b, "{name}, {batch}");
-            }
             assert!(again == made, "{name}, {batch}");
+            if batch == 1 && ["resnet", "trans_cell"].contains(&name) {
+                let program = |of: &Schedule| program(of, None, &stated_layers(of));
+                assert!(program(&with).expect("a program") == program(&made).expect("a program"));
+            }
         }
     }
 }
