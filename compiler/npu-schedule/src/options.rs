@@ -25,8 +25,8 @@ pub struct Progress {
 pub struct Options<'p> {
     /// What is minimised.
     pub objective: Objective,
-    /// Number of evaluations of segments, each once for every 72 layers begun; 0 for one that fits the network and the machine. Those of the
-    /// first schedule, a few dozen for each layer, are made in any case.
+    /// Number of evaluations of segments, of which one with more than 128 layers counts in proportion; 0 for a number that
+    /// fits the network and the machine. Those of the first schedule, a few dozen for each layer, are made in any case.
     pub budget: u64,
     /// Threads; the result does not depend on them.
     pub threads: usize,
