@@ -72,7 +72,7 @@ fn lengths(extent: &Extent) -> [i64; 4] {
 }
 
 /// A tensor of the buffer.
-struct Held {
+struct BufferTensor {
     kind: ResidentKind,
     /// The layer that reads or computes it.
     layer: String,
@@ -112,7 +112,7 @@ struct Writer<'s> {
     workloads: &'s [Workload],
     transfers: Transfers<'s>,
     windows: HashMap<&'s str, &'s LayerWindow>,
-    held: Vec<Held>,
+    held: Vec<BufferTensor>,
     /// Tensors that are read, by the transfers that bring them; an operand that is read twice has two.
     known: HashMap<(Vec<i64>, usize), usize>,
     /// What each workload reads as activations and as weights.
@@ -291,7 +291,7 @@ impl<'s> Writer<'s> {
         let key = (transfers.clone(), again);
         let held = *self.known.entry(key).or_insert(self.held.len());
         if held == self.held.len() {
-            self.held.push(Held {
+            self.held.push(BufferTensor {
                 kind: ResidentKind::Ifmap,
                 layer: workload.layer_name.clone(),
                 extent: from_zero([n, channels, h, w]),
@@ -324,7 +324,7 @@ impl<'s> Writer<'s> {
                 upper: Some(extent.upper),
                 extra: Default::default(),
             };
-            self.held.push(Held {
+            self.held.push(BufferTensor {
                 kind: ResidentKind::Weight,
                 layer,
                 extent,
@@ -365,7 +365,7 @@ impl<'s> Writer<'s> {
                 continue;
             }
             let size = bytes(&workload.extent);
-            self.held.push(Held {
+            self.held.push(BufferTensor {
                 kind: ResidentKind::Ofmap,
                 layer: workload.layer_name.clone(),
                 extent: from_zero(lengths(&workload.extent)),
@@ -379,10 +379,10 @@ impl<'s> Writer<'s> {
     /// Loads what may be early while the workload before runs, if there is room.
     fn load_early(&mut self, capacity: i64) {
         let mut used = vec![0; self.workloads.len()];
-        for Held { room, .. } in &self.held {
+        for BufferTensor { room, .. } in &self.held {
             used[room.first..=room.last].iter_mut().for_each(|used| *used += room.size);
         }
-        for Held { room, .. } in self.held.iter_mut().filter(|held| held.may_be_early) {
+        for BufferTensor { room, .. } in self.held.iter_mut().filter(|held| held.may_be_early) {
             if room.first > 0 && used[room.first - 1] + room.size <= capacity {
                 room.first -= 1;
                 used[room.first] += room.size;
@@ -394,7 +394,7 @@ impl<'s> Writer<'s> {
         let count = self.workloads.len();
         let late: Vec<Room> = self.held.iter().map(|held| held.room).collect();
         self.load_early(capacity);
-        let place = |held: &mut Vec<Held>| {
+        let place = |held: &mut Vec<BufferTensor>| {
             let rooms = held.iter_mut().map(|held| &mut held.room).collect();
             allocate(rooms, count, capacity)
         };
@@ -434,8 +434,9 @@ impl<'s> Writer<'s> {
 
     /// The place of each tensor in the order of accesses to DRAM. With a workload, loads come before its store.
     fn orders(&self) -> Vec<i64> {
-        let is_loaded = |held: &Held| held.sources.iter().any(|from| from.kind == PlaceKind::Dram);
-        let is_store = |held: &Held| held.kind == ResidentKind::Ofmap;
+        let is_loaded =
+            |held: &BufferTensor| held.sources.iter().any(|from| from.kind == PlaceKind::Dram);
+        let is_store = |held: &BufferTensor| held.kind == ResidentKind::Ofmap;
         let all = 0..self.held.len();
         let touches = |at: &usize| is_loaded(&self.held[*at]) || is_store(&self.held[*at]);
         let mut accesses: Vec<usize> = all.filter(touches).collect();
