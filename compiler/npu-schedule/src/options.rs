@@ -6,6 +6,8 @@ use irc_npu_cost::{Machine, Network, Objective};
 const EVALUATIONS: u64 = 80_000;
 /// And for each layer.
 const EVALUATIONS_PER_LAYER: u64 = 3000;
+/// The number of layers up to which there are more evaluations for each.
+const MAX_LAYERS: u64 = 160;
 /// The number of cores up to which evaluations are not fewer.
 const FEW_CORES: u64 = 48;
 
@@ -47,6 +49,7 @@ impl Options<'_> {
     /// there are, so that there are fewer of them.
     pub fn evaluations(&self, network: &Network, machine: &Machine) -> u64 {
         let (layers, cores) = (network.nodes().len() as u64, machine.mesh.cores());
+        let layers = layers.min(MAX_LAYERS);
         match self.budget {
             0 => (EVALUATIONS + EVALUATIONS_PER_LAYER * layers) * FEW_CORES / cores.max(FEW_CORES),
             budget => budget,

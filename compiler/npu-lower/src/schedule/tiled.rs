@@ -12,7 +12,7 @@ use irc_diag::Diagnostic;
 use irc_gemini_format::Nullable;
 use irc_gemini_format::schedule::{
     Core, Dialect, DramGroup, DramIn, DramOut, Extent, Ids, Ifmap, LayerKind, LayerWindow, Ofmap,
-    OneOrMany, PlaceKind, Resident, ResidentKind, Schedule, Source, Target, Tile, Tiles, Transfers,
+    OneOrMany, PlaceKind, Resident, ResidentKind, Schedule, Source, Target, Tile, Transfers,
     Weight, Wl0Row, Wl0Source, Workload,
 };
 use irc_npu::enums::DataFmt;
