@@ -1,7 +1,7 @@
 //! `gemini-to-npu`: lowers a schedule to the program of each core.
 //!
-//! Before: a module with one `gemini.schedule`, and for schedules of one core the `gemini.frontend` that
-//! defines its layers. After: an `npu.program` in their place, whose instructions have the locations of
+//! Before: a module with one `gemini.schedule`, and for schedules of one core that irc has not written the
+//! `gemini.frontend` that defines its layers. After: an `npu.program` in their place, whose instructions have the locations of
 //! their workloads. A module with a program and without a schedule does not change.
 //!
 //! Errors of the checks of schedules, and workloads that cannot be lowered, are reported at their ops.
@@ -16,6 +16,7 @@ use irc_mlir::{
 };
 use irc_npu::Program;
 use irc_npu_emit::FileDiagnostic;
+use irc_npu_lower::stated_layers;
 use std::collections::HashMap;
 
 /// The pass `gemini-to-npu`.
@@ -56,7 +57,8 @@ pub fn lower(module: OperationRef<'_, '_>) -> PassResult {
     if let Some(frontend) = &frontend {
         gemini::report(root, &check_pair(&scheduled.schedule, frontend))?;
     }
-    let program = irc_npu_emit::emit(&scheduled.schedule, frontend.as_ref());
+    let known = stated_layers(&scheduled.schedule);
+    let program = irc_npu_lower::program(&scheduled.schedule, frontend.as_ref(), &known);
     let program = program.or_else(|diagnostics| {
         report(root, layers, &diagnostics)?;
         Err(PassError::at(&root, "the schedule has no program"))
@@ -103,8 +105,8 @@ fn report(
     failed
 }
 
-/// The ops of workloads, by core and by the ids in instructions.
-struct Sources<'s, 'c, 'a>(HashMap<(u32, i32), &'s OperationRef<'c, 'a>>);
+/// The ops of workloads, by the index of the core and by the ids in instructions.
+struct Sources<'s, 'c, 'a>(HashMap<(usize, i32), &'s OperationRef<'c, 'a>>);
 
 impl<'s, 'c: 'a, 'a> Sources<'s, 'c, 'a> {
     fn new(
@@ -113,9 +115,8 @@ impl<'s, 'c: 'a, 'a> Sources<'s, 'c, 'a> {
     ) -> Self {
         let entry = |(core, index, workload): (usize, usize, &_)| {
             let workload: &irc_gemini_format::schedule::Workload = workload;
-            let id = u32::try_from(schedule.cores[core].id).ok()?;
             let number = i32::try_from(workload.workload_id).ok()?;
-            Some(((id, number), &workloads[core][index]))
+            Some(((core, number), &workloads[core][index]))
         };
         Sources(schedule.workloads().filter_map(entry).collect())
     }
@@ -128,8 +129,8 @@ impl<'s, 'c: 'a, 'a> Sources<'s, 'c, 'a> {
         index: usize,
         schedule: Location<'c>,
     ) -> Location<'c> {
-        let core = &program.cores[core];
-        let found = self.0.get(&(core.id, core.code[index].origin.wkl));
+        let number = program.cores[core].code[index].origin.wkl;
+        let found = self.0.get(&(core, number));
         found.map_or(schedule, |op| op.location())
     }
 }

@@ -195,7 +195,8 @@ fn long_programs_are_not_optimised_as_a_whole() {
 #[test]
 fn programs_take_one_array_of_all_their_buffers() {
     for parts in [1, 400] {
-        let text = Session::new().import_graph(&split(parts)).stage("llvm", Target::host()).unwrap();
+        let text =
+            Session::new().import_graph(&split(parts)).stage("llvm", Target::host()).unwrap();
         let main = text.lines().find(|line| line.contains("llvm.func @irc_main(")).unwrap();
         assert_eq!(main.matches("%arg").count(), 3, "{main}");
     }

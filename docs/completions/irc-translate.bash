@@ -58,7 +58,7 @@ _irc__translate() {
                     return 0
                     ;;
                 --dialect)
-                    COMPREPLY=($(compgen -W "b c" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "a b c" -- "${cur}"))
                     return 0
                     ;;
                 --target)

@@ -5,7 +5,8 @@ complete -c irc-translate -l planner -d 'Planner of a plan: irc optimises, ark r
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
 complete -c irc-translate -l config-rules -d 'JSON file that fixes configs of ops in a plan; see docs/config-rules.md [applies to: --emit-plan]' -r -F
 complete -c irc-translate -l frontend -d 'Frontend file of a Gemini schedule [applies to: Gemini schedules]' -r -F
-complete -c irc-translate -l dialect -d 'Dialect of the schedule of a model [applies to: --emit-gemini of ARK models, Common IR and ONNX files, MLIR]' -r -f -a "b\t'That of SET and Gemini: several cores, without addresses'
+complete -c irc-translate -l dialect -d 'Dialect of the schedule of a model [applies to: --emit-gemini of ARK models, Common IR and ONNX files, MLIR]' -r -f -a "a\t'That of the tool chain for one core: with addresses, tiles and the order of DRAM accesses'
+b\t'That of SET and Gemini: several cores, without addresses'
 c\t'The same with interleaved DRAM and addresses'"
 complete -c irc-translate -l target -d 'The NPU: npu:mesh=WxH, more keys in docs/npu-models.md [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r
 complete -c irc-translate -l batch -d 'Images that are scheduled at once [default: those of the model\'s inputs] [applies to: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR]' -r

@@ -23,7 +23,8 @@ _irc-translate() {
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
 '--config-rules=[JSON file that fixes configs of ops in a plan; see docs/config-rules.md \[applies to\: --emit-plan\]]:FILE:_files' \
 '--frontend=[Frontend file of a Gemini schedule \[applies to\: Gemini schedules\]]:F:_files' \
-'--dialect=[Dialect of the schedule of a model \[applies to\: --emit-gemini of ARK models, Common IR and ONNX files, MLIR\]]:DIALECT:((b\:"That of SET and Gemini\: several cores, without addresses"
+'--dialect=[Dialect of the schedule of a model \[applies to\: --emit-gemini of ARK models, Common IR and ONNX files, MLIR\]]:DIALECT:((a\:"That of the tool chain for one core\: with addresses, tiles and the order of DRAM accesses"
+b\:"That of SET and Gemini\: several cores, without addresses"
 c\:"The same with interleaved DRAM and addresses"))' \
 '--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:NPU:_default' \
 '--batch=[Images that are scheduled at once \[default\: those of the model'\''s inputs\] \[applies to\: --emit-gemini, --emit-npu of ARK models, Common IR and ONNX files, MLIR\]]:N:_default' \

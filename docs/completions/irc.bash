@@ -318,7 +318,7 @@ _irc() {
                     return 0
                     ;;
                 --dialect)
-                    COMPREPLY=($(compgen -W "b c" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "a b c" -- "${cur}"))
                     return 0
                     ;;
                 --target)

@@ -71,7 +71,8 @@ c\t'C source, which needs only a C compiler'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l tuning -d 'File of irc tune with schedules of kernels, measured on the processor of the code [applies to: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l model-name -d 'Name of the model in a .tar [default: default] [applies to: .tar]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l report -d 'File for the cost of an NPU schedule, by segments and layers [applies to: .json, .asm of models]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l dialect -d 'Dialect of the schedule of a model [applies to: .json of models]' -r -f -a "b\t'That of SET and Gemini: several cores, without addresses'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l dialect -d 'Dialect of the schedule of a model [applies to: .json of models]' -r -f -a "a\t'That of the tool chain for one core: with addresses, tiles and the order of DRAM accesses'
+b\t'That of SET and Gemini: several cores, without addresses'
 c\t'The same with interleaved DRAM and addresses'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target -d 'The NPU: npu:mesh=WxH, more keys in docs/npu-models.md [applies to: .json, .asm of models]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l batch -d 'Images that are scheduled at once [default: those of the model\'s inputs] [applies to: .json, .asm of models]' -r

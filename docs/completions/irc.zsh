@@ -68,7 +68,8 @@ c\:"C source, which needs only a C compiler"))' \
 '--tuning=[File of irc tune with schedules of kernels, measured on the processor of the code \[applies to\: .so, .tar, .o, .ll, .s of ARK models, Common IR and ONNX files, Gemini frontend files\]]:TUNE.json:_files' \
 '--model-name=[Name of the model in a .tar \[default\: default\] \[applies to\: .tar\]]:NAME:_default' \
 '--report=[File for the cost of an NPU schedule, by segments and layers \[applies to\: .json, .asm of models\]]:R.json:_files' \
-'--dialect=[Dialect of the schedule of a model \[applies to\: .json of models\]]:DIALECT:((b\:"That of SET and Gemini\: several cores, without addresses"
+'--dialect=[Dialect of the schedule of a model \[applies to\: .json of models\]]:DIALECT:((a\:"That of the tool chain for one core\: with addresses, tiles and the order of DRAM accesses"
+b\:"That of SET and Gemini\: several cores, without addresses"
 c\:"The same with interleaved DRAM and addresses"))' \
 '--target=[The NPU\: npu\:mesh=WxH, more keys in docs/npu-models.md \[applies to\: .json, .asm of models\]]:NPU:_default' \
 '--batch=[Images that are scheduled at once \[default\: those of the model'\''s inputs\] \[applies to\: .json, .asm of models\]]:N:_default' \

@@ -24,5 +24,8 @@ pub use numbers::{Given, LayerNumbers, Weights, numbers};
 pub use priced::{PricedSchedule, price};
 pub use program::program;
 pub use report::{LayerReport, Report, SegmentReport};
-pub use schedule::{LayerFacts, Scheduled, allocated, known_layers, schedule, stated_layers};
+pub use schedule::{
+    LayerFacts, Scheduled, allocated, in_tiled, known_layers, schedule, stated_layers, tiled,
+    untiled,
+};
 pub use target::{CoreKind, DramRate, Goal, PREFIX, Target};

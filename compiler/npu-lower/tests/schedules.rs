@@ -1,10 +1,12 @@
 //! Schedules of trees pass all checks, and have programs that pass the verifier.
 
 use irc_diag::{Sink, Source};
-use irc_gemini_format::schedule::{Limits, Schedule, check};
+use irc_gemini_format::schedule::{Limits, Schedule, Workload, check};
 use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Network, Objective, Tree, initial, networks};
-use irc_npu_lower::{Scheduled, allocated, known_layers, schedule};
+use irc_npu_lower::{
+    Scheduled, Target, allocated, known_layers, program, schedule, stated_layers, tiled, untiled,
+};
 use std::path::Path;
 
 /// The schedule of a tree, or of the first tree of searches.
@@ -140,4 +142,88 @@ fn addresses_are_allocated() {
         let found = allocated(&made, 100).expect_err("no room");
         assert_eq!(found.code, "layer-no-address");
     }
+}
+
+/// Schedules of one core have tiles, pass the checks, and are those without tiles again.
+#[test]
+fn schedules_of_one_core_have_tiles() {
+    let target: Target = "npu:mesh=1x1,buffer=64MiB,weights=reload".parse().expect("a target");
+    let machine = target.machine().expect("a machine");
+    for (name, build) in networks::ALL {
+        let network = build().expect("a network");
+        for batch in [1, 2] {
+            let options = irc_npu_schedule::Options { budget: 2000, ..Default::default() };
+            let found = irc_npu_schedule::schedule(&network, &machine, batch, &options);
+            let found = found.expect("a tree");
+            let of = Scheduled {
+                network: &found.network,
+                facts: &[],
+                machine: &machine,
+                target: Some(&target),
+                tree: &found.tree,
+                evaluation: &found.evaluation,
+                objective: Objective::EDP,
+            };
+            let made = schedule(&of).expect("a schedule");
+            let with = tiled(&made, 1 << 26).expect("room");
+            let text = irc_gemini_format::schedule::write(&with);
+            let mut sink = Sink::new();
+            let source = Source::new(name, text);
+            let read = irc_gemini_format::schedule::parse(&source, &Default::default(), &mut sink);
+            let diagnostics = sink.into_diagnostics();
+            assert_eq!(diagnostics, [], "{name}, {batch}");
+            assert!(read.as_ref() == Some(&with), "{name}, {batch}: read is not written");
+            let again = untiled(&with).unwrap_or_else(|| panic!("{name}, {batch}: no inverse"));
+            assert!(again == made, "{name}, {batch}");
+            if batch == 1 && ["resnet", "trans_cell"].contains(&name) {
+                let program = |of: &Schedule| program(of, None, &stated_layers(of));
+                assert!(program(&with).expect("a program") == program(&made).expect("a program"));
+            }
+        }
+    }
+}
+
+/// What is wrong with the weights of a product of two results is found.
+#[test]
+fn results_that_serve_as_weights_are_checked() {
+    let target: Target = "npu:mesh=1x1,buffer=16MiB".parse().expect("a target");
+    let machine = target.machine().expect("a machine");
+    let (_, build) = networks::ALL.into_iter().find(|(name, _)| *name == "bert").expect("known");
+    let network = build().expect("a network");
+    let made = tiled(&scheduled(&network, &machine, None, 1), 1 << 26).expect("room");
+    assert_eq!(check(&made, &Limits::default()), []);
+    let is_made = |workload: &&mut Workload| {
+        workload.weight.as_ref().is_some_and(|weight| weight.from_ofmap == Some(true))
+    };
+    let codes = |change: fn(&mut Workload)| {
+        let mut made = made.clone();
+        change(made.cores[0].workloads.iter_mut().find(is_made).expect("such a workload"));
+        let found = check(&made, &Limits::default());
+        found.into_iter().map(|one| one.code).collect::<Vec<_>>()
+    };
+    let resized = codes(|workload| {
+        let rows = workload.wl0_buffer.as_mut().and_then(|rows| rows.0.as_mut());
+        rows.expect("a row")[0].size += 1;
+    });
+    assert_eq!(resized, ["gem-z5-row-size"]);
+    let elsewhere = codes(|workload| {
+        let rows = workload.wl0_buffer.as_mut().and_then(|rows| rows.0.as_mut());
+        rows.expect("a row").clear();
+    });
+    assert!(elsewhere.contains(&"gem-b18-weight-resident"), "{elsewhere:?}");
+    let gone = codes(|workload| {
+        let weights: Vec<i64> =
+            workload.weight.iter().flat_map(|weight| weight.transfers()).collect();
+        workload.buffer.retain(|held| !held.transfers().any(|id| weights.contains(&id)));
+    });
+    assert!(gone.contains(&"gem-b19-weight-source"), "{gone:?}");
+    let [several, small] = [
+        tiled(
+            &scheduled(&network, &Machine::polar(Mesh { width: 4, height: 4, stride: 1 }), None, 1),
+            1 << 26,
+        ),
+        tiled(&scheduled(&network, &machine, None, 1), 1 << 16),
+    ];
+    assert_eq!(several.expect_err("several cores").code, "layer-one-core");
+    assert_eq!(small.expect_err("no room").code, "layer-no-address");
 }

@@ -2,9 +2,12 @@
 //!
 //!     cargo run --release -p irc-npu-schedule --example schedule -- NETWORK WIDTHxHEIGHT/STRIDE BATCH [BUDGET [THREADS [SEED [MODEL]]]]
 //!
+//! Networks are those of `irc_npu_cost::networks`, and `chain:N` of N convolutions.
 //! The cost model is `set`, or `gemini`: two dies side by side, buffers of 2 MiB, DRAM of 4 bytes per cycle and core.
 
-use irc_npu_cost::{Chiplets, Cost, Machine, Mesh, networks};
+use irc_npu_cost::{
+    Chiplets, Cost, Layer, Machine, Mesh, Network, Reads, Result as Costed, Shape, Window, networks,
+};
 use irc_npu_schedule::{Options, Segment, schedule};
 
 fn main() {
@@ -22,12 +25,17 @@ fn run(arguments: &[String]) -> Result<(), String> {
                 .into(),
         );
     };
-    let known = networks::ALL.into_iter().find(|(name, _)| name == network);
-    let (_, build) = known.ok_or_else(|| format!("no network {network}"))?;
     let text = |diagnostic: Box<irc_diag::Diagnostic>| {
         format!("{}: {} {}", diagnostic.code, diagnostic.message, diagnostic.notes.join(", "))
     };
-    let network = build().map_err(text)?;
+    let network = match network.strip_prefix("chain:").map(str::parse) {
+        Some(count) => chain(count.map_err(|_| "expected a number of layers")?),
+        None => {
+            let known = networks::ALL.into_iter().find(|(name, _)| name == network);
+            known.ok_or_else(|| format!("no network {network}"))?.1()
+        }
+    };
+    let network = network.map_err(text)?;
     let mesh = parse_mesh(mesh).ok_or("expected a mesh WIDTHxHEIGHT/STRIDE")?;
     let machine = match rest.get(3).map(String::as_str) {
         None | Some("set") => Machine::polar(mesh),
@@ -60,6 +68,19 @@ fn run(arguments: &[String]) -> Result<(), String> {
         start.elapsed().as_secs_f64()
     );
     Ok(())
+}
+
+/// A chain of convolutions of 3 by 3.
+fn chain(layers: usize) -> Costed<Network> {
+    let map = Shape::new(64, 14, 14);
+    let mut network = Network::new("chain");
+    for layer in 0..layers {
+        let conv = Layer::conv(format!("conv{layer}"), 64, map, Window::square(3, 1));
+        let before = layer.checked_sub(1);
+        let external = before.is_none().then_some(map);
+        network.add_reading(conv, Reads { inputs: before.as_slice(), external, weights: &[] })?;
+    }
+    Ok(network)
 }
 
 /// Prints a segment as comments, which readers of trees ignore.

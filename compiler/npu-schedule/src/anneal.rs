@@ -19,6 +19,9 @@ const LAST: f64 = 0.85;
 /// Number of layers of a segment from which on it is drawn with each attempt.
 const LONG: usize = 16;
 
+/// Number of layers of a segment up to which pricing it is one evaluation. Pricing takes time in proportion to them.
+const LAYERS: usize = 128;
+
 /// Parameters of a run.
 #[derive(Clone, Copy)]
 pub struct Run {
@@ -38,6 +41,8 @@ struct Search<'a, 'r> {
     /// pJ that a cycle is worth to each layer.
     prices: Vec<Option<f64>>,
     evaluations: u64,
+    /// Layers of long segments that no evaluation accounts for yet.
+    rest: usize,
 }
 
 /// A priced change.
@@ -63,7 +68,7 @@ pub fn anneal(
     let totals = start.totals(problem);
     let mut best = start.clone();
     let mut search =
-        Search { problem, random, state: start, totals, prices: vec![], evaluations: 0 };
+        Search { problem, random, state: start, totals, prices: vec![], evaluations: 0, rest: 0 };
     let mut now = problem.value(totals);
     let (mut least, mut is_best, mut cooled) = (now, true, false);
     for step in 0.. {
@@ -194,7 +199,9 @@ impl Search<'_, '_> {
                 segments.push(known.clone());
                 continue;
             }
-            self.evaluations += 1;
+            self.rest += moves::count(&tree).max(LAYERS);
+            self.evaluations += (self.rest / LAYERS) as u64;
+            self.rest %= LAYERS;
             segments.push(Arc::new(self.problem.segment(model, tree, &self.prices).ok()?));
         }
         Some(segments)

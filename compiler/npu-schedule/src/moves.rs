@@ -213,6 +213,14 @@ pub fn layers(tree: &Tree, into: &mut Vec<usize>) {
     }
 }
 
+/// The number of layers of a tree.
+pub fn count(tree: &Tree) -> usize {
+    match &tree.kind {
+        Kind::Leaf(..) => 1,
+        Kind::Cut(_, children) => children.iter().map(count).sum(),
+    }
+}
+
 fn exchange(root: &mut Tree, path: &[usize], network: &Network) -> bool {
     // The next leaf is the first one below the next child of the lowest cut that has one.
     let mut next = path.to_vec();

@@ -6,8 +6,7 @@ use irc_npu_cost::{Machine, Network, Objective};
 const EVALUATIONS: u64 = 80_000;
 /// And for each layer.
 const EVALUATIONS_PER_LAYER: u64 = 3000;
-/// The number of layers up to which there are more evaluations for each. Segments become as long as networks, and pricing one
-/// takes time in proportion to its length.
+/// The number of layers up to which there are more evaluations for each.
 const MAX_LAYERS: u64 = 160;
 /// The number of cores up to which evaluations are not fewer.
 const FEW_CORES: u64 = 48;
@@ -28,8 +27,8 @@ pub struct Progress {
 pub struct Options<'p> {
     /// What is minimised.
     pub objective: Objective,
-    /// Number of evaluations of segments; 0 for one that fits the network and the machine. Those of the
-    /// first schedule, a few dozen for each layer, are made in any case.
+    /// Number of evaluations of segments, of which one with more than 128 layers counts in proportion; 0 for a number that
+    /// fits the network and the machine. Those of the first schedule, a few dozen for each layer, are made in any case.
     pub budget: u64,
     /// Threads; the result does not depend on them.
     pub threads: usize,

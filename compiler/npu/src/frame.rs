@@ -28,12 +28,14 @@ pub struct Frame<'p> {
 impl Frame<'_> {
     /// The program of the core.
     pub fn wrap(self, configured: Configured) -> Result<Core> {
-        let control = |op, (origin, workload): (Origin, usize)| (Instruction::new(op, origin), workload);
+        let control =
+            |op, (origin, workload): (Origin, usize)| (Instruction::new(op, origin), workload);
         let first_path = format!("{}[{}]", self.path, self.begin.1);
         let table = rings::table(self.regions, &first_path)?;
         let opening: Vec<Op> = [CtSt {}.into()].into_iter().chain(table).collect();
         let inner = configured.into_code();
-        let mut issued: Vec<IssuedInstruction> = Vec::with_capacity(opening.len() + inner.len() + 1);
+        let mut issued: Vec<IssuedInstruction> =
+            Vec::with_capacity(opening.len() + inner.len() + 1);
         issued.extend(opening.into_iter().map(|op| control(op, self.begin.clone())));
         issued.extend(inner);
         issued.push(control(CtEd {}.into(), self.end));

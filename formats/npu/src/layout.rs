@@ -9,6 +9,9 @@ pub const WEIGHT_EXTRA: i64 = 32;
 /// Bytes of a unit of WL0.
 pub const WL0_UNIT: i64 = 64;
 
+/// Units of WL0 that programs of this project use: the maximum of published ones.
+pub const WL0_UNITS: i64 = 18816;
+
 /// Bytes of the weights of an output channel in DRAM and L2: `[C, R, S]` with padded channels.
 pub fn weight_row(format: DataFmt, [c, r, s]: [u32; 3]) -> i64 {
     format.pixel(c) as i64 * i64::from(r) * i64::from(s) + WEIGHT_EXTRA

@@ -38,5 +38,7 @@ pub use compare::{compare, same};
 pub use engine::{Engine, Engines};
 pub use number::Number;
 pub use op::Op;
-pub use program::{Core, Fingerprint, Instruction, Numbers, Origin, Part, Program, Spans, Time, Tokens};
+pub use program::{
+    Core, Fingerprint, Instruction, Numbers, Origin, Part, Program, Spans, Time, Tokens,
+};
 pub use value::{Spanned, Value};

@@ -1,6 +1,10 @@
 //! Programs: instructions with their origins and tokens.
 
-use std::{fmt, ops::{Deref, Range}, str::FromStr};
+use std::{
+    fmt,
+    ops::{Deref, Range},
+    str::FromStr,
+};
 
 use crate::{Engines, Op};
 

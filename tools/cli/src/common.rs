@@ -209,6 +209,8 @@ pub struct Npu {
 /// A dialect of schedules.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
+    /// That of the tool chain for one core: with addresses, tiles and the order of DRAM accesses
+    A,
     /// That of SET and Gemini: several cores, without addresses
     B,
     /// The same with interleaved DRAM and addresses

@@ -110,10 +110,14 @@ pub static FLAGS: &[FlagRow] = &[
         .to(&[".json"])
         .of(MODELS)
         .why(&[(Schedule, "its program does not depend on it")]),
-    flags(&["compile"], &["--report", "--host-fallback"])
+    flags(&["compile"], &["--report"])
         .to(&[".json", ".asm"])
         .of(MODELS)
         .why(&[(Schedule, "a schedule states its NPU")]),
+    flags(&["compile"], &["--host-fallback"]).to(&[".json", ".asm"]).of(MODELS).why(&[(
+        Schedule,
+        "the program of one part of a model does not run by itself: compile the model",
+    )]),
     flags(
         &["compile"],
         &[

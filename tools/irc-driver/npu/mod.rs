@@ -112,8 +112,8 @@ pub struct ModelOf<'f> {
     pub falls_back: bool,
 }
 
-/// Reads a schedule, and reads or compiles its program. To compile schedules of one core, the layers are
-/// required.
+/// Reads a schedule, and reads or compiles its program. To compile schedules of one core of other tools, the layers are
+/// required. One that irc has written is then that of dialect B of which it was made.
 fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<Assembled, Error> {
     let (source, schedule) = schedule(console, files.schedule, options)?;
     let layers = files.frontend.map(|path| frontend(console, &path.to_string_lossy(), options));
@@ -143,6 +143,8 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
     }
     irc_gemini_format::place(&source, &mut diagnostics);
     let (_, program) = without_errors(console, source, program, diagnostics)?;
+    let untiled = irc::npu::untiled(&schedule).filter(|_| frontend.is_none());
+    let schedule = untiled.unwrap_or(schedule);
     Ok(Assembled { schedule, frontend, program, model: values })
 }
 

@@ -11,7 +11,7 @@ use crate::{
 use bytes::Bytes;
 use irc::{
     ImportOptions, Model, NpuDivision, NpuModel, NpuOptions, NpuStep, NpuTree, NpuValues, Session,
-    npu::{Goal, Place, Report, Target, allocated, known_layers},
+    npu::{Goal, Place, Report, Target, allocated, known_layers, tiled},
     npu_schedule::{RunnerUp, Segment},
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
@@ -85,6 +85,7 @@ pub fn write(
     kind: Kind,
     written: Written<'_>,
 ) -> Result<(), Error> {
+    expect_one_core(options, written.dialect)?;
     let division = division(model, options, written.falls_back)?;
     let count = division.parts().len() as u32;
     let mut files: Vec<(PathBuf, Vec<Output>)> = vec![];
@@ -195,7 +196,11 @@ pub fn advised(mut error: irc::Error) -> irc::Error {
 /// What is written of a part. Its text is written piece by piece, as it takes more memory than what it is of.
 enum Output {
     /// A program, with the model and the part that it states.
-    Program { program: Arc<Program>, model: Option<Fingerprint>, part: Option<Part> },
+    Program {
+        program: Arc<Program>,
+        model: Option<Fingerprint>,
+        part: Option<Part>,
+    },
     Schedule(Arc<Schedule>),
 }
 
@@ -348,6 +353,7 @@ pub fn translate(
             "schedules and programs of a model need --target, as in --target npu:mesh=4x4";
         return Err(Error::Usage(message.into()));
     };
+    expect_one_core(&options, arguments.dialect)?;
     let content = input::Content::of(&bytes);
     let input = Input { name: arguments.input.clone(), bytes, content };
     let import = import(&arguments.graphs, &input)?;
@@ -373,11 +379,25 @@ fn schedule(
     let blocks = i64::try_from(options.target.buffer / 1024).unwrap_or(i64::MAX);
     Ok(match dialect {
         None | Some(Dialect::B) => made,
-        Some(Dialect::C) => {
-            let made = allocated(&made, blocks);
+        Some(other) => {
+            let made = match other {
+                Dialect::A => tiled(&made, blocks * 1024),
+                _ => allocated(&made, blocks),
+            };
             Arc::new(made.map_err(|found| Error::problem(found.message))?)
         }
     })
+}
+
+/// Rejects a mesh of several cores for the dialect of one core.
+fn expect_one_core(options: &NpuOptions, dialect: Option<Dialect>) -> Result<(), Error> {
+    let [width, height] = options.target.mesh;
+    match dialect == Some(Dialect::A) && (width, height) != (1, 1) {
+        true => Err(Error::Usage(format!(
+            "--dialect a is for one core, as in --target npu:mesh=1x1; this mesh has {width} by {height}"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// What a model states about the layers of its schedule, and its values if they are requested, which only quantised

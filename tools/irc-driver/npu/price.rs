@@ -32,10 +32,13 @@ pub fn schedule(
         return Err(Error::Usage(message.into()));
     };
     let machine = target.machine().map_err(Error::Usage)?;
+    let untiled = irc::npu::untiled(schedule);
+    let schedule = untiled.as_ref().unwrap_or(schedule);
     let objective = model::goal(flags).objective();
     let PricedSchedule { network, report: found, is_of_tree, others } =
         match price(schedule, &machine, objective) {
             Ok(priced) => priced,
+            Err(found) if untiled.is_some() => return Ok(Err(irc::npu::in_tiled(*found))),
             Err(found) => return Ok(Err(*found)),
         };
     let mut known = stated_layers(schedule);

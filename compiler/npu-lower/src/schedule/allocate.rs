@@ -8,8 +8,8 @@
 use irc_diag::Diagnostic;
 use irc_gemini_format::Nullable;
 use irc_gemini_format::schedule::{
-    Buffer, Dialect, DramGroup, DramOut, Ids, PlaceKind, Resident, ResidentKind, Schedule, SentTo, Source,
-    Target, Workload,
+    Buffer, Dialect, DramGroup, DramOut, Ids, Place, PlaceKind, Resident, ResidentKind, Schedule,
+    SentTo, Source, Target, Workload,
 };
 use irc_json::Json;
 use std::cmp::Reverse;
@@ -19,14 +19,23 @@ use std::sync::Arc;
 /// The only group of DRAM: all data are interleaved over all ports.
 const GROUP: i64 = 0;
 
+/// What a tensor takes of the buffer of a core.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// The first workload during which it is there, by index.
+    pub first: usize,
+    /// The last.
+    pub last: usize,
+    /// Its size, in the unit of addresses.
+    pub size: i64,
+    /// Its address.
+    pub address: i64,
+}
+
 /// A tensor in the buffer of a core.
 struct Tensor {
     resident: Resident,
-    /// First and last workload, by index.
-    first: usize,
-    last: usize,
-    blocks: i64,
-    address: i64,
+    room: Room,
 }
 
 /// A schedule of dialect B with addresses, for buffers of so many KiB.
@@ -39,14 +48,9 @@ pub fn allocated(schedule: &Schedule, capacity: i64) -> Result<Schedule, Box<Dia
     for (core, own) in made.cores.iter_mut().enumerate() {
         let mut tensors = tensors(&own.workloads);
         let count = own.workloads.len();
-        allocate(&mut tensors, count, capacity).map_err(|(index, need)| {
-            let message = format!(
-                "the tensors of workload {} need {need} KiB with addresses, the buffer has {capacity}",
-                own.workloads[index].workload_id
-            );
-            let path = schedule.workload_path((core, index));
-            Box::new(Diagnostic::error("layer-no-address", message).path(path))
-        })?;
+        let rooms = tensors.iter_mut().map(|tensor| &mut tensor.room).collect();
+        allocate(rooms, count, capacity)
+            .map_err(|(index, need)| no_address(schedule, (core, index), need, capacity))?;
         for workload in &mut own.workloads {
             workload.buffer = Buffer::default();
             workload.ofmap = None;
@@ -54,8 +58,8 @@ pub fn allocated(schedule: &Schedule, capacity: i64) -> Result<Schedule, Box<Dia
         for tensor in &tensors {
             // Between the first snapshot and the last one it is the same.
             let between = Arc::new(snapshot(tensor, usize::MAX));
-            for index in tensor.first..=tensor.last {
-                let resident = match index == tensor.first || index == tensor.last {
+            for index in tensor.room.first..=tensor.room.last {
+                let resident = match index == tensor.room.first || index == tensor.room.last {
                     true => Arc::new(snapshot(tensor, index)),
                     false => Arc::clone(&between),
                 };
@@ -71,6 +75,16 @@ pub fn allocated(schedule: &Schedule, capacity: i64) -> Result<Schedule, Box<Dia
     Ok(made)
 }
 
+/// A workload whose tensors need more KiB than the buffer has.
+pub fn no_address(schedule: &Schedule, place: Place, need: i64, capacity: i64) -> Box<Diagnostic> {
+    let message = format!(
+        "the tensors of workload {} need {need} KiB with addresses, the buffer has {capacity}",
+        schedule.cores[place.0].workloads[place.1].workload_id
+    );
+    let path = schedule.workload_path(place);
+    Box::new(Diagnostic::error("layer-no-address", message).path(path))
+}
+
 /// The tensors of a core, in the order of their first snapshots.
 fn tensors(workloads: &[Workload]) -> Vec<Tensor> {
     let mut tensors: Vec<Tensor> = vec![];
@@ -80,24 +94,19 @@ fn tensors(workloads: &[Workload]) -> Vec<Tensor> {
         let operands = workload.buffer.iter().filter(|one| one.kind != ResidentKind::Ofmap);
         for resident in operands {
             match known.get(resident).map(|at| &mut tensors[*at]) {
-                Some(tensor) if tensor.last + 1 == index => tensor.last = index,
+                Some(tensor) if tensor.room.last + 1 == index => tensor.room.last = index,
                 _ => {
                     known.insert(resident, tensors.len());
-                    let blocks = resident.block.unwrap_or(0);
-                    let resident = operand(resident);
-                    tensors.push(Tensor {
-                        resident,
-                        first: index,
-                        last: index,
-                        blocks,
-                        address: 0,
-                    });
+                    let size = resident.block.unwrap_or(0);
+                    let room = Room { first: index, last: index, size, address: 0 };
+                    tensors.push(Tensor { resident: operand(resident), room });
                 }
             }
         }
         let result = result(workload);
-        let blocks = result.block.unwrap_or(0);
-        tensors.push(Tensor { resident: result, first: index, last: index, blocks, address: 0 });
+        let size = result.block.unwrap_or(0);
+        let room = Room { first: index, last: index, size, address: 0 };
+        tensors.push(Tensor { resident: result, room });
     }
     tensors
 }
@@ -151,10 +160,10 @@ fn target(of: &Target) -> Target {
 /// A tensor in the snapshot of a workload.
 fn snapshot(tensor: &Tensor, index: usize) -> Resident {
     let mut resident = tensor.resident.clone();
-    resident.address = Some(tensor.address);
+    resident.address = Some(tensor.room.address);
     if resident.kind != ResidentKind::Ofmap {
-        resident.start_loading = Some(index == tensor.first);
-        resident.end_loading = Some(index == tensor.last);
+        resident.start_loading = Some(index == tensor.room.first);
+        resident.end_loading = Some(index == tensor.room.last);
     }
     resident
 }
@@ -165,24 +174,25 @@ fn group(of: DramGroup) -> DramGroup {
     DramGroup { id: GROUP, outs: outs.collect(), ..of }
 }
 
-/// Allocates addresses; fails with the fullest workload, and how many KiB it or the best order needs.
-fn allocate(tensors: &mut [Tensor], workloads: usize, capacity: i64) -> Result<(), (usize, i64)> {
+/// Allocates addresses; fails with the fullest workload, and how much it or the best order needs.
+pub fn allocate(
+    mut rooms: Vec<&mut Room>,
+    workloads: usize,
+    capacity: i64,
+) -> Result<(), (usize, i64)> {
     let mut used = vec![0; workloads];
-    for tensor in tensors.iter() {
-        used[tensor.first..=tensor.last].iter_mut().for_each(|used| *used += tensor.blocks);
+    for room in &rooms {
+        used[room.first..=room.last].iter_mut().for_each(|used| *used += room.size);
     }
     let fullest = (0..workloads).max_by_key(|index| (used[*index], Reverse(*index))).unwrap_or(0);
     let mut least = i64::MAX;
     if used.get(fullest).is_none_or(|used| *used <= capacity) {
-        let keys: [fn(&Tensor) -> i64; 3] = [
-            |_| 0,
-            |tensor| -tensor.blocks,
-            |tensor| -tensor.blocks * (tensor.last - tensor.first + 1) as i64,
-        ];
+        let keys: [fn(&Room) -> i64; 3] =
+            [|_| 0, |room| -room.size, |room| -room.size * (room.last - room.first + 1) as i64];
         for key in keys {
-            let mut order: Vec<usize> = (0..tensors.len()).collect();
-            order.sort_by_key(|at| key(&tensors[*at]));
-            let height = place(tensors, &order, workloads);
+            let mut order: Vec<usize> = (0..rooms.len()).collect();
+            order.sort_by_key(|at| key(rooms[*at]));
+            let height = place(&mut rooms, &order, workloads);
             if height <= capacity {
                 return Ok(());
             }
@@ -194,26 +204,26 @@ fn allocate(tensors: &mut [Tensor], workloads: usize, capacity: i64) -> Result<(
 }
 
 /// Places tensors in an order; the height that they need.
-fn place(tensors: &mut [Tensor], order: &[usize], workloads: usize) -> i64 {
-    // The blocks that are taken while each workload runs.
+fn place(rooms: &mut [&mut Room], order: &[usize], workloads: usize) -> i64 {
+    // What is taken while each workload runs.
     let mut taken: Vec<Vec<(i64, i64)>> = vec![vec![]; workloads];
     let mut height = 0;
     for &at in order {
-        let tensor = &mut tensors[at];
+        let room = &mut *rooms[at];
         let mut others: Vec<(i64, i64)> =
-            taken[tensor.first..=tensor.last].iter().flatten().copied().collect();
+            taken[room.first..=room.last].iter().flatten().copied().collect();
         others.sort_unstable();
         let mut address = 0;
         for (from, to) in others {
-            if from >= address + tensor.blocks {
+            if from >= address + room.size {
                 break;
             }
             address = address.max(to);
         }
-        tensor.address = address;
-        height = height.max(address + tensor.blocks);
-        let own = (address, address + tensor.blocks);
-        taken[tensor.first..=tensor.last].iter_mut().for_each(|taken| taken.push(own));
+        room.address = address;
+        height = height.max(address + room.size);
+        let own = (address, address + room.size);
+        taken[room.first..=room.last].iter_mut().for_each(|taken| taken.push(own));
     }
     height
 }
@@ -224,22 +234,15 @@ mod tests {
 
     #[test]
     fn tensors_that_are_there_at_once_are_apart() {
-        let extent = super::super::transfers::range(0, 1);
-        let tensor = |(first, last, blocks)| Tensor {
-            resident: super::super::buffers::resident(ResidentKind::Weight, "l", &extent, blocks),
-            first,
-            last,
-            blocks,
-            address: 0,
-        };
+        let room = |(first, last, size)| Room { first, last, size, address: 0 };
         let spans = [(0, 1, 2), (0, 0, 3), (1, 3, 3), (2, 3, 2), (3, 3, 2)];
-        let mut all: Vec<Tensor> = spans.into_iter().map(tensor).collect();
-        assert_eq!(allocate(&mut all, 4, 6), Err((3, 7)));
-        assert_eq!(allocate(&mut all, 4, 7), Ok(()));
+        let mut all: Vec<Room> = spans.into_iter().map(room).collect();
+        assert_eq!(allocate(all.iter_mut().collect(), 4, 6), Err((3, 7)));
+        assert_eq!(allocate(all.iter_mut().collect(), 4, 7), Ok(()));
         for (at, a) in all.iter().enumerate() {
             for b in &all[..at] {
                 let in_time = a.first <= b.last && b.first <= a.last;
-                let in_space = a.address < b.address + b.blocks && b.address < a.address + a.blocks;
+                let in_space = a.address < b.address + b.size && b.address < a.address + a.size;
                 assert!(!(in_time && in_space));
             }
         }

@@ -7,7 +7,9 @@
 
 mod allocate;
 mod buffers;
+mod tiled;
 mod transfers;
+mod untiled;
 mod workloads;
 
 use crate::target::Target;
@@ -17,6 +19,8 @@ use irc_npu_cost::{Evaluation, Machine, Network, Objective, Tree, runs};
 use irc_npu_emit::{KnownLayer, KnownLayers, Numbers};
 
 pub use allocate::allocated;
+pub use tiled::tiled;
+pub use untiled::{in_tiled, untiled};
 
 /// A tree with the network that it schedules.
 #[derive(Clone, Copy, Debug)]

@@ -233,7 +233,7 @@ impl<'a> Writer<'a> {
         let own = extent(wanted);
         let what = Stored::Tensor(name.to_string());
         let transfer = self.transfers.load(what, own, None, stored, reader);
-        source(own, first, name, transfer, (DRAM, PlaceKind::Dram))
+        source(own, first as i64, name, transfer, (DRAM, PlaceKind::Dram))
     }
 
     /// The parts of a region of a layer's result, whose channels begin at `first` of the reader's.
@@ -258,7 +258,7 @@ impl<'a> Writer<'a> {
             let own = extent(part);
             let transfer = self.transfers.send(producer, own, reader);
             let core = self.computed[producer as usize];
-            let source = source(own, first, &name, transfer, (core, PlaceKind::Core));
+            let source = source(own, first as i64, &name, transfer, (core, PlaceKind::Core));
             sources.push((source, vec![producer]));
         }
         sources
@@ -422,20 +422,20 @@ fn kind(op: &Op) -> LayerKind {
     }
 }
 
-fn ids(sources: &[(Source, Vec<i64>)]) -> Vec<i64> {
+/// The transfers of parts.
+pub fn ids(sources: &[(Source, Vec<i64>)]) -> Vec<i64> {
     sources.iter().map(|(source, _)| source.transfer_id).collect()
 }
 
 /// A part of a tensor, whose channels begin at `first` of the reader's.
-fn source(
+pub fn source(
     own: Extent,
-    first: u64,
+    first: i64,
     name: &Arc<str>,
     transfer: i64,
     (id, kind): (i64, PlaceKind),
 ) -> Source {
     let (low, high) = own.axis(1);
-    let first = first as i64;
     Source {
         channel: Some([first + low, first + high]),
         core_id: None,

@@ -9,7 +9,7 @@ use irc_npu::enums::{
     Accd, ActMode, Cmpd, Cmps, DataSign, Float2Fixed, Swrs, Treed, XCutMode, YCutMode,
 };
 use irc_npu::groups::NarrowGroups;
-use irc_npu::layout::wl0_units;
+use irc_npu::layout::{WL0_UNITS as WL0, wl0_units};
 use irc_npu::op::{PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpPool, VpSelf};
 use irc_npu::{Number, Op};
 
@@ -23,9 +23,6 @@ use crate::known::{Arithmetic, Function};
 use crate::layers::Weights;
 use crate::step::Step;
 use crate::tensors::{Tensor, TensorOffset, corner, lengths};
-
-/// Units of WL0: the maximum that published programs use.
-const WL0: i64 = 18816;
 
 /// Maximum number of output channels in WL0.
 const ROWS: i64 = 64;

@@ -179,18 +179,7 @@ impl<'m> Order<'m> {
         }
         let cores = states.len();
         let (heads, now, stale) = (vec![0; cores], vec![0; cores], vec![false; cores]);
-        Ok(Self {
-            mesh,
-            ahead,
-            clocks,
-            states,
-            stored,
-            waiting,
-            heads,
-            now,
-            stale,
-            weights,
-        })
+        Ok(Self { mesh, ahead, clocks, states, stored, waiting, heads, now, stale, weights })
     }
 
     /// Issues everything.

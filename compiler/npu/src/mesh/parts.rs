@@ -410,7 +410,11 @@ fn fits(part: &Part<'_>, sizes: [i64; 4], path: &str) -> Result<()> {
 }
 
 /// Whether parts cover an operand completely.
-fn covered<'p>(size: &[i64; 4], parts: impl Iterator<Item = &'p Part<'p>>, path: &str) -> Result<()> {
+fn covered<'p>(
+    size: &[i64; 4],
+    parts: impl Iterator<Item = &'p Part<'p>>,
+    path: &str,
+) -> Result<()> {
     let wanted: i64 = size.iter().product();
     let brought = parts.map(|part| part.extent().volume()).fold(0, i64::saturating_add);
     if brought < wanted {

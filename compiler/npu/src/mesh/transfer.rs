@@ -122,7 +122,8 @@ impl<'m> Mesh<'m> {
     pub(super) fn is_read_past(&self, place: Place) -> bool {
         let made = self.workload(place).extent.axis(1);
         let past = |reader: &Reader| {
-            let part = self.reads.get(&reader.place()).map(|reads| reads.parts[reader.part as usize]);
+            let part =
+                self.reads.get(&reader.place()).map(|reads| reads.parts[reader.part as usize]);
             part.is_some_and(|part| {
                 let (low, high) = part.extent().axis(1);
                 low - made.0 + padded(high - low + 1) > padded(made.1 - made.0 + 1)
@@ -163,7 +164,10 @@ impl<'m> Mesh<'m> {
         let is_of_words = part.is_of_words(self.operand_of(reader, part.operand())?.size[1]);
         if is_of_words && !self.follows_padding(reader, part)? {
             self.arrive(reader, part)?;
-            return Ok(TensorOffset { tensor: self.operand(reader, part.operand())?, at: part.at() });
+            return Ok(TensorOffset {
+                tensor: self.operand(reader, part.operand())?,
+                at: part.at(),
+            });
         }
         let staged = self.room(reader, part.lengths())?;
         self.staged.entry(reader).or_default().push((*part, staged));
@@ -189,7 +193,12 @@ impl<'m> Mesh<'m> {
     }
 
     /// Copies a staged part to its operand.
-    pub(super) fn place_staged(&mut self, place: Place, part: &Part<'_>, staged: Tensor) -> Result<()> {
+    pub(super) fn place_staged(
+        &mut self,
+        place: Place,
+        part: &Part<'_>,
+        staged: Tensor,
+    ) -> Result<()> {
         self.arrive(place, part)?;
         let tensor = self.operand(place, part.operand())?;
         let (from, to) =

@@ -191,6 +191,11 @@ impl Buffer {
         self.0.push(resident.into());
     }
 
+    /// Keeps those tensors for which `is_kept` holds.
+    pub fn retain(&mut self, is_kept: impl Fn(&Resident) -> bool) {
+        self.0.retain(|resident| is_kept(resident));
+    }
+
     /// Shares the tensors that are equal to those of snapshots before, which are in `known`, and adds the others to them.
     pub(crate) fn share(&mut self, known: &mut HashSet<Arc<Resident>>) {
         self.0.shrink_to_fit();
@@ -287,7 +292,9 @@ mod tests {
         let workloads = &read.expect("a valid schedule").cores[0].workloads;
         let mut shared = 0;
         for pair in workloads.windows(2) {
-            for (a, b) in pair[0].buffer.iter().flat_map(|a| pair[1].buffer.iter().map(move |b| (a, b))) {
+            for (a, b) in
+                pair[0].buffer.iter().flat_map(|a| pair[1].buffer.iter().map(move |b| (a, b)))
+            {
                 assert_eq!(a == b, std::ptr::eq(a, b));
                 shared += usize::from(a == b);
             }

@@ -33,7 +33,11 @@ impl<'p> Heading<'p> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_to(program: &Program, heading: Heading<'_>, out: &mut dyn io::Write) -> io::Result<()> {
+pub fn write_to(
+    program: &Program,
+    heading: Heading<'_>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
     let line = &mut |line: &str| out.write_all(line.as_bytes());
     write_all(program, heading, |_, _| None, line)
 }

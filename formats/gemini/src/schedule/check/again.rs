@@ -37,7 +37,8 @@ fn stored_for(
     path: impl Fn() -> String,
     sink: &mut Sink,
 ) {
-    let Some(layer) = target.layer_name.as_deref().filter(|_| target.kind == PlaceKind::Dram) else {
+    let Some(layer) = target.layer_name.as_deref().filter(|_| target.kind == PlaceKind::Dram)
+    else {
         return;
     };
     let is_read = facts

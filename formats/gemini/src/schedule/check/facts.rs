@@ -60,7 +60,8 @@ impl Users {
     }
 
     fn of(&self, transfer: i64) -> &[Place] {
-        let Ok(at) = self.transfers.binary_search_by_key(&transfer, |(transfer, _)| *transfer) else {
+        let Ok(at) = self.transfers.binary_search_by_key(&transfer, |(transfer, _)| *transfer)
+        else {
             return &[];
         };
         let end = self.transfers.get(at + 1).map_or(self.places.len(), |(_, end)| *end as usize);

@@ -2,7 +2,7 @@
 
 use irc_diag::{Diagnostic, Sink};
 
-use super::super::{Dialect, Extent, Resident, ResidentKind, Wl0Row, Wl0Source, Workload};
+use super::super::{Dialect, Extent, Resident, ResidentKind, Weight, Wl0Row, Wl0Source, Workload};
 use super::Limits;
 use super::facts::{Facts, Place};
 use super::published::Published;
@@ -54,6 +54,15 @@ impl Wl0<'_> {
             let path = format!("{}{key}", self.path(at));
             sink.push(Diagnostic::error(code, message).path(path));
         };
+        if row.source == Wl0Source::Core
+            && let Some((extent, channels)) = self.made_weight(row)
+        {
+            let expected = 2 * row_units(&extent, channels);
+            if row.size != expected {
+                wrong("gem-z5-row-size", ".size", size_message(expected, row.size));
+            }
+            return;
+        }
         let weight = row.transfer_id.first().and_then(|id| self.facts.outs.get(&id));
         let Some((_, _, out)) = weight.filter(|(_, _, out)| out.is_weight()) else {
             let message = format!("transfers {:?} are not a weight in DRAM", row.transfer_id);
@@ -77,9 +86,7 @@ impl Wl0<'_> {
             },
         };
         if row.size != expected {
-            let message =
-                format!("expected {expected} units of 64 bytes for this row, found {}", row.size);
-            wrong("gem-z5-row-size", ".size", message);
+            wrong("gem-z5-row-size", ".size", size_message(expected, row.size));
         }
     }
 
@@ -102,8 +109,15 @@ impl Wl0<'_> {
         let (core, index) = self.place;
         let users = self.facts.users(transfer);
         let user = users.iter().find(|user| user.0 == core && user.1 >= index)?;
-        let tiles = self.facts.at(*user).tiles();
-        tiles.filter_map(|tile| tile.ofmap().lengths().nth(1)).max()
+        most_channels(self.facts.at(*user))
+    }
+
+    /// The box of results that are the weights of this workload and have this row, and the output channels of its largest
+    /// tile.
+    fn made_weight(&self, row: &Wl0Row) -> Option<(Extent, i64)> {
+        let weight = self.workload.weight.as_ref().filter(|weight| is_made(weight))?;
+        weight.transfers().eq(row.transfer_id.iter()).then_some(())?;
+        Some((weight.extent(), most_channels(self.workload)?))
     }
 
     /// Rows are disjoint, within the buffer.
@@ -153,9 +167,13 @@ impl Wl0<'_> {
                 sink.push(Diagnostic::error("gem-b18-weight-resident", message).path(path()));
                 continue;
             };
+            // Results that serve as weights are tensors as any results.
+            let kind = match is_made(weight) {
+                true => ResidentKind::Ifmap,
+                false => ResidentKind::Weight,
+            };
             let in_l2 = self.workload.buffer.iter().any(|resident| {
-                resident.kind == ResidentKind::Weight
-                    && resident.transfers().any(|other| other == id)
+                resident.kind == kind && resident.transfers().any(|other| other == id)
             });
             if in_l2 != (row.source == Wl0Source::Core) {
                 let place = if in_l2 { "is in L2" } else { "is not in L2" };
@@ -191,6 +209,20 @@ impl Wl0<'_> {
             sink.push(Diagnostic::error("gem-b18-weight-resident", message()).path(path()));
         }
     }
+}
+
+/// Whether a weight is results.
+fn is_made(weight: &Weight) -> bool {
+    weight.from_ofmap == Some(true)
+}
+
+/// Output channels of the largest tile of a workload.
+fn most_channels(workload: &Workload) -> Option<i64> {
+    workload.tiles().filter_map(|tile| tile.ofmap().lengths().nth(1)).max()
+}
+
+fn size_message(expected: i64, found: i64) -> String {
+    format!("expected {expected} units of 64 bytes for this row, found {found}")
 }
 
 /// Units of WL0 that some output channels of a weight `[0, K, C, R*S]` take: channels come in groups of 64,
