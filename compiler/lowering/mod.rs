@@ -11,6 +11,7 @@ pub mod emit_gpu_entry;
 pub mod gemini_to_npu;
 pub mod graph_to_tl;
 pub mod linalg_to_vector;
+pub mod math_to_functions;
 pub mod outline_kernels;
 pub mod plan_memory;
 pub mod share_program;
