@@ -266,6 +266,28 @@ fn summands_of_few_tiles_are_divided() {
 }
 
 #[test]
+fn tiles_that_do_not_divide_evenly_are_shared() {
+    // As many tiles as nearly two thirds of the processors; a round and a part of tiles; sizes that do not fill tiles. Each
+    // with the bytes of the sums of shares: two places of a tile for each processor.
+    let cases = [
+        (DType::F32, [1, 310, 690, 520], 80, 108 * 2 * 64 * 64 * 4),
+        (DType::F32, [3, 310, 690, 330], 80, 108 * 2 * 64 * 64 * 4),
+        (DType::BF16, [1, 1152, 1000, 2312], 90, 132 * 2 * 128 * 128 * 4),
+        (DType::F16, [1, 840, 1096, 3080], 80, 108 * 2 * 128 * 128 * 4),
+    ];
+    for (dtype, [batch, rows, columns, depth], capability, bytes) in cases {
+        let graph = dense(dtype, [batch, rows, columns, depth], [false, true]);
+        let text = ptx(&graph, &Target::gpu(capability)).expect("PTX");
+        let kernel = irc_runtime::GpuKernel::from_ptx(&text).expect("a description");
+        let name = format!("{dtype} {rows} {columns} {depth}");
+        assert!(kernel.interface.workspace_bytes >= bytes, "{name}: {kernel:?}");
+        let architecture = if capability == 90 { "sm_90a" } else { "sm_80" };
+        assemble(&name, &text, architecture, true);
+        agree_in(&name, &graph, &random(&graph), &text);
+    }
+}
+
+#[test]
 fn softmax_and_elementwise_chains_access_neighbours_together() {
     let mut b = Builder::new();
     let x = b.input("x", f32s(&[128, 200]));
