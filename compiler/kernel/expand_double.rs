@@ -13,8 +13,8 @@ use super::{
     expand_math::{Math, OEQ, OGT, OLT},
     expand_wide::{MAGIC, OGE},
 };
-use irc_mlir::ops::{arith, math};
 use irc_mlir::Value;
+use irc_mlir::ops::{arith, math};
 use std::{
     convert::Infallible,
     f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, LOG10_E, PI},

@@ -513,7 +513,8 @@ fn expect_fixed(interface: &Interface) -> Result<(), QueryError> {
             port.name,
             port.type_text()
         ));
-        let help = format!("give its shape, as in --shape {}=1x4; bounds are not enough", port.name);
+        let help =
+            format!("give its shape, as in --shape {}=1x4; bounds are not enough", port.name);
         return Err(QueryError::found(vec![found.help(help)]));
     }
     if let Some(port) = interface.outputs.iter().find(is_open) {

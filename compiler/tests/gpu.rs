@@ -267,23 +267,31 @@ fn summands_of_few_tiles_are_divided() {
 
 #[test]
 fn tiles_that_do_not_divide_evenly_are_shared() {
-    // As many tiles as nearly two thirds of the processors; a round and a part of tiles; sizes that do not fill tiles. Each
-    // with the bytes of the sums of shares: two places of a tile for each processor.
+    // One tile; some, with sizes that do not fill them; more than twice as many as processors, of
+    // which a round is computed whole.
     let cases = [
-        (DType::F32, [1, 310, 690, 520], 80, 108 * 2 * 64 * 64 * 4),
-        (DType::F32, [3, 310, 690, 330], 80, 108 * 2 * 64 * 64 * 4),
-        (DType::BF16, [1, 1152, 1000, 2312], 90, 132 * 2 * 128 * 128 * 4),
-        (DType::F16, [1, 840, 1096, 3080], 80, 108 * 2 * 128 * 128 * 4),
+        (DType::F32, [1, 60, 64, 448], 2 * 64 * 60),
+        (DType::F32, [3, 70, 50, 700], 108 * 2 * 64 * 50),
+        (DType::F32, [230, 40, 40, 208], 108 * 2 * 40 * 40),
+        (DType::BF16, [1, 190, 1208, 2240], 108 * 2 * 64 * 64),
     ];
-    for (dtype, [batch, rows, columns, depth], capability, bytes) in cases {
+    for (dtype, [batch, rows, columns, depth], sums) in cases {
         let graph = dense(dtype, [batch, rows, columns, depth], [false, true]);
-        let text = ptx(&graph, &Target::gpu(capability)).expect("PTX");
+        let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
         let kernel = irc_runtime::GpuKernel::from_ptx(&text).expect("a description");
-        let name = format!("{dtype} {rows} {columns} {depth}");
-        assert!(kernel.interface.workspace_bytes >= bytes, "{name}: {kernel:?}");
-        let architecture = if capability == 90 { "sm_90a" } else { "sm_80" };
-        assemble(&name, &text, architecture, true);
+        let name = format!("{dtype} {batch} {rows} {columns} {depth}");
+        assert!(kernel.interface.workspace_bytes >= sums * 4, "{name}: {kernel:?}");
+        assemble(&name, &text, "sm_80", true);
         agree_in(&name, &graph, &random(&graph), &text);
+    }
+    // Shares alone, and rounds of whole tiles before them.
+    for size in [[1, 1100, 568, 3520], [1, 4096, 11008, 4096]] {
+        let graph = dense(DType::BF16, size, [false, true]);
+        let text = ptx(&graph, &Target::gpu(90)).expect("PTX");
+        let kernel = irc_runtime::GpuKernel::from_ptx(&text).expect("a description");
+        assert!(kernel.interface.workspace_bytes >= 132 * 2 * 128 * 128 * 4, "{size:?}");
+        assert!(text.contains("wgmma.mma_async"), "{size:?}");
+        assemble(&format!("shares {size:?}"), &text, "sm_90a", true);
     }
 }
 
@@ -489,7 +497,8 @@ fn remainders_of_floats_are_exact() {
     b.output("rest", rest);
     let graph = b.finish();
     // Quotients next to whole numbers, and far beyond 2^24.
-    let dividends: Vec<f64> = (0..2000).map(|it| f64::from(it) * 0.1 * 3f64.powi(it % 40)).collect();
+    let dividends: Vec<f64> =
+        (0..2000).map(|it| f64::from(it) * 0.1 * 3f64.powi(it % 40)).collect();
     let divisors: Vec<f64> = (0..2000).map(|it| f64::from(it % 7 + 1) * 0.1).collect();
     let tensor = |values: &[f64]| Tensor::from_f64(ty.clone(), values).expect("floats");
     let inputs = [("x", tensor(&dividends)), ("y", tensor(&divisors))];

@@ -53,7 +53,7 @@ impl Division {
             distance: share * parts,
             share,
         };
-        let fractions = (parts > 1).then(|| (Some(fractions), share * depth));
+        let fractions = (parts > 1).then(|| (Some(fractions), share * depth + exchange));
         // Shares of all tiles that do not fill the processors, and of those of the last round that does.
         let whole = (tiles / processors - 1).max(0) * processors;
         let shared = tiles - whole;
@@ -78,6 +78,12 @@ impl Division {
     /// The most places that a worker writes sums to: for the end of a tile and for the start of one.
     pub(super) fn places(&self) -> i64 {
         if self.is_aligned() { 1 } else { 2 }
+    }
+
+    /// Whether every worker has one share of one tile.
+    pub(super) fn has_one_share(&self) -> bool {
+        let all = self.shared * self.distance;
+        self.whole == 0 && self.is_aligned() && self.workers * self.share == all
     }
 
     /// Whether shares begin at tiles.
@@ -124,7 +130,9 @@ mod tests {
                         assert_eq!(division.whole + division.shared, tiles);
                         assert_eq!(division.whole % division.workers, 0);
                         assert!(division.workers <= processors.max(tiles * MAX_PARTS));
-                        assert!(division.share * depth >= MIN_PART.min(summands) || division.share == 1);
+                        assert!(
+                            division.share * depth >= MIN_PART.min(summands) || division.share == 1
+                        );
                         for own in shares(&division) {
                             assert!(own.len() as i64 <= parts(&division), "{division:?}");
                             let mut next = 0;
@@ -151,6 +159,6 @@ mod tests {
         // Half as many tiles as processors: two parts of each.
         let (division, takes) = Division::of(size(66), 132);
         let division = division.expect("a division");
-        assert_eq!((division.share, parts(&division), takes), (32, 2, 2048));
+        assert_eq!((division.share, parts(&division), takes), (32, 2, 2048 + 512));
     }
 }

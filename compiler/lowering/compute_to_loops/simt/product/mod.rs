@@ -339,8 +339,8 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
     fn emit(&self, e: Emit<'c, 'a>, schedule: &Schedule, device: &Device) {
         let staged = |e: Emit<'c, 'a>, schedule: &Schedule| {
             let staged = Staged { tiles: self };
-            self.each(e, schedule, &[], |e, place, range, _| {
-                staged.tile(e, place, range);
+            self.each(e, schedule, &[], |e, item, _| {
+                staged.tile(e, &item.place, &item.range);
                 vec![]
             });
         };
@@ -354,8 +354,8 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         };
         let copied = Copied { tiles: self, shape: *shape, half: *half, windows };
         let fast = |e: Emit<'c, 'a>| {
-            self.each(e, schedule, &[], |e, place, range, _| {
-                copied.tile(e, place, range);
+            self.each(e, schedule, &[], |e, item, _| {
+                copied.tile(e, &item.place, &item.range);
                 vec![]
             });
             Ok::<_, Infallible>(vec![])
@@ -428,12 +428,12 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         &self,
         e: Emit<'c, 'a>,
         at: (&Place<'c, 'a>, &Range<'c, 'a>),
-        (row, column): (Value<'c, 'a>, Value<'c, 'a>),
+        (thread, row, column): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
         sums: &[Value<'c, 'a>],
     ) {
         let (by_warp, by_four) = (e.index(32), e.index(4));
-        let lane = e.binary(arith::REMUI, self.team.thread, by_warp);
-        let warp = e.binary(arith::DIVUI, self.team.thread, by_warp);
+        let lane = e.binary(arith::REMUI, thread, by_warp);
+        let warp = e.binary(arith::DIVUI, thread, by_warp);
         let start = e.offset(self.team.shared, self.fragments);
         let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
         let count = 16 * FRAGMENT_COLUMNS;

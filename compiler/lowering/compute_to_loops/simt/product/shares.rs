@@ -3,7 +3,7 @@ use super::{
     super::team::when, Division, Emit, Infallible, Lanes, Place, Range, Schedule, Team, Tiles, ULT,
     arith, ceil_div, indices,
 };
-use crate::kernel::emit::Buffer;
+use crate::kernel::emit::{Buffer, first_result};
 use irc_mlir::{Type as MlirType, Value};
 use irc_tl::Dim;
 
@@ -14,86 +14,105 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         e: Emit<'c, 'a>,
         schedule: &Schedule,
         carried: &[Value<'c, 'a>],
-        tile: impl FnOnce(
-            Emit<'c, 'a>,
-            &Place<'c, 'a>,
-            &Range<'c, 'a>,
-            &[Value<'c, 'a>],
-        ) -> Vec<Value<'c, 'a>>,
+        tile: impl FnOnce(Emit<'c, 'a>, &Item<'_, 'c, 'a>, &[Value<'c, 'a>]) -> Vec<Value<'c, 'a>>,
     ) {
-        let summands = e.index(self.summands());
-        if let Some(division) = &schedule.division {
-            return self.each_share(e, division, schedule.depth, carried, tile);
-        }
-        let [outer, down, across] = self.numbers(schedule.tile);
-        let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
-        let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
-            let place = self.place(e, schedule.tile, number);
-            let range = Range { first: e.index(0), end: summands, place: None, is_whole: None };
-            Ok(tile(e, &place, &range, carried))
+        let Some(division) = &schedule.division else {
+            let [outer, down, across] = self.numbers(schedule.tile);
+            let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
+            let find = |e: Emit<'c, 'a>, number, _| {
+                let place = self.place(e, schedule.tile, number);
+                let (first, end) = (e.index(0), e.index(self.summands()));
+                (place, Range { first, end, place: None, is_whole: None })
+            };
+            let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
+                let item = self.item(e, number, number, &find);
+                Ok(tile(e, &item, carried))
+            });
+            return;
+        };
+        let find = |e: Emit<'c, 'a>, worker, number| {
+            self.share(e, division, schedule.depth, (worker, number))
+        };
+        // A block runs workers, each of which has whole tiles, and then its shares. Bounds are computed when a tile is done,
+        // so that they take no registers until then.
+        let index = MlirType::index(e.context);
+        let value = |e: Emit<'c, 'a>, name: &str, operands: &[Value<'c, 'a>]| {
+            first_result(self.call(e, name, operands, &[index]))
+        };
+        let workers = e.index(division.workers);
+        when(e, e.compare(ULT, self.team.team, workers), |e| {
+            let start = [&[self.team.team, e.index(0)], carried].concat();
+            let Ok(_) = e.repeat_while::<Infallible>(&start, |e, values| {
+                let (worker, number) = (values[0], values[1]);
+                let item = self.item(e, worker, number, &find);
+                let carried = tile(e, &item, &values[2..]);
+                let [worker, number] = [worker, number].map(|it| value(e, "irc_gpu_again", &[it]));
+                let next = e.offset(number, 1);
+                let has_more = e.compare(ULT, next, count_of(e, division, worker));
+                let other = e.add(worker, value(e, "irc_gpu_teams", &[]));
+                let select = |yes, no| e.op(arith::SELECT, &[has_more, yes, no], index);
+                let (worker, number) = (select(worker, other), select(next, e.index(0)));
+                let goes_on = e.compare(ULT, worker, e.index(division.workers));
+                Ok((goes_on, [vec![worker, number], carried].concat()))
+            });
         });
     }
 
-    /// The same if tiles are divided. A block runs workers, each of which has whole tiles, and then its shares.
-    fn each_share(
+    fn item<'f>(
+        &self,
+        e: Emit<'c, 'a>,
+        worker: Value<'c, 'a>,
+        number: Value<'c, 'a>,
+        find: &'f Find<'f, 'c, 'a>,
+    ) -> Item<'f, 'c, 'a> {
+        let (place, range) = find(e, worker, number);
+        Item { place, range, worker, number, find }
+    }
+
+    /// Where a number of the tiles and shares of a worker is, and its summands.
+    fn share(
         &self,
         e: Emit<'c, 'a>,
         division: &Division,
         depth: i64,
-        carried: &[Value<'c, 'a>],
-        tile: impl FnOnce(
-            Emit<'c, 'a>,
-            &Place<'c, 'a>,
-            &Range<'c, 'a>,
-            &[Value<'c, 'a>],
-        ) -> Vec<Value<'c, 'a>>,
-    ) {
-        let Division { workers, whole, shared, steps, distance, share } = *division;
+        (worker, number): (Value<'c, 'a>, Value<'c, 'a>),
+    ) -> (Place<'c, 'a>, Range<'c, 'a>) {
+        let Division { workers, whole, steps, distance, .. } = *division;
         let rounds = whole / workers;
-        let index = |e: Emit<'c, 'a>, condition, yes, no| {
+        let select = |condition, yes, no| {
             e.op(arith::SELECT, &[condition, yes, no], MlirType::index(e.context))
         };
-        let bounds = (self.team.team, e.index(workers), self.team.teams);
-        let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, worker, carried| {
-            let total = e.index(shared * distance);
-            let first = e.min(e.scale(worker, share), total);
-            let end = e.min(e.offset(first, share), total);
-            let by = e.index(distance);
-            let own = e.binary(arith::DIVUI, first, by);
-            let last = e.binary(arith::DIVUI, e.offset(end, -1), by);
-            let count = e.binary(arith::SUBI, e.offset(last, 1 + rounds), own);
-            e.for_each((e.index(0), count, 1), carried, |e, number, carried| {
-                let next = e.add(own, e.offset(number, -rounds));
-                let start = e.scale(next, distance);
-                let from = e.binary(arith::SUBI, e.max(first, start), start);
-                let to = e.min(e.binary(arith::SUBI, end, start), e.index(steps));
-                let (mut at, mut from, mut to) = (e.offset(next, whole), from, to);
-                if rounds > 0 {
-                    let is_whole = e.compare(ULT, number, e.index(rounds));
-                    at = index(e, is_whole, e.add(e.scale(number, workers), worker), at);
-                    from = index(e, is_whole, e.index(0), from);
-                    to = index(e, is_whole, e.index(steps), to);
-                }
-                let place = match division.places() {
-                    1 => worker,
-                    _ => {
-                        let begins = e.compare(EQ, from, e.index(0));
-                        e.add(e.scale(worker, 2), index(e, begins, e.index(1), e.index(0)))
-                    }
-                };
-                let is_whole = division.has_whole().then(|| {
-                    let all = e.binary(arith::SUBI, to, from);
-                    e.compare(EQ, all, e.index(steps))
-                });
-                let range = Range {
-                    first: e.scale(from, depth),
-                    end: e.min(e.scale(to, depth), e.index(self.summands())),
-                    place: Some(place),
-                    is_whole,
-                };
-                Ok(tile(e, &self.place(e, self.tile, at), &range, carried))
-            })
+        let [first, end] = ends(e, division, worker);
+        let own = e.binary(arith::DIVUI, first, e.index(distance));
+        let next = e.add(own, e.offset(number, -rounds));
+        let start = e.scale(next, distance);
+        let mut at = e.offset(next, whole);
+        let mut from = e.binary(arith::SUBI, e.max(first, start), start);
+        let mut to = e.min(e.binary(arith::SUBI, end, start), e.index(steps));
+        if rounds > 0 {
+            let is_whole = e.compare(ULT, number, e.index(rounds));
+            at = select(is_whole, e.add(e.scale(number, workers), worker), at);
+            from = select(is_whole, e.index(0), from);
+            to = select(is_whole, e.index(steps), to);
+        }
+        let place = match division.places() {
+            1 => worker,
+            _ => {
+                let begins = e.compare(EQ, from, e.index(0));
+                e.add(e.scale(worker, 2), select(begins, e.index(1), e.index(0)))
+            }
+        };
+        let is_whole = division.has_whole().then(|| {
+            let all = e.binary(arith::SUBI, to, from);
+            e.compare(EQ, all, e.index(steps))
         });
+        let range = Range {
+            first: e.scale(from, depth),
+            end: e.min(e.scale(to, depth), e.index(self.summands())),
+            place: Some(place),
+            is_whole,
+        };
+        (self.place(e, self.tile, at), range)
     }
 
     /// The number of products, and of the rows and columns of tiles.
@@ -172,6 +191,61 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
             Ok(vec![])
         });
     }
+}
+
+/// Where the tile or share of a worker and a number is, and its summands.
+type Find<'f, 'c, 'a> =
+    dyn Fn(Emit<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>) -> (Place<'c, 'a>, Range<'c, 'a>) + 'f;
+
+/// A tile, or a share of one.
+pub(super) struct Item<'f, 'c, 'a> {
+    pub(super) place: Place<'c, 'a>,
+    pub(super) range: Range<'c, 'a>,
+    worker: Value<'c, 'a>,
+    number: Value<'c, 'a>,
+    find: &'f Find<'f, 'c, 'a>,
+}
+
+impl<'c: 'a, 'a> Item<'_, 'c, 'a> {
+    /// The same, computed again, so that it takes no registers until then.
+    pub(super) fn again(
+        &self,
+        e: Emit<'c, 'a>,
+        tiles: &Tiles<'_, '_, 'c, 'a>,
+    ) -> (Place<'c, 'a>, Range<'c, 'a>) {
+        let index = MlirType::index(e.context);
+        let again = |x| first_result(tiles.call(e, "irc_gpu_again", &[x], &[index]));
+        (self.find)(e, again(self.worker), again(self.number))
+    }
+}
+
+/// The first step of the share of a worker, and the one after its last, in the row of all.
+fn ends<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    division: &Division,
+    worker: Value<'c, 'a>,
+) -> [Value<'c, 'a>; 2] {
+    let total = e.index(division.shared * division.distance);
+    let first = e.min(e.scale(worker, division.share), total);
+    [first, e.min(e.offset(first, division.share), total)]
+}
+
+/// The number of tiles and shares of a worker. One that has none runs the first nevertheless, which has no summands.
+fn count_of<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    division: &Division,
+    worker: Value<'c, 'a>,
+) -> Value<'c, 'a> {
+    if division.has_one_share() {
+        return e.index(1);
+    }
+    let by = e.index(division.distance);
+    let [own, last] = {
+        let [first, end] = ends(e, division, worker);
+        [first, e.offset(end, -1)].map(|step| e.binary(arith::DIVUI, step, by))
+    };
+    let rounds = division.whole / division.workers;
+    e.binary(arith::SUBI, e.offset(last, 1 + rounds), own)
 }
 
 /// Runs one of two things.
