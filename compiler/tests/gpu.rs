@@ -271,7 +271,7 @@ fn tiles_that_do_not_divide_evenly_are_shared() {
     // which a round is computed whole.
     let cases = [
         (DType::F32, [1, 60, 64, 448], 2 * 64 * 60),
-        (DType::F32, [3, 70, 50, 700], 108 * 2 * 64 * 50),
+        (DType::F32, [3, 70, 50, 700], 17 * 2 * 64 * 50),
         (DType::F32, [230, 40, 40, 208], 108 * 2 * 40 * 40),
         (DType::BF16, [1, 190, 1208, 2240], 108 * 2 * 64 * 64),
     ];
@@ -289,7 +289,7 @@ fn tiles_that_do_not_divide_evenly_are_shared() {
         let graph = dense(DType::BF16, size, [false, true]);
         let text = ptx(&graph, &Target::gpu(90)).expect("PTX");
         let kernel = irc_runtime::GpuKernel::from_ptx(&text).expect("a description");
-        assert!(kernel.interface.workspace_bytes >= 132 * 2 * 128 * 128 * 4, "{size:?}");
+        assert!(kernel.interface.workspace_bytes >= 131 * 2 * 128 * 128 * 4, "{size:?}");
         assert!(text.contains("wgmma.mma_async"), "{size:?}");
         assemble(&format!("shares {size:?}"), &text, "sm_90a", true);
     }

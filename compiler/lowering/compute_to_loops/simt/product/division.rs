@@ -59,7 +59,8 @@ impl Division {
         let shared = tiles - whole;
         let share = ceil_div(shared.saturating_mul(steps), processors).max(MIN_PART / depth);
         let workers = ceil_div(shared * steps, share);
-        let shares = Self { workers: processors, whole, shared, steps, distance: steps, share };
+        let own = if whole > 0 { processors } else { workers };
+        let shares = Self { workers: own, whole, shared, steps, distance: steps, share };
         let takes = (whole / processors * steps + share) * depth + 2 * exchange;
         let is_shared = tiles % processors != 0 && workers > 1;
         let shares = is_shared.then_some((Some(shares), takes));

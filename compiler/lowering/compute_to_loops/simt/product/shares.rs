@@ -230,7 +230,7 @@ fn ends<'c: 'a, 'a>(
     [first, e.min(e.offset(first, division.share), total)]
 }
 
-/// The number of tiles and shares of a worker. One that has none runs the first nevertheless, which has no summands.
+/// The number of tiles and shares of a worker, which has one or more.
 fn count_of<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     division: &Division,
