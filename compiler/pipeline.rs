@@ -180,7 +180,7 @@ pub const NVPTX: Pipeline = Pipeline {
 };
 
 /// As [`TO_LLVM`], for GPUs.
-const TO_LLVM_GPU: &str = "canonicalize,cse,convert-scf-to-cf,cut-blocks,\
+const TO_LLVM_GPU: &str = "canonicalize,cse,math-to-functions,convert-scf-to-cf,cut-blocks,\
     expand-strided-metadata,lower-affine,convert-math-to-llvm,\
     convert-vector-to-llvm,finalize-memref-to-llvm,convert-index-to-llvm,convert-arith-to-llvm,\
     convert-func-to-llvm{use-bare-ptr-memref-call-conv=true},convert-cf-to-llvm,canonicalize,cse,\

@@ -3,7 +3,7 @@
 //! Each is within [`MAX_ULP`] units in the last place of the exact `f32` result, denormals and
 //! infinities included; the result for NaN is NaN. They assume the default rounding mode and no
 //! fast-math flags. The trigonometric and hyperbolic functions, their inverses and `powf` are computed in
-//! `f64` (see [`super::expand_wide`]). Functions of `f64` are left to libm.
+//! `f64` (see [`super::expand_wide`]). Functions of `f64` are left to libm, or are those of [`super::expand_double`].
 //!
 //! Sources: `exp` and `log` follow Cephes `expf`, `logf` (Moshier); `erf` follows Juffa's
 //! two-interval `erff`; `log1p` Kahan's correction of `log(1 + x)`.
@@ -315,6 +315,6 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         a: Value<'c, 'a>,
         b: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
-        self.e.op(arith::SELECT, &[condition, a, b], self.ty())
+        self.e.op(arith::SELECT, &[condition, a, b], a.r#type())
     }
 }

@@ -9,7 +9,7 @@ use irc_mlir::ops::{arith, math};
 use irc_mlir::{Type, Value};
 
 /// `arith.cmpf` predicates.
-const OGE: i64 = 3;
+pub(super) const OGE: i64 = 3;
 const UNE: i64 = 13;
 const UNO: i64 = 14;
 
@@ -20,7 +20,7 @@ const TURNS: [u32; 9] = [
 ];
 
 /// Added to a float below 2^51 in magnitude, leaves the nearest integer in the low bits.
-const MAGIC: f64 = 6_755_399_441_055_744.0;
+pub(super) const MAGIC: f64 = 6_755_399_441_055_744.0;
 
 const ASIN: [f64; 5] = [
     4.216_319_904_8e-2,
@@ -116,7 +116,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     }
 
     /// Whether an integer has any of these bits set.
-    fn has_bit(self, value: Value<'c, 'a>, bit: i64) -> Value<'c, 'a> {
+    pub(super) fn has_bit(self, value: Value<'c, 'a>, bit: i64) -> Value<'c, 'a> {
         let masked = self.int(arith::ANDI, value, self.i(bit));
         let spec = self.e.spec(arith::CMPI).operands(&[masked, self.i(0)]);
         let not_equal = irc_mlir::attr::i64(self.e.context, 1);
@@ -182,8 +182,8 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.mul(series, self.float_of(self.int(arith::SHLI, biased, self.i(52))))
     }
 
-    /// The natural logarithm of a positive, finite and normal number.
-    fn logarithm(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+    /// A positive, finite and normal number as `m 2^n` with `m` in `[sqrt(1/2), sqrt(2))`: `m` and `n`.
+    pub(super) fn significand(self, x: Value<'c, 'a>) -> (Value<'c, 'a>, Value<'c, 'a>) {
         let root = self.i(std::f64::consts::FRAC_1_SQRT_2.to_bits() as i64);
         let above = self.int(arith::SUBI, self.bits(x), root);
         let exponent = self.int(arith::SHRSI, above, self.i(52));
@@ -191,7 +191,12 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let m = self.float_of(self.int(arith::ADDI, fraction, root));
         let magic = self.i(MAGIC.to_bits() as i64);
         let exponent = self.float_of(self.int(arith::ADDI, exponent, magic));
-        let exponent = self.sub(exponent, self.c(MAGIC));
+        (m, self.sub(exponent, self.c(MAGIC)))
+    }
+
+    /// The natural logarithm of a positive, finite and normal number.
+    fn logarithm(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
+        let (m, exponent) = self.significand(x);
         // log(m) = 2 atanh((m - 1) / (m + 1)).
         let s = self.div(self.sub(m, self.c(1.0)), self.add(m, self.c(1.0)));
         let terms: Vec<_> = (0..8).rev().map(|term| 2.0 / f64::from(2 * term + 1)).collect();
@@ -256,7 +261,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     }
 
     /// `value`, or `given` if that is not finite.
-    fn special(
+    pub(super) fn special(
         self,
         magnitude: Value<'c, 'a>,
         given: Value<'c, 'a>,
@@ -267,13 +272,21 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
 
     /// `e^(y log x)`, with the cases of IEEE 754's `pow`.
     fn pow(self, x: Value<'c, 'a>, y: Value<'c, 'a>) -> Value<'c, 'a> {
-        let (zero, one) = (self.c(0.0), self.c(1.0));
         let magnitude = self.unary(math::ABSF, x);
         let log = self.special(magnitude, magnitude, self.logarithm(magnitude));
-        let nothing = self.compare(OEQ, magnitude, zero);
+        let nothing = self.compare(OEQ, magnitude, self.c(0.0));
         let log = self.select(nothing, self.c(f64::NEG_INFINITY), log);
-        let value = self.exponential(self.mul(y, log));
+        self.power_of_any([x, y], self.exponential(self.mul(y, log)))
+    }
 
+    /// `x^y`, given `|x|^y` for finite numbers.
+    pub(super) fn power_of_any(
+        self,
+        [x, y]: [Value<'c, 'a>; 2],
+        value: Value<'c, 'a>,
+    ) -> Value<'c, 'a> {
+        let (zero, one) = (self.c(0.0), self.c(1.0));
+        let magnitude = self.unary(math::ABSF, x);
         let is_whole = |y| self.compare(OEQ, self.unary(math::FLOOR, y), y);
         let flag = self.lanes.of(self.e.int(1));
         let both = |a, b| self.e.op(arith::ANDI, &[a, b], flag);
@@ -297,7 +310,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     }
 
     /// Whether the sign bit is set, also for zeros.
-    fn is_negative(self, x: Value<'c, 'a>, flag: Type<'c>) -> Value<'c, 'a> {
+    pub(super) fn is_negative(self, x: Value<'c, 'a>, flag: Type<'c>) -> Value<'c, 'a> {
         let less = irc_mlir::attr::i64(self.e.context, 2);
         let spec = self.e.spec(arith::CMPI).operands(&[self.bits(x), self.i(0)]);
         self.e.value(spec.attr("predicate", less).results(&[flag]))

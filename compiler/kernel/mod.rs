@@ -10,6 +10,7 @@ pub(crate) mod arithmetic;
 pub(crate) mod declare;
 pub(crate) mod element;
 pub(crate) mod emit;
+pub(crate) mod expand_double;
 pub(crate) mod expand_math;
 mod expand_wide;
 pub(crate) mod scope;

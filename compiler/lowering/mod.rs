@@ -12,6 +12,7 @@ pub mod gemini_to_npu;
 pub mod graph_to_tl;
 pub mod linalg_to_vector;
 pub mod load_buffers;
+pub mod math_to_functions;
 pub mod outline_kernels;
 pub mod plan_memory;
 pub mod share_program;

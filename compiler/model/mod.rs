@@ -497,7 +497,7 @@ impl<'s> Model<'s> {
     }
 }
 
-/// Checks that a GPU has the types of a program's inputs, and that their sizes are known.
+/// Checks that a GPU has the types of a program's inputs and outputs, and that their sizes are known.
 fn expect_fixed(interface: &Interface) -> Result<(), QueryError> {
     let error = |message: String| Diagnostic::error("gpu-program", message);
     for port in interface.inputs.iter().chain(&interface.outputs) {
@@ -507,17 +507,24 @@ fn expect_fixed(interface: &Interface) -> Result<(), QueryError> {
         }
     }
     let is_open = |port: &&Port| port.shape.iter().any(|extent| *extent < 0);
-    match interface.inputs.iter().find(is_open) {
-        None => Ok(()),
-        Some(port) => {
-            let found = error(format!(
-                "input '{}' has an open size, and kernels for GPUs need known sizes: {}",
-                port.name,
-                port.type_text()
-            ));
-            let help =
-                format!("give its shape, as in --shape {}=1x4; bounds are not enough", port.name);
-            Err(QueryError::found(vec![found.help(help)]))
-        }
+    if let Some(port) = interface.inputs.iter().find(is_open) {
+        let found = error(format!(
+            "input '{}' has an open size, and kernels for GPUs need known sizes: {}",
+            port.name,
+            port.type_text()
+        ));
+        let help =
+            format!("give its shape, as in --shape {}=1x4; bounds are not enough", port.name);
+        return Err(QueryError::found(vec![found.help(help)]));
     }
+    if let Some(port) = interface.outputs.iter().find(is_open) {
+        let found = error(format!(
+            "output '{}' has a size that is computed at run time, and kernels for GPUs need known sizes: {}",
+            port.name,
+            port.type_text()
+        ));
+        let help = "sizes are known that follow from shapes and from constants of the model";
+        return Err(QueryError::found(vec![found.help(help)]));
+    }
+    Ok(())
 }

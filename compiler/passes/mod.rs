@@ -6,9 +6,10 @@ use crate::{
         common_ir_to_tl::CommonIrToTl, compute_to_loops::ComputeToLoops,
         compute_to_loops::simt::ComputeToSimt, cut_blocks::CutBlocks, emit_entry::EmitEntry,
         emit_gpu_entry::EmitGpuEntry, gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
-        load_buffers::LoadBuffers, outline_kernels::OutlineKernels, plan_memory::PlanMemory,
-        share_program::ShareProgram, split_blocks::SplitBlocks, split_program::SplitProgram,
-        tabulate_steps::TabulateSteps, tl_to_linalg::TlToLinalg,
+        load_buffers::LoadBuffers, math_to_functions::MathToFunctions,
+        outline_kernels::OutlineKernels, plan_memory::PlanMemory, share_program::ShareProgram,
+        split_blocks::SplitBlocks, split_program::SplitProgram, tabulate_steps::TabulateSteps,
+        tl_to_linalg::TlToLinalg,
     },
 };
 use irc_common_format::FileSystem;
@@ -37,6 +38,7 @@ pub fn register_all() {
     register_pass(PlanMemory);
     register_pass(ShareProgram);
     register_pass(SplitProgram);
+    register_pass(MathToFunctions);
     register_pass(TabulateSteps);
     register_pass(CutBlocks);
     register_pass(LoadBuffers);

@@ -50,6 +50,12 @@ llvm.func internal @irc_gpu_all(%condition: i1) -> i1 attributes {always_inline}
   llvm.return %0 : i1
 }
 
+// The number itself, of which the compiler does not know that: what is computed from it is computed where it is.
+llvm.func internal @irc_gpu_again(%x: i64) -> i64 attributes {always_inline} {
+  %0 = llvm.inline_asm has_side_effects asm_dialect = att "mov.b64 $0, $1;", "=l,l" %x : (i64) -> i64
+  llvm.return %0 : i64
+}
+
 // 2 to the power of a number, with an error of two units in the last place.
 llvm.func internal @irc_gpu_exp2(%x: f32) -> f32 attributes {always_inline} {
   %0 = llvm.inline_asm asm_dialect = att "ex2.approx.ftz.f32 $0, $1;", "=f,f" %x : (f32) -> f32

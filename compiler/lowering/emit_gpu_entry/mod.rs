@@ -59,7 +59,7 @@ pub fn block_threads(capability: u32) -> u32 {
 /// first.
 const MAX_COPIES: usize = 32;
 
-/// Intrinsics that LLVM leaves to a library, which GPUs lack; those of `f32` are expanded before.
+/// Intrinsics that LLVM leaves to a library, which GPUs lack; those of scalars are expanded before.
 const LIBRARY: [&str; 16] = [
     "exp", "exp2", "exp10", "log", "log2", "log10", "pow", "sin", "cos", "tan", "asin", "acos",
     "atan", "sinh", "cosh", "tanh",
@@ -93,7 +93,7 @@ impl Pass for EmitGpuEntry {
         };
         if let Some(op) = walk_collect(module, is_missing).first() {
             let function = intrinsic(op).unwrap_or_default();
-            let message = format!("needs '{function}' of f64, for which there is no code for GPUs");
+            let message = format!("needs '{function}' of a library, and GPUs have none");
             return Err(PassError::at(op, message));
         }
         let (threads, timestamps) =

@@ -116,10 +116,11 @@ const COPY_TILE: &[&str] = &["index", "index", "index", "i32", "i32", "i32", "i3
 pub const AT: &str = "irc_gpu_at";
 
 /// The functions of the device, with their parameters and results.
-const DEVICE: [(&str, &[&str], &[&str]); 35] = [
+const DEVICE: [(&str, &[&str], &[&str]); 36] = [
     ("irc_gpu_team", &[], &["index"]),
     ("irc_gpu_teams", &[], &["index"]),
     ("irc_gpu_thread", &[], &["index"]),
+    ("irc_gpu_again", &["index"], &["index"]),
     ("irc_gpu_threads", &[], &["index"]),
     ("irc_gpu_barrier", &["i32", "index"], &[]),
     ("irc_gpu_shuffle", &["i32", "i32"], &["i32"]),

@@ -136,7 +136,8 @@ impl<'c: 'a, 'a> Copied<'_, '_, '_, 'c, 'a> {
         for (number, sums) in sums.chunks(FRAGMENT).enumerate() {
             let wide = across / WARP_COLUMNS;
             let (i, j) = (number as i64 / wide, number as i64 % wide);
-            let at = (e.offset(row, 16 * i), e.offset(column, WARP_COLUMNS * j));
+            let (row, column) = (e.offset(row, 16 * i), e.offset(column, WARP_COLUMNS * j));
+            let at = (tiles.team.thread, row, column);
             tiles.finish(e, (place, range), at, sums);
         }
     }

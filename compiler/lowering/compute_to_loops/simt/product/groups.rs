@@ -10,7 +10,7 @@
 //! Tensor maps are written by the kernel itself, as the addresses of operands are known only there.
 use super::{
     super::team::when, Device, Emit, FRAGMENT, FRAGMENT_BYTES, FRAGMENT_COLUMNS, Infallible, Lanes,
-    Place, Range, Schedule, Tiles, ULT, arith, extent, window::Window,
+    Place, Range, Schedule, Tiles, ULT, arith, extent, shares::Item, window::Window,
 };
 use crate::kernel::emit::first_result;
 use irc_mlir::{OperationLike, Value};
@@ -111,8 +111,8 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
         });
         tiles.team.wait_in_block(e);
         let multiply = |e: Emit<'c, 'a>| {
-            tiles.each(e, schedule, &[e.index(0)], |e, place, range, number| {
-                vec![self.multiply(e, barriers, (place, range), number[0])]
+            tiles.each(e, schedule, &[e.index(0)], |e, item, number| {
+                vec![self.multiply(e, barriers, item, number[0])]
             });
             Ok::<_, Infallible>(vec![])
         };
@@ -120,8 +120,8 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
             let maps = self.maps(e);
             let copies = e.compare(0, thread, e.index(MULTIPLIERS));
             when(e, copies, |e| {
-                tiles.each(e, schedule, &[e.index(0)], |e, place, range, number| {
-                    vec![self.copy(e, (barriers, maps), (place, range), number[0])]
+                tiles.each(e, schedule, &[e.index(0)], |e, item, number| {
+                    vec![self.copy(e, (barriers, maps), (&item.place, &item.range), number[0])]
                 });
             });
             Ok(vec![])
@@ -274,12 +274,12 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
         &self,
         e: Emit<'c, 'a>,
         barriers: Value<'c, 'a>,
-        (place, range): (&Place<'c, 'a>, &Range<'c, 'a>),
+        item: &Item<'_, 'c, 'a>,
         number: Value<'c, 'a>,
     ) -> Value<'c, 'a> {
         let tiles = self.tiles;
         let thread = tiles.team.thread;
-        let blocks = self.blocks(e, range);
+        let blocks = self.blocks(e, &item.range);
         let group = e.binary(arith::DIVUI, thread, e.index(128));
         let lane = e.binary(arith::REMUI, thread, e.index(32));
         let zero = e.float(0.0, e.f32(), Lanes::Scalar);
@@ -308,11 +308,15 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
             });
             Ok(call.results().map(Into::into).collect())
         });
+        // The number of the thread is read again, so that nothing that depends on it takes registers beside the sums.
+        let (place, range) = item.again(e, tiles);
+        let index = irc_mlir::Type::index(e.context);
+        let thread = first_result(tiles.call(e, "irc_gpu_thread", &[], &[index]));
         // A warp has 16 rows of all columns.
         let row = e.scale(e.binary(arith::DIVUI, thread, e.index(32)), 16);
         for (at, sums) in sums.chunks(FRAGMENT).enumerate() {
             let column = e.index(at as i64 * FRAGMENT_COLUMNS);
-            tiles.finish(e, (place, range), (row, column), sums);
+            tiles.finish(e, (&place, &range), (thread, row, column), sums);
         }
         e.add(number, blocks)
     }

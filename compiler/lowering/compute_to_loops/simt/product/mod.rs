@@ -3,13 +3,15 @@
 //!
 //! The loops over the result that only the left factor depends on are rows, those of the right one columns, and all others
 //! number the products. A team computes one tile of rows and columns after another. How it does so depends on the factors
-//! ([`Method`]). If all threads of a GPU would compute fewer tiles than it has processors, the summands are divided into
-//! parts: each part of a tile is computed by itself and written to the workspace, and once all are, threads add the parts,
-//! always in the same order.
+//! ([`Method`]). If the tiles do not divide evenly among the processors of a GPU, the summands of some are divided
+//! ([`Division`]): each share of a tile is computed by itself and written to the workspace, and once all are, threads add
+//! the shares, always in the same order.
 
 pub(super) mod attention;
 mod copied;
+mod division;
 pub mod groups;
+mod shares;
 mod staged;
 mod window;
 
@@ -23,9 +25,11 @@ use super::{
 };
 use crate::kernel::emit::Buffer;
 use copied::{Copied, Shape};
+use division::{Division, Size};
 use groups::Grouped;
 use irc_mlir::{OperationLike, OperationRef, Type as MlirType, Value, attr, ops::memref};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Scalar, Type};
+use shares::either;
 use staged::{Staged, TILE};
 use window::{Window, count};
 
@@ -46,11 +50,16 @@ const FRAGMENT: usize = 16;
 const FRAGMENT_COLUMNS: i64 = 32;
 const FRAGMENT_BYTES: i64 = 16 * FRAGMENT_COLUMNS * 4;
 
-/// The minimum number of summands of a part.
+/// The minimum number of summands of a share of a tile.
 const MIN_PART: i64 = 256;
 
-/// The maximum number of parts.
+/// The maximum number of equal parts of a tile.
 const MAX_PARTS: i64 = 16;
+
+/// In how many summands the sums of a tile are estimated to be written to memory and read: on tensor cores, and in
+/// registers.
+const TENSOR_EXCHANGE: i64 = 512;
+const EXCHANGE: i64 = 64;
 
 /// The most rows that do not fill the tiles of groups of warps.
 const MAX_FEW_ROWS: i64 = 64;
@@ -88,8 +97,8 @@ struct Schedule {
     /// The rows and columns of a tile, and the summands of a block.
     tile: [i64; 2],
     depth: i64,
-    /// The number of parts into which summands are divided.
-    parts: i64,
+    /// How summands are divided, if they are.
+    division: Option<Division>,
 }
 
 impl<'n> Product<'n> {
@@ -143,6 +152,11 @@ impl<'n> Product<'n> {
         count(self.groups[group].iter().map(|it| &compute.dims[*it]))
     }
 
+    /// The most rows and columns of a tile that are in the result.
+    fn extents(&self, compute: &Compute, tile: [i64; 2]) -> [i64; 2] {
+        [0, 1].map(|side| tile[side].min(self.count(compute, 1 + side)))
+    }
+
     /// How a team of a device computes it; `None` if the team has a number of threads that tiles are not for.
     fn schedule(&self, compute: &Compute, types: &[&Type], device: &Device) -> Option<Schedule> {
         let workers = workers_of(device)?;
@@ -155,37 +169,38 @@ impl<'n> Product<'n> {
             workers,
             tile: [TILE; 2],
             depth: staged::depth(self.half),
-            parts: 1,
+            division: None,
         };
         let processors = if device.is_grid { device.processors() } else { 1 };
-        let cost = |tile: [i64; 2]| {
+        let summands = count(compute.reduction.iter().flat_map(|it| &it.dims));
+        let exchange = if self.half.is_some() { TENSOR_EXCHANGE } else { EXCHANGE };
+        let divide = |tile: [i64; 2], depth: i64| {
+            let size = Size { tiles: tiles(tile), summands, depth, exchange };
+            Division::of(size, processors)
+        };
+        let cost = |tile: [i64; 2], depth: i64| {
             let own = tile[0] * tile[1] + LINE_COST * (tile[0] + tile[1]);
-            ceil_div(tiles(tile), processors).saturating_mul(own)
+            divide(tile, depth).1.saturating_mul(own)
         };
         let windows = [0, 1].map(|side| Window::of(self, side, compute, types));
         if let ([Some(left), Some(right)], Some(half)) = (windows, self.half) {
             let windows = Box::new([left, right]);
             let grouped = groups::Shape::all(device, &windows).into_iter();
-            let grouped = grouped.min_by_key(|shape| cost(shape.tile()));
+            let grouped = grouped.min_by_key(|shape| cost(shape.tile(), groups::DEPTH));
             let shapes = [[128, 128], [128, 64], [64, 64]].into_iter();
             let shapes = shapes.filter_map(|[down, across]| Shape::of(down, across, workers / 32));
             if let Some(shape) = grouped.filter(|_| rows > MAX_FEW_ROWS) {
                 found.tile = shape.tile();
                 found.depth = groups::DEPTH;
                 found.method = Method::Grouped(shape, half, windows);
-            } else if let Some(shape) = shapes.min_by_key(|shape| cost(shape.tile())) {
+            } else if let Some(shape) = shapes.min_by_key(|shape| cost(shape.tile(), copied::DEPTH))
+            {
                 found.tile = shape.tile();
                 found.depth = copied::DEPTH;
                 found.method = Method::Copied(shape, half, windows);
             }
         }
-        if device.is_grid {
-            let summands = count(compute.reduction.iter().flat_map(|it| &it.dims));
-            let parts = (processors / tiles(found.tile).max(1)).min(summands / MIN_PART);
-            let blocks = ceil_div(summands, found.depth);
-            let own = ceil_div(blocks, parts.clamp(1, MAX_PARTS));
-            found.parts = ceil_div(blocks, own);
-        }
+        found.division = divide(found.tile, found.depth).0;
         Some(found)
     }
 }
@@ -203,11 +218,13 @@ fn ceil_div(count: i64, by: i64) -> i64 {
     count / by + i64::from(count % by != 0)
 }
 
-/// Bytes of the workspace for the sums of parts of a product, if a step is one that is divided.
+/// Bytes of the workspace for the sums of shares of a product, if a step is one that is divided.
 pub(super) fn partial_bytes(nest: &Nest, types: &[&Type], device: &Device) -> Option<i64> {
-    let schedule = Product::of(nest, types)?.schedule(&nest.compute, types, device)?;
-    let bytes = product(&nest.compute.dims) * schedule.parts * 4;
-    (schedule.parts > 1).then_some(bytes)
+    let product = Product::of(nest, types)?;
+    let schedule = product.schedule(&nest.compute, types, device)?;
+    let division = schedule.division?;
+    let [rows, columns] = product.extents(&nest.compute, schedule.tile);
+    Some(division.workers * division.places() * rows * columns * 4)
 }
 
 /// Whether an expression only selects and widens elements of a type, or zero.
@@ -228,11 +245,14 @@ struct Place<'c, 'a> {
     column: Value<'c, 'a>,
 }
 
-/// The summands of a part of a tile.
+/// The summands of a share of a tile.
 struct Range<'c, 'a> {
-    part: Value<'c, 'a>,
     first: Value<'c, 'a>,
     end: Value<'c, 'a>,
+    /// The place of the sums among those of all shares, if tiles are divided.
+    place: Option<Value<'c, 'a>>,
+    /// Whether these are all summands of the tile, if that depends.
+    is_whole: Option<Value<'c, 'a>>,
 }
 
 /// A product that is being emitted.
@@ -244,8 +264,10 @@ pub(super) struct Tiles<'w, 'n, 'c, 'a> {
     threads: i64,
     /// The first byte of shared memory for fragments.
     fragments: i64,
-    /// Memory for the sums of parts, if there are several.
-    partial: Option<Buffer<'c, 'a>>,
+    /// Rows and columns of a tile.
+    tile: [i64; 2],
+    /// How summands are divided, and memory for the sums of shares.
+    division: Option<(Division, Buffer<'c, 'a>)>,
 }
 
 /// Emits the loops of a product; `false` if the nest is none, or if a team has a number of threads that tiles are not
@@ -265,18 +287,18 @@ pub(super) fn emit<'c: 'a, 'a>(
     let is_grouped = matches!(schedule.method, Method::Grouped(..));
     let works = if is_grouped { device.threads } else { schedule.workers };
     let workers = part_of(e, team, works, device);
-    let partial = partial.filter(|_| schedule.parts > 1);
     let partial = partial.map(|memref| Buffer { memref, element: e.f32() });
+    let division = schedule.division.zip(partial);
     let fragments = match is_grouped {
         true => groups::FRAGMENTS_START,
         false => schedule.workers / 32 * (SHARED_BYTES - FRAGMENT_BYTES),
     };
-    let tiles =
-        Tiles { product, writer, team: workers, threads: schedule.workers, fragments, partial };
+    let (threads, tile) = (schedule.workers, schedule.tile);
+    let tiles = Tiles { product, writer, team: workers, threads, fragments, tile, division };
     on_part(e, team, works, device, |e| tiles.emit(e, &schedule, device));
-    if let Some(partial) = partial {
+    if let Some((division, partial)) = division {
         team.wait(e);
-        tiles.add_parts(e, team, partial, schedule.parts);
+        tiles.add_shares(e, team, (&division, partial));
     }
     true
 }
@@ -317,8 +339,8 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
     fn emit(&self, e: Emit<'c, 'a>, schedule: &Schedule, device: &Device) {
         let staged = |e: Emit<'c, 'a>, schedule: &Schedule| {
             let staged = Staged { tiles: self };
-            self.each(e, schedule, &[], |e, place, range, _| {
-                staged.tile(e, place, range);
+            self.each(e, schedule, &[], |e, item, _| {
+                staged.tile(e, &item.place, &item.range);
                 vec![]
             });
         };
@@ -332,8 +354,8 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         };
         let copied = Copied { tiles: self, shape: *shape, half: *half, windows };
         let fast = |e: Emit<'c, 'a>| {
-            self.each(e, schedule, &[], |e, place, range, _| {
-                copied.tile(e, place, range);
+            self.each(e, schedule, &[], |e, item, _| {
+                copied.tile(e, &item.place, &item.range);
                 vec![]
             });
             Ok::<_, Infallible>(vec![])
@@ -354,48 +376,6 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let Ok(_) = e.if_else(aligned, &[], fast, slow);
     }
 
-    /// A loop over the parts of tiles, which carries values.
-    fn each(
-        &self,
-        e: Emit<'c, 'a>,
-        schedule: &Schedule,
-        carried: &[Value<'c, 'a>],
-        tile: impl FnOnce(
-            Emit<'c, 'a>,
-            &Place<'c, 'a>,
-            &Range<'c, 'a>,
-            &[Value<'c, 'a>],
-        ) -> Vec<Value<'c, 'a>>,
-    ) {
-        let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(group));
-        let [down, across] = schedule.tile;
-        let (down, across) = (ceil_div(rows, down), ceil_div(columns, across));
-        let all = outer * down * across * schedule.parts;
-        let bounds = (self.team.team, e.index(all), self.team.teams);
-        let summands = self.summands();
-        let own = ceil_div(ceil_div(summands, schedule.depth), schedule.parts) * schedule.depth;
-        let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
-            let divided = |number, by: i64| {
-                let by = e.index(by);
-                (e.binary(arith::DIVUI, number, by), e.binary(arith::REMUI, number, by))
-            };
-            let (rest, part) = divided(number, schedule.parts);
-            let (rest, column) = divided(rest, across);
-            let (outer, row) = divided(rest, down);
-            let place = Place {
-                outer,
-                row: e.scale(row, schedule.tile[0]),
-                column: e.scale(column, schedule.tile[1]),
-            };
-            let first = e.scale(part, own);
-            let end = match schedule.parts {
-                1 => e.index(summands),
-                _ => e.min(e.offset(first, own), e.index(summands)),
-            };
-            Ok(tile(e, &place, &Range { part, first, end }, carried))
-        });
-    }
-
     fn count(&self, group: usize) -> i64 {
         self.product.count(&self.writer.nest.compute, group)
     }
@@ -404,28 +384,31 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         count(self.writer.nest.compute.reduction.iter().flat_map(|it| &it.dims))
     }
 
-    /// Uses the sum at a row and column of a tile: of all summands, or of a part of them.
+    /// Uses the sum at a row and column of a tile: of all summands, or of a share of them.
     fn sink(
         &self,
         e: Emit<'c, 'a>,
         (place, range): (&Place<'c, 'a>, &Range<'c, 'a>),
-        (row, column): (Value<'c, 'a>, Value<'c, 'a>),
+        at: (Value<'c, 'a>, Value<'c, 'a>),
         sum: Value<'c, 'a>,
     ) {
-        let (rows, columns) = (self.count(1), self.count(2));
-        let (row, column) = (e.add(place.row, row), e.add(place.column, column));
+        let (row, column) = (e.add(place.row, at.0), e.add(place.column, at.1));
         let inside = e.binary(
             arith::ANDI,
-            e.compare(ULT, row, e.index(rows)),
-            e.compare(ULT, column, e.index(columns)),
+            e.compare(ULT, row, e.index(self.count(1))),
+            e.compare(ULT, column, e.index(self.count(2))),
         );
-        when(e, inside, |e| match self.partial {
-            None => self.store(e, [place.outer, row, column], sum),
-            Some(partial) => {
-                let first = e.add(e.scale(range.part, self.count(0)), place.outer);
-                let line = e.add(e.scale(first, rows), row);
-                let at = e.add(e.scale(line, columns), column);
-                e.store(sum, partial, at, Lanes::Scalar, None);
+        when(e, inside, |e| {
+            let store = |e| self.store(e, [place.outer, row, column], sum);
+            match (range.place, &self.division) {
+                (Some(number), Some((_, partial))) => {
+                    let keep = |e| self.keep(e, *partial, (number, at), sum);
+                    match range.is_whole {
+                        None => keep(e),
+                        Some(is_whole) => either(e, is_whole, store, keep),
+                    }
+                }
+                _ => store(e),
             }
         });
     }
@@ -437,23 +420,6 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         self.writer.store(e, &at, value);
     }
 
-    /// Adds the sums of parts.
-    fn add_parts(&self, e: Emit<'c, 'a>, team: &Team<'c, 'a>, partial: Buffer<'c, 'a>, parts: i64) {
-        let [outer, rows, columns] = [0, 1, 2].map(|group| self.count(group));
-        let all = outer * rows * columns;
-        let bounds = (team.first(e), e.index(all), team.all(e));
-        let Ok(_) = e.for_each_step::<Infallible>(bounds, &[], |e, at, _| {
-            let parts = (0..parts).map(|part| e.load(partial, e.offset(at, part * all)));
-            let sum = parts.reduce(|sum, part| e.binary(arith::ADDF, sum, part));
-            let dims = [outer, rows, columns].map(Dim::from);
-            let numbers = indices(e, &dims, at);
-            if let (Some(sum), [outer, row, column]) = (sum, &numbers[..]) {
-                self.store(e, [*outer, *row, *column], sum);
-            }
-            Ok(vec![])
-        });
-    }
-
     /// Uses the sums of a fragment, 16 rows and 32 columns from a place of the tile on: of a lane, for each 8 columns, two
     /// neighbours at twice its number modulo 4, in the row of a quarter of its number, and two 8 rows below.
     ///
@@ -462,12 +428,12 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         &self,
         e: Emit<'c, 'a>,
         at: (&Place<'c, 'a>, &Range<'c, 'a>),
-        (row, column): (Value<'c, 'a>, Value<'c, 'a>),
+        (thread, row, column): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
         sums: &[Value<'c, 'a>],
     ) {
         let (by_warp, by_four) = (e.index(32), e.index(4));
-        let lane = e.binary(arith::REMUI, self.team.thread, by_warp);
-        let warp = e.binary(arith::DIVUI, self.team.thread, by_warp);
+        let lane = e.binary(arith::REMUI, thread, by_warp);
+        let warp = e.binary(arith::DIVUI, thread, by_warp);
         let start = e.offset(self.team.shared, self.fragments);
         let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
         let count = 16 * FRAGMENT_COLUMNS;

@@ -127,7 +127,8 @@ impl Attention {
             team: own,
             threads: self.threads,
             fragments: 0,
-            partial: None,
+            tile: [0; 2],
+            division: None,
         };
         let emission = Emission {
             attention: self,
