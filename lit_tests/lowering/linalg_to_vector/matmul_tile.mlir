@@ -1,10 +1,10 @@
-// The tile is 8 rows by 2 vectors of sums carried through the loop over k, fused multiply-adds only.
+// The tile is 8 rows by 2 vectors of sums carried through the loop over k, fused multiply-adds only. One panel is packed at a time.
 // RUN: %irc-opt %s --pass-pipeline='builtin.module(linalg-to-vector)' | FileCheck %s
 // RUN: %irc-opt %s --pass-pipeline='builtin.module(linalg-to-vector{vector-bytes=32})' | FileCheck %s --check-prefix=NARROW
 
 // CHECK-LABEL: func.func @matmul(
-// CHECK-SAME: memref<64x128xf32>, %{{.*}}: memref<128x96xf32>, %{{.*}}: memref<64x96xf32>, %[[WS:.*]]: memref<49152xi8>
-// CHECK-SAME: workspace_bytes = 49152
+// CHECK-SAME: memref<64x128xf32>, %{{.*}}: memref<128x96xf32>, %{{.*}}: memref<64x96xf32>, %[[WS:.*]]: memref<16384xi8>
+// CHECK-SAME: workspace_bytes = 16384
 // CHECK: memref.view %[[WS]]
 // CHECK-COUNT-16: math.fma {{.*}} : vector<16xf32>
 // CHECK-NOT: math.fma
