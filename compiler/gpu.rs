@@ -93,7 +93,7 @@ impl Limits {
         }
     }
 
-    /// Checks the number of blocks, if the kernel has one.
+    /// Checks the number of blocks, if the kernel has one; of several ranks, each may have a GPU of its own.
     fn expect_blocks(&self, kernel: &GpuKernel) -> Result<(), String> {
         let Self { capability, processors, .. } = *self;
         let (threads, shared) =
@@ -101,7 +101,7 @@ impl Limits {
         let each = (self.processor_threads / threads)
             .min(self.processor_blocks)
             .min(self.processor_shared / (shared + RESERVED_SHARED));
-        match kernel.blocks {
+        match kernel.ranks.iter().max().copied().or(kernel.blocks) {
             Some(blocks) if u64::from(blocks) > processors * each => Err(format!(
                 "the kernel needs {blocks} blocks that run at once, and sm_{capability} runs at most {}: {each} of \
                  {threads} threads and {shared} bytes of shared memory on each of {processors} processors",

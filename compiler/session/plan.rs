@@ -12,7 +12,10 @@ use crate::{
     gpu::Limits,
     machine::{in_context, run_stages},
     pipeline::Settings,
-    tasks::{self, Segment, TaskStep, persistent::main_text},
+    tasks::{
+        self, Segment, TaskStep,
+        persistent::{RankCode, main_text},
+    },
 };
 use irc_ark_format::{
     json,
@@ -196,20 +199,24 @@ fn tasks_of(
     texts.iter().enumerate().map(task).collect()
 }
 
-/// One kernel that runs a plan, as PTX.
-fn persistent_kernel(
-    plan: &Plan,
-    texts: &[Vec<TextStep>],
-    target: &Target,
-) -> Result<Vec<u8>, QueryError> {
+/// A plan and the kernels of its tasks.
+type PlanTexts = (Arc<Plan>, Arc<Vec<Vec<TextStep>>>);
+
+/// One kernel that runs the plans of a world, in the order of their ranks, as PTX.
+fn persistent_kernel(ranks: &[PlanTexts], target: &Target) -> Result<Vec<u8>, QueryError> {
     // Schedules depend on the number of threads of a task.
     let mut kernels: BTreeMap<i64, BTreeMap<String, Arc<str>>> = BTreeMap::new();
-    let tasks = tasks_of(texts, |index, _, text, variant| {
-        let warps = plan.task_infos[index].num_warps;
-        variant.symbol = format!("{}_{warps}", kernel::task_symbol(text, target));
-        kernels.entry(warps).or_default().insert(variant.symbol.clone(), text.clone());
-        Ok(())
-    })?;
+    let mut code_of = |(plan, texts): &PlanTexts| {
+        tasks_of(texts, |index, _, text, variant| {
+            let warps = plan.task_infos[index].num_warps;
+            variant.symbol = format!("{}_{warps}", kernel::task_symbol(text, target));
+            kernels.entry(warps).or_default().insert(variant.symbol.clone(), text.clone());
+            Ok(())
+        })
+    };
+    let code = ranks.iter().map(&mut code_of).collect::<Result<Vec<_>, _>>()?;
+    let ranks = ranks.iter().zip(&code);
+    let ranks: Vec<_> = ranks.map(|((plan, _), tasks)| RankCode { plan, tasks }).collect();
     let mut rejected = None;
     let made = in_context(|context| {
         let mut module = irc_mlir::parse_module(context, "")?;
@@ -226,8 +233,7 @@ fn persistent_kernel(
             }
             kernel::add(&module, &own);
         }
-        let (text, mut described) = match main_text(plan, &tasks, &parameters, scratch, target.form)
-        {
+        let (text, mut described) = match main_text(&ranks, &parameters, scratch, target.form) {
             Ok(made) => made,
             Err(message) => {
                 rejected = Some(message);
@@ -275,6 +281,20 @@ impl Session {
     pub fn plan(&self, source: Source) -> PlanFile<'_> {
         PlanFile { session: self, input: self.add_plan(source) }
     }
+
+    /// Compiles the plans of all ranks of a world to one kernel for GPUs, as PTX. With several plans, the names of buffers
+    /// begin with `rank<r>/`.
+    ///
+    /// # Errors
+    /// As [`PlanFile::ptx`], and ranks or tags that do not match.
+    ///
+    /// # Panics
+    /// If there is no plan.
+    pub fn ptx_of_ranks(&self, plans: &[PlanFile<'_>], target: &Target) -> Result<Vec<u8>, Error> {
+        let mut ranks = plans.iter().map(PlanFile::texts).collect::<Result<Vec<_>, _>>()?;
+        ranks.sort_by_key(|(plan, _)| plan.rank);
+        persistent_kernel(&ranks, target).map_err(|error| plans[0].error(error))
+    }
 }
 
 impl PlanFile<'_> {
@@ -318,12 +338,14 @@ impl PlanFile<'_> {
     /// # Errors
     /// A file that is not a plan, a plan that a GPU cannot run, an op without a kernel, or an error of code generation.
     pub fn ptx(&self, target: &Target) -> Result<Vec<u8>, Error> {
+        self.session.ptx_of_ranks(std::slice::from_ref(self), target)
+    }
+
+    fn texts(&self) -> Result<PlanTexts, Error> {
         let database = &self.session.database;
-        let made = plan_of(database, self.input).and_then(|plan| {
-            let texts = task_texts(database, self.input)?;
-            persistent_kernel(&plan, &texts, target)
-        });
-        made.map_err(|error| self.error(error))
+        let texts = plan_of(database, self.input)
+            .and_then(|plan| Ok((plan, task_texts(database, self.input)?)));
+        texts.map_err(|error| self.error(error))
     }
 
     /// The kernels of the plan's tasks at the tensor level, as text: for each task info its steps, for each

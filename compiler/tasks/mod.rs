@@ -2,7 +2,7 @@
 //!
 //! A task info is a chain of ops that run back to back for one task index. [`steps`] divides the chain into
 //! [`Segment`]s whose ops pass whole tiles to each other, each of which becomes one fused kernel, and
-//! communication, which the executor performs. [`variants`] and [`kernel_text`] write a segment as
+//! communication, which the executor, or code in the kernel for a GPU, performs. [`variants`] and [`kernel_text`] write a segment as
 //! functions of the tensor level on tiles of static shape, whose arguments and results are strided windows
 //! of the buffers.
 //!
@@ -10,6 +10,7 @@
 //! other windows: if two windows overlap without being equal, the chain is cut there, and the later op
 //! reads memory again.
 
+mod communicate;
 mod emit;
 pub mod persistent;
 mod segment;

@@ -1,8 +1,9 @@
-//! A plan as one kernel for a GPU: its main function, which every thread runs.
+//! The plans of a world as one kernel for GPUs: its main function, which every thread runs.
 //!
-//! Each block is a processor. It goes through the entries of the plan's script ([`irc_executor::script`]): at a barrier,
+//! Each block is a processor; those of a rank follow each other. It goes through the entries of the plan's script ([`irc_executor::script`]): at a barrier,
 //! the processors of its range wait for each other; at a task group, the warps of each slot run their tasks, as ARK's
 //! generated code distributes them. Warps of other slots go on to the next entry.
+use super::communicate::Links;
 use crate::{
     codegen::GpuForm,
     lowering::{
@@ -13,11 +14,12 @@ use crate::{
 use irc_ark_format::plan::Plan;
 use irc_executor::{
     code::{Kernel, Step, TaskCode},
+    comm::{self, CommOps},
     layout::Layout,
     script::{Entry, Share, script},
 };
 use irc_runtime::{
-    GpuKernel, Interface, Parameter,
+    GpuKernel, Interface, Parameter, Port,
     gpu::record::{self, MAX_STEPS},
 };
 use std::{collections::BTreeMap, fmt::Write};
@@ -40,170 +42,273 @@ const STATES: usize = 1024;
 /// The barrier of the threads of one warp.
 const WARP_BARRIER: i32 = 16;
 
-/// The main function of a plan as text, or one for each processor group, and what a launch needs to know; the parameters
-/// of kernels are given by the names of their functions.
+/// A plan with the code of its tasks.
+#[derive(Clone, Copy)]
+pub struct RankCode<'p> {
+    /// The plan.
+    pub plan: &'p Plan,
+    /// The code, by task info.
+    pub tasks: &'p [TaskCode],
+}
+
+/// What the processors of all ranks know.
+pub(super) struct World {
+    layouts: Vec<Layout>,
+    /// The communication ops of each rank.
+    ops: Vec<CommOps>,
+    pub(super) links: Vec<Links>,
+    /// The number of the first buffer of each rank.
+    first_buffers: Vec<usize>,
+    /// Bytes of the scratch of all slots.
+    scratch_bytes: u64,
+}
+
+impl World {
+    fn of(ranks: &[RankCode<'_>]) -> Result<Self, String> {
+        for (number, RankCode { plan, .. }) in ranks.iter().enumerate() {
+            if plan.rank != number as i64 && ranks.len() > 1 {
+                return Err(format!(
+                    "expected the plans of ranks 0 to {}, found one of rank {}",
+                    ranks.len() - 1,
+                    plan.rank
+                ));
+            }
+        }
+        let layouts = ranks.iter().map(|rank| Layout::of(rank.plan)).collect::<Result<Vec<_>, _>>();
+        let layouts = layouts.map_err(|error| error.to_string())?;
+        let all: Vec<_> = ranks.iter().map(|rank| rank.plan).zip(&layouts).collect();
+        let ops = comm::of_world(&all).map_err(|error| error.to_string())?;
+        let mut first_buffers = vec![];
+        let mut buffers = 0;
+        for layout in &layouts {
+            first_buffers.push(buffers);
+            buffers += layout.buffers.len();
+        }
+        let links = Links::of(&ops);
+        Ok(Self { layouts, ops, links, first_buffers, scratch_bytes: 0 })
+    }
+
+    /// The prefix of the names of the buffers of a rank.
+    fn prefix(&self, rank: usize) -> String {
+        if self.layouts.len() > 1 { format!("rank{rank}/") } else { String::new() }
+    }
+
+    /// The inputs and outputs of all ranks.
+    fn interface(&self) -> Interface {
+        let mut all = Interface { workspace_bytes: self.scratch_bytes, ..Interface::default() };
+        for (rank, layout) in self.layouts.iter().enumerate() {
+            let own = |port: &Port| Port {
+                name: format!("{}{}", self.prefix(rank), port.name),
+                ..port.clone()
+            };
+            all.inputs.extend(layout.interface.inputs.iter().map(own));
+            all.outputs.extend(layout.interface.outputs.iter().map(own));
+        }
+        all
+    }
+
+    /// The parameters: the buffers of all ranks, the words of their links, the scratch and the record.
+    fn parameters(&self, interface: &Interface) -> Vec<Parameter> {
+        let at = |ports: &[Port], name: &str| ports.iter().position(|port| port.name == name);
+        let is_several = self.layouts.len() > 1;
+        let none = |rank: usize| Parameter {
+            rank: is_several.then_some(rank),
+            ..Parameter::default()
+        };
+        let mut all = vec![];
+        for (rank, layout) in self.layouts.iter().enumerate() {
+            for (slot, buffer) in layout.buffers.iter().enumerate() {
+                let name = format!("{}{}", self.prefix(rank), layout.name(slot));
+                let (input, output) =
+                    (at(&interface.inputs, &name), at(&interface.outputs, &name));
+                let is_private = input.is_none() && output.is_none();
+                let zeroed = is_private.then_some(buffer.bytes);
+                all.push(Parameter { input, output, zeroed, ..none(rank) });
+            }
+        }
+        for (rank, links) in self.links.iter().enumerate().filter(|(_, links)| links.bytes() > 0) {
+            all.push(Parameter { zeroed: Some(links.bytes()), ..none(rank) });
+        }
+        all.extend([Parameter::default(), Parameter { record: true, ..Parameter::default() }]);
+        all
+    }
+
+    /// The arguments of the main function.
+    fn arguments(&self) -> String {
+        let buffers = self.layouts.iter().flat_map(|layout| &layout.buffers).enumerate();
+        let buffers =
+            buffers.map(|(number, buffer)| format!("%buffer{number}: memref<{}xi8>", buffer.bytes));
+        let links = self.links.iter().enumerate().filter(|(_, links)| links.bytes() > 0);
+        let links =
+            links.map(|(rank, links)| format!("%signals{rank}: memref<{}xi8>", links.bytes()));
+        let others = [
+            format!("%scratch: memref<{}xi8>", self.scratch_bytes),
+            "%pool: memref<1xi8>".to_owned(),
+        ];
+        buffers.chain(links).chain(others).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The main function of the plans of ranks as text, or one for each processor group, and what a launch needs to know; the
+/// parameters of kernels are given by the names of their functions.
 ///
 /// # Errors
-/// If the plan is not valid, or needs what a kernel cannot do.
+/// If a plan is not valid, or needs what a kernel cannot do.
 pub fn main_text(
-    plan: &Plan,
-    tasks: &[TaskCode],
+    ranks: &[RankCode<'_>],
     parameters: &BTreeMap<String, Vec<String>>,
     scratch_bytes: u64,
     form: GpuForm,
 ) -> Result<(String, GpuKernel), String> {
-    let entries = script(plan).map_err(|error| error.to_string())?;
-    let layout = Layout::of(plan).map_err(|error| error.to_string())?;
-    let threads = plan.num_warps_per_processor * WARP;
-    if !(WARP..=MAX_THREADS).contains(&threads) {
-        let most = MAX_THREADS / WARP;
-        return Err(format!(
-            "a block has 1 to {most} warps: `NumWarpsPerProcessor` is {}",
-            plan.num_warps_per_processor
-        ));
+    let mut world = World::of(ranks)?;
+    let communicates = world.ops.iter().any(|ops| !ops.is_empty());
+    if form.separate && (communicates || ranks.len() > 1) {
+        let message = "ranks that run together need one launch: --no-persistent is for plans of one rank";
+        return Err(message.to_owned());
     }
-    let blocks = u32::try_from(plan.num_processors)
-        .map_err(|_| format!("`NumProcessors` is {}", plan.num_processors))?;
     let scratch = scratch_bytes.next_multiple_of(64);
-    let slots = plan.num_warps_per_processor;
-    let workspace_bytes = scratch * slots.cast_unsigned() * u64::from(blocks);
-    let interface = Interface { workspace_bytes, ..layout.interface.clone() };
-
+    let (mut blocks, mut slots, mut threads) = (vec![], 0, 0);
+    for RankCode { plan, .. } in ranks {
+        let own = plan.num_warps_per_processor * WARP;
+        if !(WARP..=MAX_THREADS).contains(&own) {
+            let most = MAX_THREADS / WARP;
+            return Err(format!(
+                "a block has 1 to {most} warps: `NumWarpsPerProcessor` is {}",
+                plan.num_warps_per_processor
+            ));
+        }
+        threads = own.max(threads);
+        slots += (plan.num_processors * plan.num_warps_per_processor).cast_unsigned();
+        blocks.push(
+            u32::try_from(plan.num_processors)
+                .map_err(|_| format!("`NumProcessors` is {}", plan.num_processors))?,
+        );
+    }
+    world.scratch_bytes = scratch * slots;
+    let all = blocks.iter().try_fold(0u32, |sum, blocks| sum.checked_add(*blocks));
+    let all = all.ok_or("the ranks have more than 2^32 processors")?;
     let mut writer = Writer {
         text: String::new(),
         next: 0,
-        plan,
-        tasks,
+        rank: 0,
+        first: 0,
+        first_slot: 0,
+        plan: ranks[0].plan,
+        tasks: ranks[0].tasks,
         parameters,
-        layout: &layout,
+        world: &world,
         scratch,
         shared: 0,
         steps: vec![],
         events: form.timestamps.then_some(0),
+        // The first state is that of the whole grid.
+        ranges: vec![(0, all.into())],
     };
     // The processor groups before the last, each with its body.
     let mut bodies: Vec<String> = vec![];
-    let mut group = None;
-    // Barriers of the same processors share a state. The first state is that of the whole grid.
-    let mut ranges: Vec<(i64, i64)> = vec![(0, plan.num_processors)];
-    for entry in &entries {
-        match entry {
-            // The launches of processor groups follow each other.
-            Entry::Barrier { .. } if form.separate => {}
-            Entry::Barrier { range, before } => {
-                let range = (range.begin, range.end);
-                let known = ranges.iter().position(|known| *known == range);
-                let state = known.unwrap_or_else(|| {
-                    ranges.push(range);
-                    ranges.len() - 1
-                });
-                if state >= STATES {
-                    return Err(format!(
-                        "more than {STATES} ranges of processors wait for each other"
-                    ));
-                }
-                writer.barrier(state, range, *before);
-            }
-            Entry::Tasks(share) => {
-                if form.separate && group.is_some_and(|group| group != share.group) {
-                    bodies.push(std::mem::take(&mut writer.text));
-                }
-                group = Some(share.group);
-                writer.share(share)?;
-            }
+    for (number, RankCode { plan, tasks }) in ranks.iter().enumerate() {
+        (writer.rank, writer.plan, writer.tasks) = (number as i64, plan, tasks);
+        let end = writer.first + plan.num_processors;
+        let is_several = ranks.len() > 1;
+        if is_several {
+            let own = writer.is_in("%block", (writer.first, end));
+            let line = format!("scf.if {own} {{\n%first_{number} = arith.constant {} : index", writer.first);
+            writer.line(&line);
+            writer.line(&format!("%processor = arith.subi %block, %first_{number} : index"));
         }
+        bodies.extend(writer.rank_of(form)?);
+        if is_several {
+            writer.line("}");
+        }
+        writer.first = end;
+        writer.first_slot += plan.num_processors * plan.num_warps_per_processor;
     }
-    let buffers = layout.buffers.iter().enumerate();
-    let buffers =
-        buffers.map(|(slot, buffer)| format!("%buffer{slot}: memref<{}xi8>", buffer.bytes));
-    let others =
-        [format!("%scratch: memref<{workspace_bytes}xi8>"), "%pool: memref<1xi8>".to_owned()];
-    let buffers: Vec<String> = buffers.chain(others).collect();
+    let steps = std::mem::take(&mut writer.steps);
+    if steps.len() > MAX_STEPS {
+        return Err(format!("a kernel has at most {MAX_STEPS} steps, found {}", steps.len()));
+    }
+    let shared_bytes = writer.shared;
+    bodies.push(writer.text);
     let declared = |(symbol, types): (&String, &Vec<String>)| {
         let own = types.iter().map(String::as_str).chain(TEAM_TYPES).collect::<Vec<_>>();
         format!("func.func private @{}({})", team_of(symbol), own.join(", "))
     };
     let teams: Vec<String> = parameters.iter().map(declared).collect();
-    let steps = std::mem::take(&mut writer.steps);
-    if steps.len() > MAX_STEPS {
-        return Err(format!("a kernel has at most {MAX_STEPS} steps, found {}", steps.len()));
-    }
-    let kernel = kernel(&layout, interface, (blocks, threads as u32), writer.shared);
-    bodies.push(writer.text);
+    let interface = world.interface();
+    let kernel = GpuKernel {
+        entry: crate::lowering::emit_gpu_entry::ENTRY.to_owned(),
+        parameters: world.parameters(&interface),
+        interface,
+        blocks: Some(all),
+        ranks: if ranks.len() > 1 { blocks } else { vec![] },
+        threads: threads as u32,
+        shared_bytes,
+        constant_bytes: 0,
+        steps,
+        launches: vec![],
+    };
     let launches = if form.separate { bodies.len() } else { 0 };
     let launches = (0..launches).map(entry_of).collect();
-    let kernel = GpuKernel { steps, ..kernel }.formed(form.timestamps, launches);
+    let kernel = kernel.formed(form.timestamps, launches);
     let metadata = escaped(&kernel.interface.to_json());
     let mut text = format!(
         "{}
          func.func private @irc_gpu_team() -> index
+         func.func private @irc_gpu_first() -> index
          func.func private @irc_gpu_thread() -> index
          func.func private @irc_gpu_time() -> i64
          func.func private @irc_gpu_event(index, i64, index)
          func.func private @irc_gpu_barrier(i32, index)
          func.func private @irc_gpu_processors_barrier(i32, i32)
+         func.func private @irc_gpu_fence()
+         func.func private @irc_gpu_signal(index)
+         func.func private @irc_gpu_wait(index, i32)
+         func.func private @irc_gpu_send_packet(index, i32, i32)
+         func.func private @irc_gpu_receive_packet(index, i32) -> i32
          func.func private @{AT}(i64)\n",
         teams.join("\n"),
     );
+    // Of several ranks, a launch may run those of one GPU only.
+    let block = match ranks.len() {
+        1 => "%processor = func.call @irc_gpu_team() : () -> index",
+        _ => {
+            "%team = func.call @irc_gpu_team() : () -> index
+             %first_block = func.call @irc_gpu_first() : () -> index
+             %block = arith.addi %team, %first_block : index"
+        }
+    };
     for (number, body) in bodies.iter().enumerate() {
         let name = if form.separate { format!("{MAIN}_{number}") } else { MAIN.to_owned() };
         let _ = writeln!(
             text,
             "func.func @{name}({})
              attributes {{tl.program = #tl.program<metadata = \"{metadata}\">}} {{
-             %processor = func.call @irc_gpu_team() : () -> index
+             {block}
              %thread = func.call @irc_gpu_thread() : () -> index
              {body}
              return
              }}",
-            buffers.join(", "),
+            world.arguments(),
         );
     }
     Ok((text, kernel))
-}
-
-/// How the kernel is launched: its parameters are the buffers.
-fn kernel(
-    layout: &Layout,
-    interface: Interface,
-    (blocks, threads): (u32, u32),
-    shared_bytes: u64,
-) -> GpuKernel {
-    let at = |ports: &[irc_runtime::Port], slot: usize| {
-        let name = layout.name(slot);
-        ports.iter().position(|port| port.name == name)
-    };
-    let of = |slot: usize| Parameter {
-        input: at(&interface.inputs, slot),
-        output: at(&interface.outputs, slot),
-        ..Parameter::default()
-    };
-    let last = [Parameter::default(), Parameter { record: true, ..Parameter::default() }];
-    let parameters = (0..layout.buffers.len()).map(of).chain(last).collect();
-    GpuKernel {
-        entry: crate::lowering::emit_gpu_entry::ENTRY.to_owned(),
-        interface,
-        parameters,
-        blocks: Some(blocks),
-        threads,
-        shared_bytes,
-        constant_bytes: 0,
-        steps: vec![],
-        launches: vec![],
-    }
 }
 
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-struct Writer<'p> {
+pub(super) struct Writer<'p> {
     text: String,
     next: usize,
+    pub(super) rank: i64,
+    /// The first processor of the rank, and its first slot, among those of all ranks.
+    first: i64,
+    first_slot: i64,
     plan: &'p Plan,
     tasks: &'p [TaskCode],
     parameters: &'p BTreeMap<String, Vec<String>>,
-    layout: &'p Layout,
+    pub(super) world: &'p World,
     /// Bytes of scratch of a slot.
     scratch: u64,
     /// Bytes of shared memory of a block, if any kernel uses it.
@@ -211,36 +316,73 @@ struct Writer<'p> {
     steps: Vec<record::Step>,
     /// The number of events so far, if their times are recorded.
     events: Option<u64>,
+    /// The ranges of processors that wait for each other, each with a state of its own.
+    ranges: Vec<(i64, i64)>,
 }
 
 impl Writer<'_> {
-    /// A line that defines a value; returns its name.
-    fn value(&mut self, op: &str) -> String {
-        let name = format!("%v{}", self.next);
+    /// The script of a rank. Returns the bodies of the processor groups before the last, if each is a launch.
+    fn rank_of(&mut self, form: GpuForm) -> Result<Vec<String>, String> {
+        let mut bodies = vec![];
+        let mut group = None;
+        for entry in &script(self.plan).map_err(|error| error.to_string())? {
+            match entry {
+                // The launches of processor groups follow each other.
+                Entry::Barrier { .. } if form.separate => {}
+                Entry::Barrier { range, before } => {
+                    self.barrier((range.begin, range.end), *before)?;
+                }
+                Entry::Tasks(share) => {
+                    if form.separate && group.is_some_and(|group| group != share.group) {
+                        bodies.push(std::mem::take(&mut self.text));
+                    }
+                    group = Some(share.group);
+                    self.share(share)?;
+                }
+            }
+        }
+        Ok(bodies)
+    }
+
+    /// A new name.
+    pub(super) fn name(&mut self) -> String {
         self.next += 1;
+        format!("%v{}", self.next - 1)
+    }
+
+    /// The name of a buffer of a rank, and its bytes.
+    pub(super) fn buffer(&self, rank: i64, slot: usize) -> (String, u64) {
+        let rank = rank as usize;
+        let bytes = self.world.layouts[rank].buffers[slot].bytes;
+        (format!("%buffer{}", self.world.first_buffers[rank] + slot), bytes)
+    }
+
+    /// A line that defines a value; returns its name.
+    pub(super) fn value(&mut self, op: &str) -> String {
+        let name = self.name();
         let _ = writeln!(self.text, "{name} = {op}");
         name
     }
 
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    fn index(&mut self, value: i64) -> String {
+    pub(super) fn index(&mut self, value: i64) -> String {
         self.value(&format!("arith.constant {value} : index"))
     }
 
-    fn binary(&mut self, op: &str, left: &str, right: &str) -> String {
+    pub(super) fn binary(&mut self, op: &str, left: &str, right: &str) -> String {
         self.value(&format!("arith.{op} {left}, {right} : index"))
     }
 
-    fn by(&mut self, op: &str, left: &str, right: i64) -> String {
+    pub(super) fn by(&mut self, op: &str, left: &str, right: i64) -> String {
         let right = self.index(right);
         self.binary(op, left, &right)
     }
 
-    fn compare(&mut self, predicate: &str, left: &str, right: i64) -> String {
+    pub(super) fn compare(&mut self, predicate: &str, left: &str, right: i64) -> String {
         let right = self.index(right);
         self.value(&format!("arith.cmpi {predicate}, {left}, {right} : index"))
     }
@@ -253,13 +395,22 @@ impl Writer<'_> {
     }
 
     /// The processors of a range wait for each other.
-    fn barrier(&mut self, state: usize, range: (i64, i64), before: usize) {
+    fn barrier(&mut self, range: (i64, i64), before: usize) -> Result<(), String> {
+        let all = (self.first + range.0, self.first + range.1);
+        let known = self.ranges.iter().position(|known| *known == all);
+        let state = known.unwrap_or_else(|| {
+            self.ranges.push(all);
+            self.ranges.len() - 1
+        });
+        if state >= STATES {
+            return Err(format!("more than {STATES} ranges of processors wait for each other"));
+        }
         let takes_part = self.is_in("%processor", range);
         self.line(&format!("scf.if {takes_part} {{"));
         let first = self.step(record::Step {
             name: format!("before processor group {before}"),
             tasks: None,
-            processors: Some([range.0.cast_unsigned(), range.1.cast_unsigned()]),
+            processors: Some([all.0.cast_unsigned(), all.1.cast_unsigned()]),
         });
         self.line(&format!("func.call @{AT}({first}) : (i64) -> ()"));
         let event = self.begin((range.1 - range.0).cast_unsigned());
@@ -270,6 +421,7 @@ impl Writer<'_> {
         ));
         self.end(event, ("%processor", range.0), "%thread");
         self.line("}");
+        Ok(())
     }
 
     /// A new step: the place of its first task.
@@ -324,6 +476,7 @@ impl Writer<'_> {
         let lead = self.by("divui", &lead, WARP);
         let first = self.binary("subi", &first, &lead);
         let number = self.binary("addi", &all, &first);
+        let number = self.by("addi", &number, self.first_slot);
         let scratch = self.by("muli", &number, self.scratch.cast_signed());
         let shared = self.by("muli", &first, SHARED_BYTES);
         let last = first_warp + (active - 1) * warps;
@@ -337,8 +490,7 @@ impl Writer<'_> {
         let start = self.by("muli", &p, g);
         let start = self.by("addi", &start, distribution.tasks.begin);
         let slots = self.index(distribution.slots);
-        let turn = format!("%v{}", self.next);
-        self.next += 1;
+        let turn = self.name();
         let bound = self.turns(share);
         let bound = self.index(bound);
         self.line(&format!("scf.for {turn} = {slot} to {bound} step {slots} {{"));
@@ -361,7 +513,7 @@ impl Writer<'_> {
         let first = self.step(record::Step {
             name: names.join(" + "),
             tasks: Some((share.task as u64, tasks)),
-            processors: Some([begin, end].map(i64::cast_unsigned)),
+            processors: Some([begin, end].map(|at| (self.first + at).cast_unsigned())),
         });
         let number = self.value(&format!("arith.index_cast {task} : index to i64"));
         let place = self.value(&format!("arith.addi {first}, {number} : i64"));
@@ -373,11 +525,18 @@ impl Writer<'_> {
             match step {
                 Step::Kernel(kernel) => self.kernel(kernel, &task, &team)?,
                 Step::Communicate(op) => {
-                    let op = &info.ops[*op].op;
-                    return Err(format!(
-                        "task info {}, op '{}': communication between ranks is not implemented for GPUs",
-                        info.id, op.name
-                    ));
+                    let world = self.world;
+                    let name = &info.ops[*op].op.name;
+                    let found = world.ops[self.rank as usize].get(&(share.task, *op));
+                    let ready = found.ok_or("is not known".to_owned());
+                    ready.and_then(|ready| self.communicate(ready, &task, &team)).map_err(
+                        |error| {
+                            format!(
+                                "rank {}, task info {}, op '{name}': {error}",
+                                self.plan.rank, info.id
+                            )
+                        },
+                    )?;
                 }
             }
         }
@@ -417,14 +576,13 @@ impl Writer<'_> {
         Ok(self.value(&format!("arith.index_cast {number} : index to i32")))
     }
 
-    /// A kernel of a task: the variant for its digits.
-    fn kernel(&mut self, kernel: &Kernel, task: &str, team: &Team) -> Result<(), String> {
+    /// The digits of a task.
+    pub(super) fn digits(&mut self, counts: [i64; 4], task: &str) -> Vec<String> {
         let mut digits = vec![];
         let mut rest = task.to_owned();
-        for dim in (0..4).rev() {
-            let count = kernel.counts[dim];
-            digits.push(match (dim, count) {
-                (_, 1) => self.index(0),
+        for count in counts.into_iter().rev() {
+            digits.push(match count {
+                1 => self.index(0),
                 _ => self.by("remui", &rest, count),
             });
             if count != 1 {
@@ -432,6 +590,20 @@ impl Writer<'_> {
             }
         }
         digits.reverse();
+        digits
+    }
+
+    /// The threads of a team wait for each other.
+    pub(super) fn team_barrier(&mut self, team: &Team) {
+        self.line(&format!(
+            "func.call @irc_gpu_barrier({}, {}) : (i32, index) -> ()",
+            team.barrier, team.threads
+        ));
+    }
+
+    /// A kernel of a task: the variant for its digits.
+    fn kernel(&mut self, kernel: &Kernel, task: &str, team: &Team) -> Result<(), String> {
+        let digits = self.digits(kernel.counts, task);
         let mut places = vec![];
         for operand in &kernel.operands {
             let mut place = self.index(operand.offset.cast_signed());
@@ -469,10 +641,7 @@ impl Writer<'_> {
         for _ in 0..open {
             self.line("}");
         }
-        self.line(&format!(
-            "func.call @irc_gpu_barrier({}, {}) : (i32, index) -> ()",
-            team.barrier, team.threads
-        ));
+        self.team_barrier(team);
         Ok(())
     }
 
@@ -483,16 +652,15 @@ impl Writer<'_> {
         let zero = self.index(0);
         let one = self.index(1);
         for ((buffer, place), ty) in places.iter().zip(types) {
-            let slot =
-                self.layout.slot(*buffer).ok_or_else(|| format!("there is no buffer {buffer}"))?;
-            let bytes = self.layout.buffers[slot].bytes;
+            let slot = self.world.layouts[self.rank as usize].slot(*buffer);
+            let slot = slot.ok_or_else(|| format!("there is no buffer {buffer}"))?;
+            let (name, bytes) = self.buffer(self.rank, slot);
             operands.push(self.value(&format!(
-                "memref.view %buffer{slot}[{place}][] : memref<{bytes}xi8> to {ty}"
+                "memref.view {name}[{place}][] : memref<{bytes}xi8> to {ty}"
             )));
         }
         let ty = types.last().cloned().unwrap_or_default();
-        let all = self.scratch
-            * (self.plan.num_warps_per_processor * self.plan.num_processors).cast_unsigned();
+        let all = self.world.scratch_bytes;
         operands.push(self.value(&format!(
             "memref.view %scratch[{}][] : memref<{all}xi8> to {ty}",
             team.scratch
@@ -517,9 +685,9 @@ impl Writer<'_> {
 }
 
 /// What the functions of teams are passed after the memory of kernels.
-struct Team {
-    thread: String,
-    threads: String,
+pub(super) struct Team {
+    pub(super) thread: String,
+    pub(super) threads: String,
     barrier: String,
     scratch: String,
     shared: String,

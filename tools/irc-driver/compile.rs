@@ -34,10 +34,20 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
         return Err(Error::problem(format!("{name} is {words}: {why}")));
     }
     flags.expect(&[input_kind], Some(&suffix)).map_err(Error::Usage)?;
-    match input.content {
-        Content::Plan if kind == Kind::Ptx || arguments.backend == CUDA => {
-            gpu::write_plan(console, arguments, input.source(), kind)
+    let is_kernel = kind == Kind::Ptx || arguments.backend == CUDA;
+    let mut sources = vec![input.source()];
+    for name in &arguments.ranks {
+        let other = Input::open(name, None)?;
+        if !is_kernel || [&input, &other].iter().any(|file| file.content != Content::Plan) {
+            return Err(Error::Usage(format!(
+                "several files are the ARK plans of ranks, which are compiled together for GPUs: {}, {name}",
+                input.shown()
+            )));
         }
+        sources.push(other.source());
+    }
+    match input.content {
+        Content::Plan if is_kernel => gpu::write_plans(console, arguments, &sources, kind),
         Content::Plan if kind != Kind::Mlir => {
             let why = "the executor runs its tasks (irc run), and a library is made from its model";
             let problem = Error::problem(format!("{} is an ARK plan: {why}", input.shown()));

@@ -66,6 +66,13 @@ impl Program {
         Ok(Self { program: Arc::new(program), source: source.clone() })
     }
 
+    /// The kernel of the plans of a world, compiled to be run.
+    pub fn of_plans(sources: &[Source], arguments: &Run) -> Result<Self, Error> {
+        let code = ptx_of_plans(sources, None, form(arguments))?;
+        let name = if sources.len() > 1 { "the kernel of the plans" } else { "the kernel of the plan" };
+        Self::of_ptx(&Source::from_bytes(name, &code))
+    }
+
     /// A kernel of a library or an archive of this name.
     pub fn inside(program: &Arc<GpuProgram>, name: &str) -> Self {
         let source = Source::new(format!("the kernel of {name}"), program.text.as_str());
@@ -187,13 +194,20 @@ fn write_trace(
     let Some(path) = &arguments.trace else { return Ok(()) };
     let stream = output::Stream::open(path)?;
     let mut timeline = Timeline::new(stream.writer()?);
-    timeline.process(0, "GPU");
+    match kernel.ranks.is_empty() {
+        true => timeline.process(0, "GPU"),
+        false => (0..kernel.ranks.len())
+            .for_each(|rank| timeline.process(rank as i64, &format!("rank {rank}"))),
+    }
     let warps = u64::from(kernel.threads.div_ceil(32));
-    let track = |event: &Event| (0, (event.block * warps + event.warp).cast_signed());
+    let track = |event: &Event| {
+        let (rank, block) = kernel.rank_of(event.block);
+        (rank.unwrap_or(0) as i64, (block * warps + event.warp).cast_signed())
+    };
     let tracks: BTreeMap<_, _> =
         events.iter().map(|event| (track(event), (event.block, event.warp))).collect();
     for (track, (block, warp)) in tracks {
-        timeline.track(track, &format!("{} {block}, warp {warp}", kernel.unit()));
+        timeline.track(track, &format!("{}, warp {warp}", kernel.block_name(block)));
     }
     let start = events.iter().map(|event| event.begin).min().unwrap_or(0);
     for slice in slices(kernel, events) {
@@ -232,41 +246,55 @@ fn slices(kernel: &GpuKernel, events: &[Event]) -> Vec<(Event, u64, u64)> {
     together.into_values().collect()
 }
 
-/// The kernel of a plan, for its own device unless another is named.
-pub fn ptx_of_plan(source: Source, arch: Option<&str>, form: GpuForm) -> Result<Vec<u8>, Error> {
+/// The kernel of the plans of a world, for their own device unless another is named.
+pub fn ptx_of_plans(
+    sources: &[Source],
+    arch: Option<&str>,
+    form: GpuForm,
+) -> Result<Vec<u8>, Error> {
     let session = Session::new();
-    let plan = session.plan(source);
-    let own = plan.architecture()?;
-    let of_plan = match own {
-        Architecture::Any | Architecture::Cuda | Architecture::Cuda80 => "CUDA_80",
-        Architecture::Cuda90 => "CUDA_90",
-        other => {
+    let plans: Vec<_> = sources.iter().map(|source| session.plan(source.clone())).collect();
+    let mut named = None;
+    for plan in &plans {
+        let of_plan = match plan.architecture()? {
+            Architecture::Any | Architecture::Cuda | Architecture::Cuda80 => "CUDA_80",
+            Architecture::Cuda90 => "CUDA_90",
+            other => {
+                let problem = Error::problem(format!(
+                    "the plan is for {}, and PTX for NVIDIA GPUs",
+                    other.name()
+                ));
+                return Err(problem.help("plan its model with --arch CUDA_80 or CUDA_90"));
+            }
+        };
+        let first = *named.get_or_insert(of_plan);
+        if arch.is_none() && first != of_plan {
             let problem = Error::problem(format!(
-                "the plan is for {}, and PTX for NVIDIA GPUs",
-                other.name()
+                "the plans are for different GPUs, {first} and {of_plan}, and their kernel is for one"
             ));
-            return Err(problem.help("plan its model with --arch CUDA_80 or CUDA_90"));
+            return Err(problem.help("irc compile --arch names it"));
         }
-    };
-    let target = target::gpu(arch.unwrap_or(of_plan))?;
-    Ok(plan.ptx(&Target { form, ..target })?)
+    }
+    let target = target::gpu(arch.or(named).unwrap_or("CUDA_80"))?;
+    Ok(session.ptx_of_ranks(&plans, &Target { form, ..target })?)
 }
 
-/// Writes the kernel of a plan, as PTX or in a library or an archive.
-pub fn write_plan(
+/// Writes the kernel of the plans of a world, as PTX or in a library or an archive.
+pub fn write_plans(
     console: &Console,
     arguments: &CompileTo,
-    source: Source,
+    sources: &[Source],
     kind: Kind,
 ) -> Result<(), Error> {
-    let ptx = ptx_of_plan(source.clone(), arguments.arch.as_deref(), form_of(arguments))?;
+    let ptx = ptx_of_plans(sources, arguments.arch.as_deref(), form_of(arguments))?;
+    let source = &sources[0];
     match kind {
         Kind::So => {
-            let library = library(&source, &ptx)?.library;
+            let library = library(source, &ptx)?.library;
             output::write(&arguments.output, &library, output::Content::Executable)
         }
         Kind::Tar => {
-            let contents = || Ok(archive_of(&source, &ptx, &archive::options(arguments)?)?);
+            let contents = || Ok(archive_of(source, &ptx, &archive::options(arguments)?)?);
             archive::write_contents(console, arguments, contents()?, contents)
         }
         _ => output::write(&arguments.output, &ptx, output::Content::Text),

@@ -52,8 +52,21 @@ fn run_over(
     }
     let engine = Engine::named(arguments.engine());
     expect_of_engine(arguments, first.content, engine, runs_alone)?;
-    let program = match &files[..] {
-        [input] => program(console, arguments, input)?,
+    let plans = match engine {
+        Some(_) if !runs_alone => {
+            if transport.rank().is_some() {
+                return Err(Error::problem(
+                    "ranks on GPUs run in one process: memory of GPUs is not shared between those of --transport mpi",
+                ));
+            }
+            let files: Vec<_> = files.iter().map(|file| (file.source(), file.content)).collect();
+            Some(world::Plans::open(console, &files, arguments.race_check)?)
+        }
+        _ => None,
+    };
+    let program = match (&plans, &files[..]) {
+        (Some(plans), _) => Some(Program::of_plans(&plans.sources(), arguments)?),
+        (None, [input]) => program(console, arguments, input)?,
         _ => None,
     };
     let (found, buffers) = match (&files[..], runs_alone) {
@@ -62,10 +75,9 @@ fn run_over(
             if arguments.self_test && engine == Engine::Cuda {
                 return archive::self_test(console, arguments, &first.bytes);
             }
-            (program.run_on(console, arguments, engine, given)?, program.buffers())
-        }
-        _ if !runs_alone && engine.is_some() => {
-            return Err(Error::problem("several ranks on GPUs are not implemented yet"));
+            let found = program.run_on(console, arguments, engine, given)?;
+            plans.iter().try_for_each(|plans| plans.expect_no_suspicion(console))?;
+            (found, program.buffers())
         }
         ([input], true) if input.content == Content::Archive => {
             if arguments.self_test {
@@ -135,15 +147,10 @@ fn expect_of_engine(
     Ok(())
 }
 
-/// The kernel for a GPU that a file is, or that a plan is compiled to for one.
+/// The kernel for a GPU that a file is.
 fn program(console: &Console, arguments: &Run, input: &Input) -> Result<Option<Program>, Error> {
     match input.content {
         Content::Ptx => Program::of_ptx(&input.source()).map(Some),
-        Content::Plan if Engine::named(arguments.engine()).is_some() => {
-            let code = gpu::ptx_of_plan(input.source(), None, gpu::form(arguments))?;
-            let source = irc_diag::Source::from_bytes("the kernel of the plan", &code);
-            Program::of_ptx(&source).map(Some)
-        }
         Content::Library | Content::Archive => {
             let program = Program::of_compiled(console, input)?;
             match (&program, &arguments.backend) {

@@ -47,6 +47,57 @@ pub struct Preparation {
     pub rank: Option<i64>,
 }
 
+/// The plans of the ranks of a world, checked, in order.
+pub struct Plans {
+    opened: Vec<Opened>,
+    /// Possible races that no run has confirmed yet.
+    suspicions: Suspicions,
+}
+
+impl Plans {
+    /// Reads and checks the plans in files, or the plans of the models in them.
+    ///
+    /// # Errors
+    /// Diagnostics in the files.
+    pub fn open(
+        console: &Console,
+        files: &[(Source, Content)],
+        race_check: bool,
+    ) -> Result<Self, Error> {
+        let mut suspicions = vec![];
+        let mut opened = files
+            .iter()
+            .map(|file| open(console, file, race_check, &mut suspicions))
+            .collect::<Result<Vec<_>, _>>()?;
+        opened.sort_by_key(|opened| opened.plan.rank);
+        check_together(console, &opened, race_check, &mut suspicions)?;
+        Ok(Self { opened, suspicions })
+    }
+
+    /// The text of each plan.
+    pub fn sources(&self) -> Vec<Source> {
+        self.opened.iter().map(|opened| opened.source.clone()).collect()
+    }
+
+    /// Fails after a run that confirmed none of the possible races.
+    ///
+    /// # Errors
+    /// Those races, which are shown on the console.
+    pub fn expect_no_suspicion(&self, console: &Console) -> Result<(), Error> {
+        expect_none(console, &self.suspicions)
+    }
+}
+
+/// Fails if there are possible races that a run has not confirmed.
+fn expect_none(console: &Console, suspicions: &Suspicions) -> Result<(), Error> {
+    for (source, races) in suspicions {
+        let mut races = races.clone();
+        races.iter_mut().for_each(|race| race.notes.push("the run did not confirm it".into()));
+        console.diagnostics(source, &races);
+    }
+    if suspicions.is_empty() { Ok(()) } else { Err(Error::Reported) }
+}
+
 /// The ranks of a world, in order.
 pub struct World {
     /// The plans with their code.
@@ -70,13 +121,8 @@ impl World {
         preparation: &Preparation,
     ) -> Result<Self, Error> {
         preparation.target.expect_runnable().map_err(Error::problem)?;
-        let (race_check, mut suspicions) = (preparation.race_check, vec![]);
-        let mut plans = files
-            .iter()
-            .map(|file| open(console, file, race_check, &mut suspicions))
-            .collect::<Result<Vec<_>, _>>()?;
-        plans.sort_by_key(|opened| opened.plan.rank);
-        check_together(console, &plans, race_check, &mut suspicions)?;
+        let Plans { opened: mut plans, suspicions } =
+            Plans::open(console, files, preparation.race_check)?;
         let several = plans.len() > 1;
         plans.retain(|opened| preparation.rank.is_none_or(|rank| rank == opened.plan.rank));
         if let (Some(rank), true) = (preparation.rank, plans.is_empty()) {
@@ -184,12 +230,7 @@ impl World {
     /// # Errors
     /// Those races, which are shown on the console.
     pub fn expect_no_suspicion(&self, console: &Console) -> Result<(), Error> {
-        for (source, races) in &self.suspicions {
-            let mut races = races.clone();
-            races.iter_mut().for_each(|race| race.notes.push("the run did not confirm it".into()));
-            console.diagnostics(source, &races);
-        }
-        if self.suspicions.is_empty() { Ok(()) } else { Err(Error::Reported) }
+        expect_none(console, &self.suspicions)
     }
 
     /// The names of all buffers of the ranks.

@@ -279,7 +279,8 @@ llvm.func internal @irc_gpu_copy_tile(%to: i64, %map: i64, %barrier: i64, %c0: i
 }
 
 // The record of a launch (irc_runtime::gpu::record), in memory of the host: the time in nanoseconds after which a block
-// that waits traps, or 0; one more than the number of the block that has done so; and for each warp where it is.
+// that waits traps, or 0; one more than the number of the warp that has done so; the number of the first block among those
+// of all launches of the program; and for each warp where it is.
 llvm.mlir.global internal @irc_gpu_record() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.ptr<1>
 
 // Before anything else: the first thread of a block gives the others the record.
@@ -296,6 +297,15 @@ llvm.func internal @irc_gpu_start(%record: !llvm.ptr) attributes {always_inline}
 ^wait:
   llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
   llvm.return
+}
+
+// The number of the first block of the launch among those of all launches of the program.
+llvm.func internal @irc_gpu_first() -> i64 attributes {always_inline} {
+  %shared = llvm.mlir.addressof @irc_gpu_record : !llvm.ptr<3>
+  %record = llvm.load %shared {alignment = 8 : i64} : !llvm.ptr<3> -> !llvm.ptr<1>
+  %word = llvm.getelementptr %record[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+  %0 = llvm.load %word {alignment = 8 : i64} : !llvm.ptr<1> -> i64
+  llvm.return %0 : i64
 }
 
 // A warp is at a place: the step, counted from 1, in the upper 24 bits, and the task in the others.
@@ -316,7 +326,7 @@ llvm.func internal @irc_gpu_at(%place: i64) attributes {no_inline} {
   %warp = llvm.add %before, %own : i32
   %shared = llvm.mlir.addressof @irc_gpu_record : !llvm.ptr<3>
   %record = llvm.load %shared {alignment = 8 : i64} : !llvm.ptr<3> -> !llvm.ptr<1>
-  %words = llvm.getelementptr %record[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+  %words = llvm.getelementptr %record[3] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
   %word = llvm.getelementptr %words[%warp] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i64
   llvm.store %place, %word atomic monotonic {alignment = 8 : i64} : i64, !llvm.ptr<1>
   llvm.br ^end
@@ -400,6 +410,119 @@ llvm.func internal @irc_gpu_grid_barrier() attributes {always_inline} {
 // For each barrier between blocks: how many have arrived, and the number of times that all have.
 llvm.mlir.global internal @irc_gpu_states(dense<0> : tensor<2048xi32>) {addr_space = 1 : i32} : !llvm.array<2048 x i32>
 
+// The time in nanoseconds after which a thread that waits traps, or 0.
+llvm.func internal @irc_gpu_patience() -> i64 attributes {always_inline} {
+  %shared = llvm.mlir.addressof @irc_gpu_record : !llvm.ptr<3>
+  %record = llvm.load %shared {alignment = 8 : i64} : !llvm.ptr<3> -> !llvm.ptr<1>
+  %0 = llvm.load %record {alignment = 8 : i64} : !llvm.ptr<1> -> i64
+  llvm.return %0 : i64
+}
+
+// A thread that has waited since a time traps after its patience, which is not 0: the record says so first.
+llvm.func internal @irc_gpu_watch(%start: i64, %patience: i64) attributes {always_inline} {
+  %time = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  %waited = llvm.sub %time, %start : i64
+  %stuck = llvm.icmp "ugt" %waited, %patience : i64
+  llvm.cond_br %stuck, ^fail, ^end
+^fail:
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %five = llvm.mlir.constant(5 : i32) : i32
+  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
+  %threads = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ntid.x"() : () -> i32
+  %warps = llvm.lshr %threads, %five : i32
+  %own = llvm.lshr %thread, %five : i32
+  %before = llvm.mul %block, %warps : i32
+  %warp = llvm.add %before, %own : i32
+  %above = llvm.add %warp, %one : i32
+  %number = llvm.zext %above : i32 to i64
+  %shared = llvm.mlir.addressof @irc_gpu_record : !llvm.ptr<3>
+  %record = llvm.load %shared {alignment = 8 : i64} : !llvm.ptr<3> -> !llvm.ptr<1>
+  %word = llvm.getelementptr %record[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
+  llvm.store %number, %word atomic monotonic {alignment = 8 : i64} : i64, !llvm.ptr<1>
+  llvm.fence acq_rel
+  "llvm.intr.trap"() : () -> ()
+  llvm.unreachable
+^end:
+  llvm.return
+}
+
+// What a thread has seen so far is visible to those that see what it writes next, on other GPUs too.
+llvm.func internal @irc_gpu_fence() attributes {always_inline} {
+  llvm.fence acq_rel
+  llvm.return
+}
+
+// A peer has been sent something: one more signal has arrived at a link, whose words are in the peer's memory.
+llvm.func internal @irc_gpu_signal(%link: i64) attributes {always_inline} {
+  %one = llvm.mlir.constant(1 : i32) : i32
+  llvm.inline_asm has_side_effects asm_dialect = att "red.release.sys.global.add.u32 [$0], $1;", "l,r,~{memory}" %link, %one : (i64, i32) -> ()
+  llvm.return
+}
+
+// Waits for so many signals of a link that nothing else has waited for.
+llvm.func internal @irc_gpu_wait(%link: i64, %count: i32) attributes {no_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %never = llvm.mlir.constant(0 : i64) : i64
+  %arrived = llvm.inttoptr %link : i64 to !llvm.ptr<1>
+  %taken = llvm.getelementptr %arrived[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+  %before = llvm.atomicrmw add %taken, %count syncscope("device") monotonic : !llvm.ptr<1>, i32
+  %least = llvm.add %before, %count : i32
+  %patience = llvm.call @irc_gpu_patience() : () -> i64
+  %watched = llvm.icmp "ne" %patience, %never : i64
+  %start = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  llvm.br ^poll
+^poll:
+  %found = llvm.load %arrived atomic acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  %more = llvm.sub %found, %least : i32
+  %done = llvm.icmp "sge" %more, %zero : i32
+  llvm.cond_br %done, ^end, ^again
+^again:
+  llvm.cond_br %watched, ^watch, ^poll
+^watch:
+  llvm.call @irc_gpu_watch(%start, %patience) : (i64, i64) -> ()
+  llvm.br ^poll
+^end:
+  llvm.return
+}
+
+// Sends a packet: 32 bits, and a flag that says that they have arrived.
+llvm.func internal @irc_gpu_send_packet(%address: i64, %payload: i32, %flag: i32) attributes {always_inline} {
+  %half = llvm.mlir.constant(32 : i64) : i64
+  %low = llvm.zext %payload : i32 to i64
+  %high = llvm.zext %flag : i32 to i64
+  %above = llvm.shl %high, %half : i64
+  %packet = llvm.or %above, %low : i64
+  %to = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+  llvm.store %packet, %to atomic monotonic {alignment = 8 : i64} : i64, !llvm.ptr<1>
+  llvm.return
+}
+
+// Waits for a packet with a flag; a fence has to follow before what was sent before the packet is read.
+llvm.func internal @irc_gpu_receive_packet(%address: i64, %flag: i32) -> i32 attributes {no_inline} {
+  %half = llvm.mlir.constant(32 : i64) : i64
+  %never = llvm.mlir.constant(0 : i64) : i64
+  %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+  %patience = llvm.call @irc_gpu_patience() : () -> i64
+  %watched = llvm.icmp "ne" %patience, %never : i64
+  %start = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  llvm.br ^poll
+^poll:
+  %packet = llvm.load %from atomic monotonic {alignment = 8 : i64} : !llvm.ptr<1> -> i64
+  %above = llvm.lshr %packet, %half : i64
+  %high = llvm.trunc %above : i64 to i32
+  %done = llvm.icmp "eq" %high, %flag : i32
+  llvm.cond_br %done, ^end, ^again
+^again:
+  llvm.cond_br %watched, ^watch, ^poll
+^watch:
+  llvm.call @irc_gpu_watch(%start, %patience) : (i64, i64) -> ()
+  llvm.br ^poll
+^end:
+  %payload = llvm.trunc %packet : i64 to i32
+  llvm.return %payload : i32
+}
+
 // All threads of a number of blocks wait for each other. The last block to arrive starts the next generation.
 llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attributes {no_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
@@ -428,10 +551,8 @@ llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attrib
   llvm.store %next, %generation atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
   llvm.br ^end
 ^wait:
-  %shared = llvm.mlir.addressof @irc_gpu_record : !llvm.ptr<3>
-  %record = llvm.load %shared {alignment = 8 : i64} : !llvm.ptr<3> -> !llvm.ptr<1>
-  %limit = llvm.load %record {alignment = 8 : i64} : !llvm.ptr<1> -> i64
-  %watched = llvm.icmp "ne" %limit, %never : i64
+  %patience = llvm.call @irc_gpu_patience() : () -> i64
+  %watched = llvm.icmp "ne" %patience, %never : i64
   %start = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
   llvm.br ^poll
 ^poll:
@@ -441,19 +562,8 @@ llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attrib
 ^again:
   llvm.cond_br %watched, ^watch, ^poll
 ^watch:
-  %time = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
-  %waited = llvm.sub %time, %start : i64
-  %stuck = llvm.icmp "ugt" %waited, %limit : i64
-  llvm.cond_br %stuck, ^fail, ^poll
-^fail:
-  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
-  %above = llvm.add %block, %one : i32
-  %number = llvm.zext %above : i32 to i64
-  %stuck_word = llvm.getelementptr %record[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i64
-  llvm.store %number, %stuck_word atomic monotonic {alignment = 8 : i64} : i64, !llvm.ptr<1>
-  llvm.fence acq_rel
-  "llvm.intr.trap"() : () -> ()
-  llvm.unreachable
+  llvm.call @irc_gpu_watch(%start, %patience) : (i64, i64) -> ()
+  llvm.br ^poll
 ^end:
   llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
   llvm.return

@@ -5,7 +5,7 @@
 //! together, each on its [`Memory`].
 
 pub mod code;
-mod comm;
+pub mod comm;
 pub mod distribution;
 mod error;
 mod kernels;

@@ -35,6 +35,8 @@ pub struct GpuKernel {
     pub parameters: Vec<Parameter>,
     /// The number of blocks, if it is given by the program; otherwise any number that the GPU can run at once.
     pub blocks: Option<u32>,
+    /// The number of blocks of each rank, if there are several: those of a rank follow each other.
+    pub ranks: Vec<u32>,
     /// The number of threads of a block.
     pub threads: u32,
     /// Bytes of shared memory of a block, beside that which the PTX declares with a size.
@@ -47,8 +49,8 @@ pub struct GpuKernel {
     pub launches: Vec<String>,
 }
 
-/// The memory of a parameter: of an input, of an output, or of both; of the constants; of the record; of events; else the
-/// workspace. It is aligned to 64.
+/// The memory of a parameter: of an input, of an output, or of both; of the constants; of the record; of events; of ranks
+/// only; else the workspace. It is aligned to 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Parameter {
     /// The number of the input whose value the memory holds before the launch.
@@ -66,6 +68,12 @@ pub struct Parameter {
     /// Whether the memory holds the times of events after the launch.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trace: bool,
+    /// The bytes of memory that is zero before the launch, and that only processors of ranks use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zeroed: Option<u64>,
+    /// The rank whose memory it is, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
 }
 
 /// What the memory of a parameter holds before the launch.
@@ -106,6 +114,7 @@ impl GpuKernel {
             interface,
             parameters,
             blocks: None,
+            ranks: vec![],
             threads,
             shared_bytes: 0,
             constant_bytes: 0,
@@ -142,9 +151,13 @@ impl GpuKernel {
             false => format!(",\"launches\":{}", serde_json::Value::from(self.launches.clone())),
         };
         let blocks = self.blocks.map_or(String::new(), |blocks| format!(",\"blocks\":{blocks}"));
+        let ranks = match self.ranks.is_empty() {
+            true => String::new(),
+            false => format!(",\"ranks\":{}", serde_json::Value::from(self.ranks.clone())),
+        };
         let prefix = Self::PREFIX;
         format!(
-            "{prefix}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks},\"parameters\":{parameters},\"interface\":{},\"steps\":{steps}{launches}}}",
+            "{prefix}{{\"entry\":{},\"threads\":{},\"shared_bytes\":{},\"constant_bytes\":{}{blocks}{ranks},\"parameters\":{parameters},\"interface\":{},\"steps\":{steps}{launches}}}",
             serde_json::Value::from(self.entry.as_str()),
             self.threads,
             self.shared_bytes,
@@ -208,9 +221,15 @@ impl GpuKernel {
             inside(parameter.input, kernel.interface.inputs.len())
                 && inside(parameter.output, kernel.interface.outputs.len())
         };
-        match kernel.parameters.iter().all(known) && (1..=1024).contains(&kernel.threads) {
+        if !kernel.parameters.iter().all(known) || !(1..=1024).contains(&kernel.threads) {
+            return Err(wrong("expected parameters of the interface and 1 to 1024 threads"));
+        }
+        let of_ranks = kernel.ranks.iter().map(|blocks| u64::from(*blocks)).sum::<u64>();
+        let is_owned = |parameter: &Parameter| inside(parameter.rank, kernel.ranks.len());
+        let has_ranks = kernel.ranks.is_empty() || kernel.blocks.map(u64::from) == Some(of_ranks);
+        match has_ranks && kernel.parameters.iter().all(is_owned) {
             true => Ok(kernel),
-            false => Err(wrong("expected parameters of the interface and 1 to 1024 threads")),
+            false => Err(wrong("expected as many blocks as the ranks have, and memory of ranks")),
         }
     }
 }
@@ -230,6 +249,12 @@ fn kernel(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<GpuKernel> {
         interface: interface_of(r, interface?, &at.key("interface"))?,
         parameters: r.list(parameters?, &at.key("parameters"), parameter)?,
         blocks: number(r, &object, "blocks")?,
+        ranks: match object.get("ranks") {
+            Some(ranks) => r.list(ranks, &at.key("ranks"), |r, blocks, at| {
+                r.integer(blocks, at, "a number")
+            })?,
+            None => vec![],
+        },
         threads: r.integer(threads?, &at.key("threads"), "a number")?,
         shared_bytes: number(r, &object, "shared_bytes")?.unwrap_or(0),
         constant_bytes: number(r, &object, "constant_bytes")?.unwrap_or(0),
@@ -243,7 +268,9 @@ fn parameter(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Parame
     let (input, output) = (number(r, &object, "input")?, number(r, &object, "output")?);
     let [constants, record, trace] = ["constants", "record", "trace"]
         .map(|key| object.get(key).map_or(Some(false), |value| r.boolean(value, &at.key(key))));
-    Some(Parameter { input, output, constants: constants?, record: record?, trace: trace? })
+    let (zeroed, rank) = (number(r, &object, "zeroed")?, number(r, &object, "rank")?);
+    let (constants, record, trace) = (constants?, record?, trace?);
+    Some(Parameter { input, output, constants, record, trace, zeroed, rank })
 }
 
 /// A kernel with its code and its constants.
@@ -297,6 +324,9 @@ impl GpuProgram {
         if parameter.trace {
             return self.kernel.trace_bytes(blocks);
         }
+        if let Some(bytes) = parameter.zeroed {
+            return usize::try_from(bytes).map_err(|_| "memory of ranks is too large".to_owned());
+        }
         match self.port(parameter) {
             Some(port) => GpuKernel::type_of(port)?.byte_size().map_err(|error| error.to_string()),
             None => usize::try_from(self.kernel.interface.workspace_bytes)
@@ -336,6 +366,13 @@ impl GpuProgram {
         if parameter.constants {
             return Ok(("constants".to_owned(), Contents::Constants(self.constants.to_vec())));
         }
+        if parameter.zeroed.is_some() {
+            let name = match parameter.rank {
+                Some(rank) => format!("memory of rank {rank} that peers use"),
+                None => "memory of the rank".to_owned(),
+            };
+            return Ok((name, Contents::Bytes(vec![0; bytes])));
+        }
         let Some(port) = self.port(parameter) else {
             return Ok(("workspace".to_owned(), Contents::Unwritten(bytes)));
         };
@@ -361,6 +398,7 @@ mod tests {
     fn the_first_line_describes_the_kernel() {
         let kernel = GpuKernel {
             blocks: Some(4),
+            ranks: vec![1, 3],
             constant_bytes: 10_000,
             ..GpuKernel::of_program("irc_run", Interface::default(), 256, true)
         };
@@ -370,6 +408,7 @@ mod tests {
         assert_eq!(GpuKernel::constants(&text), Ok(constants));
         let without = text.replace("\"threads\":256", "\"threads\":0");
         assert!(GpuKernel::from_ptx(&without).is_err());
+        assert!(GpuKernel::from_ptx(&text.replace("\"ranks\":[1,3]", "\"ranks\":[1,2]")).is_err());
         let program = GpuProgram::from_ptx(&text).expect("a program");
         assert!(program.text.ends_with(".version 8.0\n"));
         assert!(GpuProgram::new(program.text, Bytes::new()).is_err());

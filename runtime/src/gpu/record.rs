@@ -1,14 +1,15 @@
 //! The record of a launch: where each warp is, which a host can read after a fault.
 //!
 //! Words of 8 bytes: the nanoseconds after which a block that waits for others traps, or 0 if it waits for ever; one more
-//! than the number of the block that has trapped so; and for each warp of the grid its place.
+//! than the number of the warp that has trapped so; the number of the first block of the launch among those of all launches
+//! of the program; and for each warp of the grid its place.
 use super::GpuKernel;
 use irc_json::{At, Node, Reader};
 use serde::Serialize;
 use std::fmt::Write;
 
 /// Words before those of the warps.
-const HEADER: usize = 2;
+const HEADER: usize = 3;
 
 /// The bits of a place that are the task.
 pub const TASK_BITS: u32 = 40;
@@ -77,19 +78,6 @@ impl Step {
         (end.saturating_sub(begin), begin)
     }
 
-    fn at(&self, task: u64) -> String {
-        match (&self.tasks, self.processors) {
-            (Some((info, _)), _) => format!("task {task} of task info {info}, '{}'", self.name),
-            (None, Some([begin, end])) => {
-                format!(
-                    "the barrier of processors {begin} to {} {}",
-                    end.saturating_sub(1),
-                    self.name
-                )
-            }
-            (None, None) => self.name.clone(),
-        }
-    }
 }
 
 impl GpuKernel {
@@ -152,6 +140,47 @@ impl GpuKernel {
         self.threads.div_ceil(32) as usize
     }
 
+    /// The rank of a block, if there are several, and its number in the rank.
+    pub fn rank_of(&self, block: u64) -> (Option<usize>, u64) {
+        let mut first = 0;
+        for (rank, blocks) in self.ranks.iter().enumerate() {
+            if block < first + u64::from(*blocks) {
+                return (Some(rank), block - first);
+            }
+            first += u64::from(*blocks);
+        }
+        (None, block)
+    }
+
+    /// What a block is called.
+    pub fn block_name(&self, block: u64) -> String {
+        let unit = if self.blocks.is_some() { "processor" } else { "block" };
+        match self.rank_of(block) {
+            (Some(rank), number) => format!("{unit} {number} of rank {rank}"),
+            (None, number) => format!("{unit} {number}"),
+        }
+    }
+
+    /// Where a warp is at a task of a step.
+    fn place_in(&self, step: usize, task: u64) -> Option<String> {
+        let Step { name, tasks, processors } = self.steps.get(step)?;
+        Some(match (tasks, processors) {
+            (Some((info, _)), _) => format!("task {task} of task info {info}, '{name}'"),
+            (None, Some([begin, end])) => {
+                let (rank, first) = self.rank_of(*begin);
+                let last = first + (end.saturating_sub(1)).saturating_sub(*begin);
+                let of = rank.map_or(String::new(), |rank| format!(" of rank {rank}"));
+                format!("the barrier of processors {first} to {last}{of} {name}")
+            }
+            (None, None) => name.clone(),
+        })
+    }
+
+    /// The number of the first block of a launch, by its record.
+    fn first_block(record: &[u8]) -> u64 {
+        words(record).nth(2).unwrap_or(0)
+    }
+
     /// The step and the task that a warp is at, by the record.
     fn at(&self, record: &[u8], block: usize, warp: usize) -> Option<(usize, u64)> {
         let first = block.checked_mul(self.warps())?.checked_add(HEADER)?;
@@ -161,26 +190,22 @@ impl GpuKernel {
     /// Where a warp is, by the record.
     pub fn place(&self, record: &[u8], block: usize, warp: usize) -> Option<String> {
         let (step, task) = self.at(record, block, warp)?;
-        let unit = self.unit();
-        Some(format!("{unit} {block}, warp {warp} is at {}", self.steps.get(step)?.at(task)))
-    }
-
-    /// What blocks are called.
-    pub fn unit(&self) -> &'static str {
-        if self.blocks.is_some() { "processor" } else { "block" }
+        let name = self.block_name(Self::first_block(record) + block as u64);
+        Some(format!("{name}, warp {warp} is at {}", self.place_in(step, task)?))
     }
 
     /// Where all warps are, by the record: the block that has waited for too long, and for each step the warps there,
     /// those of barriers last.
     pub fn places(&self, record: &[u8]) -> Vec<String> {
-        let unit = self.unit();
         let mut lines = vec![];
+        let first = Self::first_block(record);
+        let name = |block: usize| self.block_name(first + block as u64);
         let stuck = words(record).nth(1).and_then(|word| word.checked_sub(1));
-        if let Some(block) = stuck {
-            let at = self.at(record, block as usize, 0);
-            let at = at.and_then(|(step, task)| Some(self.steps.get(step)?.at(task)));
-            let at = at.unwrap_or_default();
-            lines.push(format!("{unit} {block} has waited too long at {at}"));
+        if let Some(number) = stuck {
+            let (block, warp) = (number as usize / self.warps(), number as usize % self.warps());
+            let at = self.at(record, block, warp);
+            let at = at.and_then(|(step, task)| self.place_in(step, task)).unwrap_or_default();
+            lines.push(format!("{} has waited too long at {at}", name(block)));
         }
         // By step: the first warp, its task, and the number of warps.
         let mut steps: Vec<Option<(usize, u64, usize)>> = vec![None; self.steps.len()];
@@ -190,12 +215,13 @@ impl GpuKernel {
             found.get_or_insert((number, task, 0)).2 += 1;
         }
         let all = steps.iter().flatten().count();
-        let found = || self.steps.iter().zip(&steps).filter_map(|(step, at)| Some((step, (*at)?)));
-        let of_tasks = found().filter(|(step, _)| step.tasks.is_some());
-        let others = found().filter(|(step, _)| step.tasks.is_none());
+        let found = || steps.iter().enumerate().filter_map(|(step, at)| Some((step, (*at)?)));
+        let of_tasks = found().filter(|(step, _)| self.steps[*step].tasks.is_some());
+        let others = found().filter(|(step, _)| self.steps[*step].tasks.is_none());
         for (step, (number, task, count)) in of_tasks.chain(others).take(MAX_LINES) {
             let (block, warp) = (number / self.warps(), number % self.warps());
-            let mut line = format!("at {}: {unit} {block}, warp {warp}", step.at(task));
+            let place = self.place_in(step, task).unwrap_or_default();
+            let mut line = format!("at {place}: {}, warp {warp}", name(block));
             if count > 1 {
                 let _ = write!(line, ", and {} other warps at this step", count - 1);
             }
@@ -274,15 +300,15 @@ mod tests {
             ..GpuKernel::default()
         };
         let mut record = kernel.record(2, 7);
-        assert_eq!(record.len(), 8 * 6);
+        assert_eq!(record.len(), 8 * 7);
         assert_eq!(kernel.place(&record, 0, 0), None);
         let mut put =
             |at: usize, word: u64| record[8 * at..][..8].copy_from_slice(&word.to_le_bytes());
         put(1, 1);
-        put(2, place_of(1).cast_unsigned());
         put(3, place_of(1).cast_unsigned());
-        put(4, place_of(0).cast_unsigned() + 5);
-        put(5, ENDED);
+        put(4, place_of(1).cast_unsigned());
+        put(5, place_of(0).cast_unsigned() + 5);
+        put(6, ENDED);
         let place = kernel.place(&record, 1, 0).expect("known");
         assert_eq!(place, "processor 1, warp 0 is at task 5 of task info 1, 'exp'");
         assert_eq!(
@@ -294,5 +320,10 @@ mod tests {
                  at this step",
             ]
         );
+        // A launch of the second of two ranks.
+        let kernel = GpuKernel { blocks: Some(4), ranks: vec![2, 2], ..kernel };
+        put(2, 2);
+        let place = kernel.place(&record, 1, 0).expect("known");
+        assert_eq!(place, "processor 1 of rank 1, warp 0 is at task 5 of task info 1, 'exp'");
     }
 }

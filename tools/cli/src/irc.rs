@@ -61,12 +61,15 @@ pub enum Command {
      irc compile model.onnx -o model.tar --codegen c        the same, with C source\n  \
      irc compile model.onnx -o model.so --tuning tune.json    with schedules that irc tune measured\n  \
      irc compile ffn.plan.json -o kernels.mlir          the kernels of the plan's tasks\n  \
+     irc compile rank0.plan.json rank1.plan.json -o world.ptx   one kernel for the GPUs of all ranks\n  \
      irc compile resnet50.onnx -o net.json --target npu:mesh=4x4   a schedule for 16 NPU cores\n  \
      irc compile resnet50.onnx -o net.asm --target npu:mesh=4x4    their programs\n\n{EXIT_CODES}"
 ))]
 pub struct CompileTo {
     /// Model, Gemini schedule, ARK plan, or MLIR of one; - for standard input
     pub model: String,
+    /// ARK plans of the other ranks, for one kernel of GPUs
+    pub ranks: Vec<String>,
     /// Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,

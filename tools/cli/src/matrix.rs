@@ -101,7 +101,7 @@ impl InputKind {
                 "a schedule states when and where the NPU computes; it is compiled to an NPU program (.asm), and \
                  irc-translate reads it as MLIR",
             ),
-            (Self::Plan, Gpu) => If("it runs on one rank"),
+            (Self::Plan, Gpu) => If("the plans of all ranks are given"),
             (_, Gpu) => If("the sizes are known, and the GPU has the operations"),
             (Self::Plan, Asm) => No("a plan is for GPUs; NPU programs are made of its model"),
             (_, Asm) => If(
@@ -110,7 +110,7 @@ impl InputKind {
             (Self::Plan, Mlir) => Yes,
             (Self::Plan, Json) => No("it is already a plan"),
             (Self::Plan, Kind::So | Kind::Tar) => {
-                If("`--backend cuda` is given, and it runs on one rank")
+                If("`--backend cuda` and the plans of all ranks are given")
             }
             (Self::Plan, _) => {
                 No("the executor runs its tasks (irc run); a library is made from its model")

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 /// The PTX of a file or of a plan.
 pub fn ptx_of(input: &Input) -> Result<Vec<u8>, Error> {
     match input.content {
-        Content::Plan => gpu::ptx_of_plan(input.source(), None, GpuForm::default()),
+        Content::Plan => gpu::ptx_of_plans(&[input.source()], None, GpuForm::default()),
         _ => Ok(input.bytes.to_vec()),
     }
 }

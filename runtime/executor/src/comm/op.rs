@@ -3,29 +3,32 @@
 use std::collections::BTreeMap;
 
 use irc_ark_format::model::{DataType, OpKind, Tensor};
-use irc_ark_format::plan::PlanOp;
+use irc_ark_format::plan::{Plan, PlanOp};
 use irc_ark_format::plan::tiling::Grid;
 
 use super::manifest::{Manifest, sources, stand_ins};
 use super::view::{View, grid, scaled, stretches};
-use crate::Rank;
 use crate::layout::Layout;
 use crate::memory::Run;
 
 /// A tensor in a buffer of a rank.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub struct Place {
     /// The rank; `None` for the local rank.
     pub peer: Option<i64>,
+    /// The index of the buffer among those of that rank.
     pub slot: usize,
+    /// The elements of the tensor in it.
     pub view: View,
 }
 
 /// How the tasks of an op tile a tensor.
 #[derive(Clone, Debug)]
-pub(crate) struct Cut {
-    tensor: Tensor,
-    grid: Grid,
+pub struct Cut {
+    /// The tensor.
+    pub tensor: Tensor,
+    /// Its tiles.
+    pub grid: Grid,
 }
 
 impl Cut {
@@ -37,32 +40,72 @@ impl Cut {
 
 /// The effect of an op.
 #[derive(Clone, Debug)]
-pub(crate) enum Action {
+pub enum Action {
     /// Copies into a peer's buffer, then signals under a tag.
-    Send { from: Place, to: Place, cut: Cut, signal: Option<i64> },
+    Send {
+        /// What is copied.
+        from: Place,
+        /// Where it is copied to.
+        to: Place,
+        /// The bytes of each task.
+        cut: Cut,
+        /// The tag of the signal.
+        signal: Option<i64>,
+    },
     /// No effect: the data has been sent when `Send` completes.
     SendDone,
     /// Waits for a number of signals under a tag.
-    Recv { link: Option<((i64, i64), u64)> },
-    /// Copies into a peer's buffer as packets; the tiling is of the packets.
-    SendPacket { from: Place, to: Place, cut: Cut, flag: u32 },
+    Recv {
+        /// Peer and tag, and the number of signals for which a task waits.
+        link: Option<((i64, i64), u64)>,
+    },
+    /// Copies into a peer's buffer as packets.
+    SendPacket {
+        /// The payload.
+        from: Place,
+        /// The packets.
+        to: Place,
+        /// The bytes of packets of each task.
+        cut: Cut,
+        /// The flag of the packets.
+        flag: u32,
+    },
     /// Waits for packets, and stores their payload.
-    RecvPacket { scratch: Place, output: Place, cut: Cut, flag: u32 },
+    RecvPacket {
+        /// The packets.
+        scratch: Place,
+        /// The payload.
+        output: Place,
+        /// The bytes of payload of each task.
+        cut: Cut,
+        /// The flag of the packets.
+        flag: u32,
+    },
     /// Adds what peers have written into consecutive parts of scratch, and sends the sum to all.
     Reduce(Box<Reduce>),
     /// Waits until peers reach a synchronisation too.
-    Sync { peers: Vec<i64> },
+    Sync {
+        /// The ranks of the peers.
+        peers: Vec<i64>,
+    },
 }
 
 /// See [`Action::Reduce`].
 #[derive(Clone, Debug)]
-pub(crate) struct Reduce {
+pub struct Reduce {
+    /// What this rank adds.
     pub input: Place,
+    /// What the peers add, one after the other.
     pub scratch: Place,
+    /// The sum.
     pub output: Place,
+    /// Where the sum is sent.
     pub targets: Vec<Place>,
+    /// The bytes of the sum of each task.
     pub cut: Cut,
+    /// The number of peers.
     pub peers: u64,
+    /// The type of the sum.
     pub dtype: DataType,
     /// The flag of packets, if packets are received and sent.
     pub flag: Option<u32>,
@@ -70,8 +113,10 @@ pub(crate) struct Reduce {
 
 /// An op with its name and its links, for messages.
 #[derive(Clone, Debug)]
-pub(crate) struct CommOp {
+pub struct CommOp {
+    /// Its type and name.
     pub name: String,
+    /// What it does.
     pub action: Action,
     /// Peer and tag of each link whose data the op uses.
     pub sources: Vec<(i64, i64)>,
@@ -168,12 +213,13 @@ pub(crate) fn halved(packets: &[Run]) -> Vec<Run> {
     packets.iter().map(|&(begin, len)| (begin / 2, len / 2)).collect()
 }
 
-/// Prepares an op.
+/// Prepares an op of a plan.
 ///
 /// # Errors
 /// If the op is unsupported.
 pub(crate) fn prepare(
-    rank: &Rank,
+    plan: &Plan,
+    layout: &Layout,
     op: &PlanOp,
     manifests: &BTreeMap<i64, Manifest>,
 ) -> Result<CommOp, String> {
@@ -186,13 +232,14 @@ pub(crate) fn prepare(
     if counts.iter().any(|(range, count)| !range.contains(count)) {
         return Err("it has another number of operands than its kind".into());
     }
-    let action = ActionBuilder { rank, op, manifests }.action()?;
+    let action = ActionBuilder { plan, layout, op, manifests }.action()?;
     let name = format!("{} '{}'", op.op.kind, op.op.name);
     Ok(CommOp { name, action, sources: sources(op) })
 }
 
 struct ActionBuilder<'a> {
-    rank: &'a Rank,
+    plan: &'a Plan,
+    layout: &'a Layout,
     op: &'a PlanOp,
     manifests: &'a BTreeMap<i64, Manifest>,
 }
@@ -234,7 +281,7 @@ impl ActionBuilder<'_> {
     /// The number of signals for which one task waits: each task of a sender signals once, so a single
     /// waiting task waits for all of them.
     fn share(&self, (peer, tag): (i64, i64)) -> u64 {
-        let here = self.rank.plan.rank;
+        let here = self.plan.rank;
         let count = |ends: &[super::manifest::End], other| -> u64 {
             let same = ends.iter().filter(|end| (end.peer, end.tag) == (other, tag));
             same.map(|end| end.signals).sum()
@@ -267,7 +314,7 @@ impl ActionBuilder<'_> {
         let (input, scratch) = (self.here(&op.reads[0])?, self.here(&op.reads[1])?);
         let output = self.here(&op.writes[0])?;
         let peers = u64::from(op.uint_arg("NPeers").ok_or("it has no argument `NPeers`")?);
-        let targets = stand_ins(&self.rank.plan, self.op).map(|tensor| self.there(tensor));
+        let targets = stand_ins(self.plan, self.op).map(|tensor| self.there(tensor));
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
         if targets.len() as u64 != peers || op.writes.len() as u64 != peers + 1 {
             return Err(format!("it has {peers} peers and writes to {}", targets.len()));
@@ -303,7 +350,7 @@ impl ActionBuilder<'_> {
 
     fn sync(&self) -> Result<Action, String> {
         let count = self.op.op.int_arg("PeerNum").ok_or("it has no argument `PeerNum`")?;
-        let here = self.rank.plan.rank;
+        let here = self.plan.rank;
         let wanted = usize::try_from(count).unwrap_or_default();
         let peers = (0..=i64::from(count)).filter(|&rank| rank != here).take(wanted);
         match peers.clone().find(|peer| !self.manifests.contains_key(peer)) {
@@ -314,9 +361,9 @@ impl ActionBuilder<'_> {
 
     /// A tensor on the local rank.
     fn here(&self, tensor: &Tensor) -> Result<Place, String> {
-        let layout: &Layout = &self.rank.layout;
+        let layout = self.layout;
         let id = tensor.buffer.id;
-        let is_local = crate::layout::is_local(&self.rank.plan, tensor);
+        let is_local = crate::layout::is_local(self.plan, tensor);
         let slot = layout.slot(id).filter(|_| is_local);
         let slot = slot.ok_or_else(|| format!("buffer {id} is not on this rank"))?;
         let view = View::of(tensor);
@@ -330,7 +377,7 @@ impl ActionBuilder<'_> {
     fn there(&self, tensor: &Tensor) -> Result<Place, String> {
         let (peer, tag) = (tensor.buffer.rank, self.tag(tensor)?);
         let manifest = self.manifests.get(&peer);
-        let landing = manifest.and_then(|m| m.landing(self.rank.plan.rank, tag));
+        let landing = manifest.and_then(|m| m.landing(self.plan.rank, tag));
         let landing = landing.ok_or_else(|| format!("rank {peer} has no buffer for tag {tag}"))?;
         let view = View::of(tensor);
         if view.end() > landing.bytes {

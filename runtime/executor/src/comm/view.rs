@@ -10,13 +10,15 @@ use crate::memory::Run;
 
 /// The location of the elements of a tensor in its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct View {
+pub struct View {
     /// Offset of the first element, in bytes.
-    base: u64,
-    shape: [u64; 4],
+    pub base: u64,
+    /// The extents.
+    pub shape: [u64; 4],
     /// Strides of the dimensions, in bytes.
-    strides: [u64; 4],
-    element: u64,
+    pub strides: [u64; 4],
+    /// Bytes of an element.
+    pub element: u64,
 }
 
 impl View {
@@ -35,7 +37,7 @@ impl View {
     }
 
     /// Number of bytes of all elements.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.shape.iter().product::<u64>() * self.element
     }
 

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use irc_ark_format::plan::tiling::Grid;
 
 use crate::comm::manifest::Manifest;
-use crate::comm::op::{self, CommOp};
+use crate::comm::{self, CommOp};
 use crate::memory::Addresses;
-use crate::script::Entry;
 use crate::task::{Function, SharedValue, Task, TaskKernel, TaskStep};
 use crate::{Error, Rank};
 
@@ -57,11 +56,17 @@ impl BoundTask {
         manifests: &BTreeMap<i64, Manifest>,
     ) -> Result<Vec<Self>, Error> {
         let bind = |(index, task): (usize, &Task)| {
-            let step = |step: &TaskStep| match step {
-                TaskStep::Kernel(kernel) => {
-                    Ok(BoundStep::Kernel(Box::new(BoundKernel::new(kernel, addresses))))
-                }
-                TaskStep::Communicate(op) => communicate(rank, index, *op, manifests),
+            let step = |step: &TaskStep| -> Result<BoundStep, Error> {
+                Ok(match step {
+                    TaskStep::Kernel(kernel) => {
+                        BoundStep::Kernel(Box::new(BoundKernel::new(kernel, addresses)))
+                    }
+                    TaskStep::Communicate(op) => {
+                        let plan = (&rank.plan, &rank.layout, &rank.script[..]);
+                        let ready = comm::prepare(plan, (index, *op), manifests)?;
+                        BoundStep::Communicate(Box::new(ready))
+                    }
+                })
             };
             let steps = task.steps.iter().map(step).collect::<Result<Vec<_>, _>>()?;
             let communicates = steps.iter().any(|step| matches!(step, BoundStep::Communicate(_)));
@@ -69,33 +74,6 @@ impl BoundTask {
             Ok(Self { steps, communicates, shared_bytes })
         };
         rank.tasks.iter().enumerate().map(bind).collect()
-    }
-}
-
-/// Prepares a communication op for those of its tasks that run.
-fn communicate(
-    rank: &Rank,
-    info: usize,
-    op: usize,
-    manifests: &BTreeMap<i64, Manifest>,
-) -> Result<BoundStep, Error> {
-    let plan_op = &rank.plan.task_infos[info].ops[op];
-    let problem = |reason: String| Error::Plan {
-        place: format!(
-            "rank {}, $.TaskInfos[{info}].Ops[{op}] ({} '{}')",
-            rank.plan.rank, plan_op.op.kind, plan_op.op.name
-        ),
-        reason,
-    };
-    let ready = op::prepare(rank, plan_op, manifests).map_err(problem)?;
-    let ends = rank.script.iter().filter_map(|entry| match entry {
-        Entry::Tasks(share) if share.task == info => Some(share.distribution.tasks.end),
-        _ => None,
-    });
-    let (end, known) = (ends.max().unwrap_or_default(), ready.tasks());
-    match known.filter(|&known| end > known) {
-        Some(known) => Err(problem(format!("tasks up to {end} run, and its tiles are {known}"))),
-        None => Ok(BoundStep::Communicate(Box::new(ready))),
     }
 }
 
