@@ -207,60 +207,82 @@ fn plans_for_cuda_90_use_its_processors_and_agree_with_those_for_cuda_80() {
     }
 }
 
+/// An op of tasks of one warp.
+fn op(kind: OpKind, from: &ArkTensor, to: &ArkTensor, config: &[(&str, ConfigValue)]) -> PlanOp {
+    let op = Op {
+        kind,
+        name: format!("{}_{}", kind.name().to_lowercase(), from.buffer.id),
+        is_virtual: false,
+        reads: vec![from.clone()],
+        writes: vec![to.clone()],
+        results: vec![to.clone()],
+        args: Default::default(),
+    };
+    let base = Config::default()
+        .with("NumWarps", ConfigValue::Int(1))
+        .with("SramBytes", ConfigValue::Int(0));
+    let config = config.iter().fold(base, |config, (key, value)| config.with(key, value.clone()));
+    PlanOp { op, config }
+}
+
 /// A plan of tasks of one element, which add, for processor groups on these ranges.
 fn ranges(processors: i64, groups: &[[i64; 2]]) -> Plan {
     let tensor =
         |id: u64| ArkTensor::dense(id, DataType::Fp32, &[processors, 2], Buffer::local(id));
+    let config = [
+        ("Tile", ConfigValue::Ints(vec![1, 1])),
+        ("NumTasks", ConfigValue::Int(2 * processors)),
+    ];
+    let relu = |number: u64| op(OpKind::Relu, &tensor(number), &tensor(number + 1), &config);
+    let groups = groups.iter().enumerate();
+    let groups = groups.map(|(number, range)| (relu(number as u64), *range, 2 * processors));
+    plan_of((0, 1), (processors, 2), groups.collect())
+}
+
+/// A plan of a rank of a world whose processor groups each have one op, on a range of processors, with a number of tasks.
+fn plan_of(
+    (rank, world_size): (i64, i64),
+    (processors, warps): (i64, i64),
+    groups: Vec<(PlanOp, [i64; 2], i64)>,
+) -> Plan {
     let mut task_infos = vec![];
     let mut processor_groups = vec![];
-    for (number, [begin, end]) in groups.iter().enumerate() {
-        let (from, to) = (number as u64, number as u64 + 1);
-        let op = Op {
-            kind: OpKind::Relu,
-            name: format!("relu_{number}"),
-            is_virtual: false,
-            reads: vec![tensor(from)],
-            writes: vec![tensor(to)],
-            results: vec![tensor(to)],
-            args: Default::default(),
-        };
-        let config = Config::default()
-            .with("NumWarps", ConfigValue::Int(1))
-            .with("SramBytes", ConfigValue::Int(0))
-            .with("Tile", ConfigValue::Ints(vec![1, 1]))
-            .with("NumTasks", ConfigValue::Int(2 * processors));
+    for (number, (op, [begin, end], tasks)) in groups.into_iter().enumerate() {
         let id = number as i64;
-        task_infos.push(TaskInfo {
-            id,
-            num_warps: 1,
-            sram_bytes: 0,
-            ops: vec![PlanOp { op, config }],
-        });
-        let processor_range = Range::new(*begin, *end);
-        let tasks =
-            TaskGroup { task_id: id, task_range: Range::new(0, 2 * processors), granularity: 1 };
+        task_infos.push(TaskInfo { id, num_warps: 1, sram_bytes: 0, ops: vec![op] });
+        let processor_range = Range::new(begin, end);
+        let tasks = TaskGroup { task_id: id, task_range: Range::new(0, tasks), granularity: 1 };
         let resource = ResourceGroup {
             processor_range,
-            warp_range: Range::new(0, 2),
+            warp_range: Range::new(0, warps),
             sram_range: Range::new(0, 0),
             task_groups: vec![tasks],
         };
         processor_groups.push(ProcessorGroup { processor_range, resource_groups: vec![resource] });
     }
     Plan {
-        rank: 0,
-        world_size: 1,
+        rank,
+        world_size,
         architecture: Architecture::Cuda80,
         num_processors: processors,
-        num_warps_per_processor: 2,
+        num_warps_per_processor: warps,
         task_infos,
         processor_groups,
     }
 }
 
-/// Runs a plan in every order of its warps.
-fn explore(plan: &Plan) -> Exploration {
-    let text = ptx(plan);
+/// The kernel of the plans of a world.
+fn ptx_of(plans: &[Plan]) -> String {
+    let session = Session::new();
+    let source = |plan: &Plan| session.plan(Source::new("plan.json", plan::write(plan)));
+    let plans: Vec<_> = plans.iter().map(source).collect();
+    let code = session.ptx_of_ranks(&plans, &Target::gpu(80));
+    String::from_utf8(code.expect("PTX")).expect("text")
+}
+
+/// Runs the plans of a world in every order of their warps.
+fn explore(plans: &[Plan]) -> Exploration {
+    let text = ptx_of(plans);
     let described = irc_runtime::GpuProgram::from_ptx(&text).expect("a description");
     let kernel = &described.kernel;
     let source = Source::new("plan.ptx", text.as_str());
@@ -298,19 +320,137 @@ fn processors_wait_for_each_other_in_every_order() {
         (3, &[[0, 2], [0, 3]][..]),
     ] {
         let plan = ranges(processors, groups);
-        let found = explore(&plan);
+        let found = explore(&[plan]);
         let messages: Vec<_> = found.diagnostics.iter().map(|found| &found.message).collect();
         assert!(found.completed && found.diagnostics.is_empty(), "{groups:?}: {messages:?}");
         assert_eq!(found.ends, 1, "{groups:?}");
         assert!(found.states > 100, "{groups:?}: {found:?}");
     }
     // The second group reads what the first writes, on other processors, without a barrier.
-    let found = explore(&ranges(2, &[[0, 1], [1, 2]]));
+    let found = explore(&[ranges(2, &[[0, 1], [1, 2]])]);
     assert!(found.diagnostics.iter().any(|found| found.code == "ptx-race"));
     // A barrier waits for a processor that does not exist.
     let mut plan = ranges(2, &[[0, 2], [0, 2]]);
     plan.processor_groups[1].processor_range.end = 3;
-    let found = explore(&plan);
+    let found = explore(&[plan]);
     assert!(!found.completed);
     assert!(found.diagnostics.iter().any(|found| found.code == "ptx-deadlock"));
+}
+
+/// A vector of two elements.
+fn vector(id: u64) -> ArkTensor {
+    ArkTensor::dense(id, DataType::Fp32, &[2], Buffer::local(id))
+}
+
+/// The buffers by which a rank receives from the other under tag 1, and by which it sends to it.
+fn linked(tensor: &ArkTensor, other: i64) -> [ArkTensor; 2] {
+    let (mut here, mut there) = (tensor.clone(), tensor.clone());
+    here.buffer.recv_tags = vec![[other, 1]];
+    there.buffer.id += 100;
+    (there.buffer.rank, there.buffer.recv_tags) = (other, vec![[-1, 1]]);
+    [here, there]
+}
+
+/// Two ranks that each send what a task has computed to the other, and compute with what they receive; by signals, or by
+/// packets.
+fn exchange(waits: bool, packets: bool) -> [Plan; 2] {
+    [0, 1].map(|rank| {
+        let other = 1 - rank;
+        let relu = |from: &ArkTensor, to: &ArkTensor| {
+            let config = [("Tile", ConfigValue::Ints(vec![1, 2]))];
+            op(OpKind::Relu, from, to, &config)
+        };
+        let mut source = vector(101);
+        (source.buffer.rank, source.buffer.send_tags) = (other, vec![[-1, 1]]);
+        let one = ConfigValue::Int(1);
+        let mut ops = vec![relu(&vector(0), &vector(1))];
+        let result = match packets {
+            false => {
+                let [here, there] = linked(&vector(2), other);
+                let proxy = ("ChannelType", ConfigValue::Text("Proxy".into()));
+                let is_waiting = ("Wait", ConfigValue::Bool(waits));
+                let count = ("NumTasks", one);
+                ops.push(op(OpKind::Send, &vector(1), &there, &[proxy.clone(), count.clone()]));
+                ops.push(op(OpKind::Recv, &source, &here, &[proxy, is_waiting, count]));
+                here
+            }
+            true => {
+                let bytes = ArkTensor::dense(2, DataType::Uint8, &[16], Buffer::local(2));
+                let [here, there] = linked(&bytes, other);
+                let tile = |count| [("Tile", ConfigValue::Ints(vec![1, count]))];
+                ops.push(op(OpKind::SendPacket, &vector(1), &there, &tile(16)));
+                let mut receive = op(OpKind::RecvPacket, &source, &vector(3), &tile(2));
+                receive.op.reads.push(here);
+                ops.push(receive);
+                for op in &mut ops[1..] {
+                    op.op.args.insert("Flag".to_owned(), model::Arg::Uint32(7));
+                }
+                vector(3)
+            }
+        };
+        ops.push(relu(&result, &vector(4)));
+        plan_of((rank, 2), (1, 1), ops.into_iter().map(|op| (op, [0, 1], 1)).collect())
+    })
+}
+
+#[test]
+fn ranks_wait_for_each_other_in_every_order() {
+    for packets in [false, true] {
+        let plans = exchange(true, packets);
+        let found = explore(&plans);
+        let messages: Vec<_> = found.diagnostics.iter().map(|found| &found.message).collect();
+        assert!(found.completed && found.diagnostics.is_empty(), "{packets}: {messages:?}");
+        assert_eq!(found.ends, 1, "{packets}");
+        assert!(found.states > 20, "{packets}: {found:?}");
+        let outputs = run(&ptx_of(&plans), &Options::CHECKED).expect("a run").outputs;
+        assert_eq!(outputs["rank0/buffer_4"].bytes(), outputs["rank1/buffer_1"].bytes());
+        assert_eq!(outputs["rank1/buffer_4"].bytes(), outputs["rank0/buffer_1"].bytes());
+        assert!(outputs["rank0/buffer_1"].bytes() != outputs["rank1/buffer_1"].bytes());
+    }
+    let found = explore(&exchange(false, false));
+    assert!(found.diagnostics.iter().any(|found| found.code == "ptx-race"));
+}
+
+#[test]
+fn a_rank_that_waits_for_ever_is_named() {
+    // Rank 0 ends without sending.
+    let mut plans = exchange(true, false);
+    plans[0].task_infos[1].ops[0].config =
+        plans[0].task_infos[1].ops[0].config.clone().with("Signal", ConfigValue::Bool(false));
+    let text = ptx_of(&plans);
+    let place = "processor 0 of rank 1, warp 0";
+    let found = run(&text, &Options::CHECKED).expect_err("stuck");
+    let last = found.last().expect("an error");
+    assert_eq!(last.code, "ptx-deadlock");
+    let notes = last.notes.join("\n");
+    assert!(notes.contains(&format!("at task 0 of task info 2, 'recv_101': {place}")), "{notes}");
+    let found = run(&text, &Options { patience: 20_000_000, ..Options::default() });
+    let found = found.expect_err("stuck");
+    let last = found.last().expect("an error");
+    assert_eq!(last.code, "ptx-trap");
+    let notes = last.notes.join("\n");
+    let stuck = "processor 0 of rank 1 has waited too long at task 0 of task info 2, 'recv_101'";
+    assert!(notes.contains(stuck), "{notes}");
+}
+
+#[test]
+fn what_ranks_cannot_do_together_is_rejected() {
+    let session = Session::new();
+    let compiled = |plans: &[&Plan], form| {
+        let source = |plan: &&Plan| session.plan(Source::new("plan.json", plan::write(plan)));
+        let plans: Vec<_> = plans.iter().map(source).collect();
+        session.ptx_of_ranks(&plans, &Target { form, ..Target::gpu(80) }).expect_err("an error")
+    };
+    let [first, second] = exchange(true, false);
+    let message = compiled(&[&first], GpuForm::default()).to_string();
+    assert!(message.contains("rank 1 is not there"), "{message}");
+    let message = compiled(&[&first, &first], GpuForm::default()).to_string();
+    assert!(message.contains("expected the plans of ranks 0 to 1, found one of rank 0"), "{message}");
+    let form = GpuForm { separate: true, ..GpuForm::default() };
+    let message = compiled(&[&first, &second], form).to_string();
+    assert!(message.contains("--no-persistent is for plans of one rank"), "{message}");
+    let mut late = second;
+    late.task_infos[2].ops[0].op.reads[0].buffer.send_tags = vec![[-1, 9]];
+    let message = compiled(&[&first, &late], GpuForm::default()).to_string();
+    assert!(message.contains("no tag connects"), "{message}");
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs plans with irc and their models with numpy on the same inputs, and compares every buffer.
 
-    check_plans.py --irc target/debug/irc FOLDER ... [--large] [--only NAME]
+    check_plans.py --irc target/debug/irc FOLDER ... [--large] [--only NAME] [--kernels]
 
 The plans of `<name>.model.json` are `<name>.plan.json` and `<name>.<arch>.plan.json` beside it; those
 of a model of several ranks, `<name>_rank<r>of<n>`, run together, and so do its models, which irc
 plans itself. One line comes out per run: `ok`, `DIFFERS` with the buffers that do, `FAILED`, or
-`skipped` with the reason. Inputs and tolerances are those of check_models.py.
+`skipped` with the reason. Inputs and tolerances are those of check_models.py. With --kernels, those of
+several ranks run as kernels of GPUs, emulated, and races are errors.
 Exit codes: 0 no plan differs, 3 some do, 1 nothing to check.
 """
 import argparse
@@ -27,6 +28,10 @@ from check_ranks import sets_of
 
 KINDS = ("plan.json", "cuda_90.plan.json", "rocm_942.plan.json")
 
+# How plans run as kernels, and the devices whose plans are kernels.
+EMULATED = ("--backend", "emulate", "--race-check")
+KERNELS = ("plan.json", "cuda_90.plan.json")
+
 # Models whose default plans the checks reject, and why: they run as plans only.
 REJECTED = {
     "all_reduce_sm": "ARK's default channel overwrites what a Send still reads",
@@ -41,12 +46,14 @@ def main():
     parser.add_argument("--irc", required=True, help="the program to test")
     parser.add_argument("--large", action="store_true", help="check large models too")
     parser.add_argument("--only", default="", help="part of the names to check")
+    parser.add_argument("--kernels", action="store_true", help="emulate kernels of several ranks")
     args = parser.parse_args()
     counts = {}
+    flags = EMULATED if args.kernels else ("--threads", "2")
     for name, models in (item for folder in args.folders for item in models_of(folder)):
-        if args.only not in name:
+        if args.only not in name or args.kernels and len(models) == 1:
             continue
-        for what, verdict_, text in check(name, models, args.irc, args.large):
+        for what, verdict_, text in check(name, models, args.irc, args.large, flags):
             counts[verdict_] = counts.get(verdict_, 0) + 1
             print(f"{verdict_} {what}: {text}", flush=True)
     print(", ".join(f"{count} {verdict_}" for verdict_, count in sorted(counts.items())))
@@ -65,9 +72,10 @@ def models_of(folder):
             yield name, paths
 
 
-def check(name, models, irc, large):
+def check(name, models, irc, large, flags):
     """What was run, its verdict, and a line about it, for each way to run a model."""
-    plans = [[path.with_name(path.name.replace("model.json", kind)) for path in models] for kind in KINDS]
+    kinds = KERNELS if flags == EMULATED else KINDS
+    plans = [[path.with_name(path.name.replace("model.json", kind)) for path in models] for kind in kinds]
     runs = [paths for paths in plans if all(path.exists() for path in paths)]
     if len(models) > 1 and name not in REJECTED:
         runs.append(models)
@@ -87,7 +95,7 @@ def check(name, models, irc, large):
         return
     exact = functools.cache(lambda: unrounded(models, inputs))
     for paths in runs:
-        found, trouble = run_irc(irc, paths, inputs)
+        found, trouble = run_irc(irc, paths, inputs, flags)
         if trouble:
             yield paths[0].name, "FAILED", trouble
             continue
@@ -131,12 +139,12 @@ def types_of(ranks):
     return {name: coarsest or dtype for name, dtype in types.items()} if len(ranks) > 1 else types
 
 
-def run_irc(irc, paths, inputs):
+def run_irc(irc, paths, inputs, flags):
     """The results of irc, or its error message."""
     with tempfile.TemporaryDirectory() as folder:
         given, found = f"{folder}/inputs.npz", f"{folder}/outputs.npz"
         np.savez(given, **inputs)
-        command = [irc, "run", *paths, "--inputs", given, "--outputs", found, "--threads", "2"]
+        command = [irc, "run", *paths, "--inputs", given, "--outputs", found, *flags]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             return None, f"irc exits with {done.returncode}: {done.stderr.strip()}"

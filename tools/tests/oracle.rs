@@ -105,22 +105,28 @@ fn corpus_agrees_with_numpy() {
     }
 }
 
-fn check_plans(folder: &Path) {
+fn check_plans(folder: &Path, flags: &[&str]) {
     let folder = folder.to_string_lossy();
     let mut arguments = vec!["--irc", env!("CARGO_BIN_EXE_irc"), &*folder];
+    arguments.extend(flags);
     arguments.extend(env::var_os("IRC_LARGE").is_some().then_some("--large"));
     run("check_plans.py", &arguments);
 }
 
 #[test]
 fn plans_of_several_ranks_agree_with_numpy() {
-    check_plans(&root().join("tests/models/ranks"));
+    check_plans(&root().join("tests/models/ranks"), &[]);
+}
+
+#[test]
+fn kernels_of_several_ranks_agree_with_numpy() {
+    check_plans(&root().join("tests/models/ranks"), &["--kernels"]);
 }
 
 #[test]
 fn plans_of_the_corpus_agree_with_numpy() {
     if let Some(corpus) = corpus() {
-        check_plans(&corpus);
+        check_plans(&corpus, &[]);
     }
 }
 
