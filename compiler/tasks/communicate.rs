@@ -209,8 +209,9 @@ impl Writer<'_> {
                         let word = writer.receive_packet(scratch, &packet, *flag);
                         let word = writer
                             .value(&format!("vector.broadcast {word} : i32 to vector<1xi32>"));
-                        writer
-                            .value(&format!("vector.bitcast {word} : vector<1xi32> to vector<{ty}>"))
+                        writer.value(&format!(
+                            "vector.bitcast {word} : vector<1xi32> to vector<{ty}>"
+                        ))
                     }
                     None => {
                         let place = writer.by("addi", byte, (peer * own).cast_signed());

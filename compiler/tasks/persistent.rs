@@ -36,6 +36,9 @@ const MAX_THREADS: i64 = 1024;
 /// The name of the main function.
 pub const MAIN: &str = "irc_main";
 
+/// The most parameters of a kernel: pointers in 4096 bytes.
+const MAX_PARAMETERS: usize = 512;
+
 /// The number of barriers between processors, each over a range of its own (`device.mlir`).
 const STATES: usize = 1024;
 
@@ -111,16 +114,13 @@ impl World {
     fn parameters(&self, interface: &Interface) -> Vec<Parameter> {
         let at = |ports: &[Port], name: &str| ports.iter().position(|port| port.name == name);
         let is_several = self.layouts.len() > 1;
-        let none = |rank: usize| Parameter {
-            rank: is_several.then_some(rank),
-            ..Parameter::default()
-        };
+        let none =
+            |rank: usize| Parameter { rank: is_several.then_some(rank), ..Parameter::default() };
         let mut all = vec![];
         for (rank, layout) in self.layouts.iter().enumerate() {
             for (slot, buffer) in layout.buffers.iter().enumerate() {
                 let name = format!("{}{}", self.prefix(rank), layout.name(slot));
-                let (input, output) =
-                    (at(&interface.inputs, &name), at(&interface.outputs, &name));
+                let (input, output) = (at(&interface.inputs, &name), at(&interface.outputs, &name));
                 let is_private = input.is_none() && output.is_none();
                 let zeroed = is_private.then_some(buffer.bytes);
                 all.push(Parameter { input, output, zeroed, ..none(rank) });
@@ -163,7 +163,8 @@ pub fn main_text(
     let mut world = World::of(ranks)?;
     let communicates = world.ops.iter().any(|ops| !ops.is_empty());
     if form.separate && (communicates || ranks.len() > 1) {
-        let message = "ranks that run together need one launch: --no-persistent is for plans of one rank";
+        let message =
+            "ranks that run together need one launch: --no-persistent is for plans of one rank";
         return Err(message.to_owned());
     }
     let scratch = scratch_bytes.next_multiple_of(64);
@@ -212,7 +213,10 @@ pub fn main_text(
         let is_several = ranks.len() > 1;
         if is_several {
             let own = writer.is_in("%block", (writer.first, end));
-            let line = format!("scf.if {own} {{\n%first_{number} = arith.constant {} : index", writer.first);
+            let line = format!(
+                "scf.if {own} {{\n%first_{number} = arith.constant {} : index",
+                writer.first
+            );
             writer.line(&line);
             writer.line(&format!("%processor = arith.subi %block, %first_{number} : index"));
         }
@@ -250,6 +254,12 @@ pub fn main_text(
     let launches = if form.separate { bodies.len() } else { 0 };
     let launches = (0..launches).map(entry_of).collect();
     let kernel = kernel.formed(form.timestamps, launches);
+    if kernel.parameters.len() > MAX_PARAMETERS {
+        return Err(format!(
+            "a kernel has at most {MAX_PARAMETERS} parameters, and the buffers of the plan's ranks need {}",
+            kernel.parameters.len()
+        ));
+    }
     let metadata = escaped(&kernel.interface.to_json());
     let mut text = format!(
         "{}
@@ -655,9 +665,9 @@ impl Writer<'_> {
             let slot = self.world.layouts[self.rank as usize].slot(*buffer);
             let slot = slot.ok_or_else(|| format!("there is no buffer {buffer}"))?;
             let (name, bytes) = self.buffer(self.rank, slot);
-            operands.push(self.value(&format!(
-                "memref.view {name}[{place}][] : memref<{bytes}xi8> to {ty}"
-            )));
+            operands.push(
+                self.value(&format!("memref.view {name}[{place}][] : memref<{bytes}xi8> to {ty}")),
+            );
         }
         let ty = types.last().cloned().unwrap_or_default();
         let all = self.world.scratch_bytes;

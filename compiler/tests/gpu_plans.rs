@@ -229,10 +229,8 @@ fn op(kind: OpKind, from: &ArkTensor, to: &ArkTensor, config: &[(&str, ConfigVal
 fn ranges(processors: i64, groups: &[[i64; 2]]) -> Plan {
     let tensor =
         |id: u64| ArkTensor::dense(id, DataType::Fp32, &[processors, 2], Buffer::local(id));
-    let config = [
-        ("Tile", ConfigValue::Ints(vec![1, 1])),
-        ("NumTasks", ConfigValue::Int(2 * processors)),
-    ];
+    let config =
+        [("Tile", ConfigValue::Ints(vec![1, 1])), ("NumTasks", ConfigValue::Int(2 * processors))];
     let relu = |number: u64| op(OpKind::Relu, &tensor(number), &tensor(number + 1), &config);
     let groups = groups.iter().enumerate();
     let groups = groups.map(|(number, range)| (relu(number as u64), *range, 2 * processors));
@@ -445,7 +443,10 @@ fn what_ranks_cannot_do_together_is_rejected() {
     let message = compiled(&[&first], GpuForm::default()).to_string();
     assert!(message.contains("rank 1 is not there"), "{message}");
     let message = compiled(&[&first, &first], GpuForm::default()).to_string();
-    assert!(message.contains("expected the plans of ranks 0 to 1, found one of rank 0"), "{message}");
+    assert!(
+        message.contains("expected the plans of ranks 0 to 1, found one of rank 0"),
+        "{message}"
+    );
     let form = GpuForm { separate: true, ..GpuForm::default() };
     let message = compiled(&[&first, &second], form).to_string();
     assert!(message.contains("--no-persistent is for plans of one rank"), "{message}");

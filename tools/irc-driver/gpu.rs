@@ -69,7 +69,8 @@ impl Program {
     /// The kernel of the plans of a world, compiled to be run.
     pub fn of_plans(sources: &[Source], arguments: &Run) -> Result<Self, Error> {
         let code = ptx_of_plans(sources, None, form(arguments))?;
-        let name = if sources.len() > 1 { "the kernel of the plans" } else { "the kernel of the plan" };
+        let name =
+            if sources.len() > 1 { "the kernel of the plans" } else { "the kernel of the plan" };
         Self::of_ptx(&Source::from_bytes(name, &code))
     }
 

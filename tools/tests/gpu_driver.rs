@@ -125,6 +125,62 @@ fn kernels_run_by_the_driver_as_on_the_host() {
     }
 }
 
+#[test]
+fn ranks_share_a_gpu_or_have_one_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let plans: Vec<String> = (0..2).map(|rank| path(&format!("rank{rank}.plan.json"))).collect();
+    for (rank, plan) in plans.iter().enumerate() {
+        let model = root().join(format!("tests/models/ranks/all_reduce_rank{rank}of2.model.json"));
+        let model = model.display().to_string();
+        succeed(&["compile", &model, "-o", plan]);
+    }
+    let (expected, kernel, library) = (path("expected.npz"), path("world.ptx"), path("world.so"));
+    succeed(&["run", &plans[0], &plans[1], "--seed", "3", "--outputs", &expected]);
+    succeed(&["compile", &plans[0], &plans[1], "-o", &kernel]);
+    succeed(&["compile", &plans[0], &plans[1], "-o", &library, "--backend", "cuda"]);
+    // Two GPUs of a processor; two without access to each other's memory; one.
+    let log = path("log");
+    let machines = [("2", "1", "1", 2), ("2", "2", "0", 1), ("1", "2", "1", 1)];
+    for (devices, processors, peers, launches) in machines {
+        for file in [&kernel, &library] {
+            let _ = fs::remove_file(&log);
+            let variables = [
+                ("IRC_CUDA_DEVICES", devices),
+                ("IRC_CUDA_PROCESSORS", processors),
+                ("IRC_CUDA_PEERS", peers),
+                ("IRC_CUDA_LOG", log.as_str()),
+            ];
+            let arguments = ["run", file, "--seed", "3", "--expected", &expected];
+            let (code, out, err) = on_gpu(&arguments, &variables);
+            assert_eq!(code, 0, "{devices} {file}: {err}");
+            assert!(out.contains("6 of 6 expected buffers agree"), "{out}");
+            let calls = fs::read_to_string(&log).expect("a log");
+            assert_eq!(calls.matches("cuLaunchCooperativeKernel").count(), launches, "{calls}");
+            let links = if launches == 2 { 2 } else { 0 };
+            assert_eq!(calls.matches("cuCtxEnablePeerAccess").count(), links, "{calls}");
+            assert!(calls.trim_end().ends_with("live=0 modules=0"), "{calls}");
+        }
+    }
+    // Blocks that do not run at once.
+    let whole = path("whole.ptx");
+    for plan in &plans {
+        let text = fs::read_to_string(plan).expect("a plan");
+        let wide = text.replacen("\"NumProcessors\": 1,", "\"NumProcessors\": 40,", 1);
+        assert_ne!(text, wide);
+        fs::write(plan, wide).expect("a file");
+    }
+    succeed(&["compile", &plans[0], &plans[1], "-o", &whole]);
+    let variables = [("IRC_CUDA_DEVICES", "1"), ("IRC_CUDA_PROCESSORS", "2")];
+    let (code, _, err) = on_gpu(&["run", &whole, "--seed", "3"], &variables);
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("the kernel needs 80 blocks that run at once, and this GPU runs 64"),
+        "{err}"
+    );
+    assert!(err.contains("each of 2 ranks can have a GPU of its own, and there are 1"), "{err}");
+}
+
 /// A product with a constant of some rows and columns, as ONNX.
 fn product(extent: usize) -> String {
     let values: Vec<String> =

@@ -64,6 +64,9 @@ pub struct Launch {
     pub shared_bytes: u64,
     /// The arguments of the kernel.
     pub arguments: Vec<Argument>,
+    /// Launches of the same kernel that run at the same time, as on other devices that share memory: the CTAs of each in the
+    /// first dimension, and its arguments. In numbers of CTAs theirs follow.
+    pub beside: Vec<(u32, Vec<Argument>)>,
     /// The order in which threads run.
     pub schedule: Schedule,
     /// Which checks are made.
@@ -101,6 +104,7 @@ impl Default for Launch {
             block: [32, 1, 1],
             shared_bytes: 0,
             arguments: vec![],
+            beside: vec![],
             schedule: Schedule::default(),
             checks: Checks::default(),
             resident: None,

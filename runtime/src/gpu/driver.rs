@@ -32,6 +32,12 @@ const ERROR_LOG_BYTES: c_int = 6;
 /// `CUresult`: there is no GPU.
 const NO_DEVICE: c_int = 100;
 
+/// `CUresult`: a context has access to the memory of another already.
+const HAS_ACCESS: c_int = 704;
+
+/// `CUdevice_P2PAttribute`: atomic operations on the memory of a peer.
+const PEER_ATOMICS: c_int = 3;
+
 /// `CUresult`: the driver does not know this version of PTX.
 const UNSUPPORTED_PTX: c_int = 222;
 
@@ -70,7 +76,11 @@ functions! {
     init "cuInit" (c_uint);
     version "cuDriverGetVersion" (*mut c_int);
     describe "cuGetErrorString" (c_int, *mut *const c_char);
+    count "cuDeviceGetCount" (*mut c_int);
     device "cuDeviceGet" (*mut c_int, c_int);
+    reaches "cuDeviceCanAccessPeer" (*mut c_int, c_int, c_int);
+    between "cuDeviceGetP2PAttribute" (*mut c_int, c_int, c_int, c_int);
+    connect "cuCtxEnablePeerAccess" (Handle, c_uint);
     attribute "cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
     retain "cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
     release "cuDevicePrimaryCtxRelease_v2" (c_int);
@@ -99,7 +109,7 @@ functions! {
     );
 }
 
-/// The first GPU, in its primary context.
+/// A GPU, in its primary context.
 pub struct Gpu {
     functions: Functions,
     device: c_int,
@@ -154,11 +164,11 @@ impl Functions {
 }
 
 impl Gpu {
-    /// Loads the driver.
+    /// Loads the driver, and takes the GPU of a number.
     ///
     /// # Errors
     /// No driver, one that is too old, or no GPU.
-    pub fn open() -> Result<Self, String> {
+    pub fn open(number: u32) -> Result<Self, String> {
         // Safety: the driver's initialisers are the vendor's.
         let library = unsafe { Library::open(Some(Path::new(LIBRARY)), libc::RTLD_NOW) };
         let library = library.map_err(|_| {
@@ -173,7 +183,10 @@ impl Gpu {
                 result => gpu.check("the GPU cannot be used", result)?,
             }
             let mut device = 0;
-            gpu.check("no GPU was found", (gpu.functions.device)(&raw mut device, 0))?;
+            gpu.check(
+                "no GPU was found",
+                (gpu.functions.device)(&raw mut device, number as c_int),
+            )?;
             let mut context = null_mut();
             let result = (gpu.functions.retain)(&raw mut context, device);
             gpu.check("the context of the GPU", result)?;
@@ -181,6 +194,50 @@ impl Gpu {
         }
         gpu.enter()?;
         Ok(gpu)
+    }
+
+    /// The number of GPUs.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn count(&self) -> Result<u32, String> {
+        let mut count = 0;
+        // Safety: the count is a valid place.
+        let result = unsafe { (self.functions.count)(&raw mut count) };
+        self.check("the number of GPUs", result)?;
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
+
+    /// Whether kernels of this GPU can use the memory of another, by atomic operations too.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn reaches(&self, peer: &Gpu) -> Result<bool, String> {
+        let (mut reaches, mut atomics) = (0, 0);
+        // Safety: the places are valid.
+        unsafe {
+            let result = (self.functions.reaches)(&raw mut reaches, self.device, peer.device);
+            self.check("access to the memory of another GPU", result)?;
+            if reaches != 0 {
+                let between = self.functions.between;
+                let result = between(&raw mut atomics, PEER_ATOMICS, self.device, peer.device);
+                self.check("access to the memory of another GPU", result)?;
+            }
+        }
+        Ok(reaches != 0 && atomics != 0)
+    }
+
+    /// Lets kernels of this GPU use the memory of another.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn connect(&self, peer: &Gpu) -> Result<(), String> {
+        self.enter()?;
+        // Safety: the contexts are retained.
+        match unsafe { (self.functions.connect)(peer.context, 0) } {
+            HAS_ACCESS => Ok(()),
+            result => self.check("access to the memory of another GPU", result),
+        }
     }
 
     /// Makes the GPU that of this thread.
@@ -359,27 +416,28 @@ impl Gpu {
         }
     }
 
-    /// Launches the functions of a kernel cooperatively, one after the other, on memory for each of its parameters, and
-    /// waits for their ends. Returns the seconds that the GPU took.
+    /// Launches the functions of a kernel cooperatively, one after the other, on memory for each of its parameters.
     ///
     /// # Errors
-    /// A fault of the kernel.
-    pub fn run(
+    /// A kernel that cannot be launched, or a fault of one before the last.
+    pub fn start(
         &self,
         kernel: &Kernel,
         blocks: u32,
         shape: Shape,
         memory: &[Memory],
-    ) -> Result<f64, String> {
+    ) -> Result<(), String> {
         let mut addresses: Vec<Address> = memory.iter().map(|memory| memory.address).collect();
         let mut arguments: Vec<*mut c_void> =
             addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
-        let (begin, end) = (kernel.events[0], kernel.events[1]);
-        self.mark(begin)?;
-        for function in &kernel.functions {
+        self.mark(kernel.events[0])?;
+        for (number, function) in kernel.functions.iter().enumerate() {
+            if number > 0 {
+                self.wait()?;
+            }
             // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
-            unsafe {
-                let launched = (self.functions.launch)(
+            let launched = unsafe {
+                (self.functions.launch)(
                     *function,
                     blocks,
                     1,
@@ -390,19 +448,38 @@ impl Gpu {
                     shape.shared_bytes as c_uint,
                     null_mut(),
                     arguments.as_mut_ptr(),
-                );
-                self.check("launching the kernel", launched)?;
-                // A fault is that of the kernel.
-                let marked = self.mark(end);
-                self.check("running the kernel", (self.functions.wait)())?;
-                marked?;
-            }
+                )
+            };
+            self.check("launching the kernel", launched)?;
         }
+        Ok(())
+    }
+
+    /// Waits for the end of a kernel that was launched. Returns the seconds that the GPU took.
+    ///
+    /// # Errors
+    /// A fault of the kernel.
+    pub fn finish(&self, kernel: &Kernel) -> Result<f64, String> {
+        let (begin, end) = (kernel.events[0], kernel.events[1]);
+        // A fault is that of the kernel.
+        let marked = self.mark(end);
+        self.wait()?;
+        marked?;
         let mut milliseconds = 0.0;
         // Safety: the events are the kernel's, and the time is a valid place.
         let known = unsafe { (self.functions.elapsed)(&raw mut milliseconds, begin, end) };
         self.check("the time of the kernel", known)?;
         Ok(f64::from(milliseconds) / 1e3)
+    }
+
+    /// Waits until the GPU has done all that it was told to.
+    ///
+    /// # Errors
+    /// A fault of a kernel.
+    pub fn wait(&self) -> Result<(), String> {
+        // Safety: the context is that of this thread.
+        let result = unsafe { (self.functions.wait)() };
+        self.check("running the kernel", result)
     }
 
     /// Marks a point in the work of the GPU.
@@ -502,6 +579,9 @@ impl Gpu {
 }
 
 impl Memory {
+    /// No memory.
+    pub const NONE: Self = Self { address: 0, bytes: 0, host: null_mut() };
+
     /// Writes memory of this machine, while no kernel runs.
     pub fn set(&self, bytes: &[u8]) {
         let words = self.host.cast::<u64>();

@@ -250,9 +250,9 @@ fn kernel(r: &mut Reader<'_>, tree: &Node<'_>) -> Option<GpuKernel> {
         parameters: r.list(parameters?, &at.key("parameters"), parameter)?,
         blocks: number(r, &object, "blocks")?,
         ranks: match object.get("ranks") {
-            Some(ranks) => r.list(ranks, &at.key("ranks"), |r, blocks, at| {
-                r.integer(blocks, at, "a number")
-            })?,
+            Some(ranks) => {
+                r.list(ranks, &at.key("ranks"), |r, blocks, at| r.integer(blocks, at, "a number"))?
+            }
             None => vec![],
         },
         threads: r.integer(threads?, &at.key("threads"), "a number")?,
@@ -357,7 +357,7 @@ impl GpuProgram {
         if parameter.record {
             return Ok((
                 "record".to_owned(),
-                Contents::Record(self.kernel.record(blocks, patience)),
+                Contents::Record(self.kernel.record(blocks, patience, 0)),
             ));
         }
         if parameter.trace {

@@ -77,15 +77,15 @@ impl Step {
         };
         (end.saturating_sub(begin), begin)
     }
-
 }
 
 impl GpuKernel {
-    /// The record before a launch of some blocks. A block traps after it has waited for `limit` nanoseconds, unless that
-    /// is 0.
-    pub fn record(&self, blocks: u32, limit: u64) -> Vec<u8> {
+    /// The record before a launch of some blocks, from a first one on. A block traps after it has waited for `limit`
+    /// nanoseconds, unless that is 0.
+    pub fn record(&self, blocks: u32, limit: u64, first: u64) -> Vec<u8> {
         let mut bytes = vec![0; self.record_bytes(blocks)];
         bytes[..8].copy_from_slice(&limit.to_le_bytes());
+        bytes[16..24].copy_from_slice(&first.to_le_bytes());
         bytes
     }
 
@@ -299,7 +299,7 @@ mod tests {
             steps: vec![tasks, barrier],
             ..GpuKernel::default()
         };
-        let mut record = kernel.record(2, 7);
+        let mut record = kernel.record(2, 7, 0);
         assert_eq!(record.len(), 8 * 7);
         assert_eq!(kernel.place(&record, 0, 0), None);
         let mut put =

@@ -22,9 +22,9 @@ pub(crate) mod view;
 pub use op::{Action, CommOp, Cut, Place, Reduce};
 pub use view::View;
 
+use crate::Error;
 use crate::layout::Layout;
 use crate::script::{Entry, script};
-use crate::Error;
 use irc_ark_format::plan::Plan;
 use manifest::Manifest;
 use std::collections::BTreeMap;

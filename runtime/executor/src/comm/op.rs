@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use irc_ark_format::model::{DataType, OpKind, Tensor};
-use irc_ark_format::plan::{Plan, PlanOp};
 use irc_ark_format::plan::tiling::Grid;
+use irc_ark_format::plan::{Plan, PlanOp};
 
 use super::manifest::{Manifest, sources, stand_ins};
 use super::view::{View, grid, scaled, stretches};

@@ -1,4 +1,4 @@
-//! A driver of NVIDIA GPUs that emulates one: the functions of `libcuda` that `irc-runtime` calls, on the interpreter of
+//! A driver of NVIDIA GPUs that emulates them: the functions of `libcuda` that `irc-runtime` calls, on the interpreter of
 //! PTX. A program loads it in place of the driver if a folder of `LD_LIBRARY_PATH` has it as `libcuda.so.1`.
 //!
 //! It checks its arguments as strictly as it can, and what kernels do: accesses out of bounds, reads of memory that was
@@ -6,12 +6,15 @@
 //!
 //! | variable | what | default |
 //! |---|---|---|
-//! | `IRC_CUDA_DEVICES` | number of GPUs, 0 or 1 | 1 |
+//! | `IRC_CUDA_DEVICES` | number of GPUs, which have access to each other's memory | 1 |
+//! | `IRC_CUDA_PEERS` | 0 if they have none | 1 |
 //! | `IRC_CUDA_CAPABILITY` | compute capability | 8.0 |
 //! | `IRC_CUDA_VERSION` | version of the driver | 12.4 |
 //! | `IRC_CUDA_PROCESSORS` | processors of the GPU | 2 |
 //! | `IRC_CUDA_MEMORY` | bytes of its memory | 2^30 |
 //! | `IRC_CUDA_LOG` | file to which calls are appended | none |
+//!
+//! Kernels on several GPUs run together when the end of one is waited for.
 #![allow(non_snake_case)]
 
 use irc_diag::{Sink, Source, render};
@@ -44,7 +47,11 @@ const NOT_FOUND: Status = Status(500, c"named symbol not found");
 const ILLEGAL_ADDRESS: Status = Status(700, c"an illegal memory access was encountered");
 const TOO_LARGE: Status = Status(720, c"too many blocks in cooperative launch");
 
-const ALL: [Status; 14] = [
+const PEER_ACCESS: Status = Status(704, c"peer access is already enabled");
+const NO_PEER_ACCESS: Status =
+    Status(217, c"peer access is not supported between these two devices");
+
+const ALL: [Status; 16] = [
     SUCCESS,
     INVALID_VALUE,
     OUT_OF_MEMORY,
@@ -59,6 +66,8 @@ const ALL: [Status; 14] = [
     NOT_FOUND,
     ILLEGAL_ADDRESS,
     TOO_LARGE,
+    PEER_ACCESS,
+    NO_PEER_ACCESS,
 ];
 
 /// Bytes of dynamic shared memory of a block that a kernel may be allowed.
@@ -75,12 +84,10 @@ const ON_DEVICE: c_uint = 2;
 /// Threads that a processor runs.
 const THREADS: u32 = 2048;
 
-/// The address of the context.
-const CONTEXT: usize = 1;
-
 /// The device that is emulated.
 struct Device {
     count: c_int,
+    has_peers: bool,
     /// 80 for 8.0.
     capability: u32,
     /// 12040 for 12.4.
@@ -106,7 +113,8 @@ impl Device {
             let number = |name| variable(name).and_then(|text| text.parse::<u32>().ok());
             let version = variable("VERSION").and_then(|text| decimal(&text)).unwrap_or(124);
             Self {
-                count: number("DEVICES").map_or(1, |count| count.min(1) as c_int),
+                count: number("DEVICES").map_or(1, |count| count.min(16) as c_int),
+                has_peers: number("PEERS") != Some(0),
                 capability: variable("CAPABILITY").and_then(|text| decimal(&text)).unwrap_or(80),
                 version: (version / 10 * 1000 + version % 10 * 10) as c_int,
                 processors: number("PROCESSORS").unwrap_or(2),
@@ -114,6 +122,24 @@ impl Device {
             }
         })
     }
+}
+
+/// A kernel that is launched: its program, threads and shared memory of a block, blocks, and arguments.
+struct Launched {
+    program: Arc<Program>,
+    block: [u32; 3],
+    shared_bytes: u64,
+    blocks: u32,
+    arguments: Vec<Argument>,
+}
+
+/// Memory that is allocated.
+struct Live {
+    start: u64,
+    buffer: Buffer,
+    bytes: usize,
+    /// Its GPU; `None` for memory of the host.
+    device: Option<c_int>,
 }
 
 /// A function of a loaded module.
@@ -127,11 +153,15 @@ struct Function {
 #[derive(Default)]
 struct State {
     is_initialised: bool,
-    /// How often the context is retained.
+    /// How often the contexts are retained.
     retained: u32,
     memory: Memory,
-    /// Memory that is allocated: its address, its buffer, and its number of bytes.
-    live: Vec<(u64, Buffer, usize)>,
+    live: Vec<Live>,
+    /// Pairs of GPUs of which the first has access to the memory of the second.
+    connected: Vec<(c_int, c_int)>,
+    /// Kernels that are launched and have not run, on several GPUs, and the events that follow them.
+    launched: Vec<Launched>,
+    marked: Vec<usize>,
     /// The texts of modules, which have no syntax errors.
     modules: Vec<Option<Source>>,
     functions: Vec<Function>,
@@ -144,8 +174,8 @@ struct State {
 }
 
 thread_local! {
-    /// Whether the context is that of this thread.
-    static IS_CURRENT: Cell<bool> = const { Cell::new(false) };
+    /// The context of this thread: one more than the number of the GPU, or 0.
+    static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
 fn state() -> MutexGuard<'static, State> {
@@ -167,10 +197,20 @@ fn within(call: impl FnOnce(&mut State) -> Result<(), Status>) -> c_int {
     let status = match (state.is_initialised, state.fault) {
         (false, _) => NOT_INITIALIZED,
         (true, Some(fault)) => fault,
-        (true, None) if !IS_CURRENT.get() || state.retained == 0 => INVALID_CONTEXT,
+        (true, None) if CURRENT.get() == 0 || state.retained == 0 => INVALID_CONTEXT,
         (true, None) => call(&mut state).err().unwrap_or(SUCCESS),
     };
     status.0
+}
+
+/// The GPU of this thread.
+fn current() -> c_int {
+    CURRENT.get() as c_int - 1
+}
+
+/// Whether there is a GPU of a number.
+fn is_device(device: c_int) -> bool {
+    (0..Device::get().count).contains(&device)
 }
 
 /// Writes a result.
@@ -189,15 +229,15 @@ unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Status> {
 impl State {
     /// Memory by its address.
     fn live(&self, address: u64) -> Result<(Buffer, usize), Status> {
-        let found = self.live.iter().find(|(start, ..)| *start == address);
-        found.map(|(_, buffer, bytes)| (*buffer, *bytes)).ok_or(INVALID_VALUE)
+        let found = self.live.iter().find(|live| live.start == address);
+        found.map(|live| (live.buffer, live.bytes)).ok_or(INVALID_VALUE)
     }
 
     /// The address of memory that is also the host's.
     fn shared(&self, host: *mut c_void) -> Option<u64> {
         let is_there =
             |buffer: Buffer| self.memory.bytes(buffer).as_ptr() == host.cast_const().cast();
-        self.live.iter().find(|(_, buffer, _)| is_there(*buffer)).map(|(start, ..)| *start)
+        self.live.iter().find(|live| is_there(live.buffer)).map(|live| live.start)
     }
 
     fn function(&mut self, handle: *mut c_void) -> Result<&mut Function, Status> {
@@ -239,6 +279,33 @@ impl State {
         Ok(self.modules.len())
     }
 
+    /// Runs the kernels that are launched, all together.
+    fn run(&mut self) {
+        let mut launched = std::mem::take(&mut self.launched).into_iter();
+        let Some(first) = launched.next() else { return };
+        let beside: Vec<_> = launched.map(|other| (other.blocks, other.arguments)).collect();
+        let blocks = beside.iter().map(|(blocks, _)| *blocks).sum::<u32>() + first.blocks;
+        let launch = Launch {
+            grid: [first.blocks, 1, 1],
+            block: first.block,
+            shared_bytes: first.shared_bytes,
+            arguments: first.arguments,
+            beside,
+            resident: usize::try_from(blocks).ok(),
+            clock: self.clock,
+            ..Launch::default()
+        };
+        let report = launch.run(&first.program, &mut self.memory);
+        self.clock = report.clock;
+        for event in std::mem::take(&mut self.marked) {
+            self.events[event] = self.events[event].map(|_| report.clock);
+        }
+        if !report.is_clean() {
+            eprint!("{}", render(first.program.source(), &report.diagnostics, false, 100));
+            self.fault = Some(ILLEGAL_ADDRESS);
+        }
+    }
+
     /// Blocks that a processor runs.
     fn blocks(&self, threads: u32, shared_bytes: u64) -> u32 {
         let by_shared = max_shared() / shared_bytes.max(1);
@@ -277,11 +344,11 @@ unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
     if !state().is_initialised {
         return NOT_INITIALIZED.0;
     }
-    if ordinal != 0 {
+    if !is_device(ordinal) {
         return INVALID_DEVICE.0;
     }
     // Safety: as the driver's interface states.
-    unsafe { put(device, 0) }.err().unwrap_or(SUCCESS).0
+    unsafe { put(device, ordinal) }.err().unwrap_or(SUCCESS).0
 }
 
 #[unsafe(no_mangle)]
@@ -290,7 +357,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(
     attribute: c_int,
     device: c_int,
 ) -> c_int {
-    if device != 0 {
+    if !is_device(device) {
         return INVALID_DEVICE.0;
     }
     let found = Device::get();
@@ -308,7 +375,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, device: c_int) -> c_int {
-    if device != 0 {
+    if !is_device(device) {
         return INVALID_DEVICE.0;
     }
     let mut state = state();
@@ -317,13 +384,13 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, device:
     }
     state.retained += 1;
     // Safety: as the driver's interface states.
-    unsafe { put(context, CONTEXT as *mut c_void) }.err().unwrap_or(SUCCESS).0
+    unsafe { put(context, (device + 1) as usize as *mut c_void) }.err().unwrap_or(SUCCESS).0
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
     let mut state = state();
-    if device != 0 || state.retained == 0 {
+    if !is_device(device) || state.retained == 0 {
         return INVALID_CONTEXT.0;
     }
     state.retained -= 1;
@@ -334,16 +401,69 @@ extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxSetCurrent(context: *mut c_void) -> c_int {
-    if context as usize != CONTEXT {
+    if !is_device(context as usize as c_int - 1) {
         return INVALID_CONTEXT.0;
     }
-    IS_CURRENT.set(true);
+    CURRENT.set(context as usize);
     SUCCESS.0
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
+    // Safety: as the driver's interface states.
+    unsafe { put(count, Device::get().count) }.err().unwrap_or(SUCCESS).0
+}
+
+/// Whether two GPUs, which are not the same, have access to each other's memory.
+fn has_access(device: c_int, peer: c_int) -> Result<c_int, Status> {
+    match is_device(device) && is_device(peer) {
+        true => Ok(c_int::from(device != peer && Device::get().has_peers)),
+        false => Err(INVALID_DEVICE),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) -> c_int {
+    // Safety: as the driver's interface states.
+    has_access(device, peer).and_then(|found| unsafe { put(can, found) }).err().unwrap_or(SUCCESS).0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetP2PAttribute(
+    value: *mut c_int,
+    attribute: c_int,
+    device: c_int,
+    peer: c_int,
+) -> c_int {
+    if attribute != 3 {
+        return INVALID_VALUE.0;
+    }
+    // Safety: as the driver's interface states.
+    unsafe { cuDeviceCanAccessPeer(value, device, peer) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuCtxEnablePeerAccess(peer: *mut c_void, flags: c_uint) -> c_int {
+    within(|state| {
+        let link = (current(), peer as usize as c_int - 1);
+        if flags != 0 || has_access(link.0, link.1)? == 0 {
+            return Err(NO_PEER_ACCESS);
+        }
+        if state.connected.contains(&link) {
+            return Err(PEER_ACCESS);
+        }
+        log(&format!("cuCtxEnablePeerAccess {} {}", link.0, link.1));
+        state.connected.push(link);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn cuCtxSynchronize() -> c_int {
-    within(|_| Ok(()))
+    within(|state| {
+        state.run();
+        state.fault.map_or(Ok(()), Err)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -468,14 +588,15 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
         if bytes == 0 {
             return Err(INVALID_VALUE);
         }
-        let used: usize = state.live.iter().map(|(_, _, bytes)| bytes).sum();
+        let own = state.live.iter().filter(|live| live.device == Some(current()));
+        let used: usize = own.map(|live| live.bytes).sum();
         if used.saturating_add(bytes) > Device::get().bytes {
             return Err(OUT_OF_MEMORY);
         }
         let name = format!("memory {}", state.live.len());
         let buffer = state.memory.add_unwritten(name, bytes);
         let start = state.memory.address(buffer);
-        state.live.push((start, buffer, bytes));
+        state.live.push(Live { start, buffer, bytes, device: Some(current()) });
         log(&format!("cuMemAlloc {bytes}"));
         // Safety: as the driver's interface states.
         unsafe { put(address, start) }
@@ -486,7 +607,7 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
 extern "C" fn cuMemFree_v2(address: u64) -> c_int {
     within(|state| {
         state.live(address)?;
-        state.live.retain(|(start, ..)| *start != address);
+        state.live.retain(|live| live.start != address);
         Ok(())
     })
 }
@@ -501,7 +622,7 @@ unsafe extern "C" fn cuMemHostAlloc(place: *mut *mut c_void, bytes: usize, flags
         // The contents are arbitrary.
         let buffer = state.memory.add("memory of the host", vec![0xcd; bytes]);
         let start = state.memory.address(buffer);
-        state.live.push((start, buffer, bytes));
+        state.live.push(Live { start, buffer, bytes, device: None });
         log(&format!("cuMemHostAlloc {bytes}"));
         let host = state.memory.bytes_mut(buffer).as_mut_ptr();
         // Safety: as the driver's interface states.
@@ -526,7 +647,7 @@ unsafe extern "C" fn cuMemHostGetDevicePointer_v2(
 extern "C" fn cuMemFreeHost(host: *mut c_void) -> c_int {
     within(|state| {
         let address = state.shared(host).ok_or(INVALID_VALUE)?;
-        state.live.retain(|(start, ..)| *start != address);
+        state.live.retain(|live| live.start != address);
         Ok(())
     })
 }
@@ -590,8 +711,10 @@ unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, flags: c_uint) -> c_
 extern "C" fn cuEventRecord(event: *mut c_void, stream: *mut c_void) -> c_int {
     within(|state| {
         let now = state.clock;
-        let found = state.event(event)?;
-        *found = Some(now);
+        *state.event(event)? = Some(now);
+        if !state.launched.is_empty() {
+            state.marked.push(event as usize - 1);
+        }
         stream.is_null().then_some(()).ok_or(INVALID_VALUE)
     })
 }
@@ -648,7 +771,10 @@ unsafe extern "C" fn cuLaunchCooperativeKernel(
             u32::try_from(size(block)).ok().filter(|threads| (1..=1024).contains(threads));
         let threads = threads.ok_or(INVALID_VALUE)?;
         let each = state.blocks(threads, program.shared_bytes() + u64::from(shared_bytes));
-        if size(grid) == 0 || size(grid) > u64::from(each * Device::get().processors) {
+        if size(grid) == 0 || size(grid) != u64::from(grid[0]) {
+            return Err(INVALID_VALUE);
+        }
+        if size(grid) > u64::from(each * Device::get().processors) {
             return Err(TOO_LARGE);
         }
         let mut arguments = vec![];
@@ -660,23 +786,18 @@ unsafe extern "C" fn cuLaunchCooperativeKernel(
             }
             // Safety: the argument has the size of the parameter.
             let address = unsafe { argument.cast::<u64>().read() };
-            state.live(address)?;
+            let live = state.live.iter().find(|live| live.start == address);
+            let owner = live.ok_or(INVALID_VALUE)?.device.unwrap_or(current());
+            if owner != current() && !state.connected.contains(&(current(), owner)) {
+                return Err(ILLEGAL_ADDRESS);
+            }
             arguments.push(Argument::U64(address));
         }
-        let launch = Launch {
-            grid,
-            block,
-            shared_bytes: shared_bytes.into(),
-            arguments,
-            resident: usize::try_from(size(grid)).ok(),
-            clock: state.clock,
-            ..Launch::default()
-        };
-        let report = launch.run(&program, &mut state.memory);
-        state.clock = report.clock;
-        if !report.is_clean() {
-            eprint!("{}", render(program.source(), &report.diagnostics, false, 100));
-            state.fault = Some(ILLEGAL_ADDRESS);
+        let shared_bytes = shared_bytes.into();
+        let blocks = grid[0];
+        state.launched.push(Launched { program, block, shared_bytes, blocks, arguments });
+        if Device::get().count == 1 {
+            state.run();
         }
         Ok(())
     })

@@ -102,7 +102,7 @@ impl Machine<'_> {
             ),
             Space::Local => self.local_place(warp, lane, address, size),
             Space::Param if address < KERNEL_PARAMS => self.local_place(warp, lane, address, size),
-            Space::Param => self.param_place(address, size),
+            Space::Param => self.param_place(warp, address, size),
             Space::Global | Space::Const => self.global_place(address, size),
             Space::Generic => match address {
                 SHARED_WINDOW.. if address < SHARED_WINDOW + WINDOW => {
@@ -112,7 +112,7 @@ impl Machine<'_> {
                     self.local_place(warp, lane, address - LOCAL_WINDOW, size)
                 }
                 PARAM_WINDOW.. if address < PARAM_WINDOW + WINDOW => {
-                    self.param_place(address - PARAM_WINDOW, size)
+                    self.param_place(warp, address - PARAM_WINDOW, size)
                 }
                 _ => self.global_place(address, size),
             },
@@ -147,12 +147,17 @@ impl Machine<'_> {
         }
     }
 
-    fn param_place(&self, address: u64, size: u64) -> Result<Place> {
+    /// The parameters of the launch of a warp.
+    fn params(&self, warp: &Warp) -> &[u8] {
+        self.slots[warp.slot].as_ref().map_or(&[], |cta| &self.grids[cta.grid].1)
+    }
+
+    fn param_place(&self, warp: &Warp, address: u64, size: u64) -> Result<Place> {
         let offset = address.wrapping_sub(KERNEL_PARAMS);
         match offset.checked_add(size) {
-            Some(end) if end <= self.params.len() as u64 => Ok(Place::Param(offset as usize)),
+            Some(end) if end <= self.params(warp).len() as u64 => Ok(Place::Param(offset as usize)),
             _ => {
-                let length = self.params.len();
+                let length = self.params(warp).len();
                 let message = format!(
                     "{size} bytes at {offset:#x} of the parameters, which have {length} bytes"
                 );
@@ -216,7 +221,7 @@ impl Machine<'_> {
                 None => (&[], at),
             },
             Place::Local(lane, at) => (&warp.local[lane], at),
-            Place::Param(at) => (&self.params, at),
+            Place::Param(at) => (self.params(warp), at),
         }
     }
 

@@ -83,9 +83,8 @@ impl Machine<'_> {
     }
 
     fn cta_of(&self, warp: u32) -> String {
-        let linear = u64::from(warp) / self.warps_per_cta as u64;
-        let [x, y, _] = self.launch.grid.map(u64::from);
-        format!("({}, {}, {})", linear % x, linear / x % y, linear / x / y)
+        let (_, [x, y, z]) = self.place_of(u64::from(warp) / self.warps_per_cta as u64);
+        format!("({x}, {y}, {z})")
     }
 
     pub(super) fn push(&mut self, diagnostic: Diagnostic) {

@@ -156,6 +156,8 @@ struct Warp {
 #[derive(Debug, Clone)]
 struct Cta {
     id: [u32; 3],
+    /// The number of its launch.
+    grid: usize,
     linear: u64,
     shared: Vec<u8>,
     /// Bytes of shared memory that were written, a bit each.
@@ -187,7 +189,8 @@ struct Machine<'r> {
     /// The number of instructions at which the observer is called next.
     observed: u64,
     constants: Vec<Row>,
-    params: Vec<u8>,
+    /// The extents and the parameters of each launch.
+    grids: Vec<([u32; 3], Vec<u8>)>,
     shared_bytes: u64,
     warps_per_cta: usize,
     slots: Vec<Option<Box<Cta>>>,
@@ -295,7 +298,9 @@ impl<'r> Machine<'r> {
             .grid
             .iter()
             .try_fold(1_u64, |product, extent| product.checked_mul(u64::from(*extent)));
+        let beside = launch.beside.iter().map(|(ctas, _)| u64::from(*ctas)).sum::<u64>();
         let ctas = ctas
+            .and_then(|ctas| ctas.checked_add(beside))
             .filter(|ctas| *ctas <= MAX_CTAS)
             .ok_or(format!("a grid of {:?} CTAs exceeds the limit of {MAX_CTAS}", launch.grid))?;
         if threads == 0 || threads > MAX_BLOCK || ctas == 0 {
@@ -325,7 +330,10 @@ impl<'r> Machine<'r> {
                 launch.max_shared_bytes
             ));
         }
-        let params = params(launch, program, memory)?;
+        let mut grids = vec![(launch.grid, params(&launch.arguments, program, memory)?)];
+        for (ctas, arguments) in &launch.beside {
+            grids.push(([*ctas, 1, 1], params(arguments, program, memory)?));
+        }
         let resolve = |constant: &Constant, bases: &[u64]| match constant {
             Constant::Value(value) => *value,
             Constant::Global(number, offset) => {
@@ -363,7 +371,7 @@ impl<'r> Machine<'r> {
             observer: &|_| (),
             observed: OBSERVED,
             constants,
-            params,
+            grids,
             shared_bytes,
             warps_per_cta: warps_per_cta as usize,
             slots: vec![],
@@ -418,11 +426,11 @@ impl<'r> Machine<'r> {
         }
         let linear = self.next_cta;
         self.next_cta += 1;
-        let [x, y, _] = self.launch.grid.map(u64::from);
-        let id = [linear % x, linear / x % y, linear / x / y].map(|index| index as u32);
+        let (grid, id) = self.place_of(linear);
         let threads: u64 = self.launch.block.iter().map(|extent| u64::from(*extent)).product();
         self.slots[slot] = Some(Box::new(Cta {
             id,
+            grid,
             linear,
             // The contents of unwritten memory are arbitrary.
             shared: vec![0xcd; self.shared_bytes as usize],
@@ -472,6 +480,20 @@ impl<'r> Machine<'r> {
             }
             self.add_ready(at);
         }
+    }
+
+    /// The launch of a CTA, and its coordinates there.
+    fn place_of(&self, linear: u64) -> (usize, [u32; 3]) {
+        let (mut rest, mut number) = (linear, 0);
+        while let Some((grid, _)) = self.grids.get(number + 1).and(self.grids.get(number)) {
+            let ctas = grid.iter().map(|extent| u64::from(*extent)).product();
+            if rest < ctas {
+                break;
+            }
+            (rest, number) = (rest - ctas, number + 1);
+        }
+        let [x, y, _] = self.grids[number].0.map(u64::from);
+        (number, [rest % x, rest / x % y, rest / x / y].map(|index| index as u32))
     }
 
     /// Runs until all CTAs have ended; whether they have.
@@ -889,8 +911,8 @@ fn merge(fragments: &mut Vec<Fragment>) {
 }
 
 /// The block of parameters of a kernel.
-fn params(launch: &Launch, program: &Program, memory: &Memory) -> Result<Vec<u8>, String> {
-    let (given, expected) = (launch.arguments.len(), program.params.len());
+fn params(arguments: &[Argument], program: &Program, memory: &Memory) -> Result<Vec<u8>, String> {
+    let (given, expected) = (arguments.len(), program.params.len());
     if given != expected {
         return Err(format!(
             "{given} arguments: `{}` has {expected} parameters",
@@ -898,7 +920,7 @@ fn params(launch: &Launch, program: &Program, memory: &Memory) -> Result<Vec<u8>
         ));
     }
     let mut block = vec![0; program.param_bytes as usize];
-    for (argument, param) in launch.arguments.iter().zip(&program.params) {
+    for (argument, param) in arguments.iter().zip(&program.params) {
         let bytes = match argument {
             Argument::Buffer(buffer) => memory.address(*buffer).to_le_bytes().to_vec(),
             Argument::U32(value) => value.to_le_bytes().to_vec(),

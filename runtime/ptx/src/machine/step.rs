@@ -358,7 +358,10 @@ impl Machine<'_> {
             }
             Special::Ntid(axis) => self.launch.block[axis as usize].into(),
             Special::Ctaid(axis) => cta.map_or(0, |cta| cta.id[axis as usize]).into(),
-            Special::Nctaid(axis) => self.launch.grid[axis as usize].into(),
+            Special::Nctaid(axis) => {
+                let grid = cta.map_or(self.launch.grid, |cta| self.grids[cta.grid].0);
+                grid[axis as usize].into()
+            }
             Special::WarpId => warp.index.into(),
             Special::WarpCount => 64,
             Special::SmId => warp.slot as u64,
