@@ -10,7 +10,6 @@
 //! other windows: if two windows overlap without being equal, the chain is cut there, and the later op
 //! reads memory again.
 
-mod communicate;
 mod emit;
 pub mod persistent;
 mod segment;

@@ -472,7 +472,7 @@ impl Gpu {
         Ok(f64::from(milliseconds) / 1e3)
     }
 
-    /// Waits until the GPU has done all that it was told to.
+    /// Waits until the GPU has done all its work.
     ///
     /// # Errors
     /// A fault of a kernel.

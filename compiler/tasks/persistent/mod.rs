@@ -1,9 +1,10 @@
 //! The plans of a world as one kernel for GPUs: its main function, which every thread runs.
 //!
-//! Each block is a processor; those of a rank follow each other. It goes through the entries of the plan's script ([`irc_executor::script`]): at a barrier,
-//! the processors of its range wait for each other; at a task group, the warps of each slot run their tasks, as ARK's
-//! generated code distributes them. Warps of other slots go on to the next entry.
-use super::communicate::Links;
+//! Each block is a processor; those of a rank follow each other. It goes through the entries of the plan's script
+//! ([`irc_executor::script`]): at a barrier, the processors of its range wait for each other; at a task group, the warps of
+//! each slot run their tasks, as ARK's generated code distributes them. Warps of other slots go on to the next entry.
+mod communicate;
+
 use crate::{
     codegen::GpuForm,
     lowering::{
@@ -11,6 +12,7 @@ use crate::{
         emit_gpu_entry::entry_of,
     },
 };
+use communicate::Links;
 use irc_ark_format::plan::Plan;
 use irc_executor::{
     code::{Kernel, Step, TaskCode},

@@ -4,7 +4,7 @@
 //! A rank has two words for each of its links: how many signals have arrived, which peers add to, and how many were waited
 //! for. What is written before a signal, or before a packet, is visible after the wait for it: both have the scope of the
 //! system, so that the peer may be on another GPU.
-use super::persistent::{Team, Writer};
+use super::{Team, Writer};
 use irc_ark_format::{
     model::DataType,
     plan::tiling::{Grid, four},
@@ -198,6 +198,9 @@ impl Writer<'_> {
                 units.chain([unit_of(cut), own]).fold(MAX_UNIT, gcd)
             }
         };
+        if unit < dtype.bytes() {
+            return Err(format!("its scratch is not aligned to its elements of {dtype}"));
+        }
         let ty = elements(unit, *dtype);
         self.each(cut, unit, task, team, |writer, byte| {
             let mut sum = writer.load(input, byte, unit, &ty);
