@@ -116,6 +116,7 @@ plain\:"One line per step"))' \
 '-V[Print version]' \
 '--version[Print version]' \
 ':model -- Model, Gemini schedule, ARK plan, or MLIR of one; - for standard input:_default' \
+'*::ranks -- ARK plans of the other ranks, for one kernel of GPUs:_default' \
 && ret=0
 ;;
 (run)

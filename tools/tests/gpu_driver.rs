@@ -178,7 +178,10 @@ fn ranks_share_a_gpu_or_have_one_each() {
         err.contains("the kernel needs 80 blocks that run at once, and this GPU runs 64"),
         "{err}"
     );
-    assert!(err.contains("each of 2 ranks can have a GPU of its own, and there are 1"), "{err}");
+    assert!(
+        err.contains("each of 2 ranks can have a GPU of its own, and this machine has 1"),
+        "{err}"
+    );
 }
 
 /// A product with a constant of some rows and columns, as ONNX.

@@ -232,8 +232,9 @@ fn gpus(ranks: usize) -> Result<(Vec<Gpu>, Option<String>), String> {
     }
     let count = first.count()? as usize;
     if count < ranks {
-        let reason =
-            format!("each of {ranks} ranks can have a GPU of its own, and there are {count}");
+        let reason = format!(
+            "each of {ranks} ranks can have a GPU of its own, and this machine has {count}"
+        );
         return Ok((vec![first], Some(reason)));
     }
     let mut gpus = vec![first];
