@@ -322,7 +322,7 @@ mod tests {
         );
         // A launch of the second of two ranks.
         let kernel = GpuKernel { blocks: Some(4), ranks: vec![2, 2], ..kernel };
-        put(2, 2);
+        record[16] = 2;
         let place = kernel.place(&record, 1, 0).expect("known");
         assert_eq!(place, "processor 1 of rank 1, warp 0 is at task 5 of task info 1, 'exp'");
     }
