@@ -1,12 +1,12 @@
 //! Reads a compiled model's interface from its tensor-level function.
-use crate::attributes::{NAME, PRESERVED, STRINGS, WEIGHT, dictionaries};
+use crate::attributes::{NAME, PRESERVED, STRINGS, UPDATES, WEIGHT, dictionaries};
 use irc_dialects::tl::{tensor_type_of, type_of};
 use irc_mlir::{OperationRef, Type, melior::ir::attribute::DictionaryAttribute, read};
 pub use irc_runtime::{Interface, Port};
 
 /// Reads the interface of a tensor-level function. Arguments and results are named by the attribute
 /// `tl.name`, or else `input_<n>` and `output_<n>`. Arguments with `tl.preserved` are preserved; those
-/// with `tl.weight` are constants of the program. The strings are those of `tl.strings`.
+/// with `tl.weight` are constants of the program. Results with `tl.updates` may be in the memory of an argument. The strings are those of `tl.strings`.
 ///
 /// # Errors
 /// A type that is not a ranked tensor.
@@ -31,6 +31,7 @@ fn ports(
         Ok(Port {
             preserved: PRESERVED.of(attributes).is_some(),
             weight: WEIGHT.of(attributes).map(i64::cast_unsigned),
+            updates: UPDATES.of(attributes),
             ..port_of(name, &type_of(*ty)?)?
         })
     };
@@ -54,6 +55,7 @@ pub fn port_of(name: String, ty: &irc_tl::Type) -> Result<Port, String> {
         preserved: false,
         sizes: if known.is_none() { sizes.collect() } else { vec![] },
         weight: None,
+        updates: None,
     })
 }
 

@@ -99,6 +99,7 @@ LogicalResult irc::tl::TlDialect::verifyOperationAttribute(Operation *op, NamedA
   return verifyAttribute(op, attribute, getKernelAttrHelper(), getBlocksAttrHelper(),
                          getStridesAttrHelper(), getOverwritesAttrHelper(), getGraphAttrHelper(), getStringsAttrHelper(),
                          getProgramAttrHelper(), getNameAttrHelper(), getPreservedAttrHelper(),
+                         getUpdatesAttrHelper(),
                          getWeightAttrHelper(), getValueAttrHelper(), getOriginAttrHelper(),
                          getNonpositiveAttrHelper(), getAtLeastOneAttrHelper(), getIgnoresNanAttrHelper(), getOrderedAttrHelper(), getPadsAttrHelper(),
                          getQuadsAttrHelper(), getDotsAttrHelper(), getCodesAttrHelper(), getConstantsAttrHelper());

@@ -38,6 +38,8 @@ pub const STRINGS: Key<Vec<String>> = Key::new("tl.strings");
 pub const NAME: Key<String> = Key::new("tl.name");
 /// Marks an argument that the caller preserves from one call to the next.
 pub const PRESERVED: Key<()> = Key::new("tl.preserved");
+/// On a result of a program: the name of the argument that it may be in the memory of.
+pub const UPDATES: Key<String> = Key::new("tl.updates");
 /// The number of the constant that an argument represents.
 pub const WEIGHT: Key<i64> = Key::new("tl.weight");
 /// The elements of that constant; an elements attribute of any kind.

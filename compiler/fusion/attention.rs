@@ -2,10 +2,12 @@
 //!
 //! Before: groups. After: the group of `q * k`, scaled and masked, that of a softmax along its rows, and that of the
 //! product with `v` are one group of the kind `attention`, if nothing else reads what they pass on. So are
-//! transpositions around them. Not the probabilities are divided by their sum, but the result, which has fewer
+//! transpositions around them, and views of the first keys and values in buffers for more. Not the probabilities are divided by their sum, but the result, which has fewer
 //! elements. `split-blocks` computes such a kernel a block of rows at a time, whose scores stay in a cache.
 pub mod causal;
+mod masks;
 mod open;
+pub mod prefix;
 
 use super::form::Kind;
 use irc_dialects::tl;
@@ -17,6 +19,7 @@ use irc_mlir::{
 use irc_tl::{Binary, DType, Family, Op, Rounding};
 use std::collections::BTreeMap;
 
+pub use masks::state_masks;
 pub use open::join_open_attention;
 
 /// Joins the kernels of attention of a function whose ops are groups.
@@ -96,25 +99,43 @@ impl<'c: 'a, 'a> Group<'c, 'a> {
         operands.iter().copied().all(is_read_once).then_some(product)
     }
 
-    /// The transposition before an operand that is a matrix of its product, if nothing else reads what it computes.
-    fn turned_matrix(
-        &self,
-        at: usize,
-        operand: Value<'c, 'a>,
-    ) -> Option<(OperationRef<'c, 'a>, Self)> {
+    /// The views before an operand that is a matrix of its product, if nothing else reads what they compute.
+    fn matrix_views(&self, at: usize, operand: Value<'c, 'a>) -> Option<Self> {
         let product = self.product()?;
         let mut matrices = product.operands();
         matrices.any(|matrix| self.operand_of(matrix) == Some(at)).then_some(())?;
-        let group = Self::before(operand, Kind::Elementwise)?;
-        Some((group.transposition()?, group))
+        let group = Self::before(operand, Kind::Elementwise)
+            .or_else(|| Self::before(operand, Kind::Loops))?;
+        group.is_views().then_some(group)
+    }
+
+    /// Whether it is a view of the first elements of its operand, a transposition, or both in this order.
+    fn is_views(&self) -> bool {
+        let is_chain = |ops: &[OperationRef<'c, 'a>]| {
+            ops.windows(2)
+                .all(|ops| ops[1].operand(0).ok() == ops[0].result(0).ok().map(Value::from))
+        };
+        match &self.body[..] {
+            [op] => is_prefix(*op) || is_transposition(*op),
+            [first, last] => is_prefix(*first) && is_transposition(*last) && is_chain(&self.body),
+            _ => false,
+        }
     }
 
     /// The transposition that it is.
     fn transposition(&self) -> Option<OperationRef<'c, 'a>> {
         let [op] = self.body[..] else { return None };
-        tl::op_of(op).ok()?.permutation()?;
-        Some(op)
+        is_transposition(op).then_some(op)
     }
+}
+
+fn is_transposition(op: OperationRef<'_, '_>) -> bool {
+    tl::op_of(op).is_ok_and(|op| op.permutation().is_some())
+}
+
+fn is_prefix(op: OperationRef<'_, '_>) -> bool {
+    let operand = op.operand(0).ok().and_then(|operand| tl::type_of(operand.r#type()).ok());
+    operand.is_some_and(|ty| tl::op_of(op).is_ok_and(|op| prefix::is_prefix(&op, &ty)))
 }
 
 impl<'c: 'a, 'a> Attention<'c, 'a> {
@@ -204,9 +225,9 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
                     sources.push(Source::Inner(inner.yielded));
                     continue;
                 }
-                let turned = group.turned_matrix(at, operand);
+                let turned = group.matrix_views(at, operand);
                 inputs.push(match &turned {
-                    Some((_, group)) => group.op.operand(0).map_err(|error| error.to_string())?,
+                    Some(group) => group.op.operand(0).map_err(|error| error.to_string())?,
                     None => operand,
                 });
                 sources.push(Source::Operand(inputs.len() - 1, turned));
@@ -270,7 +291,7 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
         let after = turned.into_iter().map(|(_, group)| group.op);
         let own = [self.values.op, self.softmax.op, self.scores.op];
         let before = sources.into_iter().filter_map(|source| match source {
-            Source::Operand(_, Some((_, group))) => Some(group.op),
+            Source::Operand(_, Some(group)) => Some(group.op),
             _ => None,
         });
         after.chain(own).chain(before.collect::<Vec<_>>()).for_each(Erase::erase);
@@ -282,8 +303,8 @@ impl<'c: 'a, 'a> Attention<'c, 'a> {
 enum Source<'c, 'a> {
     /// What another group yields.
     Inner(Value<'c, 'a>),
-    /// An operand of the joined group, and the transposition that it passes through.
-    Operand(usize, Option<(OperationRef<'c, 'a>, Group<'c, 'a>)>),
+    /// An operand of the joined group, and the views that it passes through.
+    Operand(usize, Option<Group<'c, 'a>>),
 }
 
 /// The body of the joined group.
@@ -311,18 +332,18 @@ impl<'b, 'c> Body<'b, 'c> {
         Ok(rebind(built.result(0).map_err(|error| error.to_string())?.into()))
     }
 
-    /// An argument, transposed if that is so, and in single precision.
+    /// An argument, seen through views if there are any, and in single precision.
     fn argument(
         &self,
         at: usize,
-        turned: Option<&(OperationRef<'c, '_>, Group<'c, '_>)>,
+        views: Option<&Group<'c, '_>>,
         reader: OperationRef<'c, '_>,
     ) -> Result<Value<'c, 'b>, String> {
         let argument = self.block.argument(at).map_err(|error| error.to_string())?;
-        let value = match turned {
-            None => argument.into(),
-            Some((op, _)) => self.append(&tl::op_of(*op)?, &[argument.into()], *op)?,
-        };
+        let mut value = argument.into();
+        for op in views.iter().flat_map(|group| &group.body) {
+            value = self.append(&tl::op_of(*op)?, &[value], *op)?;
+        }
         match tl::type_of(value.r#type())?.dtype {
             DType::F16 | DType::BF16 => self.append(&cast(DType::F32), &[value], reader),
             _ => Ok(value),

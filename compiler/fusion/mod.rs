@@ -35,7 +35,7 @@ mod smallest;
 mod term;
 
 pub use algebra::{AlgebraRule, algebra};
-pub(crate) use attention::causal;
+pub(crate) use attention::{causal, prefix};
 pub use cost::{Cost, LAUNCH, WORK_PER_BYTE};
 pub use form::{Form, Kind};
 pub use graph::{

@@ -7,7 +7,7 @@
 //! `loops`.
 use super::{
     SegmentFusion,
-    attention::{join_attention, join_open_attention},
+    attention::{join_attention, join_open_attention, state_masks},
     emit::{Chosen, emit},
     explain::explain_segment,
     form::Kind,
@@ -154,6 +154,7 @@ fn fuse<'c: 'a, 'a>(
     observe: impl FnOnce(Vec<Simplification>, &Decided<'_, 'c, 'a>),
 ) -> Result<Inlined<'c>, String> {
     reshapes_to_views(func)?;
+    state_masks(func)?;
     join_open_attention(func)?;
     let mut inlined = inline_computes(func)?;
     join_rows(func)?;

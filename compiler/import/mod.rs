@@ -5,6 +5,7 @@
 //! and the location of a diagnostic in the file. All later steps are shared.
 mod ark;
 mod bounds;
+mod cache;
 mod common_ir;
 mod content;
 mod gemini;
@@ -19,7 +20,7 @@ use irc_mlir::{Context, Module};
 use irc_onnx_ops::{Calls, Structure, cases::Values};
 use irc_quantise::{Plan, Quantisation};
 use irc_tensor::Tensor;
-use irc_tl::{Constant, Graph, Results};
+use irc_tl::{Constant, Dim, Graph, Results};
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, sync::Arc};
 
 pub use bounds::Bounds;
@@ -52,6 +53,8 @@ pub struct ImportOptions {
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// Bounds of dimensions that the model leaves open.
     pub bounds: Bounds,
+    /// The tokens for which caches of keys and values have room, a number or a symbol: new ones are then added in place.
+    pub cache: Option<Dim>,
     /// Values of inputs. The program is specialised for those that its structure depends on.
     pub inputs: Values,
     /// The values that the program returns.
@@ -229,10 +232,11 @@ pub static FRONT_ENDS: [FrontEnd; 4] = [
 type OptionRow = (&'static str, &'static [Content], fn(&ImportOptions) -> bool);
 
 /// Every option that does not apply to all formats.
-static OPTIONS: [OptionRow; 9] = [
+static OPTIONS: [OptionRow; 10] = [
     ("a search path of libraries", &[Content::Graph], |own| !own.library_paths.is_empty()),
     ("fetching libraries", &[Content::Graph], |own| own.fetch.is_some()),
     ("a shape of an input", &[Content::Graph], |own| !own.shapes.is_empty()),
+    ("room in caches", &[Content::Graph], |own| own.cache.is_some()),
     ("the implicit standard library", &[Content::Graph], |own| own.implicit_std),
     ("outlining of functions", &[Content::Graph], |own| own.calls != Calls::default()),
     ("ignoring control inputs", &[Content::Graph], |own| own.ignore_control_inputs),

@@ -314,11 +314,15 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
             .append(&self.block);
     }
 
+    /// The address of memory.
+    pub fn address(&self, buffer: Buffer<'c, 'a>) -> Value<'c, 'a> {
+        let index = Type::index(self.context);
+        self.op(memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, &[buffer.memref], index)
+    }
+
     /// Whether memory starts at a multiple of the size of a cache line.
     pub fn is_aligned(&self, buffer: Buffer<'c, 'a>) -> Value<'c, 'a> {
-        let index = Type::index(self.context);
-        let address = self.op(memref::EXTRACT_ALIGNED_POINTER_AS_INDEX, &[buffer.memref], index);
-        let rest = self.binary(arith::ANDI, address, self.index(LINE - 1));
+        let rest = self.binary(arith::ANDI, self.address(buffer), self.index(LINE - 1));
         self.compare(0, rest, self.index(0))
     }
 

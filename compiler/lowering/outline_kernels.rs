@@ -4,10 +4,12 @@
 //! `@<prefix>kernel_<n>` with the attribute `tl.kernel`, numbered in walk order. Kernels keep the
 //! group's location. Their signatures are signless, like generated code: `tl.bitcast`s at the call and
 //! inside the kernel restore the sign. Sizes that depend on symbols are symbols of the kernel, and
-//! `sizes` of the launch gives the value of each. So are the offsets of a value's slices, if it has many.
+//! `sizes` of the launch gives the value of each. So are the offsets of a value's slices, if it has many. Results that may be
+//! in the memory of an input are marked (`updates`).
 
 mod sizes;
 mod slices;
+mod updates;
 
 pub(crate) use sizes::Sizes;
 
@@ -47,6 +49,9 @@ impl Pass for OutlineKernels {
         &["func"]
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
+        for function in irc_mlir::walk_collect(module, |op| read::op_name(&op) == func::FUNC) {
+            updates::mark_updates(function).map_err(|message| PassError::at(&function, message))?;
+        }
         let groups = irc_mlir::walk_collect(module, |op| read::op_name(&op) == "tl.group");
         let shared = slices::frequent(&groups);
         for (index, (group, is_shared)) in groups.into_iter().zip(shared).enumerate() {

@@ -132,6 +132,9 @@ pub fn imported(db: &dyn salsa::Database, input: Input) -> Result<Arc<Imported>,
     };
     let bounded = document.import().and_then(|mut imported| {
         if let Contents::File(_, file) = input.contents(db) {
+            if let Some(capacity) = &file.options.cache {
+                imported.extend_caches(capacity)?;
+            }
             imported.bound(&file.options.bounds)?;
             if let Some(quantisation) = &file.options.quantisation {
                 imported.quantise(quantisation)?;

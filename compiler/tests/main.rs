@@ -7,6 +7,7 @@ mod ark_to_tl;
 mod attention;
 mod block_scaled;
 mod c_abi;
+mod cache;
 mod codegen_crash;
 mod corpus;
 mod direct_conv;

@@ -36,6 +36,7 @@ def Tl_Dialect : Dialect {
     | `tl.strings` | a program | its strings by handle; bytes that are not UTF-8 are `\\xHH`, and a backslash is doubled |
     | `tl.name` | an argument or result of a program | its name |
     | `tl.preserved` | an argument of a program | a unit: the caller preserves it from one call to the next |
+    | `tl.updates` | a result of a program | the name of an argument that it may be in the memory of: its elements with some replaced |
     | `tl.weight` | an argument | the number of the constant that it stands for |
     | `tl.value` | an argument | the elements of that constant |
     | `tl.constants` | a program whose memory is planned | the bytes of its constants, at the offsets in `#tl.program` |
@@ -60,6 +61,7 @@ def Tl_Dialect : Dialect {
     "::mlir::ArrayAttr":$strings,
     "::mlir::StringAttr":$name,
     "::mlir::UnitAttr":$preserved,
+    "::mlir::StringAttr":$updates,
     "::mlir::IntegerAttr":$weight,
     "::mlir::ElementsAttr":$value,
     "::mlir::StringAttr":$origin,

@@ -23,7 +23,7 @@ _irc__translate() {
 
     case "${cmd}" in
         irc__translate)
-            opts="-o -h -V --output --import-ark --import-common-ir --import-onnx --import-gemini --import-npu --emit-ark --emit-plan --emit-npu --emit-gemini --emit-mlf --emit-common-ir --emit-onnx --strict --arch --processors --planner --config-rules --frontend --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --bundle --encoding --common-ir-fields --inline --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --import-ark --import-common-ir --import-onnx --import-gemini --import-npu --emit-ark --emit-plan --emit-npu --emit-gemini --emit-mlf --emit-common-ir --emit-onnx --strict --arch --processors --planner --config-rules --frontend --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --bundle --encoding --common-ir-fields --inline --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -90,6 +90,10 @@ _irc__translate() {
                     return 0
                     ;;
                 --shape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

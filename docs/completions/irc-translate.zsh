@@ -36,6 +36,7 @@ energy\:"Energy"))' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files; --emit-common-ir, --emit-onnx\]]:CACHE:_files' \
 '*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--cache=[Room of caches of keys and values, in tokens\: a number or a name; new ones go in place \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]:TOKENS:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--encoding=[Encoding \[default\: from the suffix\: .json, .pbtxt or .textproto, else binary\] \[applies to\: --emit-common-ir, --emit-onnx\]]:ENCODING:((binary\:"Protobuf'\''s wire format"

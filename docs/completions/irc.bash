@@ -91,7 +91,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__bench)
-            opts="-h -V --inputs --json --threads --seed --time --iterations --profile --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --json --threads --seed --time --iterations --in-place --profile --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -149,6 +149,10 @@ _irc() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --functions)
                     COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
@@ -173,7 +177,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__check)
-            opts="-h -V --model --against --strict --json --compat --cost --host-fallback --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            opts="-h -V --model --against --strict --json --compat --cost --host-fallback --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -219,6 +223,10 @@ _irc() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --cache)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --functions)
                     COMPREPLY=($(compgen -W "inline outline" -- "${cur}"))
                     return 0
@@ -243,7 +251,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__compile)
-            opts="-o -h -V --output --backend --emit --stage --frontend --model --inputs --arch --timestamps --no-persistent --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --host-fallback --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --backend --emit --stage --frontend --model --inputs --arch --timestamps --no-persistent --processors --planner --config-rules --mlf-version --codegen --check-reproducible --with-test-vectors --tuning --model-name --report --host-fallback --dialect --target --batch --objective --set-tree --explain-schedule --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -350,6 +358,10 @@ _irc() {
                     return 0
                     ;;
                 --shape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -517,7 +529,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --model --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --max-instructions --transport --backend --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --model --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --max-instructions --transport --backend --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -584,6 +596,10 @@ _irc() {
                     return 0
                     ;;
                 --shape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -733,7 +749,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__tune)
-            opts="-o -h -V --output --time --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            opts="-o -h -V --output --time --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -768,6 +784,10 @@ _irc() {
                     return 0
                     ;;
                 --shape)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cache)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -84,6 +84,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l format -d 'Format of
 complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r
@@ -137,6 +138,7 @@ complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the
 complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files, NPU programs]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files, NPU programs]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files, NPU programs]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files, NPU programs]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files, NPU programs]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any] [applies to: models, ARK plans]' -r
@@ -177,6 +179,7 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Format of t
 complete -c irc -n "__fish_irc_using_subcommand check" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand check" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand check" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand check" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -214,6 +217,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Format of t
 complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
@@ -225,6 +229,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l progress -d 'How to re
 none\t'No progress report'
 plain\t'One line per step'"
 complete -c irc -n "__fish_irc_using_subcommand bench" -l json -d 'Print one JSON object instead of text'
+complete -c irc -n "__fish_irc_using_subcommand bench" -l in-place -d 'Update caches in place: the outputs that replace elements of inputs are in their memory [applies to: models, shared libraries]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l profile -d 'Print the time of each kernel [applies to: models, shared libraries, archives]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l ark-accumulate -d 'Accumulate like ARK\'s kernels on CUDA_80: f16 sums in f16, f32 products in TF32 [applies to: ARK models]'
 complete -c irc -n "__fish_irc_using_subcommand bench" -l implicit-std -d 'Resolve undeclared operators in the standard library [applies to: Common IR and ONNX files]'
@@ -239,6 +244,7 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -l format -d 'Format of th
 complete -c irc -n "__fish_irc_using_subcommand tune" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand tune" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand tune" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand tune" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
 complete -c irc -n "__fish_irc_using_subcommand tune" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'

@@ -81,6 +81,7 @@ energy\:"Energy"))' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
 '*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--cache=[Room of caches of keys and values, in tokens\: a number or a name; new ones go in place \[applies to\: Common IR and ONNX files\]]:TOKENS:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]:CPU:_default' \
@@ -142,6 +143,7 @@ emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files, NPU programs\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files, NPU programs\]]:CACHE:_files' \
 '*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files, NPU programs\]]:NAME=SHAPE:_default' \
+'--cache=[Room of caches of keys and values, in tokens\: a number or a name; new ones go in place \[applies to\: Common IR and ONNX files, NPU programs\]]:TOKENS:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files, NPU programs\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\] \[applies to\: models, ARK plans\]]:CPU:_default' \
@@ -189,6 +191,7 @@ energy\:"Energy"))' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
 '*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--cache=[Room of caches of keys and values, in tokens\: a number or a name; new ones go in place \[applies to\: Common IR and ONNX files\]]:TOKENS:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -233,6 +236,7 @@ emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
 '*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--cache=[Room of caches of keys and values, in tokens\: a number or a name; new ones go in place \[applies to\: Common IR and ONNX files\]]:TOKENS:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
@@ -244,6 +248,7 @@ never\:"Never"))' \
 none\:"No progress report"
 plain\:"One line per step"))' \
 '--json[Print one JSON object instead of text]' \
+'--in-place[Update caches in place\: the outputs that replace elements of inputs are in their memory \[applies to\: models, shared libraries\]]' \
 '--profile[Print the time of each kernel \[applies to\: models, shared libraries, archives\]]' \
 '--ark-accumulate[Accumulate like ARK'\''s kernels on CUDA_80\: f16 sums in f16, f32 products in TF32 \[applies to\: ARK models\]]' \
 '--implicit-std[Resolve undeclared operators in the standard library \[applies to\: Common IR and ONNX files\]]' \
@@ -266,6 +271,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files\]]:CACHE:_files' \
 '*--shape=[Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable \[applies to\: Common IR and ONNX files\]]:NAME=SHAPE:_default' \
+'--cache=[Room of caches of keys and values, in tokens\: a number or a name; new ones go in place \[applies to\: Common IR and ONNX files\]]:TOKENS:_default' \
 '--functions=[How to compile calls of the model'\''s functions \[applies to\: Common IR and ONNX files\]]:HOW:((inline\:"Inline each call, so that it fuses with the surrounding ops"
 outline\:"Share one function between calls where its structure does not depend on argument values"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"

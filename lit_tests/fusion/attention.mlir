@@ -87,3 +87,31 @@ func.func @open(%q: tensor<?x?x16xf32, #tl.dims<"N", "S", "16">>, %k: tensor<?x?
   %y = tl.matmul %p, %v : (tensor<?x?x?xf32, #tl.dims<"N", "S", "T">>, tensor<?x?x16xf32, #tl.dims<"N", "T", "16">>) -> tensor<?x?x16xf32, #tl.dims<"N", "S", "16">>
   return %y : tensor<?x?x16xf32, #tl.dims<"N", "S", "16">>
 }
+
+// A causal mask that is composed of ops is one, and the first keys and values of buffers are read where they are.
+// CHECK-LABEL: func.func @cached
+// CHECK:         tl.group "attention"({{.*}}) : (tensor<4x8x16xf32>, tensor<4x32x16xf32>, tensor<4x32x16xf32>)
+// CHECK-DAG:       tl.slice {{.*}} -> tensor<4x9x16xf32>
+// CHECK-DAG:       tl.compute({{.*}}) "select(i2 <= i1 + 1, %0[i0, i1, i2], -inf : f32)"
+// CHECK:           tl.reduce_max
+// CHECK:           tl.slice {{.*}} -> tensor<4x9x16xf32>
+// CHECK-NOT:     tl.group
+func.func @cached(%q: tensor<4x8x16xf32>, %k: tensor<4x32x16xf32>, %v: tensor<4x32x16xf32>) -> tensor<4x8x16xf32> {
+  %ones = tl.compute() "select(i0 - i1 > -2, 1.0 : f32, 0.0 : f32)" : () -> tensor<8x9xf32>
+  %one = tl.fill {value = 1.0 : f64} : tensor<f32>
+  %others = tl.sub %one, %ones : (tensor<f32>, tensor<8x9xf32>) -> tensor<8x9xf32>
+  %low = tl.fill {value = -1.0e9 : f64} : tensor<f32>
+  %term = tl.mul %others, %low : (tensor<8x9xf32>, tensor<f32>) -> tensor<8x9xf32>
+  %mask = tl.reshape %term : (tensor<8x9xf32>) -> tensor<1x8x9xf32>
+  %first = tl.slice %k {offsets = array<i64: 0, 0, 0>} : (tensor<4x32x16xf32>) -> tensor<4x9x16xf32>
+  %values = tl.slice %v {offsets = array<i64: 0, 0, 0>} : (tensor<4x32x16xf32>) -> tensor<4x9x16xf32>
+  %m = tl.matmul %q, %first {transpose_rhs = true} : (tensor<4x8x16xf32>, tensor<4x9x16xf32>) -> tensor<4x8x9xf32>
+  %s = tl.add %m, %mask : (tensor<4x8x9xf32>, tensor<1x8x9xf32>) -> tensor<4x8x9xf32>
+  %max = tl.reduce_max %s {axes = array<i64: 2>, keep_dims = true} : (tensor<4x8x9xf32>) -> tensor<4x8x1xf32>
+  %d = tl.sub %s, %max : (tensor<4x8x9xf32>, tensor<4x8x1xf32>) -> tensor<4x8x9xf32>
+  %e = tl.exp %d : tensor<4x8x9xf32>
+  %sum = tl.reduce_sum %e {axes = array<i64: 2>, keep_dims = true} : (tensor<4x8x9xf32>) -> tensor<4x8x1xf32>
+  %p = tl.div %e, %sum : (tensor<4x8x9xf32>, tensor<4x8x1xf32>) -> tensor<4x8x9xf32>
+  %y = tl.matmul %p, %values : (tensor<4x8x9xf32>, tensor<4x9x16xf32>) -> tensor<4x8x16xf32>
+  return %y : tensor<4x8x16xf32>
+}

@@ -34,6 +34,8 @@ struct State {
     /// Element type and rank of every output.
     ports: Vec<(DType, usize)>,
     outputs: Vec<Option<Tensor>>,
+    /// The outputs that are in memory of the caller: the address and the bytes.
+    placed: Vec<Option<(usize, usize)>>,
     failure: Option<HostError>,
     /// The functions that the model applies.
     known_functions: Vec<Function>,
@@ -81,7 +83,15 @@ impl Host {
         self.state.outputs.clear();
         self.state.outputs.extend(outputs.map(Some));
         self.state.outputs.resize_with(self.state.ports.len(), || None);
+        self.state.placed.clear();
+        self.state.placed.resize(self.state.ports.len(), None);
         self.state.failure = None;
+    }
+
+    /// Places outputs of the run that begins in memory of the caller, each at an address with so many bytes.
+    pub(crate) fn place(&mut self, outputs: &[Option<(usize, usize)>]) {
+        self.state.placed.clear();
+        self.state.placed.extend(outputs);
     }
 
     /// The strings of the model, and those that are interned for a run.
@@ -204,6 +214,17 @@ unsafe extern "C" fn output(host: *mut Host, number: i64, extents: *const i64) -
     let extents = unsafe { std::slice::from_raw_parts(extents, rank) };
     let ty = TensorType::new(dtype, extents);
     let slot = &mut state.outputs[number];
+    if let Some((start, bytes)) = state.placed[number] {
+        // The tensor stands for the memory of the caller.
+        let empty = Tensor::zeros(TensorType::new(dtype, vec![0; rank]));
+        if let (Ok(found), Ok(empty)) = (ty.byte_size(), empty)
+            && found == bytes
+        {
+            *slot = Some(empty);
+            return start as *mut c_void;
+        }
+        return std::ptr::null_mut();
+    }
     let tensor = match slot.take().filter(|tensor| *tensor.ty() == ty) {
         Some(tensor) => tensor,
         None => match Tensor::zeros(ty) {

@@ -3,6 +3,7 @@ use irc_diag::Sink;
 use irc_json::{At, Format, Node, Object, Reader};
 use irc_tensor::{DType, Strings, TensorType, unescape};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The inputs, outputs and workspace of a compiled model, in the order of its entry's arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -70,6 +71,10 @@ pub struct Port {
     /// For an input that is a constant of the model: its number among the constants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u64>,
+    /// For an output: the input whose memory it may be in. It has the elements of the input, of which some are replaced;
+    /// if both are in the same memory, only these are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updates: Option<String>,
 }
 
 impl Port {
@@ -132,6 +137,14 @@ impl Interface {
     /// of the host are applied.
     pub fn is_sized(&self) -> bool {
         self.convention == Self::SIZED || self.convention == Self::CALLS
+    }
+
+    /// For each output, the input that it may be in the memory of, by number.
+    pub fn updates(&self) -> Vec<Option<usize>> {
+        let numbers = self.inputs.iter().enumerate().map(|(number, port)| (&*port.name, number));
+        let numbers: BTreeMap<&str, usize> = numbers.collect();
+        let updated = |port: &Port| numbers.get(port.updates.as_deref()?).copied();
+        self.outputs.iter().map(updated).collect()
     }
 
     /// The functions of the host, by number.
@@ -236,7 +249,11 @@ fn port(r: &mut Reader<'_>, value: &Node<'_>, at: &At<'_>) -> Option<Port> {
         None => false,
     };
     let (sizes, weight) = (texts(r, &object, "sizes")?, number(r, &object, "weight")?);
-    Some(Port { name: name?, dtype: dtype?, shape: shape?, preserved, sizes, weight })
+    let updates = match object.get("updates") {
+        Some(input) => Some(r.string(input, &at.key("updates"))?.to_owned()),
+        None => None,
+    };
+    Some(Port { name: name?, dtype: dtype?, shape: shape?, preserved, sizes, weight, updates })
 }
 
 /// An optional number.
@@ -276,6 +293,7 @@ mod tests {
             preserved: true,
             sizes: vec!["2".into(), "N".into()],
             weight: Some(3),
+            updates: Some("cache".into()),
         };
         let interface = Interface {
             inputs: vec![port("a"), Port { name: "\"b".into(), ..Port::default() }],

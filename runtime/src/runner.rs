@@ -24,6 +24,8 @@ pub struct Runner {
     threads: Option<Box<Threads>>,
     /// The model on a GPU, if it is a kernel for one.
     execution: Option<Execution>,
+    /// The outputs in whose memory the inputs are that they update, each with the number among the given inputs.
+    shared: Vec<(usize, usize)>,
     _weights: Vec<HostConstant>,
 }
 
@@ -81,6 +83,7 @@ impl Runner {
             host,
             threads: None,
             execution,
+            shared: vec![],
             _weights: weights,
         })
     }
@@ -99,6 +102,15 @@ impl Runner {
         self.host.set_threads(pointer(threads.as_deref()));
         self.threads = threads;
         Ok(())
+    }
+
+    /// Updates in place from now on: [`Runner::run_with`] takes each input that an output updates from the memory of that
+    /// output, with the elements that the run before left there, if the output has been made and has the input's type.
+    pub fn share(&mut self) {
+        let updates = self.interface().updates().into_iter().enumerate();
+        let number = |input| self.given.iter().position(|given| *given == input);
+        self.shared =
+            updates.filter_map(|(output, input)| Some((output, number(input?)?))).collect();
     }
 
     /// The model's inputs and outputs.
@@ -186,6 +198,12 @@ impl Runner {
         for (index, tensor) in self.given.iter().zip(inputs) {
             assert!(interface.inputs[*index].takes(tensor.ty()), "inputs must match the interface");
             self.pointers[*index] = tensor.bytes().as_ptr().cast_mut().cast();
+        }
+        for (output, input) in &self.shared {
+            let tensor = outputs.get_mut(*output).filter(|it| it.ty() == inputs[*input].ty());
+            if let Some(tensor) = tensor {
+                self.pointers[self.given[*input]] = tensor.bytes_mut().as_mut_ptr().cast();
+            }
         }
         if !interface.is_sized() {
             return self.run_fixed(outputs);

@@ -19,7 +19,7 @@ use irc_common_format::{
 use irc_diag::{Diagnostic, Severity};
 use irc_onnx_ops::{Calls, cases::Values, dtype_of, is_part};
 use irc_tensor::TensorType;
-use irc_tl::Constant;
+use irc_tl::{Constant, Dim as Size};
 use std::{cell::OnceCell, collections::BTreeMap, ops::RangeInclusive, path::Path};
 
 /// The encoding that a flag names.
@@ -57,8 +57,23 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
         assume_stated_shapes: flags.assume_stated_shapes,
         shapes,
         bounds,
+        cache: flags.cache.as_deref().map(capacity).transpose()?,
         ..ImportOptions::default()
     })
+}
+
+/// The room of caches that a flag states: a number of tokens, or a name of it.
+fn capacity(text: &str) -> Result<Size, Error> {
+    let is_name = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|own| own.is_ascii_alphanumeric() || own == '_');
+    match text.parse() {
+        Ok(tokens) if tokens > 0 => Ok(Size::Known(tokens)),
+        _ if is_name => Ok(Size::symbol(text)),
+        _ => {
+            let message = format!("--cache: expected a number of tokens or a name, found '{text}'");
+            Err(Error::Usage(message))
+        }
+    }
 }
 
 /// As [`options`], with the values that the program returns and the accumulation mode.
@@ -366,10 +381,11 @@ mod tests {
     use irc_cli::{Command, parse_irc, rejection};
 
     /// Flags that set an option of the import, each with a value.
-    const FLAGS: [&[&str]; 8] = [
+    const FLAGS: [&[&str]; 9] = [
         &["--library-path", "libraries"],
         &["--allow-fetch", "cache"],
         &["--shape", "x=1"],
+        &["--cache", "2048"],
         &["--implicit-std"],
         &["--functions", "outline"],
         &["--ignore-control-inputs"],

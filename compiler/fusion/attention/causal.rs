@@ -1,8 +1,12 @@
 //! Causal masks of attention, which hide keys after a query.
 use irc_tl::{Binary, Comparison, Compute, DType, Dim, Scalar};
 
+/// The largest term that hides a key: `e^x` of a score with it is zero, unless the score exceeds all that are seen by almost
+/// as much.
+pub const HIDDEN: f64 = -1e4;
+
 /// The number of keys that the first query sees, less one, if a general op masks the scores of others: it keeps the
-/// elements of its operand in column `j` of row `i` if `j <= i + offset`, and makes others minus infinity.
+/// elements of its operand in column `j` of row `i` if `j <= i + offset`, and makes others a number that hides them.
 pub fn offset_of(compute: &Compute) -> Option<Dim> {
     let column = compute.dims.len().checked_sub(1)?;
     let row = column.checked_sub(1)?;
@@ -10,7 +14,7 @@ pub fn offset_of(compute: &Compute) -> Option<Dim> {
     let [condition, kept, other] = &**parts;
     let whole = Scalar::load(0, (0..=column).map(Scalar::Loop).collect::<Vec<_>>());
     let is_mask = *kept == whole
-        && *other == Scalar::float(f64::NEG_INFINITY, DType::F32)
+        && matches!(other, Scalar::Float(low, DType::F32) if f64::from_bits(*low) <= HIDDEN)
         && compute.reduction.is_none();
     let Scalar::Compare(Comparison::Le, left, right) = condition else { return None };
     if !is_mask || **left != Scalar::Loop(column) {

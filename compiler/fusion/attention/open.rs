@@ -4,8 +4,8 @@
 //! for. Those of attention become groups of named ops again, as if sizes were known, and [`join_group`] makes one
 //! group of them. Sizes of queries and keys, and all before them, may depend on symbols; the depth and the width of
 //! the values are known.
-use super::causal;
 use super::join_group;
+use super::{causal, prefix};
 use crate::fusion::inline::key;
 use irc_dialects::tl;
 use irc_mlir::{
@@ -42,8 +42,8 @@ struct OpenAttention<'c, 'a> {
     scores: Vec<Named<'c, 'a>>,
     softmax: Vec<Named<'c, 'a>>,
     values: Named<'c, 'a>,
-    /// Transpositions of the queries, keys and values.
-    matrices: Vec<Named<'c, 'a>>,
+    /// Views of the queries, keys and values: of the first ones in a buffer, transpositions, or both.
+    matrices: Vec<Vec<Named<'c, 'a>>>,
     /// That of the result.
     turned: Option<Named<'c, 'a>>,
 }
@@ -121,7 +121,7 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
         let left =
             [product.operand(0).ok()?, product.operand(1).ok()?].map(|matrix| (matrix, false));
         for (matrix, is_right) in left.into_iter().chain([(op.operand(1).ok()?, true)]) {
-            found.matrices.extend(transposition(matrix, rank, is_right));
+            found.matrices.extend(views(matrix, rank, is_right));
         }
         found.turned = found.turned();
         Some(found)
@@ -173,7 +173,7 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
     /// Replaces the ops by a group.
     fn join(self) -> Result<(), String> {
         for matrix in self.matrices {
-            wrap(&[matrix], "elementwise")?;
+            wrap(&matrix, "elementwise")?;
         }
         wrap(&self.scores, "contraction")?;
         wrap(&self.softmax, "rows")?;
@@ -196,6 +196,11 @@ fn transposes(product: OperationRef<'_, '_>) -> bool {
 /// Whether an op is a causal mask.
 fn is_causal(op: &Op) -> bool {
     matches!(op, Op::Compute(compute) if causal::offset_of(compute).is_some())
+}
+
+/// Whether an op on operands of these types returns the first elements of one.
+fn is_prefix(op: &Op, types: &[Type]) -> bool {
+    matches!(types, [ty] if prefix::is_prefix(op, ty))
 }
 
 /// The ops that reduce the rows of a value, the last one first, if nothing else reads what they compute: a reduction,
@@ -267,7 +272,11 @@ fn add_scores<'c: 'a, 'a>(
 const MAX_SCORE_OPS: usize = 16;
 
 /// Whether a value is computed from a product by ops that nothing else reads.
-fn is_from_product<'c: 'a, 'a>(value: Value<'c, 'a>, dims: &[Dim], depth: usize) -> bool {
+pub(super) fn is_from_product<'c: 'a, 'a>(
+    value: Value<'c, 'a>,
+    dims: &[Dim],
+    depth: usize,
+) -> bool {
     let Some((op, named)) = named_of(value) else { return false };
     if matches!(named, Op::Matmul { .. }) {
         return true;
@@ -281,23 +290,30 @@ fn is_from_product<'c: 'a, 'a>(value: Value<'c, 'a>, dims: &[Dim], depth: usize)
         })
 }
 
-/// The transposition that a matrix is, if blocks can read it where it is: its rows and columns are known distances
-/// apart.
-fn transposition<'c: 'a, 'a>(
+/// The views that a matrix is computed by, in order, if blocks can read it where it is: its rows and columns are known
+/// distances apart.
+fn views<'c: 'a, 'a>(
     matrix: Value<'c, 'a>,
     rank: usize,
     is_right: bool,
-) -> Option<Named<'c, 'a>> {
+) -> Option<Vec<Named<'c, 'a>>> {
     if uses(matrix).len() != 1 {
         return None;
     }
     let (op, named) = named_of(matrix)?;
-    let order = named.permutation()?;
-    let ty = tl::type_of(op.operand(0).ok()?.r#type()).ok()?;
+    let operand = op.operand(0).ok()?;
+    let prefix_of = |value: Value<'c, 'a>| {
+        let (op, named) = named_of(value)?;
+        let ty = tl::type_of(op.operand(0).ok()?.r#type()).ok()?;
+        (uses(value).len() == 1 && prefix::is_prefix(&named, &ty)).then_some((op, named))
+    };
+    let Some(order) = named.permutation() else { return Some(vec![prefix_of(matrix)?]) };
+    let ty = tl::type_of(operand.r#type()).ok()?;
     let is_known = |dim: usize| ty.dims[dim + 1..].iter().all(|dim| dim.known().is_some());
     let is_contiguous = !is_right || order.last() == Some(&(rank - 1));
     let all = order[rank - 2..].iter().all(|dim| is_known(*dim));
-    (all && is_contiguous).then(|| (op, named.clone()))
+    let first = prefix_of(operand);
+    (all && is_contiguous).then(|| first.into_iter().chain([(op, named.clone())]).collect())
 }
 
 /// The op that computes a value, and the one with a name that it stands for.
@@ -315,7 +331,7 @@ fn named(op: OperationRef<'_, '_>) -> Option<Op> {
     candidates(compute, &types)
         .into_iter()
         .find(stands_for)
-        .or_else(|| Some(own.clone()).filter(is_causal))
+        .or_else(|| Some(own.clone()).filter(|own| is_causal(own) || is_prefix(own, &types)))
 }
 
 /// Ops whose expression may be that of a general op.

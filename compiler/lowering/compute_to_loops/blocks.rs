@@ -7,7 +7,7 @@ use crate::{
     attributes::{BLOCKS, Blocks, KERNEL, KernelInfo, POOL, Phases, launcher},
     kernel::{
         declare::on_memory,
-        emit::{Emit, Lanes},
+        emit::{Buffer, Emit, Lanes},
     },
     lowering::linalg_to_vector::{
         signature,
@@ -268,9 +268,10 @@ fn emit<'c: 'a, 'a>(
         }
         // All blocks share the workspace.
         if callee.kept().is_some() {
-            keep(e, workspace[0], is_kept(e, (unit, from), block));
+            keep(e, (workspace[0], e.index(0)), is_kept(e, (unit, from), block));
         }
-        let mut operands = arguments(e, callee, &windows, (workspace[0], frame.inputs), left);
+        let memory = (workspace[0], e.index(0), frame.inputs);
+        let mut operands = arguments(e, callee, &windows, memory, left);
         let name = match (frame.pool, &callee.info.phases) {
             (Some(pool), Some(_)) => {
                 operands.push(pool);
@@ -288,18 +289,18 @@ fn call<'c: 'a, 'a>(e: Emit<'c, 'a>, name: &str, operands: &[Value<'c, 'a>]) {
     spec.attr("callee", attr::symbol(e.context, name)).append(&e.block);
 }
 
-/// The arguments of a call: memory of operands and results from places on, what it keeps and its workspace at the
-/// start of the workspace, and the numbers that it is passed after so many inputs.
+/// The arguments of a call: memory of operands and results from places on, what it keeps at a place in the workspace, its own
+/// workspace after the first place for that, and the numbers that it is passed after so many inputs.
 fn arguments<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     callee: &Callee<'c>,
     windows: &[(Value<'c, 'a>, Value<'c, 'a>)],
-    (workspace, inputs): (Value<'c, 'a>, usize),
+    (workspace, kept_at, inputs): (Value<'c, 'a>, Value<'c, 'a>, usize),
     passed: impl IntoIterator<Item = Value<'c, 'a>>,
 ) -> Vec<Value<'c, 'a>> {
     let mut windows = windows.to_vec();
     if let Some(kept) = callee.kept() {
-        windows.push((workspace, e.index(0)));
+        windows.push((workspace, kept_at));
         windows.push((workspace, e.index(kept.cast_signed())));
     } else {
         windows.push((workspace, e.index(0)));
@@ -323,9 +324,14 @@ fn is_kept<'c: 'a, 'a>(
     e.binary(arith::ANDI, is_later, e.compare(1, unit, from))
 }
 
-/// States whether kept memory is what the next call needs.
-fn keep<'c: 'a, 'a>(e: Emit<'c, 'a>, memory: Value<'c, 'a>, is_kept: Value<'c, 'a>) {
-    let header = e.workspace_view(memory, 0, 1, e.int(64));
+/// States whether kept memory at a place is what the next call needs.
+fn keep<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    (memory, place): (Value<'c, 'a>, Value<'c, 'a>),
+    is_kept: Value<'c, 'a>,
+) {
+    let header = window(e, memory, place, MemRefType::new(e.int(64), &[1], None, None).into());
+    let header = Buffer { memref: header, element: e.int(64) };
     let word = e.op(arith::EXTUI, &[is_kept], e.int(64));
     e.store(word, header, e.index(0), Lanes::Scalar, None);
 }

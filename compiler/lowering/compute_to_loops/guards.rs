@@ -1,7 +1,7 @@
 //! Conditions of a reduction that hold in a range of a loop: the loop runs over the range, without the condition, so that it
 //! is vectorised.
 use super::expression::depends_on;
-use irc_tl::{Binary, Combine, Comparison, DType, Scalar};
+use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar};
 
 /// A reduced value that counts only where conditions hold; elsewhere it is the neutral element.
 pub(super) struct Guarded {
@@ -10,6 +10,82 @@ pub(super) struct Guarded {
     pub(super) fixed: Vec<Scalar>,
     /// Differences that are at least 0 where the value counts.
     pub(super) ranges: Vec<Range>,
+}
+
+/// An operand whose elements are replaced where conditions hold, all in a range of a loop that follows from the loops around
+/// it. Where the result is in the memory of the operand, nothing else is written.
+///
+/// The elements after the range may be zero instead of the operand's: where the result is in its memory, they are not
+/// written either. The operand may have another extent along the loop, but not where both are in one memory.
+pub(super) struct Update {
+    pub(super) operand: usize,
+    /// The loop.
+    pub(super) axis: usize,
+    /// The new elements.
+    pub(super) new: Guarded,
+}
+
+impl Update {
+    /// The update that a map is, of operands with these dimensions.
+    pub(super) fn of(compute: &Compute, dims: &[&[Dim]]) -> Option<Self> {
+        let Scalar::Select(parts) = &compute.body else { return None };
+        let [condition, new, kept] = &**parts;
+        let (old, end) = match kept {
+            Scalar::Select(parts) => match &**parts {
+                [
+                    Scalar::Compare(Comparison::Lt, token, end),
+                    old,
+                    Scalar::Float(0, _) | Scalar::Int(0, _),
+                ] => (old, Some((&**token, &**end))),
+                _ => return None,
+            },
+            old => (old, None),
+        };
+        let Scalar::Load(operand, at) = old else { return None };
+        let (rank, own) = (compute.dims.len(), *dims.get(*operand)?);
+        let is_whole = compute.reduction.is_none()
+            && own.len() == rank
+            && *at == (0..rank).map(Scalar::Loop).collect::<Vec<_>>();
+        let mut is_read = false;
+        for part in [condition, new] {
+            part.walk(&mut |part| {
+                is_read |= matches!(part, Scalar::Load(read, _) if read == operand)
+            });
+        }
+        if !is_whole || is_read {
+            return None;
+        }
+        let around =
+            |axis: usize, part: &Scalar| !(axis..rank).any(|inner| depends_on(part, inner));
+        (0..rank).find_map(|axis| {
+            let mut guarded = Guarded { value: new.clone(), fixed: vec![], ranges: vec![] };
+            guarded.add(condition, axis)?;
+            let parts = guarded.fixed.iter().chain(guarded.ranges.iter().map(|range| &range.first));
+            let follows =
+                !guarded.ranges.is_empty() && parts.into_iter().all(|it| around(axis, it));
+            let others = own.iter().zip(&compute.dims).enumerate();
+            let is_same = others
+                .into_iter()
+                .all(|(dim, (own, found))| own == found || dim == axis && end.is_some());
+            // Zeros are after the range, and all before it is the operand's.
+            let ends = end.is_none_or(|(token, end)| {
+                let size = own[axis].known().map_or(Scalar::Size(own[axis].clone()), Scalar::index);
+                let start = match end {
+                    Scalar::Binary(Binary::Min, start, limit) if **limit == size => &**start,
+                    start => start,
+                };
+                let first = Scalar::index(0) - start.clone();
+                let begins = |range: &Range| range.step == 1 && range.first == first;
+                *token == Scalar::Loop(axis) && guarded.ranges.iter().any(begins)
+            });
+            (follows && is_same && ends).then_some(Self { operand: *operand, axis, new: guarded })
+        })
+    }
+}
+
+/// The operand of a map whose elements it replaces, of operands with these dimensions: the result may be in its memory.
+pub fn updated_operand(compute: &Compute, dims: &[&[Dim]]) -> Option<usize> {
+    Update::of(compute, dims).map(|update| update.operand)
 }
 
 /// A difference: its value in iteration 0, and what each iteration adds to it, which is not 0.
@@ -118,6 +194,35 @@ mod tests {
             let steps: Vec<i64> = found.ranges.iter().map(|range| range.step).collect();
             assert_eq!((steps, found.fixed.len()), (vec![step, -step], 0));
         }
+    }
+
+    /// New rows from one on in a cache of 9, of which the result is as large as stated.
+    fn updated(rows: i64, from: Scalar, old: usize) -> Option<usize> {
+        let row = Scalar::Loop(1) - from;
+        let is_new = row.clone().ge(Scalar::index(0)).and(row.clone().lt(Scalar::index(2)));
+        let new = Scalar::load(1, [Scalar::Loop(0), row]);
+        let kept = Scalar::load(old, [Scalar::Loop(0), Scalar::Loop(1)]);
+        let compute = Compute::map([Dim::from(4), Dim::from(rows)], is_new.select(new, kept));
+        let dims = [[4, 9], [4, 2], [4, 1]].map(|dims| dims.map(Dim::from));
+        let dims: Vec<&[Dim]> = dims.iter().map(|dims| &dims[..]).collect();
+        Update::of(&compute, &dims).map(|update| update.axis)
+    }
+
+    #[test]
+    fn new_rows_of_a_cache_are_an_update() {
+        let first = Scalar::load(2, [Scalar::Loop(0), Scalar::index(0)]);
+        assert_eq!(updated(9, Scalar::index(3), 0), Some(1));
+        assert_eq!(updated(9, first, 0), Some(1));
+    }
+
+    #[test]
+    fn other_maps_are_no_update() {
+        let inner = Scalar::load(2, [Scalar::Loop(1), Scalar::index(0)]);
+        assert_eq!(updated(8, Scalar::index(3), 0), None, "the result is smaller");
+        assert_eq!(updated(9, Scalar::index(3), 1), None, "the new rows are read too");
+        assert_eq!(updated(9, inner, 0), None, "the first row depends on the row");
+        let old = Scalar::load(0, [Scalar::index(0), Scalar::index(3)]);
+        assert_eq!(updated(9, old, 0), None, "the first row is in the cache");
     }
 
     #[test]

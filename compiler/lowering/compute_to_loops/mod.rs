@@ -6,7 +6,8 @@
 //! one `index` per symbol in the order of the `symbols` in `#tl.kernel`, the outputs, then a workspace of
 //! `workspace_bytes` bytes. Memory is flat: `memref<Nxt>`, or, if N depends on symbols,
 //! `memref<1xt>`, which stands for any number of elements. A `bool` is an `i8`, 0 or 1. Elements of less than
-//! 8 bits and small floats occupy one byte each. Outputs must not alias inputs.
+//! 8 bits and small floats occupy one byte each. Outputs must not alias inputs, except that a map that replaces elements of
+//! an operand of the result's type may be in that operand's memory: then only these are written (`guards::Update`).
 //!
 //! A kernel split by `split-blocks` becomes loops of calls, and its memory `memref<1xi8>`.
 //!
@@ -30,6 +31,7 @@ use crate::kernel::{
     element::Element,
     emit::{Buffer, Emit},
 };
+pub use guards::updated_operand;
 use irc_dialects::tl;
 use irc_mlir::ops::{arith, func};
 use irc_mlir::{

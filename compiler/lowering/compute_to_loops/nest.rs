@@ -5,7 +5,7 @@ use super::{
         Body, Known, RESULT, Typed, accumulator, depends_on, loads, loop_number, reads_along,
         scope, to_memory,
     },
-    guards::{Guarded, Range},
+    guards::{Guarded, Range, Update},
     sizes::Sizes,
 };
 use crate::kernel::{
@@ -54,6 +54,12 @@ impl Nest {
         sum.body = sum.body.cast(wide);
         let mean = Scalar::load(RESULT, []).binary(Binary::Div, count).cast(dtype);
         Self { epilogue: Some(mean), ..Self::of(sum) }
+    }
+
+    /// The operand whose elements it replaces, of operands of these types.
+    pub(super) fn update(&self, types: &[&Type]) -> Option<Update> {
+        let dims: Vec<&[Dim]> = types.iter().map(|ty| &ty.dims[..]).collect();
+        Update::of(&self.compute, &dims).filter(|_| self.epilogue.is_none())
     }
 
     /// Adds every size in the nest to `found`.
@@ -105,6 +111,78 @@ const OPS_PER_CYCLE: i64 = 8;
 
 /// Emits a nest that writes `result`, or a part of it.
 pub(super) fn emit<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    operands: &[(&Type, Buffer<'c, 'a>)],
+    result: Buffer<'c, 'a>,
+    sizes: &Sizes<'c, 'a>,
+    (part, lanes): (Option<Part<'c, 'a>>, i64),
+) {
+    let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
+    if let Some(update) = nest.update(&types) {
+        let (ty, old) = operands[update.operand];
+        let is_same = e.compare(0, e.address(old), e.address(result));
+        let extents = [&ty.dims[update.axis], &nest.compute.dims[update.axis]];
+        let is_same = match extents[0] == extents[1] {
+            true => is_same,
+            false => {
+                let [old, own] = extents.map(|extent| sizes.value(e, extent));
+                e.binary(arith::ANDI, is_same, e.compare(0, old, own))
+            }
+        };
+        let in_place = |e| {
+            emit_update(e, nest, &update, operands, result, (sizes, part));
+            Ok::<_, Infallible>(vec![])
+        };
+        let Ok(_) = e.if_else(is_same, &[], in_place, |e| {
+            emit_whole(e, nest, operands, result, sizes, (part, lanes));
+            Ok(vec![])
+        });
+        return;
+    }
+    emit_whole(e, nest, operands, result, sizes, (part, lanes));
+}
+
+/// Emits what a nest replaces in an operand that is in the memory of the result. The loops around it are divided into
+/// parts.
+fn emit_update<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    update: &Update,
+    operands: &[(&Type, Buffer<'c, 'a>)],
+    result: Buffer<'c, 'a>,
+    (sizes, part): (&Sizes<'c, 'a>, Option<Part<'c, 'a>>),
+) {
+    let new = Nest::of(Compute::map(nest.compute.dims.clone(), update.new.value.clone()));
+    let writer = Writer::new(&new, operands, result, sizes);
+    let around = &nest.compute.dims[..update.axis];
+    let count = Extent::Passed(sizes.value(e, &Dim::product(around)));
+    let units = match part {
+        Some([part, parts]) => Units::of_part(e, count, part, parts),
+        None => Units { from: e.index(0), to: count.value(e) },
+    };
+    let Ok(_) = e.for_each((units.from, units.to, 1), &[], |e, unit, _| {
+        let mut at = vec![unit; update.axis];
+        let mut left = unit;
+        for (index, dim) in at.iter_mut().zip(around).skip(1).rev() {
+            let extent = sizes.value(e, dim);
+            *index = e.binary(arith::REMUI, left, extent);
+            left = e.binary(arith::DIVUI, left, extent);
+        }
+        at.iter_mut().take(1).for_each(|outermost| *outermost = left);
+        let all = (e.index(0), sizes.value(e, &nest.compute.dims[update.axis]));
+        let (from, to) = writer.range(e, &update.new, &at, all);
+        let Ok(_) = e.for_each((from, to, 1), &[], |e, index, _| {
+            at.push(index);
+            writer.outer(e, &mut at, &Known::new(), None);
+            Ok::<_, Infallible>(vec![])
+        });
+        Ok::<_, Infallible>(vec![])
+    });
+}
+
+/// Emits all elements of a nest, or those of a part.
+fn emit_whole<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     nest: &Nest,
     operands: &[(&Type, Buffer<'c, 'a>)],

@@ -8,6 +8,7 @@
 //! elements of values are `tl.size` ops, and checks are `tl.check` ops; they come after the values they
 //! need.
 
+mod masks;
 mod values;
 mod weights;
 
@@ -390,6 +391,10 @@ impl<'c: 'a, 'a> Body<'_, 'c, 'a, '_, '_> {
         location: Location<'c>,
     ) -> Result<(), String> {
         let context = self.writer.context;
+        if let Some(mask) = masks::causal(constant) {
+            let built = self.block.append_operation(tl::build(context, &mask, &[], location)?);
+            return self.define(node, built);
+        }
         if let Some(weight) = self.writer.weights.number(constant) {
             self.values.insert(node.results[0], self.weights[&weight]);
             return Ok(());

@@ -1,4 +1,5 @@
 //! Determines which constants of a graph are arguments instead of ops.
+use super::masks::causal;
 use irc_tl::{Constant, Graph, Node, NodeKind, SymbolSource, TensorType, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -80,10 +81,10 @@ impl<'g> Weights<'g> {
     }
 }
 
-/// Whether a constant is an argument of the compiled program: it is large, and its elements are not
-/// all equal.
+/// Whether a constant is an argument of the compiled program: it is large, and its elements are neither
+/// all equal nor a causal mask.
 pub fn is_large(constant: &Constant) -> bool {
-    constant.bytes.len() > SMALL && splat(constant).is_none()
+    constant.bytes.len() > SMALL && splat(constant).is_none() && causal(constant).is_none()
 }
 
 /// The value of all elements of a constant, if they are equal and an `f64` represents it exactly.

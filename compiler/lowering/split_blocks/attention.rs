@@ -12,7 +12,7 @@ mod carried;
 
 use super::{add_callee, rewrite};
 use crate::attributes::{BLOCK, BLOCKS, Blocks, Columns, KERNEL, KernelInfo, LOOPS, STRIDES};
-use crate::fusion::causal;
+use crate::fusion::{causal, prefix};
 use irc_dialects::tl;
 use irc_mlir::{
     BlockLike, Context, OperationLike, OperationRef, RegionLike, Value, attr, read, set_attribute,
@@ -41,6 +41,7 @@ pub(super) fn is_attention(kernel: OperationRef<'_, '_>) -> bool {
 }
 
 /// An operand or result: its memory, seen in the order of dimensions in which a block reads or writes it.
+#[derive(Clone)]
 struct View {
     ty: Type,
     /// Elements from one to the next along each dimension.
@@ -103,11 +104,15 @@ impl View {
         for dim in (1..ty.rank()).rev() {
             strides[dim - 1] = Dim::product([&strides[dim], &ty.dims[dim]]);
         }
-        let (grid, column) = (vec![], None);
-        let Some(order) = order else { return Self { ty, strides, grid, column } };
-        let dims: Vec<Dim> = order.iter().map(|dim| ty.dims[*dim].clone()).collect();
-        let strides = order.iter().map(|dim| strides[*dim].clone()).collect();
-        Self { ty: Type::new(ty.dtype, dims), strides, grid, column }
+        let whole = Self { ty, strides, grid: vec![], column: None };
+        order.map_or_else(|| whole.clone(), |order| whole.transposed(order))
+    }
+
+    /// With the dimensions in another order.
+    fn transposed(&self, order: &[usize]) -> Self {
+        let dims: Vec<Dim> = order.iter().map(|dim| self.ty.dims[*dim].clone()).collect();
+        let strides = order.iter().map(|dim| self.strides[*dim].clone()).collect();
+        Self { ty: Type::new(self.ty.dtype, dims), strides, ..self.clone() }
     }
 
     /// The type of a block.
@@ -203,16 +208,16 @@ pub(super) fn write<'c: 'a, 'a>(kernel: OperationRef<'c, 'a>) -> Result<(), Stri
     }
     for at in 0..body.argument_count() {
         let argument: Value = body.argument(at).map_err(|error| error.to_string())?.into();
-        let order = match &irc_mlir::uses(argument)[..] {
-            [(user, _)] => order_of(*user).map(|order| (*user, order)),
-            _ => None,
-        };
-        let mut seen = argument;
-        if let Some((transposition, _)) = &order {
-            seen = transposition.result(0).map_err(|error| error.to_string())?.into();
-            skipped.insert(read::identity(seen), argument);
+        let (seen, views_of) = seen_as(argument)?;
+        let mut view = View::new(type_of(argument)?, None);
+        for (value, order) in views_of {
+            skipped.insert(read::identity(value), argument);
+            view = match order {
+                // Of a buffer for more: its strides remain.
+                None => View { ty: type_of(value)?, ..view },
+                Some(order) => view.transposed(&order),
+            };
         }
-        let mut view = View::new(type_of(argument)?, order.as_ref().map(|(_, order)| &order[..]));
         let number = matrices.iter().position(|matrix| *matrix == Ok(seen));
         view.grid = grid.divides(&view.ty, number.is_some());
         if grid.columns.is_some() && queries != seen {
@@ -325,6 +330,26 @@ fn converted<'c: 'a, 'a>(value: Value<'c, 'a>) -> Value<'c, 'a> {
     let maker = read::defining_op(value);
     let maker = maker.filter(|op| tl::op_of(*op).is_ok_and(|op| matches!(op, Op::Cast { .. })));
     maker.and_then(|op| op.operand(0).ok()).unwrap_or(value)
+}
+
+/// A view of an argument: its value, and the order of its dimensions, or `None` for the first elements.
+type ViewOf<'c, 'a> = (Value<'c, 'a>, Option<Vec<usize>>);
+
+/// What a block sees of an argument, and the views on the way.
+fn seen_as<'c: 'a, 'a>(
+    argument: Value<'c, 'a>,
+) -> Result<(Value<'c, 'a>, Vec<ViewOf<'c, 'a>>), String> {
+    let (mut seen, mut found) = (argument, vec![]);
+    while let [(user, _)] = irc_mlir::uses(seen)[..] {
+        let order = order_of(user);
+        let ty = tl::type_of(irc_mlir::ValueLike::r#type(&seen))?;
+        if order.is_none() && !tl::op_of(user).is_ok_and(|op| prefix::is_prefix(&op, &ty)) {
+            break;
+        }
+        seen = user.result(0).map_err(|error| error.to_string())?.into();
+        found.push((seen, order));
+    }
+    Ok((seen, found))
 }
 
 /// The order of dimensions of a transposition.

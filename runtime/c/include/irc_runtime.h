@@ -161,7 +161,10 @@ irc_error *irc_context_bind_input_shaped(irc_context *context,
                                          const void *data,
                                          size_t bytes);
 
-// Binds an output to memory of the caller, aligned to 64 bytes, until the context or the binding ends.
+// Binds an output to memory of the caller, aligned to 64 bytes, until the context or the binding ends. The memory must
+// not overlap that of an input or another output, except that it may be all of the memory of the input that
+// `irc_model_output_updates` returns; `irc_context_run` checks it. Models whose sizes depend on their inputs take no other
+// memory than that.
 irc_error *irc_context_bind_output(irc_context *context,
                                    size_t index,
                                    void *data,
@@ -229,6 +232,10 @@ irc_error *irc_model_input(const irc_model *model, size_t index, irc_port *port)
 
 // Describes an output.
 irc_error *irc_model_output(const irc_model *model, size_t index, irc_port *port);
+
+// The input in whose memory an output may be: the output has its elements, of which some are replaced. If both are bound
+// to the same memory, a run writes only these. `SIZE_MAX` if there is no such input, and for null.
+size_t irc_model_output_updates(const irc_model *model, size_t index);
 
 // Finds an input by name.
 irc_error *irc_model_find_input(const irc_model *model, const char *name, size_t *index);

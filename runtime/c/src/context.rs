@@ -188,7 +188,10 @@ pub unsafe extern "C" fn irc_context_bind_input_shaped(
     })
 }
 
-/// Binds an output to memory of the caller, aligned to 64 bytes, until the context or the binding ends.
+/// Binds an output to memory of the caller, aligned to 64 bytes, until the context or the binding ends. The memory must
+/// not overlap that of an input or another output, except that it may be all of the memory of the input that
+/// `irc_model_output_updates` returns; `irc_context_run` checks it. Models whose sizes depend on their inputs take no other
+/// memory than that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn irc_context_bind_output(
     context: *mut irc_context,

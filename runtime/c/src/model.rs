@@ -206,6 +206,16 @@ pub unsafe extern "C" fn irc_model_output(
     })
 }
 
+/// The input in whose memory an output may be: the output has its elements, of which some are replaced. If both are bound
+/// to the same memory, a run writes only these. `SIZE_MAX` if there is no such input, and for null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn irc_model_output_updates(model: *const irc_model, index: usize) -> usize {
+    // Safety: the header states what callers must ensure.
+    let model = unsafe { model.as_ref() };
+    let updates = model.map(|model| model.model.interface().updates());
+    updates.and_then(|updates| *updates.get(index)?).unwrap_or(usize::MAX)
+}
+
 fn describe(
     names: &[Names],
     ports: &[Port],

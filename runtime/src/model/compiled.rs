@@ -127,6 +127,10 @@ pub struct SizedContext {
     pointers: Vec<*mut c_void>,
     extents: Vec<i64>,
     outputs: Vec<Tensor>,
+    /// For each output, the input that it may be in the memory of.
+    updates: Vec<Option<usize>>,
+    /// The outputs that the last run wrote to the memory of an input: the address and the bytes.
+    placed: Vec<Option<(usize, usize)>>,
 }
 
 // Safety: all pointers are into tensors of the context, or memory that the caller bound.
@@ -149,6 +153,8 @@ impl SizedContext {
             pointers: vec![std::ptr::null_mut(); count],
             extents: Vec::new(),
             outputs: vec![],
+            updates: interface.updates(),
+            placed: vec![None; interface.outputs.len()],
         };
         context.set_threads(options)?;
         context.own.resize_with(count, || None);
@@ -227,6 +233,7 @@ impl SizedContext {
             self.extents.extend(shape);
         }
         self.host.begin(self.outputs.drain(..));
+        self.host.place(&self.placed);
         let host: *mut Host = &mut *self.host;
         // Safety: every input has the extents that are passed with it, and the host is alive.
         let status = unsafe {
@@ -236,8 +243,22 @@ impl SizedContext {
         Ok(())
     }
 
-    /// An output of the last successful run.
-    pub fn output(&self, output: usize) -> Option<&Tensor> {
-        self.outputs.get(output)
+    /// Places an output in memory for the next run, its address and its bytes, or nowhere; returns the input whose memory
+    /// that must be, `None` if there is none.
+    pub fn place(&mut self, output: usize, memory: Option<(usize, usize)>) -> Option<usize> {
+        let input = self.updates[output]?;
+        self.placed[output] = memory;
+        Some(input)
+    }
+
+    /// The shape and the bytes of an output of the last successful run.
+    pub fn output(&self, output: usize) -> Option<(&[i64], &[u8])> {
+        let tensor = self.outputs.get(output)?;
+        let Some((start, bytes)) = self.placed[output] else {
+            return Some((tensor.shape(), tensor.bytes()));
+        };
+        let shape = self.shapes[self.updates[output]?].as_deref()?;
+        // Safety: the memory is that of a bound input, which has so many bytes.
+        Some((shape, unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }))
     }
 }

@@ -4,6 +4,7 @@ use super::{
     compiled::{FixedContext, SizedContext, bytes},
     graph::GraphContext,
     options::ContextOptions,
+    spans::Spans,
     unknown,
 };
 use crate::{Pool, Port};
@@ -17,6 +18,7 @@ pub struct Context {
     kind: ContextKind,
     /// Number of bytes of inputs, then of outputs; `None` if it depends on the inputs.
     bytes: Vec<Option<usize>>,
+    spans: Spans,
     options: ContextOptions,
     // Dropped last: code and parameters belong to the model.
     model: Arc<Model>,
@@ -56,7 +58,8 @@ impl Context {
                 interface.inputs.iter().chain(&interface.outputs).map(bytes).collect()
             }
         };
-        Ok(Context { kind, bytes: sizes, options: options.clone(), model: model.clone() })
+        let (spans, options) = (Spans::new(interface), options.clone());
+        Ok(Context { kind, bytes: sizes, spans, options, model: model.clone() })
     }
 
     /// The model.
@@ -104,6 +107,7 @@ impl Context {
         bytes: &[u8],
     ) -> Result<(), ModelError> {
         self.check_shape(input, shape)?;
+        self.spans.bind(input, None);
         let ContextKind::Sized(context) = &mut self.kind else {
             return self.set_input(input, bytes);
         };
@@ -123,6 +127,7 @@ impl Context {
         let Some(bytes) = self.size(PortIndex::Input(input))? else {
             return Err(self.wrong(PortIndex::Input(input), "no shape".into()));
         };
+        self.spans.bind(input, None);
         let memory = match &mut self.kind {
             ContextKind::Graph(context) => {
                 context.bind(input, None);
@@ -160,7 +165,7 @@ impl Context {
             return Err(self.wrong(which, "no shape".into()));
         }
         self.check_memory(which, memory, bytes)?;
-        self.bind(which, memory.cast_mut())
+        self.bind(which, memory.cast_mut(), bytes)
     }
 
     /// Like [`Context::bind_input`], for models whose sizes depend on their inputs.
@@ -181,21 +186,25 @@ impl Context {
         let which = PortIndex::Input(input);
         let ContextKind::Sized(context) = &self.kind else {
             self.check_memory(which, memory, bytes)?;
-            return self.bind(which, memory.cast_mut());
+            return self.bind(which, memory.cast_mut(), bytes);
         };
         let expected = context.check(input, shape)?.byte_size().unwrap_or(usize::MAX);
         if expected != bytes {
             return Err(self.wrong(which, format!("{bytes} bytes")));
         }
         self.check_aligned(which, memory)?;
+        self.spans.bind(input, Some((memory, bytes)));
         let ContextKind::Sized(context) = &mut self.kind else { return Ok(()) };
         context.bind(input, shape, memory.cast_mut())
     }
 
-    /// Binds an output to memory of the caller.
+    /// Binds an output to memory of the caller. An output with [`Port::updates`] may be bound to the memory of that
+    /// input: the run then writes only the elements that it replaces. [`Context::run`] checks that no output otherwise
+    /// overlaps an input or another output.
     ///
     /// # Errors
-    /// As [`Context::bind_input`]; outputs of unknown size cannot be bound.
+    /// As [`Context::bind_input`]; outputs of models whose sizes depend on their inputs cannot be bound, but for those with
+    /// [`Port::updates`].
     ///
     /// # Safety
     /// The memory must be valid, and not accessed elsewhere during a run, until the context or the
@@ -208,11 +217,16 @@ impl Context {
     ) -> Result<(), ModelError> {
         let which = PortIndex::Output(output);
         self.check_memory(which, memory, bytes)?;
-        if matches!(self.kind, ContextKind::Sized(_)) {
-            let found = "memory, of a model that makes its outputs itself".to_owned();
-            return Err(self.wrong(which, found));
+        let port = self.port(which);
+        if let ContextKind::Sized(_) = self.kind {
+            if self.model.interface().outputs[output].updates.is_none() {
+                let found = "memory, of a model that makes its outputs itself".to_owned();
+                return Err(self.wrong(which, found));
+            }
+            self.spans.bind(port, Some((memory, bytes)));
+            return Ok(());
         }
-        self.bind(which, memory)
+        self.bind(which, memory, bytes)
     }
 
     /// Ends the binding of an output: it uses the context's own memory again.
@@ -222,6 +236,7 @@ impl Context {
     pub fn unbind_output(&mut self, output: usize) -> Result<(), ModelError> {
         self.size(PortIndex::Output(output))?;
         let port = self.port(PortIndex::Output(output));
+        self.spans.bind(port, None);
         match &mut self.kind {
             ContextKind::Graph(context) => context.bind(port, None),
             ContextKind::Fixed(context) => context.bind(port, None),
@@ -234,8 +249,13 @@ impl Context {
     ///
     /// # Errors
     /// [`ModelError::Failed`] and [`ModelError::Library`]: the error of the code. The contents of
-    /// outputs are then undefined.
+    /// outputs are then undefined. [`ModelError::Buffer`] if the memory of an output overlaps that of another port, other
+    /// than [`Context::bind_output`] allows; the model has not run then.
     pub fn run(&mut self) -> Result<(), ModelError> {
+        if let Some((output, other)) = self.spans.conflict() {
+            return Err(self.overlap(output, other));
+        }
+        self.place_outputs()?;
         match &mut self.kind {
             ContextKind::Graph(context) => context.run().map_err(|(step, message)| {
                 let node = match &self.model.kind {
@@ -260,9 +280,9 @@ impl Context {
             ContextKind::Graph(context) => context.pointer(self.port(which)),
             ContextKind::Fixed(context) => context.pointer(self.port(which)),
             ContextKind::Sized(context) => {
-                let tensor = context.output(output);
-                let tensor = tensor.ok_or_else(|| self.wrong(which, "no run".into()))?;
-                return Ok(tensor.bytes());
+                let found = context.output(output);
+                let (_, bytes) = found.ok_or_else(|| self.wrong(which, "no run".into()))?;
+                return Ok(bytes);
             }
         };
         let bytes = size.ok_or_else(|| self.wrong(which, "no shape".into()))?;
@@ -280,8 +300,8 @@ impl Context {
         let ContextKind::Sized(context) = &self.kind else {
             return Ok(&self.model.interface().outputs[output].shape);
         };
-        let tensor = context.output(output);
-        Ok(tensor.ok_or_else(|| self.wrong(which, "no run".into()))?.shape())
+        let found = context.output(output);
+        Ok(found.ok_or_else(|| self.wrong(which, "no run".into()))?.0)
     }
 
     /// Number of bytes of memory that the context has between runs.
@@ -337,6 +357,46 @@ impl Context {
         ModelError::Buffer { port: format!("{kind} '{}'", port.name), expected, found }
     }
 
+    /// The error of an output in memory of another port.
+    fn overlap(&self, output: usize, other: usize) -> ModelError {
+        let interface = self.model.interface();
+        let inputs = interface.inputs.len();
+        let port = &interface.outputs[output - inputs];
+        let found = match interface.inputs.get(other) {
+            Some(input) => format!("memory that overlaps input '{}'", input.name),
+            None => {
+                format!("memory that overlaps output '{}'", interface.outputs[other - inputs].name)
+            }
+        };
+        let expected = match &port.updates {
+            Some(input) => format!("memory of its own, or all of that of input '{input}'"),
+            None => "memory of its own".to_owned(),
+        };
+        ModelError::Buffer { port: format!("output '{}'", port.name), expected, found }
+    }
+
+    /// Places the bound outputs of a model that makes its outputs itself: in the memory of the inputs that they update.
+    fn place_outputs(&mut self) -> Result<(), ModelError> {
+        let ContextKind::Sized(context) = &mut self.kind else { return Ok(()) };
+        let interface = self.model.interface();
+        let inputs = interface.inputs.len();
+        for (output, port) in interface.outputs.iter().enumerate() {
+            let memory = self.spans.of(inputs + output);
+            let Some(input) = context.place(output, memory) else { continue };
+            if memory.is_some() && memory != self.spans.of(input) {
+                let expected =
+                    format!("all of the memory of input '{}'", interface.inputs[input].name);
+                let found = "other memory".to_owned();
+                return Err(ModelError::Buffer {
+                    port: format!("output '{}'", port.name),
+                    expected,
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn check_shape(&self, input: usize, shape: &[i64]) -> Result<(), ModelError> {
         self.size(PortIndex::Input(input))?;
         let port = &self.model.interface().inputs[input];
@@ -368,8 +428,9 @@ impl Context {
         Ok(())
     }
 
-    fn bind(&mut self, which: PortIndex, memory: *mut u8) -> Result<(), ModelError> {
+    fn bind(&mut self, which: PortIndex, memory: *mut u8, bytes: usize) -> Result<(), ModelError> {
         let port = self.port(which);
+        self.spans.bind(port, Some((memory, bytes)));
         match &mut self.kind {
             ContextKind::Graph(context) => context.bind(port, Some(memory)),
             ContextKind::Fixed(context) => context.bind(port, Some(memory)),

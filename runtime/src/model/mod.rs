@@ -12,6 +12,7 @@ mod options;
 mod packed;
 mod plan;
 mod slots;
+mod spans;
 mod workspace;
 
 pub use context::Context;

@@ -264,6 +264,9 @@ pub struct Graphs {
     /// Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable
     #[arg(long, value_name = "NAME=SHAPE")]
     pub shape: Vec<String>,
+    /// Room of caches of keys and values, in tokens: a number or a name; new ones go in place
+    #[arg(long, value_name = "TOKENS")]
+    pub cache: Option<String>,
     /// Resolve undeclared operators in the standard library
     #[arg(long)]
     pub implicit_std: bool,

@@ -171,6 +171,7 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["bench"], &["--profile"])
         .of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive])
         .why(&[(Plan, "`irc run --trace` shows the tasks of a plan")]),
+    flags(&["bench"], &["--in-place"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library]),
     flags(&["bench"], &["--inputs"]).of(&[ArkModel, CommonIr, Layers, Mlir, Library, Archive, Ptx]),
     // irc check.
     flags(&["check"], &["--model"]).of(&[Plan]),
@@ -202,6 +203,7 @@ const READING: &[&str] = &[
     "--library-path",
     "--allow-fetch",
     "--shape",
+    "--cache",
     "--implicit-std",
     "--functions",
     "--ignore-control-inputs",
@@ -211,6 +213,7 @@ const READING: &[&str] = &[
 /// How their graphs are imported.
 const IMPORTING: &[&str] = &[
     "--shape",
+    "--cache",
     "--implicit-std",
     "--functions",
     "--ignore-control-inputs",

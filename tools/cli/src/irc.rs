@@ -375,6 +375,9 @@ pub struct Bench {
     /// Number of runs to measure; overrides --time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: Option<u32>,
+    /// Update caches in place: the outputs that replace elements of inputs are in their memory
+    #[arg(long)]
+    pub in_place: bool,
     /// Print the time of each kernel
     #[arg(long)]
     pub profile: bool,

@@ -297,6 +297,9 @@ fn measure(
     arguments: &Bench,
 ) -> Result<Measured, Error> {
     let _step = console.step("measuring");
+    if arguments.in_place {
+        prepared.runner.share();
+    }
     let mut times = vec![];
     let (latency, profile) = repeated(arguments, || {
         prepared.run()?;

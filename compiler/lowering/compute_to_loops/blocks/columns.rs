@@ -29,6 +29,9 @@ pub(super) struct Calls<'c> {
 /// Bytes of a vector that copies columns.
 const VECTOR: i64 = 16;
 
+/// The most calls of a block whose packed operands are kept for the next blocks. Those of more are packed for each block.
+const MAX_KEPT: i64 = 8;
+
 /// The number of values that pass from one call to the next.
 const CARRIED: usize = 3;
 
@@ -64,7 +67,22 @@ impl<'c> Calls<'c> {
     /// The bytes that calls need beside the scratch memory of the kernel of the last columns.
     pub(super) fn bytes(&self, last: &Callee<'c>) -> u64 {
         let own = |callee: &Callee<'c>| callee.info.scratch() + callee.kept().unwrap_or(0);
-        own(&self.first).saturating_sub(own(last)) + self.layout(last, 0).1.cast_unsigned()
+        let kept = (self.kept(last) * self.slots(last)).cast_unsigned();
+        own(&self.first).saturating_sub(own(last)) + self.layout(last, 0).1.cast_unsigned() + kept
+    }
+
+    /// The bytes that a call keeps, in multiples of a cache line.
+    fn kept(&self, last: &Callee<'c>) -> i64 {
+        (last.kept().unwrap_or(0).cast_signed() + 63) / 64 * 64
+    }
+
+    /// The number of calls of a block that keep what they pack for the calls for the same columns of the next blocks, in
+    /// memory of their own.
+    fn slots(&self, last: &Callee<'c>) -> i64 {
+        let is_same = last.kept().is_some() && last.kept() == self.first.kept();
+        let calls =
+            self.count.known().map_or(MAX_KEPT, |count| (count + self.items - 1) / self.items);
+        if is_same && calls > 1 { calls.min(MAX_KEPT) } else { 0 }
     }
 
     /// The offsets of copied operands and of what is carried, from a first one on, and the one after the last.
@@ -99,8 +117,10 @@ impl<'c> Calls<'c> {
         'c: 'a,
     {
         let Some(workspace) = frame.buffers.last().copied() else { return };
-        let own = last.workspace() - self.layout(last, 0).1.cast_unsigned();
-        let (offsets, _) = self.layout(last, own.cast_signed());
+        let (slots, kept) = (self.slots(last), self.kept(last));
+        let after = self.layout(last, 0).1 + slots * kept;
+        let own = last.workspace() - after.cast_unsigned();
+        let (offsets, end) = self.layout(last, own.cast_signed());
         let operands = self.bytes.len();
         let total = frame.sizes.value(e, &self.count);
         let (mut count, mut most) = (total, total);
@@ -124,13 +144,23 @@ impl<'c> Calls<'c> {
         };
         let sums = e.index(offsets[first + 2]);
 
-        if last.kept().is_some() {
-            // What several calls pack is that of the last one.
-            const SLE: i64 = 3;
-            let is_only = e.compare(SLE, most, e.index(self.items));
-            let is_kept = is_kept(e, (unit, from), block);
-            keep(e, workspace, e.binary(arith::ANDI, is_kept, is_only));
-        }
+        // Without memory for each call, what several pack is that of the last one.
+        const SLT: i64 = 2;
+        const SLE: i64 = 3;
+        let is_later = last.kept().map(|_| is_kept(e, (unit, from), block));
+        let kept_at = |e: Emit<'c, 'a>, number: Value<'c, 'a>| {
+            let Some(is_later) = is_later else { return e.index(0) };
+            if slots == 0 {
+                let is_only = e.compare(SLE, most, e.index(self.items));
+                keep(e, (workspace, e.index(0)), e.binary(arith::ANDI, is_later, is_only));
+                return e.index(0);
+            }
+            let has_slot = e.compare(SLT, number, e.index(slots));
+            let slot = e.offset(e.scale(number, kept), end);
+            let place = e.op(arith::SELECT, &[has_slot, slot, e.index(0)], Type::index(e.context));
+            keep(e, (workspace, place), e.binary(arith::ANDI, is_later, has_slot));
+            place
+        };
         let lowest = e.float(f64::from(f32::MIN), e.f32(), Lanes::Scalar);
         let [zero, one] = [0.0, 1.0].map(|value| e.float(value, e.f32(), Lanes::Scalar));
         // Without columns, the result is 0.
@@ -184,10 +214,11 @@ impl<'c> Calls<'c> {
                     callee: &Callee<'c>,
                     mut windows: Vec<(Value<'c, 'a>, Value<'c, 'a>)>,
                     outputs: &[(Value<'c, 'a>, Value<'c, 'a>)],
-                    columns: Value<'c, 'a>| {
+                    (number, columns): (Value<'c, 'a>, Value<'c, 'a>)| {
             windows.extend(outputs);
             let passed = rows.into_iter().chain([columns]);
-            let operands = arguments(e, callee, &windows, (workspace, first + CARRIED), passed);
+            let memory = (workspace, kept_at(e, number), first + CARRIED);
+            let operands = arguments(e, callee, &windows, memory, passed);
             call(e, &callee.name, &operands);
         };
         let bounds = (e.index(0), before, 1);
@@ -196,11 +227,11 @@ impl<'c> Calls<'c> {
             let next = e.offset(number, 1);
             let [highest, powers] = [0, 1].map(|state| memory(alternating(e, state, next)));
             let outputs = [highest, powers, memory(sums)];
-            emit(e, &self.first, inputs(e, number, columns), &outputs, columns);
+            emit(e, &self.first, inputs(e, number, columns), &outputs, (number, columns));
             Ok(vec![])
         });
         let columns = e.binary(arith::SUBI, count, e.scale(before, self.items));
-        emit(e, last, inputs(e, before, columns), &windows[operands..], columns);
+        emit(e, last, inputs(e, before, columns), &windows[operands..], (before, columns));
     }
 }
 

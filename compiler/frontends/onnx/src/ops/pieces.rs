@@ -65,7 +65,9 @@ pub(super) fn slice(b: &mut Builder, x: ValueId, axis: usize, offset: &Dim, exte
         return b.op(Op::Slice { offsets, sizes }, &[x]);
     }
     let mut at = loops(0..dims.len());
-    at[axis] = Scalar::Loop(axis) + size(offset);
+    if !offset.is(0) {
+        at[axis] = Scalar::Loop(axis) + size(offset);
+    }
     b.compute(Compute::map(dims, Scalar::load(0, at)), &[x])
 }
 

@@ -147,13 +147,15 @@ pub(in crate::ops) fn masked_softmax(b: &mut Builder, x: ValueId, sink: Option<V
     b.cast(weights, to)
 }
 
-/// The scaled products of every query with every key: `[batch, heads, queries, keys]`.
+/// The scaled products of every query with every key: `[batch, heads, queries, keys]`. There may be more dimensions before
+/// those of the matrices.
 pub(in crate::ops) fn scores(b: &mut Builder, q: ValueId, k: ValueId, by: Option<f32>) -> Built {
     let dtype = b.dtype(q);
     let by = match by {
         Some(by) => b.scalar(f64::from(by), DType::F32)?,
         None => {
-            let size = b.sizes(&[b.dims(q)[3].clone()], true, DType::I64)?;
+            let size = b.dims(q).pop().ok_or("expected a matrix of queries")?;
+            let size = b.sizes(&[size], true, DType::I64)?;
             let size = b.cast(size, DType::F32)?;
             b.unary(Unary::Rsqrt, size)?
         }

@@ -55,10 +55,11 @@ fn extended(
     past: &Dim,
 ) -> Result<[ValueId; 2], LowerError> {
     let dims = cx.b.dims(buffer);
-    let here = Scalar::Loop(2).equals(size(past));
+    let next = past.clone() + 1.into();
+    let here = Scalar::Loop(2).ge(size(past)).and(Scalar::Loop(2).lt(size(&next)));
     let at = [Scalar::Loop(0), Scalar::Loop(1), Scalar::index(0), Scalar::Loop(3)];
     let body = here.select(Scalar::load(1, at), Scalar::load(0, loops(0..4)));
     let whole = cx.b.compute(Compute::map(dims, body), &[buffer, new])?;
-    let first = slice(cx.b, whole, 2, &0.into(), &(past.clone() + 1.into()))?;
+    let first = slice(cx.b, whole, 2, &0.into(), &next)?;
     Ok([first, whole])
 }

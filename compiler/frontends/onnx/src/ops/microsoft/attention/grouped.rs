@@ -6,13 +6,13 @@ use super::rotary::tables;
 use super::{Heads, expect_heads, expect_rank, heads_of, reject_flag};
 use crate::context::{Context, LowerError, Lowered};
 use crate::operator::Operator;
-use crate::ops::attention::dot_product::{
-    joined_heads, masked_softmax, scores, soft_cap, split_heads, weighted,
-};
+use crate::ops::attention::dot_product::{masked_softmax, scores, soft_cap, split_heads, weighted};
 use crate::ops::attention::rotary::{Angles, Rotation};
 use crate::ops::normalise::root_mean_square_over;
 use crate::ops::pieces::{loops, size, slice, wide};
-use irc_tl::{Comparison, Compute, DType, Dim, Relation, Scalar, ValueId};
+use irc_tl::{
+    Binary, Builder, Built, Comparison, Compute, DType, Dim, Op, Relation, Scalar, ValueId,
+};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[operator("GroupQueryAttention", grouped)];
 
@@ -24,35 +24,142 @@ fn grouped(cx: &mut Context<'_>) -> Lowered {
     let [q, k] = rotated(cx, [q, k], &cache)?;
     let present = [cache.extended(cx, 3, k)?, cache.extended(cx, 4, v)?];
     let dtype = cx.dtype(q);
+    let groups = Groups::of(cx, q, present[0], &cache);
+    let q = cx.b.reshape(q, &groups.queries(&cx.b.dims(q)))?;
     let mut wider = [q, present[0], present[1]];
+    for value in &mut wider[1..] {
+        // Not what is behind the last token.
+        let tokens = slice(cx.b, *value, 2, &0.into(), &cache.total)?;
+        *value = cx.b.reshape(tokens, &groups.shared(&cx.b.dims(tokens)))?;
+    }
     for value in &mut wider {
         *value = cx.b.cast(*value, wide(dtype))?;
     }
     let [q, k, v] = wider;
     let products = scores(cx.b, q, k, cx.float("scale")?.filter(|by| *by != 0.0))?;
     let cap = f64::from(cx.float_or("softcap", 0.0)?);
-    let capped = if cap > 0.0 { soft_cap(cx.b, products, cap)? } else { products };
-    let hidden = Scalar::float(f64::NEG_INFINITY, cx.dtype(capped));
-    let masked = masked(cx, capped, &cache, hidden)?;
-    let sink = sink(cx, masked)?;
+    let mut shown = if cap > 0.0 { soft_cap(cx.b, products, cap)? } else { products };
+    if let Some(bias) = cx.optional(10) {
+        let bias = groups.bias(cx, bias, shown)?;
+        shown = cx.b.binary(Binary::Add, shown, bias)?;
+    }
+    let seen = seen(cx, &cache, &groups)?;
+    let masked = masked(cx, shown, seen, f64::NEG_INFINITY)?;
+    let masked = groups.without_later(cx, masked, &cache)?;
+    let sink = sink(cx, masked, &groups)?;
     let weights = masked_softmax(cx.b, masked, sink)?;
     let result = weighted(cx.b, weights, v)?;
-    let result = joined_heads(cx.b, result)?;
+    let result = groups.joined(cx.b, result)?;
     let mut results = vec![cx.b.cast(result, dtype)?, present[0], present[1]];
     if cx.is_used(3) {
-        let zero = Scalar::float(0.0, cx.dtype(capped));
-        let shown = match cx.int_or("qk_output", 0)? {
-            1 => self::masked(cx, capped, &cache, zero)?,
+        let of_heads = match cx.int_or("qk_output", 0)? {
+            1 => self::masked(cx, shown, seen, 0.0)?,
             2 => weights,
             other => {
                 let message = format!("expected qk_output 1 or 2, found {other}");
                 return Err(LowerError::invalid(message));
             }
         };
-        let shown = slice(cx.b, shown, 3, &0.into(), &cache.total)?;
-        results.push(cx.b.cast(shown, dtype)?);
+        let dims = [groups.batch, groups.heads, cache.new.clone(), cache.total.clone()];
+        let of_heads = cx.b.reshape(of_heads, &dims)?;
+        results.push(cx.b.cast(of_heads, dtype)?);
     }
     Ok(results)
+}
+
+/// The heads of queries in groups that share a head of keys and values. Queries of one token are the rows of one matrix for
+/// each group; otherwise each head of queries has a matrix.
+struct Groups {
+    batch: Dim,
+    heads: Dim,
+    shared: Dim,
+    /// Heads of queries in a group.
+    each: Dim,
+    is_token: bool,
+    /// Whether later keys are hidden.
+    is_causal: bool,
+}
+
+impl Groups {
+    fn of(cx: &Context<'_>, queries: ValueId, keys: ValueId, cache: &Cache) -> Self {
+        let (own, shared) = (cx.b.dims(queries), cx.b.dims(keys)[1].clone());
+        let (batch, heads) = (own[0].clone(), own[1].clone());
+        let each = heads.floor_div(&shared);
+        let is_causal = cx.int_or("causal", 1).is_ok_and(|causal| causal != 0);
+        Self { batch, heads, shared, each, is_token: cache.new.is(1), is_causal }
+    }
+
+    /// The shape of `[batch, heads, tokens, size]` by groups.
+    fn queries(&self, dims: &[Dim]) -> Vec<Dim> {
+        let mut shape = vec![self.batch.clone(), self.shared.clone(), self.each.clone()];
+        shape.extend_from_slice(&dims[if self.is_token { 3.. } else { 2.. }]);
+        shape
+    }
+
+    /// The shape of keys or values for the queries of a group.
+    fn shared(&self, dims: &[Dim]) -> Vec<Dim> {
+        let mut shape = dims.to_vec();
+        if !self.is_token {
+            shape.insert(2, 1.into());
+        }
+        shape
+    }
+
+    /// The shape of what all heads have in common of their scores.
+    fn common(&self, cache: &Cache) -> Vec<Dim> {
+        let mut shape = vec![self.batch.clone(), 1.into(), 1.into(), cache.total.clone()];
+        if !self.is_token {
+            shape.insert(3, cache.new.clone());
+        }
+        shape
+    }
+
+    /// What is added to scores.
+    fn bias(
+        &self,
+        cx: &mut Context<'_>,
+        bias: ValueId,
+        scores: ValueId,
+    ) -> Result<ValueId, LowerError> {
+        let (dims, dtype) = (cx.b.dims(scores), cx.dtype(scores));
+        let (last, token) = (dims.len() - 1, dims.len() - 2);
+        let tokens = if self.is_token { 1.into() } else { dims[token].clone() };
+        let over = [self.batch.clone(), self.heads.clone(), tokens, dims[last].clone()];
+        let bias = cx.b.broadcast(bias, &over)?;
+        let bias = cx.b.reshape(bias, &dims)?;
+        Ok(cx.b.cast(bias, dtype)?)
+    }
+
+    /// Scores without those of keys that no sequence sees: keys after a query in the longest one.
+    fn without_later(
+        &self,
+        cx: &mut Context<'_>,
+        scores: ValueId,
+        cache: &Cache,
+    ) -> Result<ValueId, LowerError> {
+        if self.is_token || !self.is_causal {
+            return Ok(scores);
+        }
+        let (dims, dtype) = (cx.b.dims(scores), cx.dtype(scores));
+        let past = (cache.total.clone() - cache.new.clone()).maximum(&0.into());
+        let [query, key] = [dims.len() - 2, dims.len() - 1].map(Scalar::Loop);
+        let seen = key.compare(Comparison::Le, query + size(&past));
+        let hidden = Scalar::float(f64::NEG_INFINITY, dtype);
+        let body = seen.select(Scalar::load(0, loops(0..dims.len())), hidden);
+        Ok(cx.b.compute(Compute::map(dims, body), &[scores])?)
+    }
+
+    /// `[batch, tokens, heads * size]` of the results of groups.
+    fn joined(&self, b: &mut Builder, x: ValueId) -> Built {
+        let mut turned = x;
+        if !self.is_token {
+            turned = b.transpose(x, &[0, 3, 1, 2, 4])?;
+        }
+        let dims = b.dims(turned);
+        let tokens = if self.is_token { 1.into() } else { dims[1].clone() };
+        let hidden = self.heads.clone() * dims[dims.len() - 1].clone();
+        b.reshape(turned, &[self.batch.clone(), tokens, hidden])
+    }
 }
 
 fn reject_unsupported(cx: &Context<'_>) -> Result<(), LowerError> {
@@ -158,42 +265,45 @@ fn rotated(
     Ok(results)
 }
 
-/// Scores with the bias, and another value for keys that are hidden from the query.
-fn masked(
-    cx: &mut Context<'_>,
-    scores: ValueId,
-    cache: &Cache,
-    hidden: Scalar,
-) -> Result<ValueId, LowerError> {
-    let (dims, dtype) = (cx.b.dims(scores), cx.dtype(scores));
-    let key = || Scalar::Loop(3);
-    let mut body = Scalar::load(0, loops(0..4));
-    let mut operands = vec![scores, cache.lengths];
-    if let Some(bias) = cx.optional(10) {
-        let mut over = dims[..3].to_vec();
-        over.push(cache.total.clone());
-        operands.push(cx.b.broadcast(bias, &over)?);
-        let mut at = loops(0..3);
-        at.push(key().min(size(&cache.total) - Scalar::index(1)));
-        body = body + Scalar::load(2, at).cast(dtype);
-    }
-    let position = cache.past(1) + Scalar::Loop(2);
-    let mut seen = key().compare(Comparison::Le, cache.last(1));
-    if cx.int_or("causal", 1)? != 0 {
+/// Whether a query sees a key: of the shape that all heads have in common.
+fn seen(cx: &mut Context<'_>, cache: &Cache, groups: &Groups) -> Result<ValueId, LowerError> {
+    let dims = groups.common(cache);
+    let key = || Scalar::Loop(dims.len() - 1);
+    let query = if groups.is_token { Scalar::index(0) } else { Scalar::Loop(dims.len() - 2) };
+    let position = cache.past(0) + query;
+    let mut seen = key().compare(Comparison::Le, cache.last(0));
+    if groups.is_causal {
         seen = seen.and(key().compare(Comparison::Le, position.clone()));
     }
     let window = cx.int_or("local_window_size", -1)?;
     if window > 0 {
         seen = seen.and(position.lt(key() + Scalar::index(window)));
     }
-    Ok(cx.b.compute(Compute::map(dims, seen.select(body, hidden)), &operands)?)
+    Ok(cx.b.compute(Compute::map(dims, seen), &[cache.lengths])?)
+}
+
+/// Scores, and another value for keys that are hidden from the query.
+fn masked(
+    cx: &mut Context<'_>,
+    scores: ValueId,
+    seen: ValueId,
+    hidden: f64,
+) -> Result<ValueId, LowerError> {
+    let dtype = cx.dtype(scores);
+    let hidden = cx.b.scalar(hidden, dtype)?;
+    Ok(cx.b.op(Op::Select, &[seen, scores, hidden])?)
 }
 
 /// One more score of each head, without a key: given, or 0 for a smooth softmax.
-fn sink(cx: &mut Context<'_>, scores: ValueId) -> Result<Option<ValueId>, LowerError> {
+fn sink(
+    cx: &mut Context<'_>,
+    scores: ValueId,
+    groups: &Groups,
+) -> Result<Option<ValueId>, LowerError> {
     if let Some(given) = cx.optional(11) {
-        let heads = cx.b.dims(scores)[1].clone();
-        return Ok(Some(cx.b.reshape(given, &[1.into(), heads, 1.into(), 1.into()])?));
+        let mut shape = vec![1.into(); cx.b.rank(scores)];
+        shape[1..3].clone_from_slice(&[groups.shared.clone(), groups.each.clone()]);
+        return Ok(Some(cx.b.reshape(given, &shape)?));
     }
     if cx.int_or("smooth_softmax", -1)? != 1 {
         return Ok(None);

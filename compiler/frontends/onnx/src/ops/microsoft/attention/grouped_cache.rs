@@ -13,7 +13,7 @@ pub(super) struct Cache {
     /// The number of tokens of the longest sequence, with the new ones.
     pub total: Dim,
     /// The number of new tokens.
-    new: Dim,
+    pub new: Dim,
     /// The capacity of the cache after the call.
     capacity: Dim,
 }
@@ -66,7 +66,8 @@ impl Cache {
         self.if_prompt(Scalar::index(0), before.max(Scalar::index(0)))
     }
 
-    /// The cache in input `input` with the new tokens behind the old ones, and zeros behind those.
+    /// The cache in input `input` with the new tokens behind the old ones, and zeros behind those. In place, what is behind
+    /// the new tokens stays.
     pub fn extended(
         &self,
         cx: &mut Context<'_>,
@@ -81,8 +82,8 @@ impl Cache {
         at[2] = token() - past.clone();
         let dtype = cx.dtype(new);
         let zero = || Scalar::number(0, dtype);
-        let added = token().lt(past.clone() + size(&self.new));
-        let mut body = added.select(Scalar::load(0, at), zero());
+        let is_new = token().ge(past.clone()).and(token().lt(past.clone() + size(&self.new)));
+        let mut kept = zero();
         let mut operands = vec![new, self.lengths];
         if let Some(old) = cx.optional(input) {
             let found = cx.ty(old);
@@ -94,11 +95,11 @@ impl Cache {
                 let message = "expected a cache of the sequences and heads of the new keys";
                 cx.b.require(&found.dims[axis], Relation::Equal, &dims[axis], message)?;
             }
-            let inside = token().lt(size(&found.dims[2]));
-            let kept = inside.select(Scalar::load(2, loops(0..4)), zero());
-            body = token().lt(past).select(kept, body);
+            let is_old = token().lt(past.min(size(&found.dims[2])));
+            kept = is_old.select(Scalar::load(2, loops(0..4)), zero());
             operands.push(old);
         }
+        let body = is_new.select(Scalar::load(0, at), kept);
         Ok(cx.b.compute(Compute::map(dims, body), &operands)?)
     }
 }
