@@ -1,7 +1,7 @@
 //! The loop over tiles, or over shares of them, and the sums of shares.
 use super::{
-    super::team::when, Division, Emit, Infallible, Lanes, Place, Range, Schedule, Team, Tiles, ULT,
-    arith, ceil_div, indices,
+    super::team::when, Division, Emit, Infallible, Lanes, Method, Place, Range, Schedule, Team,
+    Tiles, ULT, arith, ceil_div, indices,
 };
 use crate::kernel::emit::{Buffer, first_result};
 use irc_mlir::{Type as MlirType, Value};
@@ -16,22 +16,27 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         carried: &[Value<'c, 'a>],
         tile: impl FnOnce(Emit<'c, 'a>, &Item<'_, 'c, 'a>, &[Value<'c, 'a>]) -> Vec<Value<'c, 'a>>,
     ) {
-        let Some(division) = &schedule.division else {
-            let [outer, down, across] = self.numbers(schedule.tile);
-            let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
-            let find = |e: Emit<'c, 'a>, number, _| {
-                let place = self.place(e, schedule.tile, number);
-                let (first, end) = (e.index(0), e.index(self.summands()));
-                (place, Range { first, end, place: None, is_whole: None })
-            };
-            let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
-                let item = self.item(e, number, number, &find);
-                Ok(tile(e, &item, carried))
-            });
-            return;
+        let [outer, down, across] = self.numbers(schedule.tile);
+        let whole = |e: Emit<'c, 'a>, number, _| {
+            let place = self.place(e, schedule.tile, number);
+            let (first, end) = (e.index(0), e.index(self.summands()));
+            (place, Range { first, end, place: None, is_whole: None })
         };
-        let find = |e: Emit<'c, 'a>, worker, number| {
-            self.share(e, division, schedule.depth, (worker, number))
+        let division = match (&schedule.division, &schedule.method) {
+            (Some(division), _) => Some(division),
+            (None, Method::Grouped(..)) => None,
+            (None, _) => {
+                let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
+                let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
+                    let item = self.item(e, number, number, &whole);
+                    Ok(tile(e, &item, carried))
+                });
+                return;
+            }
+        };
+        let share = |e: Emit<'c, 'a>, worker, number| match division {
+            Some(division) => self.share(e, division, schedule.depth, (worker, number)),
+            None => whole(e, worker, number),
         };
         // A block runs workers, each of which has whole tiles, and then its shares. Bounds are computed when a tile is done,
         // so that they take no registers until then.
@@ -39,21 +44,32 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let value = |e: Emit<'c, 'a>, name: &str, operands: &[Value<'c, 'a>]| {
             first_result(self.call(e, name, operands, &[index]))
         };
-        let workers = e.index(division.workers);
-        when(e, e.compare(ULT, self.team.team, workers), |e| {
-            let start = [&[self.team.team, e.index(0)], carried].concat();
+        let several = division.filter(|division| !division.has_one_share());
+        let workers = division.map_or(outer * down * across, |division| division.workers);
+        when(e, e.compare(ULT, self.team.team, e.index(workers)), |e| {
+            let mut start = vec![self.team.team];
+            start.extend(several.map(|_| e.index(0)));
+            start.extend(carried);
             let Ok(_) = e.repeat_while::<Infallible>(&start, |e, values| {
-                let (worker, number) = (values[0], values[1]);
-                let item = self.item(e, worker, number, &find);
-                let carried = tile(e, &item, &values[2..]);
-                let [worker, number] = [worker, number].map(|it| value(e, "irc_gpu_again", &[it]));
-                let next = e.offset(number, 1);
-                let has_more = e.compare(ULT, next, count_of(e, division, worker));
+                let (worker, rest) = (values[0], &values[1..]);
+                let (number, rest) = match several {
+                    Some(_) => (rest[0], &rest[1..]),
+                    None => (e.index(0), rest),
+                };
+                let item = self.item(e, worker, number, &share);
+                let carried = tile(e, &item, rest);
+                let worker = value(e, "irc_gpu_again", &[worker]);
                 let other = e.add(worker, value(e, "irc_gpu_teams", &[]));
-                let select = |yes, no| e.op(arith::SELECT, &[has_more, yes, no], index);
-                let (worker, number) = (select(worker, other), select(next, e.index(0)));
-                let goes_on = e.compare(ULT, worker, e.index(division.workers));
-                Ok((goes_on, [vec![worker, number], carried].concat()))
+                let mut next = vec![other];
+                if let Some(division) = several {
+                    let following = e.offset(value(e, "irc_gpu_again", &[number]), 1);
+                    let has_more = e.compare(ULT, following, count_of(e, division, worker));
+                    let select = |yes, no| e.op(arith::SELECT, &[has_more, yes, no], index);
+                    next = vec![select(worker, other), select(following, e.index(0))];
+                }
+                let goes_on = e.compare(ULT, next[0], e.index(workers));
+                next.extend(carried);
+                Ok((goes_on, next))
             });
         });
     }
@@ -236,14 +252,9 @@ fn count_of<'c: 'a, 'a>(
     division: &Division,
     worker: Value<'c, 'a>,
 ) -> Value<'c, 'a> {
-    if division.has_one_share() {
-        return e.index(1);
-    }
     let by = e.index(division.distance);
-    let [own, last] = {
-        let [first, end] = ends(e, division, worker);
-        [first, e.offset(end, -1)].map(|step| e.binary(arith::DIVUI, step, by))
-    };
+    let [first, end] = ends(e, division, worker);
+    let [own, last] = [first, e.offset(end, -1)].map(|step| e.binary(arith::DIVUI, step, by));
     let rounds = division.whole / division.workers;
     e.binary(arith::SUBI, e.offset(last, 1 + rounds), own)
 }
