@@ -1,7 +1,7 @@
 //! The loop over tiles, or over shares of them, and the sums of shares.
 use super::{
-    super::team::when, Division, Emit, Infallible, Lanes, Method, Place, Range, Schedule, Team,
-    Tiles, ULT, arith, ceil_div, indices,
+    super::team::when, Division, Emit, Infallible, Lanes, Place, Range, Schedule, Team, Tiles, ULT,
+    arith, ceil_div, indices,
 };
 use crate::kernel::emit::{Buffer, first_result};
 use irc_mlir::{Type as MlirType, Value};
@@ -16,27 +16,19 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         carried: &[Value<'c, 'a>],
         tile: impl FnOnce(Emit<'c, 'a>, &Item<'_, 'c, 'a>, &[Value<'c, 'a>]) -> Vec<Value<'c, 'a>>,
     ) {
-        let [outer, down, across] = self.numbers(schedule.tile);
-        let whole = |e: Emit<'c, 'a>, number, _| {
-            let place = self.place(e, schedule.tile, number);
-            let (first, end) = (e.index(0), e.index(self.summands()));
-            (place, Range { first, end, place: None, is_whole: None })
+        let Some(division) = &schedule.division else {
+            let [outer, down, across] = self.numbers(schedule.tile);
+            let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
+            let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
+                let place = self.place(e, schedule.tile, number);
+                let (first, end) = (e.index(0), e.index(self.summands()));
+                let range = Range { first, end, place: None, is_whole: None };
+                Ok(tile(e, &Item { place, range, share: None }, carried))
+            });
+            return;
         };
-        let division = match (&schedule.division, &schedule.method) {
-            (Some(division), _) => Some(division),
-            (None, Method::Grouped(..)) => None,
-            (None, _) => {
-                let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
-                let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
-                    let item = self.item(e, number, number, &whole);
-                    Ok(tile(e, &item, carried))
-                });
-                return;
-            }
-        };
-        let share = |e: Emit<'c, 'a>, worker, number| match division {
-            Some(division) => self.share(e, division, schedule.depth, (worker, number)),
-            None => whole(e, worker, number),
+        let find = |e: Emit<'c, 'a>, worker, number| {
+            self.share(e, division, schedule.depth, (worker, number))
         };
         // A block runs workers, each of which has whole tiles, and then its shares. Bounds are computed when a tile is done,
         // so that they take no registers until then.
@@ -44,8 +36,8 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let value = |e: Emit<'c, 'a>, name: &str, operands: &[Value<'c, 'a>]| {
             first_result(self.call(e, name, operands, &[index]))
         };
-        let several = division.filter(|division| !division.has_one_share());
-        let workers = division.map_or(outer * down * across, |division| division.workers);
+        let several = Some(division).filter(|division| !division.has_one_share());
+        let workers = division.workers;
         when(e, e.compare(ULT, self.team.team, e.index(workers)), |e| {
             let mut start = vec![self.team.team];
             start.extend(several.map(|_| e.index(0)));
@@ -56,7 +48,8 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
                     Some(_) => (rest[0], &rest[1..]),
                     None => (e.index(0), rest),
                 };
-                let item = self.item(e, worker, number, &share);
+                let (place, range) = find(e, worker, number);
+                let item = Item { place, range, share: Some((worker, number, &find)) };
                 let carried = tile(e, &item, rest);
                 let worker = value(e, "irc_gpu_again", &[worker]);
                 let other = e.add(worker, value(e, "irc_gpu_teams", &[]));
@@ -72,17 +65,6 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
                 Ok((goes_on, next))
             });
         });
-    }
-
-    fn item<'f>(
-        &self,
-        e: Emit<'c, 'a>,
-        worker: Value<'c, 'a>,
-        number: Value<'c, 'a>,
-        find: &'f Find<'f, 'c, 'a>,
-    ) -> Item<'f, 'c, 'a> {
-        let (place, range) = find(e, worker, number);
-        Item { place, range, worker, number, find }
     }
 
     /// Where a number of the tiles and shares of a worker is, and its summands.
@@ -217,21 +199,28 @@ type Find<'f, 'c, 'a> =
 pub(super) struct Item<'f, 'c, 'a> {
     pub(super) place: Place<'c, 'a>,
     pub(super) range: Range<'c, 'a>,
-    worker: Value<'c, 'a>,
-    number: Value<'c, 'a>,
-    find: &'f Find<'f, 'c, 'a>,
+    /// The worker and its number of the share, if tiles are divided, and how they are found.
+    share: Option<(Value<'c, 'a>, Value<'c, 'a>, &'f Find<'f, 'c, 'a>)>,
 }
 
 impl<'c: 'a, 'a> Item<'_, 'c, 'a> {
-    /// The same, computed again, so that it takes no registers until then.
+    /// The place and summands, and the number of the thread. If tiles are divided, they are computed again, so that neither
+    /// they nor what depends on them take registers until then.
     pub(super) fn again(
         &self,
         e: Emit<'c, 'a>,
         tiles: &Tiles<'_, '_, 'c, 'a>,
-    ) -> (Place<'c, 'a>, Range<'c, 'a>) {
+    ) -> (Place<'c, 'a>, Range<'c, 'a>, Value<'c, 'a>) {
+        let Some((worker, number, find)) = self.share else {
+            return (self.place, self.range, tiles.team.thread);
+        };
         let index = MlirType::index(e.context);
-        let again = |x| first_result(tiles.call(e, "irc_gpu_again", &[x], &[index]));
-        (self.find)(e, again(self.worker), again(self.number))
+        let value = |name: &str, operands: &[Value<'c, 'a>]| {
+            first_result(tiles.call(e, name, operands, &[index]))
+        };
+        let [worker, number] = [worker, number].map(|it| value("irc_gpu_again", &[it]));
+        let (place, range) = find(e, worker, number);
+        (place, range, value("irc_gpu_thread", &[]))
     }
 }
 
