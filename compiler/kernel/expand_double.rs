@@ -436,7 +436,9 @@ impl<'c: 'a, 'a> Double<'c, 'a> {
         let quarter = self.int(arith::SHRUI, top, self.i(62));
         let rounded = self.int(arith::SHRUI, fraction, self.i(63));
         let quarter = self.int(arith::ADDI, quarter, rounded);
-        // The fraction has a sign, as that of the nearest quarter.
+        // The fraction has a sign, as that of the nearest quarter; its magnitude is not rounded before it is added up.
+        let sign = self.int(arith::SHRSI, fraction, self.i(63));
+        let [fraction, rest] = [fraction, rest].map(|part| self.int(arith::XORI, part, sign));
         let float = |x| self.e.op(arith::SITOFP, &[x], self.ty());
         let upper = float(self.int(arith::SHRSI, fraction, self.i(11)));
         let lower = float(self.int(arith::ANDI, fraction, self.i(2047)));
@@ -447,6 +449,7 @@ impl<'c: 'a, 'a> Double<'c, 'a> {
         let unit = self.c(2f64.powi(-53));
         let fraction = (self.mul(upper, unit), self.mul(lower, unit));
         let angle = self.product(fraction, self.pair((FRAC_PI_2, PI_2_LOW)));
+        let angle = (self.odd(sign, angle.0), self.odd(sign, angle.1));
         let is_near = self.compare(OLT, x, self.c(FRAC_PI_4));
         let zero = self.c(0.0);
         let angle = (self.select(is_near, x, angle.0), self.select(is_near, zero, angle.1));
@@ -482,16 +485,17 @@ impl<'c: 'a, 'a> Double<'c, 'a> {
         self.select(self.has_bit(quarter, 2), self.negated(value), value)
     }
 
-    /// The value at a number of an odd function, given that at its magnitude.
-    fn odd(self, x: Value<'c, 'a>, value: Value<'c, 'a>) -> Value<'c, 'a> {
-        let is_negative = self.is_negative(x, self.e.int(1));
+    /// The value at a number of an odd function, given that at its magnitude and the bits of the number.
+    fn odd(self, bits: Value<'c, 'a>, value: Value<'c, 'a>) -> Value<'c, 'a> {
+        const LESS: i64 = 2;
+        let is_negative = self.e.compare(LESS, bits, self.i(0));
         self.select(is_negative, self.negated(value), value)
     }
 
     fn sin(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
         let (angle, quarter) = self.quarter(self.unary(math::ABSF, x));
         let value = self.sine_at(self.near_angles(angle), quarter);
-        self.if_finite(x, self.odd(x, value))
+        self.if_finite(x, self.odd(self.bits(x), value))
     }
 
     fn cos(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
@@ -506,7 +510,7 @@ impl<'c: 'a, 'a> Double<'c, 'a> {
         let is_odd = self.has_bit(quarter, 1);
         let above = self.select(is_odd, self.negated(cosine), sine);
         let value = self.div(above, self.select(is_odd, sine, cosine));
-        self.if_finite(x, self.odd(x, value))
+        self.if_finite(x, self.odd(self.bits(x), value))
     }
 
     /// `asin(r) - r` for `r` with a square of at most a quarter.

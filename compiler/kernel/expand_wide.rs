@@ -310,7 +310,7 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
     }
 
     /// Whether the sign bit is set, also for zeros.
-    pub(super) fn is_negative(self, x: Value<'c, 'a>, flag: Type<'c>) -> Value<'c, 'a> {
+    fn is_negative(self, x: Value<'c, 'a>, flag: Type<'c>) -> Value<'c, 'a> {
         let less = irc_mlir::attr::i64(self.e.context, 2);
         let spec = self.e.spec(arith::CMPI).operands(&[self.bits(x), self.i(0)]);
         self.e.value(spec.attr("predicate", less).results(&[flag]))

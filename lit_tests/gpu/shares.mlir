@@ -12,7 +12,7 @@
 // CHECK: call @irc_gpu_barrier
 // CHECK: memref.load {{.*}} : memref<15360xf32>
 // CHECK: scf.for
-// CHECK-NEXT: memref.load {{.*}} : memref<15360xf32>
+// CHECK: memref.load {{.*}} : memref<15360xf32>
 // CHECK-NEXT: arith.addf
 func.func private @product(%x: tensor<60x448xf32>, %y: tensor<448x64xf32>) -> tensor<60x64xf32> attributes {tl.kernel = #tl.kernel} {
   %z = tl.matmul %x, %y {transpose_lhs = false, transpose_rhs = false} : (tensor<60x448xf32>, tensor<448x64xf32>) -> tensor<60x64xf32>

@@ -308,10 +308,7 @@ impl<'c: 'a, 'a> Grouped<'_, '_, '_, 'c, 'a> {
             });
             Ok(call.results().map(Into::into).collect())
         });
-        // The number of the thread is read again, so that nothing that depends on it takes registers beside the sums.
-        let (place, range) = item.again(e, tiles);
-        let index = irc_mlir::Type::index(e.context);
-        let thread = first_result(tiles.call(e, "irc_gpu_thread", &[], &[index]));
+        let (place, range, thread) = item.again(e, tiles);
         // A warp has 16 rows of all columns.
         let row = e.scale(e.binary(arith::DIVUI, thread, e.index(32)), 16);
         for (at, sums) in sums.chunks(FRAGMENT).enumerate() {

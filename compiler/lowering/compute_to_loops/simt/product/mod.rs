@@ -239,6 +239,7 @@ fn is_of(factor: &Scalar, half: DType, types: &[&Type]) -> bool {
 }
 
 /// Where a tile is: the first row and column, and the number of the product.
+#[derive(Clone, Copy)]
 struct Place<'c, 'a> {
     outer: Value<'c, 'a>,
     row: Value<'c, 'a>,
@@ -246,6 +247,7 @@ struct Place<'c, 'a> {
 }
 
 /// The summands of a share of a tile.
+#[derive(Clone, Copy)]
 struct Range<'c, 'a> {
     first: Value<'c, 'a>,
     end: Value<'c, 'a>,

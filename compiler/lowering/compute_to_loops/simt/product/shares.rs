@@ -19,14 +19,11 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let Some(division) = &schedule.division else {
             let [outer, down, across] = self.numbers(schedule.tile);
             let bounds = (self.team.team, e.index(outer * down * across), self.team.teams);
-            let find = |e: Emit<'c, 'a>, number, _| {
+            let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
                 let place = self.place(e, schedule.tile, number);
                 let (first, end) = (e.index(0), e.index(self.summands()));
-                (place, Range { first, end, place: None, is_whole: None })
-            };
-            let Ok(_) = e.for_each_step::<Infallible>(bounds, carried, |e, number, carried| {
-                let item = self.item(e, number, number, &find);
-                Ok(tile(e, &item, carried))
+                let range = Range { first, end, place: None, is_whole: None };
+                Ok(tile(e, &Item { place, range, share: None }, carried))
             });
             return;
         };
@@ -39,34 +36,35 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let value = |e: Emit<'c, 'a>, name: &str, operands: &[Value<'c, 'a>]| {
             first_result(self.call(e, name, operands, &[index]))
         };
-        let workers = e.index(division.workers);
-        when(e, e.compare(ULT, self.team.team, workers), |e| {
-            let start = [&[self.team.team, e.index(0)], carried].concat();
+        let several = Some(division).filter(|division| !division.has_one_share());
+        let workers = division.workers;
+        when(e, e.compare(ULT, self.team.team, e.index(workers)), |e| {
+            let mut start = vec![self.team.team];
+            start.extend(several.map(|_| e.index(0)));
+            start.extend(carried);
             let Ok(_) = e.repeat_while::<Infallible>(&start, |e, values| {
-                let (worker, number) = (values[0], values[1]);
-                let item = self.item(e, worker, number, &find);
-                let carried = tile(e, &item, &values[2..]);
-                let [worker, number] = [worker, number].map(|it| value(e, "irc_gpu_again", &[it]));
-                let next = e.offset(number, 1);
-                let has_more = e.compare(ULT, next, count_of(e, division, worker));
+                let (worker, rest) = (values[0], &values[1..]);
+                let (number, rest) = match several {
+                    Some(_) => (rest[0], &rest[1..]),
+                    None => (e.index(0), rest),
+                };
+                let (place, range) = find(e, worker, number);
+                let item = Item { place, range, share: Some((worker, number, &find)) };
+                let carried = tile(e, &item, rest);
+                let worker = value(e, "irc_gpu_again", &[worker]);
                 let other = e.add(worker, value(e, "irc_gpu_teams", &[]));
-                let select = |yes, no| e.op(arith::SELECT, &[has_more, yes, no], index);
-                let (worker, number) = (select(worker, other), select(next, e.index(0)));
-                let goes_on = e.compare(ULT, worker, e.index(division.workers));
-                Ok((goes_on, [vec![worker, number], carried].concat()))
+                let mut next = vec![other];
+                if let Some(division) = several {
+                    let following = e.offset(value(e, "irc_gpu_again", &[number]), 1);
+                    let has_more = e.compare(ULT, following, count_of(e, division, worker));
+                    let select = |yes, no| e.op(arith::SELECT, &[has_more, yes, no], index);
+                    next = vec![select(worker, other), select(following, e.index(0))];
+                }
+                let goes_on = e.compare(ULT, next[0], e.index(workers));
+                next.extend(carried);
+                Ok((goes_on, next))
             });
         });
-    }
-
-    fn item<'f>(
-        &self,
-        e: Emit<'c, 'a>,
-        worker: Value<'c, 'a>,
-        number: Value<'c, 'a>,
-        find: &'f Find<'f, 'c, 'a>,
-    ) -> Item<'f, 'c, 'a> {
-        let (place, range) = find(e, worker, number);
-        Item { place, range, worker, number, find }
     }
 
     /// Where a number of the tiles and shares of a worker is, and its summands.
@@ -201,21 +199,28 @@ type Find<'f, 'c, 'a> =
 pub(super) struct Item<'f, 'c, 'a> {
     pub(super) place: Place<'c, 'a>,
     pub(super) range: Range<'c, 'a>,
-    worker: Value<'c, 'a>,
-    number: Value<'c, 'a>,
-    find: &'f Find<'f, 'c, 'a>,
+    /// The worker and its number of the share, if tiles are divided, and how they are found.
+    share: Option<(Value<'c, 'a>, Value<'c, 'a>, &'f Find<'f, 'c, 'a>)>,
 }
 
 impl<'c: 'a, 'a> Item<'_, 'c, 'a> {
-    /// The same, computed again, so that it takes no registers until then.
+    /// The place and summands, and the number of the thread. If tiles are divided, they are computed again, so that neither
+    /// they nor what depends on them take registers until then.
     pub(super) fn again(
         &self,
         e: Emit<'c, 'a>,
         tiles: &Tiles<'_, '_, 'c, 'a>,
-    ) -> (Place<'c, 'a>, Range<'c, 'a>) {
+    ) -> (Place<'c, 'a>, Range<'c, 'a>, Value<'c, 'a>) {
+        let Some((worker, number, find)) = self.share else {
+            return (self.place, self.range, tiles.team.thread);
+        };
         let index = MlirType::index(e.context);
-        let again = |x| first_result(tiles.call(e, "irc_gpu_again", &[x], &[index]));
-        (self.find)(e, again(self.worker), again(self.number))
+        let value = |name: &str, operands: &[Value<'c, 'a>]| {
+            first_result(tiles.call(e, name, operands, &[index]))
+        };
+        let [worker, number] = [worker, number].map(|it| value("irc_gpu_again", &[it]));
+        let (place, range) = find(e, worker, number);
+        (place, range, value("irc_gpu_thread", &[]))
     }
 }
 
@@ -236,14 +241,9 @@ fn count_of<'c: 'a, 'a>(
     division: &Division,
     worker: Value<'c, 'a>,
 ) -> Value<'c, 'a> {
-    if division.has_one_share() {
-        return e.index(1);
-    }
     let by = e.index(division.distance);
-    let [own, last] = {
-        let [first, end] = ends(e, division, worker);
-        [first, e.offset(end, -1)].map(|step| e.binary(arith::DIVUI, step, by))
-    };
+    let [first, end] = ends(e, division, worker);
+    let [own, last] = [first, e.offset(end, -1)].map(|step| e.binary(arith::DIVUI, step, by));
     let rounds = division.whole / division.workers;
     e.binary(arith::SUBI, e.offset(last, 1 + rounds), own)
 }
