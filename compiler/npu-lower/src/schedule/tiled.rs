@@ -414,10 +414,11 @@ impl<'s> Writer<'s> {
         by_time.sort_by_key(|at| self.held[*at].room.first);
         for (id, at) in by_time.into_iter().enumerate() {
             let room = self.held[at].room;
-            for index in room.first..=room.last {
+            let during = workloads.iter_mut().enumerate().take(room.last + 1).skip(room.first);
+            for (index, workload) in during {
                 let is_read = self.reads[index].0.iter().any(|read| read.held == at);
                 let resident = self.resident(at, (id as i64, orders[at]), index, is_read);
-                workloads[index].buffer.push(resident);
+                workload.buffer.push(resident);
             }
         }
         workloads
