@@ -58,7 +58,7 @@ pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error> {
     }
 }
 
-/// As [`write`], for a text that is written piece by piece.
+/// As [`write()`], for a text that is written piece by piece.
 pub fn write_pieces(
     path: &Path,
     produce: impl FnOnce(&mut dyn Write) -> io::Result<()>,
