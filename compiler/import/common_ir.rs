@@ -179,7 +179,9 @@ pub fn load_options(file: &InputFile) -> LoadOptions {
 fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
     let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
     let inputs: Vec<&str> = inputs.map(Value::name).collect();
-    let is_known = |name: &str| inputs.iter().any(|input| is_part(name, input));
+    // A number of past tokens becomes an input if caches have room.
+    let is_cached = |name: &str| options.cache.is_some() && is_dimension(module, name);
+    let is_known = |name: &str| inputs.iter().any(|input| is_part(name, input)) || is_cached(name);
     let names = options.shapes.keys().chain(options.inputs.tensors.keys());
     let unknown = names.filter(|name| !is_known(name)).map(|name| {
         let message = format!("no input is named '{name}'; the inputs are {}", inputs.join(", "));

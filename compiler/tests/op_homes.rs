@@ -9,7 +9,7 @@ use std::{fs, io};
 
 /// Where ops are named: their schedules, the code of functions of numbers, algorithms written with such
 /// functions, rules about ops, and what becomes bytes.
-const HOMES: [&str; 7] = [
+const HOMES: [&str; 8] = [
     "compiler/lowering/tl_to_linalg/",
     "compiler/kernel/arithmetic/",
     "compiler/lowering/compute_to_loops/",
@@ -18,13 +18,18 @@ const HOMES: [&str; 7] = [
     // What attention consists of.
     "compiler/fusion/attention",
     "compiler/lowering/split_blocks/attention",
+    // Concatenations of keys and values become updates of buffers, before all other algebra.
+    "compiler/import/cache.rs",
 ];
 
 /// Ops that the IR itself is made of, with the files that create or take apart such an op.
-const STRUCTURAL: [(&str, &str); 12] = [
+const STRUCTURAL: [(&str, &str); 14] = [
     // Loops around an expression are joined, and their sizes are renamed.
     ("compute", "compiler/fusion/inline.rs"),
     ("compute", "compiler/lowering/outline_kernels/sizes.rs"),
+    ("compute", "compiler/lowering/outline_kernels/updates.rs"),
+    // A constant that is a causal mask becomes a comparison.
+    ("le", "compiler/lowering/graph_to_tl/masks.rs"),
     // A view that is not checked by its type rule.
     ("reshape", "dialects/tl/verify.rs"),
     // Views around kernels.

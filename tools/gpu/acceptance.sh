@@ -11,10 +11,14 @@
 # IRC names the program, which is built otherwise; PYTHON names a Python with numpy, onnx, and, if wanted, torch.
 set -euo pipefail
 
+if [[ " $* " == *" --help "* || " $* " == *" -h "* ]]; then
+  sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  exit 0
+fi
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=${PYTHON:-python3}
 gpu="an emulated GPU"
-if [[ " $* " != *" --emulate "* && " $* " != *" --help "* ]]; then
+if [[ " $* " != *" --emulate "* ]]; then
   if ! nvidia-smi -L >/dev/null 2>&1; then
     echo "acceptance.sh: there is no NVIDIA GPU with a driver on this machine; --emulate runs the comparisons without one" >&2
     exit 1

@@ -142,7 +142,11 @@ pub fn not_for(command: &str, name: &str, content: Content) -> Error {
         Content::Object => {
             "link it to a shared library (cc -shared), or compile its model to one".to_owned()
         }
-        _ => "irc simulate prints the number of cycles of a schedule".to_owned(),
+        Content::Library => "irc run runs a library, irc bench measures it".to_owned(),
+        Content::Schedule | Content::Frontend | Content::Listing | Content::Binary => {
+            "irc simulate prints the number of cycles of a schedule".to_owned()
+        }
+        _ => kinds(command),
     };
     Error::problem(format!("{name} is {}", content.words())).help(help)
 }

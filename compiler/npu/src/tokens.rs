@@ -86,7 +86,7 @@ fn effects(code: &[IssuedInstruction], path: &str) -> Result<Vec<Effect>> {
         registers.write(instruction).map_err(|why| rejected(why.into()))?;
         let mut effect = Effect::default();
         let touched = accesses(&registers, &instruction.op);
-        for access in touched.map_err(|why| rejected(format!("{why:?}")))? {
+        for access in touched.map_err(|why| rejected(why.to_string()))? {
             effect.is_dram |= matches!(access.space, Space::Dram(_));
             let (start, end) = (access.area.start, access.area.end());
             let bytes = Bytes { space: access.space, start, end };

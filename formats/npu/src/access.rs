@@ -6,6 +6,7 @@ use crate::enums::DataFmt;
 use crate::layout::{Pixels, WL0_UNIT, weight_row, window, wl0_row, wl0_units};
 use crate::op::{LwMov, PeConv, VpCfgFm, VpPool, VpSelf};
 use crate::registers::{Region, Registers};
+use std::fmt;
 
 /// A memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +57,22 @@ pub enum AccessError {
     },
     /// An invalid field.
     Field(&'static str),
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoConfig(name) => write!(f, "its registers require a preceding `{name}`"),
+            Self::NoRegion(region) => write!(f, "ring region {region} is not defined"),
+            Self::TooLarge { region, size, need } => {
+                write!(f, "{need} bytes in ring region {region}, which has {size}")
+            }
+            Self::Outside { region, address } => {
+                write!(f, "address {address} is not in ring region {region}")
+            }
+            Self::Field(what) => f.write_str(what),
+        }
+    }
 }
 
 type Result<T, E = AccessError> = std::result::Result<T, E>;

@@ -456,10 +456,10 @@ pub struct Tune {
 pub struct Simulate {
     /// Gemini schedule; may be gzip-compressed
     pub schedule: PathBuf,
-    /// Frontend file of the same network; required for schedules of one core
+    /// Frontend file of the network; required for schedules of one core of other tools
     #[arg(long, value_name = "F")]
     pub frontend: Option<PathBuf>,
-    /// Model of a schedule of several cores, for its windows and numbers
+    /// Model of the schedule, for its windows and numbers
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["program", "frontend"])]
     pub model: Option<String>,
     /// Shape of an input of --model, as data=1x3x224x224; repeatable

@@ -78,11 +78,13 @@ pub fn allocated(schedule: &Schedule, capacity: i64) -> Result<Schedule, Box<Dia
 /// A workload whose tensors need more KiB than the buffer has.
 pub fn no_address(schedule: &Schedule, place: Place, need: i64, capacity: i64) -> Box<Diagnostic> {
     let message = format!(
-        "the tensors of workload {} need {need} KiB with addresses, the buffer has {capacity}",
-        schedule.cores[place.0].workloads[place.1].workload_id
+        "the tensors of a workload of layer `{}` need {need} KiB with addresses, the buffer has {capacity}",
+        schedule.cores[place.0].workloads[place.1].layer_name
     );
     let path = schedule.workload_path(place);
-    Box::new(Diagnostic::error("layer-no-address", message).path(path))
+    let help =
+        format!("with buffer={}KiB in --target, or more, they may fit", need.max(capacity + 1));
+    Box::new(Diagnostic::error("layer-no-address", message).path(path).help(help))
 }
 
 /// The tensors of a core, in the order of their first snapshots.

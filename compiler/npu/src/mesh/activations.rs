@@ -169,11 +169,12 @@ impl Mesh<'_> {
         activations: &Tensor,
     ) -> Result<Tensor> {
         let path = self.path(place);
-        let [k, c, _] = activations.shape.map(i64::from);
+        let extent = self.workload(place).weight.as_ref().map(Weight::extent);
+        let (first, last) = extent.map_or((0, 0), |extent| extent.axis(1));
+        // The tensor may have room for words behind the last channel.
+        let (k, c) = (last - first + 1, i64::from(activations.shape[1]));
         let rows = self.room(place, [1, padded(c) + WEIGHT_EXTRA, k, 1])?;
         let constants = self.dram.constants(&self.workload(place).layer_name, &path)?;
-        let first =
-            self.workload(place).weight.as_ref().map_or(0, |weight| weight.extent().axis(1).0);
         let behind = TensorOffset { tensor: rows, at: [0, padded(c), 0, 0] };
         let tile = words([1, WEIGHT_EXTRA, k, 1], &path)?;
         let from = constants.address([0, 0, first, 0]);

@@ -78,6 +78,7 @@ impl Mesh<'_> {
                 Err(error("emit-weights", &path, "the convolution has no weights"))
             }
             (Work::Transpose, _) => self.transpose(place, input, output),
+            (Work::Elementwise, _) if inputs.len() > 2 => self.sums(place, inputs, output),
             (work, _) => self.vectors(place, work, inputs, output),
         }
     }
@@ -175,8 +176,10 @@ impl Mesh<'_> {
         let is_odd = |group: &Group| group.start % WORD != 0 || group.input % WORD != 0;
         let is_split = |group: &Group| count > channels && group.input + channels < count;
         if all.iter().any(is_odd) || all.iter().any(is_split) && channels % WORD != 0 {
-            let message =
-                format!("the {channels} channels of a group are not a multiple of {WORD}");
+            let message = format!(
+                "groups of {} output and {channels} input channels are not multiples of {WORD}",
+                weights.group
+            );
             return Err(error("emit-groups", &path, message));
         }
         Ok(all)
@@ -314,6 +317,20 @@ impl Mesh<'_> {
         let codes = Codes { iqen: op.0, qen: op.1, path: op.2, function: PRODUCT.1, last: 1 };
         let op = self_op(&codes, [input.address([0, first, 0, 0]), factors.base], output.base);
         self.tile(place, configs.configs(), op.into(), 0)
+    }
+
+    /// A sum of more than two operands: two, and then each of the others with the result.
+    fn sums(&mut self, place: Place, inputs: &[Tensor], output: &Tensor) -> Result<()> {
+        if self.layer(place)?.numbers.is_some() {
+            let message =
+                format!("expected two operands of a vector operation, found {}", inputs.len());
+            return Err(error("emit-operands", &self.path(place), message));
+        }
+        self.vectors(place, Work::Elementwise, &inputs[..2], output)?;
+        for input in &inputs[2..] {
+            self.vectors(place, Work::Elementwise, &[*output, *input], output)?;
+        }
+        Ok(())
     }
 
     fn vectors(

@@ -420,8 +420,10 @@ impl<'m> Mesh<'m> {
                 break;
             }
         }
-        let used = core.space.used();
-        let message = format!("{bytes} bytes do not fit into L2, of which {used} of {L2} are used");
+        let (used, gap) = (core.space.used(), core.space.largest_gap());
+        let message = format!(
+            "{bytes} bytes do not fit into L2, of which {used} of {L2} are used; {gap} is the most in a row"
+        );
         Err(error("emit-room", &self.path(place), message))
     }
 

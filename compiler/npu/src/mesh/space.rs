@@ -63,6 +63,11 @@ impl Space {
         self.size - self.used
     }
 
+    /// The largest number of bytes in a row that are not allocated.
+    pub fn largest_gap(&self) -> i64 {
+        self.gaps().into_iter().map(|(start, end)| end - start).max().unwrap_or(0)
+    }
+
     fn gaps(&self) -> Vec<(i64, i64)> {
         let mut from = 0;
         let mut all = vec![];

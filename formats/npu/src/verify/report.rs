@@ -63,23 +63,14 @@ impl Report<'_> {
 
     /// Reports why the accesses of an instruction cannot be computed.
     pub fn access_error(&mut self, error: &AccessError, at: At) {
-        let (code, message) = match error {
-            AccessError::NoConfig(name) => {
-                ("npu-no-config", format!("its registers require a preceding `{name}`"))
-            }
-            AccessError::NoRegion(region) => {
-                ("npu-no-region", format!("ring region {region} is not defined"))
-            }
-            AccessError::TooLarge { region, size, need } => {
-                let message = format!("{need} bytes in ring region {region}, which has {size}");
-                ("npu-region-size", message)
-            }
-            AccessError::Outside { region, address } => {
-                ("npu-region-address", format!("address {address} is not in ring region {region}"))
-            }
-            AccessError::Field(what) => ("npu-field", (*what).to_owned()),
+        let code = match error {
+            AccessError::NoConfig(_) => "npu-no-config",
+            AccessError::NoRegion(_) => "npu-no-region",
+            AccessError::TooLarge { .. } => "npu-region-size",
+            AccessError::Outside { .. } => "npu-region-address",
+            AccessError::Field(_) => "npu-field",
         };
-        self.error(code, message, at);
+        self.error(code, error.to_string(), at);
     }
 }
 
