@@ -261,8 +261,8 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -l ignore-control-inputs -
 complete -c irc -n "__fish_irc_using_subcommand tune" -l assume-stated-shapes -d 'Take sizes computed at run time to be those that the model states; checked at run time [applies to: Common IR and ONNX files]'
 complete -c irc -n "__fish_irc_using_subcommand tune" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c irc -n "__fish_irc_using_subcommand tune" -s V -l version -d 'Print version'
-complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the same network; required for schedules of one core' -r -F
-complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of a schedule of several cores, for its windows and numbers' -r
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l frontend -d 'Frontend file of the network; required for schedules of one core of other tools' -r -F
+complete -c irc -n "__fish_irc_using_subcommand simulate" -l model -d 'Model of the schedule, for its windows and numbers' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l shape -d 'Shape of an input of --model, as data=1x3x224x224; repeatable' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l target -d 'The NPU, for the rates of links and DRAM [default: that of the schedule]' -r
 complete -c irc -n "__fish_irc_using_subcommand simulate" -l program -d 'Run this program of the schedule instead of compiling one: a listing, a trace or .npu' -r -F

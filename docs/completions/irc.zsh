@@ -295,8 +295,8 @@ plain\:"One line per step"))' \
 ;;
 (simulate)
 _arguments "${_arguments_options[@]}" : \
-'--frontend=[Frontend file of the same network; required for schedules of one core]:F:_files' \
-'(--program --frontend)--model=[Model of a schedule of several cores, for its windows and numbers]:MODEL:_default' \
+'--frontend=[Frontend file of the network; required for schedules of one core of other tools]:F:_files' \
+'(--program --frontend)--model=[Model of the schedule, for its windows and numbers]:MODEL:_default' \
 '*--shape=[Shape of an input of --model, as data=1x3x224x224; repeatable]:NAME=SHAPE:_default' \
 '--target=[The NPU, for the rates of links and DRAM \[default\: that of the schedule\]]:NPU:_default' \
 '--program=[Run this program of the schedule instead of compiling one\: a listing, a trace or .npu]:P:_files' \
