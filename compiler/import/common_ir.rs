@@ -197,7 +197,7 @@ fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
 }
 
 /// Whether an input has a dimension of this name.
-fn is_dimension(module: &Module, name: &str) -> bool {
+pub fn is_dimension(module: &Module, name: &str) -> bool {
     let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
     let types = inputs.filter_map(|input| match &input.ty {
         Some(Type::Tensor(ty) | Type::Sparse(ty)) => ty.shape.as_ref(),

@@ -24,7 +24,7 @@ use irc_tl::{Constant, Dim, Graph, Results};
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, sync::Arc};
 
 pub use bounds::Bounds;
-pub use common_ir::{Libraries, Read, folder, load_options, read};
+pub use common_ir::{Libraries, Read, folder, is_dimension, load_options, read};
 pub use content::Content;
 
 /// Options for reading a file, and for the program that is imported from it. Setting an option that does

@@ -88,8 +88,9 @@ impl Case {
             let error = (found - expected).abs() / largest;
             assert!(error <= BOUND, "element {place} of {:?}: {found}, not {expected}", self.size);
         }
+        // Panels have some rows more; a transformed filter has 16 elements or more for 9.
         let filters = (9 * self.filters * self.channels) as usize;
-        let is_transformed = |weight: &&Constant| weight.ty.elements().unwrap() > filters;
+        let is_transformed = |weight: &&Constant| weight.ty.elements().unwrap() > filters * 3 / 2;
         compiled.constants.iter().filter(is_transformed).count()
     }
 }

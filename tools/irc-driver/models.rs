@@ -7,7 +7,7 @@ use crate::{
 };
 use irc::{
     Accumulate, Calibration, CompileOptions, ImportOptions, Model, Results, Session,
-    import::{Bounds, FrontEnd, Libraries, read},
+    import::{Bounds, FrontEnd, Libraries, is_dimension, read},
     quantise::{Granularity, Scope},
 };
 use irc_cli::{Explain, Functions, Graphs, Quantise, QuantisedResults, Scales};
@@ -336,6 +336,10 @@ pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buf
             true => port.name() == name,
             false => is_part(name, port.name()),
         };
+        // The number of past tokens, which becomes an input.
+        if options.cache.is_some() && is_dimension(&document.module, name) {
+            return Ok(());
+        }
         let Some(port) = ports.iter().find(|port| is_given(port)) else {
             let known = ports.iter().map(|port| port.name()).collect::<Vec<_>>().join(", ");
             let message = format!("no input is named '{name}'; the inputs are {known}");
