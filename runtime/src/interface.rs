@@ -1,9 +1,9 @@
 //! The interface of a compiled model: named buffers with types, and a workspace.
 use irc_diag::Sink;
 use irc_json::{At, Format, Node, Object, Reader};
+use irc_mlf::params::index;
 use irc_tensor::{DType, Strings, TensorType, unescape};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// The inputs, outputs and workspace of a compiled model, in the order of its entry's arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -141,8 +141,8 @@ impl Interface {
 
     /// For each output, the input that it may be in the memory of, by number.
     pub fn updates(&self) -> Vec<Option<usize>> {
-        let numbers = self.inputs.iter().enumerate().map(|(number, port)| (&*port.name, number));
-        let numbers: BTreeMap<&str, usize> = numbers.collect();
+        let inputs = self.inputs.iter().enumerate();
+        let numbers = index(inputs.map(|(number, port)| (&*port.name, number)));
         let updated = |port: &Port| numbers.get(port.updates.as_deref()?).copied();
         self.outputs.iter().map(updated).collect()
     }

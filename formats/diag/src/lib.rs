@@ -9,6 +9,7 @@
 pub mod codes;
 mod diagnostic;
 mod json;
+mod order;
 mod printable;
 mod render;
 mod sink;
@@ -18,6 +19,7 @@ mod words;
 
 pub use diagnostic::{Diagnostic, Label, Related, Severity};
 pub use json::to_json;
+pub use order::sorted;
 pub use render::render;
 pub use sink::Sink;
 pub use source::{Lines, Source};

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use codespan_reporting::files::{Error, Files};
 
-use crate::{Diagnostic, Label, Source, source::floor_boundary};
+use crate::{Diagnostic, Source, order::sorted, source::floor_boundary};
 
 /// Shown where text was cut away.
 const CUT: &str = "…";
@@ -37,17 +37,16 @@ impl<'a> View<'a> {
     /// The lines of `diagnostic`'s labels, each at most about `width` bytes.
     pub(crate) fn new(source: &'a Source, diagnostic: &Diagnostic, width: usize) -> Self {
         let mut view = View { source, text: String::new(), lines: vec![] };
-        let mut labels: Vec<&Label> = diagnostic.labels.iter().collect();
         // Primary labels first: on a long line the window is laid round the first label seen.
-        labels.sort_by_key(|label| !label.primary);
+        let of = |primary: bool| diagnostic.labels.iter().filter(move |it| it.primary == primary);
         let mut windows: Vec<(Range<usize>, usize)> = vec![];
-        for label in labels {
+        for label in of(true).chain(of(false)) {
             let line = source.line_range(label.span.start);
             if !windows.iter().any(|(seen, _)| *seen == line) {
                 windows.push((line, label.span.start));
             }
         }
-        windows.sort_by_key(|(line, _)| line.start);
+        let windows = sorted(windows, |(a, _), (b, _)| a.start.cmp(&b.start));
         windows.into_iter().for_each(|(line, focus)| view.push_line(line, focus, width));
         view
     }

@@ -53,7 +53,7 @@ pub fn by_name(params: &[Param]) -> BTreeMap<&str, usize> {
 
 /// Values by key; of those with the same key, the last. It does what `collect` does without sorting, whose code takes
 /// 3 kB for each type in a library that must stay small.
-pub(crate) fn index<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+pub fn index<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
     let mut found = BTreeMap::new();
     found.extend(pairs);
     found

@@ -41,8 +41,8 @@ impl Report {
     }
 
     /// Adds diagnostics of binary members, each with the path of its member.
-    pub(crate) fn add_binary(&mut self, archive: &Archive, mut found: Vec<(&str, Diagnostic)>) {
-        found.sort_by_key(|(path, _)| *path);
+    pub(crate) fn add_binary(&mut self, archive: &Archive, found: Vec<(&str, Diagnostic)>) {
+        let found = irc_diag::sorted(found, |(a, _), (b, _)| a.cmp(b));
         let mut sink = Sink::new();
         let mut found = found.into_iter().peekable();
         while let Some((path, diagnostic)) = found.next() {
@@ -80,7 +80,7 @@ impl Report {
 
     /// The complete report: each file once, in order.
     pub(crate) fn sorted(mut self) -> Self {
-        self.files.sort_by(|a, b| a.source.name().cmp(b.source.name()));
+        self.files = irc_diag::sorted(self.files, |a, b| a.source.name().cmp(b.source.name()));
         self.files.dedup_by(|next, kept| {
             let is_same = next.source.name() == kept.source.name();
             if is_same {

@@ -235,7 +235,8 @@ irc_error *irc_model_output(const irc_model *model, size_t index, irc_port *port
 
 // The input in whose memory an output may be: the output has its elements, of which some are replaced. If both are bound
 // to the same memory, a run writes only these. `SIZE_MAX` if there is no such input, and for null.
-size_t irc_model_output_updates(const irc_model *model, size_t index);
+size_t irc_model_output_updates(const irc_model *model,
+                                size_t index);
 
 // Finds an input by name.
 irc_error *irc_model_find_input(const irc_model *model, const char *name, size_t *index);

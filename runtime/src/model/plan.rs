@@ -7,6 +7,7 @@ use irc_mlf::{
     graph::{COPY, Call, Graph, NOP},
     metadata::{Memory, Module},
     params,
+    params::index,
 };
 use std::collections::BTreeMap;
 
@@ -122,7 +123,7 @@ pub fn of(package: &Package, model: usize) -> Result<Plan, String> {
         tensors: vec![],
         number_of: vec![[None; 2]; graph.entries.len()],
         steps: vec![],
-        functions: graph.functions().keys().copied().zip(0..).collect(),
+        functions: index(graph.functions().keys().copied().zip(0..)),
     };
     let (inputs, blocks) = planner.inputs_and_blocks(&params)?;
     planner.nodes(&params, &blocks)?;
@@ -219,7 +220,7 @@ impl<'g> Planner<'g> {
             let largest = sizes.entry(self.graph.entries[entry].storage).or_insert(bytes);
             *largest = bytes.max(*largest);
         }
-        let by_storage = sizes.keys().copied().zip(0..).collect();
+        let by_storage = index(sizes.keys().copied().zip(0..));
         Ok((inputs, Blocks { bytes: sizes.values().copied().collect(), by_storage }))
     }
 

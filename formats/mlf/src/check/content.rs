@@ -148,8 +148,8 @@ impl ExtensionCheck<'_> {
             error(found, CODE, message, format!("{place}.offsets"));
         }
         let mut free = 0;
-        let mut by_offset: Vec<(&String, &u64)> = weights.offsets.iter().collect();
-        by_offset.sort_by_key(|(_, offset)| **offset);
+        let by_offset: Vec<(&String, &u64)> = weights.offsets.iter().collect();
+        let by_offset = irc_diag::sorted(by_offset, |(_, a), (_, b)| a.cmp(b));
         for (name, &offset) in by_offset {
             let path = format!("{place}.offsets[{name:?}]");
             let Some(param) = numbers.get(name.as_str()).map(|number| &params[*number]) else {

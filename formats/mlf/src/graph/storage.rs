@@ -52,9 +52,10 @@ struct LiveRange {
 /// Reports storages with overlapping live ranges.
 pub(super) fn check(graph: &Graph, sink: &mut Sink) {
     let first = graph.first_entries();
-    let mut lives = lives(graph);
+    let lives = lives(graph);
     let storage = |life: &LiveRange| graph.entries[life.entry].storage;
-    lives.sort_by_key(|life| (storage(life), life.begin));
+    let key = |life: &LiveRange| (storage(life), life.begin);
+    let lives = irc_diag::sorted(lives, |a, b| key(a).cmp(&key(b)));
     for lives in lives.chunk_by(|a, b| storage(a) == storage(b)) {
         devices(graph, lives, sink);
         let mut longest: Option<LiveRange> = None;

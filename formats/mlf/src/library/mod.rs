@@ -10,6 +10,7 @@ use object::{Architecture, Object, ObjectKind, ObjectSymbol, SymbolKind};
 
 use crate::archive::Archive;
 use crate::elf;
+use crate::params::index;
 use crate::report::Report;
 use irc_diag::clip;
 
@@ -53,8 +54,8 @@ impl Library {
             symbols.extend(path, Names { functions, ..Names::default() });
         }
         symbols.report_repeated(archive, report);
-        let functions = symbols.functions.into_iter().collect();
-        let data = symbols.data.into_iter().collect();
+        let functions = index(symbols.functions);
+        let data = index(symbols.data);
         let mut library = Self { functions, data, undefined: BTreeMap::new(), machine };
         for (name, path) in symbols.undefined {
             if !library.defines(&name) {
@@ -153,8 +154,9 @@ pub(crate) fn exports(bytes: &[u8]) -> Result<(Architecture, BTreeMap<&str, usiz
     }
     let functions = file.dynamic_symbols().filter(is_defined_function);
     let functions = functions.map(|symbol| Ok((symbol.name()?, symbol.index().0)));
-    let functions = functions.collect::<object::Result<_>>().map_err(|error| error.to_string())?;
-    Ok((file.architecture(), functions))
+    let functions = functions.collect::<object::Result<Vec<_>>>();
+    let functions = functions.map_err(|error| error.to_string())?;
+    Ok((file.architecture(), index(functions)))
 }
 
 fn is_defined_function<'b>(symbol: &impl ObjectSymbol<'b>) -> bool {
