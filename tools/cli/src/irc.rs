@@ -131,7 +131,7 @@ pub struct CompileTo {
     #[arg(long, value_name = "R.json")]
     pub report: Option<PathBuf>,
     /// Compute on the host what the NPU does not compute of a model
-    #[arg(long, requires = "target")]
+    #[arg(long)]
     pub host_fallback: bool,
     /// Dialect of the schedule of a model
     #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
