@@ -33,7 +33,7 @@ family! {
         Cosh "cosh" "hyperbolic cosine": floats(f64::cosh),
         Tanh "tanh" "hyperbolic tangent": floats(f64::tanh),
         Asinh "asinh" "inverse hyperbolic sine": floats(libm::asinh),
-        Acosh "acosh" "inverse hyperbolic cosine": floats(libm::acosh),
+        Acosh "acosh" "inverse hyperbolic cosine": floats(acosh),
         Atanh "atanh" "inverse hyperbolic tangent": floats(f64::atanh),
         Erf "erf" "error function": floats(libm::erf),
         Floor "floor" "largest integer that is not larger": whole(f64::floor),
@@ -54,6 +54,11 @@ const LOG1P: &str =
 
 const GELU: &str = "`0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`: Hendrycks and Gimpel, \"Gaussian error linear
 units\" (2016).";
+
+/// That of libm returns numbers for some below 1.
+fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
+}
 
 /// A function of floats that takes several instructions.
 const fn floats(float: fn(f64) -> f64) -> Function {
