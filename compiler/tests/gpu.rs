@@ -484,6 +484,7 @@ fn functions_of_doubles_are_within_four_units_in_the_last_place() {
     let text = ptx(&graph, &Target::gpu(80)).expect("PTX");
     assemble("functions of doubles", &text, "sm_80", false);
     let found = emulated("functions of doubles", &inputs, &text).outputs;
+    let mut wrong = vec![];
     for ((name, _), expected) in graph.outputs.iter().zip(&expected) {
         let found = found[name].to_f64();
         for (at, (found, expected)) in found.iter().zip(expected.to_f64()).enumerate() {
@@ -493,9 +494,12 @@ fn functions_of_doubles_are_within_four_units_in_the_last_place() {
                 "tan" if x == NEXT_TO_QUARTER_TURNS => TANGENT,
                 _ => expected,
             };
-            assert!(ulps(*found, expected) <= 4, "{name} of {x:e}, {y:e}: {found:e}, {expected:e}");
+            if ulps(*found, expected) > 4 {
+                wrong.push(format!("{name} of {x:e}, {y:e}: {found:e}, {expected:e}"));
+            }
         }
     }
+    assert!(wrong.is_empty(), "{} wrong, {:#?}", wrong.len(), &wrong[..wrong.len().min(40)]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ family! {
         Tanh "tanh" "hyperbolic tangent": floats(f64::tanh),
         Asinh "asinh" "inverse hyperbolic sine": floats(libm::asinh),
         Acosh "acosh" "inverse hyperbolic cosine": floats(acosh),
-        Atanh "atanh" "inverse hyperbolic tangent": floats(f64::atanh),
+        Atanh "atanh" "inverse hyperbolic tangent": floats(libm::atanh),
         Erf "erf" "error function": floats(libm::erf),
         Floor "floor" "largest integer that is not larger": whole(f64::floor),
         Ceil "ceil" "smallest integer that is not smaller": whole(f64::ceil),
