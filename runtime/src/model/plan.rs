@@ -6,8 +6,7 @@ use irc_mlf::{
     DataType, Package, Type,
     graph::{COPY, Call, Graph, NOP},
     metadata::{Memory, Module},
-    params,
-    params::index,
+    params::{self, index},
 };
 use std::collections::BTreeMap;
 

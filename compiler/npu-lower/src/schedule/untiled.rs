@@ -2,7 +2,7 @@
 
 use super::buffers::{self, LiveTensor};
 use super::transfers::{AllTransfers, DRAM, Reader, Stored, range};
-use super::workloads::{ids, source};
+use super::workloads::{constant_weight, ids, source};
 use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::{
     Buffer, Coords, Core, Dialect, Extent, Ids, Ifmap, LayerKind, OneOrMany, PlaceKind, Resident,
@@ -218,15 +218,7 @@ impl<'s> Untiling<'s> {
                 self.held.push(held);
             }
         }
-        Some(Weight {
-            from_ofmap: None,
-            lower: own.lower,
-            max_workload_id: None,
-            size: None,
-            transfer_id: Some(Ids::List(vec![transfer])),
-            upper: own.upper,
-            extra: Default::default(),
-        })
+        Some(constant_weight(&own, transfer))
     }
 
     /// Results that serve as weights.

@@ -307,15 +307,7 @@ impl<'a> Writer<'a> {
                 held.push(LiveTensor::weights(&reader.layer.1, index, own, bytes, transfer));
             }
         }
-        Weight {
-            from_ofmap: None,
-            lower: own.lower,
-            max_workload_id: None,
-            size: None,
-            transfer_id: Some(Ids::List(vec![transfer])),
-            upper: own.upper,
-            extra: Default::default(),
-        }
+        constant_weight(&own, transfer)
     }
 
     /// Results that serve as weights: their channels are output channels, their rows input channels.
@@ -425,6 +417,19 @@ fn kind(op: &Op) -> LayerKind {
 /// The transfers of parts.
 pub fn ids(sources: &[(Source, Vec<i64>)]) -> Vec<i64> {
     sources.iter().map(|(source, _)| source.transfer_id).collect()
+}
+
+/// Weights of a model that a transfer brings.
+pub fn constant_weight(own: &Extent, transfer: i64) -> Weight {
+    Weight {
+        from_ofmap: None,
+        lower: own.lower,
+        max_workload_id: None,
+        size: None,
+        transfer_id: Some(Ids::List(vec![transfer])),
+        upper: own.upper,
+        extra: Default::default(),
+    }
 }
 
 /// A part of a tensor, whose channels begin at `first` of the reader's.
