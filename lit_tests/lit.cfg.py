@@ -1,4 +1,4 @@
-"""How LLVM's lit runs these files; `cargo test -p irc-tools --test lit` calls it per file.
+"""How LLVM's lit runs these files; `cargo test -p irc-tools --test lit` calls it.
 
 Substitutions in a RUN line, besides lit's own (%s this file, %S its folder, %t a scratch path):
 
@@ -29,7 +29,6 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [""]
 config.excludes = ["inputs"]
 config.test_source_root = str(root)
-# Per test, since lit keeps a file of timings here and tests run at the same time.
 config.test_exec_root = lit_config.params["scratch"]
 
 # Longer names first: substitutions are textual.

@@ -87,25 +87,35 @@ fn attention(sizes: Sizes, open: Open, dtype: DType) -> (Graph, Vec<(&'static st
 
 fn check(sizes: Sizes, open: Open) {
     let (graph, inputs) = attention(sizes, open, DType::F32);
-    check_graph(&graph, &inputs);
+    check_graph(&graph, &[inputs]);
 }
 
-fn check_graph(graph: &Graph, inputs: &[(&'static str, Tensor)]) {
+/// Compiles a graph once for each processor, and runs it on each of several sets of inputs.
+fn check_graph(graph: &Graph, sets: &[Vec<(&'static str, Tensor)>]) {
+    let read = read_back(graph);
     for target in levels() {
-        let session = Session::new();
-        let compiled =
-            session.import_graph(&read_back(graph)).library_with(target, Place::Given).unwrap();
-        let found = run(&compiled, inputs).unwrap();
-        same(graph, inputs, &found);
-        for threads in [2, 7] {
-            let pool: Arc<dyn Pool> = Arc::new(ThreadPool::new(threads).unwrap());
-            let mut runner = compiled.runner().unwrap();
-            runner.set_pool(&pool).unwrap();
-            let named = inputs.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-            let parallel = runner.run(named.collect::<BTreeMap<_, _>>()).unwrap();
-            assert_eq!(parallel, found, "{threads} threads");
+        let compiled = Session::new().import_graph(&read).library_with(target, Place::Given).unwrap();
+        for inputs in sets {
+            let found = run(&compiled, inputs).unwrap();
+            same(graph, inputs, &found);
+            for threads in [2, 7] {
+                let pool: Arc<dyn Pool> = Arc::new(ThreadPool::new(threads).unwrap());
+                let mut runner = compiled.runner().unwrap();
+                runner.set_pool(&pool).unwrap();
+                let named = inputs.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+                let parallel = runner.run(named.collect::<BTreeMap<_, _>>()).unwrap();
+                assert_eq!(parallel, found, "{threads} threads");
+            }
         }
     }
+}
+
+/// As [`check_graph`], of inputs of several sizes for the same graph.
+fn check_open(cases: impl IntoIterator<Item = (Graph, Vec<(&'static str, Tensor)>)>) {
+    let (mut graphs, sets): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
+    graphs.dedup();
+    let [graph] = &graphs[..] else { panic!("{} graphs", graphs.len()) };
+    check_graph(graph, &sets);
 }
 
 #[test]
@@ -128,10 +138,11 @@ fn more_keys_than_a_block_of_depth() {
 #[test]
 fn any_number_of_queries_and_keys() {
     // One row and column, parts of tiles and vectors, whole ones, several blocks, and several calls of a block.
-    for (queries, keys) in [(1, 1), (3, 40), (64, 32), (129, 75), (70, 1008), (9, 2050)] {
+    let lengths = [(1, 1), (3, 40), (64, 32), (129, 75), (70, 1008), (9, 2050)];
+    check_open(lengths.map(|(queries, keys)| {
         let sizes = Sizes { batch: 2, heads: 3, queries, keys, depth: 20 };
-        check(sizes, Open::Lengths);
-    }
+        attention(sizes, Open::Lengths, DType::F32)
+    }));
 }
 
 /// Causal attention as the importer of `Attention` writes it.
@@ -186,13 +197,17 @@ fn causal(sizes: Sizes, is_open: bool) -> (Graph, Vec<(&'static str, Tensor)>) {
 #[test]
 fn columns_after_a_query_are_skipped() {
     // Whole blocks and parts of them, and several calls of some blocks of a head but one of others.
-    for (queries, keys) in [(1, 1), (1, 70), (65, 65), (200, 330), (120, 1060)] {
+    let sizes = |(queries, keys)| {
         let (batch, heads, depth) = if keys > 1000 { (1, 1, 8) } else { (2, 3, 20) };
-        let sizes = Sizes { batch, heads, queries, keys, depth };
-        for is_open in [false, true] {
-            let (graph, inputs) = causal(sizes, is_open);
-            check_graph(&graph, &inputs);
-        }
+        Sizes { batch, heads, queries, keys, depth }
+    };
+    let lengths = [(1, 1), (1, 70), (65, 65), (200, 330), (120, 1060)].map(sizes);
+    for sizes in lengths {
+        let (graph, inputs) = causal(sizes, false);
+        check_graph(&graph, &[inputs]);
+    }
+    for cases in lengths.chunk_by(|one, other| one.depth == other.depth) {
+        check_open(cases.iter().map(|sizes| causal(*sizes, true)));
     }
 }
 
@@ -206,7 +221,7 @@ fn columns_that_are_all_masked() {
     inputs[3].1 = Tensor::from_f64(inputs[3].1.ty().clone(), &mask).unwrap();
     let shown = vec![1.0; 5 * 1100];
     inputs[4].1 = Tensor::from_f64(inputs[4].1.ty().clone(), &shown).unwrap();
-    check_graph(&graph, &inputs);
+    check_graph(&graph, &[inputs]);
 }
 
 #[test]

@@ -26,30 +26,15 @@ fn target() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder")
 }
 
-fn cargo(arguments: &[&str]) -> Command {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(arguments).args(["--package", "irc-runtime-c", "--target-dir"]).arg(target());
-    cargo.current_dir(HERE);
-    cargo
-}
-
-/// The folder with the shared and the static library, built once: cargo builds neither for tests.
+/// The folder with the shared and the static library as they are shipped, built once: cargo builds neither for
+/// tests. The compiler's own flags name where LLVM is, which is nothing to them.
 fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        succeed(&mut cargo(&["build"]));
-        succeed(&mut cargo(&["rustc", "--crate-type", "staticlib"]));
-        target().join("debug")
-    })
-}
-
-/// The shared library as it is shipped, built once. The compiler's own flags name where LLVM is, which is
-/// nothing to it.
-fn shipped() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        succeed(cargo(&["build", "--profile", "runtime"]).env("RUSTFLAGS", ""));
-        target().join("runtime/libirc_runtime.so")
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--profile", "runtime", "--package", "irc-runtime-c", "--target-dir"]);
+        succeed(cargo.arg(target()).env("RUSTFLAGS", "").current_dir(HERE));
+        target().join("runtime")
     })
 }
 
@@ -122,22 +107,21 @@ fn the_static_library_links() {
 /// Functions are the library's whole surface: what it exports beside them would clash with others.
 #[test]
 fn the_library_exports_the_functions_of_the_header_alone() {
-    for library in [&libraries().join("libirc_runtime.so"), shipped()] {
-        let mut nm = Command::new("nm");
-        nm.args(["--dynamic", "--defined-only", "--format=just-symbols"]);
-        let output = succeed(nm.arg(library));
-        let mut exported: Vec<String> =
-            String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
-        exported.sort();
-        assert_eq!(exported, declared());
-    }
+    let mut nm = Command::new("nm");
+    nm.args(["--dynamic", "--defined-only", "--format=just-symbols"]);
+    let output = succeed(nm.arg(libraries().join("libirc_runtime.so")));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut exported: Vec<&str> = text.lines().collect();
+    exported.sort();
+    assert_eq!(exported, declared());
 }
 
 /// Programs that embed the runtime are small.
 #[test]
 fn the_library_is_small() {
     const MAX_BYTES: u64 = 1_000_000;
-    let bytes = std::fs::metadata(shipped()).expect("the library").len();
+    let library = libraries().join("libirc_runtime.so");
+    let bytes = std::fs::metadata(library).expect("the library").len();
     assert!(bytes <= MAX_BYTES, "{bytes} bytes: expected at most {MAX_BYTES}");
 }
 
