@@ -24,6 +24,17 @@ struct Cache {
 }
 
 impl Imported {
+    /// Inputs that are numbers of past tokens, as the extents of caches with room do not state them.
+    pub fn token_counts(&self) -> BTreeSet<String> {
+        let graph = &self.graph;
+        let is_stated = |(name, value): &&(String, ValueId)| {
+            let source = SymbolSource::Element(*value, 0);
+            graph.symbols.iter().any(|symbol| *symbol.name == **name && symbol.source == source)
+        };
+        let scalars = graph.inputs.iter().filter(|(_, value)| graph.ty(*value).rank() == 0);
+        scalars.filter(is_stated).map(|(name, _)| name.clone()).collect()
+    }
+
     /// Gives the caches of the program room for so many tokens, a number or a symbol.
     ///
     /// # Errors
@@ -104,7 +115,7 @@ fn state_lengths(graph: &mut Graph, pasts: &BTreeSet<ValueId>) -> Result<(), Str
         graph.inputs.push((name.to_string(), input));
         graph.symbols[at].source = SymbolSource::Element(input, 0);
         let (left, right) = (0.into(), Dim::symbol(&name));
-        let message = format!("input '{name}': expected a number of past tokens");
+        let message = format!("input '{name}': expected a number of past tokens, found {{right}}");
         graph.checks.push(Check { left, right, relation: Relation::AtMost, message });
     }
     Ok(())

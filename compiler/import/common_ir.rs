@@ -3,14 +3,14 @@ use super::{Document, ImportOptions, Imported, InputFile, Parsed};
 use irc_common_format::{
     Document as File, ExternalData, Options, folder_of,
     library::{LoadOptions, bundle, load},
-    model::{Dim, Module, Type, Value},
+    model::{Module, Value},
     validate::{Level, Role, ValidateOptions, validate},
 };
 use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_dialects::common_ir::{self, Origins};
 use irc_mlir::{Context, Module as Mlir, OperationLike};
 use irc_onnx_ops::{
-    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, is_part, rejections, unsupported,
+    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, is_part, open_sizes, rejections, unsupported,
 };
 use std::{
     path::{Path, PathBuf},
@@ -175,36 +175,28 @@ pub fn load_options(file: &InputFile) -> LoadOptions {
     }
 }
 
-/// A diagnostic for each name in the options that is not an input.
+/// A diagnostic for each name in the options that is neither an input nor an open size of one.
 fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
     let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
     let inputs: Vec<&str> = inputs.map(Value::name).collect();
+    let sizes = open_sizes(module);
+    let is_input = |name: &str| inputs.iter().any(|input| is_part(name, input));
     // A number of past tokens becomes an input if caches have room.
-    let is_cached = |name: &str| options.cache.is_some() && is_dimension(module, name);
-    let is_known = |name: &str| inputs.iter().any(|input| is_part(name, input)) || is_cached(name);
-    let names = options.shapes.keys().chain(options.inputs.tensors.keys());
-    let unknown = names.filter(|name| !is_known(name)).map(|name| {
+    let is_cached = |name: &str| options.cache.is_some() && sizes.contains(name);
+    let is_size = |name: &str, shape: &[i64]| shape.len() == 1 && sizes.contains(name);
+    let shapes = options.shapes.iter().filter(|(name, shape)| !is_size(name, shape));
+    let values = options.inputs.tensors.keys().filter(|name| !is_cached(name));
+    let unknown = shapes.map(|(name, _)| name).chain(values).filter(|name| !is_input(name));
+    let unknown = unknown.map(|name| {
         let message = format!("no input is named '{name}'; the inputs are {}", inputs.join(", "));
-        let diagnostic = Diagnostic::error("import-input", message);
-        match options.shapes.get(name).map(|shape| &shape[..]) {
-            Some([size]) if is_dimension(module, name) => diagnostic.help(format!(
-                "'{name}' is a dimension of an input: bound it by --shape {name}={size}..{size}"
-            )),
-            _ => diagnostic,
-        }
+        let names: Vec<&str> = sizes.iter().map(String::as_str).collect();
+        Diagnostic::error("import-input", message).help(match &names[..] {
+            [] => "all sizes of the inputs are fixed".to_owned(),
+            _ if sizes.contains(name) => format!("'{name}' is an open size: --shape {name}=1 states it"),
+            names => format!("the open sizes of the inputs are {}", names.join(", ")),
+        })
     });
     unknown.collect()
-}
-
-/// Whether an input has a dimension of this name.
-pub fn is_dimension(module: &Module, name: &str) -> bool {
-    let inputs = module.graph.iter().flat_map(|graph| &graph.inputs);
-    let types = inputs.filter_map(|input| match &input.ty {
-        Some(Type::Tensor(ty) | Type::Sparse(ty)) => ty.shape.as_ref(),
-        _ => None,
-    });
-    let mut dims = types.flat_map(|shape| &shape.dims);
-    dims.any(|dim| matches!(dim, Dim::Variable(known) if known == name))
 }
 
 fn diagnostic(node: &NodeDiagnostic) -> Diagnostic {

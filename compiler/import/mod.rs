@@ -24,7 +24,7 @@ use irc_tl::{Constant, Dim, Graph, Results};
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, sync::Arc};
 
 pub use bounds::Bounds;
-pub use common_ir::{Libraries, Read, folder, is_dimension, load_options, read};
+pub use common_ir::{Libraries, Read, folder, load_options, read};
 pub use content::Content;
 
 /// Options for reading a file, and for the program that is imported from it. Setting an option that does
@@ -49,7 +49,7 @@ pub struct ImportOptions {
     /// Takes sizes that are computed at run time to be those that the model states, even where the program
     /// does not depend on them.
     pub assume_stated_shapes: bool,
-    /// Shapes of inputs with symbolic dimensions in the model, in elements.
+    /// Shapes of inputs with symbolic dimensions in the model, in elements, and values of such dimensions.
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// Bounds of dimensions that the model leaves open.
     pub bounds: Bounds,

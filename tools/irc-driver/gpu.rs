@@ -5,7 +5,7 @@ use crate::{
     error::Error,
     input::Input,
     output, target,
-    values::{self, Buffers, Given},
+    values::{Buffers, Given, Missing},
 };
 use irc::{
     Session, Target,
@@ -126,9 +126,8 @@ impl Program {
         mut given: Buffers,
     ) -> Result<Buffers, Error> {
         let interface = &self.kernel().interface;
-        if let Some(seed) = arguments.seed {
-            values::fill(&mut given, &interface.inputs, seed)?;
-        }
+        let missing = Missing::of(interface, arguments.seed);
+        missing.complete(console, &mut given, &interface.inputs)?;
         let records_times = self.kernel().parameters.iter().any(|parameter| parameter.trace);
         if arguments.trace.is_some() && !records_times {
             let problem = Error::problem("the kernel does not record times, which --trace needs");

@@ -7,7 +7,7 @@ use crate::{
 };
 use irc::{
     Accumulate, Calibration, CompileOptions, ImportOptions, Model, Results, Session,
-    import::{Bounds, FrontEnd, Libraries, is_dimension, read},
+    import::{Bounds, FrontEnd, Libraries, read},
     quantise::{Granularity, Scope},
 };
 use irc_cli::{Explain, Functions, Graphs, Quantise, QuantisedResults, Scales};
@@ -17,7 +17,7 @@ use irc_common_format::{
     model::{self, Dim},
 };
 use irc_diag::{Diagnostic, Severity};
-use irc_onnx_ops::{Calls, cases::Values, dtype_of, is_part};
+use irc_onnx_ops::{Calls, cases::Values, dtype_of, is_part, open_sizes};
 use irc_tensor::TensorType;
 use irc_tl::{Constant, Dim as Size};
 use std::{cell::OnceCell, collections::BTreeMap, ops::RangeInclusive, path::Path};
@@ -36,7 +36,11 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
     let (mut shapes, mut bounds) = (BTreeMap::new(), Bounds::new());
     for flag in &flags.shape {
         match shape(flag)? {
-            Shape::Of(name, extents) => drop(shapes.insert(name, extents)),
+            Shape::Of(name, extents) => {
+                if shapes.insert(name.clone(), extents).is_some() {
+                    return Err(Error::Usage(format!("--shape: two shapes of '{name}'")));
+                }
+            }
             Shape::Bound(name, range) => {
                 if bounds.insert(name.clone(), range).is_some() {
                     return Err(Error::Usage(format!("--shape: two bounds of '{name}'")));
@@ -105,7 +109,7 @@ pub fn accumulate(ark: bool) -> Accumulate {
 
 /// What a flag `--shape` states.
 enum Shape {
-    /// The shape of an input.
+    /// The shape of an input, or the value of an open size.
     Of(String, Vec<i64>),
     /// The least and the largest value of a dimension.
     Bound(String, RangeInclusive<i64>),
@@ -114,7 +118,7 @@ enum Shape {
 fn shape(flag: &str) -> Result<Shape, Error> {
     let wrong =
         |expected: &str| Error::Usage(format!("--shape: expected {expected}, found '{flag}'"));
-    let form = "NAME=SHAPE, as in data=1x3x224x224, or DIMENSION=MIN..MAX, as in N=1..64";
+    let form = "INPUT=SHAPE, as in data=1x3x224x224, SIZE=N, as in batch=8, or SIZE=MIN..MAX, as in batch=1..64";
     let (name, shape) = flag.rsplit_once('=').ok_or_else(|| wrong(form))?;
     let extent = |text: &str| text.parse().ok().filter(|extent: &i64| *extent >= 0);
     if name.ends_with("..") {
@@ -122,7 +126,7 @@ fn shape(flag: &str) -> Result<Shape, Error> {
     }
     if let Some((least, most)) = shape.split_once("..") {
         let ends = extent(least).zip(extent(most));
-        let (least, most) = ends.ok_or_else(|| wrong("DIMENSION=MIN..MAX, as in N=1..64"))?;
+        let (least, most) = ends.ok_or_else(|| wrong("SIZE=MIN..MAX, as in batch=1..64"))?;
         if least > most {
             return Err(wrong("a minimum of at most the maximum"));
         }
@@ -327,6 +331,7 @@ pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buf
     let Some(document) = read.document else {
         return Err(Error::Diagnostics(read.source, read.diagnostics));
     };
+    let sizes = open_sizes(&document.module);
     let ports: Vec<&model::Value> =
         document.module.graph.iter().flat_map(|graph| &graph.inputs).collect();
     given.read(|name, found| {
@@ -337,7 +342,7 @@ pub fn given(input: &Input, options: &ImportOptions, given: Given) -> Result<Buf
             false => is_part(name, port.name()),
         };
         // The number of past tokens, which becomes an input.
-        if options.cache.is_some() && is_dimension(&document.module, name) {
+        if options.cache.is_some() && sizes.contains(name) {
             return Ok(());
         }
         let Some(port) = ports.iter().find(|port| is_given(port)) else {

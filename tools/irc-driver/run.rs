@@ -7,12 +7,11 @@ use crate::{
     input::{self, Content, Input},
     models, npu, output, run_plans, target, threads,
     transport::Transport,
-    values::{self, Buffers, Given},
+    values::{self, Buffers, Given, Missing},
     world,
 };
-use irc::import::Bounds;
 use irc::quantise::Scope;
-use irc::{CompileOptions, Model, Port, Runner, Session, codegen::Output};
+use irc::{CompileOptions, Model, Runner, Session, codegen::Output};
 use irc_cli::{CUDA, EMULATOR, Flags, InputKind, REFERENCE, Run};
 
 /// Runs a program once.
@@ -213,10 +212,9 @@ fn run_library(
     given: Given,
 ) -> Result<Buffers, Error> {
     let library = input.load_library()?;
-    let mut given = given.read_for(library.interface())?;
-    if let Some(seed) = arguments.seed {
-        values::fill(&mut given, &library.interface().inputs, seed)?;
-    }
+    let interface = library.interface();
+    let mut given = given.read_for(interface)?;
+    Missing::of(interface, arguments.seed).complete(console, &mut given, &interface.inputs)?;
     let mut runner = Runner::new(library.into(), &[])?;
     runner.set_pool(&threads::pool(arguments.threads)?)?;
     let _step = console.step("running");
@@ -279,7 +277,8 @@ fn evaluate(
     mut given: Buffers,
 ) -> Result<Buffers, Error> {
     if arguments.engine() == REFERENCE {
-        complete(console, arguments, &mut given, &model.inputs()?, &model.imported()?.bounds)?;
+        let missing = Missing::of_model(&*model.imported()?, arguments.seed);
+        missing.complete(console, &mut given, &model.inputs()?)?;
         let _step = console.step("evaluating");
         return Ok(model.evaluate(given)?);
     }
@@ -291,41 +290,18 @@ fn evaluate(
         drop(step);
         let source = irc_diag::Source::from_bytes("the kernel of the model", &code);
         let program = Program::of_ptx(&source)?;
-        let inputs = &program.kernel().interface.inputs;
-        complete(console, arguments, &mut given, inputs, &Bounds::new())?;
         return program.run(console, arguments, engine, given);
     }
     model.observe(step.kernels());
     let program = model.compile(options)?.with_pool(threads::pool(arguments.threads)?)?;
     drop(step);
-    let inputs: Vec<Port> = program.inputs().cloned().collect();
-    let bounds =
-        model.imported().map_or_else(|_| Bounds::new(), |imported| imported.bounds.clone());
-    complete(console, arguments, &mut given, &inputs, &bounds)?;
+    let interface = program.interface();
+    let missing = match model.imported() {
+        Ok(imported) => Missing::of_model(&imported, arguments.seed),
+        // A module after the tensor level.
+        Err(_) => Missing::of(interface, arguments.seed),
+    };
+    missing.complete(console, &mut given, &interface.inputs)?;
     let _step = console.step("running");
     Ok(program.run(given)?)
-}
-
-/// Sets inputs to random values if requested, and reports which are zero by default.
-fn complete(
-    console: &Console,
-    arguments: &Run,
-    given: &mut Buffers,
-    inputs: &[Port],
-    bounds: &Bounds,
-) -> Result<(), Error> {
-    if let Some(seed) = arguments.seed {
-        return values::fill_within(given, inputs, seed, bounds);
-    }
-    let is_zero = |port: &&Port| {
-        !port.preserved && !given.contains_key(&port.name) && port.tensor_type().is_some()
-    };
-    let zero: Vec<&str> = inputs.iter().filter(is_zero).map(|port| port.name.as_str()).collect();
-    if !zero.is_empty() {
-        let names = zero.join(", ");
-        console.note(&format!(
-            "these inputs have no value and are zero: {names}; see --inputs and --seed"
-        ));
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use crate::{
     error::Error,
     input::{self, Input},
     models, output, target,
-    values::{self, Buffers},
+    values::{Buffers, Missing},
 };
 use irc::{
     CompileOptions, Compiled, Place, Session,
@@ -91,7 +91,7 @@ fn tuned(kernel: &Tunable, options: &CompileOptions, seconds: f64) -> Result<Opt
         let runner = model.compile(options)?.runner()?;
         let ports: Vec<irc::Port> = runner.inputs().cloned().collect();
         let mut inputs = Buffers::new();
-        values::fill(&mut inputs, &ports, 0)?;
+        Missing::random(0).fill(&mut inputs, &ports)?;
         Prepared::of(runner, inputs)
     };
     if model.tuned(with(candidates[0]))? != 1 {

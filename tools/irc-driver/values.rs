@@ -4,7 +4,7 @@ use crate::{
     error::Error,
     output::{self, Content},
 };
-use irc::import::Bounds;
+use irc::import::{Bounds, Imported};
 use irc_runtime::{Interface, Port, RunError};
 use irc_tensor::{
     DType, Npz, NpzError, Tensor, TensorType, Tolerance, compare, seed_for, write_npz,
@@ -130,41 +130,116 @@ pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Error> {
     output::write(path, &bytes.into_inner(), Content::Binary)
 }
 
-/// As [`fill_within`], of a program without bounds.
-pub fn fill(given: &mut Buffers, inputs: &[Port], seed: u64) -> Result<(), Error> {
-    fill_within(given, inputs, seed, &Bounds::new())
+/// What inputs are that are not given.
+#[derive(Default)]
+pub struct Missing {
+    seed: Option<u64>,
+    bounds: Bounds,
+    /// Inputs that are numbers of past tokens: 0, as any other may exceed the room of caches.
+    token_counts: BTreeSet<String>,
 }
 
-/// Sets every missing input that the program reads to random values; a symbolic size that no given input
-/// determines is 1, or the number next to it within its bounds.
-pub fn fill_within(
-    given: &mut Buffers,
-    inputs: &[Port],
-    seed: u64,
-    bounds: &Bounds,
-) -> Result<(), Error> {
-    let bounded = bounds.iter().map(|(name, range)| (name, 1.clamp(*range.start(), *range.end())));
-    let mut sizes: BTreeMap<&String, i64> = bounded.collect();
-    for port in inputs {
-        let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
-        sizes.extend(port.sizes.iter().zip(extents.iter().copied()));
-    }
-    for port in inputs.iter().filter(|port| !port.preserved) {
-        if given.contains_key(&port.name) {
-            continue;
-        }
-        let Some(dtype) = port.element_type() else { continue };
-        let extent = |(axis, extent): (usize, &i64)| match port.sizes.get(axis) {
-            Some(size) if *extent < 0 => sizes.get(size).copied().unwrap_or(1),
-            _ => (*extent).max(0),
+impl Missing {
+    /// Of a compiled program: random with a seed, otherwise zero.
+    pub fn of(interface: &Interface, seed: Option<u64>) -> Self {
+        // Only the import knows them; in a program with caches, every other single integer may be 0 as well.
+        let has_caches = interface.outputs.iter().any(|port| port.updates.is_some());
+        let is_count = |port: &&Port| {
+            has_caches && port.dtype == DType::I64.name() && port.shape.is_empty()
         };
-        let shape: Vec<i64> = port.shape.iter().enumerate().map(extent).collect();
-        let ty = TensorType::new(dtype, shape);
-        let random = Tensor::random(ty, seed_for(seed, &port.name))
-            .map_err(|error| Error::problem(format!("input {}: {error}", port.name)))?;
-        given.insert(port.name.clone(), random);
+        let counts = interface.inputs.iter().filter(is_count).map(|port| port.name.clone());
+        Self { seed, bounds: Bounds::new(), token_counts: counts.collect() }
     }
-    Ok(())
+
+    /// Of a model.
+    pub fn of_model(imported: &Imported, seed: Option<u64>) -> Self {
+        Self { seed, bounds: imported.bounds.clone(), token_counts: imported.token_counts() }
+    }
+
+    /// Random values, whatever the program.
+    pub fn random(seed: u64) -> Self {
+        Self { seed: Some(seed), ..Self::default() }
+    }
+
+    /// Sets every missing input, and notes which have no value and are zero.
+    ///
+    /// # Errors
+    /// Inputs of open sizes without a seed.
+    pub fn complete(
+        &self,
+        console: &Console,
+        given: &mut Buffers,
+        inputs: &[Port],
+    ) -> Result<(), Error> {
+        let is_missing = |port: &&Port| {
+            !port.preserved && port.weight.is_none() && !given.contains_key(&port.name)
+        };
+        let missing: Vec<&Port> = inputs.iter().filter(is_missing).collect();
+        let names = |ports: &[&Port]| {
+            ports.iter().map(|port| port.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        if self.seed.is_some() {
+            let counts = missing.into_iter().filter(|port| self.token_counts.contains(&port.name));
+            let counts = names(&counts.collect::<Vec<_>>());
+            if !counts.is_empty() {
+                console.note(&format!(
+                    "these numbers of past tokens have no value and are zero: {counts}; see --inputs"
+                ));
+            }
+            return self.fill(given, inputs);
+        }
+        let (zero, open): (Vec<_>, Vec<_>) =
+            missing.into_iter().partition(|port| port.tensor_type().is_some());
+        if !open.is_empty() {
+            let types: Vec<String> =
+                open.iter().map(|port| format!("{} {}", port.name, port.type_text())).collect();
+            let what = if open.len() == 1 { "this input of an open size has" } else { "these inputs of open sizes have" };
+            let problem = Error::problem(format!("{what} no value: {}", types.join(", ")));
+            return Err(problem.help(
+                "--inputs X.npz gives values; --seed N makes random ones, with 1 for each open size",
+            ));
+        }
+        if !zero.is_empty() {
+            console.note(&format!(
+                "these inputs have no value and are zero: {}; see --inputs and --seed",
+                names(&zero)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Sets every missing input that the program reads to random values; a symbolic size that no given input
+    /// determines is 1, or the number next to it within its bounds.
+    pub fn fill(&self, given: &mut Buffers, inputs: &[Port]) -> Result<(), Error> {
+        let Some(seed) = self.seed else { return Ok(()) };
+        let bounds = self.bounds.iter();
+        let bounded = bounds.map(|(name, range)| (name, 1.clamp(*range.start(), *range.end())));
+        let mut sizes: BTreeMap<&String, i64> = bounded.collect();
+        for port in inputs {
+            let extents = given.get(&port.name).map_or(&[][..], Tensor::shape);
+            sizes.extend(port.sizes.iter().zip(extents.iter().copied()));
+        }
+        for port in inputs.iter().filter(|port| !port.preserved) {
+            if given.contains_key(&port.name) {
+                continue;
+            }
+            let Some(dtype) = port.element_type() else { continue };
+            let extent = |(axis, extent): (usize, &i64)| match port.sizes.get(axis) {
+                Some(size) if *extent < 0 => sizes.get(size).copied().unwrap_or(1),
+                _ => (*extent).max(0),
+            };
+            let shape: Vec<i64> = port.shape.iter().enumerate().map(extent).collect();
+            let ty = TensorType::new(dtype, shape);
+            let made = match self.token_counts.contains(&port.name) {
+                true => Tensor::zeros(ty),
+                false => Tensor::random(ty, seed_for(seed, &port.name)),
+            };
+            let made =
+                made.map_err(|error| Error::problem(format!("input {}: {error}", port.name)))?;
+            given.insert(port.name.clone(), made);
+        }
+        Ok(())
+    }
 }
 
 /// One line per buffer: name, type, minimum, mean and maximum; of strings, how many are distinct, the length of

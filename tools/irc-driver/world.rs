@@ -4,7 +4,7 @@ use crate::{
     error::Error,
     input::Content,
     output, plan,
-    values::{self, Buffers, Given},
+    values::{self, Buffers, Given, Missing},
 };
 use irc::{Interface, Session, Target};
 use irc_ark_format::{
@@ -198,7 +198,7 @@ impl World {
             if let Some(seed) = seed {
                 let mut interface = rank.interface().clone();
                 interface.inputs.iter_mut().for_each(|port| port.name.insert_str(0, &prefix));
-                values::fill(&mut given, &interface.inputs, seed)?;
+                Missing::random(seed).fill(&mut given, &interface.inputs)?;
             }
             let (own, others): (Buffers, Buffers) =
                 given.into_iter().partition(|(name, _)| name.starts_with(&prefix));

@@ -261,7 +261,7 @@ pub struct Graphs {
     /// Download imported libraries into this folder, unless they are already there
     #[arg(long, value_name = "CACHE")]
     pub allow_fetch: Option<PathBuf>,
-    /// Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable
+    /// Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable
     #[arg(long, value_name = "NAME=SHAPE")]
     pub shape: Vec<String>,
     /// Room of caches of keys and values, in tokens: a number or a name; new ones go in place

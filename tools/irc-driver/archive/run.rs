@@ -4,7 +4,7 @@ use crate::{
     console::Console,
     error::Error,
     output, threads,
-    values::{self, Buffers, Given},
+    values::{self, Buffers, Given, Missing},
 };
 use bytes::Bytes;
 use irc_cli::Run;
@@ -26,9 +26,8 @@ pub fn run(
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
     let loaded = loaded.on(threads::pool(arguments.threads)?);
     let mut given = given.read_for(loaded.model.interface())?;
-    if let Some(seed) = arguments.seed {
-        values::fill(&mut given, &loaded.model.interface().inputs, seed)?;
-    }
+    let interface = loaded.model.interface();
+    Missing::of(interface, arguments.seed).complete(console, &mut given, &interface.inputs)?;
     let _step = console.step("running");
     loaded.run(&given)
 }
@@ -86,7 +85,7 @@ pub fn test_vector(
     if interface.is_sized() {
         fill_largest(&mut inputs, package, SEED)?;
     }
-    values::fill(&mut inputs, &interface.inputs, SEED)?;
+    Missing::of(interface, Some(SEED)).fill(&mut inputs, &interface.inputs)?;
     let outputs = loaded.run(&inputs)?;
     let param = |name: String, tensor: &Tensor| {
         let dtype =

@@ -13,7 +13,7 @@ use crate::{
     gpu::{Engine, Program},
     input::{self, Content, Input},
     models, output, target as processor, threads,
-    values::{self, Buffers, Given},
+    values::{Buffers, Given, Missing},
     world::{Preparation, World},
 };
 use irc::{
@@ -62,7 +62,9 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             let library = irc::session::gpu::library(&input.source(), &ptx)?.library;
             let (runner, file) = runner_of_file(&library)?;
             let mut given = given(arguments)?.read_for(runner.interface())?;
-            values::fill(&mut given, &runner.interface().inputs.clone(), arguments.seed)?;
+            let interface = runner.interface();
+            let missing = Missing::of(interface, Some(arguments.seed));
+            missing.complete(console, &mut given, &interface.inputs)?;
             let prepared = Prepared { _file: file, ..Prepared::of(runner, given)? };
             measure(console, prepared, arguments)?
         }
@@ -81,9 +83,10 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
         Content::Library => {
             let library = input.load_library()?;
             let mut given = given(arguments)?.read_for(library.interface())?;
-            let ports: Vec<Port> = library.interface().inputs.clone();
-            expect_sizes(&ports, &given, false)?;
-            values::fill(&mut given, &ports, arguments.seed)?;
+            let interface = library.interface();
+            expect_sizes(&interface.inputs, &given, false)?;
+            let missing = Missing::of(interface, Some(arguments.seed));
+            missing.complete(console, &mut given, &interface.inputs)?;
             let mut runner = Runner::new(library.into(), &[])?;
             runner.set_pool(&threads::pool(arguments.threads)?)?;
             measure(console, Prepared::of(runner, given)?, arguments)?
@@ -152,8 +155,11 @@ fn model(
     expect_sizes(&ports, &given, true)?;
     let mut inputs = given;
     let imported = model.imported().ok();
-    let bounds = imported.as_ref().map(|imported| imported.bounds.clone()).unwrap_or_default();
-    values::fill_within(&mut inputs, &ports, arguments.seed, &bounds)?;
+    let missing = match &imported {
+        Some(imported) => Missing::of_model(imported, Some(arguments.seed)),
+        None => Missing::of(runner.interface(), Some(arguments.seed)),
+    };
+    missing.complete(console, &mut inputs, &ports)?;
     let flops = imported.and_then(|imported| flops(&imported.graph, &inputs));
     Ok(Prepared { flops, _file: file, ..Prepared::of(runner, inputs)? })
 }
@@ -192,7 +198,7 @@ fn expect_sizes(ports: &[Port], given: &Buffers, takes_shapes: bool) -> Result<(
     let shapes: Vec<String> = shapes.collect();
     let flags = match takes_shapes {
         true => format!("--inputs, or as with {}", shapes.join(" ")),
-        false => "--inputs".to_owned(),
+        false => "--inputs X.npz".to_owned(),
     };
     let types = types.join(", ");
     Err(Error::Usage(format!("inputs have dynamic sizes: {types}; specify them with {flags}")))
@@ -227,7 +233,9 @@ fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Resul
     let loaded = archive::Loaded::open_checked(console, &input.name, &input.bytes)?;
     let loaded = loaded.on(threads::pool(arguments.threads)?);
     let mut given = given(arguments)?.read_for(loaded.interface())?;
-    values::fill(&mut given, &loaded.interface().inputs, arguments.seed)?;
+    let interface = loaded.interface();
+    let missing = Missing::of(interface, Some(arguments.seed));
+    missing.complete(console, &mut given, &interface.inputs)?;
     let mut context = loaded.context(&given)?;
     let _step = console.step("measuring");
     let (latency, profile) = repeated(arguments, || context.run())?;

@@ -21,8 +21,14 @@ pub(super) struct Symbols {
 }
 
 impl Symbols {
-    /// Records the sizes that the shapes of inputs assign to names.
+    /// Records the sizes that the shapes of inputs assign to names, and those of names that are no inputs.
     fn learn(&mut self, inputs: &[model::Value], shapes: &BTreeMap<String, Vec<i64>>) {
+        let names: BTreeSet<&str> = inputs.iter().map(model::Value::name).collect();
+        for (name, extents) in shapes.iter().filter(|(name, _)| !names.contains(name.as_str())) {
+            if let [size] = extents[..] {
+                self.known.insert(name.clone(), size);
+            }
+        }
         for input in inputs {
             let Some(given) = shapes.get(input.name()) else { continue };
             let dims = stated(input).map_or(&[][..], |shape| &shape.dims);
@@ -279,6 +285,22 @@ impl Importer<'_> {
         let shape = shape.ok_or_else(open)?;
         Ok(TensorType::new(DType::F32, shape.clone()).into())
     }
+}
+
+/// Names of the sizes of inputs that a module leaves open: its own, or those of an input and an axis.
+pub fn open_sizes(module: &model::Module) -> BTreeSet<String> {
+    let mut sizes = BTreeSet::new();
+    for input in module.graph.iter().flat_map(|graph| &graph.inputs) {
+        for (axis, dim) in stated(input).iter().flat_map(|shape| &shape.dims).enumerate() {
+            sizes.insert(match dim {
+                model::Dim::Size(size) if *size >= 0 => continue,
+                model::Dim::Wildcard(_) => continue,
+                model::Dim::Variable(name) if super::is_name(name) => name.clone(),
+                _ => format!("{}_{axis}", input.name()),
+            });
+        }
+    }
+    sizes
 }
 
 /// The shape that the model declares for an input that is a tensor.

@@ -8,6 +8,7 @@ mod scope;
 mod support;
 
 pub use functions::Calls;
+pub use inputs::open_sizes;
 pub use rejections::rejections;
 pub use support::unsupported;
 
@@ -27,7 +28,8 @@ pub struct ImportOptions {
     /// that its structure depends on.
     pub values: BTreeMap<String, Constant>,
     /// Shapes of inputs, which refine those of the model. Sizes with the same name in the model are equal
-    /// in other inputs too. An input without a declared type has elements of `f32`.
+    /// in other inputs too. An input without a declared type has elements of `f32`. A name of [`open_sizes`] that is no
+    /// input has one extent, the size.
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// How inputs other than tensors are composed of tensors.
     pub structures: BTreeMap<String, Structure>,
