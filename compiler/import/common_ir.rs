@@ -10,7 +10,8 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_dialects::common_ir::{self, Origins};
 use irc_mlir::{Context, Module as Mlir, OperationLike};
 use irc_onnx_ops::{
-    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, is_part, open_sizes, rejections, unsupported,
+    NodeDiagnostic, NodeDiagnosticKind, cases::import_for, is_part, open_sizes, rejections,
+    unsupported,
 };
 use std::{
     path::{Path, PathBuf},
@@ -192,7 +193,9 @@ fn unknown_inputs(module: &Module, options: &ImportOptions) -> Vec<Diagnostic> {
         let names: Vec<&str> = sizes.iter().map(String::as_str).collect();
         Diagnostic::error("import-input", message).help(match &names[..] {
             [] => "all sizes of the inputs are fixed".to_owned(),
-            _ if sizes.contains(name) => format!("'{name}' is an open size: --shape {name}=1 states it"),
+            _ if sizes.contains(name) => {
+                format!("'{name}' is an open size: --shape {name}=1 states it")
+            }
             names => format!("the open sizes of the inputs are {}", names.join(", ")),
         })
     });

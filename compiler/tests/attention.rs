@@ -94,7 +94,8 @@ fn check(sizes: Sizes, open: Open) {
 fn check_graph(graph: &Graph, sets: &[Vec<(&'static str, Tensor)>]) {
     let read = read_back(graph);
     for target in levels() {
-        let compiled = Session::new().import_graph(&read).library_with(target, Place::Given).unwrap();
+        let compiled =
+            Session::new().import_graph(&read).library_with(target, Place::Given).unwrap();
         for inputs in sets {
             let found = run(&compiled, inputs).unwrap();
             same(graph, inputs, &found);

@@ -144,9 +144,8 @@ impl Missing {
     pub fn of(interface: &Interface, seed: Option<u64>) -> Self {
         // Only the import knows them; in a program with caches, every other single integer may be 0 as well.
         let has_caches = interface.outputs.iter().any(|port| port.updates.is_some());
-        let is_count = |port: &&Port| {
-            has_caches && port.dtype == DType::I64.name() && port.shape.is_empty()
-        };
+        let is_count =
+            |port: &&Port| has_caches && port.dtype == DType::I64.name() && port.shape.is_empty();
         let counts = interface.inputs.iter().filter(is_count).map(|port| port.name.clone());
         Self { seed, bounds: Bounds::new(), token_counts: counts.collect() }
     }
@@ -193,7 +192,11 @@ impl Missing {
         if !open.is_empty() {
             let types: Vec<String> =
                 open.iter().map(|port| format!("{} {}", port.name, port.type_text())).collect();
-            let what = if open.len() == 1 { "this input of an open size has" } else { "these inputs of open sizes have" };
+            let what = if open.len() == 1 {
+                "this input of an open size has"
+            } else {
+                "these inputs of open sizes have"
+            };
             let problem = Error::problem(format!("{what} no value: {}", types.join(", ")));
             return Err(problem.help(
                 "--inputs X.npz gives values; --seed N makes random ones, with 1 for each open size",

@@ -26,7 +26,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let results: Arc<Results> = Arc::new(names.into_iter().map(|name| (name, OnceLock::new())).collect());
+    let results: Arc<Results> =
+        Arc::new(names.into_iter().map(|name| (name, OnceLock::new())).collect());
     let trial = |name: &String| {
         let (results, key) = (results.clone(), name.clone());
         Trial::test(name.clone(), move || results[&key].wait().clone().map_err(Failed::from))
@@ -107,10 +108,21 @@ impl Bench {
     }
 
     /// Sets results as lit prints them, and returns what it prints beside them.
-    fn lit(&self, lit: &Path, names: &[String], workers: usize, results: &Results) -> io::Result<String> {
+    fn lit(
+        &self,
+        lit: &Path,
+        names: &[String],
+        workers: usize,
+        results: &Results,
+    ) -> io::Result<String> {
         let param = |key: &str, value: &Path| format!("--param={key}={}", value.display());
         let mut lit = Command::new(lit)
-            .args(["--verbose", "--no-progress-bar", "--order=lexical", "--skip-test-time-recording"])
+            .args([
+                "--verbose",
+                "--no-progress-bar",
+                "--order=lexical",
+                "--skip-test-time-recording",
+            ])
             .arg(format!("--workers={workers}"))
             .arg(param("tools", &self.tools))
             .arg(param("llvm", &self.llvm))
@@ -127,7 +139,9 @@ impl Bench {
         });
         let mut beside = String::new();
         let mut current: Option<Test> = None;
-        for line in BufReader::new(output.ok_or_else(|| io::Error::other("it has no output"))?).split(b'\n') {
+        for line in
+            BufReader::new(output.ok_or_else(|| io::Error::other("it has no output"))?).split(b'\n')
+        {
             let line = String::from_utf8_lossy(&line?).into_owned();
             if let Some(next) = Test::of_line(&line, results) {
                 finish(current.replace(next), results);

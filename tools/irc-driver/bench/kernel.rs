@@ -63,7 +63,11 @@ pub fn emulate(console: &Console, arguments: &Bench, input: &Input) -> Result<()
     let program = program(console, arguments, input)?;
     let interface = &program.kernel().interface;
     let mut inputs = given(arguments)?.read_for(interface)?;
-    Missing::of(interface, Some(arguments.seed)).complete(console, &mut inputs, &interface.inputs)?;
+    Missing::of(interface, Some(arguments.seed)).complete(
+        console,
+        &mut inputs,
+        &interface.inputs,
+    )?;
     let found = program.emulate(console, false, None, &inputs)?.statistics;
     let classes: Vec<_> = found.classes().filter(|(_, count)| *count > 0).collect();
     if arguments.json {
