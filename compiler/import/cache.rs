@@ -48,7 +48,10 @@ impl Imported {
 fn extend(graph: &mut Graph, capacity: &Dim) -> Result<(), String> {
     let caches = caches(graph);
     if caches.is_empty() {
-        return Err("expected an output that is an input with new tokens behind it".to_owned());
+        return Err(
+            "the model has no cache: expected an output that is an input with new tokens behind it"
+                .to_owned(),
+        );
     }
     if let Dim::Symbolic(_) = capacity
         && let Some(used) =

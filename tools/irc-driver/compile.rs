@@ -213,13 +213,21 @@ fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Er
 fn tuning(path: &Path, processor: &str) -> Result<Tuning, Error> {
     let name = path.display().to_string();
     let source = input::source(&name, &input::read(&name)?);
-    let tuning = Tuning::from_json(&source).map_err(|found| Error::Diagnostics(source, found))?;
+    let tuning = Tuning::from_json(&source).map_err(|mut found| {
+        found.iter_mut().for_each(|one| {
+            one.help.get_or_insert_with(|| "irc tune writes tuning files".to_owned());
+        });
+        Error::Diagnostics(source, found)
+    })?;
     if tuning.processor != processor {
-        return Err(Error::problem(format!(
+        let problem = Error::problem(format!(
             "{} was measured on {}, and this code is for {processor}",
             path.display(),
             tuning.processor
-        )));
+        ));
+        return Err(
+            problem.help("irc tune measures on this machine; --target-cpu names another processor")
+        );
     }
     Ok(tuning)
 }
@@ -246,15 +254,21 @@ fn expect_tuned(
     Ok(())
 }
 
+const SUFFIXES: &str = ".so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json, .asm";
+
 fn kind_of(path: &Path) -> Result<Kind, Error> {
     let name = path.display();
+    if path.is_dir() {
+        return Err(Error::Usage(format!("--output: {name} is a folder: name a file in it")));
+    }
     let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     let kind = <Kind as clap::ValueEnum>::from_str(suffix, false);
     kind.map_err(|_| match suffix {
-        "" => Error::Usage(format!("output file {name} has no suffix; add one, or use --emit")),
+        "" => Error::Usage(format!(
+            "--output: {name} has no suffix to select the kind of output: add one of {SUFFIXES}, or use --emit"
+        )),
         _ => Error::Usage(format!(
-            "unrecognised output suffix `.{suffix}`: expected one of .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json, \
-             .asm"
+            "--output: expected one of the suffixes {SUFFIXES}, found '.{suffix}'"
         )),
     })
 }
@@ -303,7 +317,8 @@ fn expect_one_generator(arguments: &CompileTo, kind: Kind) -> Result<(), Error> 
 /// The stage whose MLIR is written.
 fn stage(arguments: &CompileTo) -> Result<&str, Error> {
     let stage = arguments.stage.as_deref().unwrap_or("import");
-    HOST_CPU.position(stage).map(|_| stage).map_err(Error::Usage)
+    let found = HOST_CPU.position(stage).map(|_| stage);
+    found.map_err(|error| Error::Usage(format!("--stage: {error}")))
 }
 
 /// The options of the flags.

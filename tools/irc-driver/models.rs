@@ -27,7 +27,7 @@ fn format(flags: &Graphs) -> Result<Format, Error> {
     let Some(name) = &flags.format else { return Ok(Format::default()) };
     Format::from_name(name).ok_or_else(|| {
         let names = Format::names().join(", ");
-        Error::Usage(format!("--format: expected one of {names}, found {name}"))
+        Error::Usage(format!("--format: expected one of {names}, found '{name}'"))
     })
 }
 
@@ -47,6 +47,12 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
                 }
             }
         }
+    }
+    if let Some(folder) = flags.library_path.iter().find(|folder| !folder.is_dir()) {
+        return Err(Error::problem(format!(
+            "--library-path: there is no folder {}",
+            folder.display()
+        )));
     }
     Ok(ImportOptions {
         format: format(flags)?,
@@ -306,14 +312,15 @@ pub fn data_set(
     };
     let graph = document.module.graph.as_ref();
     let graph = graph.ok_or_else(|| Error::problem("the file is a library: it has no graph"))?;
-    let wrong = |message: &str| Error::problem(format!("{}: {message}", folder.display()));
+    let wrong =
+        |message: &str| Error::problem(format!("--data-set: {}: {message}", folder.display()));
     let values = |kind: &str, ports: &[irc_common_format::model::Value]| {
         let values =
             Values::read(&FileSystem, folder, kind, ports).map_err(|message| wrong(&message))?;
         if values.tensors.is_empty() && !ports.is_empty() {
             let message = match folder.is_dir() {
                 true => format!("expected {kind}_0.pb and so on, found none"),
-                false => "is not a folder".to_owned(),
+                false => "there is no such folder".to_owned(),
             };
             return Err(wrong(&message));
         }

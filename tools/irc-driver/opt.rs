@@ -1,6 +1,7 @@
 //! `irc-opt`: mlir-opt with irc's dialects and passes, and flags for the pipelines.
 use irc::{
-    Target,
+    FileSystem, Files, Target,
+    import::Content,
     pipeline::{PIPELINES, Pipeline, Settings},
 };
 use irc_common_format::MAX_STREAM;
@@ -8,6 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     os::fd::{AsFd, AsRawFd},
+    path::Path,
     process::{self, ExitCode},
     thread,
 };
@@ -35,10 +37,35 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Ok(arguments) => arguments,
         Err(message) => return fail(message, 2),
     };
+    if let Some((name, what, flag)) = not_mlir(&arguments) {
+        return fail(
+            format!(
+                "{name}: expected MLIR, found {what}\nirc-opt: help: irc-translate {flag} makes MLIR of it"
+            ),
+            1,
+        );
+    }
     if let Err(error) = limit_stream(&mut arguments) {
         return fail(format!("cannot read the input: {error}"), 1);
     }
     crate::code(irc_mlir::opt_main(&arguments, SUMMARY, &irc_dialects::registry()))
+}
+
+/// An input in another format than MLIR: its name, what it is, and the flag of irc-translate that reads it.
+fn not_mlir(arguments: &[String]) -> Option<(&String, &'static str, &'static str)> {
+    let is_input = |pair: &&[String]| {
+        let is_value = matches!(pair[0].as_str(), "-o" | "--o");
+        !is_value && !pair[1].starts_with('-') && Path::new(&pair[1]).is_file()
+    };
+    arguments.windows(2).filter(is_input).find_map(|pair| {
+        let content = Content::of(&FileSystem.read(Path::new(&pair[1])).ok()?);
+        let flag = match content {
+            Content::Model => "--import-ark",
+            Content::Schedule => "--import-gemini",
+            _ => return None,
+        };
+        Some((&pair[1], content.words(), flag))
+    })
 }
 
 /// Passes input that is not a regular file to mlir-opt through a pipe, and ends the process at

@@ -33,9 +33,11 @@ pub struct Options {
 
 /// The options of the flags; warnings about the rules are shown on the console.
 pub fn options(console: &Console, flags: &Planning<'_>) -> Result<Options, Error> {
-    let architecture = planner::architecture(flags.arch).map_err(Error::Usage)?;
-    let target =
-        Target::new(architecture, flags.processors.map(i64::from)).map_err(Error::Usage)?;
+    let of_flag = |flag: &str, error: String| Error::Usage(format!("{flag}: {error}"));
+    let architecture =
+        planner::architecture(flags.arch).map_err(|error| of_flag("--arch", error))?;
+    let target = Target::new(architecture, flags.processors.map(i64::from))
+        .map_err(|error| of_flag("--processors", error))?;
     let planner = match flags.planner {
         irc_cli::Planner::Irc => Planner::Irc,
         irc_cli::Planner::Ark => Planner::Ark,

@@ -28,6 +28,18 @@ impl Given {
     /// Opens a file; `None` has no buffers.
     pub fn open(path: Option<&Path>) -> Result<Self, Error> {
         let Some(path) = path else { return Ok(Self(None)) };
+        let about = std::fs::metadata(path).and_then(|about| match about.is_dir() {
+            true => Err(std::io::ErrorKind::IsADirectory.into()),
+            false => Ok(about),
+        });
+        let about = about.map_err(|error| {
+            let why = output::plain(&error);
+            Error::problem(format!("cannot read {}: {why}", path.display()))
+        })?;
+        if about.is_file() && about.len() == 0 {
+            let problem = Error::problem(format!("{} is an empty file", path.display()));
+            return Err(problem.help(NPZ));
+        }
         let npz = Npz::open(path).map_err(|error| unreadable(path, &error))?;
         Ok(Self(Some((path.to_owned(), npz))))
     }
@@ -77,13 +89,16 @@ impl Given {
     }
 }
 
+/// What files of buffers are.
+const NPZ: &str = "expected an archive written by numpy.savez";
+
 fn unreadable(path: &Path, error: &NpzError) -> Error {
     let (text, name) = (error.to_string(), path.display().to_string());
     let text = if text.contains(&name) { text } else { format!("{name}: {text}") };
     let error_of_file = Error::problem(text);
     match error {
         NpzError::Array { .. } => error_of_file,
-        _ => error_of_file.help("expected an archive written by numpy.savez"),
+        _ => error_of_file.help(NPZ),
     }
 }
 

@@ -3,7 +3,12 @@ use clap::{
     Args, ValueEnum,
     builder::{PossibleValue, PossibleValuesParser},
 };
-use std::path::PathBuf;
+use std::{
+    fmt::Display,
+    ops::{Bound, RangeBounds},
+    path::PathBuf,
+    str::FromStr,
+};
 
 /// How messages are printed; on standard error only.
 #[derive(Args, Clone, Debug)]
@@ -70,6 +75,24 @@ pub(crate) fn compilers() -> PossibleValuesParser {
         &[&GENERATORS[..], &[(CUDA, "LLVM for NVIDIA GPUs: PTX, which irc's runtime runs")]]
             .concat(),
     )
+}
+
+/// Takes whole numbers of a range.
+pub(crate) fn whole<T, R>(range: R) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync
+where
+    T: FromStr + PartialOrd + Display,
+    R: RangeBounds<T> + Clone + Send + Sync,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| match (range.start_bound(), range.end_bound()) {
+            (Bound::Included(least), Bound::Included(most)) => {
+                format!("expected a whole number from {least} to {most}")
+            }
+            (Bound::Included(least), _) => format!("expected a whole number from {least} on"),
+            _ => "expected a whole number".to_owned(),
+        })
+    }
 }
 
 /// Takes the name of what `irc bench` measures.

@@ -1,7 +1,7 @@
 //! `irc`: compile, run, check, benchmark, simulate.
 use crate::{
     Compile, Console, Dialect, EXIT_CODES, GENERATORS, Graphs, Machine, Npu, Planner, Quantise,
-    common::{CUDA, QUICK, compilers, engines, measured},
+    common::{CUDA, QUICK, compilers, engines, measured, whole},
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -101,7 +101,7 @@ pub struct CompileTo {
     #[arg(long)]
     pub no_persistent: bool,
     /// Number of processors that a .json plan may use [default: all of the device]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(1_u32..))]
     pub processors: Option<u32>,
     /// Planner for .json: irc optimises, ark reproduces ARK's own planner
     #[arg(long, value_enum, value_name = "NAME")]
@@ -229,7 +229,7 @@ pub struct Run {
     #[arg(long, requires = "expected", value_name = "X", value_parser = finite)]
     pub tolerance: Option<f64>,
     /// Seed for random values of missing inputs; the same on every machine
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0_u64..))]
     pub seed: Option<u64>,
     /// Folder with ONNX test data: inputs input_N.pb, expected outputs output_N.pb
     #[arg(long, value_name = "DIR")]
@@ -238,7 +238,7 @@ pub struct Run {
     #[arg(long, conflicts_with_all = ["inputs", "outputs", "expected", "seed"])]
     pub self_test: bool,
     /// Number of threads; results do not depend on it
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole(1..=1024_u32))]
     pub threads: u32,
     /// File for a timeline of running plans, and of kernels for GPUs, for ui.perfetto.dev
     #[arg(long, value_name = "T.json")]
@@ -247,7 +247,7 @@ pub struct Run {
     #[arg(long)]
     pub race_check: bool,
     /// Instructions of all threads after which an emulated kernel is stopped [default: 2^36]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1_u64..))]
     pub max_instructions: Option<u64>,
     /// How ranks communicate; with mpi, mpirun starts one process per rank
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
@@ -364,16 +364,16 @@ pub struct Bench {
     #[arg(long)]
     pub json: bool,
     /// Number of threads; results do not depend on it
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole(1..=1024_u32))]
     pub threads: u32,
     /// Seed for random inputs
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = whole(0_u64..))]
     pub seed: u64,
     /// Seconds to measure, after warming up for a tenth of that
     #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = positive)]
     pub time: f64,
     /// Number of runs to measure; overrides --time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1_u32..))]
     pub iterations: Option<u32>,
     /// Update caches in place: the outputs that replace elements of inputs are in their memory
     #[arg(long)]

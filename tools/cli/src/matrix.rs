@@ -164,8 +164,7 @@ pub static TRANSLATIONS: [(&str, &[InputKind], &str); 7] = [
 
 const OF_MODELS: &str =
     "ARK models and plans are made from models (--import-ark, --import-onnx, --import-common-ir)";
-const OF_GRAPHS: &str =
-    "Common IR and ONNX files are made from each other (--import-common-ir, --import-onnx)";
+const OF_GRAPHS: &str = "Common IR and ONNX files are made from Common IR and ONNX files (--import-common-ir, --import-onnx)";
 
 /// The page of the table, in Markdown.
 pub fn matrix_page() -> String {

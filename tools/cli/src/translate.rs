@@ -1,5 +1,5 @@
 //! `irc-translate`: from a file format to MLIR and back.
-use crate::{Console, Dialect, EXIT_CODES, Graphs, Npu, Planner};
+use crate::{Console, Dialect, EXIT_CODES, Graphs, Npu, Planner, common::whole};
 use clap::{ArgGroup, Args, CommandFactory, Parser, ValueEnum};
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub struct Translate {
     #[arg(long, value_name = "NAME")]
     pub arch: Option<String>,
     /// Number of processors that a plan may use [default: all of the device]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(1_u32..))]
     pub processors: Option<u32>,
     /// Planner of a plan: irc optimises, ark reproduces ARK's own planner
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
