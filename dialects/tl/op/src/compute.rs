@@ -127,10 +127,12 @@ impl Number {
             (Self::Float(value), _) => Self::Float(dtype.round_float(value)),
             (Self::Int(value), DType::Bool) => Self::Int(i128::from(value != 0)),
             (Self::Int(value), _) => {
-                let bits = dtype.bits();
-                let low = value & ((1i128 << bits) - 1);
-                let negative = is_signed(dtype) && low >> (bits - 1) == 1;
-                Self::Int(if negative { low - (1i128 << bits) } else { low })
+                let unused = i128::BITS - dtype.bits();
+                let high = value << unused;
+                Self::Int(match is_signed(dtype) {
+                    true => high >> unused,
+                    false => (high.cast_unsigned() >> unused).cast_signed(),
+                })
             }
         }
     }

@@ -5,8 +5,9 @@
 
 use super::{Combine, Number};
 use crate::scalar::Scalar;
-use crate::{DType, EvalError};
+use crate::{Binary, DType, EvalError};
 use irc_tensor::Tensor;
+use std::ops::Range;
 
 /// Maximum number of iterations of a block.
 const LANES: usize = 1024;
@@ -35,10 +36,19 @@ impl Column {
 
     /// The values after rounding to, or wrapping around in, an element type.
     fn rounded(mut self, dtype: DType) -> Self {
-        match &mut self {
-            Self::Float(_) if dtype == DType::F64 => {}
-            Self::Float(values) => values.iter_mut().for_each(|x| *x = dtype.round_float(*x)),
-            Self::Int(values) => {
+        match (&mut self, dtype) {
+            (Self::Float(_), DType::F64) => {}
+            (Self::Float(values), DType::F32) => {
+                values.iter_mut().for_each(|x| *x = f64::from(*x as f32));
+            }
+            (Self::Float(values), _) => {
+                values.iter_mut().for_each(|x| *x = dtype.round_float(*x));
+            }
+            // Indices, which most of the integers are.
+            (Self::Int(values), DType::I64) => {
+                values.iter_mut().for_each(|x| *x = i128::from(*x as i64));
+            }
+            (Self::Int(values), _) => {
                 for value in values {
                     let Number::Int(rounded) = Number::Int(*value).rounded(dtype) else {
                         unreachable!("an integer stays one")
@@ -48,6 +58,37 @@ impl Column {
             }
         }
         self
+    }
+
+    /// The values of a function of pairs, before rounding.
+    fn binary(&mut self, function: Binary, other: &Self, dtype: DType) {
+        fn each<T: Copy>(x: &mut [T], y: &[T], function: impl Fn(T, T) -> T) {
+            x.iter_mut().zip(y).for_each(|(x, y)| *x = function(*x, *y));
+        }
+        match (self, other) {
+            (Self::Float(x), Self::Float(y)) => each(x, y, |x, y| function.float(x, y)),
+            (Self::Int(x), Self::Int(y)) => each(x, y, |x, y| function.integer(x, y, dtype)),
+            _ => unreachable!("inference found one type"),
+        }
+    }
+
+    /// The combination of a number and the values of some lanes, in their order.
+    fn joined(&self, combine: Combine, first: Number, lanes: Range<usize>, dtype: DType) -> Number {
+        let function = combine.function();
+        match (first, self) {
+            (Number::Float(first), Self::Float(values)) => {
+                Number::Float(values[lanes].iter().fold(first, |x, y| function.float(x, *y)))
+            }
+            (Number::Int(first), Self::Int(values)) => {
+                let mut joined = Number::Int(first);
+                for value in &values[lanes] {
+                    let Number::Int(x) = joined else { unreachable!("an integer stays one") };
+                    joined = Number::Int(function.integer(x, *value, dtype)).rounded(dtype);
+                }
+                joined
+            }
+            _ => unreachable!("the body has one type"),
+        }
     }
 
     fn integers(self) -> Vec<i128> {
@@ -153,22 +194,16 @@ impl Evaluator<'_> {
         while first < count {
             let lanes = LANES.min(count - first);
             let column = self.eval(body, &Block::new(first, lanes, &extents))?;
-            for lane in 0..lanes {
-                joined = match (joined, column.get(lane)) {
-                    (Number::Float(x), Number::Float(y)) => {
-                        Number::Float(combine.function().float(x, y))
-                    }
-                    (Number::Int(x), Number::Int(y)) => {
-                        let value = combine.function().integer(x, y, self.dtype);
-                        Number::Int(value).rounded(self.dtype)
-                    }
-                    _ => unreachable!("the body has one type"),
-                };
-                let next = first + lane + 1;
-                if next % each == 0 {
-                    self.store(result, next / each - 1, joined);
+            let mut lane = 0;
+            while lane < lanes {
+                let before = (first + lane) % each;
+                let next = lanes.min(lane.saturating_add(each - before));
+                joined = column.joined(combine, joined, lane..next, self.dtype);
+                if before + (next - lane) == each {
+                    self.store(result, (first + lane) / each, joined);
                     joined = neutral;
                 }
+                lane = next;
             }
             first += lanes;
         }
@@ -218,15 +253,7 @@ impl Evaluator<'_> {
             Scalar::Binary(function, x, y) => {
                 let dtype = self.dtype_of(x);
                 let (mut x, y) = (self.eval(x, block)?, self.eval(y, block)?);
-                match (&mut x, &y) {
-                    (Column::Float(x), Column::Float(y)) => {
-                        x.iter_mut().zip(y).for_each(|(x, y)| *x = function.float(*x, *y));
-                    }
-                    (Column::Int(x), Column::Int(y)) => {
-                        x.iter_mut().zip(y).for_each(|(x, y)| *x = function.integer(*x, *y, dtype));
-                    }
-                    _ => unreachable!("inference found one type"),
-                }
+                x.binary(*function, &y, dtype);
                 x.rounded(dtype)
             }
             Scalar::Compare(comparison, x, y) => {
