@@ -76,20 +76,30 @@ pub fn read_back(graph: &Graph) -> Graph {
 /// Compiles and runs a graph, and compares its outputs with those of its evaluation; and so does what
 /// is read back from its MLIR.
 pub fn agree(graph: &Graph, inputs: Inputs<'_>) {
-    let given = named(inputs);
-    assert_eq!(read_back(graph).eval(&given).unwrap(), graph.eval(&given).unwrap());
+    let expected = evaluate(graph, inputs);
+    assert_eq!(evaluate(&read_back(graph), inputs), expected);
     let compiled = compile(graph);
     let mut runner = compiled.runner().unwrap();
     // Twice: memory of the first run is used again.
     for _ in 0..2 {
-        same(graph, inputs, &runner.run(named(inputs)).unwrap());
+        same_as(&expected, &runner.run(named(inputs)).unwrap());
     }
+}
+
+/// The outputs of a graph by the reference evaluator, in order: slow, so once for all runs on the same inputs.
+pub fn evaluate(graph: &Graph, inputs: Inputs<'_>) -> Vec<(String, Tensor)> {
+    let names = graph.outputs.iter().map(|(name, _)| name.clone());
+    names.zip(graph.eval(&named(inputs)).unwrap()).collect()
 }
 
 /// Compares outputs of a run with their evaluation.
 pub fn same(graph: &Graph, inputs: Inputs<'_>, found: &BTreeMap<String, Tensor>) {
-    let expected = graph.eval(&named(inputs)).unwrap();
-    for ((name, _), expected) in graph.outputs.iter().zip(&expected) {
+    same_as(&evaluate(graph, inputs), found);
+}
+
+/// Compares outputs of a run with those that were evaluated.
+pub fn same_as(expected: &[(String, Tensor)], found: &BTreeMap<String, Tensor>) {
+    for (name, expected) in expected {
         let found = &found[name];
         assert_eq!(found.ty(), expected.ty(), "{name}");
         let result = compare(expected, found, Tolerance::of(expected.dtype())).unwrap();
