@@ -1,7 +1,7 @@
 //! Plans run on the host, against the compiled model: plans that the repository's own models get
 //! from both planners for every architecture, and those that ARK wrote for the corpus.
 
-use crate::support::files::{corpus, models, root};
+use crate::support::files::{corpus, models, plain_models, root};
 use irc::{ImportOptions, Results, Session, Target, planner};
 use irc_ark_format::{
     model::{self, Document},
@@ -146,13 +146,12 @@ fn plans_of_the_repositorys_models_agree() {
 
 #[test]
 fn plans_of_the_corpus_agree() {
-    let models = models(&corpus());
+    let models = plain_models(&corpus());
     if models.is_empty() {
         return;
     }
     let (mut ran, mut wrong) = (0, vec![]);
-    let compressed = |path: &&PathBuf| !path.to_string_lossy().ends_with(".virtual.model.json");
-    for path in models.iter().filter(compressed) {
+    for path in &models {
         let Some(mut case) = Case::of(path) else { continue };
         let base = path.to_string_lossy().replace(".model.json", "");
         for suffix in ["plan.json", "cuda_90.plan.json", "rocm_942.plan.json"] {

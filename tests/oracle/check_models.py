@@ -8,7 +8,7 @@ Folders stand for their *.model.json. One line comes out per model: `ok`, `DIFFE
 that do, `FAILED`, or `skipped` with the reason: communication, which needs every rank at once, and
 without --large models of more than a few thousand million multiply-adds or of very many bytes, which
 take a release build. Where X.virtual.model.json stands beside X.model.json, the two must give the same
-bytes. Exit codes: 0 no model differs, 3 some do, 1 nothing to check.
+bytes, and folders stand for X.model.json alone. Exit codes: 0 no model differs, 3 some do, 1 nothing to check.
 
 Every element must be within the tolerance of the coarsest type that its buffer was computed from, or
 as near as numpy itself is to what it computes in 64 bits, rounding nothing between ops
@@ -43,6 +43,8 @@ LARGE_PRODUCTS, LARGE_BYTES = 30e9, 200e6
 # Free space that a check leaves in the folder of temporary files: irc writes its libraries there too.
 MARGIN_BYTES = 200e6
 
+PLAIN, VIRTUAL = ".model.json", ".virtual.model.json"
+
 COARSE_FIRST = ("BF16", "FP16", "FP32")
 
 
@@ -69,7 +71,15 @@ def main():
 
 
 def models_of(path):
-    return sorted(path.glob("*.model.json")) if path.is_dir() else [path]
+    """The models of a folder, without the virtual ones that are compared with one beside them."""
+    if not path.is_dir():
+        return [path]
+    is_twin = lambda model: model.name.endswith(VIRTUAL) and twin_of(model, VIRTUAL, PLAIN).exists()
+    return sorted(model for model in path.glob(f"*{PLAIN}") if not is_twin(model))
+
+
+def twin_of(path, own, other):
+    return path.with_name(path.name.removesuffix(own) + other)
 
 
 def check(path, args, flags):
@@ -92,7 +102,7 @@ def check(path, args, flags):
         given, outputs = f"{folder}/inputs.npz", f"{folder}/outputs.npz"
         np.savez(given, **inputs)
         source = ["--inputs", given] if args.seed is None else ["--seed", str(args.seed)]
-        twin = path.with_name(path.name.replace(".model.json", ".virtual.model.json"))
+        twin = twin_of(path, PLAIN, VIRTUAL)
         found = []
         for model in (path, twin)[:1 + twin.exists()]:
             command = [args.irc, "run", model, *source, "--outputs", outputs, *flags]

@@ -27,3 +27,9 @@ pub fn models(folder: &Path) -> Vec<PathBuf> {
     models.sort();
     models
 }
+
+/// As [`models`], without the virtual ones: each gives the bytes of the one beside it (`tools/tests/oracle.rs`).
+pub fn plain_models(folder: &Path) -> Vec<PathBuf> {
+    let is_plain = |path: &PathBuf| !path.to_string_lossy().ends_with(".virtual.model.json");
+    models(folder).into_iter().filter(is_plain).collect()
+}
