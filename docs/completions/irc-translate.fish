@@ -17,7 +17,7 @@ complete -c irc-translate -l set-tree -d 'Resource allocation tree of the schedu
 complete -c irc-translate -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc-translate -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]' -r -F
 complete -c irc-translate -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files; --emit-common-ir, --emit-onnx]' -r -F
-complete -c irc-translate -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]' -r
+complete -c irc-translate -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]' -r
 complete -c irc-translate -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]' -r
 complete -c irc-translate -l functions -d 'How to compile calls of the model\'s functions [applies to: --emit-ark, --emit-plan, --emit-mlf of Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"

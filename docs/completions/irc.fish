@@ -83,7 +83,7 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l set-tree -d 'Resourc
 complete -c irc -n "__fish_irc_using_subcommand compile" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
@@ -137,7 +137,7 @@ emulate\t'An emulated GPU: slow, finds races and accesses out of bounds'"
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files, NPU programs]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files, NPU programs]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files, NPU programs]' -r
+complete -c irc -n "__fish_irc_using_subcommand run" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files, NPU programs]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files, NPU programs]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files, NPU programs]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
@@ -178,7 +178,7 @@ complete -c irc -n "__fish_irc_using_subcommand check" -l set-tree -d 'Resource 
 complete -c irc -n "__fish_irc_using_subcommand check" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand check" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand check" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand check" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand check" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
@@ -216,7 +216,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Process
 complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand bench" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand bench" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
@@ -243,7 +243,7 @@ complete -c irc -n "__fish_irc_using_subcommand tune" -l target-cpu -d 'Processo
 complete -c irc -n "__fish_irc_using_subcommand tune" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand tune" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand tune" -l shape -d 'Shape of an input, as data=1x3x224x224, or bounds of a dimension, as N=1..64; repeatable [applies to: Common IR and ONNX files]' -r
+complete -c irc -n "__fish_irc_using_subcommand tune" -l shape -d 'Shape of an input (x=1x4), an open size (N=3) or its bounds (N=1..64); repeatable [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l cache -d 'Room of caches of keys and values, in tokens: a number or a name; new ones go in place [applies to: Common IR and ONNX files]' -r
 complete -c irc -n "__fish_irc_using_subcommand tune" -l functions -d 'How to compile calls of the model\'s functions [applies to: Common IR and ONNX files]' -r -f -a "inline\t'Inline each call, so that it fuses with the surrounding ops'
 outline\t'Share one function between calls where its structure does not depend on argument values'"
