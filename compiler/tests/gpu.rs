@@ -1,7 +1,7 @@
 //! Kernels for GPUs, in an emulator that finds races: their results are those of the reference evaluator.
 use irc::{
     Session, Source, Target,
-    codegen::Output,
+    codegen::{GpuForm, Output},
     gpu::{Emulated, EmulationError, Options, emulate},
 };
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
@@ -48,14 +48,29 @@ pub(crate) fn assemble(name: &str, text: &str, architecture: &str, without_spill
     assert!(!without_spills || spills == 0, "{name}: {report}");
 }
 
-/// Compiles and emulates a graph, and compares every output with the evaluation.
+/// A program as one kernel, and as a launch for each step.
+pub(crate) const FORMS: [GpuForm; 2] = [
+    GpuForm { timestamps: false, separate: false },
+    GpuForm { timestamps: false, separate: true },
+];
+
+/// Compiles and emulates a graph in each form, and compares every output with the evaluation, and of the forms bit for bit.
 fn agree(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
-    let text = ptx(graph, &Target::gpu(80)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    agree_in(name, graph, inputs, &text);
+    let [whole, launches] = FORMS.map(|form| {
+        let target = Target { form, ..Target::gpu(80) };
+        let text = ptx(graph, &target).unwrap_or_else(|error| panic!("{name} {form:?}: {error}"));
+        agree_in(name, graph, inputs, &text)
+    });
+    assert!(whole == launches, "{name}: a launch for each step gives other numbers");
 }
 
 /// Emulates the PTX of a graph, and compares every output with the evaluation.
-fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: &str) {
+fn agree_in(
+    name: &str,
+    graph: &Graph,
+    inputs: &BTreeMap<String, Tensor>,
+    text: &str,
+) -> BTreeMap<String, Tensor> {
     let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
     let found = emulated(name, inputs, text).outputs;
     for ((output, _), expected) in graph.outputs.iter().zip(&expected) {
@@ -63,6 +78,7 @@ fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: 
         let same = compare(expected, &found[output], tolerance).expect("one type");
         assert!(same.is_match(), "{name}: {output}: {same}");
     }
+    found
 }
 
 /// Emulates PTX.

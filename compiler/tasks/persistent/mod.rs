@@ -24,7 +24,11 @@ use irc_runtime::{
     GpuKernel, Interface, Parameter, Port,
     gpu::record::{self, MAX_STEPS},
 };
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    ops::Range,
+};
 
 /// The number of threads of a warp.
 const WARP: i64 = 32;
@@ -163,12 +167,6 @@ pub fn main_text(
     form: GpuForm,
 ) -> Result<(String, GpuKernel), String> {
     let mut world = World::of(ranks)?;
-    let communicates = world.ops.iter().any(|ops| !ops.is_empty());
-    if form.separate && (communicates || ranks.len() > 1) {
-        let message =
-            "ranks that run together need one launch: --no-persistent is for plans of one rank";
-        return Err(message.to_owned());
-    }
     let scratch = scratch_bytes.next_multiple_of(64);
     let (mut blocks, mut slots, mut threads) = (vec![], 0, 0);
     for RankCode { plan, .. } in ranks {
@@ -207,34 +205,29 @@ pub fn main_text(
         // The first state is that of the whole grid.
         ranges: vec![(0, all.into())],
     };
-    // The processor groups before the last, each with its body.
+    let scripts = ranks.iter().map(|rank| script(rank.plan)).collect::<Result<Vec<_>, _>>();
+    let scripts = scripts.map_err(|error| error.to_string())?;
+    let launches = match form.separate {
+        true => launches(&scripts, &world.ops),
+        false => vec![scripts.iter().map(|entries| 0..entries.len()).collect()],
+    };
+    // Of each launch.
     let mut bodies: Vec<String> = vec![];
-    for (number, RankCode { plan, tasks }) in ranks.iter().enumerate() {
-        (writer.rank, writer.plan, writer.tasks) = (number as i64, plan, tasks);
-        let end = writer.first + plan.num_processors;
-        let is_several = ranks.len() > 1;
-        if is_several {
-            let own = writer.is_in("%block", (writer.first, end));
-            let line = format!(
-                "scf.if {own} {{\n%first_{number} = arith.constant {} : index",
-                writer.first
-            );
-            writer.line(&line);
-            writer.line(&format!("%processor = arith.subi %block, %first_{number} : index"));
+    for launch in &launches {
+        (writer.first, writer.first_slot) = (0, 0);
+        for (number, RankCode { plan, tasks }) in ranks.iter().enumerate() {
+            (writer.rank, writer.plan, writer.tasks) = (number as i64, plan, tasks);
+            writer.rank_of(&scripts[number][launch[number].clone()], form, ranks.len())?;
+            writer.first += plan.num_processors;
+            writer.first_slot += plan.num_processors * plan.num_warps_per_processor;
         }
-        bodies.extend(writer.rank_of(form)?);
-        if is_several {
-            writer.line("}");
-        }
-        writer.first = end;
-        writer.first_slot += plan.num_processors * plan.num_warps_per_processor;
+        bodies.push(std::mem::take(&mut writer.text));
     }
     let steps = std::mem::take(&mut writer.steps);
     if steps.len() > MAX_STEPS {
         return Err(format!("a kernel has at most {MAX_STEPS} steps, found {}", steps.len()));
     }
     let shared_bytes = writer.shared;
-    bodies.push(writer.text);
     let declared = |(symbol, types): (&String, &Vec<String>)| {
         let own = types.iter().map(String::as_str).chain(TEAM_TYPES).collect::<Vec<_>>();
         format!("func.func private @{}({})", team_of(symbol), own.join(", "))
@@ -306,6 +299,55 @@ pub fn main_text(
     Ok((text, kernel))
 }
 
+/// The entries of each rank in each launch: a launch for each processor group, but one for all groups from the first to the
+/// last of each rank that communicate, as these wait for each other.
+fn launches(scripts: &[Vec<Entry>], ops: &[CommOps]) -> Vec<Vec<Range<usize>>> {
+    let ranks = || scripts.iter().zip(ops);
+    let groups: Vec<Vec<Range<usize>>> = scripts.iter().map(|entries| groups_of(entries)).collect();
+    let together = ranks().zip(&groups).map(|((entries, ops), groups)| {
+        let tasks: BTreeSet<usize> = ops.keys().map(|(task, _)| *task).collect();
+        let communicates = |group: &Range<usize>| {
+            let is_one = |entry: &Entry| matches!(entry, Entry::Tasks(share) if tasks.contains(&share.task));
+            entries[group.clone()].iter().any(is_one)
+        };
+        let first = groups.iter().position(communicates).unwrap_or(groups.len());
+        first..groups.iter().rposition(communicates).map_or(first, |last| last + 1)
+    });
+    let together: Vec<Range<usize>> = together.collect();
+    // The groups of a launch, by rank and the groups that are one launch.
+    let launch = |of: &dyn Fn(&[Range<usize>], &Range<usize>) -> Option<Range<usize>>| {
+        let own = groups.iter().zip(&together).map(|(groups, one)| of(groups, one).unwrap_or(0..0));
+        own.collect::<Vec<_>>()
+    };
+    let before = together.iter().map(|one| one.start).max().unwrap_or(0);
+    let after = groups.iter().zip(&together).map(|(groups, one)| groups.len() - one.end);
+    let after = after.max().unwrap_or(0);
+    let first = (0..before)
+        .map(|at| launch(&|groups, one| groups.get(at).filter(|_| at < one.start).cloned()));
+    let all = launch(&|groups, one| {
+        let own = groups.get(one.clone())?;
+        Some(own.first()?.start..own.last()?.end)
+    });
+    let all = together.iter().any(|one| !one.is_empty()).then_some(all);
+    let last = (0..after).map(|at| launch(&|groups, one| groups.get(one.end + at).cloned()));
+    first.chain(all).chain(last).collect()
+}
+
+/// The entries of each processor group that has tasks.
+fn groups_of(entries: &[Entry]) -> Vec<Range<usize>> {
+    let group = |entry: &Entry| match entry {
+        Entry::Barrier { before, .. } => *before,
+        Entry::Tasks(share) => share.group,
+    };
+    let mut end = 0;
+    let groups = entries.chunk_by(|one, next| group(one) == group(next)).map(|own| {
+        end += own.len();
+        (own, end - own.len()..end)
+    });
+    let has_tasks = |own: &[Entry]| own.iter().any(|entry| matches!(entry, Entry::Tasks(_)));
+    groups.filter(|(own, _)| has_tasks(own)).map(|(_, range)| range).collect()
+}
+
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
@@ -333,27 +375,31 @@ pub(super) struct Writer<'p> {
 }
 
 impl Writer<'_> {
-    /// The script of a rank. Returns the bodies of the processor groups before the last, if each is a launch.
-    fn rank_of(&mut self, form: GpuForm) -> Result<Vec<String>, String> {
-        let mut bodies = vec![];
-        let mut group = None;
-        for entry in &script(self.plan).map_err(|error| error.to_string())? {
+    /// Some entries of the script of a rank, of so many ranks.
+    fn rank_of(&mut self, entries: &[Entry], form: GpuForm, ranks: usize) -> Result<(), String> {
+        // What ran before a launch has ended.
+        let is_barrier = |entry: &Entry| form.separate && matches!(entry, Entry::Barrier { .. });
+        let first = entries.iter().position(|entry| !is_barrier(entry));
+        let Some(first) = first else { return Ok(()) };
+        if ranks > 1 {
+            let end = self.first + self.plan.num_processors;
+            let own = self.is_in("%block", (self.first, end));
+            self.line(&format!("scf.if {own} {{"));
+            let first = self.index(self.first);
+            self.line(&format!("%processor = arith.subi %block, {first} : index"));
+        }
+        for entry in &entries[first..] {
             match entry {
-                // The launches of processor groups follow each other.
-                Entry::Barrier { .. } if form.separate => {}
                 Entry::Barrier { range, before } => {
                     self.barrier((range.begin, range.end), *before)?;
                 }
-                Entry::Tasks(share) => {
-                    if form.separate && group.is_some_and(|group| group != share.group) {
-                        bodies.push(std::mem::take(&mut self.text));
-                    }
-                    group = Some(share.group);
-                    self.share(share)?;
-                }
+                Entry::Tasks(share) => self.share(share)?,
             }
         }
-        Ok(bodies)
+        if ranks > 1 {
+            self.line("}");
+        }
+        Ok(())
     }
 
     /// A new name.
