@@ -141,9 +141,8 @@ fn split<'c: 'a, 'a>(program: OperationRef<'c, 'a>) -> PassResult {
         for (attribute, value) in program.attributes() {
             let attribute = attribute.as_string_ref().as_str().unwrap_or_default().to_owned();
             function = match attribute.as_str() {
-                "sym_name" => {
-                    function.attr(&attribute, attr::string(context, &format!("{name}_launch_{number}")))
-                }
+                "sym_name" => function
+                    .attr(&attribute, attr::string(context, &format!("{name}_launch_{number}"))),
                 _ => function.attr(&attribute, value),
             };
         }

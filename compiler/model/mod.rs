@@ -472,11 +472,12 @@ impl<'s> Model<'s> {
             return Ok(());
         }
         let fixed = expect_fixed(&self.interface()?);
-        let fixed = fixed.and_then(|()| match queries::imported(&self.session.database, self.input) {
-            Ok(imported) => expect_stated(&imported.graph),
-            // A stage of the pipeline, whose kernels are checked.
-            Err(_) => Ok(()),
-        });
+        let fixed =
+            fixed.and_then(|()| match queries::imported(&self.session.database, self.input) {
+                Ok(imported) => expect_stated(&imported.graph),
+                // A stage of the pipeline, whose kernels are checked.
+                Err(_) => Ok(()),
+            });
         fixed.map_err(|error| Error::new(self.source(), error))
     }
 

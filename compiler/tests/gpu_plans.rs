@@ -33,7 +33,7 @@ fn ffn() -> Plan {
     planner::plan(&example("ffn.model.json"), &options).expect("a plan").plan
 }
 
-fn ptx(plan: &Plan) -> String {
+pub(crate) fn ptx(plan: &Plan) -> String {
     ptx_as(plan, GpuForm::default())
 }
 
@@ -45,7 +45,7 @@ fn ptx_as(plan: &Plan, form: GpuForm) -> String {
 }
 
 /// Emulates a kernel with random inputs.
-fn run(text: &str, options: &Options<'_>) -> Result<Emulated, Vec<Diagnostic>> {
+pub(crate) fn run(text: &str, options: &Options<'_>) -> Result<Emulated, Vec<Diagnostic>> {
     let source = Source::new("plan.ptx", text);
     let kernel = irc_runtime::GpuKernel::from_ptx(text).expect("a description");
     let mut inputs = BTreeMap::new();
@@ -404,9 +404,8 @@ fn ranks_wait_for_each_other_in_every_order() {
         assert!(found.completed && found.diagnostics.is_empty(), "{packets}: {messages:?}");
         assert_eq!(found.ends, 1, "{packets}");
         assert!(found.states > 20, "{packets}: {found:?}");
-        let [outputs, launches] = FORMS.map(|form| {
-            run(&ptx_of_as(&plans, form), &Options::CHECKED).expect("a run").outputs
-        });
+        let [outputs, launches] = FORMS
+            .map(|form| run(&ptx_of_as(&plans, form), &Options::CHECKED).expect("a run").outputs);
         assert_eq!(outputs, launches);
         assert_eq!(outputs["rank0/buffer_4"].bytes(), outputs["rank1/buffer_1"].bytes());
         assert_eq!(outputs["rank1/buffer_4"].bytes(), outputs["rank0/buffer_1"].bytes());

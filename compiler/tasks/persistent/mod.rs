@@ -4,11 +4,12 @@
 //! ([`irc_executor::script`]): at a barrier, the processors of its range wait for each other; at a task group, the warps of
 //! each slot run their tasks, as ARK's generated code distributes them. Warps of other slots go on to the next entry.
 mod communicate;
+mod shared;
 
 use crate::{
     codegen::GpuForm,
     lowering::{
-        compute_to_loops::simt::{AT, SHARED_BYTES, TEAM_TYPES, shared_bytes, team_of},
+        compute_to_loops::simt::{AT, SHARED, SHARED_BYTES, TEAM_TYPES, team_of},
         emit_gpu_entry::entry_of,
     },
 };
@@ -24,6 +25,8 @@ use irc_runtime::{
     GpuKernel, Interface, Parameter, Port,
     gpu::record::{self, MAX_STEPS},
 };
+use shared::{Carve, carves, kernels_of};
+pub use shared::{TeamCode, scratch_limit, slot_bytes};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
@@ -155,19 +158,19 @@ impl World {
     }
 }
 
-/// The main function of the plans of ranks as text, or one for each processor group, and what a launch needs to know; the
-/// parameters of kernels are given by the names of their functions.
+/// The main function of the plans of ranks as text, or one for each launch, and what a launch needs to know; kernels are
+/// given by the names of their functions.
 ///
 /// # Errors
 /// If a plan is not valid, or needs what a kernel cannot do.
 pub fn main_text(
     ranks: &[RankCode<'_>],
-    parameters: &BTreeMap<String, Vec<String>>,
-    scratch_bytes: u64,
+    kernels: &BTreeMap<String, TeamCode>,
     form: GpuForm,
 ) -> Result<(String, GpuKernel), String> {
     let mut world = World::of(ranks)?;
-    let scratch = scratch_bytes.next_multiple_of(64);
+    let in_memory = kernels.values().filter(|kernel| !kernel.is_shared);
+    let scratch = in_memory.map(|kernel| kernel.scratch).max().unwrap_or(0).next_multiple_of(64);
     let (mut blocks, mut slots, mut threads) = (vec![], 0, 0);
     for RankCode { plan, .. } in ranks {
         let own = plan.num_warps_per_processor * WARP;
@@ -188,6 +191,10 @@ pub fn main_text(
     world.scratch_bytes = scratch * slots;
     let all = blocks.iter().try_fold(0u32, |sum, blocks| sum.checked_add(*blocks));
     let all = all.ok_or("the ranks have more than 2^32 processors")?;
+    let scripts = ranks.iter().map(|rank| script(rank.plan)).collect::<Result<Vec<_>, _>>();
+    let scripts = scripts.map_err(|error| error.to_string())?;
+    let carved = ranks.iter().zip(&scripts).map(|(rank, entries)| carves(entries, rank, kernels));
+    let carved: Vec<_> = carved.collect();
     let mut writer = Writer {
         text: String::new(),
         next: 0,
@@ -196,17 +203,15 @@ pub fn main_text(
         first_slot: 0,
         plan: ranks[0].plan,
         tasks: ranks[0].tasks,
-        parameters,
+        kernels,
         world: &world,
         scratch,
-        shared: 0,
+        carves: &carved[0],
         steps: vec![],
         events: form.timestamps.then_some(0),
         // The first state is that of the whole grid.
         ranges: vec![(0, all.into())],
     };
-    let scripts = ranks.iter().map(|rank| script(rank.plan)).collect::<Result<Vec<_>, _>>();
-    let scripts = scripts.map_err(|error| error.to_string())?;
     let launches = match form.separate {
         true => launches(&scripts, &world.ops),
         false => vec![scripts.iter().map(|entries| 0..entries.len()).collect()],
@@ -217,6 +222,7 @@ pub fn main_text(
         (writer.first, writer.first_slot) = (0, 0);
         for (number, RankCode { plan, tasks }) in ranks.iter().enumerate() {
             (writer.rank, writer.plan, writer.tasks) = (number as i64, plan, tasks);
+            writer.carves = &carved[number];
             writer.rank_of(&scripts[number][launch[number].clone()], form, ranks.len())?;
             writer.first += plan.num_processors;
             writer.first_slot += plan.num_processors * plan.num_warps_per_processor;
@@ -227,12 +233,12 @@ pub fn main_text(
     if steps.len() > MAX_STEPS {
         return Err(format!("a kernel has at most {MAX_STEPS} steps, found {}", steps.len()));
     }
-    let shared_bytes = writer.shared;
-    let declared = |(symbol, types): (&String, &Vec<String>)| {
-        let own = types.iter().map(String::as_str).chain(TEAM_TYPES).collect::<Vec<_>>();
-        format!("func.func private @{}({})", team_of(symbol), own.join(", "))
+    let shared_bytes = carved.iter().flat_map(BTreeMap::values).map(Carve::bytes).max();
+    let declared = |(symbol, kernel): (&String, &TeamCode)| {
+        let own = kernel.parameters.iter().map(String::as_str).chain(TEAM_TYPES);
+        format!("func.func private @{}({})", team_of(symbol), own.collect::<Vec<_>>().join(", "))
     };
-    let teams: Vec<String> = parameters.iter().map(declared).collect();
+    let teams: Vec<String> = kernels.iter().map(declared).collect();
     let interface = world.interface();
     let kernel = GpuKernel {
         entry: crate::lowering::emit_gpu_entry::ENTRY.to_owned(),
@@ -241,7 +247,7 @@ pub fn main_text(
         blocks: Some(all),
         ranks: if ranks.len() > 1 { blocks } else { vec![] },
         threads: threads as u32,
-        shared_bytes,
+        shared_bytes: shared_bytes.unwrap_or(0),
         constant_bytes: 0,
         steps,
         launches: vec![],
@@ -263,6 +269,7 @@ pub fn main_text(
          func.func private @irc_gpu_thread() -> index
          func.func private @irc_gpu_time() -> i64
          func.func private @irc_gpu_event(index, i64, index)
+         func.func private @irc_gpu_shared() -> {SHARED}
          func.func private @irc_gpu_barrier(i32, index)
          func.func private @irc_gpu_processors_barrier(i32, i32)
          func.func private @irc_gpu_fence()
@@ -302,35 +309,32 @@ pub fn main_text(
 /// The entries of each rank in each launch: a launch for each processor group, but one for all groups from the first to the
 /// last of each rank that communicate, as these wait for each other.
 fn launches(scripts: &[Vec<Entry>], ops: &[CommOps]) -> Vec<Vec<Range<usize>>> {
-    let ranks = || scripts.iter().zip(ops);
     let groups: Vec<Vec<Range<usize>>> = scripts.iter().map(|entries| groups_of(entries)).collect();
-    let together = ranks().zip(&groups).map(|((entries, ops), groups)| {
+    let together = scripts.iter().zip(ops).zip(&groups).map(|((entries, ops), groups)| {
         let tasks: BTreeSet<usize> = ops.keys().map(|(task, _)| *task).collect();
         let communicates = |group: &Range<usize>| {
-            let is_one = |entry: &Entry| matches!(entry, Entry::Tasks(share) if tasks.contains(&share.task));
+            let is_one =
+                |entry: &Entry| matches!(entry, Entry::Tasks(share) if tasks.contains(&share.task));
             entries[group.clone()].iter().any(is_one)
         };
         let first = groups.iter().position(communicates).unwrap_or(groups.len());
         first..groups.iter().rposition(communicates).map_or(first, |last| last + 1)
     });
     let together: Vec<Range<usize>> = together.collect();
-    // The groups of a launch, by rank and the groups that are one launch.
-    let launch = |of: &dyn Fn(&[Range<usize>], &Range<usize>) -> Option<Range<usize>>| {
-        let own = groups.iter().zip(&together).map(|(groups, one)| of(groups, one).unwrap_or(0..0));
-        own.collect::<Vec<_>>()
-    };
     let before = together.iter().map(|one| one.start).max().unwrap_or(0);
+    let end = before + usize::from(together.iter().any(|one| !one.is_empty()));
     let after = groups.iter().zip(&together).map(|(groups, one)| groups.len() - one.end);
-    let after = after.max().unwrap_or(0);
-    let first = (0..before)
-        .map(|at| launch(&|groups, one| groups.get(at).filter(|_| at < one.start).cloned()));
-    let all = launch(&|groups, one| {
-        let own = groups.get(one.clone())?;
-        Some(own.first()?.start..own.last()?.end)
-    });
-    let all = together.iter().any(|one| !one.is_empty()).then_some(all);
-    let last = (0..after).map(|at| launch(&|groups, one| groups.get(one.end + at).cloned()));
-    first.chain(all).chain(last).collect()
+    let count = end + after.max().unwrap_or(0);
+    let mut launches = vec![vec![0..0; scripts.len()]; count.max(1)];
+    for (rank, (groups, one)) in groups.iter().zip(&together).enumerate() {
+        let mut set = |launch: usize, group: &Range<usize>| launches[launch][rank] = group.clone();
+        groups[..one.start].iter().enumerate().for_each(|(at, group)| set(at, group));
+        if let [first, ..] = &groups[one.clone()] {
+            set(before, &(first.start..groups[one.end - 1].end));
+        }
+        groups[one.end..].iter().enumerate().for_each(|(at, group)| set(end + at, group));
+    }
+    launches
 }
 
 /// The entries of each processor group that has tasks.
@@ -361,12 +365,12 @@ pub(super) struct Writer<'p> {
     first_slot: i64,
     plan: &'p Plan,
     tasks: &'p [TaskCode],
-    parameters: &'p BTreeMap<String, Vec<String>>,
+    kernels: &'p BTreeMap<String, TeamCode>,
     pub(super) world: &'p World,
-    /// Bytes of scratch of a slot.
+    /// Bytes of scratch of a slot in global memory.
     scratch: u64,
-    /// Bytes of shared memory of a block, if any kernel uses it.
-    shared: u64,
+    /// The shared memory of each processor group of the rank.
+    carves: &'p BTreeMap<usize, Carve>,
     steps: Vec<record::Step>,
     /// The number of events so far, if their times are recorded.
     events: Option<u64>,
@@ -536,10 +540,17 @@ impl Writer<'_> {
         let number = self.binary("addi", &all, &first);
         let number = self.by("addi", &number, self.first_slot);
         let scratch = self.by("muli", &number, self.scratch.cast_signed());
-        let shared = self.by("muli", &first, SHARED_BYTES);
-        let last = first_warp + (active - 1) * warps;
-        let shared_end = last * SHARED_BYTES + shared_bytes(threads, false);
-        self.shared = self.shared.max(shared_end.cast_unsigned());
+        let carve = self.carves.get(&share.group).copied().unwrap_or_default();
+        let tiles = self.by("muli", &first, SHARED_BYTES);
+        let shared = self.by("muli", &first, carve.scratch.cast_signed());
+        let shared = self.by("addi", &shared, carve.tiles.cast_signed());
+        let leader = thread.clone();
+        let team = Team { thread, threads: count, barrier, scratch, tiles, shared };
+        let mut own = kernels_of(&self.tasks[share.task], self.kernels);
+        if warps > 1 && own.any(|kernel| kernel.has_tiles || kernel.scratch > 0) {
+            // Other warps of the team may still run a task of another one, in memory that is now the team's.
+            self.team_barrier(&team);
+        }
 
         // p = (processor + grid - current) mod grid
         let moved = self.by("addi", "%processor", distribution.grid - distribution.current);
@@ -577,8 +588,6 @@ impl Writer<'_> {
         let place = self.value(&format!("arith.addi {first}, {number} : i64"));
         self.line(&format!("func.call @{AT}({place}) : (i64) -> ()"));
         let event = self.begin(tasks[1] - tasks[0].min(tasks[1]));
-        let leader = thread.clone();
-        let team = Team { thread, threads: count, barrier, scratch, shared };
         for step in &self.tasks[share.task].steps {
             match step {
                 Step::Kernel(kernel) => self.kernel(kernel, &task, &team)?,
@@ -705,7 +714,8 @@ impl Writer<'_> {
 
     /// A call of the function of a team.
     fn call(&mut self, symbol: &str, places: &[(u64, String)], team: &Team) -> Result<(), String> {
-        let types = self.parameters.get(symbol).ok_or_else(|| format!("'{symbol}' has no code"))?;
+        let kernel = self.kernels.get(symbol).ok_or_else(|| format!("'{symbol}' has no code"))?;
+        let types = &kernel.parameters;
         let mut operands = vec![];
         let zero = self.index(0);
         let one = self.index(1);
@@ -718,18 +728,21 @@ impl Writer<'_> {
             );
         }
         let ty = types.last().cloned().unwrap_or_default();
-        let all = self.world.scratch_bytes;
-        operands.push(self.value(&format!(
-            "memref.view %scratch[{}][] : memref<{all}xi8> to {ty}",
-            team.scratch
-        )));
+        operands.push(if kernel.is_shared {
+            let all = self.value(&format!("func.call @irc_gpu_shared() : () -> {SHARED}"));
+            self.value(&format!("memref.view {all}[{}][] : {SHARED} to {ty}", team.shared))
+        } else {
+            let all = self.world.scratch_bytes;
+            let place = &team.scratch;
+            self.value(&format!("memref.view %scratch[{place}][] : memref<{all}xi8> to {ty}"))
+        });
         operands.extend([
             zero,
             one,
             team.thread.clone(),
             team.threads.clone(),
             team.barrier.clone(),
-            team.shared.clone(),
+            team.tiles.clone(),
         ]);
         let all: Vec<&str> = types.iter().map(String::as_str).chain(TEAM_TYPES).collect();
         self.line(&format!(
@@ -747,6 +760,8 @@ pub(super) struct Team {
     pub(super) thread: String,
     pub(super) threads: String,
     barrier: String,
+    /// The first byte of its scratch in global memory, and in shared memory that of its tiles and that of its scratch.
     scratch: String,
+    tiles: String,
     shared: String,
 }
