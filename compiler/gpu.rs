@@ -61,15 +61,28 @@ impl Limits {
         }
     }
 
+    /// Those of a compute capability; of the oldest one that is known if it is older.
+    pub fn of_capability(capability: u32) -> Self {
+        let found = LIMITS.into_iter().rfind(|limits| limits.capability <= capability);
+        Self { capability, ..found.unwrap_or(LIMITS[0]) }
+    }
+
     /// Those of the GPU that PTX is for; of the newest one if it is unknown.
     pub fn of(ptx: &str) -> Self {
         let target = ptx.lines().find_map(|line| line.strip_prefix(".target sm_"));
         let target = target.unwrap_or_default();
         let end = target.find(|it: char| !it.is_ascii_digit()).unwrap_or(target.len());
         let newest = LIMITS[LIMITS.len() - 1];
-        let Ok(capability) = target[..end].parse() else { return newest };
-        let found = LIMITS.into_iter().rfind(|limits| limits.capability <= capability);
-        Self { capability, ..found.unwrap_or(LIMITS[0]) }
+        target[..end].parse().map_or(newest, Self::of_capability)
+    }
+
+    /// The most bytes of shared memory of a block that a launch may provide, if all blocks of the kernel run at the same
+    /// time.
+    pub fn dynamic_shared(&self, kernel: &GpuKernel) -> u64 {
+        let blocks = u64::from(kernel.ranks.iter().max().copied().or(kernel.blocks).unwrap_or(1));
+        let each = blocks.div_ceil(self.processors).max(1);
+        let most = (self.processor_shared / each).saturating_sub(RESERVED_SHARED);
+        most.min(self.block_shared).saturating_sub(static_shared(kernel))
     }
 
     /// Checks that all blocks of a kernel run at the same time.

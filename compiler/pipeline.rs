@@ -32,6 +32,8 @@ pub struct Settings {
     pub block_threads: u32,
     /// The compute capability of a GPU: 80, 90, ...
     pub capability: u32,
+    /// The most bytes of scratch of a task that are in the shared memory of a GPU.
+    pub shared_scratch: u64,
     /// The form of a program for a GPU.
     pub form: GpuForm,
     /// The stages.
@@ -55,6 +57,7 @@ impl Settings {
             kernel_prefix: String::new(),
             block_threads: emit_gpu_entry::block_threads(target.capability()),
             capability: target.capability(),
+            shared_scratch: 0,
             form: target.form,
             pipeline: target.backend.pipeline,
         }
@@ -151,8 +154,10 @@ pub const NVPTX: Pipeline = Pipeline {
         Stage {
             name: "simt",
             passes: |settings| {
-                let (threads, capability) = (settings.block_threads, settings.capability);
-                format!("compute-to-simt{{threads={threads} capability={capability}}}")
+                let Settings { block_threads, capability, shared_scratch, .. } = settings;
+                format!(
+                    "compute-to-simt{{threads={block_threads} capability={capability} scratch={shared_scratch}}}"
+                )
             },
             leaves: &["arith", "func", "math", "memref", "scf", "tl", "vector"],
             why: "the schedule: which thread computes what; kernels now write into memory",

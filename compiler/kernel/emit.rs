@@ -538,7 +538,8 @@ impl<'c: 'a, 'a> Emit<'c, 'a> {
         elements: i64,
         element: Type<'c>,
     ) -> Buffer<'c, 'a> {
-        let ty = MemRefType::new(element, &[elements], None, None).into();
+        let space = MemRefType::try_from(workspace.r#type()).ok().and_then(|ty| ty.memory_space());
+        let ty = MemRefType::new(element, &[elements], None, space).into();
         let memref = self.op(memref::VIEW, &[workspace, self.index(offset)], ty);
         Buffer { memref, element }
     }

@@ -544,17 +544,8 @@ impl<'c: 'a, 'a> Double<'c, 'a> {
         self.select(is_far, far, self.sub(self.c(FRAC_PI_2), low))
     }
 
-    /// Two reductions bring the argument below `tan(pi / 8)`: the reciprocal, and a rotation by an eighth.
     fn atan(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        let one = self.c(1.0);
-        let magnitude = self.unary(math::ABSF, x);
-        let far = self.compare(OGT, magnitude, one);
-        let t = self.select(far, self.div(one, magnitude), magnitude);
-        let turned = self.compare(OGT, t, self.c(0.414_213_562_373_095));
-        let t = self.select(turned, self.div(self.sub(t, one), self.add(t, one)), t);
-        let square = self.mul(t, t);
-        let near = self.fma(self.mul(self.polynomial(&ATAN, square), square), t, t);
-        let near = self.select(turned, self.add(near, self.c(FRAC_PI_4)), near);
+        let (near, far) = self.atan_below_one(x, &ATAN);
         let complement = self.sub(self.c(FRAC_PI_2), self.sub(near, self.c(PI_2_LOW)));
         self.with_sign_of(self.select(far, complement, near), x)
     }

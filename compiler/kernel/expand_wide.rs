@@ -153,9 +153,20 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         self.select(self.compare(OGT, magnitude, self.c(0.5)), large, small)
     }
 
-    /// Two reductions bring the argument below `tan(pi / 8)`: the reciprocal, and a rotation by an eighth.
     fn atan(self, x: Value<'c, 'a>) -> Value<'c, 'a> {
-        use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+        let (near, far) = self.atan_below_one(x, &ATAN);
+        let complement = self.sub(self.c(std::f64::consts::FRAC_PI_2), near);
+        self.e.binary(math::COPYSIGN, self.select(far, complement, near), x)
+    }
+
+    /// The arctangent of the magnitude of a number, or of the reciprocal if it is above 1, and whether it is. Two reductions
+    /// bring the argument below `tan(pi / 8)`: the reciprocal, and a rotation by an eighth. `terms` are the coefficients of
+    /// `(atan(r) - r) / r^3` there, of the highest power of `r^2` first.
+    pub(super) fn atan_below_one(
+        self,
+        x: Value<'c, 'a>,
+        terms: &[f64],
+    ) -> (Value<'c, 'a>, Value<'c, 'a>) {
         let one = self.c(1.0);
         let magnitude = self.unary(math::ABSF, x);
         let far = self.compare(OGT, magnitude, one);
@@ -163,10 +174,9 @@ impl<'c: 'a, 'a> Math<'c, 'a> {
         let turned = self.compare(OGT, t, self.c(0.414_213_562_373_095));
         let t = self.select(turned, self.div(self.sub(t, one), self.add(t, one)), t);
         let square = self.mul(t, t);
-        let near = self.fma(self.mul(self.polynomial(&ATAN, square), square), t, t);
-        let near = self.select(turned, self.add(near, self.c(FRAC_PI_4)), near);
-        let value = self.select(far, self.sub(self.c(FRAC_PI_2), near), near);
-        self.e.binary(math::COPYSIGN, value, x)
+        let near = self.fma(self.mul(self.polynomial(terms, square), square), t, t);
+        let rotated = self.add(near, self.c(std::f64::consts::FRAC_PI_4));
+        (self.select(turned, rotated, near), far)
     }
 
     /// `e^x`; 0 or beyond the range of `f32` for arguments far from 0.

@@ -1,8 +1,9 @@
 //! `split-program`: a program becomes a function for each kernel that it calls, each to be launched alone.
 //!
-//! Before: a program of one block, as `share-program` leaves it. After: instead of it, functions with its parameters, in
-//! order: each with the ops from the record of a step up to the next. What computes addresses is in each function that
-//! uses it.
+//! Before: a program, as `share-program` leaves it. After: instead of it, functions with its parameters, in order: each with
+//! the ops from the record of a step up to the next, or with an op of control flow that calls kernels. What computes
+//! addresses is in each function that uses it; steps between which another value is passed, such as a condition that is
+//! loaded, are in one function. A program of several blocks stays one function.
 use super::compute_to_loops::simt::AT;
 use crate::attributes::ProgramInfo;
 use irc_mlir::ops::{arith, func, memref};
@@ -47,7 +48,8 @@ fn key(value: &Value<'_, '_>) -> usize {
 fn is_pure(op: &OperationRef<'_, '_>) -> bool {
     const DEVICE: [&str; 4] =
         ["irc_gpu_team", "irc_gpu_teams", "irc_gpu_thread", "irc_gpu_threads"];
-    const VIEWS: [&str; 3] = [memref::VIEW, memref::REINTERPRET_CAST, memref::DIM];
+    const VIEWS: [&str; 4] =
+        [memref::VIEW, memref::REINTERPRET_CAST, memref::DIM, memref::GET_GLOBAL];
     let name = read::op_name(op);
     match read::symbol(op, "callee") {
         Some(callee) if name == func::CALL => DEVICE.contains(&callee.as_str()),
@@ -61,19 +63,59 @@ struct Body<'c, 'a> {
     uses: Vec<Vec<usize>>,
 }
 
+impl Body<'_, '_> {
+    /// The places at which functions end: before the steps but for the first, what comes before which is in its function.
+    fn ends(&self) -> Vec<usize> {
+        let last = self.ops.len().saturating_sub(1);
+        let has_steps = |at: &usize| !walk_collect(self.ops[*at], |op| is_step(&op)).is_empty();
+        let mut steps = (0..last).filter(has_steps);
+        let first = steps.next().unwrap_or(last);
+        let places = self.places();
+        let mut ends: Vec<usize> = steps.map(|at| places[at]).filter(|at| *at > first).collect();
+        ends.push(last);
+        ends.dedup();
+        ends
+    }
+
+    /// For each place, the last one up to it at which a function may end: no value is passed beyond it but those that are
+    /// computed from others alone.
+    fn places(&self) -> Vec<usize> {
+        let count = self.ops.len();
+        // By op, the last one that needs its results, also by what is computed from them in another function.
+        let mut needed = vec![0; count];
+        for at in (0..count).rev() {
+            let own = if is_pure(&self.ops[at]) { at.max(needed[at]) } else { at };
+            for used in &self.uses[at] {
+                needed[*used] = own.max(needed[*used]);
+            }
+        }
+        let mut places: Vec<usize> = (0..count).collect();
+        let (mut start, mut end) = (0, 0);
+        for (at, last) in needed.into_iter().enumerate() {
+            if is_pure(&self.ops[at]) || last <= at {
+                continue;
+            }
+            if at > end {
+                start = at;
+            }
+            let first = end.max(at) + 1;
+            if first <= last {
+                places[first..=last].fill(start);
+                end = last;
+            }
+        }
+        places
+    }
+}
+
 fn split<'c: 'a, 'a>(program: OperationRef<'c, 'a>) -> PassResult {
     let block = program.region(0).ok().and_then(|region| region.first_block());
     let block = block.ok_or_else(|| PassError::at(&program, "has no body"))?;
     let parent = program.block().ok_or_else(|| PassError::at(&program, "is not in a module"))?;
     let context = irc_mlir::context_of(&program);
     let ops = read::body_ops(program);
-    let has_steps = |op: &OperationRef<'c, 'a>| !walk_collect(*op, |op| is_step(&op)).is_empty();
-    let nested = ops.iter().find(|op| !is_step(op) && has_steps(op));
-    let is_one = block.next_in_region().is_none();
-    if let Some(op) = nested.or(ops.first().filter(|_| !is_one)) {
-        let message =
-            "calls kernels in control flow: such a program is one kernel, without --no-persistent";
-        return Err(PassError::at(op, message));
+    if block.next_in_region().is_some() {
+        return Ok(());
     }
     let mut made: HashMap<usize, usize> = HashMap::new();
     let mut uses = vec![];
@@ -86,10 +128,7 @@ fn split<'c: 'a, 'a>(program: OperationRef<'c, 'a>) -> PassResult {
         made.extend(op.results().map(|result| (key(&result.into()), number)));
     }
     let body = Body { ops, uses };
-    let last = body.ops.len().saturating_sub(1);
-    // What comes before the first step is in its function.
-    let starts = (0..last).filter(|at| is_step(&body.ops[*at])).skip(1);
-    let ends: Vec<usize> = starts.chain([last]).collect();
+    let ends = body.ends();
     let types: Vec<(Type<'c>, Location<'c>)> = (0..block.argument_count())
         .filter_map(|index| block.argument(index).ok())
         .map(|argument| (argument.r#type(), program.location()))
@@ -102,9 +141,8 @@ fn split<'c: 'a, 'a>(program: OperationRef<'c, 'a>) -> PassResult {
         for (attribute, value) in program.attributes() {
             let attribute = attribute.as_string_ref().as_str().unwrap_or_default().to_owned();
             function = match attribute.as_str() {
-                "sym_name" => {
-                    function.attr(&attribute, attr::string(context, &format!("{name}_{number}")))
-                }
+                "sym_name" => function
+                    .attr(&attribute, attr::string(context, &format!("{name}_launch_{number}"))),
                 _ => function.attr(&attribute, value),
             };
         }
@@ -132,10 +170,7 @@ fn fill<'c: 'a, 'a>(
             if !needed.insert(*used) {
                 continue;
             }
-            if !is_pure(&body.ops[*used]) {
-                let message = "is used by a later kernel: such a program is one kernel, without --no-persistent";
-                return Err(PassError::at(&body.ops[*used], message));
-            }
+            assert!(is_pure(&body.ops[*used]), "functions end where no other value is passed on");
             open.push(*used);
         }
     }

@@ -24,8 +24,13 @@ use irc_diag::{Diagnostic, Source};
 use irc_mlf::Contents;
 use irc_runtime::{Interface, Port};
 use irc_tensor::{DType, Tensor};
-use irc_tl::Graph;
-use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
+use irc_tl::{Dim, Graph, SymbolSource};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
 pub use batch::{Batch, Entry};
 pub use calibrate::Calibration;
@@ -466,7 +471,14 @@ impl<'s> Model<'s> {
         if !options.target.backend.writes(Output::Ptx) {
             return Ok(());
         }
-        expect_fixed(&self.interface()?).map_err(|error| Error::new(self.source(), error))
+        let fixed = expect_fixed(&self.interface()?);
+        let fixed =
+            fixed.and_then(|()| match queries::imported(&self.session.database, self.input) {
+                Ok(imported) => expect_stated(&imported.graph),
+                // A stage of the pipeline, whose kernels are checked.
+                Err(_) => Ok(()),
+            });
+        fixed.map_err(|error| Error::new(self.source(), error))
     }
 
     /// The IR after a stage of the host pipeline as text, with locations; [`crate::pipeline::HOST_CPU`]
@@ -495,6 +507,24 @@ impl<'s> Model<'s> {
         let output = options.target.backend.outputs.first().copied();
         contents.map_err(|error| self.session.error(self.input, &options, output, error))
     }
+}
+
+/// Checks that the values of inputs, such as a number of past tokens, determine no sizes.
+fn expect_stated(graph: &Graph) -> Result<(), QueryError> {
+    let used: BTreeSet<_> =
+        graph.types.iter().flat_map(|ty| &ty.dims).flat_map(Dim::symbols).collect();
+    for symbol in graph.symbols.iter().filter(|symbol| used.contains(&symbol.name)) {
+        let SymbolSource::Element(value, _) = symbol.source else { continue };
+        if let Some((name, _)) = graph.inputs.iter().find(|(_, input)| *input == value) {
+            let message = format!(
+                "the value of input '{name}' determines sizes, and kernels for GPUs need known sizes"
+            );
+            let help = "a number of past tokens is known if --shape states that of the caches";
+            let found = Diagnostic::error("gpu-program", message).help(help);
+            return Err(QueryError::found(vec![found]));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a GPU has the types of a program's inputs and outputs, and that their sizes are known.

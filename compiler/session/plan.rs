@@ -5,16 +5,16 @@ use super::{
     error::{CompileError, Error, QueryError, messages},
     kernel::{self, KernelObject, compile_nothing, compile_task},
     queries,
-    whole::uses_shared_memory,
 };
 use crate::{
     codegen::{Output, Target, compile, link_library},
     gpu::Limits,
+    lowering::compute_to_loops::simt::{has_tiles, is_in_shared_memory, team_of},
     machine::{in_context, run_stages},
     pipeline::Settings,
     tasks::{
         self, Segment, TaskStep,
-        persistent::{RankCode, main_text},
+        persistent::{RankCode, TeamCode, main_text, scratch_limit, slot_bytes},
     },
 };
 use irc_ark_format::{
@@ -24,6 +24,7 @@ use irc_ark_format::{
 };
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_executor::code::{Kernel, PlanCode, Step, TaskCode, Variant};
+use irc_mlir::{Context, Module, read};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The compiled tasks of a plan.
@@ -202,42 +203,91 @@ fn tasks_of(
 /// A plan and the kernels of its tasks.
 type PlanTexts = (Arc<Plan>, Arc<Vec<Vec<TextStep>>>);
 
+/// A kernel of tasks for GPUs: its text, the warps of a task, and the bytes of SRAM of a slot.
+struct TeamText {
+    text: Arc<str>,
+    warps: u64,
+    sram: u64,
+}
+
+/// Kernels of tasks in one module, scheduled for their teams, with at most so many bytes of scratch of a warp in shared
+/// memory.
+fn team_codes<'c>(
+    context: &'c Context,
+    texts: &BTreeMap<String, TeamText>,
+    scratch_of_warp: u64,
+    target: &Target,
+) -> Option<(Module<'c>, BTreeMap<String, TeamCode>)> {
+    // Schedules depend on the number of threads of a task, and on where scratch is.
+    let mut settings: BTreeMap<(u64, u64), BTreeMap<&str, &str>> = BTreeMap::new();
+    for (symbol, TeamText { text, warps, sram }) in texts {
+        let scratch = scratch_of_warp.saturating_mul(*warps).min(*sram);
+        settings.entry((*warps, scratch)).or_default().insert(symbol, text);
+    }
+    let module = irc_mlir::parse_module(context, "")?;
+    let mut codes = BTreeMap::new();
+    for ((warps, shared_scratch), kernels) in settings {
+        let mut own =
+            kernel::module_of(context, kernels.iter().map(|(name, text)| (*name, *text)))?;
+        let block_threads = u32::try_from(32 * warps).unwrap_or_default();
+        let settings = Settings { block_threads, shared_scratch, ..Settings::of(target) };
+        let symbols: Vec<String> = kernels.into_keys().map(str::to_owned).collect();
+        let objects = kernel::schedule_with(context, &mut own, &symbols, &settings)?;
+        let functions = kernel::functions(own.as_operation());
+        for KernelObject { symbol, info, .. } in objects {
+            let team = *functions.get(&team_of(&symbol))?;
+            let (parameters, _) = read::signature(functions.get(&symbol)?)?;
+            let code = TeamCode {
+                scratch: info.scratch(),
+                is_shared: parameters.last().is_some_and(|scratch| is_in_shared_memory(*scratch)),
+                has_tiles: has_tiles(team),
+                parameters: info.parameters,
+            };
+            codes.insert(symbol, code);
+        }
+        kernel::add(&module, &own);
+    }
+    Some((module, codes))
+}
+
 /// One kernel that runs the plans of a world, in the order of their ranks, as PTX.
 fn persistent_kernel(ranks: &[PlanTexts], target: &Target) -> Result<Vec<u8>, QueryError> {
-    // Schedules depend on the number of threads of a task.
-    let mut kernels: BTreeMap<i64, BTreeMap<String, Arc<str>>> = BTreeMap::new();
+    let mut kernels: BTreeMap<String, TeamText> = BTreeMap::new();
     let mut code_of = |(plan, texts): &PlanTexts| {
+        let srams = slot_bytes(plan);
         tasks_of(texts, |index, _, text, variant| {
             let warps = plan.task_infos[index].num_warps;
             variant.symbol = format!("{}_{warps}", kernel::task_symbol(text, target));
-            kernels.entry(warps).or_default().insert(variant.symbol.clone(), text.clone());
+            let new = || TeamText {
+                text: text.clone(),
+                warps: u64::try_from(warps).unwrap_or_default(),
+                sram: srams[index],
+            };
+            let kernel = kernels.entry(variant.symbol.clone()).or_insert_with(new);
+            kernel.sram = kernel.sram.min(srams[index]);
             Ok(())
         })
     };
     let code = ranks.iter().map(&mut code_of).collect::<Result<Vec<_>, _>>()?;
     let ranks = ranks.iter().zip(&code);
     let ranks: Vec<_> = ranks.map(|((plan, _), tasks)| RankCode { plan, tasks }).collect();
+    let limits = Limits::of_capability(target.capability());
     let mut rejected = None;
     let made = in_context(|context| {
-        let mut module = irc_mlir::parse_module(context, "")?;
-        let (mut scratch, mut parameters) = (0, BTreeMap::new());
-        for (warps, kernels) in &kernels {
-            let named = kernels.iter().map(|(symbol, text)| (symbol.as_str(), &**text));
-            let mut own = kernel::module_of(context, named)?;
-            let block_threads = u32::try_from(32 * warps).unwrap_or_default();
-            let settings = Settings { block_threads, ..Settings::of(target) };
-            let symbols: Vec<String> = kernels.keys().cloned().collect();
-            for object in kernel::schedule_with(context, &mut own, &symbols, &settings)? {
-                scratch = object.info.scratch().max(scratch);
-                parameters.insert(object.symbol, object.info.parameters);
-            }
-            kernel::add(&module, &own);
-        }
-        let (text, mut described) = match main_text(&ranks, &parameters, scratch, target.form) {
-            Ok(made) => made,
-            Err(message) => {
-                rejected = Some(message);
-                return None;
+        let mut scratch_of_warp = u64::MAX;
+        let (mut module, text, described) = loop {
+            let (module, codes) = team_codes(context, &kernels, scratch_of_warp, target)?;
+            let made = main_text(&ranks, &codes, target.form).and_then(|(text, described)| {
+                let most = limits.dynamic_shared(&described);
+                Ok((scratch_limit(&ranks, &codes, most)?, text, described))
+            });
+            match made {
+                Ok((Some(less), ..)) if less < scratch_of_warp => scratch_of_warp = less,
+                Ok((_, text, described)) => break (module, text, described),
+                Err(message) => {
+                    rejected = Some(message);
+                    return None;
+                }
             }
         };
         let main = irc_mlir::parse_module(context, &text)?;
@@ -246,11 +296,8 @@ fn persistent_kernel(ranks: &[PlanTexts], target: &Target) -> Result<Vec<u8>, Qu
         run_stages(context, &mut module, &settings, "memory", "llvm")?;
         let code = compile(&module, target, Output::Ptx);
         Some(code.map(|code| {
-            if !uses_shared_memory(&code) {
-                described.shared_bytes = 0;
-            }
             let code = described.describe(&code, &[]);
-            rejected = Limits::of(&String::from_utf8_lossy(&code)).expect(&described).err();
+            rejected = limits.expect(&described).err();
             code
         }))
     });

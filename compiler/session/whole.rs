@@ -26,7 +26,7 @@ use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Whether PTX uses the shared memory of blocks.
-pub fn uses_shared_memory(code: &[u8]) -> bool {
+fn uses_shared_memory(code: &[u8]) -> bool {
     uses(code, SHARED)
 }
 

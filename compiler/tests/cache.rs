@@ -1,6 +1,10 @@
 //! Caches of keys and values are updated in place, and attention reads them where they are.
 use crate::support::levels::levels;
-use irc::{Compiled, ImportOptions, Place, Session};
+use irc::{
+    Compiled, ImportOptions, Place, Session, Source, Target,
+    codegen::Output,
+    gpu::{Options as Emulation, emulate},
+};
 use irc_runtime::{Context, ContextOptions, ModelError, OpenOptions, Runner};
 use irc_tensor::{Tensor, TensorType};
 use irc_tl::{DType, Dim};
@@ -147,6 +151,31 @@ fn tokens(compiled: &Compiled, text: &str, capacity: i64, pasts: impl Iterator<I
             assert!(past + 1 == capacity || rest(output) == rest(old), "the room is unchanged");
         }
         runner.share();
+    }
+}
+
+#[test]
+fn gpus_update_caches_of_a_known_number_of_tokens() {
+    let session = Session::new();
+    let emit = |past: &str| {
+        let model = import(&session, &decoder(past), Some(9.into())).unwrap();
+        let code = model.emit(Output::Ptx, Target::gpu(80));
+        code.map(|code| String::from_utf8(code).unwrap()).map_err(|error| error.to_string())
+    };
+    let message = emit("P").expect_err("a value");
+    let reason = "the value of input 'P' determines sizes, and kernels for GPUs need known sizes";
+    assert!(message.contains(reason), "{message}");
+
+    let new = [1, 2, 3].map(|seed| floats(1, seed));
+    let buffers = [4, 5].map(|seed| floats(9, seed));
+    let names = ["q", "k", "v", "past_k", "past_v"].map(str::to_owned);
+    let inputs = names.into_iter().zip(new.iter().chain(&buffers).cloned()).collect();
+    let source = Source::new("decoder.ptx", emit("5").unwrap());
+    let found = emulate(&source, &inputs, &Emulation::CHECKED).unwrap().outputs;
+    let expected = expected(&decoder("5"), &new, buffers.each_ref().map(|it| first(it, 5)));
+    close(&found["y"], &expected["y"]);
+    for name in ["present_k", "present_v"] {
+        assert_eq!(first(&found[name], 6), expected[name], "{name}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Kernels for GPUs, in an emulator that finds races: their results are those of the reference evaluator.
 use irc::{
     Session, Source, Target,
-    codegen::Output,
+    codegen::{GpuForm, Output},
     gpu::{Emulated, EmulationError, Options, emulate},
 };
 use irc_tensor::{Tensor, TensorType, Tolerance, compare};
@@ -29,7 +29,8 @@ fn ptxas() -> Option<PathBuf> {
     there.then_some(found)
 }
 
-/// Assembles PTX, if there is an assembler: without warnings, and without registers in memory if requested.
+/// Assembles PTX, if there is an assembler: without warnings, with the registers and the shared memory, static and dynamic,
+/// that a block may have, and without registers in memory if requested.
 pub(crate) fn assemble(name: &str, text: &str, architecture: &str, without_spills: bool) {
     let Some(ptxas) = ptxas() else { return };
     let folder = tempfile::tempdir().expect("a folder");
@@ -43,19 +44,49 @@ pub(crate) fn assemble(name: &str, text: &str, architecture: &str, without_spill
     for word in ["warning", "Performance Loss"] {
         assert!(!report.contains(word), "{name}: {report}");
     }
+    let kernel = irc_runtime::GpuKernel::from_ptx(text).expect("a description");
+    let most = if architecture == "sm_80" { 163 << 10 } else { 227 << 10 };
+    let used: Vec<&str> =
+        report.lines().filter_map(|line| line.split_once("Used ")).map(|it| it.1).collect();
+    assert!(!used.is_empty(), "{name}: {report}");
+    for used in used {
+        let number = |what: &str| {
+            let found = used.split(", ").find_map(|part| part.trim_end().strip_suffix(what));
+            found.map_or(0, |found| found.trim_start_matches("used ").parse().expect("a number"))
+        };
+        let (registers, shared): (u64, u64) = (number(" registers"), number(" bytes smem"));
+        assert!(
+            registers > 0 && registers * u64::from(kernel.threads) <= 1 << 16,
+            "{name}: {report}"
+        );
+        assert!(shared + kernel.shared_bytes <= most, "{name}: {report}");
+    }
     let spills = report.split(", ").filter(|part| part.contains("bytes spill"));
     let spills = spills.filter(|part| !part.trim_start().starts_with("0 bytes")).count();
     assert!(!without_spills || spills == 0, "{name}: {report}");
 }
 
-/// Compiles and emulates a graph, and compares every output with the evaluation.
+/// A program as one kernel, and as a launch for each step.
+pub(crate) const FORMS: [GpuForm; 2] =
+    [GpuForm { timestamps: false, separate: false }, GpuForm { timestamps: false, separate: true }];
+
+/// Compiles and emulates a graph in each form, and compares every output with the evaluation, and of the forms bit for bit.
 fn agree(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>) {
-    let text = ptx(graph, &Target::gpu(80)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    agree_in(name, graph, inputs, &text);
+    let [whole, launches] = FORMS.map(|form| {
+        let target = Target { form, ..Target::gpu(80) };
+        let text = ptx(graph, &target).unwrap_or_else(|error| panic!("{name} {form:?}: {error}"));
+        agree_in(name, graph, inputs, &text)
+    });
+    assert!(whole == launches, "{name}: a launch for each step gives other numbers");
 }
 
 /// Emulates the PTX of a graph, and compares every output with the evaluation.
-fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: &str) {
+fn agree_in(
+    name: &str,
+    graph: &Graph,
+    inputs: &BTreeMap<String, Tensor>,
+    text: &str,
+) -> BTreeMap<String, Tensor> {
     let expected = graph.eval(inputs).unwrap_or_else(|error| panic!("{name}: {error}"));
     let found = emulated(name, inputs, text).outputs;
     for ((output, _), expected) in graph.outputs.iter().zip(&expected) {
@@ -63,6 +94,7 @@ fn agree_in(name: &str, graph: &Graph, inputs: &BTreeMap<String, Tensor>, text: 
         let same = compare(expected, &found[output], tolerance).expect("one type");
         assert!(same.is_match(), "{name}: {output}: {same}");
     }
+    found
 }
 
 /// Emulates PTX.

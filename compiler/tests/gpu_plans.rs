@@ -1,5 +1,5 @@
 //! Plans as kernels of GPUs, in an emulator: what they compute, and what is said where one is stuck or fails.
-use crate::support::files::root;
+use crate::{gpu::FORMS, support::files::root};
 use irc::{
     ImportOptions, Session, Source, Target,
     codegen::{GpuForm, Output},
@@ -33,7 +33,7 @@ fn ffn() -> Plan {
     planner::plan(&example("ffn.model.json"), &options).expect("a plan").plan
 }
 
-fn ptx(plan: &Plan) -> String {
+pub(crate) fn ptx(plan: &Plan) -> String {
     ptx_as(plan, GpuForm::default())
 }
 
@@ -45,7 +45,7 @@ fn ptx_as(plan: &Plan, form: GpuForm) -> String {
 }
 
 /// Emulates a kernel with random inputs.
-fn run(text: &str, options: &Options<'_>) -> Result<Emulated, Vec<Diagnostic>> {
+pub(crate) fn run(text: &str, options: &Options<'_>) -> Result<Emulated, Vec<Diagnostic>> {
     let source = Source::new("plan.ptx", text);
     let kernel = irc_runtime::GpuKernel::from_ptx(text).expect("a description");
     let mut inputs = BTreeMap::new();
@@ -271,10 +271,14 @@ fn plan_of(
 
 /// The kernel of the plans of a world.
 fn ptx_of(plans: &[Plan]) -> String {
+    ptx_of_as(plans, GpuForm::default())
+}
+
+fn ptx_of_as(plans: &[Plan], form: GpuForm) -> String {
     let session = Session::new();
     let source = |plan: &Plan| session.plan(Source::new("plan.json", plan::write(plan)));
     let plans: Vec<_> = plans.iter().map(source).collect();
-    let code = session.ptx_of_ranks(&plans, &Target::gpu(80));
+    let code = session.ptx_of_ranks(&plans, &Target { form, ..Target::gpu(80) });
     String::from_utf8(code.expect("PTX")).expect("text")
 }
 
@@ -400,7 +404,9 @@ fn ranks_wait_for_each_other_in_every_order() {
         assert!(found.completed && found.diagnostics.is_empty(), "{packets}: {messages:?}");
         assert_eq!(found.ends, 1, "{packets}");
         assert!(found.states > 20, "{packets}: {found:?}");
-        let outputs = run(&ptx_of(&plans), &Options::CHECKED).expect("a run").outputs;
+        let [outputs, launches] = FORMS
+            .map(|form| run(&ptx_of_as(&plans, form), &Options::CHECKED).expect("a run").outputs);
+        assert_eq!(outputs, launches);
         assert_eq!(outputs["rank0/buffer_4"].bytes(), outputs["rank1/buffer_1"].bytes());
         assert_eq!(outputs["rank1/buffer_4"].bytes(), outputs["rank0/buffer_1"].bytes());
         assert!(outputs["rank0/buffer_1"].bytes() != outputs["rank1/buffer_1"].bytes());
@@ -447,9 +453,6 @@ fn what_ranks_cannot_do_together_is_rejected() {
         message.contains("expected the plans of ranks 0 to 1, found one of rank 0"),
         "{message}"
     );
-    let form = GpuForm { separate: true, ..GpuForm::default() };
-    let message = compiled(&[&first, &second], form).to_string();
-    assert!(message.contains("--no-persistent is for plans of one rank"), "{message}");
     let mut late = second;
     late.task_infos[2].ops[0].op.reads[0].buffer.send_tags = vec![[-1, 9]];
     let message = compiled(&[&first, &late], GpuForm::default()).to_string();

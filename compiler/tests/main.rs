@@ -18,6 +18,7 @@ mod fusion_models;
 mod gpu;
 mod gpu_attention;
 mod gpu_plans;
+mod gpu_scratch;
 mod graphs;
 mod graphs_ark;
 mod graphs_dynamic;

@@ -1,5 +1,6 @@
 //! A task of several ops computes what its ops compute one after the other, wherever they write.
 
+use crate::gpu_plans;
 use irc::{CompiledPlan, Session, Target};
 use irc_ark_format::{
     model::{Arg, Buffer, DataType, Op, OpKind, Tensor},
@@ -9,7 +10,7 @@ use irc_ark_format::{
     },
 };
 use irc_executor::{Kernels, Options, Rank, code::Step};
-use irc_tensor::{Tolerance, compare, seed_for};
+use irc_tensor::{Tensor as Value, Tolerance, compare, seed_for};
 use std::collections::BTreeMap;
 
 /// Rows and columns of most tensors here: two full tiles and a part, in both directions.
@@ -74,7 +75,7 @@ fn compiled(plan: &Plan) -> CompiledPlan {
 }
 
 /// Every buffer after a run from random contents, and how many kernels the first task is.
-fn run(plan: &Plan) -> (BTreeMap<String, irc_tensor::Tensor>, usize) {
+fn run(plan: &Plan) -> (BTreeMap<String, Value>, usize) {
     let compiled = compiled(plan);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.so");
@@ -82,7 +83,7 @@ fn run(plan: &Plan) -> (BTreeMap<String, irc_tensor::Tensor>, usize) {
     let rank = Rank::new(plan.clone(), &compiled.code, Kernels::load(&path).unwrap()).unwrap();
     let inputs = rank.interface().inputs.iter().map(|port| {
         let seed = seed_for(1, &port.name);
-        let random = irc_tensor::Tensor::random(port.tensor_type().unwrap(), seed).unwrap();
+        let random = Value::random(port.tensor_type().unwrap(), seed).unwrap();
         (port.name.clone(), random)
     });
     let mut memories = [rank.memory(inputs.collect()).unwrap()];
@@ -91,17 +92,41 @@ fn run(plan: &Plan) -> (BTreeMap<String, irc_tensor::Tensor>, usize) {
     (rank.outputs(memory), compiled.code.tasks[0].steps.len())
 }
 
-/// Runs ops as one task and as tasks of their own; the kernels that the one task is.
+/// A plan whose tasks have more warps, and a slot of each so many bytes of SRAM.
+fn with_slots(mut plan: Plan, warps: i64, sram: i64) -> Plan {
+    plan.num_warps_per_processor = warps;
+    for info in &mut plan.task_infos {
+        (info.num_warps, info.sram_bytes) = (warps, sram);
+    }
+    for resource in plan.processor_groups.iter_mut().flat_map(|group| &mut group.resource_groups) {
+        (resource.warp_range, resource.sram_range) = (Range::new(0, warps), Range::new(0, sram));
+    }
+    plan
+}
+
+/// Runs ops as one task and as tasks of their own, and in a kernel for GPUs, with scratch in global and in shared memory; the
+/// kernels that the one task is.
 #[track_caller]
 fn assert_as_one_by_one(ops: Vec<PlanOp>) -> usize {
     let (expected, _) = run(&plan_of(ops.iter().map(|op| vec![op.clone()]).collect()));
-    let (found, kernels) = run(&plan_of(vec![ops]));
+    let one = plan_of(vec![ops]);
+    let (found, kernels) = run(&one);
+    assert_same(&expected, &found);
+    for (warps, sram) in [(1, 0), (1, 1 << 14), (2, 1 << 14), (4, 1 << 14)] {
+        let text = gpu_plans::ptx(&with_slots(one.clone(), warps, sram));
+        let found = gpu_plans::run(&text, &irc::gpu::Options::CHECKED).expect("a run").outputs;
+        assert_same(&expected, &found);
+    }
+    kernels
+}
+
+#[track_caller]
+fn assert_same(expected: &BTreeMap<String, Value>, found: &BTreeMap<String, Value>) {
     assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
-    for (name, expected) in &expected {
+    for (name, expected) in expected {
         let result = compare(expected, &found[name], Tolerance::of(expected.dtype())).unwrap();
         assert!(result.is_match(), "{name}: {result}");
     }
-    kernels
 }
 
 #[test]

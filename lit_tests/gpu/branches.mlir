@@ -3,6 +3,8 @@
 // RUN: %irc run %s --seed 1 --outputs %t.npz
 // RUN: %irc compile %s -o %t.ptx
 // RUN: %irc run %t.ptx --seed 1 --backend emulate --race-check --expected %t.npz | FileCheck %s
+// RUN: %irc compile %s -o %t.launches.ptx --no-persistent
+// RUN: %irc run %t.launches.ptx --seed 1 --backend emulate --race-check --expected %t.npz | FileCheck %s
 // CHECK: 2 of 2 expected buffers agree
 module {
   common_ir.module attributes {ir_version = 9 : i64, module_name = "g", opsets = [{version = 18 : i64}], schema = "onnx"} {

@@ -6,6 +6,7 @@ use crate::random;
 use crate::report::Pass;
 use irc::{
     Backend, CompileOptions, Session, Target,
+    codegen::{GpuForm, Output},
     gpu::{EmulationError, Options},
 };
 use irc_common_format::model::Module;
@@ -145,22 +146,31 @@ fn evaluate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
 }
 
 /// The PTX of a case.
-fn ptx(unit: &Unit) -> Result<Vec<u8>, String> {
+fn ptx(unit: &Unit, form: GpuForm) -> Result<Vec<u8>, String> {
     let session = Session::new();
     let model = session.import_graph(&unit.imported.graph);
-    let code = model.emit(irc::codegen::Output::Ptx, Target::gpu(80));
+    let code = model.emit(Output::Ptx, Target { form, ..Target::gpu(80) });
     code.map_err(|error| format!("compiling: {}", messages(&error)))
 }
 
 fn on_gpu(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
     let failed = |message: String| format!("running: {message}");
-    let program = GpuProgram::from_ptx(&String::from_utf8_lossy(&ptx(unit)?)).map_err(failed)?;
+    let code = ptx(unit, GpuForm::default())?;
+    let program = GpuProgram::from_ptx(&String::from_utf8_lossy(&code)).map_err(failed)?;
     let execution = Execution::new(&Arc::new(program)).map_err(failed)?;
     execution.run_on(&unit.inputs.to_tensors()?).map_err(failed)
 }
 
+/// Runs a case as one kernel, and as a launch for each step, which must give the same bytes.
 fn emulate(unit: &Unit) -> Result<BTreeMap<String, Tensor>, String> {
-    let code = ptx(unit)?;
+    let whole = emulate_as(unit, GpuForm::default())?;
+    let launches = emulate_as(unit, GpuForm { separate: true, ..GpuForm::default() })?;
+    let other = "running: a launch for each step gives other numbers than one kernel";
+    if whole == launches { Ok(whole) } else { Err(other.to_owned()) }
+}
+
+fn emulate_as(unit: &Unit, form: GpuForm) -> Result<BTreeMap<String, Tensor>, String> {
+    let code = ptx(unit, form)?;
     let source = irc_diag::Source::from_bytes("kernel.ptx", &code);
     match irc::gpu::emulate(&source, &unit.inputs.to_tensors()?, &Options::CHECKED) {
         Ok(emulated) => Ok(emulated.outputs),

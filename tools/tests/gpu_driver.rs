@@ -136,14 +136,22 @@ fn ranks_share_a_gpu_or_have_one_each() {
         succeed(&["compile", &model, "-o", plan]);
     }
     let (expected, kernel, library) = (path("expected.npz"), path("world.ptx"), path("world.so"));
+    let separate = path("separate.ptx");
     succeed(&["run", &plans[0], &plans[1], "--seed", "3", "--outputs", &expected]);
     succeed(&["compile", &plans[0], &plans[1], "-o", &kernel]);
     succeed(&["compile", &plans[0], &plans[1], "-o", &library, "--backend", "cuda"]);
+    succeed(&["compile", &plans[0], &plans[1], "-o", &separate, "--no-persistent"]);
+    let entries = |file: &str| {
+        let bytes = fs::read(file).expect("a kernel");
+        String::from_utf8_lossy(&bytes).matches(".visible .entry").count()
+    };
+    assert_eq!([&kernel, &library].map(|file| entries(file)), [1, 1]);
+    assert!(entries(&separate) > 1);
     // Two GPUs of a processor; two without access to each other's memory; one.
     let log = path("log");
     let machines = [("2", "1", "1", 2), ("2", "2", "0", 1), ("1", "2", "1", 1)];
-    for (devices, processors, peers, launches) in machines {
-        for file in [&kernel, &library] {
+    for (devices, processors, peers, gpus) in machines {
+        for file in [&kernel, &library, &separate] {
             let _ = fs::remove_file(&log);
             let variables = [
                 ("IRC_CUDA_DEVICES", devices),
@@ -156,8 +164,9 @@ fn ranks_share_a_gpu_or_have_one_each() {
             assert_eq!(code, 0, "{devices} {file}: {err}");
             assert!(out.contains("6 of 6 expected buffers agree"), "{out}");
             let calls = fs::read_to_string(&log).expect("a log");
-            assert_eq!(calls.matches("cuLaunchCooperativeKernel").count(), launches, "{calls}");
-            let links = if launches == 2 { 2 } else { 0 };
+            let launches = calls.matches("cuLaunchCooperativeKernel").count();
+            assert_eq!(launches, gpus * entries(file), "{calls}");
+            let links = if gpus == 2 { 2 } else { 0 };
             assert_eq!(calls.matches("cuCtxEnablePeerAccess").count(), links, "{calls}");
             assert!(calls.trim_end().ends_with("live=0 modules=0"), "{calls}");
         }

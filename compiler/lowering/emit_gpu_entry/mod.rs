@@ -205,7 +205,8 @@ fn define_device(module: OperationRef<'_, '_>) -> PassResult {
     Ok(())
 }
 
-/// Makes the pointers that a function takes ones to global memory, so that accesses need not find out where it is.
+/// Makes the pointers that a function takes ones to global memory, but for those to shared memory, so that accesses need not
+/// find out where it is.
 fn takes_global_memory<'c: 'a, 'a>(function: OperationRef<'c, 'a>, block: &BlockRef<'c, 'a>) {
     let context = irc_mlir::context_of(&function);
     let (generic, global) = (ty::parse(context, "!llvm.ptr"), ty::parse(context, "!llvm.ptr<1>"));
@@ -227,14 +228,10 @@ fn takes_global_memory<'c: 'a, 'a>(function: OperationRef<'c, 'a>, block: &Block
         replace_all_uses(first_result(none), first_result(cast));
         none.erase();
     }
-    if let Some(signature) = read::attribute(&function, "function_type") {
-        let signature = signature.to_string().replace("ptr", "ptr<1>");
-        irc_mlir::set_attribute(
-            function,
-            "function_type",
-            attr::ty(ty::parse(context, &signature)),
-        );
-    }
+    let arguments = (0..block.argument_count()).filter_map(|index| block.argument(index).ok());
+    let types: Vec<String> = arguments.map(|argument| argument.r#type().to_string()).collect();
+    let signature = format!("!llvm.func<void ({})>", types.join(", "));
+    irc_mlir::set_attribute(function, "function_type", attr::ty(ty::parse(context, &signature)));
 }
 
 /// Passes pointers to global memory to a function that takes such.

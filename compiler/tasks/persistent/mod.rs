@@ -4,11 +4,12 @@
 //! ([`irc_executor::script`]): at a barrier, the processors of its range wait for each other; at a task group, the warps of
 //! each slot run their tasks, as ARK's generated code distributes them. Warps of other slots go on to the next entry.
 mod communicate;
+mod shared;
 
 use crate::{
     codegen::GpuForm,
     lowering::{
-        compute_to_loops::simt::{AT, SHARED_BYTES, TEAM_TYPES, shared_bytes, team_of},
+        compute_to_loops::simt::{AT, SHARED, SHARED_BYTES, TEAM_TYPES, team_of},
         emit_gpu_entry::entry_of,
     },
 };
@@ -24,7 +25,13 @@ use irc_runtime::{
     GpuKernel, Interface, Parameter, Port,
     gpu::record::{self, MAX_STEPS},
 };
-use std::{collections::BTreeMap, fmt::Write};
+use shared::{Carve, carves, kernels_of};
+pub use shared::{TeamCode, scratch_limit, slot_bytes};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    ops::Range,
+};
 
 /// The number of threads of a warp.
 const WARP: i64 = 32;
@@ -151,25 +158,19 @@ impl World {
     }
 }
 
-/// The main function of the plans of ranks as text, or one for each processor group, and what a launch needs to know; the
-/// parameters of kernels are given by the names of their functions.
+/// The main function of the plans of ranks as text, or one for each launch, and what a launch needs to know; kernels are
+/// given by the names of their functions.
 ///
 /// # Errors
 /// If a plan is not valid, or needs what a kernel cannot do.
 pub fn main_text(
     ranks: &[RankCode<'_>],
-    parameters: &BTreeMap<String, Vec<String>>,
-    scratch_bytes: u64,
+    kernels: &BTreeMap<String, TeamCode>,
     form: GpuForm,
 ) -> Result<(String, GpuKernel), String> {
     let mut world = World::of(ranks)?;
-    let communicates = world.ops.iter().any(|ops| !ops.is_empty());
-    if form.separate && (communicates || ranks.len() > 1) {
-        let message =
-            "ranks that run together need one launch: --no-persistent is for plans of one rank";
-        return Err(message.to_owned());
-    }
-    let scratch = scratch_bytes.next_multiple_of(64);
+    let in_memory = kernels.values().filter(|kernel| !kernel.is_shared);
+    let scratch = in_memory.map(|kernel| kernel.scratch).max().unwrap_or(0).next_multiple_of(64);
     let (mut blocks, mut slots, mut threads) = (vec![], 0, 0);
     for RankCode { plan, .. } in ranks {
         let own = plan.num_warps_per_processor * WARP;
@@ -190,6 +191,10 @@ pub fn main_text(
     world.scratch_bytes = scratch * slots;
     let all = blocks.iter().try_fold(0u32, |sum, blocks| sum.checked_add(*blocks));
     let all = all.ok_or("the ranks have more than 2^32 processors")?;
+    let scripts = ranks.iter().map(|rank| script(rank.plan)).collect::<Result<Vec<_>, _>>();
+    let scripts = scripts.map_err(|error| error.to_string())?;
+    let carved = ranks.iter().zip(&scripts).map(|(rank, entries)| carves(entries, rank, kernels));
+    let carved: Vec<_> = carved.collect();
     let mut writer = Writer {
         text: String::new(),
         next: 0,
@@ -198,48 +203,42 @@ pub fn main_text(
         first_slot: 0,
         plan: ranks[0].plan,
         tasks: ranks[0].tasks,
-        parameters,
+        kernels,
         world: &world,
         scratch,
-        shared: 0,
+        carves: &carved[0],
         steps: vec![],
         events: form.timestamps.then_some(0),
         // The first state is that of the whole grid.
         ranges: vec![(0, all.into())],
     };
-    // The processor groups before the last, each with its body.
+    let launches = match form.separate {
+        true => launches(&scripts, &world.ops),
+        false => vec![scripts.iter().map(|entries| 0..entries.len()).collect()],
+    };
+    // Of each launch.
     let mut bodies: Vec<String> = vec![];
-    for (number, RankCode { plan, tasks }) in ranks.iter().enumerate() {
-        (writer.rank, writer.plan, writer.tasks) = (number as i64, plan, tasks);
-        let end = writer.first + plan.num_processors;
-        let is_several = ranks.len() > 1;
-        if is_several {
-            let own = writer.is_in("%block", (writer.first, end));
-            let line = format!(
-                "scf.if {own} {{\n%first_{number} = arith.constant {} : index",
-                writer.first
-            );
-            writer.line(&line);
-            writer.line(&format!("%processor = arith.subi %block, %first_{number} : index"));
+    for launch in &launches {
+        (writer.first, writer.first_slot) = (0, 0);
+        for (number, RankCode { plan, tasks }) in ranks.iter().enumerate() {
+            (writer.rank, writer.plan, writer.tasks) = (number as i64, plan, tasks);
+            writer.carves = &carved[number];
+            writer.rank_of(&scripts[number][launch[number].clone()], form, ranks.len())?;
+            writer.first += plan.num_processors;
+            writer.first_slot += plan.num_processors * plan.num_warps_per_processor;
         }
-        bodies.extend(writer.rank_of(form)?);
-        if is_several {
-            writer.line("}");
-        }
-        writer.first = end;
-        writer.first_slot += plan.num_processors * plan.num_warps_per_processor;
+        bodies.push(std::mem::take(&mut writer.text));
     }
     let steps = std::mem::take(&mut writer.steps);
     if steps.len() > MAX_STEPS {
         return Err(format!("a kernel has at most {MAX_STEPS} steps, found {}", steps.len()));
     }
-    let shared_bytes = writer.shared;
-    bodies.push(writer.text);
-    let declared = |(symbol, types): (&String, &Vec<String>)| {
-        let own = types.iter().map(String::as_str).chain(TEAM_TYPES).collect::<Vec<_>>();
-        format!("func.func private @{}({})", team_of(symbol), own.join(", "))
+    let shared_bytes = carved.iter().flat_map(BTreeMap::values).map(Carve::bytes).max();
+    let declared = |(symbol, kernel): (&String, &TeamCode)| {
+        let own = kernel.parameters.iter().map(String::as_str).chain(TEAM_TYPES);
+        format!("func.func private @{}({})", team_of(symbol), own.collect::<Vec<_>>().join(", "))
     };
-    let teams: Vec<String> = parameters.iter().map(declared).collect();
+    let teams: Vec<String> = kernels.iter().map(declared).collect();
     let interface = world.interface();
     let kernel = GpuKernel {
         entry: crate::lowering::emit_gpu_entry::ENTRY.to_owned(),
@@ -248,7 +247,7 @@ pub fn main_text(
         blocks: Some(all),
         ranks: if ranks.len() > 1 { blocks } else { vec![] },
         threads: threads as u32,
-        shared_bytes,
+        shared_bytes: shared_bytes.unwrap_or(0),
         constant_bytes: 0,
         steps,
         launches: vec![],
@@ -270,6 +269,7 @@ pub fn main_text(
          func.func private @irc_gpu_thread() -> index
          func.func private @irc_gpu_time() -> i64
          func.func private @irc_gpu_event(index, i64, index)
+         func.func private @irc_gpu_shared() -> {SHARED}
          func.func private @irc_gpu_barrier(i32, index)
          func.func private @irc_gpu_processors_barrier(i32, i32)
          func.func private @irc_gpu_fence()
@@ -306,6 +306,52 @@ pub fn main_text(
     Ok((text, kernel))
 }
 
+/// The entries of each rank in each launch: a launch for each processor group, but one for all groups from the first to the
+/// last of each rank that communicate, as these wait for each other.
+fn launches(scripts: &[Vec<Entry>], ops: &[CommOps]) -> Vec<Vec<Range<usize>>> {
+    let groups: Vec<Vec<Range<usize>>> = scripts.iter().map(|entries| groups_of(entries)).collect();
+    let together = scripts.iter().zip(ops).zip(&groups).map(|((entries, ops), groups)| {
+        let tasks: BTreeSet<usize> = ops.keys().map(|(task, _)| *task).collect();
+        let communicates = |group: &Range<usize>| {
+            let is_one =
+                |entry: &Entry| matches!(entry, Entry::Tasks(share) if tasks.contains(&share.task));
+            entries[group.clone()].iter().any(is_one)
+        };
+        let first = groups.iter().position(communicates).unwrap_or(groups.len());
+        first..groups.iter().rposition(communicates).map_or(first, |last| last + 1)
+    });
+    let together: Vec<Range<usize>> = together.collect();
+    let before = together.iter().map(|one| one.start).max().unwrap_or(0);
+    let end = before + usize::from(together.iter().any(|one| !one.is_empty()));
+    let after = groups.iter().zip(&together).map(|(groups, one)| groups.len() - one.end);
+    let count = end + after.max().unwrap_or(0);
+    let mut launches = vec![vec![0..0; scripts.len()]; count.max(1)];
+    for (rank, (groups, one)) in groups.iter().zip(&together).enumerate() {
+        let mut set = |launch: usize, group: &Range<usize>| launches[launch][rank] = group.clone();
+        groups[..one.start].iter().enumerate().for_each(|(at, group)| set(at, group));
+        if let [first, ..] = &groups[one.clone()] {
+            set(before, &(first.start..groups[one.end - 1].end));
+        }
+        groups[one.end..].iter().enumerate().for_each(|(at, group)| set(end + at, group));
+    }
+    launches
+}
+
+/// The entries of each processor group that has tasks.
+fn groups_of(entries: &[Entry]) -> Vec<Range<usize>> {
+    let group = |entry: &Entry| match entry {
+        Entry::Barrier { before, .. } => *before,
+        Entry::Tasks(share) => share.group,
+    };
+    let mut end = 0;
+    let groups = entries.chunk_by(|one, next| group(one) == group(next)).map(|own| {
+        end += own.len();
+        (own, end - own.len()..end)
+    });
+    let has_tasks = |own: &[Entry]| own.iter().any(|entry| matches!(entry, Entry::Tasks(_)));
+    groups.filter(|(own, _)| has_tasks(own)).map(|(_, range)| range).collect()
+}
+
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
@@ -319,12 +365,12 @@ pub(super) struct Writer<'p> {
     first_slot: i64,
     plan: &'p Plan,
     tasks: &'p [TaskCode],
-    parameters: &'p BTreeMap<String, Vec<String>>,
+    kernels: &'p BTreeMap<String, TeamCode>,
     pub(super) world: &'p World,
-    /// Bytes of scratch of a slot.
+    /// Bytes of scratch of a slot in global memory.
     scratch: u64,
-    /// Bytes of shared memory of a block, if any kernel uses it.
-    shared: u64,
+    /// The shared memory of each processor group of the rank.
+    carves: &'p BTreeMap<usize, Carve>,
     steps: Vec<record::Step>,
     /// The number of events so far, if their times are recorded.
     events: Option<u64>,
@@ -333,27 +379,31 @@ pub(super) struct Writer<'p> {
 }
 
 impl Writer<'_> {
-    /// The script of a rank. Returns the bodies of the processor groups before the last, if each is a launch.
-    fn rank_of(&mut self, form: GpuForm) -> Result<Vec<String>, String> {
-        let mut bodies = vec![];
-        let mut group = None;
-        for entry in &script(self.plan).map_err(|error| error.to_string())? {
+    /// Some entries of the script of a rank, of so many ranks.
+    fn rank_of(&mut self, entries: &[Entry], form: GpuForm, ranks: usize) -> Result<(), String> {
+        // What ran before a launch has ended.
+        let is_barrier = |entry: &Entry| form.separate && matches!(entry, Entry::Barrier { .. });
+        let first = entries.iter().position(|entry| !is_barrier(entry));
+        let Some(first) = first else { return Ok(()) };
+        if ranks > 1 {
+            let end = self.first + self.plan.num_processors;
+            let own = self.is_in("%block", (self.first, end));
+            self.line(&format!("scf.if {own} {{"));
+            let first = self.index(self.first);
+            self.line(&format!("%processor = arith.subi %block, {first} : index"));
+        }
+        for entry in &entries[first..] {
             match entry {
-                // The launches of processor groups follow each other.
-                Entry::Barrier { .. } if form.separate => {}
                 Entry::Barrier { range, before } => {
                     self.barrier((range.begin, range.end), *before)?;
                 }
-                Entry::Tasks(share) => {
-                    if form.separate && group.is_some_and(|group| group != share.group) {
-                        bodies.push(std::mem::take(&mut self.text));
-                    }
-                    group = Some(share.group);
-                    self.share(share)?;
-                }
+                Entry::Tasks(share) => self.share(share)?,
             }
         }
-        Ok(bodies)
+        if ranks > 1 {
+            self.line("}");
+        }
+        Ok(())
     }
 
     /// A new name.
@@ -490,10 +540,17 @@ impl Writer<'_> {
         let number = self.binary("addi", &all, &first);
         let number = self.by("addi", &number, self.first_slot);
         let scratch = self.by("muli", &number, self.scratch.cast_signed());
-        let shared = self.by("muli", &first, SHARED_BYTES);
-        let last = first_warp + (active - 1) * warps;
-        let shared_end = last * SHARED_BYTES + shared_bytes(threads, false);
-        self.shared = self.shared.max(shared_end.cast_unsigned());
+        let carve = self.carves.get(&share.group).copied().unwrap_or_default();
+        let tiles = self.by("muli", &first, SHARED_BYTES);
+        let shared = self.by("muli", &first, carve.scratch.cast_signed());
+        let shared = self.by("addi", &shared, carve.tiles.cast_signed());
+        let leader = thread.clone();
+        let team = Team { thread, threads: count, barrier, scratch, tiles, shared };
+        let mut own = kernels_of(&self.tasks[share.task], self.kernels);
+        if warps > 1 && own.any(|kernel| kernel.has_tiles || kernel.scratch > 0) {
+            // Other warps of the team may still run a task of another one, in memory that is now the team's.
+            self.team_barrier(&team);
+        }
 
         // p = (processor + grid - current) mod grid
         let moved = self.by("addi", "%processor", distribution.grid - distribution.current);
@@ -531,8 +588,6 @@ impl Writer<'_> {
         let place = self.value(&format!("arith.addi {first}, {number} : i64"));
         self.line(&format!("func.call @{AT}({place}) : (i64) -> ()"));
         let event = self.begin(tasks[1] - tasks[0].min(tasks[1]));
-        let leader = thread.clone();
-        let team = Team { thread, threads: count, barrier, scratch, shared };
         for step in &self.tasks[share.task].steps {
             match step {
                 Step::Kernel(kernel) => self.kernel(kernel, &task, &team)?,
@@ -659,7 +714,8 @@ impl Writer<'_> {
 
     /// A call of the function of a team.
     fn call(&mut self, symbol: &str, places: &[(u64, String)], team: &Team) -> Result<(), String> {
-        let types = self.parameters.get(symbol).ok_or_else(|| format!("'{symbol}' has no code"))?;
+        let kernel = self.kernels.get(symbol).ok_or_else(|| format!("'{symbol}' has no code"))?;
+        let types = &kernel.parameters;
         let mut operands = vec![];
         let zero = self.index(0);
         let one = self.index(1);
@@ -672,18 +728,21 @@ impl Writer<'_> {
             );
         }
         let ty = types.last().cloned().unwrap_or_default();
-        let all = self.world.scratch_bytes;
-        operands.push(self.value(&format!(
-            "memref.view %scratch[{}][] : memref<{all}xi8> to {ty}",
-            team.scratch
-        )));
+        operands.push(if kernel.is_shared {
+            let all = self.value(&format!("func.call @irc_gpu_shared() : () -> {SHARED}"));
+            self.value(&format!("memref.view {all}[{}][] : {SHARED} to {ty}", team.shared))
+        } else {
+            let all = self.world.scratch_bytes;
+            let place = &team.scratch;
+            self.value(&format!("memref.view %scratch[{place}][] : memref<{all}xi8> to {ty}"))
+        });
         operands.extend([
             zero,
             one,
             team.thread.clone(),
             team.threads.clone(),
             team.barrier.clone(),
-            team.shared.clone(),
+            team.tiles.clone(),
         ]);
         let all: Vec<&str> = types.iter().map(String::as_str).chain(TEAM_TYPES).collect();
         self.line(&format!(
@@ -701,6 +760,8 @@ pub(super) struct Team {
     pub(super) thread: String,
     pub(super) threads: String,
     barrier: String,
+    /// The first byte of its scratch in global memory, and in shared memory that of its tiles and that of its scratch.
     scratch: String,
+    tiles: String,
     shared: String,
 }

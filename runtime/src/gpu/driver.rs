@@ -416,43 +416,40 @@ impl Gpu {
         }
     }
 
-    /// Launches the functions of a kernel cooperatively, one after the other, on memory for each of its parameters.
+    /// Launches one of the functions of a kernel cooperatively, on memory for each of its parameters.
     ///
     /// # Errors
-    /// A kernel that cannot be launched, or a fault of one before the last.
+    /// A function that cannot be launched.
     pub fn start(
         &self,
-        kernel: &Kernel,
+        (kernel, number): (&Kernel, usize),
         blocks: u32,
         shape: Shape,
         memory: &[Memory],
     ) -> Result<(), String> {
+        let Some(function) = kernel.functions.get(number) else { return Ok(()) };
         let mut addresses: Vec<Address> = memory.iter().map(|memory| memory.address).collect();
         let mut arguments: Vec<*mut c_void> =
             addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
-        self.mark(kernel.events[0])?;
-        for (number, function) in kernel.functions.iter().enumerate() {
-            if number > 0 {
-                self.wait()?;
-            }
-            // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
-            let launched = unsafe {
-                (self.functions.launch)(
-                    *function,
-                    blocks,
-                    1,
-                    1,
-                    shape.threads,
-                    1,
-                    1,
-                    shape.shared_bytes as c_uint,
-                    null_mut(),
-                    arguments.as_mut_ptr(),
-                )
-            };
-            self.check("launching the kernel", launched)?;
+        if number == 0 {
+            self.mark(kernel.events[0])?;
         }
-        Ok(())
+        // Safety: there is an address for each parameter of the kernel, and both lists outlive the call.
+        let launched = unsafe {
+            (self.functions.launch)(
+                *function,
+                blocks,
+                1,
+                1,
+                shape.threads,
+                1,
+                1,
+                shape.shared_bytes as c_uint,
+                null_mut(),
+                arguments.as_mut_ptr(),
+            )
+        };
+        self.check("launching the kernel", launched)
     }
 
     /// Waits for the end of a kernel that was launched. Returns the seconds that the GPU took.

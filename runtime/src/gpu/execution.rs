@@ -128,11 +128,8 @@ impl Execution {
                 part.gpu.wait()?;
             }
         }
-        let started: Result<(), String> = self.parts.iter().try_for_each(|part| {
-            let Some(kernel) = &part.kernel else { return Ok(()) };
-            part.gpu.enter()?;
-            part.gpu.start(kernel, part.blocks, shape_of(own), &part.memory)
-        });
+        let started: Result<(), String> =
+            (0..own.entries().len()).try_for_each(|number| self.start(number));
         // Those that were started end, with a fault if they wait for one that was not.
         let finished = self.parts.iter().map(|part| {
             let Some(kernel) = &part.kernel else { return Ok(0.0) };
@@ -152,6 +149,21 @@ impl Execution {
                     unsafe { part.gpu.read(*memory, *buffers.add(inputs + output)) }?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Starts a launch on all GPUs, once the one before has ended on all: they may wait for each other.
+    fn start(&self, number: usize) -> Result<(), String> {
+        for part in self.parts.iter().filter(|_| number > 0) {
+            part.gpu.enter()?;
+            part.gpu.wait()?;
+        }
+        for part in &self.parts {
+            let Some(kernel) = &part.kernel else { continue };
+            part.gpu.enter()?;
+            let shape = shape_of(&self.program.kernel);
+            part.gpu.start((kernel, number), part.blocks, shape, &part.memory)?;
         }
         Ok(())
     }

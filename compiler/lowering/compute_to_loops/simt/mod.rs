@@ -53,6 +53,14 @@ const CAPABILITY: PassOption = PassOption {
     kind: OptionKind::Integer,
 };
 
+/// The option for scratch of tasks in shared memory.
+const SCRATCH: PassOption = PassOption {
+    name: "scratch",
+    help: "most bytes of scratch of a task that are in shared memory",
+    default: "0",
+    kind: OptionKind::Integer,
+};
+
 /// The pass `compute-to-simt`.
 pub struct ComputeToSimt;
 
@@ -68,6 +76,8 @@ struct Device {
     threads: i64,
     /// Whether all threads of the grid are one team; otherwise some of a block are.
     is_grid: bool,
+    /// The most bytes of scratch of a task that are in shared memory.
+    scratch: i64,
 }
 
 impl Device {
@@ -85,6 +95,7 @@ pub fn shared_bytes(threads: i64, is_block: bool) -> i64 {
 }
 
 pub use product::{COPIES, SHARED_BYTES, groups};
+pub use team::{SHARED, is_in_shared_memory};
 
 /// The function that the threads of a team call to run a kernel together.
 pub fn team_of(kernel: &str) -> String {
@@ -94,6 +105,14 @@ pub fn team_of(kernel: &str) -> String {
 /// Whether a function is one of a team.
 pub fn is_team(function: &OperationRef<'_, '_>) -> bool {
     read::string(function, "sym_name").is_some_and(|name| name.ends_with(TEAM))
+}
+
+/// Whether the function of a team uses its shared memory for tiles.
+pub fn has_tiles(team: OperationRef<'_, '_>) -> bool {
+    let is_use = |op: OperationRef<'_, '_>| {
+        read::symbol(&op, "callee").is_some_and(|callee| callee == "irc_gpu_shared")
+    };
+    !walk_collect(team, is_use).is_empty()
 }
 
 /// The end of the names of functions of teams.
@@ -166,13 +185,14 @@ impl Pass for ComputeToSimt {
         &["arith", "func", "math", "memref", "scf", "vector"]
     }
     fn options(&self) -> &'static [PassOption] {
-        &[BLOCK_THREADS, CAPABILITY]
+        &[BLOCK_THREADS, CAPABILITY, SCRATCH]
     }
     fn run(&self, module: OperationRef<'_, '_>, options: &Options) -> PassResult {
         let device = Device {
             capability: options.integer(CAPABILITY.name),
             threads: options.integer(BLOCK_THREADS.name),
             is_grid: true,
+            scratch: options.integer(SCRATCH.name),
         };
         let kernels = walk_collect(module, |op| KERNEL.is_on(&op));
         let kernels: Vec<_> = kernels.into_iter().filter(|kernel| is_tl(*kernel)).collect();
@@ -270,7 +290,11 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassR
     let parts = plan(&kernel, &strides, &device);
     let sums = place(&mut kernel, &parts, &device);
     let parts: Vec<_> = parts.into_iter().zip(sums).collect();
-    let types = parameters(context, &kernel);
+    let mut types = parameters(context, &kernel);
+    if !device.is_grid && (1..=device.scratch).contains(&kernel.workspace) {
+        types.pop();
+        types.push(team::shared_type(context, kernel.workspace, "i8"));
+    }
     let parent = func.block().ok_or_else(|| PassError::at(&func, "is not in a module"))?;
     let name = read::string(&func, "sym_name").unwrap_or_default();
 

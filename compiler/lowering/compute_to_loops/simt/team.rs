@@ -1,11 +1,27 @@
 //! The threads that run a kernel together, and their places in loops.
 use super::{Emit, Infallible, Lanes, access::element_bytes, arith, func};
 use crate::kernel::emit::{Buffer, first_result, is_float};
-use irc_mlir::{Type as MlirType, Value, ValueLike, attr, ops::memref};
+use irc_mlir::{Context, Type as MlirType, Value, ValueLike, attr, ops::memref};
 use irc_tl::Dim;
+use melior::ir::r#type::MemRefType;
+use std::fmt::Display;
 
 /// The type of all of shared memory.
-pub(super) const SHARED: &str = "memref<1048576xi8, 3>";
+pub const SHARED: &str = "memref<1048576xi8, 3>";
+
+/// The type of some elements in shared memory.
+pub(super) fn shared_type<'c>(
+    context: &'c Context,
+    elements: i64,
+    element: impl Display,
+) -> MlirType<'c> {
+    irc_mlir::ty::parse(context, &format!("memref<{elements}x{element}, 3>"))
+}
+
+/// Whether memory of a type is shared.
+pub fn is_in_shared_memory(ty: MlirType<'_>) -> bool {
+    MemRefType::try_from(ty).is_ok_and(|ty| ty.memory_space().is_some())
+}
 
 /// Threads that run a kernel together. They are in blocks of threads that the hardware starts together; the barrier is
 /// that of all of them.
@@ -46,7 +62,7 @@ impl<'c: 'a, 'a> Team<'c, 'a> {
         elements: i64,
     ) -> Buffer<'c, 'a> {
         let all = shared_memory(e);
-        let ty = irc_mlir::ty::parse(e.context, &format!("memref<{elements}x{element}, 3>"));
+        let ty = shared_type(e.context, elements, element);
         let memref = e.op(memref::VIEW, &[all, self.shared], ty);
         Buffer { memref, element }
     }

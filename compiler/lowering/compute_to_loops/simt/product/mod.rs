@@ -21,13 +21,15 @@ use super::{
         nest::{Nest, Writer},
     },
     Device, Emit, Infallible, Lanes, arith, func,
-    team::{Team, extent, indices, product, shared_memory, when},
+    team::{Team, extent, indices, is_in_shared_memory, product, shared_memory, shared_type, when},
 };
 use crate::kernel::emit::Buffer;
 use copied::{Copied, Shape};
 use division::{Division, Size};
 use groups::Grouped;
-use irc_mlir::{OperationLike, OperationRef, Type as MlirType, Value, attr, ops::memref};
+use irc_mlir::{
+    OperationLike, OperationRef, Type as MlirType, Value, ValueLike, attr, ops::memref,
+};
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Scalar, Type};
 use shares::either;
 use staged::{Staged, TILE};
@@ -285,7 +287,14 @@ pub(super) fn emit<'c: 'a, 'a>(
     let compute = &writer.nest.compute;
     let types: Vec<&Type> = writer.operands.iter().map(|(ty, _)| *ty).collect();
     let Some(product) = Product::of(writer.nest, &types) else { return false };
-    let Some(schedule) = product.schedule(compute, &types, device) else { return false };
+    let Some(mut schedule) = product.schedule(compute, &types, device) else { return false };
+    // Copies are asynchronous from global memory only.
+    if let Method::Copied(_, _, windows) = &schedule.method
+        && windows.iter().any(|window| is_operand_shared(writer, window))
+    {
+        schedule.method = Method::Staged;
+        (schedule.tile, schedule.depth) = ([TILE; 2], staged::depth(product.half));
+    }
     let is_grouped = matches!(schedule.method, Method::Grouped(..));
     let works = if is_grouped { device.threads } else { schedule.workers };
     let workers = part_of(e, team, works, device);
@@ -303,6 +312,11 @@ pub(super) fn emit<'c: 'a, 'a>(
         tiles.add_shares(e, team, (&division, partial));
     }
     true
+}
+
+/// Whether the operand of a factor is in shared memory: the scratch of a task.
+fn is_operand_shared(writer: &Writer<'_, '_, '_>, window: &Window) -> bool {
+    is_in_shared_memory(writer.operands[window.operand].1.memref.r#type())
 }
 
 /// The first threads of a team, so many.
@@ -439,7 +453,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let start = e.offset(self.team.shared, self.fragments);
         let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
         let count = 16 * FRAGMENT_COLUMNS;
-        let ty = irc_mlir::ty::parse(e.context, &format!("memref<{count}xf32, 3>"));
+        let ty = shared_type(e.context, count, e.f32());
         let memref = e.op(memref::VIEW, &[shared_memory(e), start], ty);
         let own = Buffer { memref, element: e.f32() };
         // Columns are permuted by row, so that lanes access different banks.

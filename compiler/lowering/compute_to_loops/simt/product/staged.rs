@@ -2,7 +2,7 @@
 //! multiplied on tensor cores (`mma.m16n8k16`), `f32` in registers, 4 rows by several columns to a thread.
 use super::{
     super::super::expression::{Body, Known, reads_along},
-    super::team::shared_memory,
+    super::team::{shared_memory, shared_type},
     Emit, Infallible, Lanes, Place, Range, SHARED_BYTES, Tiles, arith, indices,
 };
 use crate::kernel::emit::Buffer;
@@ -100,7 +100,7 @@ impl<'c: 'a, 'a> Staged<'_, '_, '_, 'c, 'a> {
         elements: i64,
     ) -> Buffer<'c, 'a> {
         let all = shared_memory(e);
-        let ty = irc_mlir::ty::parse(e.context, &format!("memref<{elements}x{element}, 3>"));
+        let ty = shared_type(e.context, elements, element);
         let start = e.offset(self.tiles.team.shared, side * SIDE_BYTES);
         let memref = e.op(memref::VIEW, &[all, start], ty);
         Buffer { memref, element }

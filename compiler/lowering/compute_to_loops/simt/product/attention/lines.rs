@@ -5,7 +5,7 @@ use super::{
             super::expression::{Body, Known, reads_along},
             team::indices,
         },
-        Emit, Infallible, Tiles, Window, arith,
+        Emit, Infallible, Tiles, Window, arith, is_operand_shared,
     },
     DType,
 };
@@ -69,7 +69,9 @@ impl<'c: 'a, 'a> Factor<'_, '_, '_, 'c, 'a> {
 
     /// Fills lines of shared memory; copies may be under way afterwards. Beyond the factor there are zeros.
     pub(super) fn fill(&self, e: Emit<'c, 'a>, lines: &Lines<'c, 'a>, shared: Buffer<'c, 'a>) {
-        let Some(window) = self.window else { return self.compute(e, lines, shared) };
+        // Copies are asynchronous from global memory only.
+        let window = self.window.filter(|window| !is_operand_shared(self.tiles.writer, window));
+        let Some(window) = window else { return self.compute(e, lines, shared) };
         if !self.is_anywhere {
             return self.copy(e, lines, window);
         }
