@@ -72,6 +72,12 @@ pub enum RunError {
         /// The loader's message.
         reason: String,
     },
+    /// The library has no metadata.
+    #[error("{path} is a shared library that irc did not compile: it has no irc_metadata")]
+    NoMetadata {
+        /// The file.
+        path: PathBuf,
+    },
     /// The library lacks an entry point or its metadata is invalid.
     #[error("{path} is not a compiled irc model: {reason}")]
     NotAModel {
@@ -170,7 +176,7 @@ impl Library {
     /// Loads a model.
     ///
     /// # Errors
-    /// [`RunError::Load`], [`RunError::NotAModel`], or [`RunError::Processor`].
+    /// [`RunError::Load`], [`RunError::NoMetadata`], [`RunError::NotAModel`], or [`RunError::Processor`].
     pub fn load(path: &Path) -> Result<Self, RunError> {
         let code = open(path)?;
         Self::entry(path, &code, "")
@@ -199,7 +205,8 @@ impl Library {
         // Safety: the type is the one that the compiler exports; the metadata is zero-terminated.
         let metadata = unsafe {
             let metadata = code.get::<*const c_char>(format!("irc_metadata{suffix}"));
-            CStr::from_ptr(*metadata.map_err(missing)?).to_string_lossy().into_owned()
+            let unmarked = |_| RunError::NoMetadata { path: path.to_owned() };
+            CStr::from_ptr(*metadata.map_err(unmarked)?).to_string_lossy().into_owned()
         };
         let interface = Interface::from_json(&metadata).map_err(not_a_model)?;
         let lacking = missing_features(&interface.requires);

@@ -32,12 +32,8 @@ impl From<RunError> for Error {
         let problem = Error::problem(error.to_string());
         match error {
             RunError::Device(_) => problem.help(WITHOUT_GPU),
-            RunError::NotAModel { path, reason } if reason.contains("irc_metadata") => {
-                let path = path.display();
-                let what = format!(
-                    "{path} is a shared library that irc did not compile: it has no irc_metadata"
-                );
-                Error::problem(what).help("irc compile MODEL -o MODEL.so compiles a model to one")
+            RunError::NoMetadata { .. } => {
+                problem.help("irc compile MODEL -o MODEL.so compiles a model to one")
             }
             _ => problem,
         }

@@ -171,6 +171,17 @@ pub fn expect_model(name: &str, content: Content) -> Result<(), Error> {
     Err(unexpected(name, Content::Model.words(), content))
 }
 
+/// The flag of irc-translate that reads a file.
+pub fn import_flag(content: Content) -> Option<&'static str> {
+    match content {
+        Content::Model => Some("--import-ark"),
+        Content::Graph => Some("--import-onnx or --import-common-ir"),
+        Content::Schedule => Some("--import-gemini"),
+        Content::Listing | Content::Binary => Some("--import-npu"),
+        _ => None,
+    }
+}
+
 /// The error for a file of another kind than expected.
 pub fn unexpected(name: &str, expected: &str, found: Content) -> Error {
     Error::problem(format!("{name}: expected {expected}, found {}", found.words()))

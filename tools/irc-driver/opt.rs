@@ -1,7 +1,7 @@
 //! `irc-opt`: mlir-opt with irc's dialects and passes, and flags for the pipelines.
+use crate::input::{Content, import_flag};
 use irc::{
     FileSystem, Files, Target,
-    import::Content,
     pipeline::{PIPELINES, Pipeline, Settings},
 };
 use irc_common_format::MAX_STREAM;
@@ -59,11 +59,9 @@ fn not_mlir(arguments: &[String]) -> Option<(&String, &'static str, &'static str
     };
     arguments.windows(2).filter(is_input).find_map(|pair| {
         let content = Content::of(&FileSystem.read(Path::new(&pair[1])).ok()?);
-        let flag = match content {
-            Content::Model => "--import-ark",
-            Content::Schedule => "--import-gemini",
-            _ => return None,
-        };
+        // mlir-opt itself reports other files.
+        let is_known = matches!(content, Content::Model | Content::Schedule);
+        let flag = import_flag(content).filter(|_| is_known)?;
         Some((&pair[1], content.words(), flag))
     })
 }

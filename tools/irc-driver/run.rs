@@ -212,9 +212,7 @@ fn run_library(
     given: Given,
 ) -> Result<Buffers, Error> {
     let library = input.load_library()?;
-    let interface = library.interface();
-    let mut given = given.read_for(interface)?;
-    Missing::of(interface, arguments.seed).complete(console, &mut given, &interface.inputs)?;
+    let given = given.complete(console, library.interface(), arguments.seed)?;
     let mut runner = Runner::new(library.into(), &[])?;
     runner.set_pool(&threads::pool(arguments.threads)?)?;
     let _step = console.step("running");

@@ -107,50 +107,38 @@ fn of_bytes(
         (Origin::Graph(written), _) => from_graph(console, arguments, bytes, written, to),
         (Origin::Ark, _) => {
             let content = input::Content::of(&bytes);
-            expect_content(&arguments.input, input::Content::Model, content)?;
+            if content != input::Content::Model {
+                return Err(unexpected(&arguments.input, input::Content::Model, content));
+            }
             let input = Input { name: arguments.input.clone(), bytes, content };
             Ok((from_ark(console, arguments, &input, to)?, Content::Text))
         }
         (Origin::Mlir | Origin::Gemini | Origin::Npu, _) => {
-            expect_none_of_json(arguments, input::Content::Mlir, &bytes)?;
+            expect_text(&arguments.input, input::Content::Mlir, &bytes)?;
             let source = input::source(&arguments.input, &bytes);
             from_mlir(console, arguments, &source, &bytes, to)
         }
     }
 }
 
-/// Rejects files of other formats, which are known for certain, before they are read as one without a mark.
-fn expect_none_of_json(
-    arguments: &Translate,
-    expected: input::Content,
-    bytes: &[u8],
-) -> Result<(), Error> {
+/// Rejects files that are certain to be of another format than MLIR, Common IR or ONNX, whose text has no mark.
+fn expect_text(name: &str, expected: input::Content, bytes: &[u8]) -> Result<(), Error> {
     use input::Content::{Archive, Frontend, Library, Model, Plan, Schedule};
-    let content = input::Content::of(bytes);
-    let is_other = matches!(content, Archive | Frontend | Library | Model | Plan | Schedule);
-    let found = if is_other { content } else { expected };
-    expect_content(&arguments.input, expected, found)
+    match input::Content::of(bytes) {
+        found @ (Archive | Frontend | Library | Model | Plan | Schedule) => {
+            Err(unexpected(name, expected, found))
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Rejects a file of another format, with the flag that reads it.
-fn expect_content(
-    name: &str,
-    expected: input::Content,
-    found: input::Content,
-) -> Result<(), Error> {
-    use input::Content::{Binary, Graph, Listing, Model, Schedule};
-    if found == expected {
-        return Ok(());
-    }
+/// The error for a file of another format, with the flag that reads it.
+fn unexpected(name: &str, expected: input::Content, found: input::Content) -> Error {
     let problem = input::unexpected(name, expected.words(), found);
-    let flag = match found {
-        Model => "--import-ark",
-        Graph => "--import-onnx or --import-common-ir",
-        Schedule => "--import-gemini",
-        Listing | Binary => "--import-npu",
-        _ => return Err(problem),
-    };
-    Err(problem.help(format!("read it with {flag}")))
+    match input::import_flag(found) {
+        Some(flag) => problem.help(format!("read it with {flag}")),
+        None => problem,
+    }
 }
 
 fn origin(arguments: &Translate) -> Result<Origin, Error> {
@@ -244,7 +232,7 @@ fn from_graph(
     to: &To,
 ) -> Result<(Vec<u8>, Content), Error> {
     if arguments.graphs.format.is_none() {
-        expect_none_of_json(arguments, input::Content::Graph, &bytes)?;
+        expect_text(&arguments.input, input::Content::Graph, &bytes)?;
     }
     let (document, source) = translate_common_ir::read_flagged(console, arguments, bytes, written)?;
     let context = irc_dialects::new_context();

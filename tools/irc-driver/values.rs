@@ -87,6 +87,18 @@ impl Given {
             Err(error.into())
         })
     }
+
+    /// All inputs of a compiled program: those of the file, and others as in [`Missing::of`].
+    pub fn complete(
+        self,
+        console: &Console,
+        interface: &Interface,
+        seed: Option<u64>,
+    ) -> Result<Buffers, Error> {
+        let mut given = self.read_for(interface)?;
+        Missing::of(interface, seed).complete(console, &mut given, &interface.inputs)?;
+        Ok(given)
+    }
 }
 
 /// What files of buffers are.

@@ -67,7 +67,9 @@ fn code_of(error: &ModelError) -> irc_code {
         ModelError::Failed { .. } => irc_code::IRC_FAILED,
         ModelError::Library(error) => match error {
             RunError::Load { .. } => irc_code::IRC_LOAD,
-            RunError::NotAModel { .. } | RunError::MissingConstants => irc_code::IRC_UNSUPPORTED,
+            RunError::NoMetadata { .. }
+            | RunError::NotAModel { .. }
+            | RunError::MissingConstants => irc_code::IRC_UNSUPPORTED,
             RunError::Processor { .. } => irc_code::IRC_PROCESSOR,
             RunError::Allocate { .. } | RunError::Memory { .. } => irc_code::IRC_MEMORY,
             RunError::InputType { .. } | RunError::UnknownInput { .. } | RunError::Input { .. } => {

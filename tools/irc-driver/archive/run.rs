@@ -25,9 +25,7 @@ pub fn run(
 ) -> Result<Buffers, Error> {
     let loaded = Loaded::open(console, &open(console, &arguments.files[0], bytes)?)?;
     let loaded = loaded.on(threads::pool(arguments.threads)?);
-    let mut given = given.read_for(loaded.model.interface())?;
-    let interface = loaded.model.interface();
-    Missing::of(interface, arguments.seed).complete(console, &mut given, &interface.inputs)?;
+    let given = given.complete(console, loaded.model.interface(), arguments.seed)?;
     let _step = console.step("running");
     loaded.run(&given)
 }

@@ -6,7 +6,6 @@ use crate::{
     gpu::{self, Program},
     input::{Content, Input},
     models, output,
-    values::Missing,
 };
 use irc::{
     CompileOptions, ImportOptions, Session, Target,
@@ -62,12 +61,7 @@ pub fn emulate(console: &Console, arguments: &Bench, input: &Input) -> Result<()
     }
     let program = program(console, arguments, input)?;
     let interface = &program.kernel().interface;
-    let mut inputs = given(arguments)?.read_for(interface)?;
-    Missing::of(interface, Some(arguments.seed)).complete(
-        console,
-        &mut inputs,
-        &interface.inputs,
-    )?;
+    let inputs = given(arguments)?.complete(console, interface, Some(arguments.seed))?;
     let found = program.emulate(console, false, None, &inputs)?.statistics;
     let classes: Vec<_> = found.classes().filter(|(_, count)| *count > 0).collect();
     if arguments.json {

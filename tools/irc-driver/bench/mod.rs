@@ -61,10 +61,8 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             let ptx = kernel::ptx_of(&input)?;
             let library = irc::session::gpu::library(&input.source(), &ptx)?.library;
             let (runner, file) = runner_of_file(&library)?;
-            let mut given = given(arguments)?.read_for(runner.interface())?;
-            let interface = runner.interface();
-            let missing = Missing::of(interface, Some(arguments.seed));
-            missing.complete(console, &mut given, &interface.inputs)?;
+            let seed = Some(arguments.seed);
+            let given = given(arguments)?.complete(console, runner.interface(), seed)?;
             let prepared = Prepared { _file: file, ..Prepared::of(runner, given)? };
             measure(console, prepared, arguments)?
         }
@@ -232,10 +230,8 @@ struct Measured {
 fn measure_archive(console: &Console, input: &Input, arguments: &Bench) -> Result<Measured, Error> {
     let loaded = archive::Loaded::open_checked(console, &input.name, &input.bytes)?;
     let loaded = loaded.on(threads::pool(arguments.threads)?);
-    let mut given = given(arguments)?.read_for(loaded.interface())?;
-    let interface = loaded.interface();
-    let missing = Missing::of(interface, Some(arguments.seed));
-    missing.complete(console, &mut given, &interface.inputs)?;
+    let seed = Some(arguments.seed);
+    let given = given(arguments)?.complete(console, loaded.interface(), seed)?;
     let mut context = loaded.context(&given)?;
     let _step = console.step("measuring");
     let (latency, profile) = repeated(arguments, || context.run())?;

@@ -262,13 +262,10 @@ impl Importer<'_> {
         for (axis, dim) in shape.dims.iter().enumerate() {
             dims.push(match dim {
                 model::Dim::Size(size) if *size >= 0 => Dim::Known(*size),
-                model::Dim::Variable(name) if super::is_name(name) => self.symbols.of(name),
-                model::Dim::Size(_) | model::Dim::Variable(_) | model::Dim::Unknown => {
-                    self.symbols.of(&format!("{name}_{axis}"))
-                }
                 model::Dim::Wildcard(_) => {
                     return Err(Open::shape("unknown rank; the shape of the input must be given"));
                 }
+                _ => self.symbols.of(&size_name(name, axis, dim)),
             });
         }
         Ok(Type::new(dtype, dims))
@@ -292,15 +289,21 @@ pub fn open_sizes(module: &model::Module) -> BTreeSet<String> {
     let mut sizes = BTreeSet::new();
     for input in module.graph.iter().flat_map(|graph| &graph.inputs) {
         for (axis, dim) in stated(input).iter().flat_map(|shape| &shape.dims).enumerate() {
-            sizes.insert(match dim {
-                model::Dim::Size(size) if *size >= 0 => continue,
-                model::Dim::Wildcard(_) => continue,
-                model::Dim::Variable(name) if super::is_name(name) => name.clone(),
-                _ => format!("{}_{axis}", input.name()),
-            });
+            match dim {
+                model::Dim::Size(0..) | model::Dim::Wildcard(_) => {}
+                _ => drop(sizes.insert(size_name(input.name(), axis, dim))),
+            }
         }
     }
     sizes
+}
+
+/// The name of an open size: its own, or that of an input and an axis.
+fn size_name(input: &str, axis: usize, dim: &model::Dim) -> String {
+    match dim {
+        model::Dim::Variable(name) if super::is_name(name) => name.clone(),
+        _ => format!("{input}_{axis}"),
+    }
 }
 
 /// The shape that the model declares for an input that is a tensor.
