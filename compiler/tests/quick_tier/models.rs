@@ -70,8 +70,7 @@ fn shrink(mut tensor: Tensor) -> Tensor {
 
 /// Both tiers on the models of a folder; how many ran.
 fn agree(folder: &Path) -> usize {
-    let models = files::plain_models(folder);
-    let found: Vec<_> = models.iter().filter_map(|path| differences(path)).collect();
+    let found: Vec<_> = files::models(folder).iter().filter_map(|path| differences(path)).collect();
     let wrong: Vec<String> = found.concat();
     assert!(wrong.is_empty(), "llvm and cranelift differ:\n{}", wrong.join("\n"));
     found.len()
