@@ -73,7 +73,7 @@ pub enum RunError {
         reason: String,
     },
     /// The library has no metadata.
-    #[error("{path} is a shared library that irc did not compile: it has no irc_metadata")]
+    #[error("{path} is not a compiled irc model: it has no irc_metadata")]
     NoMetadata {
         /// The file.
         path: PathBuf,

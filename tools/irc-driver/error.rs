@@ -32,9 +32,11 @@ impl From<RunError> for Error {
         let problem = Error::problem(error.to_string());
         match error {
             RunError::Device(_) => problem.help(WITHOUT_GPU),
-            RunError::NoMetadata { .. } => {
-                problem.help("irc compile MODEL -o MODEL.so compiles a model to one")
-            }
+            RunError::NoMetadata { path } => Error::problem(format!(
+                "{} is a shared library that irc did not compile: it has no irc_metadata",
+                path.display()
+            ))
+            .help("irc compile MODEL -o MODEL.so compiles a model to one"),
             _ => problem,
         }
     }

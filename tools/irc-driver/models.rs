@@ -48,12 +48,6 @@ pub fn options(flags: &Graphs) -> Result<ImportOptions, Error> {
             }
         }
     }
-    if let Some(folder) = flags.library_path.iter().find(|folder| !folder.is_dir()) {
-        return Err(Error::problem(format!(
-            "--library-path: there is no folder {}",
-            folder.display()
-        )));
-    }
     Ok(ImportOptions {
         format: format(flags)?,
         library_paths: flags.library_path.clone(),
