@@ -26,7 +26,7 @@ pub enum Network {
 /// All diagnostics of a file of kind `content`; for a program, also its differences from another.
 pub fn check(
     name: &str,
-    bytes: &[u8],
+    bytes: &Bytes,
     content: Content,
     strict: bool,
     against: Option<&Program>,
@@ -104,7 +104,7 @@ fn parse_listing(source: &Source, sink: &mut Sink) -> Option<Vec<(Program, Spans
 pub fn program(
     console: &Console,
     name: &str,
-    bytes: &[u8],
+    bytes: &Bytes,
     content: Content,
 ) -> Result<(Source, Program, Spans), Error> {
     let (source, mut found) = programs(console, name, bytes, content)?;
@@ -124,7 +124,7 @@ pub fn program(
 pub fn programs(
     console: &Console,
     name: &str,
-    bytes: &[u8],
+    bytes: &Bytes,
     content: Content,
 ) -> Result<(Source, Vec<(Program, Spans)>), Error> {
     let mut sink = Sink::new();
@@ -166,7 +166,7 @@ mod tests {
     fn layers_that_cannot_run_alone_are_warnings() {
         let path =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/gemini/tests/data/frontend.json");
-        let bytes = std::fs::read(path).expect("a frontend file");
+        let bytes = std::fs::read(path).expect("a frontend file").into();
         let (_, found, network) =
             check("f.json", &bytes, Content::Frontend, false, None).expect("readable");
         let found: Vec<_> = found.iter().map(|one| (one.severity, &*one.message)).collect();
