@@ -270,7 +270,8 @@ fn widened(sizes: Sizes, is_causal: bool) -> (Graph, Vec<(&'static str, Tensor)>
         let [query, key] = [2, 3].map(Scalar::Loop);
         let shown = key.compare(Comparison::Le, query + Scalar::index(keys - queries));
         let hidden = Scalar::float(f64::NEG_INFINITY, DType::F32);
-        let body = shown.select(Scalar::load(0, (0..4).map(Scalar::Loop)), hidden);
+        let own = Scalar::load(0, (0..4).map(Scalar::Loop).collect::<Vec<_>>());
+        let body = shown.select(own, hidden);
         let dims = b.dims(scores);
         scores = b.compute(Compute::map(dims, body), &[scores]).unwrap();
     }
