@@ -205,7 +205,7 @@ fn signed(size: u64) -> i64 {
 
 fn window(layer: &KnownLayer) -> String {
     let KnownLayer { kernel, stride, padding, groups, .. } = layer;
-    format!("a window {kernel:?}, strides {stride:?}, padding {padding:?} and {groups} groups")
+    format!("a window {kernel:?}, strides {stride:?}, padding {padding:?}, groups {groups}")
 }
 
 /// Rejects a program that states other layers than those of the model.
