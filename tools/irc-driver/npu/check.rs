@@ -1,5 +1,8 @@
 //! `irc check` of Gemini schedules, frontend files and NPU programs.
-use super::without_errors;
+use super::{
+    of_model::{self, Pair},
+    without_errors,
+};
 use crate::{
     console::Console,
     error::Error,
@@ -151,9 +154,14 @@ pub fn programs(
     without_errors(console, source, read, sink.into_diagnostics())
 }
 
-/// Diagnostics of a schedule for the layers of a frontend file.
-pub fn check_pair(source: &Source, schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
-    let mut diagnostics = irc_gemini_format::check_pair(schedule, frontend);
+/// Diagnostics of a schedule for the layers of a frontend file of a name.
+pub fn check_pair(
+    source: &Source,
+    schedule: &Schedule,
+    (name, frontend): (&str, &Frontend),
+) -> Vec<Diagnostic> {
+    let pair = Pair { file: source.name(), model: name };
+    let mut diagnostics = of_model::check_pair(pair, schedule, frontend);
     irc_gemini_format::place(source, &mut diagnostics);
     diagnostics
 }
