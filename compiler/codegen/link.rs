@@ -178,12 +178,20 @@ pub fn hide_inner(module: &Module<'_>) {
 
 fn run_linker(arguments: &[String]) -> Result<(), CodegenError> {
     for linker in LINKERS {
-        let Ok(result) = Command::new(linker).args(arguments).output() else { continue };
+        /// Why there is no room for a file, as the C library words it.
+        const FULL: [&str; 3] =
+            ["No space left on device", "File too large", "Disk quota exceeded"];
+        let mut command = Command::new(linker);
+        let Ok(result) = command.args(arguments).env("LC_ALL", "C").output() else { continue };
         if result.status.success() {
             return Ok(());
         }
         let message = String::from_utf8_lossy(&result.stderr).trim().to_owned();
-        return Err(CodegenError::new(format!("{linker}: {message}")));
+        let message = format!("{linker}: {message}");
+        return Err(match FULL.iter().any(|why| message.contains(why)) {
+            true => CodegenError::temporary_files(message),
+            false => CodegenError::new(message),
+        });
     }
     let known = LINKERS.join(", ");
     Err(CodegenError::environment(format!(

@@ -397,6 +397,10 @@ impl Table {
         self.pool.resize(self.pool.len().next_multiple_of(ALIGNMENT), 0);
         let place = self.pool.len() as u64;
         self.pool.extend(bytes);
+        if self.pool.is_empty() {
+            // Constants without bytes are in the memory as well, which then has to be there.
+            self.pool.push(0);
+        }
         self.pooled.insert(name, place);
         Some(place)
     }
