@@ -112,7 +112,8 @@ fn watch() {
             let paths = paths();
             for path in paths.iter() {
                 // What cannot be removed stays.
-                let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+                let _ =
+                    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             }
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }

@@ -248,6 +248,13 @@ fn part_of(
     };
     step.say("simulating the program");
     let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
+    let is_far = simulated.as_ref().is_ok_and(|cycles| *cycles > 2 * estimate);
+    if is_far && scheduled.report.batch > 1 && !options.target.reloads {
+        console.note(
+            "the estimate counts weights once, and the program loads them for each group of images: with \
+             weights=reload in --target, the search counts every load",
+        );
+    }
     let mut record = record(&scheduled, options);
     cost::add_simulated(&mut record, estimate, &simulated);
     Ok(ScheduledPart {
