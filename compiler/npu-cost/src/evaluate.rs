@@ -4,6 +4,7 @@
 //! for each group and each stage of filling the pipeline. A child of a temporal root, a segment,
 //! takes at least as long as links and DRAM need for all its data (SET, `schnode.cpp`).
 
+use irc_diag::counted;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -544,7 +545,10 @@ impl Walk<'_, '_> {
         };
         let Some(shared) = shared else {
             let (parts, count) = (children.len(), cores.end - cores.start);
-            let message = format!("{count} cores cannot be divided evenly among {parts} children");
+            let message = format!(
+                "{} cannot be divided evenly among {parts} children",
+                counted(count, "core")
+            );
             return Err(error("cost-no-cores", message));
         };
         let mut sum = NodeCost::empty();

@@ -4,6 +4,7 @@
 //! a core's part is mapped; then placements are compared by the data that they move. The bandwidth of
 //! links is ignored here, that of DRAM is not (SET, `layerengine.cpp`).
 
+use irc_diag::counted;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -297,11 +298,11 @@ impl Task<'_> {
     fn partitions(&self, machine: &Machine) -> Result<Vec<Partition>> {
         if let Some(scheme) = self.scheme {
             let (parts, cores) = (scheme.partition.parts(), self.core_count());
-            let message = format!("the scheme has {parts} parts for {cores} cores");
-            return match parts == cores {
-                true => Ok(vec![scheme.partition]),
-                false => Err(error("cost-scheme", message)),
-            };
+            if parts == cores {
+                return Ok(vec![scheme.partition]);
+            }
+            let (parts, cores) = (counted(parts, "part"), counted(cores, "core"));
+            return Err(error("cost-scheme", format!("the scheme has {parts} for {cores}")));
         }
         let wanted = PartitionRequest {
             cores: self.core_count(),

@@ -38,7 +38,8 @@ pub use initial::{initial, layer_by_layer};
 pub use layer::{Axis, Layer, Op, Window};
 pub use leaf::Need;
 pub use machine::{
-    Array, Chiplets, DramKind, Eyeriss, Interface, Machine, Memory, Package, Polar, VectorUnit,
+    Array, Chiplets, DramKind, Eyeriss, Interface, MAX_BYTES, MAX_CORES, Machine, Memory, Package,
+    Polar, VectorUnit,
 };
 pub use mapper::{Mapping, map};
 pub use mesh::{Mesh, Place};

@@ -18,9 +18,9 @@ const MEBIBYTE: f64 = 1048576.0;
 // Above these limits, counts might not fit into 63 bits (see `network.rs`).
 
 /// Maximum number of cores of a mesh.
-const MAX_CORES: u64 = 1 << 8;
+pub const MAX_CORES: u64 = 1 << 8;
 /// Maximum bytes of a memory, and bytes per cycle.
-const MAX_BYTES: u64 = 1 << 27;
+pub const MAX_BYTES: u64 = 1 << 27;
 /// Maximum number of units along an axis of a core.
 const MAX_UNITS: u64 = 1 << 8;
 

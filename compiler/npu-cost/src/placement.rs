@@ -7,6 +7,7 @@ use crate::machine::{Machine, Package};
 use crate::partition::{Partition, Scheme};
 use crate::shape::Region;
 use crate::traffic::Dram;
+use irc_diag::counted;
 
 /// The placement of a layer (Gemini, "layer-centric spatial mapping").
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,8 @@ impl Placement {
         }
         let (parts, count) = (self.partition.parts(), sorted.len() as u64);
         if parts != count {
-            return wrong(format!("the partition has {parts} parts for {count} cores"));
+            let (parts, cores) = (counted(parts, "part"), counted(count, "core"));
+            return wrong(format!("the partition has {parts} for {cores}"));
         }
         if let Some(core) = sorted.last().filter(|core| **core >= machine.mesh.cores()) {
             return wrong(format!("there is no core {core}"));

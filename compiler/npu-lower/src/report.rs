@@ -1,6 +1,6 @@
 //! The cost of a schedule: of all of it, of its segments, of its layers.
 
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, counted};
 use irc_npu_cost::{Cost, Cut, Evaluation, Kind, Machine, Model, Network, Objective, Tree};
 use std::fmt::{self, Write};
 
@@ -108,7 +108,7 @@ fn times(cost: Cost, count: u64) -> Cost {
 /// `latency`, `energy` and `edp` in the first three lines, then segments and layers.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "latency {} cycles", self.cost.latency)?;
+        writeln!(f, "latency {}", counted(self.cost.latency, "cycle"))?;
         writeln!(f, "energy {:.0} pJ", self.cost.energy)?;
         writeln!(f, "edp {:.4e}", self.edp())?;
         let parts = self.cost.parts;
@@ -129,21 +129,21 @@ impl fmt::Display for Report {
         for (number, segment) in self.segments.iter().enumerate() {
             writeln!(
                 f,
-                "segment {}: {} cycles, {:.0} pJ, bound by {}",
+                "segment {}: {}, {:.0} pJ, bound by {}",
                 number + 1,
-                segment.cost.latency,
+                counted(segment.cost.latency, "cycle"),
                 segment.cost.energy,
                 segment.bound
             )?;
             for layer in &segment.layers {
                 writeln!(
                     f,
-                    "  {}: {} cores {}, {} at a time: {} cycles, {:.0} pJ",
+                    "  {}: {} {}, {} at a time: {}, {:.0} pJ",
                     layer.name,
-                    layer.cores,
+                    counted(layer.cores, "core"),
                     layer.scheme,
                     layer.images,
-                    layer.cost.latency,
+                    counted(layer.cost.latency, "cycle"),
                     layer.cost.energy
                 )?;
             }

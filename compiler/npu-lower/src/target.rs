@@ -4,7 +4,11 @@
 //! values of this example by default. [`Target::machine`] is the published machine with these numbers. With
 //! `model=gemini,dies=2x1,d2d=16`, it is that of Gemini, on dies.
 
-use irc_npu_cost::{Array, Chiplets, Machine, Mesh, Objective};
+use irc_diag::{counted, nearest};
+use irc_npu_cost::{
+    Array, Chiplets, Eyeriss, MAX_BYTES, MAX_CORES, Machine, Memory, Mesh, Objective, Package,
+    Polar,
+};
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,17 +17,17 @@ pub const PREFIX: &str = "npu:";
 
 /// The keys, and what their values are.
 const KEYS: [(&str, &str); 11] = [
-    ("mesh", "WxH, columns and rows of cores"),
-    ("stride", "columns per stripe of consecutive cores"),
-    ("buffer", "the buffer of a core, such as 1MiB"),
+    ("mesh", "WxH, columns and rows of 1 to 256 cores"),
+    ("stride", "columns per stripe of consecutive cores, which divide those of the mesh"),
+    ("buffer", "1 byte to 128MiB, such as 1MiB or 512KiB"),
     ("macs", "multiply-accumulates per cycle of a core"),
-    ("noc", "bytes per cycle of a link"),
-    ("dram", "bytes per cycle of DRAM, or such as 0.5perTOPS"),
+    ("noc", "1 to 134217728 bytes per cycle of a link"),
+    ("dram", "1 to 134217728 bytes per cycle of DRAM, or such as 0.5perTOPS"),
     ("core", "polar or eyeriss"),
     ("weights", "once or reload"),
     ("model", "set or gemini"),
-    ("dies", "CxR, columns and rows of dies"),
-    ("d2d", "bytes per cycle of a link between dies"),
+    ("dies", "CxR, columns and rows of dies, which divide those of the mesh"),
+    ("d2d", "1 to 134217728 bytes per cycle of a link between dies"),
 ];
 
 /// A mesh of NPU cores.
@@ -110,47 +114,95 @@ impl Target {
     /// The machine.
     ///
     /// # Errors
-    /// Numbers that no machine of the cost model has.
+    /// Numbers that no machine of the cost model has, with their key.
     pub fn machine(&self) -> Result<Machine, String> {
-        let [width, height] = self.mesh;
-        let mesh = Mesh { width, height, stride: self.stride };
-        if let Some(dies) = self.dies {
-            return self.on_dies(mesh, dies);
-        }
-        let mut machine = match self.core {
-            CoreKind::Polar => Machine::polar(mesh),
-            CoreKind::Eyeriss => Machine::eyeriss(mesh),
-        };
-        let unlike = |unit: u64| {
-            format!(
-                "macs={}: expected a multiple of {unit} that is the product of two numbers up to 256",
-                self.macs
-            )
-        };
-        match &mut machine.array {
-            Array::Polar(core) => {
-                let each = core.lanes * core.vector;
-                core.grid = grid(self.macs, each).ok_or_else(|| unlike(each))?;
-            }
-            Array::Eyeriss(core) => core.array = grid(self.macs, 1).ok_or_else(|| unlike(1))?,
-        }
-        machine.buffer.size = self.buffer;
-        machine.reloads = self.reloads;
-        machine.link_bandwidth = self.noc;
-        machine.dram_bandwidth = self.dram_rate();
+        let text = self.to_string();
+        let machine = self.checked().map_err(|found| found.of(items(&text)))?;
         machine.check().map_err(|found| found.message)?;
         Ok(machine)
     }
 
-    /// Gemini's machine with these numbers.
-    fn on_dies(&self, mesh: Mesh, dies: Dies) -> Result<Machine, String> {
-        if self.macs != 1024 || self.core != CoreKind::Polar {
-            return Err("model=gemini: expected macs=1024 and core=polar".into());
+    /// The machine, if each key has a value that is possible with the others.
+    fn checked(&self) -> Result<Machine, Wrong> {
+        let [width, height] = self.mesh;
+        let cores = width.checked_mul(height);
+        Wrong::unless("mesh", cores.is_some_and(|cores| (1..=MAX_CORES).contains(&cores)))?;
+        Wrong::unless("stride", divides(self.stride, width))?;
+        let is_size = |bytes: u64| (1..=MAX_BYTES).contains(&bytes);
+        Wrong::unless("buffer", is_size(self.buffer))?;
+        let array = self.array()?;
+        Wrong::unless("noc", is_size(self.noc))?;
+        let dram = self.dram_rate();
+        if let (DramRate::PerTops(_), false) = (self.dram, is_size(dram)) {
+            let all = counted(2 * self.macs * width * height, "operation");
+            return Err(Wrong::new(
+                "dram",
+                format!(
+                    "1 to {MAX_BYTES} bytes per cycle for all {all} per cycle, which is {dram}"
+                ),
+            ));
         }
-        let chiplets = Chiplets::new(mesh, dies.grid, self.buffer, self.dram_rate());
-        let machine = Chiplets { link: self.noc, die_link: dies.link, ..chiplets }.machine();
-        machine.check().map_err(|found| found.message)?;
-        Ok(machine)
+        Wrong::unless("dram", is_size(dram))?;
+        let mesh = Mesh { width, height, stride: self.stride };
+        if let Some(dies) = self.dies {
+            return self.on_dies(mesh, dies);
+        }
+        let machine = match self.core {
+            CoreKind::Polar => Machine::polar(mesh),
+            CoreKind::Eyeriss => Machine::eyeriss(mesh),
+        };
+        Ok(Machine {
+            array,
+            buffer: Memory { size: self.buffer, ..machine.buffer },
+            reloads: self.reloads,
+            link_bandwidth: self.noc,
+            dram_bandwidth: dram,
+            ..machine
+        })
+    }
+
+    /// The multipliers of a core.
+    fn array(&self) -> Result<Array, Wrong> {
+        let mesh = Mesh { width: 1, height: 1, stride: 1 };
+        let base = match self.core {
+            CoreKind::Polar => Machine::polar(mesh),
+            CoreKind::Eyeriss => Machine::eyeriss(mesh),
+        };
+        let product = "product of two numbers up to 256";
+        Ok(match base.array {
+            Array::Polar(core) => {
+                let each = core.lanes * core.vector;
+                let found = grid(self.macs, each);
+                let wrong = || Wrong::new("macs", format!("{each} times the {product}"));
+                Array::Polar(Polar { grid: found.ok_or_else(wrong)?, ..core })
+            }
+            Array::Eyeriss(core) => {
+                let wrong = || Wrong::new("macs", format!("the {product}"));
+                Array::Eyeriss(Eyeriss { array: grid(self.macs, 1).ok_or_else(wrong)?, ..core })
+            }
+        })
+    }
+
+    /// Gemini's machine with these numbers.
+    fn on_dies(&self, mesh: Mesh, dies: Dies) -> Result<Machine, Wrong> {
+        let [across, down] = dies.grid;
+        let dram = self.dram_rate();
+        let controllers = Package::CONTROLLERS;
+        let possible = [
+            ("macs", self.macs == 1024, "1024".to_owned()),
+            ("core", self.core == CoreKind::Polar, "polar".to_owned()),
+            ("mesh", mesh.height.is_multiple_of(2), "an even number of rows".to_owned()),
+            ("dram", dram >= controllers, format!("at least {controllers} bytes per cycle")),
+        ];
+        for (key, is_possible, expected) in possible {
+            if !is_possible {
+                return Err(Wrong::new(key, format!("{expected} with model=gemini")));
+            }
+        }
+        Wrong::unless("dies", divides(across, mesh.width) && divides(down, mesh.height))?;
+        Wrong::unless("d2d", (1..=MAX_BYTES).contains(&dies.link))?;
+        let chiplets = Chiplets::new(mesh, dies.grid, self.buffer, dram);
+        Ok(Chiplets { link: self.noc, die_link: dies.link, ..chiplets }.machine())
     }
 
     /// Bytes per cycle of DRAM.
@@ -168,11 +220,51 @@ impl Target {
     }
 }
 
+/// A key with a value that is not possible.
+struct Wrong {
+    key: &'static str,
+    expected: String,
+}
+
+impl Wrong {
+    fn new(key: &'static str, expected: impl Into<String>) -> Self {
+        Self { key, expected: expected.into() }
+    }
+
+    /// A value that is not what the table of keys says.
+    fn value(key: &'static str) -> Self {
+        let about =
+            KEYS.iter().find(|(known, _)| *known == key).map_or("a value", |(_, about)| about);
+        Self::new(key, about)
+    }
+
+    fn unless(key: &'static str, is_possible: bool) -> Result<(), Self> {
+        if is_possible { Ok(()) } else { Err(Self::value(key)) }
+    }
+
+    /// The message, with the value that the items of a target give.
+    fn of<'a>(&self, mut items: impl Iterator<Item = &'a str>) -> String {
+        let is_own = |item: &&str| item.split('=').next() == Some(self.key);
+        format!("{}: expected {}", items.find(is_own).unwrap_or(self.key), self.expected)
+    }
+}
+
+/// Keys with their values.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.strip_prefix(PREFIX).unwrap_or(text).split(',')
+}
+
+fn divides(part: u64, whole: u64) -> bool {
+    part > 0 && whole.is_multiple_of(part)
+}
+
 /// Two factors of the elements of an array of `each` multiply-accumulates, as close as possible.
 fn grid(macs: u64, each: u64) -> Option<[u64; 2]> {
-    let count = macs.checked_div(each).filter(|count| *count > 0 && count * each == macs)?;
+    const MAX_SIDE: u64 = 256;
+    let is_whole = |count: &u64| (1..=MAX_SIDE * MAX_SIDE).contains(count) && count * each == macs;
+    let count = macs.checked_div(each).filter(is_whole)?;
     let small = (1..=count.isqrt()).rev().find(|side| count.is_multiple_of(*side))?;
-    (count / small <= 256).then_some([small, count / small])
+    (count / small <= MAX_SIDE).then_some([small, count / small])
 }
 
 impl FromStr for Target {
@@ -193,33 +285,42 @@ impl FromStr for Target {
             reloads: false,
             dies: None,
         };
-        let mut seen: Vec<&str> = vec![];
+        let mut seen: Vec<&'static str> = vec![];
         let mut model = None;
         for item in keys.split(',') {
+            let known = || KEYS.map(|(key, _)| key).join(", ");
+            if item.is_empty() {
+                return Err(format!(
+                    "expected a key and its value at each comma; the keys are {}",
+                    known()
+                ));
+            }
             let (key, value) = item.split_once('=').unwrap_or((item, ""));
             let Some((key, about)) = KEYS.iter().find(|(known, _)| *known == key) else {
-                let known = KEYS.map(|(key, _)| key).join(", ");
-                return Err(format!("unknown key '{key}'; the keys are {known}"));
+                let near = nearest(key, KEYS.map(|(key, _)| key));
+                let hint = near.map_or(String::new(), |near| format!("; did you mean '{near}'?"));
+                return Err(format!("unknown key '{key}'; the keys are {}{hint}", known()));
             };
             if seen.contains(key) {
-                return Err(format!("{key} is given twice"));
+                return Err(format!("{item}: the key is given twice"));
             }
             seen.push(key);
             if *key == "model" {
                 model = Some(value);
             }
-            target
-                .set(key, value)
-                .ok_or_else(|| format!("{key}: expected {about}, found '{value}'"))?;
+            target.set(key, value).ok_or_else(|| format!("{item}: expected {about}"))?;
         }
-        if let (Some(key), None | Some("set")) =
-            (seen.iter().find(|key| matches!(**key, "dies" | "d2d")), model)
-        {
-            return Err(format!("{key}: expected model=gemini beside it"));
+        let of_dies = seen.iter().find(|key| matches!(**key, "dies" | "d2d"));
+        if let (Some(key), None | Some("set")) = (of_dies, model) {
+            return Err(Wrong::new(key, "model=gemini beside it").of(items(text)));
         }
-        match seen.contains(&"mesh") {
-            true => Ok(target),
-            false => Err("expected mesh=WxH, columns and rows of cores".into()),
+        if !seen.contains(&"mesh") {
+            return Err(Wrong::value("mesh").of(items(text)));
+        }
+        match target.checked() {
+            Ok(_) => Ok(target),
+            // A default that does not suit the other values is named as well.
+            Err(wrong) => Err(wrong.of(items(text).chain(items(&target.to_string())))),
         }
     }
 }
@@ -351,34 +452,73 @@ mod tests {
     #[test]
     fn impossible_targets_are_rejected() {
         let wrong = [
-            ("npu:", "unknown key ''"),
+            ("npu:", "expected a key and its value at each comma; the keys are mesh, "),
+            ("npu:mesh=2x2,", "expected a key and its value at each comma"),
             ("cpu:mesh=2x2", "expected npu:mesh=WxH"),
-            ("npu:stride=1", "expected mesh=WxH"),
-            ("npu:mesh=2x2,mesh=3x3", "mesh is given twice"),
-            ("npu:mesh=2", "mesh: expected WxH"),
-            ("npu:mesh=2x2,cores=4", "unknown key 'cores'"),
-            ("npu:mesh=2x2,buffer=1GB", "buffer: expected"),
-            ("npu:mesh=2x2,dram=0.0005perTOPS", "dram: expected"),
-            ("npu:mesh=2x2,weights=twice", "weights: expected once or reload"),
-            ("npu:mesh=2x2,model=soma", "model: expected set or gemini"),
-            ("npu:mesh=2x2,dies=1x1", "dies: expected model=gemini"),
+            ("npu:stride=1", "mesh: expected WxH"),
+            ("npu:mesh", "mesh: expected WxH"),
+            ("npu:mesh=2x2,mesh=3x3", "mesh=3x3: the key is given twice"),
+            ("npu:mesh=2", "mesh=2: expected WxH"),
+            ("npu:mesh=-1x2", "mesh=-1x2: expected WxH"),
+            ("npu:mesh=0x0", "mesh=0x0: expected WxH, columns and rows of 1 to 256 cores"),
+            ("npu:mesh=1000000x1", "mesh=1000000x1: expected WxH"),
+            ("npu:mesh=18446744073709551615x2", "mesh=18446744073709551615x2: expected WxH"),
+            ("npu:mesh=2x2,cores=4", "unknown key 'cores'; the keys are mesh, stride"),
+            ("npu:mesh=2x2,bufer=4", "d2d; did you mean 'buffer'?"),
+            ("npu:mesh=2x2,stride=3", "stride=3: expected columns per stripe"),
+            ("npu:mesh=2x2,stride=0", "stride=0: expected columns per stripe"),
+            ("npu:mesh=2x2,buffer=1GB", "buffer=1GB: expected 1 byte to 128MiB"),
+            ("npu:mesh=2x2,buffer=0", "buffer=0: expected 1 byte to 128MiB"),
+            ("npu:mesh=2x2,buffer=129MiB", "buffer=129MiB: expected 1 byte to 128MiB"),
+            (
+                "npu:mesh=1x1,macs=7",
+                "macs=7: expected 64 times the product of two numbers up to 256",
+            ),
+            ("npu:mesh=1x1,core=eyeriss,macs=257", "macs=257: expected the product of two numbers"),
+            ("npu:mesh=1x1,noc=0", "noc=0: expected 1 to 134217728 bytes per cycle of a link"),
+            ("npu:mesh=2x2,dram=0", "dram=0: expected 1 to 134217728 bytes per cycle of DRAM"),
+            ("npu:mesh=2x2,dram=0.0005perTOPS", "dram=0.0005perTOPS: expected"),
+            (
+                "npu:mesh=2x2,dram=99999999perTOPS",
+                "dram=99999999perTOPS: expected 1 to 134217728 bytes per cycle for all 8192 operations",
+            ),
+            ("npu:mesh=2x2,core=other", "core=other: expected polar or eyeriss"),
+            ("npu:mesh=2x2,weights=twice", "weights=twice: expected once or reload"),
+            ("npu:mesh=2x2,model=soma", "model=soma: expected set or gemini"),
+            ("npu:mesh=2x2,dies=1x1", "dies=1x1: expected model=gemini beside it"),
+            ("npu:mesh=4x4,model=gemini,dies=3x1", "dies=3x1: expected CxR"),
+            ("npu:mesh=4x4,model=gemini,d2d=0", "d2d=0: expected 1 to 134217728 bytes"),
+            ("npu:mesh=4x4,model=gemini,macs=2048", "macs=2048: expected 1024 with model=gemini"),
+            ("npu:mesh=4x4,model=gemini,core=eyeriss", "core=eyeriss: expected polar with model"),
+            ("npu:mesh=3x3,model=gemini", "mesh=3x3: expected an even number of rows with model"),
+            ("npu:mesh=1x2,model=gemini", "dram=0.500perTOPS: expected at least 4 bytes per cycle"),
         ];
         for (text, why) in wrong {
             let found = text.parse::<Target>().expect_err(text);
             assert!(found.contains(why), "{text}: {found}");
         }
-        let no_machine = [
-            "npu:mesh=0x0",
-            "npu:mesh=1000000x1",
-            "npu:mesh=2x2,stride=3",
-            "npu:mesh=1x1,macs=7",
-            "npu:mesh=1x1,noc=0",
-            "npu:mesh=4x4,model=gemini,dies=3x1",
-            "npu:mesh=4x4,model=gemini,core=eyeriss",
-            "npu:mesh=3x3,model=gemini",
+    }
+
+    #[test]
+    fn limits_are_those_of_the_cost_model() {
+        let limits = [
+            ("mesh=256x1", "mesh=257x1"),
+            ("mesh=2x2,buffer=128MiB", "mesh=2x2,buffer=134217729"),
+            ("mesh=2x2,noc=134217728", "mesh=2x2,noc=134217729"),
+            ("mesh=2x2,dram=134217728", "mesh=2x2,dram=134217729"),
+            ("mesh=2x2,macs=4194304", "mesh=2x2,macs=4194368"),
+            (
+                "mesh=2x2,model=gemini,dram=4,d2d=134217728",
+                "mesh=2x2,model=gemini,dram=4,d2d=134217729",
+            ),
         ];
-        for text in no_machine {
-            assert!(text.parse::<Target>().expect(text).machine().is_err(), "{text}");
+        for (possible, too_large) in limits {
+            let target: Target = format!("npu:{possible}").parse().expect(possible);
+            target.machine().expect(possible);
+            format!("npu:{too_large}").parse::<Target>().expect_err(too_large);
         }
+        let target: Target = "npu:mesh=2x2".parse().expect("a target");
+        let found = Target { noc: 0, ..target }.machine().expect_err("no links");
+        assert!(found.contains("noc=0: expected 1 to"), "{found}");
     }
 }

@@ -1,5 +1,6 @@
 //! The result of the search.
 
+use irc_diag::counted;
 use std::ops::Range;
 
 use irc_npu_cost::{Bound, Cost, Evaluation, Network, Tree};
@@ -83,18 +84,19 @@ impl std::fmt::Display for Segment {
         writeln!(f, "chosen: {}", shortened(shape))?;
         writeln!(
             f,
-            "{} cycles, {:.0} pJ, bound by {}: layers {cores}, links {links}, dram {dram} cycles",
-            cost.latency,
+            "{}, {:.0} pJ, bound by {}: layers {cores}, links {links}, dram {}",
+            counted(cost.latency, "cycle"),
             cost.energy,
-            bound.name()
+            bound.name(),
+            counted(*dram, "cycle")
         )?;
         match &self.runner_up {
             None => writeln!(f, "runner-up: none, a layer alone has no other form"),
             Some(RunnerUp { shape, cost: Some(cost), reason }) => writeln!(
                 f,
-                "runner-up: {}\n{} cycles, {:.0} pJ: {reason}",
+                "runner-up: {}\n{}, {:.0} pJ: {reason}",
                 shortened(shape),
-                cost.latency,
+                counted(cost.latency, "cycle"),
                 cost.energy
             ),
             Some(RunnerUp { shape, cost: None, reason }) => {

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, counted};
 use irc_npu_cost::{Layer, Machine, Need, Network, Node, Op, Reads, Result, Shape};
 
 use crate::result::{Share, Source};
@@ -85,7 +85,7 @@ fn no_room(node: &Node, need: &Need, pieces: u64, machine: &Machine) -> Box<Diag
         format!("layer {name} has no mapping to a core: the smaller memories hold no tile of it")
     };
     let mut diagnostic = Diagnostic::error("schedule-no-room", message)
-        .with_note(format!("on {} cores", machine.mesh.cores()));
+        .with_note(format!("on {}", counted(machine.mesh.cores(), "core")));
     if pieces > 1 {
         diagnostic = diagnostic.with_note(format!("split into {pieces} pieces along channels"));
     }

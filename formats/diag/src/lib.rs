@@ -23,4 +23,4 @@ pub use order::sorted;
 pub use render::render;
 pub use sink::Sink;
 pub use source::{Lines, Source};
-pub use words::{Clip, clip, literal_length, nearest};
+pub use words::{Clip, clip, counted, literal_length, nearest};

@@ -20,6 +20,12 @@ impl fmt::Display for Clip<'_> {
     }
 }
 
+/// A number of things: `1 core`, `2 cores`.
+pub fn counted<N: PartialEq + From<u8> + fmt::Display>(count: N, noun: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 /// What a misspelt name was meant to be: the one at most two edits away, whatever the case, when that
 /// is less than half of it.
 pub fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
@@ -51,6 +57,12 @@ pub fn literal_length(text: &str, quote: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_a_thing_has_no_plural() {
+        let all = [0_u64, 1, 2].map(|count| counted(count, "core"));
+        assert_eq!(all, ["0 cores", "1 core", "2 cores"]);
+    }
 
     #[test]
     fn long_texts_are_cut_between_characters() {

@@ -1,6 +1,6 @@
 //! Compares two programs, such as a generated and a published one.
 
-use irc_diag::{Diagnostic, Sink};
+use irc_diag::{Diagnostic, Sink, counted};
 
 use crate::listing::write_instruction;
 use crate::program::{Core, Instruction, Program, Spans};
@@ -46,8 +46,8 @@ fn differs(core: &Core, index: usize, other: &Instruction) -> Diagnostic {
 
 fn lengths(core: &Core, other: &Core) -> Option<Diagnostic> {
     let (found, expected) = (core.code.len(), other.code.len());
-    let message =
-        format!("core {} has {found} instructions, in the other program {expected}", core.id);
+    let own = counted(found, "instruction");
+    let message = format!("core {} has {own}, in the other program {expected}", core.id);
     (found != expected).then(|| Diagnostic::error("npu-differs", message))
 }
 

@@ -1,6 +1,7 @@
 """Writes quantised networks of which the NPU computes only parts to a folder: partly.onnx, whose middle is a softmax over
 rows and whose end is one over classes, and host.onnx, of which it computes nothing; inner.onnx, an output of which another
-layer reads; a network of f32, floats.onnx, with samples."""
+layer reads; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
+its input."""
 
 import sys
 
@@ -77,4 +78,13 @@ node("Conv", ["x", floats("f_w", 8, 3, 3, 3)], "f", pads=[1] * 4)
 node("Softmax", ["f"], "s", axis=2)
 node("Conv", ["s", floats("g_w", 8, 8, 3, 3)], "y", pads=[1] * 4)
 save("floats", y=[1, 8, 8, 8])
+for kind, reads, end, attributes in [
+    ("Conv", ["x", floats("f_w", 8, 3, 3, 3)], "f", {"pads": [1] * 4}),
+    ("Softmax", ["f"], "s", {"axis": 2}),
+    ("Softmax", ["s"], "t", {"axis": 2}),
+    ("Conv", ["t", floats("g_w", 8, 8, 3, 3)], "y", {"pads": [1] * 4}),
+    ("Identity", ["x"], "same", {}),
+]:
+    nodes.append(helper.make_node(kind, reads, [end], **attributes))
+save("unnamed", y=[1, 8, 8, 8], same=[1, 3, 8, 8])
 numpy.savez(f"{folder}/samples.npz", x=random.normal(0, 1, (8, 3, 8, 8)).astype("f4"))

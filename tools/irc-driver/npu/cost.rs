@@ -1,5 +1,6 @@
 //! What a program takes in the simulator, beside the estimate of the model.
 use irc::npu::Target;
+use irc_diag::counted;
 use irc_gemini_format::schedule::Schedule;
 use irc_npu::Program;
 use irc_npu_emit::KnownLayers;
@@ -15,7 +16,7 @@ pub fn shared_mesh(target: &Target, schedule: &Schedule) -> Result<Option<Mesh>,
     let [width, height] = target.mesh;
     if (schedule.xlen, schedule.ylen) != (width as i64, height as i64) {
         return Err(format!(
-            "the schedule is for {} by {} cores, the NPU has {width} by {height}",
+            "the mesh of the schedule is {} by {}, that of the NPU {width} by {height}",
             schedule.xlen, schedule.ylen
         ));
     }
@@ -48,7 +49,7 @@ pub fn compared(estimate: u64, simulated: &Result<u64, String>) -> String {
         Err(reason) => format!("not simulated: {reason}\n"),
         Ok(cycles) => {
             let percent = (*cycles as f64 / estimate.max(1) as f64 - 1.0) * 100.0;
-            format!("simulated {cycles} cycles, {percent:+.1} %\n")
+            format!("simulated {}, {percent:+.1} %\n", counted(*cycles, "cycle"))
         }
     }
 }

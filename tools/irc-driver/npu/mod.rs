@@ -17,6 +17,7 @@ mod brief;
 pub mod check;
 mod compute;
 mod cost;
+mod host;
 pub mod model;
 mod of_model;
 pub mod price;

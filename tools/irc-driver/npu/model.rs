@@ -1,6 +1,7 @@
 //! Models scheduled for an NPU.
 use super::{
     ModelOf, cost,
+    host::Names,
     of_model::{self, Pair, Pieces},
     reasons::{advised, first},
 };
@@ -19,13 +20,12 @@ use irc::{
     npu_schedule::{RunnerUp, Segment},
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, counted};
 use irc_gemini_format::schedule::Schedule;
 use irc_npu::{Fingerprint, Part, Program, listing};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -91,15 +91,16 @@ pub fn write(
 ) -> Result<(), Error> {
     expect_one_core(options, written.dialect)?;
     let division = division(model, options, written.falls_back)?;
+    let names = Names::new(model, &division)?;
     let count = division.parts().len() as u32;
     let mut files: Vec<(PathBuf, Vec<Output>)> = vec![];
     let (mut lines, mut records, mut number) = (String::new(), vec![], 0);
     let mut cycles = Some(0);
     for step in &division.steps {
         if step.place == Place::Host {
-            let nodes = nodes(step)?;
-            lines += &host_line(&nodes);
-            records.push(json!({ "place": "host", "nodes": nodes }));
+            let step = names.of(step)?;
+            lines += &step.to_string();
+            records.push(json!({ "place": "host", "nodes": step.nodes }));
             continue;
         }
         number += 1;
@@ -139,7 +140,7 @@ pub fn write(
         }
     }
     if let Some(cycles) = cycles.filter(|_| count > 1) {
-        lines += &format!("all parts: {cycles} cycles of the NPU, simulated\n");
+        lines += &format!("all parts: {} of the NPU, simulated\n", counted(cycles, "cycle"));
     }
     if let [first, .., last] = &files[..] {
         let [first, last] = [first, last].map(|(path, _)| path.display());
@@ -263,33 +264,6 @@ fn part_of(
         explanation: explanation(&scheduled),
         summary: summary(&scheduled.report) + &cost::compared(estimate, &simulated),
     })
-}
-
-/// The nodes of the model that a step computes, by name.
-fn nodes(step: &NpuStep<'_>) -> Result<Vec<String>, Error> {
-    let imported = step.model.imported()?;
-    let nodes = imported.graph.nodes.iter();
-    let computed = nodes.filter(|node| !matches!(node.kind, irc_tl::NodeKind::Constant(_)));
-    let mut names: Vec<String> = vec![];
-    for origin in computed.filter_map(|node| node.origin.as_deref()) {
-        let name = origin.split_once(": ").map_or(origin, |(_, name)| name);
-        if names.last().is_none_or(|last| last != name) {
-            names.push(name.to_owned());
-        }
-    }
-    let mut seen = BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
-    Ok(names)
-}
-
-/// A line about what the host computes.
-fn host_line(nodes: &[String]) -> String {
-    const MAX_SHOWN: usize = 4;
-    let shown = nodes.iter().take(MAX_SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match nodes.len().saturating_sub(MAX_SHOWN) {
-        0 => format!("on the host: {shown}\n"),
-        more => format!("on the host: {shown} and {more} more\n"),
-    }
 }
 
 /// Why nodes run on the host.
@@ -529,20 +503,21 @@ pub fn check(
     }
     let search = console.step("scheduling");
     model.observe_search(search.search());
+    let names = Names::new(&model, &division)?;
     let count = division.parts().len() as u32;
     let (mut text, mut steps, mut number) = (String::new(), vec![], 0);
     for step in &division.steps {
         if step.place == Place::Host {
-            let nodes = nodes(step)?;
-            text += &host_line(&nodes);
-            steps.push(json!({ "place": "host", "nodes": nodes }));
+            let step = names.of(step)?;
+            text += &step.to_string();
+            steps.push(json!({ "place": "host", "nodes": step.nodes }));
             continue;
         }
         number += 1;
         let part = Part { number, count };
         let layers = step.model.npu_layers()?.network.nodes().len();
         if wanted.falls_back {
-            text += &format!("part {part}, on the NPU: {layers} layers\n");
+            text += &format!("part {part}, on the NPU: {}\n", counted(layers, "layer"));
         }
         let mut found = json!({ "layers": layers });
         if wanted.cost {

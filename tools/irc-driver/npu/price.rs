@@ -5,7 +5,7 @@ use super::{
 };
 use crate::error::Error;
 use irc::npu::{PricedSchedule, Target, known_layers, price, stated_layers};
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, counted};
 use irc_gemini_format::schedule::Schedule;
 use serde_json::Value;
 
@@ -62,8 +62,8 @@ pub fn schedule(
     let mut more = format!("{}{source}", compared(estimate, &simulated));
     if let Some((layer, stated, found)) = others.first() {
         more += &format!(
-            "{} layers take other cycles than their mappings: {layer} {stated}, its mapping {found}\n",
-            others.len()
+            "{} with other cycles than the mapping: {layer} {stated}, its mapping {found}\n",
+            counted(others.len(), "layer")
         );
     }
     lines.insert_str(head, &more);

@@ -8,6 +8,7 @@ use crate::{
 };
 use irc::quantise::Scope;
 use irc_cli::Simulate;
+use irc_diag::counted;
 use irc_gemini_format::{
     Options,
     schedule::{Dialect, Schedule},
@@ -177,7 +178,7 @@ fn text_of(timing: &cycles::Timing, busy: &Busy) -> String {
     let mut text = format!("cycles {}\n", timing.cycles);
     for ((core, engine), cycles) in busy {
         let share = *cycles as f64 / timing.cycles.max(1) as f64 * 100.0;
-        text += &format!("core {core}  {engine}  {cycles} cycles  {share:.1} %\n");
+        text += &format!("core {core}  {engine}  {}  {share:.1} %\n", counted(*cycles, "cycle"));
     }
     text
 }

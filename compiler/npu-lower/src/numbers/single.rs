@@ -4,6 +4,7 @@
 use super::chain::{Chain, Step, floats};
 use super::vector::{Affine, Rest, quantised};
 use super::{Given, Reader, Weights, limits};
+use irc_diag::counted;
 use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::{Tensor, TensorType};
@@ -193,8 +194,9 @@ impl Reader<'_> {
             least = least.min(wrongs);
         }
         Err(format!(
-            "the NPU computes {least} of {} bytes of {count} channels differently",
-            256 * count
+            "the NPU computes {least} of {} bytes of {} differently",
+            256 * count,
+            counted(count, "channel")
         ))
     }
 

@@ -9,7 +9,7 @@ mod workloads;
 
 use crate::report::Report;
 use crate::schedule::{Scheduled, schedule as of_tree};
-use irc_diag::{Diagnostic, Sink, Source};
+use irc_diag::{Diagnostic, Sink, Source, counted};
 use irc_gemini_format::schedule::{Schedule, Workload};
 use irc_npu_cost::{Machine, Model, Network, Objective, Tree, parse};
 
@@ -39,7 +39,7 @@ pub fn price(
     let mesh = machine.mesh;
     if (schedule.xlen, schedule.ylen) != (mesh.width as i64, mesh.height as i64) {
         let message = format!(
-            "the schedule is for {} by {} cores, the NPU has {} by {}",
+            "the mesh of the schedule is {} by {}, that of the NPU {} by {}",
             schedule.xlen, schedule.ylen, mesh.width, mesh.height
         );
         return Err(Box::new(Diagnostic::error("layer-mesh", message)));
@@ -121,7 +121,8 @@ fn expect_same(schedule: &Schedule, wanted: &Schedule) -> Result<(), Box<Diagnos
     match count == all.len() {
         true => Ok(()),
         false => {
-            let message = format!("the tree has {} workloads, the schedule {count}", all.len());
+            let message =
+                format!("the tree has {}, the schedule {count}", counted(all.len(), "workload"));
             Err(other_tree(message, None))
         }
     }

@@ -4,7 +4,7 @@
 //! not state windows, strides and groups: of those that are consistent with everything that is read, the layer
 //! has the first with which its workloads take the time that is stated.
 
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, counted};
 use irc_gemini_format::schedule::{
     Extent, LayerKind, LayerWindow, ResidentKind, Schedule, Source, Transfers, Workload,
 };
@@ -440,10 +440,10 @@ impl Facts<'_> {
             |(_, _, workload): &(usize, usize, &Workload)| workload.layer_name == self.name;
         let place = schedule.workloads().find(is_own).map(|(core, index, _)| (core, index));
         let message = format!(
-            "layer {}: no operation reads what its workloads read: {} inputs, {} elements of weights for each output channel",
+            "layer {}: no operation reads what its workloads read: {}, {} of weights for each output channel",
             self.name,
-            self.inputs.len(),
-            self.elements.unwrap_or(0)
+            counted(self.inputs.len(), "input"),
+            counted(self.elements.unwrap_or(0), "element")
         );
         let found = Diagnostic::error("layer-schedule", message);
         Box::new(match place {

@@ -8,6 +8,7 @@
 //! In L2 a row of weights is followed by its constants. So the constants are loaded, and the
 //! activations are copied next to them with channels and rows exchanged.
 
+use irc_diag::counted;
 use std::collections::BTreeMap;
 
 use irc_gemini_format::schedule::{Extent, Place, Resident, ResidentKind, Source, Weight};
@@ -60,7 +61,9 @@ impl<'s> Origins<'s> {
         let wanted = self.channels(places);
         if next != wanted {
             let message = format!(
-                "the activations that serve as weights have {next} channels, for {wanted} outputs"
+                "the activations that serve as weights have {}, for {}",
+                counted(next, "channel"),
+                counted(wanted, "output")
             );
             let path = format!("{}.weight", self.schedule.workload_path(first));
             return Err(error("emit-from-ofmap", &path, message));

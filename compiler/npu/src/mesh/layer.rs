@@ -1,5 +1,6 @@
 //! The computation of layers, as far as it can be inferred from their workloads.
 
+use irc_diag::counted;
 use irc_gemini_format::schedule::{LayerKind, Place, Workload};
 use irc_npu::groups::NarrowGroups;
 
@@ -208,9 +209,11 @@ impl Shape {
             return Ok((windows, self.k / layer.groups, c));
         }
         let message = format!(
-            "weights of {elements} elements per output channel do not match windows of {area} elements over \
-             {} channels in {} groups",
-            self.channels, layer.groups
+            "weights of {} per output channel do not match windows of {} over {} in {}",
+            counted(elements, "element"),
+            counted(area, "element"),
+            counted(self.channels, "channel"),
+            counted(layer.groups, "group")
         );
         Err(error("emit-windows", &format!("{}.weight", self.path), message))
     }
@@ -232,9 +235,10 @@ impl Shape {
             return Ok((windows, self.k / (self.channels / c), c));
         }
         let message = format!(
-            "weights of {elements} elements per output channel do not match windows over the {} \
-             channels that the layer reads, nor over a group of them",
-            self.channels
+            "weights of {} per output channel do not match windows over the {} that the layer reads, nor \
+             over a group of them",
+            counted(elements, "element"),
+            counted(self.channels, "channel")
         );
         Err(error("emit-windows", &format!("{}.weight", self.path), message))
     }
@@ -253,7 +257,9 @@ impl Shape {
                 return Ok(Some(count / outputs));
             }
             let message = format!(
-                "weights of {count} bytes cannot be divided among {outputs} output channels"
+                "weights of {} cannot be divided among {}",
+                counted(count, "byte"),
+                counted(outputs, "output channel")
             );
             return Err(error("emit-windows", &format!("{}.weight", self.path), message));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use irc_diag::{Diagnostic, Sink};
+use irc_diag::{Diagnostic, Sink, counted};
 
 use super::{Frontend, FrontendLayer, values};
 
@@ -73,9 +73,10 @@ impl Rules<'_, '_> {
         let inputs = layer.previous_layer.len();
         if layer.input_shape.len() != inputs || layer.input_dtype.len() != inputs {
             let message = format!(
-                "{inputs} inputs, but {} shapes and {} types of them",
-                layer.input_shape.len(),
-                layer.input_dtype.len()
+                "{}, but {} and {} of them",
+                counted(inputs, "input"),
+                counted(layer.input_shape.len(), "shape"),
+                counted(layer.input_dtype.len(), "type")
             );
             self.error("gem-n3-inputs", "previous_layer", message);
         }

@@ -1,5 +1,6 @@
 //! Checks of values of a layer that no other part of the file depends on: constants, names, flags.
 
+use irc_diag::counted;
 use irc_json::{Json, Number};
 
 use super::{FrontendLayer, Modules, Quantization};
@@ -64,7 +65,7 @@ impl KeyErrors {
         let axes = axes.unwrap_or_default();
         self.between(key, axes, -1, 3);
         if axes.len() > tensors + 1 {
-            self.push(key, format!("{} axes for {tensors} tensors", axes.len()));
+            self.push(key, format!("{} axes for {}", axes.len(), counted(tensors, "tensor")));
         }
     }
 

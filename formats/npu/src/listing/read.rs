@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use irc_diag::{Diagnostic, Sink, Source, nearest};
+use irc_diag::{Diagnostic, Sink, Source, counted, nearest};
 
 use super::lex::Lexer;
 use crate::Op;
@@ -228,7 +228,8 @@ fn wrong_parts(line: &Spanned<'_>, found: usize, timed: bool) -> BoxedDiagnostic
         false => ("a listing", "name, origin, fields"),
         true => ("a trace", "name, origin, time, fields"),
     };
-    let message = format!("expected the parts of {what}: {expected}; found {found} parts");
+    let message =
+        format!("expected the parts of {what}: {expected}; found {}", counted(found, "part"));
     error(line.span.clone(), "npu-syntax", message)
 }
 

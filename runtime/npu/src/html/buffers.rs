@@ -3,6 +3,7 @@
 //! Two charts for each core, L2 and WL0: cycles to the right, addresses upwards, a rectangle for each
 //! [`Resident`], dashed lines at the ends of ring regions.
 
+use irc_diag::counted;
 use irc_npu::access::Space;
 use irc_npu::registers::{Region, Registers};
 use irc_npu::{Core, Engine, Op, Time};
@@ -33,14 +34,16 @@ pub fn write(text: &mut String, page: &Page<'_>) {
             let shown = largest(&own, most);
             let omitted = match own.len() - shown.len() {
                 0 => String::new(),
+                1 => "; 1 tensor that occupies less is not shown".into(),
                 smaller => format!("; {smaller} tensors that occupy less are not shown"),
             };
             put(
                 text,
                 format_args!(
-                    "<h3>core {}, {name}: {top} bytes{omitted}</h3>\n<div class=\"chart buffer\"><svg \
+                    "<h3>core {}, {name}: {}{omitted}</h3>\n<div class=\"chart buffer\"><svg \
                      viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\">\n",
-                    core.id
+                    core.id,
+                    counted(top, "byte")
                 ),
             );
             let mut chart = Chart { text, cycles, top };

@@ -1,5 +1,6 @@
 //! The engines of each core over time.
 
+use irc_diag::counted;
 use irc_npu::{Core, Engine, Time};
 
 use super::{LayerNames, MAX_MARKS, Page, WIDTH, begin_core, name, put, x};
@@ -153,7 +154,8 @@ fn shares(
     put(
         text,
         format_args!(
-            "V{bottom}z\"><title>{engine}: {total} cycles, {percent:.1} %</title></path>\n"
+            "V{bottom}z\"><title>{engine}: {}, {percent:.1} %</title></path>\n",
+            counted(total, "cycle")
         ),
     );
 }

@@ -11,6 +11,7 @@ mod engines;
 mod mesh;
 mod segments;
 
+use irc_diag::counted;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -54,10 +55,11 @@ pub fn write(page: &Page<'_>) -> String {
     put(
         &mut text,
         format_args!(
-            "<p id=\"summary\">{} cycles, {} cores, {instructions} instructions, {} bytes from and to DRAM</p>\n",
-            page.timing.cycles,
-            page.program.cores.len(),
-            page.table.carried.dram
+            "<p id=\"summary\">{}, {}, {}, {} from and to DRAM</p>\n",
+            counted(page.timing.cycles, "cycle"),
+            counted(page.program.cores.len(), "core"),
+            counted(instructions, "instruction"),
+            counted(page.table.carried.dram, "byte")
         ),
     );
     segments::write(&mut text, page);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use irc_diag::{Diagnostic, Sink};
+use irc_diag::{Diagnostic, Sink, counted};
 
 use super::super::{
     Dialect, Extent, Ifmap, LayerKind, Resident, ResidentKind, Source, Weight, Workload,
@@ -66,9 +66,9 @@ impl Operands<'_, '_> {
         }
         if current.len() != workload.ifmaps().len() {
             let message = format!(
-                "{} reads {} tensors, but its snapshot marks {}",
+                "{} reads {}, but its snapshot marks {}",
                 self.name(),
-                workload.ifmaps().len(),
+                counted(workload.ifmaps().len(), "tensor"),
                 current.len()
             );
             self.error("gem-b17-ifmap-resident", "buffer", message);

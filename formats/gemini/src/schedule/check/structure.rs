@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use irc_diag::{Diagnostic, Sink};
+use irc_diag::{Diagnostic, Sink, counted};
 
 use super::super::{Dialect, LayerKind, Workload};
 use super::boxes;
@@ -63,7 +63,7 @@ fn workload_ids(facts: &Facts<'_>, sink: &mut Sink) {
         if let Some(&other) = seen.get(&id) {
             wrong(place, format!("workload id {id} is also used by {}", facts.name(other)));
         } else if !(0..count).contains(&id) {
-            wrong(place, format!("workload id {id} is not below the {count} workloads"));
+            wrong(place, format!("workload id {id} is not below the number of workloads, {count}"));
         }
         seen.insert(id, place);
         let before = index.checked_sub(1).map(|before| facts.at((core, before)).workload_id);
@@ -132,8 +132,8 @@ fn layers(facts: &Facts<'_>, sink: &mut Sink) {
         let (made, whole) = (boxes::volume(&extents), hull.volume());
         if made != whole {
             let message = format!(
-                "the {} workloads of layer `{layer}` compute {made} of the {whole} elements of {hull}",
-                places.len()
+                "layer `{layer}`: {made} of the {whole} elements of {hull} are computed, by {}",
+                counted(places.len(), "workload")
             );
             sink.push(Diagnostic::error("gem-l2-layer-cover", message).path(path(0)));
         }

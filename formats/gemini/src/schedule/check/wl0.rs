@@ -1,6 +1,6 @@
 //! Checks that weights are in the WL0 buffer when they are used, without overlap.
 
-use irc_diag::{Diagnostic, Sink};
+use irc_diag::{Diagnostic, Sink, counted};
 
 use super::super::{Dialect, Extent, Resident, ResidentKind, Weight, Wl0Row, Wl0Source, Workload};
 use super::Limits;
@@ -222,7 +222,7 @@ fn most_channels(workload: &Workload) -> Option<i64> {
 }
 
 fn size_message(expected: i64, found: i64) -> String {
-    format!("expected {expected} units of 64 bytes for this row, found {found}")
+    format!("expected {} of 64 bytes for this row, found {found}", counted(expected, "unit"))
 }
 
 /// Units of WL0 that some output channels of a weight `[0, K, C, R*S]` take: channels come in groups of 64,
