@@ -1,7 +1,8 @@
 //! Runs of kernels for GPUs without a GPU, and checks of PTX.
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_ptx::{Argument, Checks, Explain, Launch, Memory, Module, Program, Statistics};
-use irc_runtime::{Contents, GpuKernel, GpuProgram, gpu::record::Event};
+use irc_runtime::gpu::{record::Event, unallocated};
+use irc_runtime::{Contents, GpuKernel, GpuProgram};
 use irc_tensor::Tensor;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -259,10 +260,13 @@ pub fn emulate_program(
     for parameter in &kernel.parameters {
         let contents = program.contents(*parameter, given, blocks, options.patience);
         let (name, contents) = contents.map_err(EmulationError::Message)?;
+        let unwritten = |size: usize| EmulationError::Message(unallocated(&name, size));
         buffers.push(match contents {
             Contents::Bytes(bytes) => memory.add(name, bytes),
             Contents::Constants(bytes) => memory.add_constant(name, bytes),
-            Contents::Unwritten(size) => memory.add_unwritten(name, size),
+            Contents::Unwritten(size) => {
+                memory.add_unwritten(name.clone(), size).map_err(|_| unwritten(size))?
+            }
             Contents::Record(bytes) => *record.insert(memory.add(name, bytes)),
             Contents::Trace(bytes) => *trace.insert(memory.add(name, bytes)),
         });

@@ -109,17 +109,22 @@ impl<'c: 'a, 'a> Group<'c, 'a> {
         group.is_views().then_some(group)
     }
 
-    /// Whether it is a view of the first elements of its operand, a transposition, or both in this order.
+    /// Whether it is a view of the first elements of its operand, a transposition, a conversion of halves to single
+    /// precision, or several of them in this order.
     fn is_views(&self) -> bool {
-        let is_chain = |ops: &[OperationRef<'c, 'a>]| {
-            ops.windows(2)
-                .all(|ops| ops[1].operand(0).ok() == ops[0].result(0).ok().map(Value::from))
-        };
-        match &self.body[..] {
-            [op] => is_prefix(*op) || is_transposition(*op),
-            [first, last] => is_prefix(*first) && is_transposition(*last) && is_chain(&self.body),
-            _ => false,
+        let is_chain = self
+            .body
+            .windows(2)
+            .all(|ops| ops[1].operand(0).ok() == ops[0].result(0).ok().map(Value::from));
+        let mut rest = &self.body[..];
+        for is_next in [is_prefix, is_transposition, is_widening] {
+            if let [first, others @ ..] = rest
+                && is_next(*first)
+            {
+                rest = others;
+            }
         }
+        is_chain && rest.is_empty()
     }
 
     /// The transposition that it is.
@@ -136,6 +141,13 @@ fn is_transposition(op: OperationRef<'_, '_>) -> bool {
 fn is_prefix(op: OperationRef<'_, '_>) -> bool {
     let operand = op.operand(0).ok().and_then(|operand| tl::type_of(operand.r#type()).ok());
     operand.is_some_and(|ty| tl::op_of(op).is_ok_and(|op| prefix::is_prefix(&op, &ty)))
+}
+
+/// Whether it makes halves single precision.
+fn is_widening(op: OperationRef<'_, '_>) -> bool {
+    let operand = op.operand(0).ok().and_then(|operand| tl::type_of(operand.r#type()).ok());
+    let is_half = operand.is_some_and(|ty| matches!(ty.dtype, DType::F16 | DType::BF16));
+    is_half && tl::op_of(op).is_ok_and(|op| matches!(op, Op::Cast { to: DType::F32, .. }))
 }
 
 impl<'c: 'a, 'a> Attention<'c, 'a> {

@@ -38,7 +38,7 @@ pub use npu::{NpuDivision, NpuStep};
 pub use program::Program;
 
 /// Maximum size in bytes of an input that is read into memory: far beyond any text model, but device files
-/// are endless. Common IR and ONNX files, archives and libraries are memory-mapped, and may have any size.
+/// are endless. Common IR and ONNX files, schedules, archives and libraries are memory-mapped, and may be larger.
 pub const MAX_BYTES: u64 = irc_common_format::MAX_STREAM;
 
 /// A model in a session.
@@ -58,7 +58,10 @@ pub struct ModelId(Input);
 /// Errors with the code `file-size`, and errors of decompression.
 pub fn unpacked(name: &str, bytes: Bytes) -> Result<Bytes, Error> {
     let is_mapped = |bytes: &[u8]| {
-        matches!(Content::of(bytes), Content::Graph | Content::Archive | Content::Library)
+        matches!(
+            Content::of(bytes),
+            Content::Graph | Content::Archive | Content::Library | Content::Schedule
+        )
     };
     let file = || Source::new(name, "");
     if bytes.len() as u64 > MAX_BYTES && !is_mapped(&bytes) {

@@ -251,3 +251,43 @@ fn halves_are_rounded_once() {
         }
     }
 }
+
+/// Attention of halves that are converted before it, and whose result is converted, with a causal mask or without.
+fn widened(sizes: Sizes, is_causal: bool) -> (Graph, Vec<(&'static str, Tensor)>) {
+    let Sizes { batch, heads, queries, keys, depth } = sizes;
+    let mut b = Builder::new();
+    let mut inputs = vec![];
+    let mut wide = vec![];
+    for (name, length, seed) in [("q", queries, 1), ("k", keys, 2), ("v", keys, 3)] {
+        let ty = TensorType::new(DType::F16, [batch, heads, length, depth]);
+        let value = b.input(name, Type::from(ty.clone()));
+        wide.push(b.cast(value, DType::F32).unwrap());
+        inputs.push((name, Tensor::random(ty, seed).unwrap()));
+    }
+    let product = Op::Matmul { transpose_lhs: false, transpose_rhs: true };
+    let mut scores = b.op(product, &wide[..2]).unwrap();
+    if is_causal {
+        let [query, key] = [2, 3].map(Scalar::Loop);
+        let shown = key.compare(Comparison::Le, query + Scalar::index(keys - queries));
+        let hidden = Scalar::float(f64::NEG_INFINITY, DType::F32);
+        let own = Scalar::load(0, (0..4).map(Scalar::Loop).collect::<Vec<_>>());
+        let body = shown.select(own, hidden);
+        let dims = b.dims(scores);
+        scores = b.compute(Compute::map(dims, body), &[scores]).unwrap();
+    }
+    let mixed = softmax(&mut b, scores);
+    let mixed = b.matmul(mixed, wide[2]).unwrap();
+    let mixed = b.cast(mixed, DType::F16).unwrap();
+    let mixed = b.op(Op::Transpose { permutation: vec![0, 2, 1, 3] }, &[mixed]).unwrap();
+    b.output("mixed", mixed);
+    (b.finish(), inputs)
+}
+
+#[test]
+fn halves_may_be_widened_before() {
+    for is_causal in [false, true] {
+        let sizes = Sizes { batch: 2, heads: 3, queries: 70, keys: 150, depth: 20 };
+        let (graph, inputs) = widened(sizes, is_causal);
+        check_graph(&graph, &[inputs]);
+    }
+}

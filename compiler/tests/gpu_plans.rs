@@ -299,7 +299,7 @@ fn explore(plans: &[Plan]) -> Exploration {
         let (name, contents) = contents.expect("known");
         arguments.push(Argument::Buffer(match contents {
             Contents::Bytes(bytes) => memory.add(name, bytes),
-            Contents::Unwritten(size) => memory.add_unwritten(name, size),
+            Contents::Unwritten(size) => memory.add_unwritten(name, size).expect("memory"),
             Contents::Record(bytes) => *own.insert(memory.add(name, bytes)),
             other => panic!("{other:?}"),
         }));

@@ -4,7 +4,7 @@ use crate::support::{graphs::f32s, levels::levels};
 use irc::pipeline::HOST_CPU;
 use irc::{CompileOptions, ImportOptions, Place, Session, Target, codegen::Backend};
 use irc_tensor::Tensor;
-use irc_tl::{Builder, Constant, Conv, Graph, Op, Type};
+use irc_tl::{Builder, Constant, Conv, Dim, Graph, Op, Type};
 use std::collections::BTreeMap;
 
 /// `x[m, k]` times a constant `w`, or its transpose, and a bias; compiled for each width of vectors and by
@@ -65,6 +65,45 @@ fn what_is_packed_is_what_a_call_would_pack() {
     assert_eq!(count(1, false), 0);
     let (k, n) = (512, 768);
     assert_eq!(packed(&product(1, k, n, false), 1, k, Target::host()), 1);
+}
+
+#[test]
+fn filters_of_images_of_open_size_are_packed() {
+    let open = |axis: &str| Dim::symbol(axis);
+    // Filters and channels that tiles and blocks of channels divide or do not, steps, and filters of one position.
+    for (filters, channels, taps, step) in
+        [(24, 16, 3, 1), (13, 70, 3, 2), (64, 300, 1, 1), (17, 3, 7, 2)]
+    {
+        let mut b = Builder::new();
+        let dims = [1.into(), channels.into(), open("H"), open("W")];
+        let x = b.input("x", Type::new(irc_tl::DType::F32, dims));
+        let w = b.constant(Constant::of(&f32s([filters, channels, taps, taps], 1)));
+        let conv = Conv {
+            strides: vec![step; 2],
+            dilations: vec![1; 2],
+            pads: vec![[taps / 2; 2]; 2],
+            groups: 1,
+            outside: 0,
+        };
+        let y = b.op(Op::Conv(conv), &[x, w]).unwrap();
+        b.output("y", y);
+        let graph = b.finish();
+        for target in targets() {
+            let compiled =
+                Session::new().import_graph(&graph).library_with(target, Place::Given).unwrap();
+            assert_eq!(compiled.constants[0].ty.shape.len(), 1, "packed");
+            let mut runner = compiled.runner().unwrap();
+            for (height, width) in [(1, 1), (7, 7), (5, 37), (16, 16), (33, 9)] {
+                let x = f32s([1, channels, height, width], 3);
+                let inputs = BTreeMap::from([("x".to_owned(), x)]);
+                let expected = graph.eval(&inputs).unwrap();
+                let found = runner.run(inputs).unwrap();
+                let tolerance = irc_tensor::Tolerance::of(irc_tensor::DType::F32);
+                let result = irc_tensor::compare(&expected[0], &found["y"], tolerance).unwrap();
+                assert!(result.is_match(), "{height} x {width}: {result}");
+            }
+        }
+    }
 }
 
 #[test]

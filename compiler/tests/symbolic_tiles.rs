@@ -65,6 +65,23 @@ fn convolutions() {
     check(conv([1, 1], [1, 2], [[0, 0], [2, 3]], 1), vec![image(3), filters([12, 3, 2, 3])]);
     check(conv([1, 1], [1, 1], [[1, 1]; 2], 6), vec![image(6), filters([6, 1, 3, 3])]);
     check(conv([2, 1], [1, 1], [[1, 0]; 2], 2), vec![image(4), filters([6, 2, 2, 2])]);
+    // Channels of several blocks, the last of which is smaller.
+    check(conv([1, 1], [1, 1], [[1, 1]; 2], 1), vec![image(70), filters([19, 70, 3, 3])]);
+    check(conv([2, 2], [1, 1], [[0, 0]; 2], 1), vec![image(520), filters([8, 520, 1, 1])]);
+}
+
+#[test]
+fn volumes() {
+    let conv = Op::Conv(Conv {
+        strides: vec![1, 2, 1],
+        dilations: vec![1; 3],
+        pads: vec![[1, 1]; 3],
+        groups: 1,
+        outside: 0,
+    });
+    let volume = [2.into(), 3.into(), 4.into(), n(), m()];
+    let filters = [9, 3, 3, 3, 3].map(irc_tl::Dim::Known);
+    check(conv, vec![ty(DType::F32, volume), ty(DType::F32, filters)]);
 }
 
 #[test]

@@ -64,6 +64,52 @@ func.func @halves(%q: tensor<4x8x16xf16>, %k: tensor<4x16x9xf16>, %v: tensor<4x9
   return %y : tensor<4x8x16xf16>
 }
 
+// Operands that are converted before, and a result that is converted, are read and written as halves; the same with a causal
+// mask.
+// CHECK-LABEL: func.func @widened
+// CHECK:         tl.group "attention"(%arg0, %arg1, %arg2) {{.*}} -> tensor<8x4x16xf16>
+// CHECK-COUNT-2:   tl.cast {{.*}} -> tensor<{{.*}}xf32>
+// CHECK:           tl.matmul
+// CHECK:           tl.cast {{.*}} -> tensor<4x9x16xf32>
+// CHECK:           tl.matmul
+// CHECK:           tl.cast {{.*}} -> tensor<4x8x16xf16>
+// CHECK-NOT:     tl.group
+func.func @widened(%q: tensor<4x8x16xf16>, %k: tensor<4x9x16xf16>, %v: tensor<4x9x16xf16>) -> tensor<8x4x16xf16> {
+  %q32 = tl.cast %q {rounding = "toward_zero"} : (tensor<4x8x16xf16>) -> tensor<4x8x16xf32>
+  %k32 = tl.cast %k {rounding = "toward_zero"} : (tensor<4x9x16xf16>) -> tensor<4x9x16xf32>
+  %v32 = tl.cast %v {rounding = "toward_zero"} : (tensor<4x9x16xf16>) -> tensor<4x9x16xf32>
+  %s = tl.matmul %q32, %k32 {transpose_rhs = true} : (tensor<4x8x16xf32>, tensor<4x9x16xf32>) -> tensor<4x8x9xf32>
+  %max = tl.reduce_max %s {axes = array<i64: 2>, keep_dims = true} : (tensor<4x8x9xf32>) -> tensor<4x8x1xf32>
+  %d = tl.sub %s, %max : (tensor<4x8x9xf32>, tensor<4x8x1xf32>) -> tensor<4x8x9xf32>
+  %e = tl.exp %d : tensor<4x8x9xf32>
+  %sum = tl.reduce_sum %e {axes = array<i64: 2>, keep_dims = true} : (tensor<4x8x9xf32>) -> tensor<4x8x1xf32>
+  %p = tl.div %e, %sum : (tensor<4x8x9xf32>, tensor<4x8x1xf32>) -> tensor<4x8x9xf32>
+  %y = tl.matmul %p, %v32 : (tensor<4x8x9xf32>, tensor<4x9x16xf32>) -> tensor<4x8x16xf32>
+  %h = tl.cast %y {rounding = "toward_zero"} : (tensor<4x8x16xf32>) -> tensor<4x8x16xf16>
+  %r = tl.transpose %h {permutation = array<i64: 1, 0, 2>} : (tensor<4x8x16xf16>) -> tensor<8x4x16xf16>
+  return %r : tensor<8x4x16xf16>
+}
+
+// CHECK-LABEL: func.func @widened_causal
+// CHECK:         tl.group "attention"(%arg0, %arg1, %arg2) {{.*}} -> tensor<9x4x16xf16>
+// CHECK-NOT:     tl.group
+func.func @widened_causal(%q: tensor<4x9x16xf16>, %k: tensor<4x9x16xf16>, %v: tensor<4x9x16xf16>) -> tensor<9x4x16xf16> {
+  %q32 = tl.cast %q {rounding = "toward_zero"} : (tensor<4x9x16xf16>) -> tensor<4x9x16xf32>
+  %k32 = tl.cast %k {rounding = "toward_zero"} : (tensor<4x9x16xf16>) -> tensor<4x9x16xf32>
+  %v32 = tl.cast %v {rounding = "toward_zero"} : (tensor<4x9x16xf16>) -> tensor<4x9x16xf32>
+  %m = tl.matmul %q32, %k32 {transpose_rhs = true} : (tensor<4x9x16xf32>, tensor<4x9x16xf32>) -> tensor<4x9x9xf32>
+  %s = tl.compute(%m) "select(i2 <= i1 + 0, %0[i0, i1, i2], -inf : f32)" : (tensor<4x9x9xf32>) -> tensor<4x9x9xf32>
+  %max = tl.reduce_max %s {axes = array<i64: 2>, keep_dims = true} : (tensor<4x9x9xf32>) -> tensor<4x9x1xf32>
+  %d = tl.sub %s, %max : (tensor<4x9x9xf32>, tensor<4x9x1xf32>) -> tensor<4x9x9xf32>
+  %e = tl.exp %d : tensor<4x9x9xf32>
+  %sum = tl.reduce_sum %e {axes = array<i64: 2>, keep_dims = true} : (tensor<4x9x9xf32>) -> tensor<4x9x1xf32>
+  %p = tl.div %e, %sum : (tensor<4x9x9xf32>, tensor<4x9x1xf32>) -> tensor<4x9x9xf32>
+  %y = tl.matmul %p, %v32 : (tensor<4x9x9xf32>, tensor<4x9x16xf32>) -> tensor<4x9x16xf32>
+  %h = tl.cast %y {rounding = "toward_zero"} : (tensor<4x9x16xf32>) -> tensor<4x9x16xf16>
+  %r = tl.transpose %h {permutation = array<i64: 1, 0, 2>} : (tensor<4x9x16xf16>) -> tensor<9x4x16xf16>
+  return %r : tensor<9x4x16xf16>
+}
+
 // Sizes of queries and keys may be open: general ops become named ones again.
 // CHECK-LABEL: func.func @open
 // CHECK:         tl.group "attention"

@@ -178,18 +178,16 @@ pub fn missing_features(required: &[String]) -> Vec<String> {
 }
 
 /// The features used by code for a target of TVM, according to its description:
-/// `llvm -mcpu=skylake-avx512 -mattr=+fma`. Names that are not in the tables are ignored.
+/// `llvm -mcpu=skylake-avx512 -mattr=+fma,-avx512f`. Names that are not in the tables are ignored.
 pub(crate) fn required_by(target: &str) -> Vec<String> {
-    let mut required = vec![];
-    for option in target.split_ascii_whitespace() {
-        if let Some(cpu) = option.strip_prefix("-mcpu=") {
-            required.extend(features_of(cpu).unwrap_or_default());
-        }
-        if let Some(list) = option.strip_prefix("-mattr=") {
-            let added = list.split(',').filter_map(|feature| feature.strip_prefix('+'));
-            let known = |name: &&str| FEATURES.iter().any(|feature| feature.name == *name);
-            required.extend(added.filter(known));
-        }
+    let option = |name: &str| target.split_ascii_whitespace().find_map(|it| it.strip_prefix(name));
+    let mut required = option("-mcpu=").and_then(features_of).unwrap_or_default();
+    for change in option("-mattr=").into_iter().flat_map(|list| list.split(',')) {
+        // A virtual machine may lack what its processor's name implies.
+        let name = change.trim_start_matches(['+', '-']);
+        required.retain(|feature| *feature != name);
+        let known = FEATURES.iter().find(|feature| feature.name == name);
+        required.extend(known.filter(|_| change.starts_with('+')).map(|feature| feature.name));
     }
     required.into_iter().map(str::to_owned).collect()
 }
@@ -234,5 +232,9 @@ mod tests {
             features_of("x86-64-v3").map(|all| all.len())
         );
         assert_eq!(required_by("llvm -mcpu=pdp11 -mattr=+avx,-fma,+sse"), ["avx"]);
+        let hidden = "llvm -mattr=+avx512vnni,-avx512f,-avx512vnni -mcpu=znver4";
+        let required = required_by(hidden);
+        assert!(required.iter().any(|name| name == "avx512bw"), "{required:?}");
+        assert!(!required.iter().any(|name| name == "avx512f" || name == "avx512vnni"));
     }
 }

@@ -88,7 +88,7 @@ class Store:
 
 def is_open(name):
     """Whether a model is a variant with open sizes."""
-    return name in networks.VARIANTS and name.endswith(("_n", "_ns"))
+    return name in networks.VARIANTS and name.endswith(("_n", "_ns", "_hw"))
 
 
 def peaks(args):

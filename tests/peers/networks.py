@@ -6,7 +6,7 @@
 Beside each NAME.onnx is a NAME.json: its inputs (name, shape, type, upper bound of integers), the floating-point
 operations of its MatMul, Gemm and Conv (two for a multiplication and an addition), and the bytes of its weights, and of
 inputs and outputs. Weights are scaled by 1/sqrt(fan-in), so that values stay finite. A name that ends in `_n` has an open
-batch, in `_ns` an open batch and sequence; in `_qdq` it is quantised to 8 bits statically, in `_dq` dynamically, and in
+batch, in `_ns` an open batch and sequence, in `_hw` an open height and width; in `_qdq` it is quantised to 8 bits statically, in `_dq` dynamically, and in
 `_int4` its weights have 4 bits. Models that are there already are kept.
 """
 import argparse
@@ -448,6 +448,8 @@ def four_bits(base, path):
 VARIANTS = {
     **{f"{base}_n": (base, lambda base, path: open_sizes(base, path, {0: "N"}))
        for base in ("resnet50", "mobilenetv2", "mlp_b32", "bert_layer")},
+    **{f"{base}_hw": (base, lambda base, path: open_sizes(base, path, {2: "H", 3: "W"}))
+       for base in ("resnet50", "mobilenetv2")},
     "bert_layer_ns": ("bert_layer", lambda base, path: open_sizes(base, path, {0: "N", ("x", 1): "S", ("mask", 3): "S"})),
     "resnet50_qdq": ("resnet50", quantised), "mobilenetv2_qdq": ("mobilenetv2", quantised),
     "bert_layer_dq": ("bert_layer", dynamically_quantised),

@@ -270,13 +270,13 @@ fn check_networks(files: &mut [File]) {
     for (index, file) in files.iter().enumerate() {
         match &file.network {
             Some(Network::Schedule(schedule)) => schedules.push((index, schedule)),
-            Some(Network::Frontend(frontend)) => layers.push(frontend),
+            Some(Network::Frontend(frontend)) => layers.push((file.source.name(), frontend)),
             None => {}
         }
     }
     let ([(index, schedule)], [layers]) = (&schedules[..], &layers[..]) else { return };
     let (index, diagnostics) =
-        (*index, npu::check::check_pair(&files[*index].source, schedule, layers));
+        (*index, npu::check::check_pair(&files[*index].source, schedule, *layers));
     files[index].diagnostics.extend(diagnostics);
 }
 

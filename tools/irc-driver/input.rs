@@ -131,8 +131,8 @@ pub fn content_as(name: &str, bytes: &[u8], format: Option<&str>) -> Content {
 }
 
 /// A source for diagnostics.
-pub fn source(name: &str, bytes: &[u8]) -> Source {
-    Source::from_bytes(shown(name), bytes)
+pub fn source(name: &str, bytes: &Bytes) -> Source {
+    Source::from_shared(shown(name), bytes.clone())
 }
 
 /// The error for a file that a command does not take, with what to do with it instead.

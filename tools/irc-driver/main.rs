@@ -22,8 +22,8 @@ mod plan;
 mod rank_sets;
 mod run;
 mod run_plans;
-
 mod target;
+mod temporary;
 mod threads;
 mod translate;
 mod translate_common_ir;

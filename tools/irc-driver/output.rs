@@ -1,5 +1,5 @@
 //! Artefacts: written to standard output, or to a file that appears only when it is complete.
-use crate::error::Error;
+use crate::{error::Error, temporary};
 use irc_mlir::Module;
 use std::{
     fs::{self, Permissions},
@@ -88,13 +88,13 @@ fn write_plain(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error>
         return fs::write(path, bytes).map_err(failed);
     }
     let mut file = staged(path, content)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.persist(target(path)).map(drop).map_err(|error| failed(error.error))
+    file.file().write_all(bytes).map_err(failed)?;
+    file.persist(&target(path)).map_err(failed)
 }
 
 /// An artefact that is written incrementally.
 pub struct Stream {
-    staged: Option<tempfile::NamedTempFile>,
+    staged: Option<temporary::File>,
     path: PathBuf,
 }
 
@@ -119,15 +119,14 @@ impl Stream {
 
     /// Whether anything was written to a file that has not appeared yet.
     pub fn is_begun(&self) -> bool {
-        let written = |file: &tempfile::NamedTempFile| file.as_file().metadata();
-        self.staged.as_ref().and_then(|file| written(file).ok()).is_some_and(|file| file.len() > 0)
+        self.staged.as_ref().is_some_and(|file| !file.is_empty())
     }
 
     /// Makes the artefact appear, after the writer is dropped.
     pub fn finish(self) -> Result<(), Error> {
         let Some(file) = self.staged else { return Ok(()) };
-        let kept = file.persist(target(&self.path));
-        kept.map(drop).map_err(|error| unwritable(&self.path, &plain(&error.error)))
+        let kept = file.persist(&target(&self.path));
+        kept.map_err(|error| unwritable(&self.path, &plain(&error)))
     }
 }
 
@@ -166,7 +165,7 @@ fn target(path: &Path) -> PathBuf {
 }
 
 /// A temporary file in the folder of `path`, which is removed unless it is renamed to `path`.
-fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Error> {
+fn staged(path: &Path, content: Content) -> Result<temporary::File, Error> {
     let target = target(path);
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new("."));
@@ -175,6 +174,7 @@ fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Erro
         .prefix(".irc-")
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder)
+        .map(temporary::File::new)
         .map_err(|error| match error.kind() {
             io::ErrorKind::NotFound if !folder.is_dir() => {
                 let missing = format!("folder {} does not exist", folder.display());
@@ -188,8 +188,8 @@ fn staged(path: &Path, content: Content) -> Result<tempfile::NamedTempFile, Erro
 }
 
 /// A folder that is removed when dropped.
-pub fn temporary_folder() -> Result<tempfile::TempDir, Error> {
-    tempfile::tempdir().map_err(|error| {
+pub fn temporary_folder() -> Result<temporary::Folder, Error> {
+    temporary::Folder::new().map_err(|error| {
         let (place, why) = (std::env::temp_dir(), plain(&error));
         let problem = format!("cannot create a temporary folder in {}: {why}", place.display());
         Error::problem(problem).help("set TMPDIR to another folder")

@@ -107,7 +107,7 @@ pub struct World {
     /// Possible races that no run has confirmed yet.
     suspicions: Suspicions,
     /// The folder of the code; removed when dropped.
-    _folder: tempfile::TempDir,
+    _folder: crate::temporary::Folder,
 }
 
 impl World {
@@ -425,7 +425,7 @@ mod tests {
             ranks: vec![],
             several: false,
             suspicions,
-            _folder: tempfile::tempdir().expect("a folder"),
+            _folder: crate::temporary::Folder::new().expect("a folder"),
         };
         let error = world.expect_no_suspicion(&quiet()).expect_err("a race");
         assert_eq!(error.code(), 1);

@@ -5,7 +5,7 @@
 //! group of them. Sizes of queries and keys, and all before them, may depend on symbols; the depth and the width of
 //! the values are known.
 use super::join_group;
-use super::{causal, prefix};
+use super::{causal, is_widening, prefix};
 use crate::fusion::inline::key;
 use irc_dialects::tl;
 use irc_mlir::{
@@ -20,14 +20,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// # Errors
 /// If an op cannot be rebuilt.
 pub fn join_open_attention<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), String> {
-    // Ops that are joined come before the result, but for its transposition.
+    // Ops that are joined come before the result, but for its conversion and its transposition.
     let mut erased = BTreeSet::new();
     for op in read::body_ops(func) {
         if erased.contains(&key(op)) {
             continue;
         }
         if let Some(found) = OpenAttention::of(op) {
-            erased.extend(found.turned.iter().map(|(op, _)| key(*op)));
+            let later = found.values[1..].iter().chain(&found.turned);
+            erased.extend(later.map(|(op, _)| key(*op)));
             found.join()?;
         }
     }
@@ -41,8 +42,9 @@ type Named<'c, 'a> = (OperationRef<'c, 'a>, Op);
 struct OpenAttention<'c, 'a> {
     scores: Vec<Named<'c, 'a>>,
     softmax: Vec<Named<'c, 'a>>,
-    values: Named<'c, 'a>,
-    /// Views of the queries, keys and values: of the first ones in a buffer, transpositions, or both.
+    /// The product with the values, and the conversion of its result to halves.
+    values: Vec<Named<'c, 'a>>,
+    /// Views of the queries, keys and values: of the first ones in a buffer, transpositions, conversions of halves.
     matrices: Vec<Vec<Named<'c, 'a>>>,
     /// That of the result.
     turned: Option<Named<'c, 'a>>,
@@ -55,8 +57,8 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
             found @ Op::Matmul { transpose_lhs: false, .. } => Some(found),
             _ => None,
         };
-        let values = (op, plain(op)?);
-        if values.1 != (Op::Matmul { transpose_lhs: false, transpose_rhs: false }) {
+        let values: Vec<_> = [(op, plain(op)?)].into_iter().chain(narrowing(op)).collect();
+        if values[0].1 != (Op::Matmul { transpose_lhs: false, transpose_rhs: false }) {
             return None;
         }
         let mut softmax = vec![];
@@ -141,7 +143,7 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
                 && shared
                 && ty.dims[outer + known].known().is_some_and(|size| size > 0)
         };
-        let results = [product, self.values.0]
+        let results = [product, self.values[0].0]
             .map(|op| op.result(0).ok().and_then(|result| tl::type_of(result.r#type()).ok()));
         let whole = |ty: &Option<Type>, count: usize| {
             ty.as_ref()
@@ -153,12 +155,12 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
             && distinct
             && is_matrix(product.operand(0).ok(), 1)
             && is_matrix(product.operand(1).ok(), usize::from(transposes(product)))
-            && is_matrix(self.values.0.operand(1).ok(), 1)
+            && is_matrix(self.values[0].0.operand(1).ok(), 1)
     }
 
     /// The transposition of the result, if it keeps the last dimension and nothing else reads the result.
     fn turned(&self) -> Option<Named<'c, 'a>> {
-        let result: Value = self.values.0.result(0).ok()?.into();
+        let result: Value = self.values.last()?.0.result(0).ok()?.into();
         let [(user, _)] = uses(result)[..] else { return None };
         let named = named(user)?;
         let order = named.permutation()?.to_vec();
@@ -177,7 +179,7 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
         }
         wrap(&self.scores, "contraction")?;
         wrap(&self.softmax, "rows")?;
-        let values = wrap(&[self.values], "contraction")?;
+        let values = wrap(&self.values, "contraction")?;
         if let Some(turned) = self.turned {
             wrap(&[turned], "elementwise")?;
         }
@@ -186,6 +188,15 @@ impl<'c: 'a, 'a> OpenAttention<'c, 'a> {
             false => Err("expected attention to be one kernel".to_owned()),
         }
     }
+}
+
+/// The conversion of a result to halves, if nothing else reads it.
+fn narrowing<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<Named<'c, 'a>> {
+    let result: Value = op.result(0).ok()?.into();
+    let [(user, _)] = uses(result)[..] else { return None };
+    let is_wide = tl::type_of(result.r#type()).ok()?.dtype == DType::F32;
+    let named @ Op::Cast { to: DType::F16 | DType::BF16, .. } = named(user)? else { return None };
+    is_wide.then_some((user, named))
 }
 
 /// Whether a product is one with a transposed right operand.
@@ -302,6 +313,11 @@ fn views<'c: 'a, 'a>(
     }
     let (op, named) = named_of(matrix)?;
     let operand = op.operand(0).ok()?;
+    if is_widening(op) {
+        let mut all = views(operand, rank, is_right).unwrap_or_default();
+        all.push((op, named));
+        return Some(all);
+    }
     let prefix_of = |value: Value<'c, 'a>| {
         let (op, named) = named_of(value)?;
         let ty = tl::type_of(op.operand(0).ok()?.r#type()).ok()?;

@@ -7,6 +7,7 @@ use irc_mlir::{
     BlockLike, Location, OperationLike, OperationRef, PassError, RegionLike, Value as MlirValue,
     ValueLike, read,
 };
+use irc_packing::Packing;
 use irc_tl::{Algorithm, Compute, DType, Dim, Op, Scalar, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub(super) struct Kernel<'c> {
     pub(super) is_in_place: bool,
     /// The results whose memory may hold other elements that the kernel reads.
     pub(super) overwrites: Vec<bool>,
+    /// The inputs that are packed, and how.
+    pub(super) packed: Vec<Packing>,
 }
 
 impl<'c> Kernel<'c> {
@@ -100,10 +103,25 @@ impl<'c> Kernel<'c> {
         let Reader { values, steps, results, workspace, overwrites, is_task, .. } = reader;
         let symbols = vec![];
         let is_in_place = is_task;
-        let mut kernel =
-            Self { values, inputs, symbols, steps, results, workspace, is_in_place, overwrites };
+        let packed = vec![];
+        let mut kernel = Self {
+            values,
+            inputs,
+            symbols,
+            steps,
+            results,
+            workspace,
+            is_in_place,
+            overwrites,
+            packed,
+        };
         kernel.symbols = kernel.find_symbols();
         Ok(kernel)
+    }
+
+    /// How an input is packed, if it is.
+    pub(super) fn packing(&self, input: ValueId) -> Option<&Packing> {
+        self.packed.iter().find(|packing| packing.argument() == input)
     }
 
     /// All symbols of types and steps, in the order of names.

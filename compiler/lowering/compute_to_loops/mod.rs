@@ -86,7 +86,8 @@ fn lower_kernel<'c: 'a, 'a>(
     if blocks::is_split(func) {
         return blocks::lower(func, lowered);
     }
-    let kernel = Kernel::read(func)?;
+    let mut kernel = Kernel::read(func)?;
+    pack(func, &mut kernel, lanes);
     let cycles = divided(&kernel);
     let (lowered, block) = declare(context, func, &kernel, cycles.is_some())?;
     let filled = fill(context, func, block, &kernel, (cycles.is_some(), lanes));
@@ -104,6 +105,24 @@ fn lower_kernel<'c: 'a, 'a>(
             Err(error)
         }
     }
+}
+
+/// Chooses the order of the constants that it may choose, each of which one step reads.
+fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, lanes: i64) {
+    let free = KERNEL.read(&func).map_or(vec![], |info| info.constants);
+    let readers = |id: usize| {
+        kernel.steps.iter().flat_map(|step| &step.operands).filter(|read| **read == id).count()
+    };
+    let packed = kernel.steps.iter().filter_map(|step| {
+        let Work::Nest(nest) = &step.work else { return None };
+        let types: Vec<_> = step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
+        let (operand, packing) = tiles::packing(nest, &types, lanes)?;
+        let id = step.operands[operand];
+        let Origin::Input(argument) = kernel.values[id].origin else { return None };
+        let is_free = argument == id && free.contains(&argument) && readers(id) == 1;
+        is_free.then(|| packing.of(argument))
+    });
+    kernel.packed = packed.collect();
 }
 
 /// The cycles of each step, if the kernel is divided among threads: 0 for an algorithm, which is not.
@@ -149,6 +168,7 @@ fn described(func: OperationRef<'_, '_>, kernel: &Kernel<'_>) -> KernelInfo {
     KernelInfo {
         symbols: kernel.symbols.iter().map(ToString::to_string).collect(),
         workspace_bytes: Some(kernel.workspace.cast_unsigned()),
+        packed: kernel.packed.clone(),
         is_scalar: kernel.steps.iter().any(|step| is_scalar(kernel, step)),
         ..KERNEL.read(&func).unwrap_or_default()
     }
@@ -162,8 +182,17 @@ fn is_scalar(kernel: &Kernel<'_>, step: &kernel::Step<'_>) -> bool {
 
 /// The parameters of the lowered kernel.
 fn parameters<'c>(context: &'c Context, kernel: &Kernel<'c>) -> Vec<Type<'c>> {
-    let mut types: Vec<Type> =
-        (0..kernel.inputs).map(|input| memory(context, &kernel.values[input].ty)).collect();
+    let input = |input: usize| match kernel.packing(input) {
+        Some(packing) => MemRefType::new(
+            stored(context, kernel.values[input].ty.dtype),
+            &[packing.elements()],
+            None,
+            None,
+        )
+        .into(),
+        None => memory(context, &kernel.values[input].ty),
+    };
+    let mut types: Vec<Type> = (0..kernel.inputs).map(input).collect();
     types.extend(kernel.symbols.iter().map(|_| Type::index(context)));
     types.extend(kernel.results.iter().map(|result| memory(context, &kernel.values[*result].ty)));
     let byte = stored(context, DType::U8);
@@ -280,9 +309,10 @@ fn fill<'c: 'a, 'a>(
         let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
         let work = |e: Emit<'c, 'a>| match &step.work {
             Work::Nest(nest) => {
-                let how = (part, lanes);
+                let packed = step.operands.iter().position(|id| kernel.packing(*id).is_some());
+                let how = (part, lanes, packed);
                 if !tiles::emit(e, nest, &operands, results[0], &sizes, how) {
-                    nest::emit(e, nest, &operands, results[0], &sizes, how);
+                    nest::emit(e, nest, &operands, results[0], &sizes, (part, lanes));
                 }
             }
             Work::Algorithm(algorithm) => {

@@ -3,6 +3,8 @@
 //! One factor is read along the columns of the result, a vector at a time; the other does not depend on the column. The sums
 //! of a tile of rows and columns stay in registers. Vectors at the end of a row, and those that are partly outside of an
 //! image, are masked.
+mod panels;
+
 use super::{
     expression::{Body, Known, depends_on, loop_number},
     nest::{Nest, Part},
@@ -12,7 +14,9 @@ use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike, attr};
+use irc_packing::Packing;
 use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar, Type};
+use panels::Panels;
 use std::{borrow::Cow, convert::Infallible};
 
 /// How a nest is computed in tiles.
@@ -50,26 +54,35 @@ impl Load {
     }
 }
 
-/// Emits a nest that writes `result`, or a part of it, if it is computed in tiles; returns whether it is.
+/// Emits a nest that writes `result`, or a part of it, if it is computed in tiles; returns whether it is. `packed` is the
+/// operand that is packed as [`packing`] says.
 pub(super) fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     nest: &Nest,
     operands: &[(&Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &Sizes<'c, 'a>,
-    (part, lanes): (Option<Part<'c, 'a>>, i64),
+    (part, lanes, packed): (Option<Part<'c, 'a>>, i64, Option<usize>),
 ) -> bool {
     let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
     if let Some((merged, types)) = Tiles::merged(nest, &types) {
         let buffers = operands.iter().map(|(_, buffer)| *buffer);
         let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
-        return emit(e, &merged, &operands, result, sizes, (part, lanes));
+        return emit(e, &merged, &operands, result, sizes, (part, lanes, packed));
     }
     let tiles = Tiles::of(nest, &types);
     if let Some(tiles) = &tiles {
-        tiles.emit(e, nest, operands, result, sizes, (part, lanes));
+        tiles.emit(e, nest, operands, result, sizes, (part, lanes, packed));
     }
     tiles.is_some()
+}
+
+/// The operand that a nest can read packed, and how.
+pub(super) fn packing(nest: &Nest, types: &[&Type], lanes: i64) -> Option<(usize, Packing)> {
+    let tiles = Tiles::of(nest, types)?;
+    let panels = Panels::of(&tiles, &nest.compute, types, lanes)?;
+    let operand = tiles.broadcast.operand;
+    Some((operand, Packing::Panels(panels.packing(operand))))
 }
 
 /// Whether a nest is computed in tiles.
@@ -195,7 +208,7 @@ impl Tiles {
         operands: &[(&Type, Buffer<'c, 'a>)],
         result: Buffer<'c, 'a>,
         sizes: &Sizes<'c, 'a>,
-        (part, lanes): (Option<Part<'c, 'a>>, i64),
+        (part, lanes, packed): (Option<Part<'c, 'a>>, i64, Option<usize>),
     ) {
         let compute = &nest.compute;
         let reduced = compute.reduction.iter().flat_map(|over| &over.dims);
@@ -205,6 +218,8 @@ impl Tiles {
             (Some(_), 16..) => 8,
             (Some(_), _) => 4,
         };
+        let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
+        let panels = Panels::of(self, compute, &types, lanes);
         let over: Vec<Dim> = reduced.cloned().collect();
         // The longest loop is innermost: LLVM would unroll a short one there, and run out of registers.
         let mut order: Vec<usize> = (0..over.len()).collect();
@@ -220,8 +235,14 @@ impl Tiles {
             lanes: Lanes::Vector(lanes),
             rows,
             vectors: if self.row.is_some() { 2 } else { 4 },
-            packed: self.packed(e, compute, &over, 2 * lanes),
+            packed: match &panels {
+                Some(panels) => Some(e.stack(panels.elements(), e.f32())),
+                None => self.packed(e, compute, &over, 2 * lanes),
+            },
         };
+        if let Some(panels) = panels {
+            return writer.in_panels(e, &panels, part, packed.is_some());
+        }
         let outer: Vec<usize> = (0..column).filter(|at| Some(*at) != self.row).collect();
         let mut at = vec![e.index(0); compute.dims.len()];
         let counts: Vec<Extent> =

@@ -26,6 +26,14 @@ impl Packing {
         }
     }
 
+    /// The same packing of another argument.
+    pub fn of(self, argument: usize) -> Self {
+        match self {
+            Self::Panels(panels) => Self::Panels(Panels { argument, ..panels }),
+            Self::Winograd(winograd) => Self::Winograd(Winograd { argument, ..winograd }),
+        }
+    }
+
     /// The number of elements of the packed constant.
     pub fn elements(&self) -> i64 {
         match self {

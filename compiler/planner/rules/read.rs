@@ -202,7 +202,7 @@ fn config_value(r: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>) -> Option<Conf
         Value::Array(_) => {
             r.list(node, at, |r, node, at| integer(r, node, at, MIN)).map(ConfigValue::Ints)
         }
-        Value::Null | Value::Object(_) => {
+        Value::Null | Value::Object(_) | Value::Unread(_) => {
             r.wrong_type("a boolean, integer, string or array of integers", node, at);
             None
         }

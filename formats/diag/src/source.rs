@@ -3,11 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use bytestring::ByteString;
+
 /// A named text that diagnostics point into; cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     name: Arc<str>,
-    text: Arc<str>,
+    text: ByteString,
     invalid_utf8: Option<usize>,
 }
 
@@ -19,9 +22,15 @@ impl Source {
 
     /// A source from bytes; what is not UTF-8 is replaced, and [`Source::invalid_utf8`] says so.
     pub fn from_bytes(name: impl AsRef<str>, bytes: &[u8]) -> Self {
-        let invalid_utf8 = std::str::from_utf8(bytes).err().map(|error| error.valid_up_to());
-        let text = String::from_utf8_lossy(bytes);
-        Self { name: name.as_ref().into(), text: text.as_ref().into(), invalid_utf8 }
+        Self::from_shared(name, Bytes::copy_from_slice(bytes))
+    }
+
+    /// As [`Source::from_bytes`], of bytes that are not copied.
+    pub fn from_shared(name: impl AsRef<str>, bytes: Bytes) -> Self {
+        let invalid_utf8 = std::str::from_utf8(&bytes).err().map(|error| error.valid_up_to());
+        let lossy = || String::from_utf8_lossy(&bytes).into_owned().into();
+        let text = ByteString::try_from(bytes.clone()).unwrap_or_else(|_| lossy());
+        Self { name: name.as_ref().into(), text, invalid_utf8 }
     }
 
     /// Name of the source, as a user would recognise it.

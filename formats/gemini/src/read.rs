@@ -21,6 +21,8 @@ impl Default for Options {
 /// Diagnostic codes and limits of both formats.
 pub(crate) static FORMAT: Format = Format {
     levels: Some("ten"),
+    // Schedules of hundreds of cores; their elements are read one after another.
+    max_bytes: 16 << 30,
     encoding: "gem-encoding",
     byte_order_mark: Some("gem-byte-order-mark"),
     truncated: "gem-truncated",

@@ -15,8 +15,8 @@ pub struct Format {
     pub max_depth: usize,
     /// Maximum number of values, each of which takes some fifty bytes in a tree.
     pub max_values: usize,
-    /// Maximum number of bytes; ranges fit in 32 bits.
-    pub max_bytes: u32,
+    /// Maximum number of bytes.
+    pub max_bytes: u64,
     /// Code of bytes that are not UTF-8; parsing continues.
     pub encoding: &'static str,
     /// Code of the warning about a skipped byte order mark; if `None`, it is invalid.

@@ -24,7 +24,7 @@ mod write;
 
 pub use format::Format;
 pub use node::{Member, Node, Value};
-pub use parse::{parse, tree};
+pub use parse::{outline, parse, tree};
 pub use path::{At, locate, place, place_in};
 pub use read::{Object, Reader};
 pub use value::{Json, Number};

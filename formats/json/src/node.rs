@@ -6,8 +6,8 @@ use std::ops::Range;
 /// A value and its byte range in the text.
 #[derive(Debug)]
 pub struct Node<'t> {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
     /// The value.
     pub value: Value<'t>,
 }
@@ -27,13 +27,16 @@ pub enum Value<'t> {
     Array(Vec<Node<'t>>),
     /// An object, in the order written.
     Object(Vec<Member<'t>>),
+    /// An object or an array of [`outline`](crate::outline), which has been checked; its parts are read by
+    /// [`Node::with_parts`]. The text is that of the whole file.
+    Unread(&'t str),
 }
 
 /// A key and its value.
 #[derive(Debug)]
 pub struct Member<'t> {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
     /// The key.
     pub key: Cow<'t, str>,
     /// The value.
@@ -43,20 +46,29 @@ pub struct Member<'t> {
 impl<'t> Node<'t> {
     /// Byte range of the value.
     pub fn span(&self) -> Range<usize> {
-        self.start as usize..self.end as usize
+        self.start..self.end
     }
 
     /// Byte range of the opening bracket.
     pub fn open(&self) -> Range<usize> {
-        self.start as usize..self.start as usize + 1
+        self.start..self.start + 1
     }
 
     /// Byte range to point at in diagnostics: the whole value if it is short, otherwise the
     /// opening bracket.
     pub fn shown(&self) -> Range<usize> {
         const SHORT: usize = 200;
-        let is_nested = matches!(self.value, Value::Array(_) | Value::Object(_));
+        let is_nested = matches!(self.value, Value::Array(_) | Value::Object(_) | Value::Unread(_));
         if is_nested && self.span().len() > SHORT { self.open() } else { self.span() }
+    }
+
+    /// What `then` returns of the value with its parts, which exist as long as `then` runs if they were
+    /// [`Value::Unread`].
+    pub fn with_parts<R>(&self, then: impl FnOnce(&Node<'t>) -> R) -> R {
+        match self.value {
+            Value::Unread(text) => then(&crate::parse::again(text, self.span().start)),
+            _ => then(self),
+        }
     }
 
     /// The value of a key, if this is an object with that key; the first if there are several.
@@ -100,6 +112,6 @@ impl<'t> Node<'t> {
 impl Member<'_> {
     /// Byte range of the key.
     pub fn key_span(&self) -> Range<usize> {
-        self.start as usize..self.end as usize
+        self.start..self.end
     }
 }

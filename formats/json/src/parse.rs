@@ -12,18 +12,48 @@ use crate::{Format, Member, Node, Value, finite::is_finite};
 /// There may be a tree and errors: bytes that are not UTF-8, numbers that are not finite and control
 /// characters are reported, and parsing continues.
 pub fn parse<'t>(source: &'t Source, format: &Format, sink: &mut Sink) -> Option<Node<'t>> {
+    check_encoding(source, format, sink);
+    tree_of(source.text(), format, false, sink)
+}
+
+/// As [`parse`], but objects and arrays in the outermost arrays are [`Value::Unread`], with the same diagnostics: for long
+/// lists, whose elements are read one after another. The limit on values is for each element.
+pub fn outline<'t>(source: &'t Source, format: &Format, sink: &mut Sink) -> Option<Node<'t>> {
+    check_encoding(source, format, sink);
+    tree_of(source.text(), format, true, sink)
+}
+
+fn check_encoding(source: &Source, format: &Format, sink: &mut Sink) {
     if let Some(at) = source.invalid_utf8() {
         let message = format!("the {} is not UTF-8 text", format.file);
         let diagnostic = Diagnostic::error(format.encoding, message);
         let diagnostic = diagnostic.at(at..at + '\u{fffd}'.len_utf8(), "this byte is not UTF-8");
         sink.push(diagnostic.help(format!("save the {} as UTF-8", format.file)));
     }
-    tree(source.text(), format, sink)
 }
 
-/// As [`parse`], for a text.
+/// Parses a text as [`parse`] does.
 pub fn tree<'t>(text: &'t str, format: &Format, sink: &mut Sink) -> Option<Node<'t>> {
-    if text.len() > format.max_bytes as usize {
+    tree_of(text, format, false, sink)
+}
+
+/// The value that starts at a byte of a text, which [`outline`] has checked.
+pub(crate) fn again(text: &str, start: usize) -> Node<'_> {
+    const NO_LIMITS: Format =
+        Format { max_depth: usize::MAX, max_values: usize::MAX, ..Format::of("") };
+    let sink = &mut Sink::with_limit(0);
+    let mut parser = Parser { at: start, ..Parser::new(text, &NO_LIMITS, sink) };
+    parser.node().unwrap_or(Node { start, end: start, value: Value::Null })
+}
+
+/// Parses a text as [`parse`] or [`outline`] does.
+pub(crate) fn tree_of<'t>(
+    text: &'t str,
+    format: &Format,
+    is_outline: bool,
+    sink: &mut Sink,
+) -> Option<Node<'t>> {
+    if text.len() as u64 > format.max_bytes {
         let message = format!("the text of {} bytes is too large", text.len());
         let note = format!("expected at most {} bytes", format.max_bytes);
         sink.push(Diagnostic::error(format.too_large, message).at(0..1, "").with_note(note));
@@ -35,7 +65,7 @@ pub fn tree<'t>(text: &'t str, format: &Format, sink: &mut Sink) -> Option<Node<
         let message = "byte order mark ignored; JSON text has none";
         sink.push(Diagnostic::warning(code, message).at(0..at, ""));
     }
-    let mut parser = Parser { text, at, open: vec![], values: 0, format, sink };
+    let mut parser = Parser { at, is_outline, ..Parser::new(text, format, sink) };
     match parser.document() {
         Ok(node) => Some(node),
         Err(diagnostic) => {
@@ -45,13 +75,17 @@ pub fn tree<'t>(text: &'t str, format: &Format, sink: &mut Sink) -> Option<Node<
     }
 }
 
-/// The state of the parser. Positions fit in 32 bits, as the text does.
+/// The state of the parser.
 struct Parser<'t, 's> {
     text: &'t str,
     at: usize,
     /// Open brackets.
     open: Vec<usize>,
     values: usize,
+    /// Whether what is nested in arrays remains unread.
+    is_outline: bool,
+    /// Open arrays.
+    arrays: usize,
     format: &'s Format,
     sink: &'s mut Sink,
 }
@@ -62,7 +96,11 @@ type Parsed<T> = Result<T, Box<Diagnostic>>;
 const NON_FINITE: [&str; 8] =
     ["-Infinity", "+Infinity", "Infinity", "-NaN", "NaN", "nan", "-inf", "inf"];
 
-impl<'t> Parser<'t, '_> {
+impl<'t, 's> Parser<'t, 's> {
+    fn new(text: &'t str, format: &'s Format, sink: &'s mut Sink) -> Self {
+        Self { text, at: 0, open: vec![], values: 0, is_outline: false, arrays: 0, format, sink }
+    }
+
     fn document(&mut self) -> Parsed<Node<'t>> {
         self.skip_space();
         if self.peek().is_none() {
@@ -86,8 +124,9 @@ impl<'t> Parser<'t, '_> {
             let diagnostic = Diagnostic::error(self.format.too_large, "too many values");
             return Err(Box::new(diagnostic.at(self.at..self.at, "").with_note(note)));
         }
-        let start = self.at as u32;
+        let start = self.at;
         let value = match self.peek() {
+            Some(b'{' | b'[') if self.is_outline && self.arrays > 0 => self.unread()?,
             Some(b'{') => self.nested(Self::object)?,
             Some(b'[') => self.nested(Self::array)?,
             Some(b'"') => Value::String(self.string()?),
@@ -100,7 +139,7 @@ impl<'t> Parser<'t, '_> {
             }
             _ => self.non_finite()?,
         };
-        Ok(Node { start, end: self.at as u32, value })
+        Ok(Node { start, end: self.at, value })
     }
 
     fn nested(&mut self, read: fn(&mut Self) -> Parsed<Value<'t>>) -> Parsed<Value<'t>> {
@@ -120,14 +159,26 @@ impl<'t> Parser<'t, '_> {
         Ok(value)
     }
 
+    /// Checks a value without keeping its parts.
+    fn unread(&mut self) -> Parsed<Value<'t>> {
+        let values = std::mem::take(&mut self.values);
+        self.is_outline = false;
+        self.node()?;
+        self.is_outline = true;
+        self.values = values;
+        Ok(Value::Unread(self.text))
+    }
+
     fn array(&mut self) -> Parsed<Value<'t>> {
         let mut elements = vec![];
         if self.ends(b']') {
             return Ok(Value::Array(elements));
         }
+        self.arrays += 1;
         loop {
             elements.push(self.node()?);
             if !self.goes_on(b']', "`,` or `]`")? {
+                self.arrays -= 1;
                 return Ok(Value::Array(elements));
             }
         }
@@ -143,9 +194,9 @@ impl<'t> Parser<'t, '_> {
             if self.peek() != Some(b'"') {
                 return Err(self.unexpected("a key in quotes"));
             }
-            let start = self.at as u32;
+            let start = self.at;
             let key = self.string()?;
-            let end = self.at as u32;
+            let end = self.at;
             self.skip_space();
             if self.peek() != Some(b':') {
                 return Err(self.unexpected("`:`"));
@@ -416,6 +467,7 @@ fn comment_length(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Json, locate};
 
     const FORMAT: Format = Format {
         encoding: "encoding",
@@ -476,6 +528,40 @@ mod tests {
         assert_eq!(codes("\u{feff}[]".as_bytes()), ["mark"]);
         assert_eq!(codes(b"[\"\xff\"]"), ["encoding"]);
         assert_eq!(codes(b"[nano]"), ["syntax"]);
+    }
+
+    #[test]
+    fn an_outline_has_the_diagnostics_and_the_values_of_the_tree() {
+        let texts = [
+            r#" {"a": [{"b": [1, [2]], "c": {"d": [{}]}}, [3, {"e": 4}], 5, "f"], "g": {"h": [[]]}} "#,
+            r#"{"a": [{"b": [NaN, 1e999]}, {"c": "x	y"}]}"#,
+            r#"{"a": [{"b": [1,]}, 2]}"#,
+            r#"{"a": [[1, 2]"#,
+            r#"[{"a": tru}]"#,
+        ];
+        for text in texts {
+            let source = Source::new("x", text);
+            let (mut whole, mut lines) = (Sink::new(), Sink::new());
+            let tree = parse(&source, &FORMAT, &mut whole);
+            let outline = outline(&source, &FORMAT, &mut lines);
+            assert_eq!(tree.as_ref().map(Json::of), outline.as_ref().map(Json::of), "{text}");
+            assert_eq!(whole.into_diagnostics(), lines.into_diagnostics(), "{text}");
+        }
+        // As many values as there may be in each element, not in all.
+        let element = format!("[{}1]", "1,".repeat(600));
+        let long = Source::new("x", format!("[{element},{element},{element}]"));
+        assert!(parse(&long, &FORMAT, &mut Sink::new()).is_none());
+        let outline = outline(&long, &FORMAT, &mut Sink::new()).expect("an outline");
+        let last = &outline.elements().expect("an array")[2];
+        assert!(matches!(last.value, Value::Unread(_)));
+        assert_eq!(&long.text()[last.span()], element);
+        let span = |node: &Node<'_>| node.elements().expect("an array")[600].span();
+        let found = last.with_parts(span);
+        assert_eq!((&long.text()[found.clone()], found.end + 1), ("1", last.span().end));
+        assert_eq!(locate(long.text(), &FORMAT, "$[2][600]"), Some(last.with_parts(span)));
+        let mut found = [Diagnostic::error("x", "y").path("$[2][600]")];
+        found.iter_mut().for_each(|found| crate::place_in(&outline, found));
+        assert_eq!(found[0].primary_span(), Some(last.with_parts(span)));
     }
 
     #[test]

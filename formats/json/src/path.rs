@@ -73,7 +73,7 @@ fn is_plain(key: &str) -> bool {
 /// Byte range to point at for a path, or for its closest ancestor that exists; `None`
 /// if the text is not JSON. Parses the text: to place many diagnostics use [`place`].
 pub fn locate(text: &str, format: &Format, path: &str) -> Option<Range<usize>> {
-    let tree = crate::tree(text, format, &mut Sink::with_limit(0))?;
+    let tree = crate::parse::tree_of(text, format, true, &mut Sink::with_limit(0))?;
     Some(range_of(&tree, path))
 }
 
@@ -82,7 +82,7 @@ pub fn place(text: &str, format: &Format, diagnostics: &mut [Diagnostic]) {
     if !diagnostics.iter().any(needs_place) {
         return;
     }
-    if let Some(tree) = crate::tree(text, format, &mut Sink::with_limit(0)) {
+    if let Some(tree) = crate::parse::tree_of(text, format, true, &mut Sink::with_limit(0)) {
         diagnostics.iter_mut().for_each(|diagnostic| place_in(&tree, diagnostic));
     }
 }
@@ -103,12 +103,15 @@ pub fn place_in(tree: &Node<'_>, diagnostic: &mut Diagnostic) {
 
 /// Byte range to point at for a path, or for its closest ancestor that exists.
 fn range_of(tree: &Node<'_>, path: &str) -> Range<usize> {
-    let mut node = tree;
-    let mut rest = path.strip_prefix('$').unwrap_or(path);
-    while let Some((child, tail)) = step(node, rest) {
-        (node, rest) = (child, tail);
-    }
-    node.shown()
+    below(tree, path.strip_prefix('$').unwrap_or(path))
+}
+
+/// The same for a path that starts at a node.
+fn below(node: &Node<'_>, path: &str) -> Range<usize> {
+    node.with_parts(|node| match step(node, path) {
+        Some((child, rest)) => below(child, rest),
+        None => node.shown(),
+    })
 }
 
 /// The child that the first step of `path` names, and the rest of the path.

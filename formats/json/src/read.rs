@@ -132,12 +132,12 @@ impl<'s> Reader<'s> {
         self.typed(node.elements(), "an array", node, at)
     }
 
-    /// Each element of an array read with `read`; all are read before an error is returned.
-    pub fn list<'n, 't, T>(
+    /// Each element of an array read with `read`, with its parts; all are read before an error is returned.
+    pub fn list<'t, T>(
         &mut self,
-        node: &'n Node<'t>,
+        node: &Node<'t>,
         at: &At<'_>,
-        mut read: impl FnMut(&mut Self, &'n Node<'t>, &At<'_>) -> Option<T>,
+        mut read: impl FnMut(&mut Self, &Node<'t>, &At<'_>) -> Option<T>,
     ) -> Option<Vec<T>> {
         let mut all = vec![];
         let is_read = self.each(node, at, &mut |reader, element, at| {
@@ -147,15 +147,15 @@ impl<'s> Reader<'s> {
     }
 
     /// Visits each element of an array; returns their number.
-    fn each<'n, 't>(
+    fn each<'t>(
         &mut self,
-        node: &'n Node<'t>,
+        node: &Node<'t>,
         at: &At<'_>,
-        look: &mut dyn FnMut(&mut Self, &'n Node<'t>, &At<'_>),
+        look: &mut dyn FnMut(&mut Self, &Node<'t>, &At<'_>),
     ) -> Option<usize> {
         let elements = self.array(node, at)?;
         for (index, element) in elements.iter().enumerate() {
-            look(self, element, &at.index(index));
+            element.with_parts(|element| look(self, element, &at.index(index)));
         }
         Some(elements.len())
     }
@@ -233,6 +233,7 @@ fn describe(node: &Node<'_>) -> String {
         Value::String(text) => format!("the string \"{}\"", clip(text)),
         Value::Array(elements) => format!("an array of {}", elements.len()),
         Value::Object(_) => "an object".into(),
+        Value::Unread(_) => node.with_parts(describe),
     }
 }
 

@@ -30,6 +30,7 @@ impl Json {
             Value::Number(text) => Json::of_number(text),
             Value::String(text) => Json::String(text.as_ref().into()),
             Value::Array(elements) => Json::Array(elements.iter().map(Json::of).collect()),
+            Value::Unread(_) => node.with_parts(Json::of),
             Value::Object(members) => {
                 let pair =
                     |member: &Member<'_>| (member.key.as_ref().into(), Json::of(&member.value));

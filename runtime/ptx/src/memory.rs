@@ -1,7 +1,7 @@
 //! Memory of the device: named buffers with addresses.
 
 use crate::code::{Constant, Program};
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 
 /// The first address of a buffer.
 const FIRST: u64 = 0x7f00_0000_0000;
@@ -49,11 +49,21 @@ impl Memory {
 
     /// Adds a buffer of some bytes that kernels write before they read it: a read of a byte that no launch has
     /// written is a diagnostic.
-    pub fn add_unwritten(&mut self, name: impl Into<String>, size: usize) -> Buffer {
+    ///
+    /// # Errors
+    /// If the bytes cannot be allocated.
+    pub fn add_unwritten(
+        &mut self,
+        name: impl Into<String>,
+        size: usize,
+    ) -> Result<Buffer, TryReserveError> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size)?;
         // The contents are arbitrary.
-        let buffer = self.push(name.into(), vec![0xcd; size], 1024, true);
+        bytes.resize(size, 0xcd);
+        let buffer = self.push(name.into(), bytes, 1024, true);
         self.buffers[buffer.0].written = Some(vec![0; size.div_ceil(64)]);
-        buffer
+        Ok(buffer)
     }
 
     fn push(&mut self, name: String, bytes: Vec<u8>, align: u64, writable: bool) -> Buffer {

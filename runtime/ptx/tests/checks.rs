@@ -107,7 +107,7 @@ fn buffers_that_start_unwritten() {
         "k",
     );
     let mut memory = Memory::new();
-    let buffer = memory.add_unwritten("scratch", 256);
+    let buffer = memory.add_unwritten("scratch", 256).expect("memory");
     let launch = Launch { arguments: vec![Argument::Buffer(buffer)], ..Launch::default() };
     let report = launch.run(&program, &mut memory);
     let codes: Vec<&str> = report.diagnostics.iter().map(|diagnostic| diagnostic.code).collect();

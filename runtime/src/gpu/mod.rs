@@ -345,7 +345,7 @@ impl GpuProgram {
     /// that are not given are zero. A block traps after it has waited for `patience` nanoseconds, unless that is 0.
     ///
     /// # Errors
-    /// An input of another type, or a type without a size.
+    /// An input of another type, a type without a size, or more bytes than can be allocated.
     pub fn contents(
         &self,
         parameter: Parameter,
@@ -354,6 +354,12 @@ impl GpuProgram {
         patience: u64,
     ) -> Result<(String, Contents), String> {
         let bytes = self.bytes_of(parameter, blocks)?;
+        let zeros = |name: &str| {
+            let mut zeros = Vec::new();
+            zeros.try_reserve_exact(bytes).map_err(|_| unallocated(name, bytes))?;
+            zeros.resize(bytes, 0);
+            Ok::<_, String>(zeros)
+        };
         if parameter.record {
             return Ok((
                 "record".to_owned(),
@@ -361,7 +367,7 @@ impl GpuProgram {
             ));
         }
         if parameter.trace {
-            return Ok(("events".to_owned(), Contents::Trace(vec![0; bytes])));
+            return Ok(("events".to_owned(), Contents::Trace(zeros("events")?)));
         }
         if parameter.constants {
             return Ok(("constants".to_owned(), Contents::Constants(self.constants.to_vec())));
@@ -371,7 +377,8 @@ impl GpuProgram {
                 Some(rank) => format!("memory of rank {rank} that peers use"),
                 None => "memory of the rank".to_owned(),
             };
-            return Ok((name, Contents::Bytes(vec![0; bytes])));
+            let bytes = zeros(&name)?;
+            return Ok((name, Contents::Bytes(bytes)));
         }
         let Some(port) = self.port(parameter) else {
             return Ok(("workspace".to_owned(), Contents::Unwritten(bytes)));
@@ -383,11 +390,16 @@ impl GpuProgram {
                 Contents::Bytes(bound.map_err(|error| error.to_string())?.bytes().to_vec())
             }
             // An output of a plan is a buffer, which is zero at the start.
-            None if is_given || self.kernel.blocks.is_some() => Contents::Bytes(vec![0; bytes]),
+            None if is_given || self.kernel.blocks.is_some() => Contents::Bytes(zeros(&port.name)?),
             None => Contents::Unwritten(bytes),
         };
         Ok((port.name.clone(), contents))
     }
+}
+
+/// Why memory of a kernel is not there.
+pub fn unallocated(name: &str, bytes: usize) -> String {
+    format!("cannot allocate {name}: {bytes} bytes could not be allocated")
 }
 
 #[cfg(test)]

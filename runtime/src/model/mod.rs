@@ -226,10 +226,12 @@ fn plan_of(package: &Package, number: usize) -> Result<Plan, ModelError> {
 fn check_processor(package: &Package, number: usize) -> Result<(), ModelError> {
     let extension = package.metadata.extension.as_ref();
     let shared = extension.and_then(|extension| extension.library.as_ref());
-    let stated = shared.map(|library| library.requires.clone()).unwrap_or_default();
     let targets = package.metadata.modules[number].targets.iter();
-    let targets = targets.flat_map(|target| processor::required_by(&target.text));
-    let required: Vec<String> = stated.into_iter().chain(targets).collect();
+    // The features that the code uses, if they are stated; otherwise those that it may use.
+    let required = match shared {
+        Some(library) => library.requires.clone(),
+        None => targets.flat_map(|target| processor::required_by(&target.text)).collect(),
+    };
     let missing = processor::missing_features(&required);
     if missing.is_empty() {
         return Ok(());

@@ -163,7 +163,7 @@ fn model(
 }
 
 /// A library from a file that remains, in which a profile finds the names of its functions.
-fn runner_of_file(library: &[u8]) -> Result<(Runner, Option<tempfile::TempDir>), Error> {
+fn runner_of_file(library: &[u8]) -> Result<(Runner, Option<crate::temporary::Folder>), Error> {
     let folder = output::temporary_folder()?;
     let path = folder.path().join("model.so");
     let written = std::fs::write(&path, library);
@@ -250,7 +250,7 @@ pub struct Prepared {
     /// Size of all inputs, constants and outputs in bytes.
     traffic: u64,
     /// The folder of the library's file.
-    _file: Option<tempfile::TempDir>,
+    _file: Option<crate::temporary::Folder>,
 }
 
 impl Prepared {

@@ -1,5 +1,8 @@
 //! `irc check` of Gemini schedules, frontend files and NPU programs.
-use super::without_errors;
+use super::{
+    of_model::{self, Pair},
+    without_errors,
+};
 use crate::{
     console::Console,
     error::Error,
@@ -26,7 +29,7 @@ pub enum Network {
 /// All diagnostics of a file of kind `content`; for a program, also its differences from another.
 pub fn check(
     name: &str,
-    bytes: &[u8],
+    bytes: &Bytes,
     content: Content,
     strict: bool,
     against: Option<&Program>,
@@ -104,7 +107,7 @@ fn parse_listing(source: &Source, sink: &mut Sink) -> Option<Vec<(Program, Spans
 pub fn program(
     console: &Console,
     name: &str,
-    bytes: &[u8],
+    bytes: &Bytes,
     content: Content,
 ) -> Result<(Source, Program, Spans), Error> {
     let (source, mut found) = programs(console, name, bytes, content)?;
@@ -124,7 +127,7 @@ pub fn program(
 pub fn programs(
     console: &Console,
     name: &str,
-    bytes: &[u8],
+    bytes: &Bytes,
     content: Content,
 ) -> Result<(Source, Vec<(Program, Spans)>), Error> {
     let mut sink = Sink::new();
@@ -151,9 +154,14 @@ pub fn programs(
     without_errors(console, source, read, sink.into_diagnostics())
 }
 
-/// Diagnostics of a schedule for the layers of a frontend file.
-pub fn check_pair(source: &Source, schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
-    let mut diagnostics = irc_gemini_format::check_pair(schedule, frontend);
+/// Diagnostics of a schedule for the layers of a frontend file of a name.
+pub fn check_pair(
+    source: &Source,
+    schedule: &Schedule,
+    (name, frontend): (&str, &Frontend),
+) -> Vec<Diagnostic> {
+    let pair = Pair { file: source.name(), model: name };
+    let mut diagnostics = of_model::check_pair(pair, schedule, frontend);
     irc_gemini_format::place(source, &mut diagnostics);
     diagnostics
 }
@@ -166,7 +174,7 @@ mod tests {
     fn layers_that_cannot_run_alone_are_warnings() {
         let path =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/gemini/tests/data/frontend.json");
-        let bytes = std::fs::read(path).expect("a frontend file");
+        let bytes = std::fs::read(path).expect("a frontend file").into();
         let (_, found, network) =
             check("f.json", &bytes, Content::Frontend, false, None).expect("readable");
         let found: Vec<_> = found.iter().map(|one| (one.severity, &*one.message)).collect();

@@ -11,7 +11,7 @@ use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{FileKind, Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_emit::{FileDiagnostic, KnownLayers};
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 mod brief;
 pub mod check;
@@ -19,7 +19,9 @@ mod compute;
 mod cost;
 mod host;
 pub mod model;
+mod of_model;
 pub mod price;
+mod reasons;
 pub mod simulate;
 pub mod translate;
 pub mod values;
@@ -119,8 +121,9 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
     let (source, schedule) = schedule(console, files.schedule, options)?;
     let layers = files.frontend.map(|path| frontend(console, &path.to_string_lossy(), options));
     let (layers, frontend) = layers.transpose()?.unzip();
-    let pair = |layers| irc_gemini_format::check_pair(&schedule, layers);
-    let mut diagnostics = frontend.as_ref().map(pair).unwrap_or_default();
+    let named = layers.as_ref().map(Source::name).zip(frontend.as_ref());
+    let pair = |named| check::check_pair(&source, &schedule, named);
+    let mut diagnostics = named.map(pair).unwrap_or_default();
     let (mut program, mut values) = (None, None);
     if !diagnostics.iter().any(Diagnostic::is_error) {
         program = match files.program {
@@ -130,9 +133,6 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
                     None => irc::npu::stated_layers(&schedule),
                     Some(of) => {
                         let (known, found) = model::known(console, files.schedule, &schedule, &of)?;
-                        if let Some(values) = &found {
-                            expect_layers(files.schedule, &schedule, values)?;
-                        }
                         values = found;
                         known
                     }
@@ -192,24 +192,4 @@ fn by_file(found: Vec<FileDiagnostic>) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
     let diagnostics =
         |all: Vec<FileDiagnostic>| all.into_iter().map(|one| one.diagnostic).collect();
     (diagnostics(own), diagnostics(of_layers))
-}
-
-/// Rejects a schedule whose layers are not those of the model.
-fn expect_layers(name: &str, schedule: &Schedule, model: &NpuValues) -> Result<(), Error> {
-    let own: BTreeSet<&str> =
-        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
-    let nodes = model.layers.network.nodes();
-    let of_model: BTreeSet<&str> = nodes.iter().map(|node| node.layer.name.as_str()).collect();
-    let problem = |layer: &str, has: &str, lacks: &str| {
-        Err(Error::problem(format!(
-            "{name} is no schedule of the model: {has} has a layer {layer}, {lacks} has not"
-        )))
-    };
-    if let Some(layer) = own.difference(&of_model).next() {
-        return problem(layer, "the schedule", "the model");
-    }
-    match of_model.difference(&own).next() {
-        Some(layer) => problem(layer, "the model", "the schedule"),
-        None => Ok(()),
-    }
 }

@@ -1,5 +1,10 @@
 //! Models scheduled for an NPU.
-use super::{ModelOf, cost, host::Names};
+use super::{
+    ModelOf, cost,
+    host::Names,
+    of_model::{self, Pair, Pieces},
+    reasons::{advised, first},
+};
 use crate::{
     console::Console,
     error::Error,
@@ -21,7 +26,6 @@ use irc_npu::{Fingerprint, Part, Program, listing};
 use irc_npu_emit::KnownLayers;
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -180,20 +184,6 @@ pub fn division<'s>(
     Ok(division)
 }
 
-/// An error about what the NPU does not compute, with the flag that helps.
-pub fn advised(mut error: irc::Error) -> irc::Error {
-    let is_of_nodes = |found: &&mut Diagnostic| {
-        matches!(found.code, "layer-operator" | "layer-axes" | "layer-numbers")
-    };
-    if let Some(last) = error.diagnostics.iter_mut().rfind(is_of_nodes)
-        && last.help.is_none()
-        && last.path.is_some()
-    {
-        last.help = Some("with --host-fallback, the host computes what the NPU does not".into());
-    }
-    error
-}
-
 /// What is written of a part. Its text is written piece by piece, as it takes more memory than what it is of.
 enum Output {
     /// A program, with the model and the part that it states.
@@ -282,16 +272,6 @@ fn numbered(path: &Path, number: u32) -> Result<PathBuf, Error> {
     }
     let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or("json");
     Ok(path.with_extension(format!("{number}.{suffix}")))
-}
-
-/// The first diagnostic of an error, and the number of others.
-fn first(error: &irc::Error) -> String {
-    let found = error.diagnostics();
-    let first = found.first().map_or(String::new(), |first| first.message.clone());
-    match found.len() {
-        0 | 1 => first,
-        count => format!("{first} (and {} more layers)", count - 1),
-    }
 }
 
 /// The cycles of the program of a model, or why there are none.
@@ -389,11 +369,15 @@ pub fn known(
     let session = Session::new();
     let model = models::open_quantised(console, &session, &input, &import, of.quantising)?;
     let has_values = of.has_values;
+    let pair = Pair { file, model: of.name };
     let model = match of.falls_back {
-        true => part_of_schedule(console, file, schedule, &model, of.name)?,
+        true => part_of_schedule(console, pair, schedule, &model)?,
         false => model,
     };
-    let layers = model.npu_layers().map_err(advised)?;
+    let layers = model.npu_layers();
+    let layers = layers.map_err(|error| of_model::not_computed(pair, schedule, &model, error))?;
+    let pieces = if has_values { Pieces::Rejected } else { Pieces::Allowed };
+    of_model::expect_schedule(pair, schedule, &layers, pieces)?;
     let facts = layers.facts(0..layers.network.nodes().len());
     let values = if has_values { Some(model.npu_values()?) } else { model.npu_values().ok() };
     let numbers = values.iter().flat_map(|values| &values.numbers);
@@ -405,24 +389,15 @@ pub fn known(
 /// The part of a model that has the layers of a schedule.
 fn part_of_schedule<'s>(
     console: &Console,
-    file: &str,
+    pair: Pair<'_>,
     schedule: &Schedule,
     model: &Model<'s>,
-    name: &str,
 ) -> Result<Model<'s>, Error> {
-    let own: BTreeSet<&str> =
-        schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str()).collect();
     let parts = model.npu_division()?.parts();
-    for (number, part) in parts.iter().enumerate() {
-        let layers = part.npu_layers()?;
-        let nodes = layers.network.nodes().iter();
-        if nodes.map(|node| node.layer.name.as_str()).collect::<BTreeSet<_>>() == own {
-            let count = parts.len();
-            console.note(&format!("the schedule is of part {} of {count} of {name}", number + 1));
-            return Ok(*part);
-        }
-    }
-    Err(Error::problem(format!("{file} is no schedule of a part of {name}")))
+    let number = of_model::part(pair, schedule, &parts)?;
+    let (part, count) = (number + 1, parts.len());
+    console.note(&format!("the schedule is of part {part} of {count} of {}", pair.model));
+    Ok(parts[number])
 }
 
 /// The first lines of a report.

@@ -1,5 +1,8 @@
 //! Values of quantised models on the NPU.
-use super::read_programs;
+use super::{
+    of_model::{self, Pair},
+    read_programs,
+};
 use crate::{
     console::Console,
     error::Error,
@@ -9,10 +12,11 @@ use crate::{
 };
 use irc::{
     CompileOptions, Model, NpuDivision, NpuStep, NpuValues, Session,
-    npu::{Given as Constant, LayerNumbers, Operand, Place, fingerprint},
+    npu::{Given as Constant, LayerNumbers, Operand, Place},
     quantise::Scope,
 };
 use irc_cli::Run;
+use irc_diag::counted;
 use irc_npu::Program;
 use irc_npu_network::{Layout, Role, Tensors};
 use irc_tensor::{DType, Tensor, TensorError, TensorType, seed_for};
@@ -169,15 +173,19 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
     if parts.len() != programs.len() {
         let (own, of_model) = (programs.len(), parts.len());
         let message = format!(
-            "{} has programs of {own} parts, and the NPU computes {name} in {of_model}",
-            input.name
+            "{} has programs of {}, and the NPU computes {name} in {of_model}",
+            input.name,
+            counted(own, "part")
         );
-        return Err(Error::problem(message).help(WRITES));
+        return Err(Error::problem(message).help(of_model::WRITES));
     }
-    let values = parts.iter().map(irc::Model::npu_values).collect::<Result<Vec<_>, _>>()?;
-    for (program, values) in programs.iter().zip(&values) {
-        expect_same(&input.name, program, name, values)?;
+    let pair = Pair { file: &input.name, model: name };
+    for (program, part) in programs.iter().zip(&parts) {
+        of_model::expect_program(pair, program, part)?;
     }
+    let values = programs.iter().zip(&parts);
+    let values = values.map(|(program, part)| of_model::values_of_program(pair, program, part));
+    let values = values.collect::<Result<Vec<_>, _>>()?;
     let types = input_types(&division, &values)?;
     let inputs = Inputs { files: arguments.inputs.iter().collect(), seed: arguments.seed };
     let mut known = given(&types, &inputs)?;
@@ -242,35 +250,6 @@ fn input_types(
     Ok(types)
 }
 
-/// The commands that write programs of models.
-const WRITES: &str = "irc compile MODEL --target …, or irc compile SCHEDULE --model MODEL, writes the program of a model";
-
-/// Rejects a program that has the numbers of another model than the one that it is run with.
-fn expect_same(file: &str, program: &Program, name: &str, model: &NpuValues) -> Result<(), Error> {
-    let expected = fingerprint(&model.layers, &model.numbers, model.layers.images);
-    let Some(found) = &program.model else {
-        let message = format!(
-            "{file} states no model: it may have neutral constants, or those of another model"
-        );
-        return Err(Error::problem(message).help(WRITES));
-    };
-    let what = if found.layers != expected.layers {
-        format!("{file} has other layers than {name}")
-    } else if found.numbers != expected.numbers {
-        format!("{file} has the layers of {name}, with the scales and zero points of another model")
-    } else if found.images != expected.images {
-        return Err(Error::problem(format!(
-            "{file} computes {} at once, and {name} has {}",
-            images(found.images),
-            images(expected.images)
-        ))
-        .help("compile the program without --batch, or give a model with as many images"));
-    } else {
-        return Ok(());
-    };
-    Err(Error::problem(what).help(WRITES))
-}
-
 /// Rejects a program of a model that was quantised in another way, as both state it.
 fn expect_calibrated(file: &str, found: Option<&str>, own: Option<&str>) -> Result<(), Error> {
     let words = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
@@ -305,10 +284,6 @@ fn expect_calibrated(file: &str, found: Option<&str>, own: Option<&str>) -> Resu
         .collect();
     let message = format!("{file} was compiled with {}", other.join("; "));
     Err(Error::problem(message).help("quantise the model as for irc compile"))
-}
-
-fn images(count: u64) -> String {
-    format!("{count} image{}", if count == 1 { "" } else { "s" })
 }
 
 /// The layout of the programs of a model, whose layers are not divided.

@@ -70,6 +70,30 @@ fn a_total_length_is_at_most_the_past_and_the_new_tokens() {
 }
 
 #[test]
+fn the_last_token_of_a_sequence_is_in_the_cache() {
+    let of = || {
+        let case = microsoft("GroupQueryAttention").input(&[1, 1, 2], &sequence(2, 0));
+        let case = case.input(&[1, 1, 2], &sequence(2, 1)).input(&[1, 1, 2], &sequence(2, 2));
+        let case = case.input(&[1, 1, 3, 2], &sequence(6, 3)).input(&[1, 1, 3, 2], &sequence(6, 4));
+        case.int("num_heads", 1).int("kv_num_heads", 1).outputs(3)
+    };
+    for (length, is_valid) in [(-1, false), (i32::MIN, false), (0, true), (2, true), (3, false)] {
+        // Lengths that are read at run time, and constant ones.
+        let read = of().input(&[1], &[length]).input(&[1], &[3i32]);
+        let constant = of().constant(&[1], &[length]).constant(&[1], &[3i32]);
+        for case in [read, constant] {
+            if is_valid {
+                assert_eq!(case.run().map(|outputs| outputs.len()), Ok(3), "{length}");
+                continue;
+            }
+            let error = case.error();
+            let message = "expected seqlens_k from 0 to less than the capacity of the cache";
+            assert!(error.contains(message), "{length}: {error}");
+        }
+    }
+}
+
+#[test]
 fn groups_tables_and_slices_have_sizes() {
     let norm = || {
         let case = microsoft("GroupNorm").input(&[1, 1, 1, 4], &sequence(4, 0));

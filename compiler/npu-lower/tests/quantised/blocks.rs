@@ -196,26 +196,28 @@ pub fn efficientnet(images: i64, signed: bool) -> Module {
     net.classify(&x, 10)
 }
 
-/// Sums of products of two results, as in attention, with zero points of 0.
-pub fn attention(images: i64) -> Module {
+/// Sums of products of two results, as in attention, with zero points of 0: some heads, each with so many channels and
+/// keys, at most 16.
+pub fn attention(images: i64, [heads, depth, keys]: [i64; 3]) -> Module {
     let (mut net, image) = Net::new(images, 32, true);
-    let x = net.conv(&image, 8, [3, 2, 1], true);
-    let rows = vec![ints("kernel_shape", &[1, 16])];
+    let x = net.conv(&image, heads * depth, [3, 2, 1], true);
+    let rows = vec![ints("kernel_shape", &[17 - keys, 16])];
     let x = net.apply("MaxPool", &[&x], &[], rows, &x);
-    let shape = net.constant(&[3], &[images, 8, 16]);
+    let shape = net.constant(&[4], &[images, heads, depth, keys]);
     let [q, k, v] = [(); 3].map(|()| {
-        let y = net.conv(&x, 8, [1, 1, 1], false);
+        let y = net.conv(&x, heads * depth, [1, 1, 1], false);
         let to = Map { zero: 0, ..y.clone() };
         let y = net.apply("LeakyRelu", &[&y], &[], vec![], &to);
         net.apply("Reshape", &[&y], &[&shape], vec![], &to)
     });
-    let turn = || vec![ints("perm", &[0, 2, 1])];
+    let turn = || vec![ints("perm", &[0, 1, 3, 2])];
     let q = net.apply("Transpose", &[&q], &[], turn(), &q);
-    let scores = Map { scale: q.scale * k.scale * 90.0, ..q.clone() };
+    let scale = |terms: i64| 30.0 * (terms as f32).sqrt();
+    let scores = Map { scale: q.scale * k.scale * scale(depth), ..q.clone() };
     let scores = net.apply("MatMul", &[&q, &k], &[], vec![], &scores);
     let v = net.apply("Transpose", &[&v], &[], turn(), &v);
-    let sums = Map { scale: scores.scale * v.scale * 120.0, ..v.clone() };
+    let sums = Map { scale: scores.scale * v.scale * scale(keys), ..v.clone() };
     let sums = net.apply("MatMul", &[&scores, &v], &[], vec![], &sums);
     let sums = net.apply("Transpose", &[&sums], &[], turn(), &sums);
-    net.end(&Map { channels: 128, size: 1, ..sums }, 10)
+    net.end(&Map { channels: heads * depth * keys, size: 1, ..sums }, 10)
 }

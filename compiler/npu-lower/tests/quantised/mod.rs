@@ -148,8 +148,17 @@ fn functions_and_factors_of_channels_compute_the_scores_of_their_graphs() {
 
 #[test]
 fn products_of_two_results_compute_the_scores_of_their_graphs() {
-    agree("attention", &blocks::attention(1), 1, MESHES);
-    agree("attention", &blocks::attention(2), 2, &[[2, 2]]);
+    agree("attention", &blocks::attention(1, [1, 8, 16]), 1, MESHES);
+    agree("attention", &blocks::attention(2, [1, 8, 16]), 2, &[[2, 2]]);
+}
+
+/// Heads whose channels or keys are not whole words do not begin with one.
+#[test]
+fn heads_that_begin_within_a_word_compute_the_scores_of_their_graphs() {
+    for sizes in [[3, 8, 13], [4, 8, 5], [3, 5, 16], [2, 3, 7], [5, 12, 9], [2, 8, 1]] {
+        let name = format!("heads, channels and keys {sizes:?}");
+        agree(&name, &blocks::attention(1, sizes), 1, &[[1, 1], [2, 1], [2, 2], [4, 4]]);
+    }
 }
 
 #[test]

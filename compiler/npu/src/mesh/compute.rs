@@ -4,19 +4,20 @@
 //! Inner tiles are the smallest. Layers whose arithmetic is not known have no activation, and
 //! quantisation constants without effect.
 
+use std::cmp::Reverse;
+
 use irc_gemini_format::schedule::Place;
 use irc_npu::enums::{
     Accd, ActMode, Cmpd, Cmps, DataSign, Float2Fixed, Swrs, Treed, XCutMode, YCutMode,
 };
-use irc_npu::groups::NarrowGroups;
 use irc_npu::layout::{WL0_UNITS as WL0, wl0_units};
 use irc_npu::op::{PeCfgDq, PeCfgFm, PeCfgPm, PeCfgTp, PeConv, VpPool, VpSelf};
 use irc_npu::{Number, Op};
 
 use super::Mesh;
 use super::geometry::Windows;
-use super::layer::{LayerWeights, Work};
-use super::parts::{WORD, padded};
+use super::layer::Work;
+use super::parts::WORD;
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
 use crate::known::{Arithmetic, Function};
@@ -39,21 +40,21 @@ const SUM: u32 = 5;
 /// The same of a sum of which negative ones become 0.
 const SUM_RELU: u32 = 69;
 
-/// Output channels of a convolution that read the same input channels.
-struct Group {
-    /// First channel, among those of the workload.
+/// Output channels of a group whose weights are in WL0 together.
+struct Block {
+    /// First channel in the tensor that is written.
     start: i64,
     count: i64,
-    /// First input channel, among those that the workload reads.
+    /// First channel in the tensor that is read.
     input: i64,
 }
 
-/// A convolution of a workload.
-struct Convolution<'t> {
+/// A convolution of a workload, or of one of its groups.
+struct Convolution {
     place: Place,
     path: String,
-    input: &'t Tensor,
-    output: &'t Tensor,
+    input: Tensor,
+    output: Tensor,
     weights: Weights,
     /// First row and column of the input, negative in padding.
     offset: [i64; 2],
@@ -61,19 +62,20 @@ struct Convolution<'t> {
 }
 
 impl Mesh<'_> {
-    /// Issues the tiles of a workload.
+    /// Issues the tiles of a workload, which is expected to end at a cycle.
     pub(super) fn compute(
         &mut self,
         place: Place,
         inputs: &[Tensor],
         output: &Tensor,
         weights: Option<(i64, i64)>,
+        end: u64,
     ) -> Result<()> {
         let path = self.path(place);
         let nothing = || error("emit-input", &path, "the workload reads nothing");
         let input = inputs.first().ok_or_else(nothing)?;
         match (Work::of(self.workload(place), &path)?, weights) {
-            (Work::Convolution, Some(rows)) => self.convolve(place, input, output, rows),
+            (Work::Convolution, Some(rows)) => self.convolve(place, [input, output], rows, end),
             (Work::Convolution, None) => {
                 Err(error("emit-weights", &path, "the convolution has no weights"))
             }
@@ -102,12 +104,15 @@ impl Mesh<'_> {
     }
 
     /// `rows` are the address of weights in L2 and the output channel they begin with.
+    ///
+    /// Channels are read and written in whole words, from the first channel of one. Groups that begin elsewhere are
+    /// copied to tensors of their own first, and their results from such tensors to their places.
     fn convolve(
         &mut self,
         place: Place,
-        input: &Tensor,
-        output: &Tensor,
+        [input, output]: [&Tensor; 2],
         rows: (i64, i64),
+        end: u64,
     ) -> Result<()> {
         let path = self.path(place);
         let layer = self.layer(place)?;
@@ -124,105 +129,58 @@ impl Mesh<'_> {
                 format!("{ROWS} output channels need {per_block} units of WL0, which has {WL0}");
             return Err(error("emit-wl0", &path, message));
         }
-        let block = (WL0 / 2 / per_block).max(1) * ROWS;
+        let most = (WL0 / 2 / per_block).max(1) * ROWS;
         let halves = if WL0 / 2 >= per_block { 2 } else { 1 };
-        let blocks = groups.iter().flat_map(|group| {
-            let starts = (0..group.count).step_by(block as usize);
-            starts.map(move |from| Group {
-                start: group.start + from,
-                count: (group.count - from).min(block),
-                input: group.input,
-            })
-        });
         let first = self.workload(place).extent.axis(1).0 - rows.1;
-        let conv =
-            Convolution { place, path: path.clone(), input, output, weights, offset, windows };
-        for (tile, block) in blocks.enumerate() {
-            let half = if tile % halves == 0 { 0 } else { WL0 / 2 };
-            let at = rows.0 + (first + block.start) * weights.row();
-            let (count, from) = (word(block.count, &path)?, WeightSource::L2(0, at));
-            self.step(place, instructions::to_wl0(&weights, count, CUT, from, half))?;
-            self.convolution(&conv, &block, half, tile as i64)?;
+        if self.reads_past_groups(place)? {
+            let size = self.operand_of(place, 0)?.size;
+            self.fill_after(place, input, size)?;
+        }
+        let mut tile = 0;
+        for group in groups {
+            let (source, from) = match group.input % WORD {
+                0 => (*input, group.input),
+                _ => (self.group_operand(place, input, &group, shared.size[0])?, 0),
+            };
+            let (target, to) = match group.start % WORD {
+                0 => (*output, group.start),
+                _ => (self.group_result(place, &group)?, 0),
+            };
+            let path = path.clone();
+            let conv = Convolution {
+                place,
+                path,
+                input: source,
+                output: target,
+                weights,
+                offset,
+                windows,
+            };
+            for start in (0..group.count).step_by(most as usize) {
+                let half = if tile % halves == 0 { 0 } else { WL0 / 2 };
+                let count = (group.count - start).min(most);
+                let at = rows.0 + (first + group.start + start) * weights.row();
+                let (channels, at) = (word(count, &conv.path)?, WeightSource::L2(0, at));
+                self.step(place, instructions::to_wl0(&weights, channels, CUT, at, half))?;
+                let block = Block { start: to + start, count, input: from };
+                self.convolution(&conv, &block, half, tile)?;
+                tile += 1;
+            }
+            if group.start % WORD != 0 {
+                self.place_group(place, &group, &target, output)?;
+                self.cores[place.0].ending.push(Reverse((end, target.base)));
+            }
+            if group.input % WORD != 0 {
+                self.cores[place.0].ending.push(Reverse((end, source.base)));
+            }
         }
         Ok(())
     }
 
-    /// The groups of output channels that a workload computes.
-    fn groups(&self, place: Place, weights: &LayerWeights) -> Result<Vec<Group>> {
-        let path = self.path(place);
-        let (low, high) = self.workload(place).extent.axis(1);
-        let read = self.reads_of(place)?;
-        if let Some(groups) = &weights.narrow {
-            return self.narrow_groups(place, groups, weights.group);
-        }
-        let channels = i64::from(weights.size[0]);
-        let (first, count) = (read.first[1], read.operands.first().map_or(0, |all| all.size[1]));
-        few(high / weights.group - low / weights.group, &path)?;
-        let mut all = vec![];
-        for group in low / weights.group..=high / weights.group {
-            let (from, end) = (low.max(group * weights.group), (group + 1) * weights.group);
-            let input = group * channels - first;
-            if input < 0 || input + channels > count {
-                let message = format!(
-                    "output channel {from} needs input channels {} to {}, which are not read",
-                    group * channels,
-                    (group + 1) * channels - 1
-                );
-                return Err(error("emit-input", &path, message));
-            }
-            all.push(Group { start: from - low, count: end.min(high + 1) - from, input });
-        }
-        // Channels are read and written in whole words.
-        let is_odd = |group: &Group| group.start % WORD != 0 || group.input % WORD != 0;
-        let is_split = |group: &Group| count > channels && group.input + channels < count;
-        if all.iter().any(is_odd) || all.iter().any(is_split) && channels % WORD != 0 {
-            let message = format!(
-                "groups of {} output and {channels} input channels are not multiples of {WORD}",
-                weights.group
-            );
-            return Err(error("emit-groups", &path, message));
-        }
-        Ok(all)
-    }
-
-    /// The words of output channels that a workload computes, if groups are not whole words.
-    fn narrow_groups(
-        &self,
-        place: Place,
-        groups: &NarrowGroups,
-        outputs: i64,
-    ) -> Result<Vec<Group>> {
-        let path = self.path(place);
-        let (low, high) = self.workload(place).extent.axis(1);
-        few((high - low) / WORD, &path)?;
-        let phase = groups.phase(word(low, &path)?);
-        let read = self.reads_of(place)?;
-        let operand = read.operands.first();
-        let room = operand.map_or(0, |all| padded(all.size[1] + all.slack));
-        if read.first[1] != low / outputs * i64::from(groups.inputs()) {
-            let message = "the workload does not read the input channels of its groups only";
-            return Err(error("emit-groups", &path, message));
-        }
-        let mut all = vec![];
-        for start in (0..high - low + 1).step_by(WORD as usize) {
-            let input = i64::from(groups.input(phase, word(start, &path)?));
-            if input + i64::from(groups.width(phase)) > room {
-                let message = format!(
-                    "output channels {} to {} need words of input channels that are not read",
-                    low + start,
-                    (low + start + WORD - 1).min(high)
-                );
-                return Err(error("emit-groups", &path, message));
-            }
-            all.push(Group { start, count: WORD.min(high - low + 1 - start), input });
-        }
-        Ok(all)
-    }
-
     fn convolution(
         &mut self,
-        conv: &Convolution<'_>,
-        group: &Group,
+        conv: &Convolution,
+        block: &Block,
         sw_addr: i64,
         tile: i64,
     ) -> Result<()> {
@@ -262,7 +220,7 @@ impl Mesh<'_> {
         };
         let scale = PeCfgDq { dqc: 0, dqb: Number::Int(0), dqk: Number::Int(0) };
         let [c, r, s] = conv.weights.size;
-        let [n, count, h, w] = words([n, group.count, h, w], path)?;
+        let [n, count, h, w] = words([n, block.count, h, w], path)?;
         let shape =
             PeCfgTp { kernel: [r, s], tile: [n, count, c, h, w], mtk0: 1, mtc0: 1, mti: [0, 0] };
         let op = PeConv {
@@ -271,9 +229,9 @@ impl Mesh<'_> {
             spwi: signed(left, path)?,
             sbsg: 0,
             dbsg: 0,
-            st_addr: conv.input.address([0, group.input, top, left]),
+            st_addr: conv.input.address([0, block.input, top, left]),
             sw_addr,
-            dt_addr: conv.output.address([0, group.start, 0, 0]),
+            dt_addr: conv.output.address([0, block.start, 0, 0]),
         };
         let configs = vec![formats.into(), parameters.into(), scale.into(), shape.into()];
         self.tile(conv.place, configs, op.into(), tile)
@@ -590,7 +548,7 @@ fn number(value: f32) -> Number {
 }
 
 /// Rejects workloads with too many tiles.
-fn few(tiles: i64, path: &str) -> Result<()> {
+pub(super) fn few(tiles: i64, path: &str) -> Result<()> {
     if tiles <= MAX_TILES {
         return Ok(());
     }

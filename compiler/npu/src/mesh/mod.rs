@@ -10,6 +10,7 @@ mod clock;
 mod compute;
 mod dram;
 mod geometry;
+mod groups;
 mod layer;
 mod order;
 mod parts;
@@ -314,7 +315,8 @@ impl<'m> Mesh<'m> {
             (0..count).map(|operand| self.operand(place, operand)).collect::<Result<Vec<_>>>()?;
         let is_read_past = self.is_read_past(place);
         let tail = if is_read_past { WORD } else { 0 };
-        let output = self.room_with(place, lengths(&self.workload(place).extent), tail)?;
+        let [n, c, h, w] = lengths(&self.workload(place).extent);
+        let output = self.room_with(place, [n, c + self.group_slack(place)?, h, w], tail)?;
         let weights = match taken.get(inputs).copied() {
             Some(factors) if self.is_scaling(place)? => {
                 self.scale(place, &taken[0], &factors, &output)?;
@@ -328,7 +330,7 @@ impl<'m> Mesh<'m> {
             None => self.constant_weights(place)?,
         };
         if !self.is_scaling(place)? {
-            self.compute(place, &taken[..inputs], &output, weights)?;
+            self.compute(place, &taken[..inputs], &output, weights, ends[0])?;
         }
         if is_read_past {
             self.extend(place, &output)?;
@@ -392,7 +394,8 @@ impl<'m> Mesh<'m> {
             return Ok(*tensor);
         }
         let Operand { size: [n, c, h, w], slack } = self.operand_of(place, operand)?;
-        let tensor = self.room(place, [n, c + slack, h, w])?;
+        let tail = if operand == 0 && self.reads_past_groups(place)? { WORD } else { 0 };
+        let tensor = self.room_with(place, [n, c + slack, h, w], tail)?;
         self.operands.insert((place, operand), tensor);
         Ok(tensor)
     }

@@ -218,7 +218,7 @@ impl<'m> Mesh<'m> {
     }
 
     /// Copies within the core.
-    fn copy(
+    pub(super) fn copy(
         &mut self,
         place: Place,
         size: [i64; 4],

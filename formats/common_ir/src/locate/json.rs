@@ -22,7 +22,7 @@ const FORMAT: Format = Format {
     max_depth: MAX_DEPTH,
     // Each value except the outermost follows a bracket or a comma.
     max_values: MAX_ITEMS + 1,
-    max_bytes: u32::MAX,
+    max_bytes: u64::MAX,
     ..Format::of("cir-syntax")
 };
 

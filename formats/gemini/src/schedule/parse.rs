@@ -33,7 +33,7 @@ pub(crate) fn is_schedule_key(key: &str) -> bool {
 /// Returns `None` after an error.
 pub fn parse(source: &Source, options: &Options, sink: &mut Sink) -> Option<Schedule> {
     let before = sink.error_count();
-    let tree = read::tree(source, sink)?;
+    let tree = irc_json::outline(source, &read::FORMAT, sink)?;
     let schedule = schedule(&mut Reader::new(sink, &read::FORMAT, options.strict), &tree)?;
     if options.validate {
         let mut found = check(&schedule, &Limits::of(&schedule));
@@ -120,7 +120,7 @@ fn dialect_of(tree: &Node<'_>, members: &[Member<'_>]) -> Dialect {
     }
     let has_rings = |member: &Member<'_>| {
         let first = member.value.elements().and_then(|workloads| workloads.first());
-        first.is_some_and(|first| first.get("ring_buffer_info").is_some())
+        first.is_some_and(|first| first.with_parts(|first| first.get("ring_buffer_info").is_some()))
     };
     if tree.get("buffersize").is_some() || members.iter().any(has_rings) {
         return Dialect::A;

@@ -241,12 +241,12 @@ fn extra(r: &mut Reader<'_>, key: &str, value: &Node<'_>, at: &At<'_>) {
 }
 
 /// `[kind, [element, …]]`.
-fn typed<'n, 't, T>(
+fn typed<'t, T>(
     r: &mut Reader<'_>,
-    value: Option<&'n Node<'t>>,
+    value: Option<&Node<'t>>,
     kind: &str,
     at: &At<'_>,
-    element: impl FnMut(&mut Reader<'_>, &'n Node<'t>, &At<'_>) -> Option<T>,
+    element: impl FnMut(&mut Reader<'_>, &Node<'t>, &At<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let value = value?;
     let expected = format!("[\"{kind}\", […]]");

@@ -594,7 +594,7 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
             return Err(OUT_OF_MEMORY);
         }
         let name = format!("memory {}", state.live.len());
-        let buffer = state.memory.add_unwritten(name, bytes);
+        let buffer = state.memory.add_unwritten(name, bytes).map_err(|_| OUT_OF_MEMORY)?;
         let start = state.memory.address(buffer);
         state.live.push(Live { start, buffer, bytes, device: Some(current()) });
         log(&format!("cuMemAlloc {bytes}"));

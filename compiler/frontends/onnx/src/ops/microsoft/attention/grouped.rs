@@ -49,8 +49,8 @@ fn grouped(cx: &mut Context<'_>) -> Lowered {
     let sink = sink(cx, masked, &groups)?;
     let weights = masked_softmax(cx.b, masked, sink)?;
     let result = weighted(cx.b, weights, v)?;
-    let result = groups.joined(cx.b, result)?;
-    let mut results = vec![cx.b.cast(result, dtype)?, present[0], present[1]];
+    let result = cx.b.cast(result, dtype)?;
+    let mut results = vec![groups.joined(cx.b, result)?, present[0], present[1]];
     if cx.is_used(3) {
         let of_heads = match cx.int_or("qk_output", 0)? {
             1 => self::masked(cx, shown, seen, 0.0)?,

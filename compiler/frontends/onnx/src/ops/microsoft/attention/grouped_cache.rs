@@ -3,8 +3,8 @@
 use super::expect_rank;
 use crate::context::{Context, LowerError};
 use crate::ops::indexing::counted;
-use crate::ops::pieces::{loops, size};
-use irc_tl::{Compute, DType, Dim, Relation, Scalar, ValueId};
+use crate::ops::pieces::{loops, size, within};
+use irc_tl::{Combine, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 /// How many tokens a cache has before and after a call.
 pub(super) struct Cache {
@@ -41,7 +41,24 @@ impl Cache {
         let all = past.clone() + new.clone();
         cx.b.require(&total, Relation::AtMost, &all, message)?;
         let capacity = if past.is(0) { total.clone() } else { past.maximum(&total) };
-        Ok(Self { lengths, total, new, capacity })
+        let cache = Self { lengths, total, new, capacity };
+        cache.expect_lengths(cx, &dims[0])?;
+        Ok(cache)
+    }
+
+    /// Checks that the last token of each sequence is in the cache: at run time, unless the lengths are constant. A program
+    /// whose total length is constant has no sizes that it reads, and no check, so that archives can have it.
+    fn expect_lengths(&self, cx: &mut Context<'_>, batch: &Dim) -> Result<(), LowerError> {
+        if self.total.known().is_some() && !cx.b.is_constant(self.lengths) {
+            return Ok(());
+        }
+        let inside = within(&self.last(0), Scalar::index(0), size(&self.capacity));
+        let outside = Scalar::index(1) - inside.cast(DType::I64);
+        let count = Compute::reduce([], Combine::Sum, [batch.clone()], outside);
+        let count = cx.b.compute(count, &[self.lengths])?;
+        let count = counted(cx.b, count)?;
+        let message = "expected seqlens_k from 0 to less than the capacity of the cache";
+        Ok(cx.b.require(&count, Relation::Equal, &0.into(), message)?)
     }
 
     /// `prompt` if there are no tokens before the call, else `later`.

@@ -1,0 +1,385 @@
+//! Convolutions as products of the matrix of filters, which may be packed, and panels of positions.
+//!
+//! Positions of an image are numbered across its lines. The elements under the filters at as many positions as a tile has
+//! columns are copied to a panel, zeros where they are outside of the image; then all tiles of filters read it.
+use super::{Tile, Tiles, Writer};
+use crate::kernel::emit::Emit;
+use crate::lowering::compute_to_loops::nest::Part;
+use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
+use irc_mlir::ops::{arith, math};
+use irc_mlir::{Value, ValueLike};
+use irc_tl::{Compute, Dim, Scalar, Type};
+use std::convert::Infallible;
+
+/// The number of positions of a panel: a multiple of the columns of a tile.
+const COLUMNS: i64 = 64;
+
+/// The distance between the rows of a panel. A vector that begins in a row ends before the next one.
+const STRIDE: i64 = COLUMNS + 16;
+
+/// The number of elements under the filters at a position from which on they are divided into blocks.
+const DEEP: i64 = 256;
+
+/// The maximum of that number in a block.
+const DEEPEST: i64 = 512;
+
+/// How a nest is computed in panels.
+pub(super) struct Panels {
+    /// The loop over filters; those after it are over positions.
+    row: usize,
+    filters: i64,
+    channels: i64,
+    /// The number of positions of a filter.
+    taps: i64,
+    /// The channels of a block: a panel holds their elements.
+    block: i64,
+    /// The filters of a tile.
+    rows: i64,
+}
+
+/// A panel: the indices of the loops before positions, and its positions.
+struct Panel<'p, 'c, 'a> {
+    at: &'p [Value<'c, 'a>],
+    /// The number of its first position.
+    first: Value<'c, 'a>,
+    /// The number of its positions.
+    count: Value<'c, 'a>,
+    /// The number of all positions.
+    positions: Value<'c, 'a>,
+}
+
+impl Panels {
+    /// The panels of a nest, if one factor is a matrix of known size, of contiguous rows.
+    pub(super) fn of(
+        tiles: &Tiles,
+        compute: &Compute,
+        types: &[&Type],
+        lanes: i64,
+    ) -> Option<Self> {
+        let row = tiles.row.filter(|_| tiles.step > 0)?;
+        let over = &compute.reduction.as_ref()?.dims;
+        let dims = &types[tiles.broadcast.operand].dims;
+        let (first, rest) = tiles.broadcast.at.split_first()?;
+        let reduced = compute.dims.len();
+        // Axes of one element have no loop.
+        let looped = rest.iter().filter(|index| **index != Scalar::index(0));
+        let is_matrix = *first == Scalar::Loop(row)
+            && dims[0] == compute.dims[row]
+            && looped
+                .eq((reduced..reduced + over.len()).map(Scalar::Loop).collect::<Vec<_>>().iter())
+            && Dim::product(over) == Dim::product(&dims[1..]);
+        let is_other = tiles.broadcast.operand != tiles.vector.operand;
+        let filters = compute.dims[row].known()?;
+        let (channels, taps) = (over.first()?.known()?, Dim::product(&over[1..]).known()?);
+        let rows = match lanes {
+            16.. => 8,
+            8.. => 6,
+            _ => 4,
+        };
+        // The depth of several blocks is a multiple of the rows, as packing demands.
+        let block = match channels * taps <= DEEP {
+            true => channels,
+            false => {
+                let blocks = (channels * taps + DEEP - 1) / DEEP;
+                up((channels + blocks - 1) / blocks, rows)
+            }
+        };
+        let fits = channels > 0 && taps > 0 && block * taps <= DEEPEST && filters >= 8;
+        (is_matrix && is_other && fits).then_some(Self {
+            row,
+            filters,
+            channels,
+            taps,
+            block,
+            rows,
+        })
+    }
+
+    /// The elements of a panel in memory.
+    pub(super) fn elements(&self) -> i64 {
+        self.depth() * STRIDE
+    }
+
+    /// The elements of a block under the filters at a position.
+    fn depth(&self) -> i64 {
+        self.block * self.taps
+    }
+
+    /// The packing of the filters.
+    pub(super) fn packing(&self, argument: usize) -> irc_packing::Panels {
+        irc_packing::Panels {
+            argument,
+            offset: 0,
+            along: 1,
+            across: self.channels * self.taps,
+            rows: self.channels * self.taps,
+            columns: self.filters,
+            depth: self.depth(),
+            panel: self.rows,
+            lanes: self.rows,
+            quads: None,
+        }
+    }
+}
+
+fn up(size: i64, unit: i64) -> i64 {
+    (size + unit - 1) / unit * unit
+}
+
+impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
+    /// Emits the nest, or a part of it, in panels.
+    pub(super) fn in_panels(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        part: Option<Part<'c, 'a>>,
+        is_packed: bool,
+    ) {
+        let positions = self.sizes.value(e, &Dim::product(&self.dims[panels.row + 1..]));
+        let strips = Extent::Known((panels.filters + panels.rows - 1) / panels.rows);
+        let mut counts: Vec<_> =
+            self.dims[..panels.row].iter().map(|dim| self.extent(e, dim)).collect();
+        counts.push(Extent::Passed(positions).groups(e, COLUMNS));
+        counts.push(strips);
+        let units =
+            part.map(|[part, parts]| Units::of_part(e, Extent::product(e, &counts), part, parts));
+        self.around(e, (panels, is_packed), &counts, (&mut vec![], positions), units);
+    }
+
+    /// The remaining loops before positions, then that over panels.
+    fn around(
+        &self,
+        e: Emit<'c, 'a>,
+        (panels, is_packed): (&Panels, bool),
+        counts: &[Extent<'c, 'a>],
+        (at, positions): (&mut Vec<Value<'c, 'a>>, Value<'c, 'a>),
+        units: Option<Units<'c, 'a>>,
+    ) {
+        let (count, inner) = (counts[0], Extent::product(e, &counts[1..]));
+        let Ok(()) = split::loop_over::<Infallible>(e, (count, inner), units, |e, index, units| {
+            at.push(index);
+            match &counts[1..] {
+                [strips] => {
+                    at.pop();
+                    let first = e.scale(index, COLUMNS);
+                    let left = e.binary(arith::SUBI, positions, first);
+                    let count = e.min(left, e.index(COLUMNS));
+                    let panel = Panel { at, first, count, positions };
+                    let strips = units.unwrap_or(Units { from: e.index(0), to: strips.value(e) });
+                    self.blocks(e, (panels, is_packed), &panel, strips);
+                }
+                rest => {
+                    self.around(e, (panels, is_packed), rest, (at, positions), units);
+                    at.pop();
+                }
+            }
+            Ok(())
+        });
+    }
+
+    /// The blocks of channels: the panel of each, and the tiles of some strips of filters.
+    fn blocks(
+        &self,
+        e: Emit<'c, 'a>,
+        (panels, is_packed): (&Panels, bool),
+        panel: &Panel<'_, 'c, 'a>,
+        strips: Units<'c, 'a>,
+    ) {
+        let all = (e.index(0), e.index(panels.channels), panels.block);
+        let Ok(_) = e.for_each::<Infallible>(all, &[], |e, channel, _| {
+            let left = e.binary(arith::SUBI, e.index(panels.channels), channel);
+            let channels = e.min(left, e.index(panels.block));
+            self.copy(e, panels, panel, (channel, channels));
+            let whole = e.index(panels.filters / panels.rows);
+            let ranges = [
+                (strips.from, e.min(strips.to, whole), panels.rows),
+                (e.max(strips.from, whole), strips.to, panels.filters % panels.rows),
+            ];
+            for (from, to, rows) in ranges.into_iter().filter(|(.., rows)| *rows > 0) {
+                let Ok(_) = e.for_each::<Infallible>((from, to, 1), &[], |e, strip, _| {
+                    self.strip(e, panels, panel, (strip, rows, is_packed), (channel, channels));
+                    Ok(vec![])
+                });
+            }
+            Ok(vec![])
+        });
+    }
+
+    /// The tiles of a strip of filters: whole ones, then one of a vector for each that is left.
+    fn strip(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        panel: &Panel<'_, 'c, 'a>,
+        filters: (Value<'c, 'a>, i64, bool),
+        channels: (Value<'c, 'a>, Value<'c, 'a>),
+    ) {
+        let width = self.lanes.count();
+        let columns = self.vectors * width;
+        let rest = e.binary(arith::REMSI, panel.count, e.index(columns));
+        let whole = e.binary(arith::SUBI, panel.count, rest);
+        let ranges = [(e.index(0), whole, self.vectors), (whole, panel.count, 1)];
+        for (from, to, vectors) in ranges {
+            let step = vectors * width;
+            let Ok(_) = e.for_each::<Infallible>((from, to, step), &[], |e, column, _| {
+                let rest = (vectors == 1).then(|| e.binary(arith::SUBI, panel.count, column));
+                self.product(e, panels, panel, filters, channels, (column, vectors, rest));
+                Ok(vec![])
+            });
+        }
+    }
+
+    /// Copies the elements of some channels to the panel, one line of the image after the other.
+    fn copy(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        panel: &Panel<'_, 'c, 'a>,
+        channels: (Value<'c, 'a>, Value<'c, 'a>),
+    ) {
+        let (column, width) = (self.dims.len() - 1, self.lanes.count());
+        let line_length = self.sizes.value(e, &self.dims[column]);
+        let end = e.add(panel.first, panel.count);
+        let from = e.binary(arith::DIVUI, panel.first, line_length);
+        let to = e.binary(arith::DIVUI, e.offset(end, -1), line_length);
+        let lines = (from, e.offset(to, 1), 1);
+        let Ok(_) = e.for_each::<Infallible>(lines, &[], |e, line, _| {
+            let line_start = e.binary(arith::MULI, line, line_length);
+            let start = e.max(panel.first, line_start);
+            let stop = e.min(end, e.add(line_start, line_length));
+            let mut at = panel.at.to_vec();
+            at.resize(self.dims.len(), e.index(0));
+            let mut left = line;
+            for dim in (panels.row + 1..column).rev() {
+                let extent = self.sizes.value(e, &self.dims[dim]);
+                at[dim] = match dim == panels.row + 1 {
+                    true => left,
+                    false => e.binary(arith::REMUI, left, extent),
+                };
+                left = e.binary(arith::DIVUI, left, extent);
+            }
+            let count = e.binary(arith::SUBI, stop, start);
+            let Ok(_) = e.for_each::<Infallible>((e.index(0), count, width), &[], |e, done, _| {
+                let place = e.add(start, done);
+                at[column] = e.binary(arith::SUBI, place, line_start);
+                let rest = Some(e.binary(arith::SUBI, count, done));
+                let tile = Tile { at: &at, rows: 1, vectors: 1, rest };
+                let place = e.binary(arith::SUBI, place, panel.first);
+                self.taps(e, &tile, (&mut vec![], e.index(0)), channels, place);
+                Ok(vec![])
+            });
+            Ok(vec![])
+        });
+    }
+
+    /// The remaining loops over positions of a filter, then that over channels, which copies a vector of each.
+    fn taps(
+        &self,
+        e: Emit<'c, 'a>,
+        tile: &Tile<'_, 'c, 'a>,
+        (taps, tap): (&mut Vec<Value<'c, 'a>>, Value<'c, 'a>),
+        (channel, channels): (Value<'c, 'a>, Value<'c, 'a>),
+        place: Value<'c, 'a>,
+    ) {
+        if let Some(dim) = self.over.get(taps.len() + 1) {
+            let extent = self.sizes.value(e, dim);
+            let bounds = (e.index(0), extent, 1);
+            let Ok(_) = e.for_each::<Infallible>(bounds, &[], |e, index, _| {
+                let tap = e.add(e.binary(arith::MULI, tap, extent), index);
+                taps.push(index);
+                self.taps(e, tile, (taps, tap), (channel, channels), place);
+                taps.pop();
+                Ok(vec![])
+            });
+            return;
+        }
+        let Some(panel) = self.packed else { return };
+        let all = self.sizes.value(e, &Dim::product(&self.over[1..]));
+        // What a vector writes after its line is written again by the next line, or is no column.
+        let Ok(_) = e.for_each::<Infallible>((e.index(0), channels, 1), &[], |e, number, _| {
+            let loops = [tile.at, &[e.add(channel, number)], taps].concat();
+            let guard = self.guard(e, &mut self.body(e, &loops));
+            let values = self.read(e, tile, &loops, (0, guard));
+            let depth = e.add(e.binary(arith::MULI, number, all), tap);
+            let place = e.add(e.scale(depth, STRIDE), place);
+            e.store(values, panel, place, self.lanes, None);
+            Ok(vec![])
+        });
+    }
+
+    /// Adds the products of some channels to the tile of a strip of filters.
+    fn product(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        panel: &Panel<'_, 'c, 'a>,
+        (strip, rows, is_packed): (Value<'c, 'a>, i64, bool),
+        (channel, channels): (Value<'c, 'a>, Value<'c, 'a>),
+        (column, vectors, rest): (Value<'c, 'a>, i64, Option<Value<'c, 'a>>),
+    ) {
+        let Some(copied) = self.packed else { return };
+        let width = self.lanes.count();
+        let filter = e.scale(strip, panels.rows);
+        let mut place = e.index(0);
+        for (index, dim) in panel.at.iter().zip(self.dims) {
+            place = e.add(e.binary(arith::MULI, place, self.sizes.value(e, dim)), *index);
+        }
+        let place = e.add(e.scale(place, panels.filters), filter);
+        let place = e.add(e.binary(arith::MULI, place, panel.positions), panel.first);
+        let place = e.add(place, column);
+        let places: Vec<_> = (0..rows * vectors)
+            .map(|number| {
+                let row = e.binary(arith::MULI, panel.positions, e.index(number / vectors));
+                e.offset(e.add(place, row), number % vectors * width)
+            })
+            .collect();
+        // The first block starts from zeros.
+        let is_first = e.compare(0, channel, e.index(0));
+        let count = rest.unwrap_or_else(|| e.index(vectors * width));
+        let none = e.index(0);
+        let earlier = e.op(arith::SELECT, &[is_first, none, count], none.r#type());
+        let started: Vec<_> = (0..vectors)
+            .map(|vector| {
+                let left = e.max(e.offset(earlier, -vector * width), none);
+                e.first_lanes(left, self.lanes)
+            })
+            .collect();
+        let live = rest.and_then(|rest| e.first_lanes(rest, self.lanes));
+        let sums = places.iter().enumerate().map(|(number, place)| {
+            e.load_lanes(self.result, *place, self.lanes, started[number % vectors as usize])
+        });
+        let sums: Vec<_> = sums.collect();
+        let filters = self.operands[self.tiles.broadcast.operand].1;
+        let all = panels.channels * panels.taps;
+        // The distance between rows, and between elements of a row.
+        let (first, across, along) = match is_packed {
+            true => {
+                let depth = up(panels.depth(), panels.rows);
+                let block = up(panels.filters, panels.rows) * panels.taps;
+                (e.add(e.scale(channel, block), e.scale(filter, depth)), 1, panels.rows)
+            }
+            false => (e.add(e.scale(filter, all), e.scale(channel, panels.taps)), all, 1),
+        };
+        let depth = (e.index(0), e.scale(channels, panels.taps), 1);
+        let Ok(sums) = e.for_each::<Infallible>(depth, &sums, |e, k, sums| {
+            let at = e.add(e.scale(k, STRIDE), column);
+            let load =
+                |vector: i64| e.load_lanes(copied, e.offset(at, vector * width), self.lanes, None);
+            let values: Vec<_> = (0..vectors).map(load).collect();
+            let place = e.add(first, e.scale(k, along));
+            let mut next = vec![];
+            for row in 0..rows {
+                let factor = e.load(filters, e.offset(place, row * across));
+                let factor = e.splat(factor, self.lanes);
+                for value in &values {
+                    let sum = sums[next.len()];
+                    next.push(e.op(math::FMA, &[factor, *value, sum], sum.r#type()));
+                }
+            }
+            Ok(next)
+        });
+        for (sum, place) in sums.into_iter().zip(places) {
+            e.store(sum, self.result, place, self.lanes, live);
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Whether a schedule or a program is of a model: if not, one sentence names both and the first difference.
+use super::reasons::{advised, first, is_of_nodes};
+use crate::error::Error;
+use irc::{
+    Model, NpuValues,
+    npu::{Layers, Operand, fingerprint, known_layers, stated_layers},
+};
+use irc_diag::{Diagnostic, counted};
+use irc_gemini_format::{frontend::Frontend, schedule::Schedule};
+use irc_npu::{Op, Program, registers::Registers};
+use irc_npu_emit::KnownLayer;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// The commands that write programs of models.
+pub const WRITES: &str = "irc compile MODEL --target …, or irc compile SCHEDULE --model MODEL, writes the program of a model";
+
+/// A file and the model that it should be of, by name.
+#[derive(Clone, Copy)]
+pub struct Pair<'n> {
+    /// The file with the schedule or the program.
+    pub file: &'n str,
+    /// The file with the model.
+    pub model: &'n str,
+}
+
+impl Pair<'_> {
+    fn no_schedule(&self, difference: &str) -> Error {
+        Error::problem(format!("{} is not a schedule of {}: {difference}", self.file, self.model))
+    }
+
+    fn no_program(&self, difference: &str) -> Error {
+        let message = format!("{} is not a program of {}: {difference}", self.file, self.model);
+        Error::problem(message).help(WRITES)
+    }
+}
+
+/// Whether layers of a schedule may be pieces of layers of the model.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Pieces {
+    /// As those that the search divides, which fit no buffers.
+    Allowed,
+    /// Layers are whole, as for the values of a model.
+    Rejected,
+}
+
+/// Rejects a schedule whose layers are not those of the model.
+pub fn expect_schedule(
+    pair: Pair<'_>,
+    schedule: &Schedule,
+    layers: &Layers,
+    pieces: Pieces,
+) -> Result<(), Error> {
+    match schedule_difference(schedule, layers, pieces) {
+        Some(difference) => Err(pair.no_schedule(&difference)),
+        None => Ok(()),
+    }
+}
+
+/// The index of the part of a model that a schedule is of.
+pub fn part(pair: Pair<'_>, schedule: &Schedule, parts: &[Model<'_>]) -> Result<usize, Error> {
+    let own = results(schedule);
+    let all = parts.iter().map(Model::npu_layers).collect::<Result<Vec<_>, _>>()?;
+    let named: Vec<_> = all.iter().map(|layers| places(layers)).collect();
+    let is_same = |layers: &BTreeMap<&str, usize>| {
+        layers.len() == own.len() && own.iter().all(|(name, _)| layers.contains_key(name))
+    };
+    let first = own.first().map_or("", |(name, _)| *name);
+    let has_first = |layers: &BTreeMap<&str, usize>| layers.contains_key(whole(first, layers));
+    let found = named.iter().position(is_same).or_else(|| named.iter().position(has_first));
+    let no_part =
+        || pair.no_schedule(&format!("no part that the NPU computes has a layer `{first}`"));
+    let found = found.ok_or_else(no_part)?;
+    expect_schedule(pair, schedule, &all[found], Pieces::Allowed)?;
+    Ok(found)
+}
+
+/// The error about a model of which the NPU does not compute all: with advice for the schedule of a part, or else that
+/// the schedule is of another model.
+pub fn not_computed(
+    pair: Pair<'_>,
+    schedule: &Schedule,
+    model: &Model<'_>,
+    error: irc::Error,
+) -> Error {
+    let is_of_part = || {
+        let parts = model.npu_division().map(|division| division.parts());
+        parts.is_ok_and(|parts| part(pair, schedule, &parts).is_ok())
+    };
+    match !is_of_nodes(&error) || is_of_part() {
+        true => advised(error).into(),
+        false => pair.no_schedule(&not_all(&error)),
+    }
+}
+
+/// What the NPU does not compute first.
+fn not_all(error: &irc::Error) -> String {
+    format!("the NPU does not compute all of the model: {}", first(error))
+}
+
+/// The diagnostics of a schedule and a frontend file: if their layers differ, the first difference only.
+pub fn check_pair(pair: Pair<'_>, schedule: &Schedule, frontend: &Frontend) -> Vec<Diagnostic> {
+    let all = irc_gemini_format::check_pair(schedule, frontend);
+    let is_other = |found: &&Diagnostic| {
+        matches!(found.code, "gem-m1-layer" | "gem-m2-extent" | "gem-m3-unscheduled")
+    };
+    let count = all.iter().filter(is_other).count();
+    let Some(first) = all.iter().find(is_other) else { return all };
+    let Pair { file, model } = pair;
+    let message = format!("{file} is not a schedule of {model}: {}", first.message);
+    let found = Diagnostic { message, ..first.clone() };
+    vec![match count - 1 {
+        0 => found,
+        more => found.with_note(counted(more, "more difference")),
+    }]
+}
+
+/// The layers of a schedule in the order of its workloads, with the channels, rows and columns of their results.
+fn results(schedule: &Schedule) -> Vec<(&str, [i64; 3])> {
+    let mut all: Vec<(&str, [i64; 3])> = vec![];
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, _, workload) in schedule.workloads() {
+        let name = workload.layer_name.as_str();
+        let place = *places.entry(name).or_insert(all.len());
+        if place == all.len() {
+            all.push((name, [0; 3]));
+        }
+        for (axis, size) in all[place].1.iter_mut().enumerate() {
+            *size = (*size).max(workload.extent.axis(axis + 1).1.saturating_add(1));
+        }
+    }
+    all
+}
+
+/// The first difference between the layers of a schedule and those of a model, in the order of the schedule.
+fn schedule_difference(schedule: &Schedule, layers: &Layers, pieces: Pieces) -> Option<String> {
+    let nodes = layers.network.nodes();
+    let places = places(layers);
+    let stated = stated_layers(schedule);
+    let known = known_layers(&layers.network, &layers.facts(0..nodes.len()), &[]);
+    let made = sizes(layers);
+    let mut seen = BTreeSet::new();
+    for (name, found) in results(schedule) {
+        let whole = match pieces {
+            Pieces::Allowed => whole(name, &places),
+            Pieces::Rejected => name,
+        };
+        let Some(&place) = places.get(whole) else {
+            return Some(format!("the model has no layer `{name}`"));
+        };
+        seen.insert(place);
+        let expected = made[place];
+        let is_piece = name != whole && found[0] <= expected[0];
+        if found[usize::from(is_piece)..] != expected[usize::from(is_piece)..] {
+            return Some(format!(
+                "the result of layer `{name}` is {found:?} in the schedule, and {expected:?} in the model"
+            ));
+        }
+        if let Some((stated, known)) = stated.get(name).zip(known.get(whole)) {
+            let groups = if name == whole { stated.groups } else { known.groups };
+            let found = window(&KnownLayer { groups, ..*stated });
+            let expected = window(known);
+            if found != expected {
+                return Some(format!(
+                    "layer `{name}` has {found} in the schedule, and {expected} in the model"
+                ));
+            }
+        }
+    }
+    let missing = (0..nodes.len()).find(|place| !seen.contains(place))?;
+    Some(format!("the schedule has no layer `{}`", nodes[missing].layer.name))
+}
+
+/// The layer that a layer of a schedule is a piece of: pieces are `NAME.CHANNEL` or `NAME+CHANNEL`.
+fn whole<'n>(name: &'n str, layers: &BTreeMap<&str, usize>) -> &'n str {
+    let mut whole = name;
+    while !layers.contains_key(whole) {
+        let piece = whole.rsplit_once(['.', '+']);
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        match piece.filter(|(_, channel)| is_number(channel)) {
+            Some((outer, _)) => whole = outer,
+            None => return name,
+        }
+    }
+    whole
+}
+
+/// The indices of layers by name.
+fn places(layers: &Layers) -> BTreeMap<&str, usize> {
+    let nodes = layers.network.nodes().iter().enumerate();
+    nodes.map(|(index, node)| (node.layer.name.as_str(), index)).collect()
+}
+
+/// The channels, rows and columns of the results of layers.
+fn sizes(layers: &Layers) -> Vec<[i64; 3]> {
+    let made = layers.network.nodes().iter().map(|node| node.layer.output);
+    made.map(|made| [made.channels, made.rows, made.columns].map(signed)).collect()
+}
+
+fn signed(size: u64) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+fn window(layer: &KnownLayer) -> String {
+    let KnownLayer { kernel, stride, padding, groups, .. } = layer;
+    format!("a window {kernel:?}, strides {stride:?}, padding {padding:?}, groups {groups}")
+}
+
+/// Rejects a program that states other layers than those of the model.
+///
+/// # Errors
+/// If the program is of another model; what the NPU does not compute of a model that it may be of.
+pub fn expect_program(pair: Pair<'_>, program: &Program, model: &Model<'_>) -> Result<(), Error> {
+    let Some(stated) = &program.model else { return Ok(()) };
+    let layers = match model.npu_layers() {
+        Ok(layers) => layers,
+        Err(error) if is_of_nodes(&error) => {
+            return Err(pair.no_program(&not_all(&error)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match stated.layers == fingerprint(&layers, &[], layers.images).layers {
+        true => Ok(()),
+        false => Err(pair.no_program(&program_difference(program, &layers))),
+    }
+}
+
+/// The first difference between the layers of a program and those of a model, in the order of its instructions. A
+/// program has numbers in place of names: those of the layers in the order of their names.
+fn program_difference(program: &Program, layers: &Layers) -> String {
+    let nodes = layers.network.nodes();
+    let instructions = program.cores.iter().flat_map(|core| &core.code);
+    let last = instructions.map(|instruction| instruction.origin.slyr).max().unwrap_or(-1);
+    let count = usize::try_from(last.saturating_add(1)).unwrap_or(0);
+    if count != nodes.len() {
+        return format!(
+            "the program has {}, and the model {}",
+            counted(count, "layer"),
+            nodes.len()
+        );
+    }
+    let mut places: Vec<usize> = (0..nodes.len()).collect();
+    places.sort_by_key(|&place| &nodes[place].layer.name);
+    let (made, read) = (sizes(layers), inputs(layers));
+    for core in &program.cores {
+        let mut registers = Registers::default();
+        for instruction in &core.code {
+            // The simulator reports errors of registers.
+            let _ = registers.write(instruction);
+            let number = usize::try_from(instruction.origin.slyr).ok();
+            let Some(&place) = number.and_then(|number| places.get(number)) else { continue };
+            let found = match &instruction.op {
+                Op::StaMov(op) => set(&registers.sta, op.rs).map(|cfg| ("stores", cfg.d_tile)),
+                Op::LdaMov(op) => set(&registers.lda, op.rs)
+                    .filter(|cfg| cfg.bas == ACTIVATIONS)
+                    .map(|cfg| ("loads", cfg.s_tile)),
+                _ => None,
+            };
+            let Some((verb, found)) = found else { continue };
+            let found = found.map(i64::from);
+            let expected = match verb {
+                "stores" => vec![made[place]],
+                _ => operands(layers, place, &made, &read),
+            };
+            if !expected.contains(&found) {
+                let name = &nodes[place].layer.name;
+                let expected: Vec<String> =
+                    expected.iter().map(|size| format!("{size:?}")).collect();
+                return format!(
+                    "layer `{name}` {verb} {found:?} in the program, and {} in the model",
+                    expected.join(" or ")
+                );
+            }
+        }
+    }
+    "its layers have other names, windows or operands".into()
+}
+
+/// The memory of activations in DRAM.
+const ACTIVATIONS: u32 = 0;
+
+fn set<T>(sets: &[Option<T>], number: u32) -> Option<&T> {
+    sets.get(number as usize)?.as_ref()
+}
+
+/// The channels, rows and columns of the inputs of a network, as far as any layer reads them.
+fn inputs(layers: &Layers) -> BTreeMap<&str, [i64; 3]> {
+    let mut all: BTreeMap<&str, [i64; 3]> = BTreeMap::new();
+    for (node, origin) in layers.network.nodes().iter().zip(&layers.origins) {
+        for operand in &origin.operands {
+            let Operand::Value { name, channels, .. } = operand else { continue };
+            let own = [*channels, node.input.rows, node.input.columns].map(signed);
+            let size = all.entry(name.as_str()).or_insert(own);
+            size.iter_mut().zip(own).for_each(|(size, own)| *size = (*size).max(own));
+        }
+    }
+    all
+}
+
+/// The sizes of what a layer reads.
+fn operands(
+    layers: &Layers,
+    place: usize,
+    made: &[[i64; 3]],
+    read: &BTreeMap<&str, [i64; 3]>,
+) -> Vec<[i64; 3]> {
+    let origin = &layers.origins[place];
+    let of = origin.operands.iter().filter_map(|operand| match operand {
+        Operand::Layer(layer) => made.get(*layer).copied(),
+        Operand::Value { name, .. } => read.get(name.as_str()).copied(),
+    });
+    let of_weights = layers.network.nodes()[place].weights.iter().map(|&layer| made[layer]);
+    let mut all: Vec<[i64; 3]> = of.chain(of_weights).collect();
+    all.dedup();
+    all
+}
+
+/// What the layers of a model compute whose program is run, if the program has its numbers.
+///
+/// # Errors
+/// If the program has the numbers of another model, or none; every layer without numbers of a model that it may be of.
+pub fn values_of_program(
+    pair: Pair<'_>,
+    program: &Program,
+    model: &Model<'_>,
+) -> Result<Arc<NpuValues>, Error> {
+    let values = match model.npu_values() {
+        Ok(values) => values,
+        Err(error) if program.model.is_some() && is_of_nodes(&error) => {
+            let why = format!("it has the numbers of a quantised model, and {}", first(&error));
+            return Err(pair.no_program(&why));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let expected = fingerprint(&values.layers, &values.numbers, values.layers.images);
+    let Some(found) = &program.model else {
+        let message = format!(
+            "{} states no model: it may have neutral constants, or those of another model",
+            pair.file
+        );
+        return Err(Error::problem(message).help(WRITES));
+    };
+    if found.numbers != expected.numbers {
+        return Err(pair.no_program("it has the scales and zero points of another model"));
+    }
+    if found.images != expected.images {
+        return Err(Error::problem(format!(
+            "{} computes {} at once, and {} has {}",
+            pair.file,
+            counted(found.images, "image"),
+            pair.model,
+            counted(expected.images, "image")
+        ))
+        .help("compile the program without --batch, or give a model with as many images"));
+    }
+    Ok(values)
+}
