@@ -5,7 +5,7 @@ use irc::{
     Model, NpuValues,
     npu::{Layers, Operand, fingerprint, known_layers, stated_layers},
 };
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, counted};
 use irc_gemini_format::{frontend::Frontend, schedule::Schedule};
 use irc_npu::{Op, Program, registers::Registers};
 use irc_npu_emit::KnownLayer;
@@ -113,7 +113,7 @@ pub fn check_pair(pair: Pair<'_>, schedule: &Schedule, frontend: &Frontend) -> V
     let found = Diagnostic { message, ..first.clone() };
     vec![match count - 1 {
         0 => found,
-        more => found.with_note(format!("{more} more differences")),
+        more => found.with_note(counted(more, "more difference")),
     }]
 }
 
@@ -235,7 +235,11 @@ fn program_difference(program: &Program, layers: &Layers) -> String {
     let last = instructions.map(|instruction| instruction.origin.slyr).max().unwrap_or(-1);
     let count = usize::try_from(last.saturating_add(1)).unwrap_or(0);
     if count != nodes.len() {
-        return format!("the program has {count} layers, and the model {}", nodes.len());
+        return format!(
+            "the program has {}, and the model {}",
+            counted(count, "layer"),
+            nodes.len()
+        );
     }
     let mut places: Vec<usize> = (0..nodes.len()).collect();
     places.sort_by_key(|&place| &nodes[place].layer.name);
@@ -345,15 +349,11 @@ pub fn values_of_program(
         return Err(Error::problem(format!(
             "{} computes {} at once, and {} has {}",
             pair.file,
-            images(found.images),
+            counted(found.images, "image"),
             pair.model,
-            images(expected.images)
+            counted(expected.images, "image")
         ))
         .help("compile the program without --batch, or give a model with as many images"));
     }
     Ok(values)
-}
-
-fn images(count: u64) -> String {
-    format!("{count} image{}", if count == 1 { "" } else { "s" })
 }

@@ -1,5 +1,5 @@
 //! Why the NPU does not compute a model.
-use irc_diag::Diagnostic;
+use irc_diag::{Diagnostic, counted};
 
 /// An error about what the NPU does not compute, with the flag that helps.
 pub fn advised(mut error: irc::Error) -> irc::Error {
@@ -18,7 +18,7 @@ pub fn first(error: &irc::Error) -> String {
     let first = found.first().map_or(String::new(), |first| first.message.clone());
     match found.len() {
         0 | 1 => first,
-        count => format!("{first} (and {} more layers)", count - 1),
+        count => format!("{first} (and {})", counted(count - 1, "more layer")),
     }
 }
 

@@ -16,6 +16,7 @@ use irc::{
     quantise::Scope,
 };
 use irc_cli::Run;
+use irc_diag::counted;
 use irc_npu::Program;
 use irc_npu_network::{Layout, Role, Tensors};
 use irc_tensor::{DType, Tensor, TensorError, TensorType, seed_for};
@@ -172,8 +173,9 @@ pub fn run_program(console: &Console, arguments: &Run, input: &Input) -> Result<
     if parts.len() != programs.len() {
         let (own, of_model) = (programs.len(), parts.len());
         let message = format!(
-            "{} has programs of {own} parts, and the NPU computes {name} in {of_model}",
-            input.name
+            "{} has programs of {}, and the NPU computes {name} in {of_model}",
+            input.name,
+            counted(own, "part")
         );
         return Err(Error::problem(message).help(of_model::WRITES));
     }
