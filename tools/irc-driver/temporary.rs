@@ -104,8 +104,8 @@ impl Folder {
 /// Starts the thread that waits for signals. Those that are ignored, as under `nohup`, stay so. If there can be no such
 /// thread, signals end the program as they do by default.
 fn watch() {
-    let signals = SIGNALS.into_iter().filter(|signal| !is_ignored(*signal));
-    let Ok(mut signals) = signal_hook::iterator::Signals::new(signals) else { return };
+    let watched: Vec<i32> = SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    let Ok(mut signals) = signal_hook::iterator::Signals::new(&watched) else { return };
     let wait = move || {
         if let Some(signal) = signals.forever().next() {
             // Not given back: nothing new is created.
@@ -119,7 +119,7 @@ fn watch() {
         }
     };
     if thread::Builder::new().name("signals".to_owned()).spawn(wait).is_err() {
-        for signal in SIGNALS {
+        for signal in watched {
             // SAFETY: the default action is valid for any signal.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }

@@ -27,9 +27,12 @@ impl Source {
 
     /// As [`Source::from_bytes`], of bytes that are not copied.
     pub fn from_shared(name: impl AsRef<str>, bytes: Bytes) -> Self {
-        let invalid_utf8 = std::str::from_utf8(&bytes).err().map(|error| error.valid_up_to());
-        let lossy = || String::from_utf8_lossy(&bytes).into_owned().into();
-        let text = ByteString::try_from(bytes.clone()).unwrap_or_else(|_| lossy());
+        let (text, invalid_utf8) = match ByteString::try_from(bytes.clone()) {
+            Ok(text) => (text, None),
+            Err(error) => {
+                (String::from_utf8_lossy(&bytes).into_owned().into(), Some(error.valid_up_to()))
+            }
+        };
         Self { name: name.as_ref().into(), text, invalid_utf8 }
     }
 

@@ -8,9 +8,9 @@
 //! In L2 a row of weights is followed by its constants. So the constants are loaded, and the
 //! activations are copied next to them with channels and rows exchanged.
 
-use irc_diag::counted;
 use std::collections::BTreeMap;
 
+use irc_diag::counted;
 use irc_gemini_format::schedule::{Extent, Place, Resident, ResidentKind, Source, Weight};
 use irc_npu::layout::WEIGHT_EXTRA;
 

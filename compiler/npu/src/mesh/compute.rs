@@ -132,7 +132,7 @@ impl Mesh<'_> {
         let most = (WL0 / 2 / per_block).max(1) * ROWS;
         let halves = if WL0 / 2 >= per_block { 2 } else { 1 };
         let first = self.workload(place).extent.axis(1).0 - rows.1;
-        if self.reads_past_groups(place)? {
+        if groups.iter().any(|group| group.input % WORD != 0) {
             let size = self.operand_of(place, 0)?.size;
             self.fill_after(place, input, size)?;
         }

@@ -88,15 +88,14 @@ impl Mesh<'_> {
 
     /// The weights of a workload that has several groups, which are computed one after another.
     fn separate_groups(&self, place: Place) -> Result<Option<LayerWeights>> {
-        let is_convolution =
-            Work::of(self.workload(place), &self.path(place))? == Work::Convolution;
-        let weights = self.layer(place)?.weights.filter(|_| is_convolution);
         let is_separate = |weights: &LayerWeights| {
             weights.narrow.is_none()
                 && !weights.are_factors()
                 && i64::from(weights.k) != weights.group
         };
-        Ok(weights.filter(is_separate))
+        let Some(weights) = self.layer(place)?.weights.filter(is_separate) else { return Ok(None) };
+        let work = Work::of(self.workload(place), &self.path(place))?;
+        Ok(Some(weights).filter(|_| work == Work::Convolution))
     }
 
     /// Channels of room after the result of a workload, for the words of groups that do not begin with one.
