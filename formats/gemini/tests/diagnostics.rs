@@ -114,6 +114,20 @@ fn what_was_read_prints_and_reads_again() {
 }
 
 #[test]
+fn cores_are_read_by_id_and_written_in_the_order_of_the_file() {
+    let (rest, tail) = TWO_CORES.split_once("\"top_batch_cut\"").expect("after the cores");
+    let (head, cores) = rest.split_at(rest.find("\"1\": [").expect("core 1"));
+    let (one, two) = cores.split_at(cores.find("\"2\": [").expect("core 2"));
+    let text = format!("{head}{two}{one}\"top_batch_cut\"{tail}");
+    let read = schedule::parse(&Source::new("test", &*text), &Options::default(), &mut Sink::new());
+    let read = read.expect("a valid file");
+    let ids: Vec<i64> = read.cores.iter().map(|core| core.id).collect();
+    assert_eq!(ids, [1, 2]);
+    let written = schedule::write(&read);
+    assert!(written.find("\"2\" :").expect("core 2") < written.find("\"1\" :").expect("core 1"));
+}
+
+#[test]
 fn hostile_texts_end_quickly() {
     let wide = format!("{{\"-1\": {{{}}}}}", "\"a\": 1, ".repeat(200_000) + "\"b\": 2");
     let deep = "[".repeat(1_000_000);

@@ -65,7 +65,7 @@ pub struct Schedule {
     pub buffersize: Option<i64>,
     /// Blocks of DRAM: one group, or in dialect C one for each interleaving.
     pub dram: Vec<DramGroup>,
-    /// The cores that have work, in the order of the file.
+    /// The cores that have work, by id, whatever the order of the file: programs depend on it.
     pub cores: Vec<Core>,
     /// The NPU that it is for, as irc writes it; other tools do not state it.
     pub target: Option<String>,
