@@ -18,6 +18,7 @@ mod algebra;
 mod attention;
 mod cost;
 mod emit;
+mod epilogue;
 mod explain;
 mod form;
 mod graph;

@@ -9,6 +9,7 @@ use super::{
     SegmentFusion,
     attention::{join_attention, join_open_attention, state_masks},
     emit::{Chosen, emit},
+    epilogue::join_epilogues,
     explain::explain_segment,
     form::Kind,
     fuse_segment,
@@ -157,6 +158,7 @@ fn fuse<'c: 'a, 'a>(
     state_masks(func)?;
     join_open_attention(func)?;
     let mut inlined = inline_computes(func)?;
+    join_epilogues(func, &mut inlined)?;
     join_rows(func)?;
     wrap_general(func, &mut inlined)?;
     let simplifications = simplify_function(func)?;
@@ -180,50 +182,65 @@ fn wrap_general<'c: 'a, 'a>(
             || matches!(tl::algorithm_of(op), Ok(Some(_)));
         if computes && is_general(op) && !is_open(op) {
             let parts = inlined.remove(&key(op));
-            let wrapped = key(wrap(op)?);
+            let wrapped = key(wrap(&[op])?);
             inlined.extend(parts.map(|parts| (wrapped, parts)));
         }
     }
     Ok(())
 }
 
-/// Wraps an op in a group; returns the op in it.
-fn wrap<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Result<OperationRef<'c, 'a>, String> {
-    let context = context_of(&op);
-    let parent = op.block().ok_or("expected an op in a block")?;
+/// Wraps ops in a group of loops, in the place of the last one, whose results are those of the group; returns the first op
+/// in it.
+pub(super) fn wrap<'c: 'a, 'a>(
+    ops: &[OperationRef<'c, 'a>],
+) -> Result<OperationRef<'c, 'a>, String> {
+    let last = *ops.last().ok_or("expected an op")?;
+    let context = context_of(&last);
+    let parent = last.block().ok_or("expected an op in a block")?;
+    let made = ops.iter().flat_map(|op| op.results()).map(Value::from);
+    let made: Vec<Value> = made.collect();
     let mut inputs: Vec<Value> = vec![];
-    for operand in op.operands() {
-        if !inputs.contains(&operand) {
+    for operand in ops.iter().flat_map(|op| op.operands()) {
+        if !inputs.contains(&operand) && !made.contains(&operand) {
             inputs.push(operand);
         }
     }
     let types: Vec<Type> = inputs.iter().map(ValueLike::r#type).collect();
-    let results: Vec<Type> = op.results().map(|result| result.r#type()).collect();
-    let (region, block) = block_with(&types, op.location());
-    let operands = op.operands().map(|operand| {
-        let at = inputs.iter().position(|input| *input == operand).unwrap_or_default();
-        block.argument(at).map(Value::from).map_err(|error| error.to_string())
-    });
-    let operands = operands.collect::<Result<Vec<_>, _>>()?;
-    let built = match tl::algorithm_of(op)? {
-        Some(algorithm) => tl::build_algorithm(context, &algorithm, &operands, op.location())?,
-        None => tl::build(context, &tl::op_of(op)?, &operands, op.location())?,
-    };
-    let built = block.append_operation(built);
-    let yielded: Vec<Value> = built.results().map(Value::from).collect();
-    OpSpec::new(context, tl::YIELD, op.location()).operands(&yielded).append(&block);
+    let results: Vec<Type> = last.results().map(|result| result.r#type()).collect();
+    let (region, block) = block_with(&types, last.location());
+    let mut built: Vec<OperationRef<'c, 'a>> = vec![];
+    let mut inside: Vec<Value> = vec![];
+    for op in ops {
+        let operands = op.operands().map(|operand| {
+            if let Some(at) = made.iter().position(|value| *value == operand) {
+                return Ok(inside[at]);
+            }
+            let at = inputs.iter().position(|input| *input == operand).unwrap_or_default();
+            block.argument(at).map(Value::from).map_err(|error| error.to_string())
+        });
+        let operands = operands.collect::<Result<Vec<_>, _>>()?;
+        let copy = match tl::algorithm_of(*op)? {
+            Some(algorithm) => tl::build_algorithm(context, &algorithm, &operands, op.location())?,
+            None => tl::build(context, &tl::op_of(*op)?, &operands, op.location())?,
+        };
+        let copy = block.append_operation(copy);
+        inside.extend(copy.results().map(Value::from));
+        built.push(copy);
+    }
+    let yielded = &inside[inside.len() - results.len()..];
+    OpSpec::new(context, tl::YIELD, last.location()).operands(yielded).append(&block);
     region.append_block(block);
-    let group = OpSpec::new(context, tl::GROUP, op.location())
+    let group = OpSpec::new(context, tl::GROUP, ops[0].location())
         .operands(&inputs)
         .results(&results)
         .attr("kind", attr::string(context, Kind::Loops.name()))
         .region(region)
-        .before(&parent, op);
-    for (old, new) in op.results().zip(group.results()) {
+        .before(&parent, last);
+    for (old, new) in last.results().zip(group.results()) {
         replace_all_uses(old.into(), new.into());
     }
-    op.erase();
-    Ok(built)
+    ops.iter().rev().for_each(|op| op.erase());
+    Ok(built[0])
 }
 
 fn write_groups<'c: 'a, 'a>(

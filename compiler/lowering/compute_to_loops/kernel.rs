@@ -1,5 +1,5 @@
 //! A kernel of loops as data: values in memory, and steps that compute them.
-use super::nest::Nest;
+use super::{expression::RESULT, nest::Nest};
 use crate::attributes::{KERNEL, OVERWRITES, TASK, dictionaries};
 use irc_dialects::tl;
 use irc_mlir::ops::func;
@@ -183,8 +183,13 @@ impl<'c> Reader<'c> {
         let work = match tl::algorithm_of(op)? {
             Some(algorithm) => Work::Algorithm(algorithm),
             None => {
-                let op = tl::op_of(op)?;
-                Work::Nest(nest_of(&op, &operand_types, &types[0])?)
+                let nest = nest_of(&tl::op_of(op)?, &operand_types, &types[0])?;
+                if let Some(sum) = self.follow(&nest, &operands) {
+                    let result = op.result(0).map_err(|error| error.to_string())?;
+                    self.ids.insert(key(result.into()), sum);
+                    return Ok(());
+                }
+                Work::Nest(nest)
             }
         };
         let results: Vec<_> = types.into_iter().map(|ty| self.scratch(ty)).collect();
@@ -193,6 +198,49 @@ impl<'c> Reader<'c> {
         }
         self.steps.push(Step { work, operands, results, location: op.location() });
         Ok(())
+    }
+
+    /// Makes a map the epilogue of the sum before it, which has no memory of its own as its size is not known. Returns the
+    /// value, which is that of the map then.
+    fn follow(&mut self, map: &Nest, operands: &[ValueId]) -> Option<ValueId> {
+        let Step { work: Work::Nest(nest), operands: read, results, .. } =
+            self.steps.last_mut()?
+        else {
+            return None;
+        };
+        let [sum] = results[..] else { return None };
+        let is_open = self.values[sum].ty.known().is_none();
+        let is_sum = nest.compute.reduction.is_some();
+        let is_map = map.compute.reduction.is_none() && map.epilogue.is_none() && !map.is_view;
+        if !is_open || !is_sum || !is_map || !operands.contains(&sum) {
+            return None;
+        }
+        let dims = &self.values[sum].ty.dims;
+        let mut is_own = map.compute.dims == *dims;
+        map.compute.body.walk(&mut |part| {
+            if let Scalar::Load(operand, at) = part
+                && operands[*operand] == sum
+            {
+                is_own &= map.compute.is_own(at, dims);
+            }
+        });
+        if !is_own {
+            return None;
+        }
+        let reduced = nest.epilogue.take().unwrap_or_else(|| Scalar::load(RESULT, []));
+        nest.epilogue = Some(map.compute.body.replace(&mut |part| {
+            let Scalar::Load(operand, at) = part else { return None };
+            let id = operands[*operand];
+            if id == sum {
+                return Some(reduced.clone());
+            }
+            let place = read.iter().position(|known| *known == id).unwrap_or_else(|| {
+                read.push(id);
+                read.len() - 1
+            });
+            Some(Scalar::Load(place, at.clone()))
+        }));
+        Some(sum)
     }
 
     /// The same memory under another type, with elements of the same width.

@@ -3,6 +3,7 @@
 //! One factor is read along the columns of the result, a vector at a time; the other does not depend on the column. The sums
 //! of a tile of rows and columns stay in registers. Vectors at the end of a row, and those that are partly outside of an
 //! image, are masked.
+mod epilogue;
 mod panels;
 
 use super::{
@@ -16,6 +17,7 @@ use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike, attr};
 use irc_packing::Packing;
 use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar, Type};
+use epilogue::{Epilogue, Finish};
 use panels::Panels;
 use std::{borrow::Cow, convert::Infallible};
 
@@ -62,17 +64,30 @@ pub(super) fn emit<'c: 'a, 'a>(
     operands: &[(&Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &Sizes<'c, 'a>,
-    (part, lanes, packed): (Option<Part<'c, 'a>>, i64, Option<usize>),
+    how: (Option<Part<'c, 'a>>, i64, Option<usize>),
+) -> bool {
+    let finish = Finish::of(nest, operands);
+    emit_merged(e, nest, operands, (result, finish.as_ref()), sizes, how)
+}
+
+/// As [`emit`], with as few loops over columns as possible.
+fn emit_merged<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    nest: &Nest,
+    operands: &[(&Type, Buffer<'c, 'a>)],
+    (result, finish): (Buffer<'c, 'a>, Option<&Finish<'_, 'c, 'a>>),
+    sizes: &Sizes<'c, 'a>,
+    how: (Option<Part<'c, 'a>>, i64, Option<usize>),
 ) -> bool {
     let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
     if let Some((merged, types)) = Tiles::merged(nest, &types) {
         let buffers = operands.iter().map(|(_, buffer)| *buffer);
         let operands: Vec<_> = types.iter().map(|ty| &**ty).zip(buffers).collect();
-        return emit(e, &merged, &operands, result, sizes, (part, lanes, packed));
+        return emit_merged(e, &merged, &operands, (result, finish), sizes, how);
     }
     let tiles = Tiles::of(nest, &types);
     if let Some(tiles) = &tiles {
-        tiles.emit(e, nest, operands, result, sizes, (part, lanes, packed));
+        tiles.emit(e, nest, operands, (result, finish), sizes, how);
     }
     tiles.is_some()
 }
@@ -107,7 +122,9 @@ impl Tiles {
             && tiles.guards.is_empty()
             && tiles.bound.is_none()
             && !tiles.broadcast.depends_on(above);
-        if !is_whole {
+        let is_finished_whole =
+            Epilogue::of(nest, types).is_none_or(|epilogue| epilogue.outer <= above);
+        if !is_whole || !is_finished_whole {
             return None;
         }
         let joined = Dim::product(&compute.dims[above..]);
@@ -137,7 +154,7 @@ impl Tiles {
         let compute = &nest.compute;
         let reduction = compute.reduction.as_ref()?;
         let column = compute.dims.len().checked_sub(1)?;
-        if reduction.combine != Combine::Sum || nest.epilogue.is_some() {
+        if reduction.combine != Combine::Sum {
             return None;
         }
         let body = without_only_groups(&compute.body, &compute.dims);
@@ -180,6 +197,10 @@ impl Tiles {
             fixed && broadcast.depends_on(*loop_)
         };
         let row = (0..column).rev().find(is_row);
+        let epilogue = Epilogue::of(nest, types);
+        if epilogue.is_some_and(|epilogue| epilogue.outer > row.map_or(column, |row| row + 1)) {
+            return None;
+        }
         Some(Self { broadcast, vector, step, guards, bound, row })
     }
 
@@ -206,7 +227,7 @@ impl Tiles {
         e: Emit<'c, 'a>,
         nest: &Nest,
         operands: &[(&Type, Buffer<'c, 'a>)],
-        result: Buffer<'c, 'a>,
+        (result, finish): (Buffer<'c, 'a>, Option<&Finish<'_, 'c, 'a>>),
         sizes: &Sizes<'c, 'a>,
         (part, lanes, packed): (Option<Part<'c, 'a>>, i64, Option<usize>),
     ) {
@@ -231,6 +252,7 @@ impl Tiles {
             order,
             operands,
             result,
+            finish,
             sizes,
             lanes: Lanes::Vector(lanes),
             rows,
@@ -322,6 +344,8 @@ struct Writer<'n, 'c, 'a> {
     order: Vec<usize>,
     operands: &'n [(&'n Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
+    /// What follows the sums.
+    finish: Option<&'n Finish<'n, 'c, 'a>>,
     sizes: &'n Sizes<'c, 'a>,
     lanes: Lanes,
     /// Rows and vectors of a tile.
@@ -407,6 +431,28 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     Ok(vec![])
                 });
         }
+        if self.finish.is_none() {
+            return;
+        }
+        let Ok(_) = e.for_each::<Infallible>((rows.0, rows.1, 1), &[], |e, row, _| {
+            at[column] = e.index(0);
+            if let Some(dim) = self.tiles.row {
+                at[dim] = row;
+            }
+            self.finish(e, &at[..column], (self.place(e, at, 0), columns));
+            Ok(vec![])
+        });
+    }
+
+    /// The place of an element of the result, so many rows after an index.
+    fn place(&self, e: Emit<'c, 'a>, at: &[Value<'c, 'a>], row: i64) -> Value<'c, 'a> {
+        let mut place = e.index(0);
+        for (dim, index) in at.iter().enumerate() {
+            let index = if Some(dim) == self.tiles.row { e.offset(*index, row) } else { *index };
+            let extent = self.sizes.value(e, &self.dims[dim]);
+            place = e.add(e.binary(arith::MULI, place, extent), index);
+        }
+        place
     }
 
     /// The tiles of some columns: whole ones, then those of the remaining rows.
@@ -453,14 +499,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let masks: Vec<Option<Value>> = masks.collect();
         for (number, sum) in sums.into_iter().enumerate() {
             let (row, vector) = (number as i64 / tile.vectors, number as i64 % tile.vectors);
-            let mut place = e.index(0);
-            for (dim, index) in tile.at.iter().enumerate() {
-                let index =
-                    if Some(dim) == self.tiles.row { e.offset(*index, row) } else { *index };
-                let extent = self.sizes.value(e, &self.dims[dim]);
-                place = e.add(e.binary(arith::MULI, place, extent), index);
-            }
-            let place = e.offset(place, vector * self.lanes.count());
+            let place = e.offset(self.place(e, tile.at, row), vector * self.lanes.count());
             e.store(sum, self.result, place, self.lanes, masks[vector as usize]);
         }
     }

@@ -198,9 +198,36 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             for (from, to, rows) in ranges.into_iter().filter(|(.., rows)| *rows > 0) {
                 let Ok(_) = e.for_each::<Infallible>((from, to, 1), &[], |e, strip, _| {
                     self.strip(e, panels, panel, (strip, rows, is_packed), (channel, channels));
+                    if self.finish.is_some() {
+                        let done = e.add(channel, channels);
+                        let is_last = e.compare(0, done, e.index(panels.channels));
+                        let finish = |e| {
+                            self.finish_strip(e, panels, panel, (strip, rows));
+                            Ok::<_, Infallible>(vec![])
+                        };
+                        let Ok(_) = e.if_else(is_last, &[], finish, |_| Ok(vec![]));
+                    }
                     Ok(vec![])
                 });
             }
+            Ok(vec![])
+        });
+    }
+
+    /// Applies the epilogue to the sums of a strip of filters.
+    fn finish_strip(
+        &self,
+        e: Emit<'c, 'a>,
+        panels: &Panels,
+        panel: &Panel<'_, 'c, 'a>,
+        (strip, rows): (Value<'c, 'a>, i64),
+    ) {
+        let first = e.scale(strip, panels.rows);
+        let bounds = (first, e.offset(first, rows), 1);
+        let Ok(_) = e.for_each::<Infallible>(bounds, &[], |e, filter, _| {
+            let at = [panel.at, &[filter]].concat();
+            let place = e.binary(arith::MULI, self.place(e, &at, 0), panel.positions);
+            self.finish(e, &at, (e.add(place, panel.first), panel.count));
             Ok(vec![])
         });
     }
@@ -320,11 +347,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let Some(copied) = self.packed else { return };
         let width = self.lanes.count();
         let filter = e.scale(strip, panels.rows);
-        let mut place = e.index(0);
-        for (index, dim) in panel.at.iter().zip(self.dims) {
-            place = e.add(e.binary(arith::MULI, place, self.sizes.value(e, dim)), *index);
-        }
-        let place = e.add(e.scale(place, panels.filters), filter);
+        let place = self.place(e, &[panel.at, &[filter]].concat(), 0);
         let place = e.add(e.binary(arith::MULI, place, panel.positions), panel.first);
         let place = e.add(place, column);
         let places: Vec<_> = (0..rows * vectors)

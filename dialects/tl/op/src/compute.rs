@@ -25,6 +25,16 @@ pub struct Compute {
     pub body: Scalar,
 }
 
+impl Compute {
+    /// Whether an index of a value with some extents is that of the result's own element.
+    pub fn is_own(&self, at: &[Scalar], dims: &[Dim]) -> bool {
+        let is_own = |(axis, index): (usize, &Scalar)| {
+            *index == Scalar::Loop(axis) || dims[axis].is(1) && *index == Scalar::index(0)
+        };
+        dims == self.dims && at.iter().enumerate().all(is_own)
+    }
+}
+
 /// The reduction loops of a [`Compute`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reduce {

@@ -1,0 +1,121 @@
+//! Epilogues of sums whose sizes depend on symbols, as convolutions of open height and width: the maps that follow join
+//! the sum in one group, whose kernel applies them to the sums while these are in the cache.
+use super::{
+    inline::{Inlined, key},
+    open::is_open,
+    pass::wrap,
+};
+use irc_dialects::tl;
+use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, has_one_use, read, uses};
+use irc_tl::{Binary, Combine, Compute, DType, Scalar, Type, Unary};
+use std::collections::BTreeSet;
+
+/// Maximum number of maps that follow a sum.
+const MAX_MAPS: usize = 16;
+
+/// Maximum number of times that an epilogue reads its sum.
+const MAX_COPIES: usize = 8;
+
+/// Joins each such sum and the maps that follow in a group.
+///
+/// # Errors
+/// If an op cannot be rebuilt.
+pub(super) fn join_epilogues<'c: 'a, 'a>(
+    func: OperationRef<'c, 'a>,
+    inlined: &mut Inlined<'c>,
+) -> Result<(), String> {
+    let mut joined = BTreeSet::new();
+    for op in read::body_ops(func) {
+        // An op of an earlier group is gone.
+        if joined.contains(&key(op)) || !is_sum(op) {
+            continue;
+        }
+        let (mut ops, mut copies) = (vec![op], 1);
+        while let Some((next, reads)) = ops.last().and_then(|last| map_after(*last)) {
+            // Each read of a value repeats the expression of it.
+            copies *= reads;
+            if ops.len() > MAX_MAPS || copies > MAX_COPIES {
+                break;
+            }
+            ops.push(next);
+        }
+        if ops.len() == 1 {
+            continue;
+        }
+        let mut parts = inlined.remove(&key(op)).unwrap_or_default();
+        for map in &ops[1..] {
+            parts.extend(inlined.remove(&key(*map)).unwrap_or_default());
+            parts.push(map.location());
+        }
+        joined.extend(ops.iter().map(|op| key(*op)));
+        inlined.insert(key(wrap(&ops)?), parts);
+    }
+    Ok(())
+}
+
+/// An op as loops, if its result is of single precision and of a size that depends on symbols.
+fn open_loops(op: OperationRef<'_, '_>) -> Option<(Compute, Vec<Type>)> {
+    let result = tl::type_of(op.result(0).ok()?.r#type()).ok()?;
+    if result.known().is_some() || result.dtype != DType::F32 {
+        return None;
+    }
+    let types = tl::symbolic_operand_types(op).ok()?;
+    let compute = tl::op_of(op).ok()?.as_compute(&types)?;
+    Some((compute, types))
+}
+
+/// Whether an op adds products of elements, as images of open sizes are convolved.
+fn is_sum(op: OperationRef<'_, '_>) -> bool {
+    const IMAGE: usize = 3;
+    let Some((compute, _)) = open_loops(op).filter(|_| !is_open(op)) else { return false };
+    let mut has_product = false;
+    compute.body.walk(&mut |part| {
+        has_product |= matches!(part, Scalar::Binary(Binary::Mul, x, y)
+            if [x, y].iter().all(|factor| matches!(***factor, Scalar::Load(..))));
+    });
+    let is_sum = compute.reduction.as_ref().is_some_and(|it| it.combine == Combine::Sum);
+    is_sum && has_product && compute.dims.len() >= IMAGE
+}
+
+/// The map that alone reads the result of an op, each element for the same element of its own result. Other operands are
+/// read at the same element, or at one of its image and channel. With the number of times that it reads the result.
+fn map_after<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<(OperationRef<'c, 'a>, usize)> {
+    let value = Value::from(op.result(0).ok()?);
+    if !has_one_use(value) {
+        return None;
+    }
+    let (map, operand) = uses(value).pop()?;
+    let (compute, types) = open_loops(map)?;
+    let dims = &tl::type_of(value.r#type()).ok()?.dims;
+    let mut fits = compute.reduction.is_none() && compute.dims == *dims;
+    let mut reads = 0;
+    compute.body.walk(&mut |part| {
+        fits &= match part {
+            Scalar::Load(of, at) => {
+                let is_fixed = |index: &Scalar| match index {
+                    Scalar::Loop(loop_) => *loop_ < 2,
+                    index => matches!(index, Scalar::Int(..)),
+                };
+                reads += usize::from(*of == operand);
+                types[*of].dtype == DType::F32
+                    && (compute.is_own(at, &types[*of].dims)
+                        || *of != operand && at.iter().all(is_fixed))
+            }
+            part => is_cheap(part),
+        };
+    });
+    (fits && map.block() == op.block()).then_some((map, reads))
+}
+
+/// Whether a part of an expression takes a few instructions in a vector.
+fn is_cheap(part: &Scalar) -> bool {
+    match part {
+        Scalar::Binary(function, ..) => matches!(
+            function,
+            Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Max | Binary::Min
+        ),
+        Scalar::Unary(function, _) => matches!(function, Unary::Relu | Unary::Neg | Unary::Abs),
+        Scalar::Float(..) | Scalar::Int(..) | Scalar::Loop(_) => true,
+        _ => false,
+    }
+}
