@@ -34,6 +34,7 @@ mod kernels;
 mod memory_files;
 mod npu_search;
 mod op_homes;
+mod open_images;
 mod open_rows;
 mod packed_constants;
 mod plan_ark;

@@ -22,7 +22,7 @@ fn f32_of(dims: impl Into<Vec<Dim>>) -> Type {
 }
 
 /// Compiles a graph once for each processor, and runs it on inputs of each of some sizes, on 1 to 7 threads.
-fn serves(graph: &Graph, inputs: &dyn Fn(i64) -> Vec<(&'static str, Tensor)>, sizes: &[i64]) {
+pub fn serves(graph: &Graph, inputs: &dyn Fn(i64) -> Vec<(&'static str, Tensor)>, sizes: &[i64]) {
     serves_on(graph, inputs, sizes, levels());
 }
 

@@ -65,6 +65,11 @@ fn convolutions() {
     check(conv([1, 1], [1, 2], [[0, 0], [2, 3]], 1), vec![image(3), filters([12, 3, 2, 3])]);
     check(conv([1, 1], [1, 1], [[1, 1]; 2], 6), vec![image(6), filters([6, 1, 3, 3])]);
     check(conv([2, 1], [1, 1], [[1, 0]; 2], 2), vec![image(4), filters([6, 2, 2, 2])]);
+    // Windows of one channel.
+    check(conv([2, 2], [1, 1], [[0, 1]; 2], 6), vec![image(6), filters([6, 1, 3, 3])]);
+    check(conv([1, 2], [2, 1], [[2, 2], [1, 0]], 5), vec![image(5), filters([5, 1, 3, 2])]);
+    check(conv([1, 1], [1, 1], [[0, 0]; 2], 3), vec![image(3), filters([3, 1, 4, 1])]);
+    check(conv([3, 1], [1, 1], [[2, 2]; 2], 4), vec![image(4), filters([4, 1, 5, 5])]);
     // Channels of several blocks, the last of which is smaller.
     check(conv([1, 1], [1, 1], [[1, 1]; 2], 1), vec![image(70), filters([19, 70, 3, 3])]);
     check(conv([2, 2], [1, 1], [[0, 0]; 2], 1), vec![image(520), filters([8, 520, 1, 1])]);

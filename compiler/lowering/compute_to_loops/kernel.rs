@@ -203,8 +203,7 @@ impl<'c> Reader<'c> {
     /// Makes a map the epilogue of the sum before it, which has no memory of its own as its size is not known. Returns the
     /// value, which is that of the map then.
     fn follow(&mut self, map: &Nest, operands: &[ValueId]) -> Option<ValueId> {
-        let Step { work: Work::Nest(nest), operands: read, results, .. } =
-            self.steps.last_mut()?
+        let Step { work: Work::Nest(nest), operands: read, results, .. } = self.steps.last_mut()?
         else {
             return None;
         };

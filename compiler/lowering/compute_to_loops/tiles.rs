@@ -5,6 +5,7 @@
 //! image, are masked.
 mod epilogue;
 mod panels;
+mod windows;
 
 use super::{
     expression::{Body, Known, depends_on, loop_number},
@@ -13,13 +14,14 @@ use super::{
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
+use epilogue::{Epilogue, Finish};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike, attr};
 use irc_packing::Packing;
 use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar, Type};
-use epilogue::{Epilogue, Finish};
 use panels::Panels;
 use std::{borrow::Cow, convert::Infallible};
+use windows::Windows;
 
 /// How a nest is computed in tiles.
 struct Tiles {
@@ -241,6 +243,8 @@ impl Tiles {
         };
         let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
         let panels = Panels::of(self, compute, &types, lanes);
+        let read = Epilogue::of(nest, &types).map_or(0, |epilogue| epilogue.outer);
+        let windows = Windows::of(self, compute, read);
         let over: Vec<Dim> = reduced.cloned().collect();
         // The longest loop is innermost: LLVM would unroll a short one there, and run out of registers.
         let mut order: Vec<usize> = (0..over.len()).collect();
@@ -256,7 +260,12 @@ impl Tiles {
             sizes,
             lanes: Lanes::Vector(lanes),
             rows,
-            vectors: if self.row.is_some() { 2 } else { 4 },
+            vectors: match (&windows, self.row) {
+                (Some(_), _) => windows::VECTORS,
+                (None, Some(_)) => 2,
+                (None, None) => 4,
+            },
+            windows,
             packed: match &panels {
                 Some(panels) => Some(e.stack(panels.elements(), e.f32())),
                 None => self.packed(e, compute, &over, 2 * lanes),
@@ -265,7 +274,8 @@ impl Tiles {
         if let Some(panels) = panels {
             return writer.in_panels(e, &panels, part, packed.is_some());
         }
-        let outer: Vec<usize> = (0..column).filter(|at| Some(*at) != self.row).collect();
+        let row = writer.windows.as_ref().map(|windows| windows.row).or(self.row);
+        let outer: Vec<usize> = (0..column).filter(|at| Some(*at) != row).collect();
         let mut at = vec![e.index(0); compute.dims.len()];
         let counts: Vec<Extent> =
             outer.iter().map(|dim| writer.extent(e, &compute.dims[*dim])).collect();
@@ -353,6 +363,7 @@ struct Writer<'n, 'c, 'a> {
     vectors: i64,
     /// Memory for the columns of a tile, if they are packed.
     packed: Option<Buffer<'c, 'a>>,
+    windows: Option<Windows>,
 }
 
 /// A tile: indices of its first element, and its extent.
@@ -371,6 +382,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 
     /// The number of groups of rows that are divided among threads.
     fn strips(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
+        if let Some(windows) = &self.windows {
+            return windows.groups(e, self.extent(e, &self.dims[windows.row]));
+        }
         self.tiles
             .row
             .map_or(Extent::Known(1), |row| self.extent(e, &self.dims[row]).groups(e, self.rows))
@@ -385,7 +399,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     ) {
         let (Some((dim, rest)), Some((count, counts))) = (dims.split_first(), counts.split_first())
         else {
-            return self.matrix(e, at, units);
+            return match &self.windows {
+                Some(windows) => self.windows(e, windows, at, units),
+                None => self.matrix(e, at, units),
+            };
         };
         let inner = Extent::product(e, &[counts, &[self.strips(e)]].concat());
         let Ok(()) =
@@ -625,15 +642,30 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let columns = self.columns(e, tile, vector);
         let limit = self.limit(e, &mut body, columns, guard);
         if step == 0 {
-            let along = self.axis(e, *operand, at);
+            let after = at.iter().position(|index| depends_on(index, column)).unwrap_or(0);
+            let along = self.axis_distance(e, *operand, after);
             let lanes = e.splat(along, self.lanes);
             let offsets = e.binary(arith::MULI, e.iota(1, self.lanes), lanes);
             let mask = limit.map(|limit| self.mask(e, limit, 0));
             return e.gather(buffer, place, offsets, self.lanes, mask);
         }
-        let loads = (0..step).map(|number| {
-            let mask = limit.map(|limit| self.mask(e, limit, number * width));
-            e.load_lanes(buffer, e.offset(place, number * width), self.lanes, mask)
+        let masks: Vec<_> = (0..step)
+            .map(|number| limit.map(|limit| self.mask(e, limit, number * width)))
+            .collect();
+        self.strided(e, place, &masks)
+    }
+
+    /// A vector of the vector factor: each of its elements is as many after the one before as there are masks.
+    fn strided(
+        &self,
+        e: Emit<'c, 'a>,
+        place: Value<'c, 'a>,
+        masks: &[Option<Value<'c, 'a>>],
+    ) -> Value<'c, 'a> {
+        let buffer = self.operands[self.tiles.vector.operand].1;
+        let width = self.lanes.count();
+        let loads = masks.iter().zip(0..).map(|(mask, number)| {
+            e.load_lanes(buffer, e.offset(place, number * width), self.lanes, *mask)
         });
         let loads: Vec<Value> = loads.collect();
         match loads[..] {
@@ -646,12 +678,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         }
     }
 
-    /// The distance of elements that the index that moves along the columns selects.
-    fn axis(&self, e: Emit<'c, 'a>, operand: usize, at: &[Scalar]) -> Value<'c, 'a> {
-        let column = self.dims.len() - 1;
-        let after =
-            at.iter().position(|index| depends_on(index, column)).map_or(0, |axis| axis + 1);
-        self.sizes.value(e, &Dim::product(&self.operands[operand].0.dims[after..]))
+    /// The distance of elements that are next to each other along an axis of an operand.
+    fn axis_distance(&self, e: Emit<'c, 'a>, operand: usize, axis: usize) -> Value<'c, 'a> {
+        self.sizes.value(e, &Dim::product(&self.operands[operand].0.dims[axis + 1..]))
     }
 
     /// The elements that may be read: lanes whose number plus the first value is below the second one, as unsigned numbers.

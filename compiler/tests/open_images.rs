@@ -1,0 +1,75 @@
+//! Convolutions of images of open height and width, with what follows in their kernels.
+use crate::open_rows::serves;
+use crate::support::graphs::f32s;
+use irc_tl::{Binary, Builder, Conv, DType, Dim, Graph, Op, Type, Unary, ValueId};
+
+/// Around the rows and columns of tiles, and the positions of panels.
+const SIZES: [i64; 9] = [1, 2, 3, 7, 8, 9, 17, 33, 66];
+
+const CHANNELS: i64 = 10;
+
+fn image(channels: i64) -> Type {
+    let n = || Dim::symbol("N");
+    Type::new(DType::F32, [1.into(), channels.into(), n(), n()])
+}
+
+fn conv(b: &mut Builder, x: ValueId, filters: [i64; 4], stride: i64) -> ValueId {
+    let groups = CHANNELS / filters[1];
+    let pads = vec![[filters[2] / 2; 2]; 2];
+    let (strides, dilations) = (vec![stride; 2], vec![1; 2]);
+    let filters = b.tensor(&f32s(filters, 1));
+    let conv = Conv { strides, dilations, pads, groups, outside: 0 };
+    b.op(Op::Conv(conv), &[x, filters]).unwrap()
+}
+
+fn bias(b: &mut Builder, x: ValueId, channels: i64) -> ValueId {
+    let bias = b.tensor(&f32s([1, channels, 1, 1], 2));
+    b.binary(Binary::Add, x, bias).unwrap()
+}
+
+fn check(graph: &Graph) {
+    serves(graph, &|n| vec![("x", f32s([1, CHANNELS, n, n], 3))], &SIZES);
+}
+
+/// A bias, a residual and a unary function follow filters of all channels.
+#[test]
+fn maps_follow_convolutions() {
+    for size in [1, 3] {
+        let mut b = Builder::new();
+        let x = b.input("x", image(CHANNELS));
+        let y = conv(&mut b, x, [CHANNELS, CHANNELS, size, size], 1);
+        let y = bias(&mut b, y, CHANNELS);
+        let y = b.binary(Binary::Add, y, x).unwrap();
+        let y = b.unary(Unary::Relu, y).unwrap();
+        b.output("y", y);
+        check(&b.finish());
+    }
+}
+
+/// As many as there are maps, and one that reads the sums twice.
+#[test]
+fn many_maps_follow_a_convolution() {
+    let mut b = Builder::new();
+    let x = b.input("x", image(CHANNELS));
+    let mut y = conv(&mut b, x, [CHANNELS, CHANNELS, 1, 1], 1);
+    for _ in 0..20 {
+        y = bias(&mut b, y, CHANNELS);
+        y = b.unary(Unary::Abs, y).unwrap();
+    }
+    b.output("y", y);
+    check(&b.finish());
+}
+
+/// The windows of a channel: rows of the result at once, of one row, and beyond the rows of the image.
+#[test]
+fn maps_follow_depthwise_convolutions() {
+    for (size, stride) in [(3, 1), (3, 2), (5, 1), (1, 2)] {
+        let mut b = Builder::new();
+        let x = b.input("x", image(CHANNELS));
+        let y = conv(&mut b, x, [CHANNELS, 1, size, size], stride);
+        let y = bias(&mut b, y, CHANNELS);
+        let y = b.unary(Unary::Relu, y).unwrap();
+        b.output("y", y);
+        check(&b.finish());
+    }
+}
