@@ -56,6 +56,7 @@ fn result_position(lane: usize, i: usize, part: usize, e: usize) -> (usize, usiz
 }
 
 /// The number that an element of a register represents.
+#[inline(always)]
 pub fn number(register: u64, part: usize, ty: Type) -> f64 {
     match ty {
         Type::F64 => f64::from_bits(register),
@@ -76,7 +77,9 @@ pub fn number(register: u64, part: usize, ty: Type) -> f64 {
 pub fn result_bits(sum: f64, ty: Type, saturate: bool) -> u64 {
     match ty {
         Type::F64 => sum.to_bits(),
-        Type::F32 => u64::from(float::round(sum, F32, Rounding::Nearest)),
+        Type::F32 if sum.is_nan() => u64::from(float::round(sum, F32, Rounding::Nearest)),
+        // The conversion rounds in the same way.
+        Type::F32 => u64::from((sum as f32).to_bits()),
         Type::F16 => u64::from(float::round(sum, F16, Rounding::Nearest)),
         // Sums of products of bytes are exact in binary64.
         _ if saturate => sum.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32 as u32 as u64,
@@ -84,28 +87,61 @@ pub fn result_bits(sum: f64, ty: Type, saturate: bool) -> u64 {
     }
 }
 
+/// The numbers that registers represent, each with its register, thread and part.
+#[inline(always)]
+fn unpack(registers: &[Row], ty: Type, mut put: impl FnMut(usize, usize, usize, f64)) {
+    // The type is known in the loop for those that are frequent.
+    macro_rules! unpack {
+        ($ty:expr) => {
+            for (i, row) in registers.iter().enumerate() {
+                for (lane, register) in row.iter().enumerate() {
+                    (0..packed($ty))
+                        .for_each(|part| put(i, lane, part, number(*register, part, $ty)));
+                }
+            }
+        };
+    }
+    match ty {
+        Type::F16 => unpack!(Type::F16),
+        Type::Bf16 => unpack!(Type::Bf16),
+        Type::F32 => unpack!(Type::F32),
+        _ => unpack!(ty),
+    }
+}
+
 /// The registers of D = A * B + C.
 pub fn multiply(matrix: &Matrix, a: &[Row], b: &[Row], c: &[Row]) -> Vec<Row> {
-    let (m, n, k) = matrix.shape;
+    /// The most elements of A, B and D, and the columns of B and D.
+    const LEFT: usize = 16 * 32;
+    const COLUMNS: usize = 8;
+    let (m, _, k) = matrix.shape;
     let [d_type, a_type, b_type, c_type] = matrix.types;
-    let mut left = vec![0.0; m * k];
+    let mut left = [0.0; LEFT];
     let e = packed(a_type);
-    for (i, row) in a.iter().enumerate() {
-        for (lane, register) in row.iter().enumerate() {
-            for part in 0..e {
-                let (row, column) = left_position(lane, i, part, m, e);
-                left[row * k + column] = number(*register, part, a_type);
-            }
-        }
-    }
-    // Columns of B are contiguous.
-    let mut right = vec![0.0; n * k];
+    unpack(a, a_type, |i, lane, part, number| {
+        let (row, column) = left_position(lane, i, part, m, e);
+        left[row * k + column] = number;
+    });
+    let mut right = [[0.0; COLUMNS]; 32];
     let e = packed(b_type);
-    for (i, row) in b.iter().enumerate() {
-        for (lane, register) in row.iter().enumerate() {
-            for part in 0..e {
-                let (row, column) = right_position(lane, i, part, e);
-                right[column * k + row] = number(*register, part, b_type);
+    unpack(b, b_type, |i, lane, part, number| {
+        let (row, column) = right_position(lane, i, part, e);
+        right[row][column] = number;
+    });
+    let mut sums = [[0.0; COLUMNS]; 16];
+    let e = packed(c_type);
+    unpack(c, c_type, |i, lane, part, number| {
+        let (row, column) = result_position(lane, i, part, e);
+        sums[row][column] = number;
+    });
+    // Each sum is in the order of the products; those of a row are computed together.
+    for (sums, left) in sums.iter_mut().zip(left.chunks_exact(k)).take(m) {
+        for (left, right) in left.iter().zip(&right) {
+            for (sum, right) in sums.iter_mut().zip(right) {
+                *sum = match d_type {
+                    Type::F64 => left.mul_add(*right, *sum),
+                    _ => *sum + left * right,
+                };
             }
         }
     }
@@ -115,13 +151,8 @@ pub fn multiply(matrix: &Matrix, a: &[Row], b: &[Row], c: &[Row]) -> Vec<Row> {
         for (lane, register) in row.iter_mut().enumerate() {
             for part in 0..e {
                 let (row, column) = result_position(lane, i, part, e);
-                let products = left[row * k..][..k].iter().zip(&right[column * k..][..k]);
-                let start = number(c[i][lane], part, c_type);
-                let sum = match d_type {
-                    Type::F64 => products.fold(start, |sum, (a, b)| a.mul_add(*b, sum)),
-                    _ => products.fold(start, |sum, (a, b)| sum + a * b),
-                };
-                *register |= result_bits(sum, d_type, matrix.saturate) << (16 * part);
+                let bits = result_bits(sums[row][column], d_type, matrix.saturate);
+                *register |= bits << (16 * part);
             }
         }
     }

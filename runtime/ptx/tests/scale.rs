@@ -106,3 +106,36 @@ fn a_barrier_of_the_grid() {
         assert!(results.iter().enumerate().all(|(index, word)| *word == index as u32 ^ 256));
     }
 }
+
+#[test]
+fn threads_that_poll_sleep_until_their_word_is_written() {
+    // A thread of each CTA waits for a word of its own, or several for one each: the CTA before writes them after a loop of stores.
+    let body = ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<9>; ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x;
+        mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd2, %r2, 128; add.u64 %rd3, %rd1, %rd2; mul.wide.u32 %rd4, %r1, 4;
+        add.u64 %rd3, %rd3, %rd4; setp.eq.u32 %p1, %r2, 0; @%p1 bra READY;
+        W: ld.acquire.gpu.global.u32 %r5, [%rd3]; setp.eq.u32 %p2, %r5, 0; @%p2 bra W;
+        READY: mov.u32 %r6, 1;
+        L: st.relaxed.gpu.global.u32 [%rd3+128], %r6; add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 300; @%p2 bra L; ret;";
+    let program = compile(&module(".param .u64 p", body), "k");
+    for schedule in [Schedule::RoundRobin, Schedule::Random(1), Schedule::Adversarial(1)] {
+        let instructions = |ctas: u32| {
+            let mut memory = Memory::new();
+            let buffer = memory.add("p", vec![0; (ctas as usize + 1) * 128]);
+            let arguments = vec![Argument::Buffer(buffer)];
+            let launch = Launch {
+                grid: [ctas, 1, 1],
+                block: [32, 1, 1],
+                arguments,
+                schedule,
+                ..Launch::default()
+            };
+            let report = run(&program, &mut memory, &launch);
+            let words = to_words(memory.bytes(buffer));
+            assert!(words[32..].iter().all(|word| *word == 299));
+            report.statistics.thread_instructions()
+        };
+        // In proportion, 16 times as many; were all woken by each write, 256 times.
+        let (few, many) = (instructions(16), instructions(256));
+        assert!(many < 32 * few, "{few} instructions of 16 CTAs, {many} of 256");
+    }
+}

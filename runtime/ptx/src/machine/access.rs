@@ -264,7 +264,10 @@ impl Machine<'_> {
                 return Err(Error::new("ptx-constant", "a write to the parameters of a kernel"));
             }
         };
-        self.version += u64::from(changed);
+        if changed {
+            self.version += 1;
+            self.written(warp.slot, place, size as usize);
+        }
         Ok(())
     }
 
@@ -460,7 +463,7 @@ impl Machine<'_> {
     pub(super) fn load(
         &mut self,
         warp: &mut Warp,
-        fragment: &Fragment,
+        fragment: &mut Fragment,
         mask: u32,
         access: &Access,
     ) -> Result<()> {
@@ -469,6 +472,7 @@ impl Machine<'_> {
         let total = size * access.registers.len() as u64;
         let places = self.places(warp, access.address.space, &addresses, mask, total)?;
         self.count_access(&places, &addresses, mask, total, false);
+        self.read_words(warp, fragment, mask, |lane| places[lane], total);
         if self.races.is_some() || self.launch.checks.uninitialised {
             for lane in lanes(mask) {
                 self.check_written(warp, lane, fragment.at, places[lane], total as usize);

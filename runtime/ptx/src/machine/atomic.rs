@@ -69,7 +69,7 @@ impl Machine<'_> {
     pub(super) fn atomic(
         &mut self,
         warp: &mut Warp,
-        fragment: &Fragment,
+        fragment: &mut Fragment,
         mask: u32,
         atomic: &Atomic,
     ) -> Result<(), Error> {
@@ -83,6 +83,7 @@ impl Machine<'_> {
             let address = addresses[lane];
             let place = self.place(warp, lane, atomic.address.space, address, total)?;
             self.check_written(warp, lane, fragment.at, place, total as usize);
+            self.read_words(warp, fragment, 1 << lane, |_| place, total);
             let agent = self.agent(warp, lane);
             let key = location(place, address, cta);
             global |= u32::from(matches!(place, super::access::Place::Global(..))) << lane;

@@ -183,6 +183,7 @@ impl Machine<'_> {
             _ => return Err(Error::new("ptx-bounds", "a copy to memory of a thread")),
         }
         self.version += 1;
+        self.written(slot, place, bytes.len());
         Ok(())
     }
 

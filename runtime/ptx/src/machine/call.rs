@@ -131,6 +131,7 @@ impl Machine<'_> {
         fragment.registers = frame.registers;
         fragment.predicates = frame.predicates;
         fragment.local = frame.local;
+        fragment.spin.leave(fragment.frames.len());
         Ok(Flow::Jump(frame.at + 1))
     }
 

@@ -208,7 +208,9 @@ impl Machine<'_> {
                     None => format!("wait for the mbarrier at {address:#x}"),
                 }
             }
-            Wait::Spin { .. } => "repeat a loop that only a change of memory ends".into(),
+            Wait::Spin { .. } | Wait::Words { .. } => {
+                "repeat a loop that only a change of memory ends".into()
+            }
         }
     }
 

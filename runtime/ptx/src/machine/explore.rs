@@ -309,7 +309,7 @@ impl Machine<'_> {
                     Wait::Barrier { id, .. } => {
                         (2, *id, self.is_ready(warp, fragment)).hash(&mut hasher)
                     }
-                    Wait::None | Wait::Spin { .. } => 0.hash(&mut hasher),
+                    Wait::None | Wait::Spin { .. } | Wait::Words { .. } => 0.hash(&mut hasher),
                     Wait::Mbarrier { .. } => (3, self.is_ready(warp, fragment)).hash(&mut hasher),
                 }
             }

@@ -6,6 +6,7 @@ mod bulk;
 mod call;
 mod error;
 mod explore;
+mod spin;
 mod step;
 mod sync;
 mod warp;
@@ -18,6 +19,7 @@ use crate::row::{Row, WARP};
 use crate::statistics::Statistics;
 use error::Error;
 use irc_diag::Diagnostic;
+use spin::{Sleepers, Spin};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use sync::{BarrierState, Mbarrier};
@@ -70,6 +72,8 @@ enum Wait {
     Mbarrier { address: u64, version: u64 },
     /// For a change of memory since a version: they repeat a loop that reads it.
     Spin { version: u64 },
+    /// For a change of the words that a loop reads, which they repeat: they are among the sleepers until then.
+    Words { id: u64 },
 }
 
 /// Threads of a warp that run together.
@@ -86,9 +90,8 @@ struct Fragment {
     wait: Wait,
     /// Whether what it waited for has happened.
     resumed: bool,
-    /// For the detection of loops that only wait: a branch, the version of memory there, a count, and a hash of
-    /// the registers.
-    spin: (u32, u64, u32, u64),
+    /// For the detection of loops that only wait.
+    spin: Spin,
     /// Turns that pass before it runs.
     delay: u32,
     /// Whether its last wait for an mbarrier ended before the phase did.
@@ -204,8 +207,9 @@ struct Machine<'r> {
     /// state then stays in the cache of the processor.
     current: usize,
     burst: u64,
-    /// Warps that wait for a change of memory.
+    /// Warps that wait for any change of memory, and for a change of some words.
     spinning: Vec<usize>,
+    sleepers: Sleepers,
     cursor: usize,
     next_cta: u64,
     ctas: u64,
@@ -382,6 +386,7 @@ impl<'r> Machine<'r> {
             current: 0,
             burst: 0,
             spinning: vec![],
+            sleepers: Sleepers::default(),
             cursor: 0,
             next_cta: 0,
             ctas,
@@ -405,6 +410,7 @@ impl<'r> Machine<'r> {
                 format!("races are not checked: {} warps are too many", ctas * warps_per_cta);
             machine.diagnostics.push(Diagnostic::warning("ptx-race", message));
         }
+        machine.sleepers = Sleepers::new(machine.memory.buffers.len(), resident);
         for slot in 0..resident {
             machine.slots.push(None);
             machine.warps.extend((0..warps_per_cta).map(|_| Warp::default()));
@@ -468,7 +474,7 @@ impl<'r> Machine<'r> {
                     frames: vec![],
                     wait: Wait::None,
                     resumed: false,
-                    spin: (0, 0, 0, 0),
+                    spin: Spin::default(),
                     delay: 0,
                     tried: false,
                 }],
@@ -635,6 +641,7 @@ impl<'r> Machine<'r> {
                 None => true,
             },
             Wait::Spin { version } => self.version != *version,
+            Wait::Words { id } => !self.sleepers.is_asleep(*id),
         }
     }
 
@@ -724,17 +731,20 @@ impl<'r> Machine<'r> {
                     && other.frames == fragment.frames;
                 if together {
                     if other.wait != Wait::Warp(mask) {
-                        fragment.spin.3 = u64::MAX;
+                        fragment.spin.forget();
                     }
                     fragment.mask |= other.mask;
+                    fragment.spin.join();
                 }
                 !together
             });
             warp.fragments = others;
             fragment.resumed = true;
         }
-        if matches!(fragment.wait, Wait::Mbarrier { .. }) {
-            fragment.resumed = true;
+        match fragment.wait {
+            Wait::Mbarrier { .. } => fragment.resumed = true,
+            Wait::Words { .. } => fragment.spin.wake(self.version),
+            _ => {}
         }
         fragment.wait = Wait::None;
         fragment
@@ -839,50 +849,6 @@ impl<'r> Machine<'r> {
         }
     }
 
-    /// Detects that threads at a branch backwards repeat the same state, which only a change of memory ends.
-    fn spins(&self, warp: &Warp, fragment: &mut Fragment, to: u32) -> bool {
-        let (at, version, count, hash) = fragment.spin;
-        if at != fragment.at || version != self.version {
-            fragment.spin = (fragment.at, self.version, 0, 0);
-            return false;
-        }
-        let count = count + 1;
-        fragment.spin.2 = count;
-        let _ = to;
-        // The state at the branch is compared with that at the last power of two.
-        let near = count & (count - 1) < 8;
-        if count < 8 || !near {
-            return false;
-        }
-        let now = self.hash(warp, fragment);
-        if hash == now {
-            return true;
-        }
-        if count.is_power_of_two() {
-            fragment.spin.3 = now;
-        }
-        false
-    }
-
-    fn hash(&self, warp: &Warp, fragment: &Fragment) -> u64 {
-        let code = &self.program.functions[fragment.function as usize];
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(fragment.mask);
-        let mut add =
-            |value: u64| hash = (hash ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
-        let end = (fragment.registers + code.registers) as usize;
-        for row in &warp.registers[..end] {
-            for (lane, value) in row.iter().enumerate() {
-                if fragment.mask >> lane & 1 == 1 {
-                    add(*value);
-                }
-            }
-        }
-        for mask in &warp.predicates[..(fragment.predicates + code.predicates) as usize] {
-            add(u64::from(mask & fragment.mask));
-        }
-        hash | 1
-    }
-
     fn agent(&self, warp: &Warp, lane: usize) -> u32 {
         Races::agent(warp.number, lane as u32)
     }
@@ -901,6 +867,7 @@ fn merge(fragments: &mut Vec<Fragment>) {
                 && a.frames == b.frames;
             if same && !a.resumed && !b.resumed && a.delay == 0 && b.delay == 0 {
                 fragments[index].mask |= fragments[other].mask;
+                fragments[index].spin.join();
                 fragments.swap_remove(other);
             } else {
                 other += 1;

@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::{
-    Flow, Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Wait, Warp, get,
-    lanes, put, put_predicate,
+    Flow, Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Warp, get, lanes,
+    put, put_predicate,
 };
 use crate::arith;
 use crate::code::{Logic, NONE, Op, Predicate, Special};
@@ -49,6 +49,7 @@ impl Machine<'_> {
         if inst.group_registers {
             self.check_group_registers(warp, fragment, &inst.op)?;
         }
+        fragment.spin.run(&inst.op);
         let base = fragment.registers;
         let mut out = [0; WARP];
         macro_rules! row {
@@ -389,11 +390,9 @@ impl Machine<'_> {
     }
 
     fn branch(&mut self, warp: &mut Warp, fragment: &mut Fragment, mask: u32, target: u32) -> Flow {
-        if target <= fragment.at && self.spins(warp, fragment, target) {
-            // All threads that branch, and those that do not, would do the same again.
-            if mask == fragment.mask {
-                return Flow::Wait(Wait::Spin { version: self.version });
-            }
+        // All threads that branch, and those that do not, would do the same again.
+        if target <= fragment.at && self.spins(warp, fragment) && mask == fragment.mask {
+            return Flow::Wait(self.wait_of_loop(warp, fragment));
         }
         if mask == fragment.mask {
             return Flow::Jump(target);
