@@ -13,7 +13,7 @@ use irc_mlir::{
     melior::ir::attribute::{DictionaryAttribute, IntegerAttribute},
     read,
 };
-use irc_packing::{Packing, Panels, Quad, TILES, Winograd};
+use irc_packing::{Extension, Packing, Panels, Quad, TILES, Winograd};
 
 pub use kernel::{
     BLOCK, Blocks, Columns, KernelInfo, LOOPS, POOL, Phases, TASK, is_loops, launcher, part_of,
@@ -277,8 +277,12 @@ fn packing_text(packing: &Packing) -> String {
                 lanes,
                 quads,
             } = panels;
-            let quads = quads.map_or(String::new(), |Quad { rows, bytes }| {
-                format!(", quads = {rows}, bytes = {bytes}")
+            let quads = quads.map_or(String::new(), |Quad { rows, bytes, extension }| {
+                let extended = extension.map_or("", |extension| match extension {
+                    Extension::Zero => ", extended = \"zero\"",
+                    Extension::Sign => ", extended = \"sign\"",
+                });
+                format!(", quads = {rows}, bytes = {bytes}{extended}")
             });
             format!(
                 "#tl.packing<argument = {argument}, offset = {offset}, along = {along}, across = {across}, \
@@ -313,7 +317,15 @@ fn packing_of(attribute: Attribute<'_>) -> Option<Packing> {
         panel: fields.number("panel")?,
         lanes: fields.number("lanes")?,
         quads: match (fields.number("quads"), fields.number("bytes")) {
-            (Some(rows @ 1..), Some(bytes @ 1..=4)) => Some(Quad { rows, bytes }),
+            (Some(rows @ 1..), Some(bytes @ 1..=4)) => {
+                let extension = match fields.text("extended").as_deref() {
+                    None => None,
+                    Some("zero") => Some(Extension::Zero),
+                    Some("sign") => Some(Extension::Sign),
+                    Some(_) => return None,
+                };
+                Some(Quad { rows, bytes, extension })
+            }
             (None, None) => None,
             _ => return None,
         },
@@ -488,7 +500,11 @@ mod tests {
                     Packing::Panels(panels),
                     Packing::Panels(Panels {
                         offset: -2,
-                        quads: Some(Quad { rows: 9, bytes: 3 }),
+                        quads: Some(Quad { rows: 9, bytes: 3, extension: None }),
+                        ..panels
+                    }),
+                    Packing::Panels(Panels {
+                        quads: Some(Quad { rows: 1, bytes: 4, extension: Some(Extension::Sign) }),
                         ..panels
                     }),
                     Packing::Winograd(Winograd {

@@ -150,12 +150,14 @@ def Tl_Packing : AttrDef<Tl_Dialect, "Packing"> {
     `offset + k * along + n * across` of the constant.
 
     With `quads`, an element is `bytes` bytes of the constant, followed by zeros: byte `j` of row `k` is in row
-    `k / quads * bytes * quads + j * quads + k % quads`.
+    `k / quads * bytes * quads + j * quads + k % quads`. If they are `extended`, by `"zero"` or `"sign"`, bytes become
+    integers of 16 bits, and each vector is two: bytes 0 and 2 of its elements, then bytes 1 and 3.
   }];
   let parameters = (ins "int64_t":$argument, "int64_t":$offset, "int64_t":$along, "int64_t":$across,
                         "int64_t":$rows, "int64_t":$columns, "int64_t":$depth, "int64_t":$panel,
                         "int64_t":$lanes, OptionalParameter<"::std::optional<int64_t>">:$quads,
-                        OptionalParameter<"::std::optional<int64_t>">:$bytes);
+                        OptionalParameter<"::std::optional<int64_t>">:$bytes,
+                        OptionalParameter<"::mlir::StringAttr">:$extended);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -181,7 +181,8 @@ impl<'c: 'a, 'a> Coded<'c, 'a> {
         let mut columns = |tensor: TensorId, depth: i64, quads: Option<Quad>| {
             take_columns(cg, e, (tensor, codes.columns, depth), (panel, lanes), quads)
         };
-        let words = columns(codes.codes, codes.words(), Some(Quad { rows: 1, bytes: 4 }));
+        let words =
+            columns(codes.codes, codes.words(), Some(Quad { rows: 1, bytes: 4, extension: None }));
         let scales = columns(codes.scales, codes.blocks(), None);
         let zeros = codes.zeros.map(|zeros| columns(zeros, codes.blocks(), None));
         let has_tables = lanes == Lanes::Vector(16) && cg.target.dots != Dots::Plain;

@@ -7,6 +7,7 @@ use crate::attributes::DOTS;
 use crate::kernel::emit::{Emit, Lanes};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{BlockLike, OperationLike, OperationRef, Value, ValueLike};
+use irc_packing::Extension;
 
 /// One operand of the product: the tensor read, and its conversions before the multiplication.
 #[derive(Debug, Clone)]
@@ -121,6 +122,17 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
             !cg.is_result(operand.tensor) && !cg.read_by_other(operand.tensor, &[self.stage]);
         let is_whole = cg.kernel.stages[self.stage].sizes[self.k] == found.depth;
         (is_matrix && is_own && is_whole && Self::is_plain(&self.b)).then_some(found)
+    }
+
+    /// How the bytes of both operands become 16-bit integers, if they do before they are multiplied.
+    pub fn extensions(&self, dots: Dots, lanes: Lanes) -> Option<[Extension; 2]> {
+        match self.factors {
+            Factors::Quads { is_unsigned_a } if dots.are_of_halves(lanes) => {
+                let both = [Extension::Zero, Extension::Sign];
+                Some(if is_unsigned_a { both } else { [both[1], both[0]] })
+            }
+            _ => None,
+        }
     }
 
     /// `accumulator + a * b` on vectors.

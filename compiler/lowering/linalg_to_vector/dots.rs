@@ -1,7 +1,8 @@
 //! Sums of products of unsigned and signed bytes, four to each 32-bit lane.
-use crate::kernel::emit::{Emit, Lanes};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, llvm, vector};
 use irc_mlir::{Type, Value, ValueLike, attr};
+use irc_packing::Extension;
 
 /// The instructions for such sums. All of them are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,13 @@ impl Dots {
         }
     }
 
-    /// `sum` plus the products of the bytes in each lane, which are unsigned in one vector and signed in the other.
+    /// Whether operands are extended to 16-bit integers, the even bytes of each lane and the odd ones one after the other.
+    pub fn are_of_halves(self, lanes: Lanes) -> bool {
+        self == Self::Pairs && 32 * lanes.count() >= 256
+    }
+
+    /// `sum` plus the products of the bytes in each lane, which are unsigned in one vector and signed in the other, or of
+    /// halves of both.
     pub fn add<'c: 'a, 'a>(
         self,
         e: Emit<'c, 'a>,
@@ -48,17 +55,13 @@ impl Dots {
                 let name = format!("x86.avx512.vpdpbusd.{bits}");
                 intrinsic(e, &name, &[sum, bytes[0], bytes[1]], sum.r#type())
             }
-            Self::Pairs if bits >= 256 => {
+            _ if self.are_of_halves(lanes) => {
                 let name = match bits {
                     256 => "x86.avx2.pmadd.wd",
                     _ => "x86.avx512.pmaddw.d.512",
                 };
-                let of_unsigned = halves(e, unsigned, lanes, false);
-                let of_signed = halves(e, signed, lanes, true);
-                of_unsigned.into_iter().zip(of_signed).fold(sum, |sum, (a, b)| {
-                    let products = intrinsic(e, name, &[a, b], sum.r#type());
-                    e.binary(arith::ADDI, sum, products)
-                })
+                let halves = [unsigned, signed].map(|half| cast(e, half, 16, 2 * lanes.count()));
+                e.binary(arith::ADDI, sum, intrinsic(e, name, &halves, sum.r#type()))
             }
             _ => (0..4).fold(sum, |sum, byte| {
                 let constant = |value: i64| e.integer(value, 32, lanes);
@@ -72,22 +75,57 @@ impl Dots {
     }
 }
 
-/// The even and the odd bytes of each lane as 16-bit integers.
-fn halves<'c: 'a, 'a>(
+/// The even and the odd bytes of each lane as 16-bit integers, two to a lane.
+pub fn halves<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     quads: Value<'c, 'a>,
     lanes: Lanes,
-    is_signed: bool,
+    extension: Extension,
 ) -> [Value<'c, 'a>; 2] {
     let wide = Lanes::Vector(2 * lanes.count());
     let halves = cast(e, quads, 16, wide.count());
     let by = e.integer(8, 16, wide);
-    if is_signed {
-        let even = e.binary(arith::SHRSI, e.binary(arith::SHLI, halves, by), by);
-        return [even, e.binary(arith::SHRSI, halves, by)];
+    let [even, odd] = match extension {
+        Extension::Sign => {
+            let even = e.binary(arith::SHRSI, e.binary(arith::SHLI, halves, by), by);
+            [even, e.binary(arith::SHRSI, halves, by)]
+        }
+        Extension::Zero => {
+            let even = e.binary(arith::ANDI, halves, e.integer(255, 16, wide));
+            [even, e.binary(arith::SHRUI, halves, by)]
+        }
+    };
+    [even, odd].map(|half| cast(e, half, 32, lanes.count()))
+}
+
+/// How the halves of elements are stored: the even bytes of so many elements, then their odd ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Halves {
+    /// How bytes are extended.
+    pub extension: Extension,
+    /// The number of elements: those of a vector, or 1.
+    pub group: i64,
+}
+
+/// Stores elements of four bytes from one on, or their halves in a buffer of halves.
+pub fn store<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    quads: Value<'c, 'a>,
+    (buffer, at): (Buffer<'c, 'a>, Value<'c, 'a>),
+    lanes: Lanes,
+    stored: Option<Halves>,
+) {
+    let Some(Halves { extension, group }) = stored else {
+        return e.store(quads, buffer, at, lanes, None);
+    };
+    let [even, odd] = halves(e, quads, lanes, extension);
+    let (count, at) = (lanes.count(), e.scale(at, 2));
+    // Of each group, the even half, then the odd one.
+    let lane = |at: i64| at / (2 * group) * group + at % group + at / group % 2 * count;
+    for first in [0, count] {
+        let picks: Vec<i64> = (first..first + count).map(lane).collect();
+        e.store(e.shuffle(even, odd, &picks), buffer, e.offset(at, first), lanes, None);
     }
-    let even = e.binary(arith::ANDI, halves, e.integer(255, 16, wide));
-    [even, e.binary(arith::SHRUI, halves, by)]
 }
 
 /// The bits of a vector as integers of so many bits.

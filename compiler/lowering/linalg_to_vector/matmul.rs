@@ -12,7 +12,7 @@ mod tile;
 use super::{
     codegen::{Codegen, Place},
     contraction::{Contraction, Factors},
-    dots::Dots,
+    dots::{Dots, Halves},
     error::{LowerError, Result},
     kernel::{Output, TensorId, name_of},
     packed, packing, quads,
@@ -22,7 +22,7 @@ use super::{
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, linalg};
 use irc_mlir::{OperationLike, Type, TypeLike, Value, read};
-use irc_packing::{Packing, Panels};
+use irc_packing::{Extension, Packing, Panels};
 use right::{PANEL_VECTORS, Right};
 
 /// Elements of four bytes in a line of a cache.
@@ -193,6 +193,8 @@ struct Emitter<'p, 'c, 'a> {
     dots: Dots,
     pack_a: bool,
     pack_b: bool,
+    /// How the bytes of the packed left and right operands are extended, if they are.
+    extensions: [Option<Extension>; 2],
     /// Whether packed `B` is read once, panel after panel.
     streams: bool,
     right: Right<'c, 'a>,
@@ -405,9 +407,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             || product.b.operand.access.coefs[product.n] != 1
             || quads::is_packed(cg, product)
             || !matches!(right, Right::Plain);
+        let extensions = extensions(cg, product, pack_b && !streams);
         let mut blocks = match streams {
             true => streamed_blocks(cg, (m, n, k)),
-            false => choose_blocks(cg, (m, n, k), (pack_b, &right), product),
+            false => choose_blocks(cg, (m, n, k), (pack_b, &right, extensions), product),
         };
         let depth = cg.extent(k);
         if matches!(depth, Extent::Passed(_)) {
@@ -427,8 +430,10 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             k,
             lanes,
             element,
-            pack_a: !Contraction::is_plain(&product.a),
+            pack_a: !Contraction::is_plain(&product.a)
+                || extensions[0].is_some() && packed_left_stage(cg, product).is_none(),
             pack_b,
+            extensions,
             right,
             dots: cg.target.dots,
             left: None,
@@ -462,7 +467,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let product = &self.matmul.product;
         let (m, Blocks { mr, kc, .. }) = (product.m?, self.blocks);
         if packed_left_stage(cg, product).is_some() {
-            return quads::take(cg, e, product, (&product.a, m), (kc, mr, 1));
+            let left = (&product.a, m);
+            return quads::take(cg, e, product, left, (kc, mr, 1), self.extensions[0]);
         }
         let access = &product.a.operand.access;
         let is_shared = |dim: usize| dim == m || access.coefs[dim] == 0;
@@ -498,7 +504,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         }
         if self.pack_a {
             let rows = round(mc.min(self.m), width);
-            self.packed_a = Some(cg.scratch(e, rows * round(kc, width), tensor));
+            let count = rows * round(kc, width) * copies(self.extensions[0]);
+            self.packed_a = Some(cg.scratch(e, count, tensor));
         }
         let is_transposed = self.matmul.product.is_transposed;
         if kc < self.k {
@@ -525,7 +532,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             let buffer = cg.scratch(e, columns * self.panel_depth(), tensor);
             return PackedB { buffer, room: Room::One };
         }
-        if let Some(buffer) = quads::take(cg, e, product, (&product.b, product.n), panels) {
+        let (right, extension) = ((&product.b, product.n), self.extensions[1]);
+        if let Some(buffer) = quads::take(cg, e, product, right, panels, extension) {
             return PackedB { buffer, room: Room::Filled };
         }
         let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
@@ -537,14 +545,22 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             {
                 return PackedB { buffer, room: Room::Filled };
             }
-            let kept = cg.keep(e, packing.elements(), (operand.tensor, tensor));
+            let count = packing.elements() * copies(extension);
+            let kept = cg.keep(e, count, (operand.tensor, tensor));
             if let Some((buffer, is_empty)) = kept {
                 return PackedB { buffer, room: Room::All(is_empty) };
             }
         }
         let columns = self.all_columns().min(self.blocks.nc);
-        let buffer = cg.scratch(e, columns * self.panel_depth(), tensor);
+        let count = columns * self.panel_depth() * copies(extension);
+        let buffer = cg.scratch(e, count, tensor);
         PackedB { buffer, room: Room::One }
+    }
+
+    /// How panels of the right operand store their elements, if not as they are.
+    fn right_halves(&self) -> Option<Halves> {
+        let group = self.lanes.count();
+        self.extensions[1].map(|extension| Halves { extension, group })
     }
 
     /// The packing of all blocks of `B`.
@@ -912,13 +928,13 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         if self.streams || tiles > MAX_TILES_AHEAD || !(is_constant || next.is_some()) {
             return None;
         }
-        let step = (b.along + tiles - 1) / tiles;
         let packed = |e: Emit<'c, 'a>| e.offset(b.base, self.columns() * self.panel_depth());
-        let (buffer, first) = match next {
-            Some(next) => (next.buffer, next.base),
-            None => (b.buffer, packed(e)),
+        let (buffer, first, copies) = match next {
+            Some(next) => (next.buffer, next.base, 1),
+            None => (b.buffer, packed(e), copies(self.extensions[1])),
         };
-        let at = e.add(first, e.scale(number(e), step * kc));
+        let step = (copies * b.along + tiles - 1) / tiles;
+        let at = e.add(e.scale(first, copies), e.scale(number(e), step * kc));
         Some(Ahead { buffer, at, along: step, width: step })
     }
 }
@@ -941,6 +957,35 @@ impl<'c: 'a, 'a> Source<'c, 'a> {
     }
 }
 
+/// The number of rows from which on the constant bytes of a right operand are extended when the caller is compiled: with fewer,
+/// reading twice as many bytes takes longer than extending them.
+const MIN_EXTENDED_ROWS: i64 = 16;
+
+/// How the bytes of the left and the right operand are extended when they are packed, if they are.
+fn extensions(
+    cg: &Codegen<'_, '_>,
+    product: &Contraction<'_, '_>,
+    pack_b: bool,
+) -> [Option<Extension>; 2] {
+    let lanes = Lanes::Vector(cg.target.lanes());
+    let Some([left, right]) = product.extensions(cg.target.dots, lanes) else {
+        return [None; 2];
+    };
+    let rows = product.m.map_or(1, |dim| cg.kernel.stages[product.stage].sizes[dim]);
+    let is_in_order = product.a.operand.access.coefs[product.k] == 1;
+    let has_rows = rows > MAX_ROWS_ONCE;
+    let packs_left = has_rows && (is_in_order || packed_left_stage(cg, product).is_some());
+    let is_open = matches!(cg.extent(rows), Extent::Passed(_));
+    let is_read_often = rows >= MIN_EXTENDED_ROWS && !is_open;
+    let packs_right = pack_b && has_rows && (is_read_often || !quads::is_packed(cg, product));
+    [packs_left.then_some(left), packs_right.then_some(right)]
+}
+
+/// The number of vectors that a vector of elements is stored as.
+fn copies(extension: Option<Extension>) -> i64 {
+    if extension.is_some() { 2 } else { 1 }
+}
+
 /// Blocks of a few rows and packed panels that are read once: all of the depth, so that sums stay in registers.
 fn streamed_blocks(cg: &Codegen<'_, '_>, (m, n, k): (i64, i64, i64)) -> Blocks {
     let nv = if cg.target.vector_bytes >= 64 || m <= 2 { 4 } else { PANEL_VECTORS };
@@ -954,16 +999,17 @@ fn streamed_blocks(cg: &Codegen<'_, '_>, (m, n, k): (i64, i64, i64)) -> Blocks {
 fn choose_blocks(
     cg: &Codegen<'_, '_>,
     (m, n, k): (i64, i64, i64),
-    (pack_b, right): (bool, &Right<'_, '_>),
+    (pack_b, right, extensions): (bool, &Right<'_, '_>, [Option<Extension>; 2]),
     product: &Contraction<'_, '_>,
 ) -> Blocks {
     let wide = cg.target.vector_bytes >= 64;
     let is_in_quads = matches!(product.factors, Factors::Quads { .. });
+    let are_extended = extensions.iter().all(Option::is_some);
     let most = match (wide, product.is_transposed) {
         (true, true) => TURNED_ROWS,
         (true, false) => TILE_ROWS,
         // The even and odd bytes of vectors need registers too.
-        (false, _) if is_in_quads && cg.target.dots != Dots::Vnni => 4,
+        (false, _) if is_in_quads && cg.target.dots != Dots::Vnni && !are_extended => 4,
         (false, _) => 6,
     };
     let panels = (m + most - 1) / most;
@@ -990,13 +1036,16 @@ fn choose_blocks(
     let most = if is_in_quads { 256 } else { 1024 };
     let depth = cg.schedule.depth.map_or(most, |depth| depth.max(cg.target.lanes()));
     let kc = even_block(k, depth, right.depth_unit(cg.target.lanes()));
-    let rows = (cg.target.l2_bytes / 2 / (4 * kc)).max(mr);
+    let rows = (cg.target.l2_bytes / 2 / (4 * copies(extensions[0]) * kc)).max(mr);
     let mc = rows / mr * mr;
     // Panels that are made for a block of rows stay in L2; those that are used once, where they were made.
     let access = &product.b.operand.access;
     let is_contiguous = access.coefs[product.k] == 1 && access.coefs[product.n] == k;
+    let extends_rows = extensions[0].is_some() && packed_left_stage(cg, product).is_none();
     let most = match right.is_unpacked() {
         true => 128,
+        // Rows that are extended for each block of columns serve more than one panel.
+        false if extends_rows => 1024,
         false if m <= mc && kc == k && (is_contiguous || k >= MIN_DEPTH_ALONE) => columns,
         false => 1024,
     };

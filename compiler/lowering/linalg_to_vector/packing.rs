@@ -1,5 +1,10 @@
 //! Copies blocks of `A` and `B` into the order in which the micro-kernel reads them.
-use super::{body::apply, error::Result, kernel::name_of};
+use super::{
+    body::apply,
+    dots::{self, Halves},
+    error::Result,
+    kernel::name_of,
+};
 use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use irc_mlir::ops::{arith, vector};
 use irc_mlir::{OperationRef, Type, Value};
@@ -29,6 +34,8 @@ pub struct Panel<'p, 'c, 'a> {
     pub columns: i64,
     /// How many of them `B` has, at least one; all if it is `None`.
     pub live: Option<Value<'c, 'a>>,
+    /// How elements of four bytes are stored, if not as they are.
+    pub stored: Option<Halves>,
 }
 
 /// The number of columns of a packed panel, including padding.
@@ -73,7 +80,7 @@ pub fn pack_panel<'c: 'a, 'a>(
                 e.gather(panel.from, at, e.iota(panel.across, panel.lanes), panel.lanes, mask)
             };
             let value = convert(e, panel.casts, value, panel.lanes)?;
-            e.store(value, panel.to, e.offset(to, first), panel.lanes, None);
+            dots::store(e, value, (panel.to, e.offset(to, first)), panel.lanes, panel.stored);
         }
         Ok(vec![])
     })
@@ -144,7 +151,8 @@ fn transpose_rows<'c: 'a, 'a>(
         transpose(e, &mut rows);
         let to = e.add(target, e.scale(k, padded));
         for (depth, row) in rows.iter().take(live as usize).enumerate() {
-            e.store(*row, panel.to, e.offset(to, depth as i64 * padded + first), panel.lanes, None);
+            let at = e.offset(to, depth as i64 * padded + first);
+            dots::store(e, *row, (panel.to, at), panel.lanes, panel.stored);
         }
     }
     Ok(())
@@ -184,6 +192,8 @@ pub struct Copy<'p, 'c, 'a> {
     pub casts: &'p [OperationRef<'c, 'a>],
     /// The vector width.
     pub lanes: Lanes,
+    /// How elements of four bytes are stored, if not as they are.
+    pub stored: Option<Halves>,
 }
 
 /// Copies `rows` contiguous rows of `length` elements, from `(start, stride)` to rows of stride `row`.
@@ -206,7 +216,7 @@ pub fn convert_rows<'c: 'a, 'a>(
             let mask = e.op(vector::CREATE_MASK, &[rest], copy.lanes.of(e.int(1)));
             let value = e.load_lanes(copy.from, e.add(from, k), copy.lanes, Some(mask));
             let value = convert(e, copy.casts, value, copy.lanes)?;
-            e.store(value, copy.to, e.add(to, k), copy.lanes, None);
+            dots::store(e, value, (copy.to, e.add(to, k)), copy.lanes, copy.stored);
             Ok(vec![])
         })?;
         Ok(vec![])

@@ -11,7 +11,7 @@ use super::{
 use crate::attributes::QUADS;
 use crate::kernel::emit::{Buffer, Emit};
 use irc_mlir::Value;
-use irc_packing::{Packing, Panels, Quad};
+use irc_packing::{Extension, Packing, Panels, Quad};
 
 /// A stage whose elements are four bytes of a tensor each, or fewer.
 #[derive(Debug, Clone)]
@@ -113,7 +113,7 @@ impl Quads {
             depth: 0,
             panel: 0,
             lanes: 0,
-            quads: Some(Quad { rows: quads, bytes: self.bytes }),
+            quads: Some(Quad { rows: quads, bytes: self.bytes, extension: None }),
         })
     }
 }
@@ -153,17 +153,19 @@ fn panels(
 }
 
 /// The panels of an operand of a product, packed when the caller is compiled: of its depth, so many columns (rows of a left
-/// operand) and lanes.
+/// operand) and lanes, of bytes that are extended if they are to be.
 pub fn take<'c: 'a, 'a>(
     cg: &mut Codegen<'c, 'a>,
     e: Emit<'c, 'a>,
     product: &Contraction<'c, 'a>,
     (side, across): (&Side<'c, 'a>, usize),
     (depth, panel, lanes): (i64, i64, i64),
+    extension: Option<Extension>,
 ) -> Option<Buffer<'c, 'a>> {
     let (quads, matrix) = panels(cg, product, side, across)?;
     let (argument, memref) = quads.constant(cg)?;
-    let packing = Panels { argument, depth, panel, lanes, ..matrix };
+    let quads = matrix.quads.map(|quads| Quad { extension, ..quads });
+    let packing = Panels { argument, depth, panel, lanes, quads, ..matrix };
     Some(packed(cg, e, memref, packing))
 }
 
@@ -174,7 +176,8 @@ fn packed<'c: 'a, 'a>(
     memref: Value<'c, 'a>,
     packing: Panels,
 ) -> Buffer<'c, 'a> {
-    let (packing, count) = (Packing::Panels(packing), packing.elements());
+    let packing = Packing::Panels(packing);
+    let count = packing.elements() / 4;
     cg.packed.push(packing);
     let bytes = super::flat_view(e, memref, packing.elements(), e.int(8));
     e.workspace_view(bytes.memref, 0, count, e.int(32))

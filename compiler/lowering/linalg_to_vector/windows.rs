@@ -3,6 +3,7 @@
 use super::{
     codegen::Codegen,
     contraction::Contraction,
+    dots::{self, Halves},
     kernel::{Origin, Stage, TensorId, argument},
     layout::row_major,
     packing,
@@ -222,6 +223,8 @@ pub struct Panel<'p, 'c, 'a> {
     /// The first column, and the number of columns.
     pub column: Value<'c, 'a>,
     pub columns: i64,
+    /// How elements of four bytes are stored, if not as they are.
+    pub stored: Option<Halves>,
 }
 
 /// Packs one panel; columns beyond the last are zero.
@@ -246,7 +249,7 @@ pub fn pack<'c: 'a, 'a>(e: Emit<'c, 'a>, panel: &Panel<'_, 'c, 'a>, target: Valu
                     }
                 };
             }
-            e.store(value, panel.to, e.offset(to, *start), lanes, None);
+            dots::store(e, value, (panel.to, e.offset(to, *start)), lanes, panel.stored);
         }
         Ok(vec![])
     });

@@ -5,7 +5,7 @@
 mod panels;
 mod winograd;
 
-pub use panels::{Panels, Quad};
+pub use panels::{Extension, Panels, Quad};
 pub use winograd::{TILES, Winograd, whole_tiles};
 
 /// How a kernel takes a constant.
@@ -37,7 +37,9 @@ impl Packing {
     /// The number of elements of the packed constant.
     pub fn elements(&self) -> i64 {
         match self {
-            Self::Panels(panels) => panels.elements() * if panels.quads.is_some() { 4 } else { 1 },
+            Self::Panels(panels) => {
+                panels.elements() * panels.quads.map_or(1, |quads| quads.width())
+            }
             Self::Winograd(winograd) => winograd.elements(),
         }
     }

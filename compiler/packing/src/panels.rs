@@ -36,6 +36,25 @@ pub struct Quad {
     pub rows: i64,
     /// The number of bytes of an element in the constant, at most 4; the others are 0.
     pub bytes: i64,
+    /// How bytes become integers of 16 bits, if they do: each vector of elements is then two, of the even bytes of each and
+    /// of the odd ones.
+    pub extension: Option<Extension>,
+}
+
+/// How an integer becomes one of more bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extension {
+    /// By zeros: it is unsigned.
+    Zero,
+    /// By copies of its sign.
+    Sign,
+}
+
+impl Quad {
+    /// The number of bytes of an element when it is packed.
+    pub fn width(&self) -> i64 {
+        if self.extension.is_some() { 8 } else { 4 }
+    }
 }
 
 fn up(size: i64, unit: i64) -> i64 {
@@ -59,7 +78,7 @@ impl Panels {
     fn row(&self, k: i64) -> (i64, i64, i64) {
         match self.quads {
             None => (k, 0, 1),
-            Some(Quad { rows, bytes }) => {
+            Some(Quad { rows, bytes, .. }) => {
                 (k / rows * bytes * rows + k % rows, rows * self.along, bytes)
             }
         }
@@ -71,7 +90,7 @@ impl Panels {
         if self.quads.is_some() && width != 1 {
             return None;
         }
-        let own = if self.quads.is_some() { 4 } else { width };
+        let own = self.quads.map_or(width, |quads| quads.width() as usize);
         let count = usize::try_from(self.elements()).ok()?;
         let mut packed = vec![0; count.checked_mul(own)?];
         let across = usize::try_from(self.across).ok()?;
@@ -84,13 +103,20 @@ impl Panels {
                     + first * self.panel_depth()
                     + (k - block) * row;
                 let to = usize::try_from(to).ok()? * own;
-                let to = packed.get_mut(to..to + columns as usize * own)?;
+                let to = packed.get_mut(to..to + row as usize * own)?;
                 let (row_of, step, parts) = self.row(k);
                 for part in 0..parts {
                     let from =
                         self.offset + row_of * self.along + first * self.across + part * step;
                     let from = bytes.get(usize::try_from(from).ok()? * width..)?;
                     let at = part as usize * width;
+                    if let Some(extension) = self.quads.and_then(|quads| quads.extension) {
+                        let lanes = usize::try_from(self.lanes).ok()?;
+                        let count = columns as usize;
+                        extend_row((from, across, count), to, (part as usize, lanes), extension)?;
+                        continue;
+                    }
+                    let to = &mut to[..columns as usize * own];
                     match (width, own) {
                         (4, 4) => copy_row::<4>(from, across, to, (at, own))?,
                         (2, 2) => copy_row::<2>(from, across, to, (at, own))?,
@@ -121,6 +147,27 @@ fn copy_row<const WIDTH: usize>(
     for (column, element) in to.chunks_exact_mut(own).enumerate() {
         let start = column * across * WIDTH;
         element[at..at + WIDTH].copy_from_slice(from.get(start..start + WIDTH)?);
+    }
+    Some(())
+}
+
+/// Copies a number of bytes that are `across` apart, which are byte `part` of elements, as 16-bit integers into vectors of
+/// `lanes` elements each. `None` if there are too few.
+fn extend_row(
+    (from, across, count): (&[u8], usize, usize),
+    to: &mut [u8],
+    (part, lanes): (usize, usize),
+    extension: Extension,
+) -> Option<()> {
+    for column in 0..count {
+        let byte = *from.get(column * across)?;
+        let high = match extension {
+            Extension::Sign if byte >= 128 => 255,
+            _ => 0,
+        };
+        let lane = (column / lanes * 2 + part % 2) * lanes + column % lanes;
+        let at = 4 * lane + part / 2 * 2;
+        to.get_mut(at..at + 2)?.copy_from_slice(&[byte, high]);
     }
     Some(())
 }
@@ -167,15 +214,47 @@ mod tests {
             depth: 4,
             panel: 1,
             lanes: 1,
-            quads: Some(Quad { rows: 2, bytes: 4 }),
+            quads: Some(Quad { rows: 2, bytes: 4, extension: None }),
         };
         assert_eq!(packing.elements() * 4, 32);
         let packed = packing.pack(&matrix, 1).expect("it is there");
         let filter = [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15];
         assert_eq!(packed, [filter, filter.map(|byte| byte + 16)].concat());
         assert_eq!(packing.pack(&matrix, 2), None);
-        let of_three = Panels { rows: 2, quads: Some(Quad { rows: 2, bytes: 3 }), ..packing };
+        let three = Quad { rows: 2, bytes: 3, extension: None };
+        let of_three = Panels { rows: 2, quads: Some(three), ..packing };
         let packed = Panels { columns: 1, depth: 2, ..of_three }.pack(&matrix, 1);
         assert_eq!(packed.expect("it is there"), [0, 2, 4, 0, 1, 3, 5, 0]);
+    }
+
+    #[test]
+    fn extended_bytes_are_vectors_of_even_and_of_odd_ones() {
+        // Three columns of one element each, in vectors of two: the second vector has one column.
+        let matrix = [1, 254, 3, 4, 5, 6, 7, 248, 9, 10, 11, 12];
+        let quads = Quad { rows: 1, bytes: 4, extension: Some(Extension::Sign) };
+        let packing = Panels {
+            argument: 0,
+            offset: 0,
+            along: 1,
+            across: 4,
+            rows: 1,
+            columns: 3,
+            depth: 1,
+            panel: 4,
+            lanes: 2,
+            quads: Some(quads),
+        };
+        let packed = |extension| {
+            let quads = Some(Quad { extension: Some(extension), ..quads });
+            let bytes = Panels { quads, ..packing }.pack(&matrix, 1).expect("it is there");
+            let numbers: Vec<i16> =
+                bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
+            numbers
+        };
+        let signed = packed(Extension::Sign);
+        let (first, second) = signed.split_at(8);
+        assert_eq!(first, [1, 3, 5, 7, -2, 4, 6, -8]);
+        assert_eq!(second[..8], [9, 11, 0, 0, 10, 12, 0, 0]);
+        assert_eq!(packed(Extension::Zero)[4..8], [254, 4, 6, 248]);
     }
 }

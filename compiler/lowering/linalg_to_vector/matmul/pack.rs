@@ -2,6 +2,7 @@
 use super::{Columns, Depth, Emitter, PackedB, Room, Source};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
+    dots::Halves,
     error::{LowerError, Result},
     packing::{self, Panel},
     windows::{self, Windows},
@@ -62,6 +63,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             depth_tail: self.k % self.lanes.count(),
             columns,
             live: None,
+            stored: self.right_halves(),
         };
         let full = self.n / columns * columns;
         let start = b.advanced(e, None, Some(depth.from)).base;
@@ -155,6 +157,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 depth: depth.size,
                 column: e.add(block.start, j),
                 columns,
+                stored: self.right_halves(),
             };
             windows::pack(e, &panel, e.add(to.base, e.scale(j, to.across)));
         };
@@ -187,14 +190,21 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let casts = &self.matmul.product.a.casts;
         if a.across == 1 && a.along != 1 {
             let row = (self.blocks.mc.min(self.m) + width - 1) / width * width;
-            let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes: self.lanes };
+            let copy = packing::Copy {
+                from: a.buffer,
+                to: packed,
+                casts,
+                lanes: self.lanes,
+                stored: None,
+            };
             packing::convert_rows(e, &copy, (start, a.along), row, depth.size, height)?;
             let base = e.scale(ic, -1);
             return Ok(Source { buffer: packed, base, across: 1, along: row });
         }
         let row = self.panel_depth();
         let lanes = if a.along == 1 { self.lanes } else { Lanes::Scalar };
-        let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes };
+        let stored = self.extensions[0].map(|extension| Halves { extension, group: 1 });
+        let copy = packing::Copy { from: a.buffer, to: packed, casts, lanes, stored };
         if a.along == 1 {
             packing::convert_rows(e, &copy, (start, a.across), row, height, depth.size)?;
         } else {

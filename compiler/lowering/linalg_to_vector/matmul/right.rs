@@ -175,6 +175,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     // The last columns are padded.
                     columns: from.along,
                     live: None,
+                    stored: None,
                 };
                 packing::pack_panel(e, &panel, from.base, target)
             }

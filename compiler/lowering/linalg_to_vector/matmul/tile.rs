@@ -4,6 +4,7 @@ use crate::kernel::emit::{Buffer, Emit, Prefetch};
 use crate::lowering::linalg_to_vector::{
     access::Access,
     codegen::{Codegen, Place},
+    dots,
     error::{LowerError, Result},
     packing,
     pass::{Pass, emit_result},
@@ -249,14 +250,18 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         // Packed panels are padded with zeros; B itself is not.
         let tail = if self.pack_b { None } else { e.tail_mask(live, self.lanes) };
         let dots = self.dots;
+        let steps = if product.extensions(dots, self.lanes).is_some() { 2 } else { 1 };
         e.for_each((e.index(0), depth.size, 1), starts, |e, k, sums| {
             let at = e.add(b.base, e.scale(k, b.along));
-            let columns: Vec<Value> = (0..each)
-                .map(|vector| {
-                    let mask = if vector + 1 == each { tail } else { None };
-                    e.load_lanes(b.buffer, e.offset(at, vector * width), self.lanes, mask)
-                })
-                .collect();
+            let column = |vector: i64, step: i64| {
+                let at = e.offset(at, vector * width);
+                if self.extensions[1].is_some() {
+                    let at = e.offset(e.scale(at, 2), step * width);
+                    return e.load_lanes(b.buffer, at, self.lanes, None);
+                }
+                let mask = if vector + 1 == each { tail } else { None };
+                self.half(e, e.load_lanes(b.buffer, at, self.lanes, mask), 1, step)
+            };
             if let Some(Ahead { buffer, at, along, width }) = tile.ahead {
                 let at = e.add(at, e.scale(k, along));
                 for line in (0..width).step_by(LINE as usize) {
@@ -264,21 +269,51 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 }
             }
             let at = e.add(first, e.scale(k, along));
+            let is_extended = self.extensions[0].is_some();
             if let Some(distance) = left_ahead {
-                e.prefetch(a.buffer, e.offset(at, distance), Prefetch::Read);
+                let ahead = e.offset(at, distance);
+                let ahead = if is_extended { e.scale(ahead, 2) } else { ahead };
+                e.prefetch(a.buffer, ahead, Prefetch::Read);
             }
-            let mut next = vec![];
-            for row in 0..tile.rows {
-                let scalar = e.load(a.buffer, e.offset(at, row * across));
-                let broadcast = e.splat(scalar, self.lanes);
-                for (vector, column) in columns.iter().enumerate() {
-                    let sum = sums[(row * each) as usize + vector];
-                    let operands = [broadcast, *column, sum];
-                    next.push(product.multiply_add(e, dots, operands, self.lanes));
+            let factor = |row: i64, step: i64| {
+                let at = e.offset(at, row * across);
+                if is_extended {
+                    let scalar = e.load(a.buffer, e.offset(e.scale(at, 2), step));
+                    return e.splat(scalar, self.lanes);
+                }
+                self.half(e, e.splat(e.load(a.buffer, at), self.lanes), 0, step)
+            };
+            let mut next = sums.to_vec();
+            for step in 0..steps {
+                let columns: Vec<Value> = (0..each).map(|vector| column(vector, step)).collect();
+                for row in 0..tile.rows {
+                    let broadcast = factor(row, step);
+                    for (vector, column) in columns.iter().enumerate() {
+                        let sum = &mut next[(row * each) as usize + vector];
+                        let operands = [broadcast, *column, *sum];
+                        *sum = product.multiply_add(e, dots, operands, self.lanes);
+                    }
                 }
             }
             Ok(next)
         })
+    }
+
+    /// Elements of the left (0) or right (1) operand as they are multiplied in a step: their even or odd bytes, if they are
+    /// extended.
+    fn half(
+        &self,
+        e: Emit<'c, 'a>,
+        elements: Value<'c, 'a>,
+        side: usize,
+        step: i64,
+    ) -> Value<'c, 'a> {
+        match self.matmul.product.extensions(self.dots, self.lanes) {
+            None => elements,
+            Some(extensions) => {
+                dots::halves(e, elements, self.lanes, extensions[side])[step as usize]
+            }
+        }
     }
 
     /// Stores a finished tile, through the epilogue if there is one.
