@@ -3,7 +3,7 @@
 use super::{
     inline::{Inlined, key},
     open::is_open,
-    pass::wrap,
+    wrap::wrap,
 };
 use irc_dialects::tl;
 use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, has_one_use, read, uses};

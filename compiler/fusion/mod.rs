@@ -34,6 +34,7 @@ mod simplify;
 mod sink;
 mod smallest;
 mod term;
+mod wrap;
 
 pub use algebra::{AlgebraRule, algebra};
 pub(crate) use attention::{causal, prefix};
