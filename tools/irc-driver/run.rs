@@ -233,6 +233,9 @@ fn run_model(
     if input.content == Content::Graph
         && let Some(inputs) = inputs.take()
     {
+        if Engine::named(arguments.engine()).is_some() {
+            options = models::with_given_shapes(input, options, &inputs)?;
+        }
         given = models::given(input, &options, inputs)?;
         options.inputs = models::values(&given);
     }

@@ -1,4 +1,5 @@
 //! Kernels for GPUs from the command line to the driver, on a driver that emulates a GPU (`irc-ptx-driver`).
+use irc_tensor::{Tensor, write_npz};
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -123,6 +124,22 @@ fn kernels_run_by_the_driver_as_on_the_host() {
             assert_eq!(code, 0, "{err}");
         }
     }
+}
+
+#[test]
+fn sizes_are_those_of_the_inputs() {
+    let files = Files::new("examples/perceptron.onnx.pbtxt");
+    let (inputs, expected) = (files.path("inputs.npz"), files.path("expected.npz"));
+    let values: Vec<f32> = (0..5 * 4_u8).map(|at| f32::from(at) / 8.0).collect();
+    let x = Tensor::from_values([5, 4], &values).expect("a tensor");
+    let case = [("x".to_owned(), x)].into();
+    write_npz(fs::File::create(&inputs).expect("a file"), &case).expect("written");
+    succeed(&["run", &files.model, "--inputs", &inputs, "--outputs", &expected]);
+    let emulated = ["run", &files.model, "--backend", "emulate", "--expected", &expected];
+    let out = succeed(&[&emulated[..], &["--inputs", &inputs]].concat());
+    assert!(out.contains("expected buffers agree"), "{out}");
+    let (code, _, err) = run(&mut irc(&emulated));
+    assert!(code == 1 && err.contains("--shape x="), "{err}");
 }
 
 #[test]

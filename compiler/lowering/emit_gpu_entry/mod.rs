@@ -6,6 +6,8 @@
 //! the record of the launch (`irc_runtime::gpu::record`). Its launch must be cooperative: all blocks run at once.
 //!
 //! The functions of the device are defined (`device.mlir`), and everything but the entry point is internal.
+mod forward;
+
 use super::{
     compute_to_loops::simt::{BLOCK_THREADS, groups, is_team, team_of},
     emit_entry::{is_long, limit_effort},
@@ -145,6 +147,9 @@ impl Pass for EmitGpuEntry {
                 entries += 1;
                 emit_program(function, &program, text, (&entry, threads, timestamps))?;
             }
+        }
+        if !is_alone {
+            forward::forward_calls(module)?;
         }
         Ok(())
     }

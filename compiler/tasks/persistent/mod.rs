@@ -77,7 +77,11 @@ pub(super) struct World {
 
 impl World {
     fn of(ranks: &[RankCode<'_>]) -> Result<Self, String> {
+        let mut seen = BTreeSet::new();
         for (number, RankCode { plan, .. }) in ranks.iter().enumerate() {
+            if !seen.insert(plan.rank) {
+                return Err(format!("another plan is for rank {} too", plan.rank));
+            }
             if plan.rank != number as i64 && ranks.len() > 1 {
                 return Err(format!(
                     "expected the plans of ranks 0 to {}, found one of rank {}",
