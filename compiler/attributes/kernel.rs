@@ -26,6 +26,8 @@ pub struct KernelInfo {
     pub kind: String,
     /// Arguments that are constants without other readers: the kernel may request them packed.
     pub constants: Vec<usize>,
+    /// Arguments that are constants of signed bytes from -64 to 64.
+    pub small: Vec<usize>,
     /// Whether it is passed memory that it keeps between calls.
     pub keeps: bool,
     /// The symbol of its entry point.

@@ -144,6 +144,7 @@ impl AttributeValue for KernelInfo {
         Some(Self {
             kind: fields.text("kind").unwrap_or_default(),
             constants: fields.indices("constants")?,
+            small: fields.indices("small")?,
             keeps: fields.has("keeps"),
             entry: fields.text("entry"),
             rows: fields.number("rows"),
@@ -242,6 +243,7 @@ pub fn kernel_text(kernel: &KernelInfo) -> String {
     Text::new("kernel")
         .maybe("kind", (!kernel.kind.is_empty()).then(|| quoted(&kernel.kind)))
         .list("constants", &kernel.constants)
+        .list("small", &kernel.small)
         .flag("keeps", kernel.keeps)
         .flag("scalar", kernel.is_scalar)
         .maybe("entry", kernel.entry.as_deref().map(quoted))
@@ -478,6 +480,7 @@ mod tests {
             KernelInfo {
                 kind: "loops".to_owned(),
                 constants: vec![1, 2],
+                small: vec![2],
                 keeps: true,
                 is_scalar: true,
                 entry: Some("e".to_owned()),

@@ -18,8 +18,11 @@ use irc_mlir::{
 };
 use irc_packing::Packing;
 use irc_tensor::{ALIGNMENT, TensorType, append_aligned};
-use irc_tl::Constant;
-use std::{collections::BTreeMap, sync::Arc};
+use irc_tl::{Constant, DType};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The place of the large constants of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,20 +34,44 @@ pub enum Place {
 }
 
 /// Marks, for each kernel, the arguments that are constants without other uses: the kernel may choose
-/// another order of their elements.
-pub fn mark<'c: 'a, 'a>(module: OperationRef<'c, 'a>, main: OperationRef<'c, 'a>) {
+/// another order of their elements. Marks those that are small, too.
+pub fn mark<'c: 'a, 'a>(
+    module: OperationRef<'c, 'a>,
+    main: OperationRef<'c, 'a>,
+    weights: &[Constant],
+) {
     let Ok(interface) = interface_of(&main) else { return };
     let mut constants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (callee, operand) in arguments(main, &interface).into_iter().filter_map(|(_, use_)| use_) {
+    let mut large: BTreeSet<Use> = BTreeSet::new();
+    for (index, use_) in arguments(main, &interface) {
+        let Some((callee, operand)) = use_ else { continue };
+        let number = interface.inputs[index].weight.and_then(|it| usize::try_from(it).ok());
+        if !number.and_then(|number| weights.get(number)).is_some_and(is_small) {
+            large.insert((callee.clone(), operand));
+        }
         constants.entry(callee).or_default().push(operand);
     }
     let functions = kernel::functions(module);
     for (callee, mut arguments) in constants {
         arguments.sort_unstable();
+        let is_small = |operand: &usize| !large.contains(&(callee.clone(), *operand));
+        let small = arguments.iter().copied().filter(is_small).collect();
         if let Some(kernel) = functions.get(&callee) {
-            KernelInfo::update(*kernel, |info| info.constants = arguments);
+            KernelInfo::update(*kernel, |info| {
+                info.constants = arguments;
+                info.small = small;
+            });
         }
     }
+}
+
+/// The maximum magnitude of signed bytes whose products with two unsigned bytes fit in 16 bits when they are added.
+const MAX_SMALL: u8 = 64;
+
+/// Whether a constant has signed bytes that are small.
+fn is_small(constant: &Constant) -> bool {
+    let is_small = |byte: &u8| byte.cast_signed().unsigned_abs() <= MAX_SMALL;
+    constant.ty.dtype == DType::I8 && constant.bytes.iter().all(is_small)
 }
 
 /// A kernel and an operand of it.

@@ -183,7 +183,7 @@ pub fn fused<'db>(
             let suffix = suffix.to_owned();
             PROGRAM.write(main, &ProgramInfo { suffix, ..ProgramInfo::of(&main) });
         }
-        constants::mark(module.as_operation(), main);
+        constants::mark(module.as_operation(), main, &weights(&imported.graph));
         Some(take_apart(context, &module, options))
     });
     fused.map(Arc::new).map_err(|captured| unwritten(message, &captured, &parsed(db, input)))

@@ -8,13 +8,23 @@ use std::collections::BTreeMap;
 
 /// Bytes of all values; those of a type are the same for the same seed.
 fn bytes(dtype: DType, shape: &[i64], seed: u64) -> Tensor {
-    Tensor::random(irc_tensor::TensorType::new(dtype, shape), seed).unwrap()
+    let small = Tensor::random(irc_tensor::TensorType::new(dtype, shape), seed).unwrap();
+    let spread = small.bytes().iter().map(|byte| byte.wrapping_mul(29));
+    match dtype {
+        DType::I8 => {
+            let bytes: Vec<i8> = spread.map(u8::cast_signed).collect();
+            Tensor::from_values(shape.to_vec(), &bytes).unwrap()
+        }
+        _ => Tensor::from_values(shape.to_vec(), &spread.collect::<Vec<u8>>()).unwrap(),
+    }
 }
 
 /// How an operand is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Given {
     Constant,
+    /// A constant of this number and its negative.
+    Extremes(i8),
     Input,
 }
 
@@ -72,7 +82,16 @@ fn convolutions() -> Vec<Case> {
         conv(&[1, 8, 28, 28], &[8, 1, 5, 5], [2, 2, 8, 0]),
         conv(&[1, 8, 11, 26], &[8, 1, 3, 3], [1, 0, 8, 0]),
         conv(&[1, 70, 9, 20], &[2, 70, 3, 3], [1, 1, 1, 4]),
+        small_conv(&[1, 32, 14, 14], &[20, 32, 3, 3], [1, 1, 1, 255]),
+        small_conv(&[1, 64, 14, 14], &[40, 64, 1, 1], [1, 0, 1, 0]),
     ]
+}
+
+/// Filters whose elements are small, beside an operand that may be large.
+fn small_conv(x: &[i64], w: &[i64], parameters: [i64; 4]) -> Case {
+    let mut case = conv(x, w, parameters);
+    case.operands[1].2 = Given::Extremes(64);
+    case
 }
 
 fn products() -> Vec<Case> {
@@ -90,13 +109,22 @@ fn products() -> Vec<Case> {
         matmul(mixed, &[2, 9, 64], &[2, 64, 20], false, Given::Constant),
         matmul(turned, &[20, 64], &[64, 33], false, Given::Constant),
         matmul(turned, &[20, 64], &[64, 33], false, Given::Input),
+        // Up to 64, pairs of products fit in 16 bits; with 65 they do not.
+        matmul(mixed, &[33, 64], &[64, 48], false, Given::Extremes(64)),
+        matmul(mixed, &[33, 64], &[64, 48], false, Given::Extremes(65)),
+        matmul(mixed, &[1, 1280], &[100, 1280], true, Given::Extremes(64)),
+        matmul(mixed, &[9, 128], &[40, 128], true, Given::Extremes(64)),
     ]
 }
 
 impl Case {
     fn operand(&self, index: usize) -> Tensor {
-        let (dtype, shape, _) = &self.operands[index];
-        bytes(*dtype, shape, index as u64 + 1)
+        let (dtype, shape, given) = &self.operands[index];
+        let random = bytes(*dtype, shape, index as u64 + 1);
+        let Given::Extremes(number) = *given else { return random };
+        let sign = |byte: &u8| if *byte < 200 { number } else { -number };
+        let numbers: Vec<i8> = random.bytes().iter().map(sign).collect();
+        Tensor::from_values(shape.clone(), &numbers).unwrap()
     }
 
     fn graph(&self) -> (Graph, BTreeMap<String, Tensor>) {
@@ -106,7 +134,7 @@ impl Case {
         for index in 0..2 {
             let tensor = self.operand(index);
             values.push(match self.operands[index].2 {
-                Given::Constant => b.constant(Constant::of(&tensor)),
+                Given::Constant | Given::Extremes(_) => b.constant(Constant::of(&tensor)),
                 Given::Input => {
                     let name = format!("x{index}");
                     let value = b.input(&name, Type::from(tensor.ty().clone()));
@@ -164,6 +192,21 @@ fn check(cases: &[Case]) {
     for (number, case) in cases.iter().enumerate() {
         let quick = Target::host().with_backend(Backend::QUICK);
         case.check([Target::host(), levels[number % levels.len()].clone(), quick]);
+    }
+}
+
+/// Small signed bytes are multiplied by instructions that saturate for others, so they stay bytes.
+#[test]
+fn small_weights_are_packed_as_bytes() {
+    for (number, copies) in [(64, 1), (65, 2)] {
+        let given = Given::Extremes(number);
+        let case = matmul([DType::U8, DType::I8], &[33, 64], &[64, 64], false, given);
+        let target = Target::from_name("x86-64-v3");
+        let (graph, _) = case.graph();
+        let compiled =
+            Session::new().import_graph(&graph).library_with(target, Place::Given).unwrap();
+        let sizes: Vec<usize> = compiled.constants.iter().map(|it| it.bytes.len()).collect();
+        assert!(sizes.contains(&(copies * 64 * 64)), "{sizes:?} for {number}");
     }
 }
 

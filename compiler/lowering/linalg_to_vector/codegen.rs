@@ -47,6 +47,8 @@ pub struct Codegen<'c, 'a> {
     pub pack_cache: Option<PackCache<'c, 'a>>,
     /// Arguments whose elements may be reordered, with their memory.
     pub constants: Vec<(usize, Value<'c, 'a>)>,
+    /// Arguments that are constants of bytes from -64 to 64.
+    pub small: Vec<usize>,
     /// The packing of those that are reordered.
     pub packed: Vec<Packing>,
     /// The workspace argument.

@@ -12,11 +12,15 @@ pub enum Dots {
     /// `vpmaddwd`, which multiplies and adds two 16-bit integers of each lane, for even and odd bytes (AVX2). Unlike
     /// `vpmaddubsw` it does not saturate.
     Pairs,
+    /// `vpmaddubsw`, which adds pairs of products in 16 bits, and `vpmaddwd`, which adds pairs of these sums (AVX2): for signed
+    /// bytes from -64 to 64, with which the former does not saturate.
+    Small,
     /// Multiplications of 32-bit integers, for any processor.
     Plain,
 }
 
 impl Dots {
+    /// Those that a target may have; operands decide about the others.
     const ALL: [(&str, Self); 3] =
         [("vnni", Self::Vnni), ("pairs", Self::Pairs), ("plain", Self::Plain)];
 
@@ -30,6 +34,7 @@ impl Dots {
         match self {
             Self::Vnni => "vnni",
             Self::Pairs => "pairs",
+            Self::Small => "small",
             Self::Plain => "plain",
         }
     }
@@ -55,13 +60,20 @@ impl Dots {
                 let name = format!("x86.avx512.vpdpbusd.{bits}");
                 intrinsic(e, &name, &[sum, bytes[0], bytes[1]], sum.r#type())
             }
-            _ if self.are_of_halves(lanes) => {
-                let name = match bits {
-                    256 => "x86.avx2.pmadd.wd",
-                    _ => "x86.avx512.pmaddw.d.512",
-                };
+            Self::Pairs if self.are_of_halves(lanes) => {
                 let halves = [unsigned, signed].map(|half| cast(e, half, 16, 2 * lanes.count()));
-                e.binary(arith::ADDI, sum, intrinsic(e, name, &halves, sum.r#type()))
+                e.binary(arith::ADDI, sum, pairs(e, halves, lanes))
+            }
+            Self::Small => {
+                let name = match bits {
+                    256 => "x86.avx2.pmadd.ub.sw",
+                    _ => "x86.avx512.pmaddubs.w.512",
+                };
+                let bytes = [unsigned, signed].map(|quads| cast(e, quads, 8, 4 * lanes.count()));
+                let wide = Lanes::Vector(2 * lanes.count());
+                let sums = intrinsic(e, name, &bytes, wide.of(e.int(16)));
+                let ones = e.integer(1, 16, wide);
+                e.binary(arith::ADDI, sum, pairs(e, [sums, ones], lanes))
             }
             _ => (0..4).fold(sum, |sum, byte| {
                 let constant = |value: i64| e.integer(value, 32, lanes);
@@ -73,6 +85,15 @@ impl Dots {
             }),
         }
     }
+}
+
+/// The sum of the products of two 16-bit integers in each lane.
+fn pairs<'c: 'a, 'a>(e: Emit<'c, 'a>, halves: [Value<'c, 'a>; 2], lanes: Lanes) -> Value<'c, 'a> {
+    let name = match lanes.count() {
+        8 => "x86.avx2.pmadd.wd",
+        _ => "x86.avx512.pmaddw.d.512",
+    };
+    intrinsic(e, name, &halves, lanes.of(e.int(32)))
 }
 
 /// The even and the odd bytes of each lane as 16-bit integers, two to a lane.

@@ -23,6 +23,7 @@ use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::ops::{arith, linalg};
 use irc_mlir::{OperationLike, Type, TypeLike, Value, read};
 use irc_packing::{Extension, Packing, Panels};
+use pack::{copies, extensions};
 use right::{PANEL_VECTORS, Right};
 
 /// Elements of four bytes in a line of a cache.
@@ -435,7 +436,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             pack_b,
             extensions,
             right,
-            dots: cg.target.dots,
+            dots: quads::dots(cg, product),
             left: None,
             packed_a: None,
             packed_b: None,
@@ -957,35 +958,6 @@ impl<'c: 'a, 'a> Source<'c, 'a> {
     }
 }
 
-/// The number of rows from which on the constant bytes of a right operand are extended when the caller is compiled: with fewer,
-/// reading twice as many bytes takes longer than extending them.
-const MIN_EXTENDED_ROWS: i64 = 16;
-
-/// How the bytes of the left and the right operand are extended when they are packed, if they are.
-fn extensions(
-    cg: &Codegen<'_, '_>,
-    product: &Contraction<'_, '_>,
-    pack_b: bool,
-) -> [Option<Extension>; 2] {
-    let lanes = Lanes::Vector(cg.target.lanes());
-    let Some([left, right]) = product.extensions(cg.target.dots, lanes) else {
-        return [None; 2];
-    };
-    let rows = product.m.map_or(1, |dim| cg.kernel.stages[product.stage].sizes[dim]);
-    let is_in_order = product.a.operand.access.coefs[product.k] == 1;
-    let has_rows = rows > MAX_ROWS_ONCE;
-    let packs_left = has_rows && (is_in_order || packed_left_stage(cg, product).is_some());
-    let is_open = matches!(cg.extent(rows), Extent::Passed(_));
-    let is_read_often = rows >= MIN_EXTENDED_ROWS && !is_open;
-    let packs_right = pack_b && has_rows && (is_read_often || !quads::is_packed(cg, product));
-    [packs_left.then_some(left), packs_right.then_some(right)]
-}
-
-/// The number of vectors that a vector of elements is stored as.
-fn copies(extension: Option<Extension>) -> i64 {
-    if extension.is_some() { 2 } else { 1 }
-}
-
 /// Blocks of a few rows and packed panels that are read once: all of the depth, so that sums stay in registers.
 fn streamed_blocks(cg: &Codegen<'_, '_>, (m, n, k): (i64, i64, i64)) -> Blocks {
     let nv = if cg.target.vector_bytes >= 64 || m <= 2 { 4 } else { PANEL_VECTORS };
@@ -1005,11 +977,12 @@ fn choose_blocks(
     let wide = cg.target.vector_bytes >= 64;
     let is_in_quads = matches!(product.factors, Factors::Quads { .. });
     let are_extended = extensions.iter().all(Option::is_some);
+    let multiplies_bytes = matches!(quads::dots(cg, product), Dots::Vnni | Dots::Small);
     let most = match (wide, product.is_transposed) {
         (true, true) => TURNED_ROWS,
         (true, false) => TILE_ROWS,
         // The even and odd bytes of vectors need registers too.
-        (false, _) if is_in_quads && cg.target.dots != Dots::Vnni && !are_extended => 4,
+        (false, _) if is_in_quads && !multiplies_bytes && !are_extended => 4,
         (false, _) => 6,
     };
     let panels = (m + most - 1) / most;

@@ -185,6 +185,7 @@ fn fill<'c: 'a, 'a>(
     let constants = constants.map(|index| Ok((*index, argument(*index)?)));
     let mut cg = Codegen {
         constants: constants.collect::<Result<_>>()?,
+        small: info.small.clone(),
         packed: vec![],
         places: vec![Place::Register; kernel.tensors.len()],
         scalars: vec![],

@@ -4,12 +4,13 @@
 //! because the argument is a constant.
 use super::{
     codegen::{Codegen, Place},
-    contraction::{Contraction, Side},
+    contraction::{Contraction, Factors, Side},
+    dots::Dots,
     kernel::{Origin, TensorId},
     layout::row_major,
 };
 use crate::attributes::QUADS;
-use crate::kernel::emit::{Buffer, Emit};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use irc_mlir::Value;
 use irc_packing::{Extension, Packing, Panels, Quad};
 
@@ -116,6 +117,19 @@ impl Quads {
             quads: Some(Quad { rows: quads, bytes: self.bytes, extension: None }),
         })
     }
+}
+
+/// The instructions for a product: those of the target, or for constants whose bytes are small enough.
+pub fn dots(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Dots {
+    let dots = cg.target.dots;
+    let Factors::Quads { is_unsigned_a } = product.factors else { return dots };
+    let signed = if is_unsigned_a { &product.b } else { &product.a };
+    let is_small = Quads::of(cg, signed.operand.tensor).is_some_and(|quads| {
+        let origin = &cg.kernel.tensors[quads.source].origin;
+        matches!(origin, Origin::Argument(argument) if cg.small.contains(argument))
+    });
+    let applies = is_small && dots.are_of_halves(Lanes::Vector(cg.target.lanes()));
+    if applies { Dots::Small } else { dots }
 }
 
 /// Whether the right operand of a product is packed in panels when the caller is compiled.

@@ -1,13 +1,47 @@
 //! Copies blocks of `A` and `B` into the order in which tiles read them.
-use super::{Columns, Depth, Emitter, PackedB, Room, Source};
+use super::{Columns, Depth, Emitter, MAX_ROWS_ONCE, PackedB, Room, Source, packed_left_stage};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
+    codegen::Codegen,
+    contraction::Contraction,
     dots::Halves,
     error::{LowerError, Result},
     packing::{self, Panel},
+    quads,
+    split::Extent,
     windows::{self, Windows},
 };
 use irc_mlir::{Value, ops::arith};
+use irc_packing::Extension;
+
+/// The number of rows from which on the constant bytes of a right operand are extended when the caller is compiled: with fewer,
+/// reading twice as many bytes takes longer than extending them.
+const MIN_EXTENDED_ROWS: i64 = 16;
+
+/// How the bytes of the left and the right operand are extended when they are packed, if they are.
+pub(super) fn extensions(
+    cg: &Codegen<'_, '_>,
+    product: &Contraction<'_, '_>,
+    pack_b: bool,
+) -> [Option<Extension>; 2] {
+    let lanes = Lanes::Vector(cg.target.lanes());
+    let Some([left, right]) = product.extensions(quads::dots(cg, product), lanes) else {
+        return [None; 2];
+    };
+    let rows = product.m.map_or(1, |dim| cg.kernel.stages[product.stage].sizes[dim]);
+    let is_in_order = product.a.operand.access.coefs[product.k] == 1;
+    let has_rows = rows > MAX_ROWS_ONCE;
+    let packs_left = has_rows && (is_in_order || packed_left_stage(cg, product).is_some());
+    let is_open = matches!(cg.extent(rows), Extent::Passed(_));
+    let is_read_often = rows >= MIN_EXTENDED_ROWS && !is_open;
+    let packs_right = pack_b && has_rows && (is_read_often || !quads::is_packed(cg, product));
+    [packs_left.then_some(left), packs_right.then_some(right)]
+}
+
+/// The number of vectors that a vector of elements is stored as.
+pub(super) fn copies(extension: Option<Extension>) -> i64 {
+    if extension.is_some() { 2 } else { 1 }
+}
 
 impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     /// Copies a block of `B` into panels as wide as a tile, unless it is already packed; returns how to
