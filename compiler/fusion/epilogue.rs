@@ -7,7 +7,7 @@ use super::{
 };
 use irc_dialects::tl;
 use irc_mlir::{OperationLike, OperationRef, Value, ValueLike, has_one_use, read, uses};
-use irc_tl::{Binary, Combine, Compute, DType, Scalar, Type, Unary};
+use irc_tl::{Combine, Compute, DType, Scalar, Type};
 use std::collections::BTreeSet;
 
 /// Maximum number of maps that follow a sum.
@@ -15,6 +15,9 @@ const MAX_MAPS: usize = 16;
 
 /// Maximum number of times that an epilogue reads its sum.
 const MAX_COPIES: usize = 8;
+
+/// Maximum work of a function in an epilogue, for each element.
+const MAX_WORK: u64 = 1;
 
 /// Joins each such sum and the maps that follow in a group.
 ///
@@ -64,17 +67,17 @@ fn open_loops(op: OperationRef<'_, '_>) -> Option<(Compute, Vec<Type>)> {
     Some((compute, types))
 }
 
-/// Whether an op adds products of elements, as images of open sizes are convolved.
+/// Whether an op adds functions of two elements, as the products of a convolution of images of open sizes.
 fn is_sum(op: OperationRef<'_, '_>) -> bool {
     const IMAGE: usize = 3;
     let Some((compute, _)) = open_loops(op).filter(|_| !is_open(op)) else { return false };
-    let mut has_product = false;
+    let mut has_pair = false;
     compute.body.walk(&mut |part| {
-        has_product |= matches!(part, Scalar::Binary(Binary::Mul, x, y)
+        has_pair |= matches!(part, Scalar::Binary(_, x, y)
             if [x, y].iter().all(|factor| matches!(***factor, Scalar::Load(..))));
     });
     let is_sum = compute.reduction.as_ref().is_some_and(|it| it.combine == Combine::Sum);
-    is_sum && has_product && compute.dims.len() >= IMAGE
+    is_sum && has_pair && compute.dims.len() >= IMAGE
 }
 
 /// The map that alone reads the result of an op, each element for the same element of its own result. Other operands are
@@ -107,14 +110,11 @@ fn map_after<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<(OperationRef<'c, '
     (fits && map.block() == op.block()).then_some((map, reads))
 }
 
-/// Whether a part of an expression takes a few instructions in a vector.
+/// Whether a part of an expression is as much work as an addition.
 fn is_cheap(part: &Scalar) -> bool {
     match part {
-        Scalar::Binary(function, ..) => matches!(
-            function,
-            Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Max | Binary::Min
-        ),
-        Scalar::Unary(function, _) => matches!(function, Unary::Relu | Unary::Neg | Unary::Abs),
+        Scalar::Binary(function, ..) => function.row().work <= MAX_WORK,
+        Scalar::Unary(function, _) => function.row().work <= MAX_WORK,
         Scalar::Float(..) | Scalar::Int(..) | Scalar::Loop(_) => true,
         _ => false,
     }

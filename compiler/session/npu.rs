@@ -5,7 +5,7 @@ use super::{
     error::{Error, QueryError},
     queries,
 };
-use irc_diag::{Diagnostic, Sink, Source};
+use irc_diag::{Diagnostic, Sink, Source, counted};
 use irc_gemini_format::{FileKind, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
@@ -186,7 +186,7 @@ pub fn npu_tree<'db>(
     let of_tree = |error: Box<Diagnostic>| NpuError::Tree(vec![*error]);
     let tree = tree_of(text, &found.network)?;
     if options.batch.is_some_and(|batch| batch != tree.batch) {
-        let message = format!("the tree is for {} images, not for {batch}", tree.batch);
+        let message = format!("the tree is for {}, not for {batch}", counted(tree.batch, "image"));
         return Err(NpuError::Tree(vec![Diagnostic::error("npu-batch", message)]));
     }
     let mut model = CostModel::new(&found.network, &machine, objective).map_err(failed)?;
@@ -249,7 +249,7 @@ pub fn npu_program<'db>(
 ) -> Result<Arc<Program>, NpuError> {
     let model = npu_tree(db, input, key)?;
     let schedule = npu_schedule(db, input, key)?;
-    // Of other models than quantised ones, programs have neutral constants.
+    // Of other models than quantised ones, programs have placeholder constants.
     let values = npu_values(db, input).ok();
     let numbers = values.as_ref().and_then(|values| model.numbers(&values.numbers).ok());
     let own = values.filter(|_| numbers.is_some());

@@ -79,7 +79,7 @@ fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> 
     let (bytes, content) = npu::translate::to_program(console, schedule, frontend, model, output)?;
     if frontend.or(arguments.numbers_of.as_ref().map(Path::new)).is_none() {
         console.note(
-            "the program moves data and has neutral constants; --model MODEL writes one with those of the model",
+            "the program moves data and has placeholder constants; --model MODEL writes one with those of the model",
         );
     }
     output::write(&arguments.output, &bytes, content)

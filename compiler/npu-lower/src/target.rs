@@ -17,7 +17,7 @@ pub const PREFIX: &str = "npu:";
 
 /// The keys, and what their values are.
 const KEYS: [(&str, &str); 11] = [
-    ("mesh", "WxH, columns and rows of 1 to 256 cores"),
+    ("mesh", "WxH, columns by rows, 1 to 256 cores in all"),
     ("stride", "columns per stripe of consecutive cores, which divide those of the mesh"),
     ("buffer", "1 byte to 128MiB, such as 1MiB or 512KiB"),
     ("macs", "multiply-accumulates per cycle of a core"),
@@ -460,7 +460,7 @@ mod tests {
             ("npu:mesh=2x2,mesh=3x3", "mesh=3x3: the key is given twice"),
             ("npu:mesh=2", "mesh=2: expected WxH"),
             ("npu:mesh=-1x2", "mesh=-1x2: expected WxH"),
-            ("npu:mesh=0x0", "mesh=0x0: expected WxH, columns and rows of 1 to 256 cores"),
+            ("npu:mesh=0x0", "mesh=0x0: expected WxH, columns by rows, 1 to 256 cores in all"),
             ("npu:mesh=1000000x1", "mesh=1000000x1: expected WxH"),
             ("npu:mesh=18446744073709551615x2", "mesh=18446744073709551615x2: expected WxH"),
             ("npu:mesh=2x2,cores=4", "unknown key 'cores'; the keys are mesh, stride"),

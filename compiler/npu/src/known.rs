@@ -17,7 +17,7 @@ pub struct KnownLayer {
     pub padding: [i64; 2],
     /// Groups of channels with filters of their own.
     pub groups: i64,
-    /// Its arithmetic; without it, constants are neutral, and values are not those of a model.
+    /// Its arithmetic; without it, constants are placeholders, and values are not those of a model.
     pub numbers: Option<Numbers>,
 }
 

@@ -1,6 +1,6 @@
 """Writes quantised networks of which the NPU computes only parts to a folder: partly.onnx, whose middle is a softmax over
 rows and whose end is one over classes, and host.onnx, of which it computes nothing; inner.onnx, an output of which another
-layer reads; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
+layer reads; strided.onnx, which pads only the first column and leaves out the last one; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
 its input."""
 
 import sys
@@ -68,6 +68,16 @@ inner = quantised(node("Relu", [conv(quantised("x", 0.02), "outer", 8, 3)], "a")
 quantised(conv(inner, "inner", 8, 8), 0.05)
 nodes[-1].output[0] = "b_dq"
 save("inner", a_dq=[1, 8, 8, 8], b_dq=[1, 8, 8, 8])
+
+strided = node(
+    "Conv",
+    [quantised("x", 0.02), weights("strided_w", 8, 3, 1, 2)],
+    "strided",
+    pads=[0, 1, 0, 0],
+    strides=[1, 3],
+)
+quantised(strided, 0.05)
+save("strided", strided_dq=[1, 8, 8, 3])
 
 
 def floats(name, *shape):

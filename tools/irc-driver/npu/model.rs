@@ -236,7 +236,7 @@ fn part_of(
             let numbers = model.npu_values().map_err(|error| first(&error));
             if let Err(why) = numbers.and_then(|values| scheduled.numbers(&values.numbers)) {
                 console.note(&format!(
-                    "the program moves the data of the model and has neutral constants: {why}"
+                    "the program moves the data of the model and has placeholder constants: {why}"
                 ));
             }
             let program = model.npu_program(options)?;
@@ -250,7 +250,8 @@ fn part_of(
     step.say("simulating the program");
     let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
     let is_far = simulated.as_ref().is_ok_and(|cycles| *cycles > 2 * estimate);
-    if is_far && scheduled.report.batch > 1 && !options.target.reloads {
+    let has_weights = scheduled.network.nodes().iter().any(|node| node.layer.weights().is_some());
+    if is_far && has_weights && scheduled.report.batch > 1 && !options.target.reloads {
         console.note(
             "the estimate counts weights once, and the program loads them for each group of images: with \
              weights=reload in --target, the search counts every load",

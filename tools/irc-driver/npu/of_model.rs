@@ -337,7 +337,7 @@ pub fn values_of_program(
     let expected = fingerprint(&values.layers, &values.numbers, values.layers.images);
     let Some(found) = &program.model else {
         let message = format!(
-            "{} states no model: it may have neutral constants, or those of another model",
+            "{} states no model: it may have placeholder constants, or those of another model",
             pair.file
         );
         return Err(Error::problem(message).help(WRITES));

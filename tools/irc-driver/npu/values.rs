@@ -309,7 +309,8 @@ fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
         for operand in &origin.operands {
             let Operand::Value { name, channels, .. } = operand else { continue };
             // Readers may leave out different rows and columns at the end.
-            let mut ty = shape(*channels, node.input.rows, node.input.columns);
+            let [rows, columns] = model.layers.rows_and_columns_read(index);
+            let mut ty = shape(*channels, rows, columns);
             if let Some((known, _)) = activations.get(name) {
                 let pairs = ty.shape.iter_mut().zip(&known.shape);
                 pairs.for_each(|(own, known)| *own = (*own).max(*known));

@@ -24,7 +24,7 @@ use crate::schedule::LayerFacts;
 pub(crate) use build::shapes;
 pub(crate) use bytes::is_byte;
 use irc_diag::Diagnostic;
-use irc_npu_cost::Network;
+use irc_npu_cost::{Network, Region, Span};
 use irc_tl::{Graph, ValueId};
 pub(crate) use locate::{unique, word};
 pub(crate) use roles::roles;
@@ -142,6 +142,17 @@ impl Parameters {
 }
 
 impl Layers {
+    /// The rows and columns of the input of a layer up to the last ones that it reads: windows may leave out some at the end.
+    pub fn rows_and_columns_read(&self, layer: usize) -> [u64; 2] {
+        let node = &self.network.nodes()[layer];
+        let made = node.layer.output;
+        let [channels, images, rows, columns] =
+            [made.channels, 1, made.rows, made.columns].map(Span::upto);
+        let whole = Region { channels, images, rows, columns };
+        let read = node.layer.input_region(whole, node.input, self.origins[layer].padding);
+        [read.rows.to, read.columns.to]
+    }
+
     /// What schedules need to know about layers of a network that are those of this one, or some of their
     /// channels: for each the layer here.
     pub fn facts(&self, layers: impl IntoIterator<Item = usize>) -> Vec<LayerFacts> {

@@ -62,7 +62,7 @@ pub fn schedule(of: &Scheduled<'_>) -> Result<Schedule, Box<Diagnostic>> {
 }
 
 /// What the program of a schedule needs to know about the layers of a network. `numbers` are the arithmetic of each
-/// layer; without them, constants are neutral.
+/// layer; without them, constants are placeholders.
 pub fn known_layers(
     network: &Network,
     facts: &[LayerFacts],

@@ -24,7 +24,7 @@ pub fn layout(schedule: &Schedule) -> Result<Layout, Error> {
     }
     for name in made {
         if let Some(shape) = weights(schedule, &transfers, name) {
-            // The quantisation constants are neutral: real results equal the bytes.
+            // The quantisation constants are placeholders: real results equal the bytes.
             all.push_weights(name, TensorType::new(DType::I8, shape), 60.0)?;
         }
     }
