@@ -48,7 +48,7 @@ pub(super) fn join_epilogues<'c: 'a, 'a>(
         let mut parts = inlined.remove(&key(op)).unwrap_or_default();
         for map in &ops[1..] {
             parts.extend(inlined.remove(&key(*map)).unwrap_or_default());
-            parts.push(map.location());
+            parts.push((read::op_name(map), map.location()));
         }
         joined.extend(ops.iter().map(|op| key(*op)));
         inlined.insert(key(wrap(&ops)?), parts);

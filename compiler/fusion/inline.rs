@@ -56,8 +56,8 @@ pub fn reshapes_to_views<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<(), S
 /// The name of a general op.
 pub const COMPUTE: &str = "tl.compute";
 
-/// The locations of the ops that became parts of others, by the [`key`] of the reader.
-pub type Inlined<'c> = BTreeMap<usize, Vec<Location<'c>>>;
+/// The names and locations of the ops that became parts of others, by the [`key`] of the reader.
+pub type Inlined<'c> = BTreeMap<usize, Vec<(String, Location<'c>)>>;
 
 /// The identity of an op during its lifetime.
 pub fn key(op: OperationRef<'_, '_>) -> usize {
@@ -101,7 +101,7 @@ pub fn inline_computes<'c: 'a, 'a>(func: OperationRef<'c, 'a>) -> Result<Inlined
         let mut parts = vec![];
         for part in &gone {
             parts.extend(inlined.remove(&key(*part)).unwrap_or_default());
-            parts.push(part.location());
+            parts.push((COMPUTE.to_owned(), part.location()));
         }
         inlined.insert(key(built), parts);
         // The consumers of earlier ops were among the later ones.

@@ -4,7 +4,7 @@ use super::{
     explain::{located, named},
     form::Kind,
     graph::is_general,
-    inline::{COMPUTE, Inlined, key, why_apart},
+    inline::{Inlined, key, why_apart},
     report::{LoopsReport, UnfusedEdge, WhyNot},
 };
 use irc_dialects::tl;
@@ -26,7 +26,7 @@ pub fn explain_loops<'c: 'a, 'a>(
             _ => format!("its sizes are known at run time: {}", shape_of(op)),
         };
         reports.push(LoopsReport {
-            inlined: parts.map(|location| named(COMPUTE, *location)).collect(),
+            inlined: parts.map(|(name, location)| named(name, *location)).collect(),
             op: name.clone(),
             why,
         });

@@ -2,7 +2,8 @@
 //!
 //! Before: functions of `tl` ops. After: simplified by the algebra rules (see [`super::simplify`]), with reshapes of
 //! products behind the elementwise ops that follow (see `sink.rs`), and every computing op is in a `tl.group`; only the free views `tl.reshape` and `tl.bitcast` stay outside.
-//! Existing groups are not changed. General ops with one use are inlined first (see [`super::inline`]).
+//! Existing groups are not changed. General ops with one use are inlined first (see [`super::inline`]), and maps join the sums of
+//! open sizes that they follow (see `epilogue.rs`).
 //! Every algorithm, and every op with symbolic sizes other than a number of rows (see `open.rs`), is a group of kind
 //! `loops`.
 use super::{

@@ -133,11 +133,11 @@ pub fn given(types: &BTreeMap<String, TensorType>, inputs: &Inputs<'_>) -> Resul
             _ => {}
         }
     }
-    let missing: Vec<&str> =
-        types.keys().filter(|name| !given.contains_key(*name)).map(String::as_str).collect();
+    let missing = types.keys().filter(|name| !given.contains_key(*name));
+    let missing: Vec<String> = missing.map(|name| format!("'{name}'")).collect();
     match missing.is_empty() {
         true => Ok(given),
-        false => Err(Error::problem(format!("{} have no values", missing.join(", ")))
+        false => Err(Error::problem(format!("no values for {}", missing.join(", ")))
             .help("specify them with --inputs, or generate random ones with --seed")),
     }
 }

@@ -44,7 +44,7 @@ pub enum Error {
         found: TensorType,
     },
     /// Missing tensors.
-    #[error("{0} have no values")]
+    #[error("no values for {0}")]
     Missing(String),
     /// A tensor that cannot be created.
     #[error(transparent)]

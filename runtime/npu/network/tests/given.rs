@@ -82,7 +82,7 @@ fn what_does_not_fit_is_rejected() {
     assert_eq!(rejected(&other), "`input1`: expected f16[2,3,10,10], found f32[16]");
     let mut other = given.clone();
     other.retain(|name, _| !name.ends_with("bias"));
-    let expected = "`Conv_1.bias`, `Conv_2.bias`, `Conv_3.bias`, `Gemm_9.bias` have no values";
+    let expected = "no values for `Conv_1.bias`, `Conv_2.bias`, `Conv_3.bias`, `Gemm_9.bias`";
     assert_eq!(rejected(&other), expected);
 }
 
