@@ -1,7 +1,7 @@
 //! `irc check` of Gemini schedules, frontend files and NPU programs.
 use super::{
     of_model::{self, Pair},
-    without_errors,
+    parse_schedule, without_errors,
 };
 use crate::{
     console::Console,
@@ -11,7 +11,7 @@ use crate::{
 use bytes::Bytes;
 use irc::{ImportOptions, Session};
 use irc_diag::{Diagnostic, Severity, Sink, Source};
-use irc_gemini_format::{Options, frontend, frontend::Frontend, schedule, schedule::Schedule};
+use irc_gemini_format::{Options, frontend, frontend::Frontend, schedule::Schedule};
 use irc_npu::{
     Program, Spans, binary, compare,
     listing::{self, Limits},
@@ -46,7 +46,7 @@ pub fn check(
     let source = input::source(name, bytes);
     let options = Options { strict, ..Options::default() };
     let found = match content {
-        Content::Schedule => schedule::parse(&source, &options, &mut sink)
+        Content::Schedule => parse_schedule(&source, &options, &mut sink)
             .map(|schedule| Network::Schedule(Box::new(schedule))),
         Content::Frontend => {
             let read = frontend::parse(&source, &options, &mut sink);
@@ -101,6 +101,17 @@ fn parse_listing(source: &Source, sink: &mut Sink) -> Option<Vec<(Program, Spans
     }
     let read = listing::parse_all(source, Limits::default(), sink)?;
     Some(read.into_iter().map(|one| (one.program, one.spans)).collect())
+}
+
+/// Rejects programs with errors that `irc check` reports; their warnings are left to it.
+pub fn expect_runnable(source: &Source, programs: &[(Program, Spans)]) -> Result<(), Error> {
+    let mut sink = Sink::new();
+    for (program, spans) in programs {
+        check_program(program, Some(spans), None, &mut sink);
+    }
+    let mut found = sink.into_diagnostics();
+    found.retain(Diagnostic::is_error);
+    if found.is_empty() { Ok(()) } else { Err(Error::Diagnostics(source.clone(), found)) }
 }
 
 /// The program of a listing, a trace or a binary file, with the spans of its instructions in text.

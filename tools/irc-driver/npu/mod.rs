@@ -11,7 +11,7 @@ use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::{FileKind, Options, frontend::Frontend, schedule::Schedule};
 use irc_npu::Program;
 use irc_npu_emit::{FileDiagnostic, KnownLayers};
-use std::{path::Path, sync::Arc};
+use std::{path::Path, slice, sync::Arc};
 
 mod brief;
 pub mod check;
@@ -29,9 +29,19 @@ pub mod values;
 /// A parser of a format.
 type Parse<T> = fn(&Source, &Options, &mut Sink) -> Option<T>;
 
+/// Parses a schedule, and checks the NPU and the tree that it states.
+fn parse_schedule(source: &Source, options: &Options, sink: &mut Sink) -> Option<Schedule> {
+    let schedule = irc_gemini_format::schedule::parse(source, options, sink)?;
+    let mut found = irc::npu::check_stated(&schedule);
+    irc_gemini_format::place(source, &mut found);
+    let is_valid = found.is_empty();
+    sink.extend(found);
+    is_valid.then_some(schedule)
+}
+
 /// A schedule without errors, with its source; its warnings are on the console.
 fn schedule(console: &Console, name: &str, options: &Options) -> Result<(Source, Schedule), Error> {
-    read(console, name, Content::Schedule, irc_gemini_format::schedule::parse, options)
+    read(console, name, Content::Schedule, parse_schedule, options)
 }
 
 /// A frontend file without errors, with its source; its warnings are on the console.
@@ -127,7 +137,7 @@ fn assemble(console: &Console, files: &Files<'_>, options: &Options) -> Result<A
     let (mut program, mut values) = (None, None);
     if !diagnostics.iter().any(Diagnostic::is_error) {
         program = match files.program {
-            Some(path) => Some(read_program(console, &path.to_string_lossy())?),
+            Some(path) => Some(runnable_program(console, &path.to_string_lossy())?),
             None => {
                 let known = match files.model {
                     None => irc::npu::stated_layers(&schedule),
@@ -156,10 +166,21 @@ pub fn read_program(console: &Console, name: &str) -> Result<Program, Error> {
     Ok(program)
 }
 
-/// The programs of a file without errors: one, or those of all parts of a model.
+/// The program of a file, which can run.
+fn runnable_program(console: &Console, name: &str) -> Result<Program, Error> {
+    let bytes = input::read(name)?;
+    let content = input::Content::of(&bytes);
+    let (source, program, spans) = check::program(console, name, &bytes, content)?;
+    let read = (program, spans);
+    check::expect_runnable(&source, slice::from_ref(&read))?;
+    Ok(read.0)
+}
+
+/// The programs of a file, which can run: one, or those of all parts of a model.
 pub fn read_programs(console: &Console, name: &str) -> Result<Vec<Program>, Error> {
     let bytes = input::read(name)?;
-    let (_, found) = check::programs(console, name, &bytes, input::Content::of(&bytes))?;
+    let (source, found) = check::programs(console, name, &bytes, input::Content::of(&bytes))?;
+    check::expect_runnable(&source, &found)?;
     Ok(found.into_iter().map(|(program, _)| program).collect())
 }
 

@@ -4,7 +4,7 @@ use super::{
     model,
 };
 use crate::error::Error;
-use irc::npu::{PricedSchedule, Target, known_layers, price, stated_layers};
+use irc::npu::{PricedSchedule, Target, known_layers, price, stated_layers, stated_target};
 use irc_diag::{Diagnostic, counted};
 use irc_gemini_format::schedule::Schedule;
 use serde_json::Value;
@@ -14,11 +14,7 @@ pub fn target(flag: Option<&str>, schedule: &Schedule) -> Result<Option<Target>,
     if let Some(text) = flag {
         return model::target(text).map(Some);
     }
-    let Some(text) = &schedule.target else { return Ok(None) };
-    let wrong = |message: String| Error::problem(format!("the schedule's target: {message}"));
-    let target: Target = text.parse().map_err(wrong)?;
-    target.machine().map_err(wrong)?;
-    Ok(Some(target))
+    stated_target(schedule).map_err(|found| Error::problem(found.message))
 }
 
 /// The cost of a schedule, as a record.

@@ -5,13 +5,16 @@
 
 mod network;
 mod runs;
+mod stated;
 mod workloads;
+
+pub use stated::{check_stated, stated_target};
 
 use crate::report::Report;
 use crate::schedule::{Scheduled, schedule as of_tree};
-use irc_diag::{Diagnostic, Sink, Source, counted};
+use irc_diag::{Diagnostic, counted};
 use irc_gemini_format::schedule::{Schedule, Workload};
-use irc_npu_cost::{Machine, Model, Network, Objective, Tree, parse};
+use irc_npu_cost::{Machine, Model, Network, Objective, Tree};
 
 /// The cost of a schedule.
 #[derive(Clone, Debug)]
@@ -66,13 +69,7 @@ fn of_its_tree(
     machine: &Machine,
     objective: Objective,
 ) -> Result<Report, Box<Diagnostic>> {
-    let (source, mut sink) = (Source::new("tree", text), Sink::new());
-    let Some(tree) = parse(&source, network, &mut sink) else {
-        let found = sink.into_diagnostics().into_iter().next();
-        let message = found.map_or_else(String::new, |found| found.message);
-        return Err(other_tree(format!("the tree of the schedule is not valid: {message}"), None));
-    };
-    let tree = Tree { span: None, ..without_spans(tree) };
+    let tree = without_spans(stated::parsed_tree(schedule, text, network)?);
     let mut model = Model::new(network, machine, objective)?;
     let evaluation = model.evaluate(&tree)?;
     let of = Scheduled {

@@ -185,7 +185,7 @@ impl Layout {
     }
 
     /// Sets the number of groups of the last weights.
-    fn group(&mut self, groups: u32) -> Result<(), Error> {
+    pub(crate) fn group(&mut self, groups: u32) -> Result<(), Error> {
         let Some(weights) = self.weights.last_mut().filter(|_| groups > 1) else { return Ok(()) };
         let [count, channels, _] = weights.shape();
         let outputs = count as u32 / groups;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use irc_gemini_format::schedule::{Extent, PlaceKind, ResidentKind, Schedule, Transfers, Workload};
+use irc_gemini_format::schedule::{
+    Extent, LayerWindow, PlaceKind, ResidentKind, Schedule, Transfers, Workload,
+};
 use irc_tensor::{DType, TensorType};
 
 use crate::{Error, Layout, Role};
@@ -22,10 +24,19 @@ pub fn layout(schedule: &Schedule) -> Result<Layout, Error> {
         };
         all.push(&name, TensorType::new(DType::I8, shape), role)?;
     }
+    let windows = schedule.windows.iter().flatten();
+    let grouped: BTreeMap<&str, &LayerWindow> = windows
+        .filter(|window| window.groups > 1)
+        .map(|window| (window.layer_name.as_str(), window))
+        .collect();
     for name in made {
-        if let Some(shape) = weights(schedule, &transfers, name) {
+        let grouped = grouped.get(name).copied();
+        if let Some(shape) = weights(schedule, &transfers, name, grouped) {
             // The quantisation constants are placeholders: real results equal the bytes.
             all.push_weights(name, TensorType::new(DType::I8, shape), 60.0)?;
+            let groups =
+                grouped.map(|window| window.groups).filter(|groups| shape[0] % groups == 0);
+            all.group(groups.and_then(|groups| u32::try_from(groups).ok()).unwrap_or(1))?;
         }
     }
     Ok(all)
@@ -69,20 +80,32 @@ fn stored(schedule: &Schedule) -> BTreeMap<&str, Role> {
     all
 }
 
-/// The shape `[K, C, R S]` of a layer's weights, if they are loaded from DRAM.
-fn weights(schedule: &Schedule, transfers: &Transfers<'_>, name: &str) -> Option<[i64; 3]> {
+/// The shape `[K, C, R S]` of a layer's weights, if they are loaded from DRAM. Those of several groups have only the
+/// channels of one group, which follow from the stated window.
+fn weights(
+    schedule: &Schedule,
+    transfers: &Transfers<'_>,
+    name: &str,
+    grouped: Option<&LayerWindow>,
+) -> Option<[i64; 3]> {
     let own = schedule.workloads().map(|(_, _, workload)| workload);
     let own: Vec<&Workload> = own.filter(|workload| workload.layer_name == name).collect();
-    let channels = own.first()?.ifmaps().first()?.extent().lengths().nth(1)?;
-    let (mut rows, mut kernel) = (0, None);
+    let area = grouped.map(|window| window.kernel[0].saturating_mul(window.kernel[1]).max(1));
+    // The one of both that is known, area or channels, gives the other.
+    let known = match area {
+        Some(area) => area,
+        None => own.first()?.ifmaps().first()?.extent().lengths().nth(1)?,
+    };
+    let (mut rows, mut other) = (0, None);
     for weight in own.iter().filter_map(|workload| workload.weight.as_ref()) {
         let Some((low, high)) = weight.channels() else { continue };
         rows = rows.max(high.saturating_add(1));
         if let Some(block) = weight.transfers().find_map(|transfer| transfers.dram_out(transfer)) {
             // Sizes are in bits, with eight-bit elements.
-            let of_kernel = (high - low + 1).saturating_mul(channels).max(1);
-            kernel = Some(block.size / 8 / of_kernel);
+            let of_other = (high - low + 1).saturating_mul(known).max(1);
+            other = Some(block.size / 8 / of_other);
         }
     }
-    Some([rows, channels, kernel?])
+    let other = other?;
+    Some(if area.is_some() { [rows, other, known] } else { [rows, known, other] })
 }
