@@ -8,23 +8,28 @@ use crate::{
 use irc_ark_model::ArkModel;
 use std::path::{Path, PathBuf};
 
-/// Writes, beside a model or plan at `output`, the names of its buffers (`.buffers.json`) and the elements
+/// Stages, beside a model or plan at `output`, the names of its buffers (`.buffers.json`) and the elements
 /// of its constants (`.constants.npz`), which ARK files cannot represent. Does nothing for a model that was
 /// an ARK model, or if the output is not a file.
-pub fn write_beside(console: &Console, output: &Path, ark: &ArkModel) -> Result<(), Error> {
+pub fn stage_beside(
+    console: &Console,
+    output: &Path,
+    ark: &ArkModel,
+) -> Result<Vec<output::Stream>, Error> {
     if ark.buffers.is_empty() {
-        return Ok(());
+        return Ok(vec![]);
     }
     if output.as_os_str() == "-" {
         console.note("the names of buffers and the constants are written beside a file only: give one with -o");
-        return Ok(());
+        return Ok(vec![]);
     }
-    output::write(&beside(output, "buffers.json"), ark.names().as_bytes(), Content::Text)?;
+    let names = beside(output, "buffers.json");
+    let mut staged = vec![output::stage(&names, ark.names().as_bytes(), Content::Text)?];
     let constants = ark.constants().map_err(|error| Error::problem(error.to_string()))?;
-    match constants.is_empty() {
-        true => Ok(()),
-        false => values::write(&beside(output, "constants.npz"), &constants),
+    if !constants.is_empty() {
+        staged.push(values::stage(&beside(output, "constants.npz"), &constants)?);
     }
+    Ok(staged)
 }
 
 /// `net.plan.buffers.json` beside `net.plan.json`.

@@ -24,7 +24,7 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
     let suffix = kind.suffix();
     flags.expect(&[], Some(&suffix)).map_err(Error::Usage)?;
     expect_one_generator(arguments, kind)?;
-    output::probe_beside(&arguments.output, &arguments.model)?;
+    output::probe_all(flags, Path::to_owned)?;
     let input = Input::open(&arguments.model, arguments.graphs.format.as_deref())?;
     let Some(input_kind) = input.kind() else {
         return Err(input::not_for("compile", input.shown(), input.content));
@@ -158,8 +158,9 @@ fn write_model(
         let model = models::open_quantised(console, &session, input, &import, &quantising)?;
         let ark = model.to_ark()?;
         let plan = plan::plan_converted(console, &model, &ark, &planning)?;
-        ark_files::write_beside(console, &arguments.output, &ark)?;
-        return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
+        let beside = ark_files::stage_beside(console, &arguments.output, &ark)?;
+        let plan = output::stage(&arguments.output, plan.as_bytes(), output::Content::Text)?;
+        return beside.into_iter().chain([plan]).try_for_each(output::Stream::finish);
     }
     let model = models::open_quantised(console, &session, input, &import, &quantising)?;
     models::explain(console, &model, &options, arguments.compile.explain_fusion)?;

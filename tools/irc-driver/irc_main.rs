@@ -20,6 +20,6 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Command::Check(arguments) => check::check(&console, arguments, &flags),
         Command::Bench(arguments) => bench::bench(&console, arguments, &flags),
         Command::Tune(arguments) => tune::tune(&console, arguments, &flags),
-        Command::Simulate(arguments) => npu::simulate::simulate(&console, arguments),
+        Command::Simulate(arguments) => npu::simulate::simulate(&console, arguments, &flags),
     })
 }

@@ -1,10 +1,11 @@
 //! Artefacts: written to standard output, or to a file that appears only when it is complete.
 use crate::{error::Error, temporary};
+use irc_cli::Flags;
 use irc_mlir::Module;
 use std::{
     fs::{self, Permissions},
     io::{self, IsTerminal, Write},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -19,8 +20,69 @@ pub enum Content {
     Executable,
 }
 
-/// Checks that a file can be written, before the work that produces its contents.
-pub fn probe(path: &Path) -> Result<(), Error> {
+/// Checks that all outputs of a command line can be written, before the work that produces their contents: none
+/// replaces an input or another output. `place` is where an output is written that the command line names.
+pub fn probe_all(flags: &Flags, place: impl Fn(&Path) -> PathBuf) -> Result<(), Error> {
+    let read: Vec<_> = flags.read().iter().filter(|file| !is_stdout(&file.path)).collect();
+    let mut taken: Vec<(&str, Place)> = vec![];
+    for file in flags.written() {
+        let path = &place(&file.path);
+        let flag = file.flag.as_deref().unwrap_or_default();
+        let own = Place::of(path);
+        if let Some((other, _)) = taken.iter().find(|(_, other)| *other == own) {
+            let name = match is_stdout(path) {
+                true => "standard output".to_owned(),
+                false => path.display().to_string(),
+            };
+            return Err(Error::Usage(format!("{other} and {flag} both write to {name}")));
+        }
+        if let Some(input) =
+            read.iter().find(|input| own.is_file() && Place::of(&input.path) == own)
+        {
+            let why = match &input.flag {
+                Some(flag) => format!("it is the input of {flag}"),
+                None => "it is the input".to_owned(),
+            };
+            return Err(unwritable(path, &why).help("choose another file to write"));
+        }
+        probe(path)?;
+        if is_stdout(path) || !is_special(path) {
+            taken.push((flag, own));
+        }
+    }
+    Ok(())
+}
+
+/// Where an output is written.
+#[derive(PartialEq, Eq)]
+enum Place {
+    Stdout,
+    /// A file or device that exists, under any name: its device and inode.
+    Existing(u64, u64),
+    /// A file that does not exist yet.
+    New(PathBuf),
+}
+
+impl Place {
+    fn of(path: &Path) -> Self {
+        if is_stdout(path) {
+            return Self::Stdout;
+        }
+        if let Ok(found) = fs::metadata(path) {
+            return Self::Existing(found.dev(), found.ino());
+        }
+        let folder = folder(path).canonicalize();
+        let named = folder.ok().zip(path.file_name()).map(|(folder, name)| folder.join(name));
+        Self::New(named.unwrap_or_else(|| path.to_owned()))
+    }
+
+    fn is_file(&self) -> bool {
+        matches!(self, Self::Existing(..))
+    }
+}
+
+/// Checks that a file can be written.
+fn probe(path: &Path) -> Result<(), Error> {
     if is_stdout(path) || is_special(path) {
         return Ok(());
     }
@@ -28,16 +90,6 @@ pub fn probe(path: &Path) -> Result<(), Error> {
         return Err(unwritable(path, "it is a folder"));
     }
     staged(path, Content::Text).map(drop)
-}
-
-/// As [`probe`], for an artefact of `input`, which must not be overwritten.
-pub fn probe_beside(path: &Path, input: &str) -> Result<(), Error> {
-    let real = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
-    let input = if input == "-" { None } else { real(Path::new(input)) };
-    if !is_stdout(path) && input.is_some() && real(path) == input {
-        return Err(unwritable(path, "it is the input").help("choose another file to write"));
-    }
-    probe(path)
 }
 
 /// The suffix that selects the kind of a file; `.gz` only selects compression.
@@ -52,17 +104,22 @@ fn is_packed(path: &Path) -> bool {
 
 /// Writes an artefact, compressed with gzip if the name ends in `.gz`; `-` is standard output.
 pub fn write(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error> {
+    stage(path, bytes, content)?.finish()
+}
+
+/// As [`write()`], for a file that appears only when it is finished.
+pub fn stage(path: &Path, bytes: &[u8], content: Content) -> Result<Stream, Error> {
     match is_packed(path) {
-        true => write_plain(path, &irc_gemini_format::packed(bytes), content),
-        false => write_plain(path, bytes, content),
+        true => stage_plain(path, &irc_gemini_format::packed(bytes), content),
+        false => stage_plain(path, bytes, content),
     }
 }
 
-/// As [`write()`], for a text that is written piece by piece.
-pub fn write_pieces(
+/// As [`stage()`], for a text that is written piece by piece.
+pub fn stage_pieces(
     path: &Path,
     produce: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Error> {
+) -> Result<Stream, Error> {
     let stream = Stream::open(path)?;
     let mut writer = stream.writer()?;
     let written = match is_packed(path) {
@@ -76,20 +133,22 @@ pub fn write_pieces(
         Ok(()) => {}
     }
     drop(writer);
-    stream.finish()
+    Ok(stream)
 }
 
-fn write_plain(path: &Path, bytes: &[u8], content: Content) -> Result<(), Error> {
+fn stage_plain(path: &Path, bytes: &[u8], content: Content) -> Result<Stream, Error> {
     if is_stdout(path) {
-        return write_stdout(bytes, content);
+        write_stdout(bytes, content)?;
+        return Ok(Stream { staged: None, path: path.to_owned() });
     }
     let failed = |error: io::Error| unwritable(path, &plain(&error));
     if is_special(path) {
-        return fs::write(path, bytes).map_err(failed);
+        fs::write(path, bytes).map_err(failed)?;
+        return Ok(Stream { staged: None, path: path.to_owned() });
     }
     let mut file = staged(path, content)?;
     file.file().write_all(bytes).map_err(failed)?;
-    file.persist(&target(path)).map_err(failed)
+    Ok(Stream { staged: Some(file), path: path.to_owned() })
 }
 
 /// An artefact that is written incrementally.
@@ -164,11 +223,16 @@ fn target(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
+/// The folder of a path.
+fn folder(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
 /// A temporary file in the folder of `path`, which is removed unless it is renamed to `path`.
 fn staged(path: &Path, content: Content) -> Result<temporary::File, Error> {
     let target = target(path);
-    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let folder = parent.unwrap_or(Path::new("."));
+    let folder = folder(&target);
     let mode = if content == Content::Executable { 0o777 } else { 0o666 };
     tempfile::Builder::new()
         .prefix(".irc-")

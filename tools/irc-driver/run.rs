@@ -28,11 +28,7 @@ fn run_over(
     flags: &Flags,
 ) -> Result<(), Error> {
     let outputs = arguments.outputs.as_deref().map(|path| transport.own(path));
-    if let Some(path) = &outputs {
-        for file in &arguments.files {
-            output::probe_beside(path, file)?;
-        }
-    }
+    output::probe_all(flags, |path| transport.own(path))?;
     let given = Given::open(arguments.inputs.as_deref())?;
     let expected = arguments.expected.as_deref().map(|path| Given::open(Some(path))).transpose()?;
     let files = read(arguments)?;

@@ -79,7 +79,7 @@ fn translate(console: &Console, arguments: &Translate, flags: &Flags) -> Result<
     let to = destination(console, arguments)?;
     let from = origin(arguments)?;
     expect_pair(arguments, from, flags)?;
-    output::probe_beside(&arguments.output, &arguments.input)?;
+    output::probe_all(flags, Path::to_owned)?;
     let (bytes, content) = match (from, to.scheduled()) {
         (Origin::Gemini, Some(to)) => npu::translate::from_schedule(console, arguments, to)?,
         (Origin::Npu, Some(to)) => npu::translate::from_program(console, arguments, to)?,
@@ -201,11 +201,12 @@ fn graph_to_ark(
     let input = Input { name: arguments.input.clone(), bytes, content: input::Content::Graph };
     let model = models::open(console, &session, &input, &models::options(&arguments.graphs)?)?;
     let ark = model.to_ark()?;
-    ark_files::write_beside(console, &arguments.output, &ark)?;
     let text = match to {
         To::Plan(options) => plan::plan_converted(console, &model, &ark, options)?,
         _ => model::write(&ark.model),
     };
+    let beside = ark_files::stage_beside(console, &arguments.output, &ark)?;
+    beside.into_iter().try_for_each(output::Stream::finish)?;
     Ok((text.into_bytes(), Content::Text))
 }
 

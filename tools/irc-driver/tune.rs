@@ -15,7 +15,7 @@ use irc::{
     session::{tunable::Tunable, tuning::Tuning},
 };
 use irc_cli::{Flags, Tune};
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 /// The share of the default's time that a schedule must not exceed, so that noise does not select one.
 const MAX_SHARE: f64 = 0.97;
@@ -30,7 +30,7 @@ pub fn tune(console: &Console, arguments: &Tune, flags: &Flags) -> Result<(), Er
         return Err(input::not_for("tune", &arguments.model, input.content));
     };
     flags.expect(&[kind], None).map_err(Error::Usage)?;
-    output::probe_beside(&arguments.output, &arguments.model)?;
+    output::probe_all(flags, Path::to_owned)?;
     let target = target::named(arguments.machine.target_cpu.as_deref().unwrap_or("native"))?;
     target.expect_runnable().map_err(Error::problem)?;
     let options = CompileOptions::from(target);

@@ -152,9 +152,14 @@ pub fn is_stored_as(dtype: DType, stored: DType) -> bool {
 
 /// Writes an archive.
 pub fn write(path: &Path, buffers: &Buffers) -> Result<(), Error> {
+    stage(path, buffers)?.finish()
+}
+
+/// As [`write()`], for a file that appears only when it is finished.
+pub fn stage(path: &Path, buffers: &Buffers) -> Result<output::Stream, Error> {
     let mut bytes = Cursor::new(Vec::new());
     write_npz(&mut bytes, buffers).map_err(|error| Error::problem(error.to_string()))?;
-    output::write(path, &bytes.into_inner(), Content::Binary)
+    output::stage(path, &bytes.into_inner(), Content::Binary)
 }
 
 /// What inputs are that are not given.

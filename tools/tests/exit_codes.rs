@@ -387,3 +387,76 @@ fn code_of_archives_that_dies_leaves_no_folder() {
     let left: Vec<_> = left.map(|name| name.to_string_lossy().into_owned()).collect();
     assert!(left.iter().all(|name| name.starts_with("irc-reproducer-")), "{left:?}");
 }
+
+#[test]
+fn outputs_replace_neither_inputs_nor_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let model = path("m.json");
+    std::fs::copy(example("softmax.model.json"), &model).expect("copies");
+    let names =
+        ["x.npz", "cal.json", "tree.txt", "tuning.json", "layers.json", "q.onnx", "net.asm"];
+    for name in names {
+        std::fs::write(path(name), name).expect("writable");
+    }
+    std::fs::hard_link(path("x.npz"), path("other.npz")).expect("links");
+    let rejected = |flags: &[(&str, &str)], expected: &str| {
+        let mut command = tool("irc");
+        command.args([flags[0].0, flags[0].1]);
+        flags[1..].iter().for_each(|(flag, value)| {
+            command.args([
+                *flag,
+                &if value.contains(':') { (*value).to_owned() } else { path(value) },
+            ]);
+        });
+        let (_, _, err) = run(command.current_dir(folder.path()));
+        assert!(err.contains(expected), "{flags:?}: {err}");
+    };
+    let npu = ("--target", "npu:mesh=2x2");
+    for (flags, flag) in [
+        ([("run", "m.json"), ("--inputs", "x.npz"), ("--outputs", "x.npz")].as_slice(), "--inputs"),
+        (&[("run", "m.json"), ("--inputs", "x.npz"), ("--outputs", "other.npz")], "--inputs"),
+        (&[("run", "m.json"), ("--expected", "x.npz"), ("--trace", "x.npz")], "--expected"),
+        (&[("run", "net.asm"), ("--model", "q.onnx"), ("--outputs", "q.onnx")], "--model"),
+        (
+            &[
+                ("compile", "m.json"),
+                ("-o", "r.json"),
+                ("--set-tree", "tree.txt"),
+                npu,
+                ("--report", "tree.txt"),
+            ],
+            "--set-tree",
+        ),
+        (
+            &[("compile", "m.json"), ("-o", "cal.json"), npu, ("--calibrate", "cal.json")],
+            "--calibrate",
+        ),
+        (
+            &[("compile", "m.json"), ("-o", "tuning.json"), npu, ("--config-rules", "tuning.json")],
+            "--config-rules",
+        ),
+        (
+            &[("simulate", "m.json"), ("--frontend", "layers.json"), ("--html", "layers.json")],
+            "--frontend",
+        ),
+    ] {
+        rejected(flags, &format!("it is the input of {flag}"));
+    }
+    rejected(
+        &[("compile", "m.json"), ("-o", "r.json"), npu, ("--report", "m.json")],
+        "it is the input",
+    );
+    rejected(
+        &[("compile", "m.json"), ("-o", "r.json"), npu, ("--report", "./r.json")],
+        "--output and --report both write to",
+    );
+    rejected(
+        &[("compile", "m.json"), ("-o", "r.json"), npu, ("--report", "nowhere/r.json")],
+        "nowhere does not exist",
+    );
+    assert!(!folder.path().join("r.json").exists());
+    for name in names {
+        assert_eq!(std::fs::read_to_string(path(name)).expect("still there"), name);
+    }
+}

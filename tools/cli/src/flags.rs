@@ -5,7 +5,10 @@ use crate::{
     MODELS,
 };
 use clap::{ArgMatches, parser::ValueSource};
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 /// A command: what it reads, and what it writes where that is a choice.
 pub struct CommandRow {
@@ -304,11 +307,47 @@ pub fn rejection(
     Some(format!("{flag} has no effect on {on}: {why}"))
 }
 
-/// The flags that a command was given.
+/// Arguments that name files that commands read.
+const READ: &[&str] = &[
+    "against",
+    "calibrate",
+    "config_rules",
+    "expected",
+    "file",
+    "files",
+    "frontend",
+    "input",
+    "inputs",
+    "model",
+    "models",
+    "numbers_of",
+    "program",
+    "ranks",
+    "schedule",
+    "set_tree",
+    "tuning",
+    "weights",
+];
+
+/// Arguments that name files that commands write.
+const WRITTEN: &[&str] = &["html", "output", "outputs", "report", "trace"];
+
+/// A file of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The flag that names it; `None` for an argument without a flag.
+    pub flag: Option<String>,
+    /// Its path; `-` is standard input or output.
+    pub path: PathBuf,
+}
+
+/// The flags and files that a command was given.
 #[derive(Clone, Debug)]
 pub struct Flags {
     command: String,
     given: Vec<String>,
+    read: Vec<NamedFile>,
+    written: Vec<NamedFile>,
 }
 
 impl Flags {
@@ -323,7 +362,26 @@ impl Flags {
         };
         let given = command.get_arguments().filter(is_given);
         let given = given.filter_map(clap::Arg::get_long).map(|flag| format!("--{flag}"));
-        Self { command: command.get_name().to_owned(), given: given.collect() }
+        let mut written = files(command, matches, WRITTEN);
+        if matches.try_get_one("json").ok().flatten() == Some(&true) {
+            written.push(NamedFile { flag: Some("--json".to_owned()), path: "-".into() });
+        }
+        Self {
+            command: command.get_name().to_owned(),
+            given: given.collect(),
+            read: files(command, matches, READ),
+            written,
+        }
+    }
+
+    /// The files that the command line names as inputs.
+    pub fn read(&self) -> &[NamedFile] {
+        &self.read
+    }
+
+    /// The files that the command line names as outputs; `--json` is one on standard output.
+    pub fn written(&self) -> &[NamedFile] {
+        &self.written
     }
 
     /// Rejects a flag that has no effect on any of these inputs, or on the output.
@@ -335,6 +393,19 @@ impl Flags {
             self.given.iter().filter_map(|flag| rejection(&self.command, flag, inputs, output));
         rejections.next().map_or(Ok(()), Err)
     }
+}
+
+/// The files that some arguments name.
+fn files(command: &clap::Command, matches: &ArgMatches, ids: &[&str]) -> Vec<NamedFile> {
+    let named =
+        command.get_arguments().filter(|argument| ids.contains(&argument.get_id().as_str()));
+    let of_argument = |argument: &clap::Arg| {
+        let flag = argument.get_long().map(|flag| format!("--{flag}"));
+        let values = matches.get_raw(argument.get_id().as_str()).into_iter().flatten();
+        let file = |path| NamedFile { flag: flag.clone(), path: Path::new(path).to_owned() };
+        values.map(file).collect::<Vec<_>>()
+    };
+    named.flat_map(of_argument).collect()
 }
 
 /// Adds what each flag applies to to its help. Flags take negative numbers, so that the message about one
@@ -409,6 +480,24 @@ mod tests {
                 "--inputs has no effect on an ARK model: it applies to Common IR and ONNX files; .tar"
             )
         );
+    }
+
+    #[test]
+    fn every_path_is_read_or_written_or_a_folder() {
+        let mut irc = crate::irc_command();
+        irc.build();
+        let translate = crate::translate_command();
+        for command in irc.get_subcommands().chain([&translate]) {
+            for argument in command.get_arguments() {
+                let id = argument.get_id().as_str();
+                let is_path = argument.get_value_parser().type_id()
+                    == clap::builder::ValueParser::path_buf().type_id();
+                let is_known = READ.contains(&id)
+                    || WRITTEN.contains(&id)
+                    || ["library_path", "allow_fetch", "data_set"].contains(&id);
+                assert!(is_known || !is_path, "{} {id}", command.get_name());
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub use common::{
     GENERATORS, Graphs, Machine, Npu, Objective, Planner, Progress, Quantise, QuantisedResults,
     REFERENCE, Scales,
 };
-pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, rejection};
+pub use flags::{COMMANDS, CommandRow, FLAGS, FlagRow, Flags, NamedFile, rejection};
 pub use irc::{
     Bench, Check, Codegen, Command, CompileTo, Irc, Kind, Run, Simulate, Transport, Tune,
 };

@@ -1,25 +1,25 @@
 //! `irc simulate --outputs`: computes the outputs of a network.
 use super::{Assembled, values::Inputs};
-use crate::{console::Console, error::Error, values};
+use crate::{console::Console, error::Error, output::Stream, values};
 use irc_cli::Simulate;
 use irc_npu_network::{Layout, expect, fill, ports, run};
 use irc_tensor::TensorType;
 use std::path::Path;
 
-/// Runs the program on tensors, and writes the outputs of the network.
+/// Runs the program on tensors, and stages the outputs of the network.
 pub fn compute(
     console: &Console,
     arguments: &Simulate,
     outputs: &Path,
     assembled: &Assembled,
-) -> Result<(), Error> {
+) -> Result<Stream, Error> {
     let layout = Layout::new(&assembled.schedule, assembled.frontend.as_ref()).map_err(problem)?;
     let archives = [&arguments.inputs, &arguments.weights].into_iter().flatten();
     if let Some(model) = &assembled.model {
         let inputs = Inputs { files: archives.collect(), seed: arguments.seed };
         let given = super::values::given(&model.boundary.graph_inputs().collect(), &inputs)?;
         let found = super::values::run(console, &assembled.program, layout, model, &given)?;
-        return values::write(outputs, &found);
+        return values::stage(outputs, &found);
     }
     let ports = ports(&layout);
     let mut given = values::Buffers::new();
@@ -35,7 +35,7 @@ pub fn compute(
     let mut found = run(&assembled.program, &layout, &given).map_err(problem)?;
     drop(step);
     found.retain(|name, _| layout.is_output(name));
-    values::write(outputs, &found)
+    values::stage(outputs, &found)
 }
 
 fn problem(error: irc_npu_network::Error) -> Error {

@@ -146,8 +146,10 @@ pub fn write(
         let [first, last] = [first, last].map(|(path, _)| path.display());
         console.note(&format!("the schedules of the {count} parts are {first} to {last}"));
     }
+    let mut staged = vec![];
     for (path, outputs) in &files {
-        output::write_pieces(path, |out| outputs.iter().try_for_each(|one| one.write(out)))?;
+        let produce = |out: &mut dyn io::Write| outputs.iter().try_for_each(|one| one.write(out));
+        staged.push(output::stage_pieces(path, produce)?);
     }
     if let Some(path) = written.report {
         let record = match division.is_whole() {
@@ -155,8 +157,9 @@ pub fn write(
             false => json!({ "steps": records, "reasons": reasons(&division) }),
         };
         let text = format!("{record:#}\n");
-        output::write(path, text.as_bytes(), Content::Text)?;
+        staged.push(output::stage(path, text.as_bytes(), Content::Text)?);
     }
+    staged.into_iter().try_for_each(output::Stream::finish)?;
     console.text(&lines);
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::{
     output::{self, Content},
 };
 use irc::quantise::Scope;
-use irc_cli::Simulate;
+use irc_cli::{Flags, Simulate};
 use irc_diag::counted;
 use irc_gemini_format::{
     Options,
@@ -23,22 +23,15 @@ use irc_npu_sim::{
     segments::segment_table,
 };
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, iter, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 /// Assembles a schedule, and reports the number of cycles of its program.
-pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
+pub fn simulate(console: &Console, arguments: &Simulate, flags: &Flags) -> Result<(), Error> {
     let schedule = arguments.schedule.to_string_lossy();
-    expect_distinct_places(arguments)?;
     if arguments.quantise.calibrate.is_some() && arguments.model.is_none() {
         return Err(Error::Usage("--calibrate quantises a model: give it with --model".into()));
     }
-    let named = [&arguments.frontend, &arguments.program].into_iter().flatten();
-    let read: Vec<_> = iter::once(&arguments.schedule).chain(named).collect();
-    for (_, path) in written(arguments) {
-        for input in &read {
-            output::probe_beside(path, &input.to_string_lossy())?;
-        }
-    }
+    output::probe_all(flags, Path::to_owned)?;
     let quantising = models::Quantising::of(&arguments.quantise, Scope::Everywhere);
     let files = Files {
         schedule: &schedule,
@@ -62,22 +55,24 @@ pub fn simulate(console: &Console, arguments: &Simulate) -> Result<(), Error> {
     let timing = cycles::run(program, &options);
     let timing = timing.map_err(|error| Error::problem(error.to_string()))?;
     drop(step);
+    let mut staged = vec![];
     if let Some(trace) = &arguments.trace {
         let text = perfetto::write(program, &timing);
-        output::write(trace, text.as_bytes(), Content::Text)?;
+        staged.push(output::stage(trace, text.as_bytes(), Content::Text)?);
     }
     if let Some(page) = &arguments.html {
         let text = page_of(&assembled, &timing, &options)?;
-        output::write(page, text.as_bytes(), Content::Text)?;
+        staged.push(output::stage(page, text.as_bytes(), Content::Text)?);
     }
     if let Some(outputs) = &arguments.outputs {
-        compute(console, arguments, outputs, &assembled)?;
+        staged.push(compute(console, arguments, outputs, &assembled)?);
     }
+    staged.into_iter().try_for_each(output::Stream::finish)?;
     let busy = busy(program, &timing);
     match arguments.json {
         true => output::print(&json_of(program, &timing, &busy, options.mesh.as_ref())),
         // If an artefact is written to standard output, nothing else is.
-        false if written(arguments).any(|(_, path)| output::is_stdout(path)) => {
+        false if flags.written().iter().any(|file| output::is_stdout(&file.path)) => {
             console.text(&text_of(&timing, &busy));
             Ok(())
         }
@@ -99,33 +94,6 @@ fn page_of(
     let names = layer_names(schedule, frontend.as_ref());
     let mesh = mesh.as_ref();
     Ok(html::write(&Page { program, timing, names: &names, table: &table, mesh }))
-}
-
-/// The requested artefacts, by flag.
-fn written(arguments: &Simulate) -> impl Iterator<Item = (&'static str, &Path)> {
-    let all = [
-        ("--trace", &arguments.trace),
-        ("--html", &arguments.html),
-        ("--outputs", &arguments.outputs),
-    ];
-    all.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)))
-}
-
-/// Rejects two artefacts with the same path.
-fn expect_distinct_places(arguments: &Simulate) -> Result<(), Error> {
-    let json = arguments.json.then_some(("--json", Path::new("-")));
-    let mut taken: Vec<(&str, &Path)> = vec![];
-    for (flag, path) in written(arguments).chain(json) {
-        if let Some((other, _)) = taken.iter().find(|(_, other)| *other == path) {
-            let place = match output::is_stdout(path) {
-                true => "standard output".to_owned(),
-                false => path.display().to_string(),
-            };
-            return Err(Error::Usage(format!("{other} and {flag} both write to {place}")));
-        }
-        taken.push((flag, path));
-    }
-    Ok(())
 }
 
 /// The mesh that cores share, with the rates of the flags, else those of the NPU that a flag or the schedule
