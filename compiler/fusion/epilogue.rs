@@ -58,7 +58,8 @@ pub(super) fn join_epilogues<'c: 'a, 'a>(
 
 /// An op as loops, if its result is of single precision and of a size that depends on symbols.
 fn open_loops(op: OperationRef<'_, '_>) -> Option<(Compute, Vec<Type>)> {
-    let result = tl::type_of(op.result(0).ok()?.r#type()).ok()?;
+    // `result(0)` of an op without results would print it, and so verify functions that other threads change.
+    let result = tl::type_of(op.results().next()?.r#type()).ok()?;
     if result.known().is_some() || result.dtype != DType::F32 {
         return None;
     }
@@ -83,7 +84,7 @@ fn is_sum(op: OperationRef<'_, '_>) -> bool {
 /// The map that alone reads the result of an op, each element for the same element of its own result. Other operands are
 /// read at the same element, or at one of its image and channel. With the number of times that it reads the result.
 fn map_after<'c: 'a, 'a>(op: OperationRef<'c, 'a>) -> Option<(OperationRef<'c, 'a>, usize)> {
-    let value = Value::from(op.result(0).ok()?);
+    let value = Value::from(op.results().next()?);
     if !has_one_use(value) {
         return None;
     }
