@@ -23,6 +23,12 @@ use panels::Panels;
 use std::{borrow::Cow, convert::Infallible};
 use windows::Windows;
 
+// Predicates of comparisons.
+const SLT: i64 = 2;
+const SLE: i64 = 3;
+const SGE: i64 = 5;
+const ULT: i64 = 6;
+
 /// How a nest is computed in tiles.
 struct Tiles {
     /// The factor that does not depend on the column.
@@ -243,8 +249,7 @@ impl Tiles {
         };
         let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
         let panels = Panels::of(self, compute, &types, lanes);
-        let read = Epilogue::of(nest, &types).map_or(0, |epilogue| epilogue.outer);
-        let windows = Windows::of(self, compute, read);
+        let windows = Windows::of(self, compute, finish.map_or(0, Finish::outer));
         let over: Vec<Dim> = reduced.cloned().collect();
         // The longest loop is innermost: LLVM would unroll a short one there, and run out of registers.
         let mut order: Vec<usize> = (0..over.len()).collect();
@@ -383,7 +388,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     /// The number of groups of rows that are divided among threads.
     fn strips(&self, e: Emit<'c, 'a>) -> Extent<'c, 'a> {
         if let Some(windows) = &self.windows {
-            return windows.groups(e, self.extent(e, &self.dims[windows.row]));
+            return self.extent(e, &self.dims[windows.row]).groups(e, windows::ROWS);
         }
         self.tiles
             .row
@@ -431,7 +436,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let rest = e.binary(arith::REMSI, columns, e.index(self.vectors * width));
         let whole = e.binary(arith::SUBI, columns, rest);
         // The last columns take one vector or as many as the others.
-        const SLE: i64 = 3;
         let is_short = e.compare(SLE, rest, e.index(width));
         let short = e.op(arith::SELECT, &[is_short, columns, whole], columns.r#type());
         let long = e.op(arith::SELECT, &[is_short, whole, columns], columns.r#type());
@@ -725,7 +729,6 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let numbers = attr::parse(e.context, &numbers);
         let numbers = e.value(e.spec(arith::CONSTANT).attr("value", numbers).results(&[ty]));
         let lanes = e.add(e.splat(start, self.lanes), numbers);
-        const ULT: i64 = 6;
         let spec = e.spec(arith::CMPI).operands(&[lanes, e.splat(end, self.lanes)]);
         let spec = spec.attr("predicate", attr::i64(e.context, ULT));
         e.value(spec.results(&[self.lanes.of(e.int(1))]))

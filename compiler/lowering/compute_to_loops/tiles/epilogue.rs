@@ -69,6 +69,11 @@ impl<'n, 'c: 'a, 'a> Finish<'n, 'c, 'a> {
         let flat = flat.collect();
         Some(Self { epilogue, operands, flat })
     }
+
+    /// See [`Epilogue::outer`].
+    pub(super) fn outer(&self) -> usize {
+        self.epilogue.outer
+    }
 }
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {

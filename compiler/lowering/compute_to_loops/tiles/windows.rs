@@ -2,10 +2,10 @@
 //!
 //! A tile is several rows of the result. Each vector of an input row is loaded once for each column of a filter, and added to all
 //! rows of the tile whose windows it is in.
-use super::{Tile, Tiles, Writer, bound, coefficient};
+use super::{SGE, SLE, SLT, Tile, Tiles, ULT, Writer, bound, coefficient};
 use crate::kernel::emit::{Emit, Lanes};
 use crate::lowering::compute_to_loops::expression::depends_on;
-use crate::lowering::linalg_to_vector::split::{Extent, Units};
+use crate::lowering::linalg_to_vector::split::Units;
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike};
 use irc_tl::{Compute, Dim, Scalar};
@@ -14,12 +14,6 @@ use std::convert::Infallible;
 /// The rows and vectors of a tile.
 pub(super) const ROWS: i64 = 4;
 pub(super) const VECTORS: i64 = 2;
-
-// Predicates of comparisons.
-const SLT: i64 = 2;
-const SLE: i64 = 3;
-const SGE: i64 = 5;
-const ULT: i64 = 6;
 
 /// The maximum number of elements of a window.
 const LARGEST: i64 = 49;
@@ -255,14 +249,5 @@ impl Windows {
     /// The rows of the operand under so many rows of the result.
     fn lines(&self, rows: i64) -> i64 {
         (rows - 1) * self.stride + (self.taps[0].count - 1) * self.taps[0].distance + 1
-    }
-
-    /// The number of groups of rows, which are divided among threads.
-    pub(super) fn groups<'c: 'a, 'a>(
-        &self,
-        e: Emit<'c, 'a>,
-        rows: Extent<'c, 'a>,
-    ) -> Extent<'c, 'a> {
-        rows.groups(e, ROWS)
     }
 }

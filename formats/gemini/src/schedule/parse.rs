@@ -86,7 +86,6 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
         _ => (None, Extra::default()),
     };
     let extra = Extra::new(members, unknown);
-    let complete = cores.len() == core_count;
     // Keys are often in the order of text: "1", "10", "2".
     cores.sort_by_key(|core| core.id);
     Some(Schedule {
@@ -99,7 +98,7 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
         windows: windows?,
         buffersize: buffersize?,
         dram: dram?,
-        cores: Some(cores).filter(|_| complete)?,
+        cores: Some(cores).filter(|cores| cores.len() == core_count)?,
         ports,
         metadata_extra,
         extra,
