@@ -203,7 +203,12 @@ fn fit(layer: &Layer, given: Shape) -> Result<(Shape, [u64; 2])> {
         }
     };
     fits.ok_or_else(|| {
-        mismatch(layer, format!("needs an input of {}, found {}", text(needs), text(given)))
+        let is_smaller = given.rows < needs.rows || given.columns < needs.columns;
+        let why = match given.channels == needs.channels && is_smaller {
+            true => ": windows that read padding only are not supported",
+            false => "",
+        };
+        mismatch(layer, format!("needs an input of {}, found {}{why}", text(needs), text(given)))
     })
 }
 

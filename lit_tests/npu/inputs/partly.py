@@ -1,6 +1,8 @@
 """Writes quantised networks of which the NPU computes only parts to a folder: partly.onnx, whose middle is a softmax over
 rows and whose end is one over classes, and host.onnx, of which it computes nothing; inner.onnx, an output of which another
-layer reads; strided.onnx, which pads only the first column and leaves out the last one; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
+layer reads; strided.onnx, which pads only the first column and leaves out the last one; groups.onnx, whose groups are not whole words
+of channels; tall.onnx, whose windows have one column; turned.onnx, which exchanges rows and columns; many.onnx, of
+more images than a batch has; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
 its input."""
 
 import sys
@@ -36,15 +38,16 @@ def weights(name, *shape):
     return node("DequantizeLinear", [constant(name, values), *parameters], name + "_dq")
 
 
-def conv(x, name, channels, width):
-    return node("Conv", [x, weights(name + "_w", channels, width, 3, 3)], name, pads=[1] * 4)
+def conv(x, name, channels, width, groups=1):
+    kernel = weights(name + "_w", channels, width, 3, 3)
+    return node("Conv", [x, kernel], name, pads=[1] * 4, group=groups)
 
 
-def save(name, **results):
+def save(name, images=1, **results):
     value = helper.make_tensor_value_info
     own = [constants[key] for key in constants if any(key in node.input for node in nodes)]
     outputs = [value(end, TensorProto.FLOAT, shape) for end, shape in results.items()]
-    graph = helper.make_graph(nodes, "net", [value("x", TensorProto.FLOAT, [1, 3, 8, 8])], outputs, own)
+    graph = helper.make_graph(nodes, "net", [value("x", TensorProto.FLOAT, [images, 3, 8, 8])], outputs, own)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, f"{folder}/{name}.onnx")
     nodes.clear()
@@ -78,6 +81,25 @@ strided = node(
 )
 quantised(strided, 0.05)
 save("strided", strided_dq=[1, 8, 8, 3])
+
+# Groups of 5 channels to 2, 5 to 3, and 2 to 9, which share words only after 72 channels.
+value, width = quantised(conv(quantised("x", 0.02), "wide", 25, 3), 0.05), 25
+for groups, outputs in [(5, 2), (2, 3), (3, 9)]:
+    name, inputs = f"by_{groups}", width // groups
+    width = groups * outputs
+    value = quantised(conv(value, name, width, inputs, groups), 0.1)
+save("groups", by_3_dq=[1, 27, 8, 8])
+
+# A window of one column, and an exchange of rows and columns.
+value = quantised(conv(quantised("x", 0.02), "tall", 8, 3), 0.05)
+quantised(node("MaxPool", [value], "pooled", kernel_shape=[5, 1]), 0.05)
+save("tall", pooled_dq=[1, 8, 4, 8])
+value = quantised(conv(quantised("x", 0.02), "straight", 8, 3), 0.05)
+value = quantised(node("Transpose", [value], "turn", perm=[0, 1, 3, 2]), 0.05)
+quantised(conv(value, "turned", 8, 8), 0.05)
+save("turned", turned_dq=[1, 8, 8, 8])
+quantised(conv(quantised("x", 0.02), "each", 8, 3), 0.05)
+save("many", 1025, each_dq=[1025, 8, 8, 8])
 
 
 def floats(name, *shape):

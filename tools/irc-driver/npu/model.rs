@@ -20,7 +20,7 @@ use irc::{
     npu_schedule::{RunnerUp, Segment},
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
-use irc_diag::{Diagnostic, counted};
+use irc_diag::{Diagnostic, Severity, counted};
 use irc_gemini_format::schedule::Schedule;
 use irc_npu::{Fingerprint, Part, Program, listing};
 use irc_npu_emit::KnownLayers;
@@ -238,9 +238,7 @@ fn part_of(
         Kind::Asm => {
             let numbers = model.npu_values().map_err(|error| first(&error));
             if let Err(why) = numbers.and_then(|values| scheduled.numbers(&values.numbers)) {
-                console.note(&format!(
-                    "the program moves the data of the model and has placeholder constants: {why}"
-                ));
+                console.note(&placeholder(&why));
             }
             let program = model.npu_program(options)?;
             let calibration = written.calibration.map(str::to_owned);
@@ -268,6 +266,11 @@ fn part_of(
         explanation: explanation(&scheduled),
         summary: summary(&scheduled.report) + &cost::compared(estimate, &simulated),
     })
+}
+
+/// What a program of a model is without numbers.
+fn placeholder(why: &str) -> String {
+    format!("the program moves the data of the model and has placeholder constants: {why}")
 }
 
 /// Why nodes run on the host.
@@ -502,8 +505,18 @@ pub fn check(
     let session = Session::new();
     let model = session.import_bytes(input.shown(), input.bytes.clone(), import)?;
     let division = division(&model, options, wanted.falls_back)?;
+    let mut notes = vec![];
+    for part in division.parts() {
+        if let Err(error) = part.npu_values()
+            && let Some(found) = error.diagnostics().first()
+        {
+            let message = placeholder(&first(&error));
+            notes.push(Diagnostic { severity: Severity::Note, message, ..found.clone() });
+        }
+    }
+    notes.extend(division.reasons.iter().cloned());
     if !wanted.cost && !wanted.falls_back {
-        return Ok((None, vec![]));
+        return Ok((None, notes));
     }
     let search = console.step("scheduling");
     model.observe_search(search.search());
@@ -541,7 +554,7 @@ pub fn check(
     };
     found["file"] = input.shown().into();
     found["text"] = text.into();
-    Ok((Some(found), division.reasons))
+    Ok((Some(found), notes))
 }
 
 /// The import options of a file to check.

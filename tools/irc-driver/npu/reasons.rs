@@ -29,5 +29,6 @@ pub fn is_of_nodes(error: &irc::Error) -> bool {
 
 /// Whether the NPU does not compute a node.
 fn is_of_node(found: &Diagnostic) -> bool {
-    matches!(found.code, "layer-operator" | "layer-axes" | "layer-numbers")
+    let codes = ["layer-operator", "layer-axes", "layer-numbers", "cost-layer", "cost-network"];
+    codes.contains(&found.code)
 }

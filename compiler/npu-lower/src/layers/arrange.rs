@@ -1,13 +1,16 @@
 //! Sources in the order of axes that a reader needs.
 
 use super::Parameters;
-use super::build::{Build, Step, layout};
+use super::build::{Build, Error, Step, layout};
 use super::bytes::is_byte;
 use super::source::{
     AXES, Draft, Kind, Order, SourceId, View, exchanged, extent, joined, order, spread,
 };
 use super::view::{Atom, Dimension, Whole, dimension, indices};
-use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
+use irc_npu_cost::{Axis, MAX_BATCH, Op as LayerOp, Shape, Window};
+
+/// The exchange of axes that the NPU has.
+pub const EXCHANGED: [Axis; 3] = [Axis::Rows, Axis::Channels, Axis::Columns];
 
 impl Build<'_> {
     /// Determines the axes of a given source from which of its dimensions are channels, rows and columns.
@@ -63,8 +66,12 @@ impl Build<'_> {
         for (dim, atoms) in dims.iter().enumerate() {
             let is_read = groups.iter().any(|group| group.contains(&dim));
             if !is_read && atoms.iter().any(|atom| atom.of != Whole::Images) {
+                let batch = match dim {
+                    0 => format!("a batch of at most {MAX_BATCH} images, "),
+                    _ => String::new(),
+                };
                 return layout(format!(
-                    "dimension {dim} of an operand is neither channels, rows nor columns"
+                    "dimension {dim} of an operand is neither {batch}channels, rows nor columns"
                 ));
             }
         }
@@ -72,8 +79,17 @@ impl Build<'_> {
         let shape = self.shape(view.source);
         match order(&atoms, shape) {
             Some(Order::Same) => Ok(view.source),
-            Some(Order::Exchanged(order)) => {
+            Some(Order::Exchanged(order)) if order == EXCHANGED => {
                 Ok(self.exchange(view.moved.unwrap_or(index), view.source, order))
+            }
+            Some(Order::Exchanged(order)) => {
+                let [channels, rows, columns] =
+                    order.map(|axis| ["channels", "rows", "columns"][axis as usize]);
+                let message = format!(
+                    "channels, rows and columns are read from {channels}, {rows} and {columns} of a layer's \
+                     result; the NPU exchanges channels and rows only"
+                );
+                Err(Error::Exchange(view.moved.unwrap_or(index), message))
             }
             None => match gathered(&atoms, shape) {
                 Some(channels) => self.gather(view.moved.unwrap_or(index), view.source, channels),
@@ -189,10 +205,18 @@ impl Build<'_> {
             };
             atoms.iter().map(dim).collect::<Option<Vec<_>>>()
         };
-        if let [Some(channels), Some(rows), Some(columns)] = groups.map(of) {
-            self.assign(view.source, &[channels, rows, columns]);
-        } else {
-            self.assign_default(view.source);
+        let found = match groups.map(of) {
+            [Some(channels), Some(rows), Some(columns)] => Some([channels, rows, columns]),
+            _ => None,
+        };
+        // All other dimensions are images, or of extent 1.
+        let is_rest = |dim: usize| extents[dim] == 1 || dim == 0 && extents[dim] == self.images;
+        let is_whole = |groups: &[Vec<usize>; 3]| {
+            (0..extents.len()).all(|dim| groups.iter().any(|of| of.contains(&dim)) || is_rest(dim))
+        };
+        match found.filter(is_whole) {
+            Some(groups) => self.assign(view.source, &groups),
+            None => self.assign_default(view.source),
         }
     }
 

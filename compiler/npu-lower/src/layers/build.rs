@@ -45,6 +45,8 @@ pub enum Error {
     Operator(String),
     /// It needs another order of axes.
     Layout(String),
+    /// The same, because of a node before it.
+    Exchange(usize, String),
 }
 
 /// The result of a step.
@@ -123,18 +125,25 @@ pub fn build(graph: &Graph) -> Result<(Build<'_>, Outputs), Rejected> {
             continue;
         }
         let Err(failure) = build.node(index, node) else { continue };
+        let given = &node.results;
+        let (index, node) = match failure {
+            Error::Exchange(before, _) => (before, &graph.nodes[before]),
+            _ => (index, node),
+        };
         rejected.nodes.push(index);
         // A node of the source may be several of the graph: report the first.
         if node.origin.is_none() || reported.insert(node.origin.clone()) {
             rejected.found.push(diagnostic(node, failure));
         }
-        node.results.iter().for_each(|value| build.give(*value));
+        given.iter().for_each(|value| build.give(*value));
     }
     let mut outputs = vec![];
     for (name, value) in &graph.outputs {
         match build.whole(*value) {
             Ok(view) => outputs.push((name.clone(), view.source)),
-            Err(Error::Layout(message) | Error::Operator(message)) => {
+            Err(
+                Error::Layout(message) | Error::Exchange(_, message) | Error::Operator(message),
+            ) => {
                 let message = format!("output '{name}': {message}");
                 rejected.found.push(Diagnostic::error("layer-operator", message));
                 let mut nodes = graph.nodes.iter();
@@ -188,7 +197,7 @@ fn images(graph: &Graph, roles: &[Role], shapes: &[Vec<u64>]) -> u64 {
 fn diagnostic(node: &Node, failure: Error) -> Diagnostic {
     let (code, message) = match failure {
         Error::Operator(message) => ("layer-operator", message),
-        Error::Layout(message) => ("layer-axes", message),
+        Error::Layout(message) | Error::Exchange(_, message) => ("layer-axes", message),
     };
     located(Diagnostic::error(code, message), node.origin.as_deref())
 }

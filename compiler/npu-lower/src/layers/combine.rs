@@ -516,6 +516,17 @@ impl Build<'_> {
         Ok(())
     }
 
+    /// Whether the last dimension of a view, rather than the second, is the channels of its source.
+    fn is_channels_last(&mut self, view: &View) -> bool {
+        self.assign_default(view.source);
+        let dims = self.resolved(view);
+        let is_channels = |dim: &Dimension| match &dim[..] {
+            [atom] => atom.of == Whole::Axis(Axis::Channels),
+            _ => false,
+        };
+        dims.last().is_some_and(is_channels) && !dims.get(1).is_some_and(is_channels)
+    }
+
     /// A pool.
     pub fn pool(
         &mut self,
@@ -528,9 +539,10 @@ impl Build<'_> {
         let is_moving =
             |dim: &usize| (along[*dim].kernel, along[*dim].stride, along[*dim].before) != (1, 1, 0);
         let rank = along.len();
-        let is_last = (1..rank.saturating_sub(1)).any(|dim| is_moving(&dim))
+        let may_be_last = (1..rank.saturating_sub(1)).any(|dim| is_moving(&dim))
             && rank > 3
             && !is_moving(&(rank - 1));
+        let is_last = may_be_last && (is_moving(&1) || self.is_channels_last(&view));
         let spatial: Vec<usize> =
             if is_last { (1..rank - 1).collect() } else { (2..rank).collect() };
         if spatial.len() > 2 || (0..rank).any(|dim| is_moving(&dim) && !spatial.contains(&dim)) {

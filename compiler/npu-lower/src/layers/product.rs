@@ -1,6 +1,7 @@
 //! Convolutions and matrix products.
 
 use super::Parameters;
+use super::arrange::EXCHANGED;
 use super::build::{Build, Step, Value, operator};
 use super::source::{Draft, SourceId, View, joined};
 use super::view::{Atom, Whole, merged};
@@ -266,8 +267,7 @@ impl Build<'_> {
         let mut all = vec![];
         for group in 0..count {
             let part = self.part(index, source, group * depth, (group + 1) * depth)?;
-            let order = [Axis::Rows, Axis::Channels, Axis::Columns];
-            all.push(self.exchange(view.moved.unwrap_or(index), part, order));
+            all.push(self.exchange(view.moved.unwrap_or(index), part, EXCHANGED));
         }
         Ok(all)
     }

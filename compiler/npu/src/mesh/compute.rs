@@ -16,8 +16,9 @@ use irc_npu::{Number, Op};
 
 use super::Mesh;
 use super::geometry::Windows;
+use super::groups::narrow_end;
 use super::layer::Work;
-use super::parts::WORD;
+use super::parts::{WORD, padded};
 use crate::diagnostic::{Result, error, signed, word, words};
 use crate::instructions::{self, TRANSPOSED, VectorSetup, WeightSource};
 use crate::known::{Arithmetic, Function};
@@ -132,8 +133,12 @@ impl Mesh<'_> {
         let most = (WL0 / 2 / per_block).max(1) * ROWS;
         let halves = if WL0 / 2 >= per_block { 2 } else { 1 };
         let first = self.workload(place).extent.axis(1).0 - rows.1;
-        if groups.iter().any(|group| group.input % WORD != 0) {
-            let size = self.operand_of(place, 0)?.size;
+        let size = self.operand_of(place, 0)?.size;
+        let is_read_past = match narrow_end(shared.narrow.as_ref(), self.workload(place)) {
+            Some(end) => padded(size[1]) < end,
+            None => groups.iter().any(|group| group.input % WORD != 0),
+        };
+        if is_read_past {
             self.fill_after(place, input, size)?;
         }
         let mut tile = 0;
@@ -315,9 +320,11 @@ impl Mesh<'_> {
                 ([only], _) => [only, only],
                 (all, last) => [&all[1 - last], &all[last]],
             };
-            let op = self_op(&codes, sources.map(|source| source.base), output.base);
             for image in 0..n {
-                self.tile(place, configs.clone(), op.clone().into(), image)?;
+                let first = [image, 0, 0, 0];
+                let from = sources.map(|source| source.address(first));
+                let op = self_op(&codes, from, output.address(first));
+                self.tile(place, configs.clone(), op.into(), image)?;
             }
             return Ok(());
         }
@@ -335,7 +342,8 @@ impl Mesh<'_> {
             let [top, left] = [(top, 0), (left, 1)].map(|(first, axis): (i64, usize)| {
                 first + region[axis].start * windows[axis].stride
             });
-            let op = VpPool {
+            let [iph, ipw] = [signed(top, &path)?, signed(left, &path)?];
+            let op = |image| VpPool {
                 iqen: codes.iqen,
                 qen: codes.qen,
                 shmd: 0,
@@ -345,16 +353,16 @@ impl Mesh<'_> {
                 accd: Accd::Default,
                 swrs: Swrs::Default,
                 lut: codes.function,
-                iph: signed(top, &path)?,
-                ipw: signed(left, &path)?,
+                iph,
+                ipw,
                 sbsg: 0,
                 dbsg: 0,
-                st_addr: input.address([0, 0, top, left]),
-                dt_addr: output.address([0, 0, region[0].start, region[1].start]),
+                st_addr: input.address([image, 0, top, left]),
+                dt_addr: output.address([image, 0, region[0].start, region[1].start]),
             };
             let configs = setup.configs();
             for image in 0..n {
-                self.tile(place, configs.clone(), op.clone().into(), image)?;
+                self.tile(place, configs.clone(), op(image).into(), image)?;
             }
         }
         Ok(())

@@ -1,10 +1,11 @@
 //! Groups of channels that have filters of their own.
 //!
 //! Channels are read and written in whole words. Groups of constant weights that are not whole words share rows of weights
-//! ([`NarrowGroups`]). Groups whose weights are results, such as the heads of attention, are computed one after another:
-//! one that does not begin with a word is read from a tensor of its own, and written to one.
+//! ([`NarrowGroups`]), unless the rows are too long. Other groups, and those whose weights are results, such as the heads
+//! of attention, are computed one after another: one that does not begin with a word is read from a tensor of its own, and
+//! written to one.
 
-use irc_gemini_format::schedule::Place;
+use irc_gemini_format::schedule::{Place, Workload};
 use irc_npu::groups::NarrowGroups;
 
 use super::Mesh;
@@ -63,24 +64,13 @@ impl Mesh<'_> {
         let (low, high) = self.workload(place).extent.axis(1);
         few((high - low) / WORD, &path)?;
         let phase = groups.phase(word(low, &path)?);
-        let read = self.reads_of(place)?;
-        let operand = read.operands.first();
-        let room = operand.map_or(0, |all| padded(all.size[1] + all.slack));
-        if read.first[1] != low / outputs * i64::from(groups.inputs()) {
+        if self.reads_of(place)?.first[1] != low / outputs * i64::from(groups.inputs()) {
             let message = "the workload does not read the input channels of its groups only";
             return Err(error("emit-groups", &path, message));
         }
         let mut all = vec![];
         for start in (0..high - low + 1).step_by(WORD as usize) {
             let input = i64::from(groups.input(phase, word(start, &path)?));
-            if input + i64::from(groups.width(phase)) > room {
-                let message = format!(
-                    "output channels {} to {} need words of input channels that are not read",
-                    low + start,
-                    (low + start + WORD - 1).min(high)
-                );
-                return Err(error("emit-groups", &path, message));
-            }
             all.push(Group { start, count: WORD.min(high - low + 1 - start), input });
         }
         Ok(all)
@@ -112,22 +102,28 @@ impl Mesh<'_> {
         Ok(self.groups(place, &weights)?.iter().any(|group| group.input % WORD != 0))
     }
 
-    /// Fills what follows the channels of an operand of these lengths with copies of its first word; nothing depends on
-    /// the values.
+    /// Fills the words that follow the channels of an operand of these lengths with copies of its first ones; nothing
+    /// depends on the values.
     pub(super) fn fill_after(
         &mut self,
         place: Place,
         tensor: &Tensor,
         [n, c, h, w]: [i64; 4],
     ) -> Result<()> {
-        let first = TensorOffset { tensor: as_words(tensor), at: [0; 4] };
-        if i64::from(tensor.shape[0]) > c {
-            let after = TensorOffset { tensor: as_words(tensor), at: [0, c, 0, 0] };
-            return self.copy(place, [n, WORD, h, w], first, after);
+        let all = as_words(tensor);
+        let from = TensorOffset { tensor: all, at: [0; 4] };
+        let (own, end) = (padded(c), i64::from(all.shape[0]));
+        if own == end {
+            // Each pixel is followed by the next one.
+            let base = tensor.address([n, 0, 0, 0]);
+            let tensor = Tensor { base, shape: [WORD as u32, 1, 1], ..*tensor };
+            return self.copy(place, [1, WORD, 1, 1], from, TensorOffset { tensor, at: [0; 4] });
         }
-        let end =
-            Tensor { base: tensor.address([n, 0, 0, 0]), shape: [WORD as u32, 1, 1], ..*tensor };
-        self.copy(place, [1, WORD, 1, 1], first, TensorOffset { tensor: end, at: [0; 4] })
+        for at in (own..end).step_by(own as usize) {
+            let to = TensorOffset { tensor: all, at: [0, at, 0, 0] };
+            self.copy(place, [n, own.min(end - at), h, w], from, to)?;
+        }
+        Ok(())
     }
 
     /// The input channels of a group, copied to a tensor of its own.
@@ -171,6 +167,17 @@ impl Mesh<'_> {
         let to = TensorOffset { tensor: *output, at: [0, group.start, 0, 0] };
         self.copy(place, [n, group.count, h, w], from, to)
     }
+}
+
+/// The end of the input channels that the rows of weights of a workload are for, if groups share them: channels after those
+/// that it reads have weights of zero.
+pub(super) fn narrow_end(groups: Option<&NarrowGroups>, workload: &Workload) -> Option<i64> {
+    let (low, high) = workload.extent.axis(1);
+    let [low, count] = [low, high - low + 1].map(|value| u32::try_from(value).ok());
+    groups
+        .zip(low)
+        .zip(count)
+        .map(|((groups, low), count)| groups.end(groups.phase(low), count).into())
 }
 
 /// The tensor with all channels of its words.

@@ -79,7 +79,7 @@ pub struct LayerWeights {
     pub size: [u32; 3],
     /// Whether they are activations.
     pub is_activations: bool,
-    /// The groups, if there are several that are not whole words of channels.
+    /// The groups, if there are several that are not whole words of channels and share rows of weights.
     pub narrow: Option<NarrowGroups>,
 }
 
@@ -132,16 +132,10 @@ impl Layer {
         let outputs = word(group, &shape.path)?;
         let is_narrow =
             k != outputs && !is_activations && NarrowGroups::are_narrow(outputs, size[0]);
-        let long = || {
-            let message = format!(
-                "groups of {outputs} output and {c} input channels are whole words only after more than 64 \
-                 channels"
-            );
-            error("emit-groups", &shape.path, message)
-        };
-        let narrow = match is_narrow {
-            true => Some(NarrowGroups::new(outputs, size[0]).ok_or_else(long)?),
-            false => None,
+        let [channels, r, s] = size;
+        let narrow = match r.checked_mul(s).filter(|_| is_narrow) {
+            Some(area) => NarrowGroups::new(outputs, channels, area),
+            None => None,
         };
         let weights = Some(LayerWeights { k, group, size, is_activations, narrow });
         Ok(Self { number, windows, weights, numbers })

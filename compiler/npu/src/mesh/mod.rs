@@ -38,9 +38,10 @@ use crate::tensors::{Tensor, lengths};
 use crate::tokens;
 use clock::Clocks;
 use dram::Dram;
+use groups::narrow_end;
 use layer::{Layer, LayerWeights, Work};
 use order::{Ahead, Order};
-use parts::{Operand, Origins, Part, Reads, WORD};
+use parts::{Operand, Origins, Part, Reads, WORD, padded};
 use space::Space;
 
 /// Bytes of the L2 buffer of a core.
@@ -240,6 +241,18 @@ impl<'s> Facts<'s> {
                 }
                 Some(weights) => dram.add_weights(name, weights.k, weights.size),
                 None => {}
+            }
+            let narrow = layer.weights.and_then(|weights| weights.narrow);
+            for place in places {
+                let Some(end) = narrow_end(narrow.as_ref(), origins.workload(*place)) else {
+                    continue;
+                };
+                if let Some(Reads { operands, .. }) = reads.get_mut(place)
+                    && let Some(read) = operands.first_mut()
+                    && padded(read.size[1]) < end
+                {
+                    read.slack = read.slack.max(end - read.size[1]);
+                }
             }
             layers.insert(*name, layer);
         }

@@ -187,10 +187,10 @@ impl Layout {
     /// Sets the number of groups of the last weights.
     pub(crate) fn group(&mut self, groups: u32) -> Result<(), Error> {
         let Some(weights) = self.weights.last_mut().filter(|_| groups > 1) else { return Ok(()) };
-        let [count, channels, _] = weights.shape();
+        let [count, channels, area] = weights.shape();
         let outputs = count as u32 / groups;
         if channels > 0 && NarrowGroups::are_narrow(outputs, channels as u32) {
-            weights.groups = NarrowGroups::new(outputs, channels as u32);
+            weights.groups = NarrowGroups::new(outputs, channels as u32, area as u32);
             let phases = weights.groups.map_or(1, |groups| groups.period() as usize);
             let wide = weights.ty.byte_size()?.saturating_mul(64 * phases);
             bounded(&weights.layer, weights.address, wide)?;
