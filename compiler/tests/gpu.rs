@@ -239,6 +239,18 @@ fn products_follow_products_and_number_heads() {
     products("heads", &b.finish());
 }
 
+/// Random inputs, of which weights are small, so that errors do not grow from layer to layer.
+fn small(graph: &Graph, weights: &[&str]) -> BTreeMap<String, Tensor> {
+    let mut inputs = random(graph);
+    for name in weights {
+        let given = &inputs[*name];
+        let values: Vec<f64> = given.to_f64().iter().map(|it| it / 8.0).collect();
+        let scaled = Tensor::from_f64(given.ty().clone(), &values).expect("floats");
+        inputs.insert((*name).to_owned(), scaled);
+    }
+    inputs
+}
+
 #[test]
 fn deep_models_have_the_code_of_each_kernel_once() {
     // Layers of one shape, with a matrix of their own for every other one.
@@ -257,17 +269,6 @@ fn deep_models_have_the_code_of_each_kernel_once() {
         b.output("y", x);
         b.finish()
     };
-    // Small weights, so that errors do not grow from layer to layer.
-    let small = |graph: &Graph| {
-        let mut inputs = random(graph);
-        for name in ["v", "w"] {
-            let given = &inputs[name];
-            let values: Vec<f64> = given.to_f64().iter().map(|it| it / 8.0).collect();
-            let scaled = Tensor::from_f64(given.ty().clone(), &values).expect("floats");
-            inputs.insert(name.to_owned(), scaled);
-        }
-        inputs
-    };
     for (capability, architecture, instruction) in
         [(80, "sm_80", "mma.sync"), (90, "sm_90a", "wgmma.mma_async")]
     {
@@ -279,10 +280,60 @@ fn deep_models_have_the_code_of_each_kernel_once() {
         assert_eq!(kernel.steps.len(), 80, "{architecture}");
         assemble(&format!("deep {architecture}"), &texts[1], architecture, true);
         let graph = deep(4);
-        agree_in(&format!("deep {architecture}"), &graph, &small(&graph), &texts[0]);
+        agree_in(&format!("deep {architecture}"), &graph, &small(&graph, &["v", "w"]), &texts[0]);
     }
     let graph = deep(80);
-    agree("deep", &graph, &small(&graph));
+    agree("deep", &graph, &small(&graph, &["v", "w"]));
+}
+
+/// A chain of products of small matrices, each a kernel.
+fn chain(kernels: usize) -> Graph {
+    let mut b = Builder::new();
+    let mut x = b.input("x", f32s(&[8, 8]));
+    let [w, bias] = ["w", "bias"].map(|name| b.input(name, f32s(&[8, 8])));
+    for _ in 0..kernels {
+        let product = b.matmul(x, w).expect("matrices");
+        let sum = b.binary(Binary::Add, product, bias).expect("one shape");
+        x = b.unary(Unary::Tanh, sum).expect("floats");
+    }
+    b.output("y", x);
+    b.finish()
+}
+
+/// How many calls each function of PTX has.
+fn calls(text: &str) -> BTreeMap<&str, usize> {
+    let mut calls = BTreeMap::new();
+    let callees = text.split("call.uni").skip(1).filter_map(|it| it.split([',', ';']).next());
+    callees.for_each(|callee| *calls.entry(callee.trim()).or_insert(0) += 1);
+    calls
+}
+
+#[test]
+fn calls_of_many_launches_are_forwarded() {
+    let separate = Target { form: FORMS[1], ..Target::gpu(80) };
+    for (kernels, forwarding) in [(64, 0), (130, 3)] {
+        let graph = chain(kernels);
+        let name = format!("{kernels} kernels");
+        let text = ptx(&graph, &separate).expect("PTX");
+        let kernel = irc_runtime::GpuKernel::from_ptx(&text).expect("a description");
+        assert_eq!(kernel.launches.len(), kernels, "{name}");
+        let calls = calls(&text);
+        let of = |forwards: bool| -> Vec<usize> {
+            let kernels = calls.iter().filter(|(callee, _)| callee.contains("matmul"));
+            let some = kernels.filter(|(callee, _)| callee.contains("_call_") == forwards);
+            some.map(|(_, count)| *count).collect()
+        };
+        // All launches call functions that forward, at most 64 each, and these the kernel.
+        let (direct, forwarded) = (of(false), of(true));
+        assert_eq!(forwarded.len(), forwarding, "{name}: {calls:?}");
+        let (callers, most) = if forwarding == 0 { (kernels, 0) } else { (forwarding, 64) };
+        assert_eq!(direct, [callers], "{name}: {calls:?}");
+        let sum: usize = if forwarding == 0 { 0 } else { kernels };
+        assert_eq!(forwarded.iter().sum::<usize>(), sum, "{name}: {calls:?}");
+        assert!(forwarded.iter().all(|count| *count <= most), "{name}: {calls:?}");
+        assemble(&name, &text, "sm_80", true);
+        agree(&name, &graph, &small(&graph, &["w"]));
+    }
 }
 
 #[test]

@@ -226,10 +226,10 @@ llvm.mlir.global internal @irc_gpu_map_memory(dense<0> : tensor<65536xi32>) {add
 
 llvm.func internal @irc_gpu_maps() -> i64 attributes {always_inline} {
   %all = llvm.mlir.addressof @irc_gpu_map_memory : !llvm.ptr<1>
-  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
-  %words = llvm.mlir.constant(64 : i32) : i32
-  %place = llvm.mul %block, %words : i32
-  %own = llvm.getelementptr %all[%place] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  %block = llvm.call @irc_gpu_team() : () -> i64
+  %words = llvm.mlir.constant(64 : i64) : i64
+  %place = llvm.mul %block, %words : i64
+  %own = llvm.getelementptr %all[%place] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i32
   %0 = llvm.ptrtoint %own : !llvm.ptr<1> to i64
   llvm.return %0 : i64
 }
@@ -241,7 +241,8 @@ llvm.func internal @irc_gpu_map(%shared: i64, %global: i64, %tensor: i64, %type:
   %all = llvm.mlir.constant(-1 : i32) : i32
   %last = llvm.mlir.constant(31 : i32) : i32
   %f16 = llvm.mlir.constant(6 : i32) : i32
-  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %number = llvm.call @irc_gpu_thread() : () -> i64
+  %thread = llvm.trunc %number : i64 to i32
   %lane = llvm.and %thread, %last : i32
   %map = llvm.inttoptr %shared : i64 to !llvm.ptr<3>
   %word = llvm.getelementptr %map[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32

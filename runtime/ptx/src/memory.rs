@@ -22,6 +22,16 @@ pub(crate) struct Contents {
     pub(crate) written: Option<Vec<u64>>,
 }
 
+impl Contents {
+    /// The offset of an address, if all of some bytes from there are in the buffer.
+    #[inline(always)]
+    pub(crate) fn offset_of(&self, address: u64, size: u64) -> Option<usize> {
+        let offset = address.checked_sub(self.base)?;
+        let end = offset.checked_add(size)?;
+        (end <= self.bytes.len() as u64).then_some(offset as usize)
+    }
+}
+
 /// Memory of the device: buffers that kernels access by address, each with a name for diagnostics. Variables
 /// of modules become buffers when a kernel that uses them is first launched, and stay.
 #[derive(Debug, Default)]
@@ -154,11 +164,9 @@ impl Memory {
     pub(crate) fn find(&self, address: u64, size: u64) -> Result<(usize, usize), Option<usize>> {
         let index = self.buffers.partition_point(|buffer| buffer.base <= address);
         let Some(index) = index.checked_sub(1) else { return Err(None) };
-        let buffer = &self.buffers[index];
-        let offset = address - buffer.base;
-        match offset.checked_add(size) {
-            Some(end) if end <= buffer.bytes.len() as u64 => Ok((index, offset as usize)),
-            _ => Err(Some(index)),
+        match self.buffers[index].offset_of(address, size) {
+            Some(offset) => Ok((index, offset)),
+            None => Err(Some(index)),
         }
     }
 }

@@ -383,6 +383,27 @@ impl Races {
         view.access(shadow(&mut self.global, place), access)
     }
 
+    /// Records accesses of threads of a warp, each with its lane, and adds their races to those found.
+    pub fn access_together(
+        &mut self,
+        place: Shadowed<'_>,
+        warp: u32,
+        at: u32,
+        accesses: impl Iterator<Item = (usize, Bytes)>,
+        found: &mut Vec<(usize, Race)>,
+    ) {
+        let threads = self.warps * WARP as u32;
+        let Some(warp_threads) = &self.threads[warp as usize] else { return };
+        let shadow = shadow(&mut self.global, place);
+        for (lane, access) in accesses {
+            let Thread { base, time, done, .. } = &warp_threads[lane];
+            let agent = Self::agent(warp, lane as u32);
+            let (time, done) = (*time, *done);
+            let view = View { agent, time, owner: (agent, time), base, done, at, threads };
+            found.extend(view.access(shadow, &access).map(|race| (lane, race)));
+        }
+    }
+
     /// Records an access of an asynchronous operation.
     pub fn access_async(
         &mut self,

@@ -15,6 +15,27 @@ pub type Ternary = fn(&Row, &Row, &Row, &mut Row);
 /// A comparison: a bit for each thread.
 pub type Compare = fn(&Row, &Row) -> u32;
 
+/// The threads of a mask.
+#[inline(always)]
+pub fn lanes(mask: u32) -> impl Iterator<Item = usize> + Clone {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        let lane = rest.trailing_zeros();
+        rest &= rest.wrapping_sub(1);
+        (lane < 32).then_some(lane as usize)
+    })
+}
+
+/// Calls a function for each thread of a mask.
+#[inline(always)]
+pub fn each_lane(mask: u32, mut of: impl FnMut(usize)) {
+    if mask == u32::MAX {
+        (0..WARP).for_each(of);
+    } else {
+        lanes(mask).for_each(&mut of);
+    }
+}
+
 /// A [`Unary`] of an expression of one value.
 macro_rules! unary {
     (|$a:ident| $e:expr) => {{

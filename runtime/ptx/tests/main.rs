@@ -4,6 +4,7 @@ mod checks;
 mod codes;
 mod instructions;
 mod kernels;
+mod layouts;
 mod llvm;
 mod parser;
 mod scale;

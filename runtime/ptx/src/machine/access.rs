@@ -1,13 +1,11 @@
-//! Loads and stores, with their checks.
+//! Accesses to memory, with their checks.
 
 use super::error::Error;
-use super::{
-    Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Warp, lanes, put,
-};
-use crate::code::{Access, Address, NONE, Order};
+use super::{Fragment, LOCAL_WINDOW, Machine, PARAM_WINDOW, SHARED_WINDOW, WINDOW, Warp};
+use crate::code::{Address, Order};
 use crate::compile::KERNEL_PARAMS;
 use crate::race::{Accessor, Bytes, Races, Shadowed};
-use crate::row::{Row, WARP};
+use crate::row::Row;
 use crate::types::Space;
 
 type Result<T> = std::result::Result<T, Error>;
@@ -147,17 +145,19 @@ impl Machine<'_> {
         }
     }
 
-    /// The parameters of the launch of a warp.
-    fn params(&self, warp: &Warp) -> &[u8] {
-        self.slots[warp.slot].as_ref().map_or(&[], |cta| &self.grids[cta.grid].1)
+    /// The parameters of the launch of the warps of a slot.
+    pub(super) fn params(&self, slot: usize) -> &[u8] {
+        self.slots[slot].as_ref().map_or(&[], |cta| &self.grids[cta.grid].1)
     }
 
     fn param_place(&self, warp: &Warp, address: u64, size: u64) -> Result<Place> {
         let offset = address.wrapping_sub(KERNEL_PARAMS);
         match offset.checked_add(size) {
-            Some(end) if end <= self.params(warp).len() as u64 => Ok(Place::Param(offset as usize)),
+            Some(end) if end <= self.params(warp.slot).len() as u64 => {
+                Ok(Place::Param(offset as usize))
+            }
             _ => {
-                let length = self.params(warp).len();
+                let length = self.params(warp.slot).len();
                 let message = format!(
                     "{size} bytes at {offset:#x} of the parameters, which have {length} bytes"
                 );
@@ -221,7 +221,7 @@ impl Machine<'_> {
                 None => (&[], at),
             },
             Place::Local(lane, at) => (&warp.local[lane], at),
-            Place::Param(at) => (self.params(warp), at),
+            Place::Param(at) => (self.params(warp.slot), at),
         }
     }
 
@@ -388,162 +388,6 @@ impl Machine<'_> {
             races.strong_write(agent, cta, key, order.release, order.cta, false);
         }
     }
-
-    fn count_access(
-        &mut self,
-        places: &[Place; WARP],
-        addresses: &Row,
-        mask: u32,
-        total: u64,
-        is_write: bool,
-    ) {
-        let mut global = 0;
-        let mut shared = 0;
-        for lane in lanes(mask) {
-            match places[lane] {
-                Place::Global(..) => global |= 1 << lane,
-                Place::Shared(_) => shared |= 1 << lane,
-                _ => {}
-            }
-        }
-        if global != 0 {
-            self.statistics.global(lanes(global).map(|lane| addresses[lane]), total, is_write);
-        }
-        if shared != 0 {
-            self.statistics.shared(lanes(shared).map(|lane| addresses[lane]), total);
-        }
-    }
-
-    /// The places of the threads of a mask.
-    fn places(
-        &self,
-        warp: &Warp,
-        space: Space,
-        addresses: &Row,
-        mask: u32,
-        total: u64,
-    ) -> Result<[Place; WARP]> {
-        let mut places = [Place::Param(0); WARP];
-        if space == Space::Shared {
-            // The most frequent case: one comparison for each thread.
-            for lane in lanes(mask) {
-                let address = addresses[lane];
-                if address & (total.next_power_of_two() - 1) != 0
-                    || address.saturating_add(total) > self.shared_bytes
-                {
-                    places[lane] = self.place(warp, lane, space, address, total)?;
-                } else {
-                    places[lane] = Place::Shared(address as usize);
-                }
-            }
-            return Ok(places);
-        }
-        let mut last: Option<(u64, u64, usize)> = None;
-        for lane in lanes(mask) {
-            let address = addresses[lane];
-            if let Some((base, end, buffer)) = last
-                && address >= base
-                && address < end
-                && address + total <= end
-                && address & (total.next_power_of_two() - 1) == 0
-            {
-                places[lane] = Place::Global(buffer, (address - base) as usize);
-                continue;
-            }
-            let place = self.place(warp, lane, space, address, total)?;
-            if let Place::Global(buffer, _) = place {
-                let contents = &self.memory.buffers[buffer];
-                last = Some((contents.base, contents.base + contents.bytes.len() as u64, buffer));
-            }
-            places[lane] = place;
-        }
-        Ok(places)
-    }
-
-    pub(super) fn load(
-        &mut self,
-        warp: &mut Warp,
-        fragment: &mut Fragment,
-        mask: u32,
-        access: &Access,
-    ) -> Result<()> {
-        let addresses = self.addresses(warp, fragment, &access.address);
-        let size = u64::from(access.ty.bytes());
-        let total = size * access.registers.len() as u64;
-        let places = self.places(warp, access.address.space, &addresses, mask, total)?;
-        self.count_access(&places, &addresses, mask, total, false);
-        self.read_words(warp, fragment, mask, |lane| places[lane], total);
-        if self.races.is_some() || self.launch.checks.uninitialised {
-            for lane in lanes(mask) {
-                self.check_written(warp, lane, fragment.at, places[lane], total as usize);
-                self.track(
-                    warp,
-                    lane,
-                    fragment.at,
-                    places[lane],
-                    addresses[lane],
-                    total,
-                    false,
-                    access.order,
-                );
-            }
-        }
-        let extends = access.ty.is_signed() && access.bits > access.ty.bits();
-        for (index, register) in access.registers.iter().enumerate() {
-            if *register == NONE {
-                continue;
-            }
-            let mut out = [0; WARP];
-            for lane in lanes(mask) {
-                let value = self.read_place(warp, places[lane].after(index * size as usize), size);
-                out[lane] = if extends {
-                    let unused = 64 - access.ty.bits();
-                    (((value << unused) as i64 >> unused) as u64) & (u64::MAX >> (64 - access.bits))
-                } else {
-                    value
-                };
-            }
-            put(&mut warp.registers, fragment.registers, *register, mask, &out);
-        }
-        Ok(())
-    }
-
-    pub(super) fn store(
-        &mut self,
-        warp: &mut Warp,
-        fragment: &Fragment,
-        mask: u32,
-        access: &Access,
-    ) -> Result<()> {
-        let addresses = self.addresses(warp, fragment, &access.address);
-        let size = u64::from(access.ty.bytes());
-        let total = size * access.values.len() as u64;
-        let places = self.places(warp, access.address.space, &addresses, mask, total)?;
-        self.count_access(&places, &addresses, mask, total, true);
-        if self.races.is_some() {
-            for lane in lanes(mask) {
-                self.track(
-                    warp,
-                    lane,
-                    fragment.at,
-                    places[lane],
-                    addresses[lane],
-                    total,
-                    true,
-                    access.order,
-                );
-            }
-        }
-        for (index, value) in access.values.iter().enumerate() {
-            let values = *self.row(warp, fragment, *value);
-            for lane in lanes(mask) {
-                let place = places[lane].after(index * size as usize);
-                self.write_place(warp, place, size, values[lane])
-                    .map_err(|fault| fault.at_lane(lane))?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The name of a location for releases and acquires: shared memory differs by CTA.
@@ -564,21 +408,27 @@ pub(super) fn misaligned(address: u64, size: u64) -> Error {
     )
 }
 
+/// The words of a row of bits that hold some of them, with a mask of these in each.
+#[inline(always)]
+fn words_of(at: usize, bits: usize) -> impl Iterator<Item = (usize, u64)> {
+    let end = at + bits;
+    let words = if bits == 0 { 0..0 } else { at / 64..end.div_ceil(64) };
+    words.map(move |word| {
+        let (from, to) = (at.max(word * 64), end.min(word * 64 + 64));
+        (word, u64::MAX >> (64 - (to - from)) << (from % 64))
+    })
+}
+
 /// Marks bytes as written.
+#[inline(always)]
 pub(super) fn mark(written: &mut [u64], at: usize, size: usize) {
-    if size <= 8 && at % 64 + size <= 64 {
-        written[at / 64] |= ((1 << size) - 1) << (at % 64);
-        return;
-    }
-    for byte in at..at + size {
-        written[byte / 64] |= 1 << (byte % 64);
+    for (word, mask) in words_of(at, size) {
+        written[word] |= mask;
     }
 }
 
-fn is_marked(written: &[u64], at: usize, size: usize) -> bool {
-    if size <= 32 && at % 64 + size <= 64 {
-        let mask = ((1_u64 << size) - 1) << (at % 64);
-        return written[at / 64] & mask == mask;
-    }
-    (at..at + size).all(|byte| written[byte / 64] >> (byte % 64) & 1 == 1)
+/// Whether all bytes are marked as written.
+#[inline(always)]
+pub(super) fn is_marked(written: &[u64], at: usize, size: usize) -> bool {
+    words_of(at, size).all(|(word, mask)| written[word] & mask == mask)
 }

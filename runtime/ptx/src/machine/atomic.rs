@@ -3,6 +3,7 @@
 use super::access::location;
 use super::error::Error;
 use super::{Fragment, Machine, Warp, lanes, put};
+use crate::addresses::Addresses;
 use crate::code::{Atomic, AtomicOp};
 use crate::float::{self, BF16, F16, Rounding};
 use crate::row::WARP;
@@ -108,7 +109,7 @@ impl Machine<'_> {
             }
         }
         if global != 0 {
-            self.statistics.global(lanes(global).map(|lane| addresses[lane]), total, true);
+            self.statistics.global(&Addresses::new(&addresses, global, total), true);
         }
         put(&mut warp.registers, fragment.registers, atomic.d, mask, &out);
         Ok(())

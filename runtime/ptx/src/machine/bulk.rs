@@ -4,6 +4,7 @@ use super::access::{Place, mark, misaligned};
 use super::atomic::combine;
 use super::error::Error;
 use super::{Copy, Fragment, Machine, Warp, lanes};
+use crate::addresses::Addresses;
 use crate::code::{Address, AtomicOp, Bulk, MapField, Src};
 use crate::launch::Schedule;
 use crate::race::{Accessor, Async, Races};
@@ -56,8 +57,8 @@ impl Machine<'_> {
             Schedule::RoundRobin => false,
             Schedule::Random(_) | Schedule::Adversarial(_) => self.random.below(4) == 0,
         };
-        self.statistics.global(lanes(mask).map(|lane| from[lane]), u64::from(*size), false);
-        self.statistics.shared(lanes(mask).map(|lane| to[lane]), u64::from(*size));
+        self.statistics.global(&Addresses::new(&from, mask, u64::from(*size)), false);
+        self.statistics.shared(&Addresses::new(&to, mask, u64::from(*size)));
         for lane in lanes(mask) {
             let source_size = source_sizes.map_or(*size, |sizes| (sizes[lane] as u32).min(*size));
             self.place(warp, lane, Space::Shared, to[lane], u64::from(*size))?;

@@ -9,17 +9,19 @@ mod explore;
 mod spin;
 mod step;
 mod sync;
+mod transfer;
 mod warp;
 
 use crate::code::{Constant, NONE, Program, Src};
 use crate::launch::{Argument, Launch, Report, Schedule};
 use crate::memory::Memory;
 use crate::race::{Accessor, Races, Shadow};
-use crate::row::{Row, WARP};
+use crate::row::{Row, WARP, lanes};
 use crate::statistics::Statistics;
 use error::Error;
 use irc_diag::Diagnostic;
 use spin::{Sleepers, Spin};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use sync::{BarrierState, Mbarrier};
@@ -187,6 +189,8 @@ impl Random {
 struct Machine<'r> {
     program: &'r Program,
     memory: &'r mut Memory,
+    /// The last two buffers that were looked up.
+    recent: Cell<[usize; 2]>,
     launch: &'r Launch,
     observer: &'r dyn Fn(u64),
     /// The number of instructions at which the observer is called next.
@@ -371,6 +375,7 @@ impl<'r> Machine<'r> {
         let mut machine = Self {
             program,
             memory,
+            recent: Cell::new([0; 2]),
             launch,
             observer: &|_| (),
             observed: OBSERVED,
@@ -944,16 +949,6 @@ fn put_predicate(predicates: &mut [u32], base: u32, d: u32, mask: u32, value: u3
         let predicate = &mut predicates[base as usize + d as usize];
         *predicate = (*predicate & !mask) | (value & mask);
     }
-}
-
-/// The threads of a mask.
-fn lanes(mask: u32) -> impl Iterator<Item = usize> + Clone {
-    let mut rest = mask;
-    std::iter::from_fn(move || {
-        let lane = rest.trailing_zeros();
-        rest &= rest.wrapping_sub(1);
-        (lane < 32).then_some(lane as usize)
-    })
 }
 
 /// A clock that may be there.

@@ -191,6 +191,11 @@ impl Sleepers {
     }
 }
 
+/// The words of some bytes.
+fn words(at: usize, size: usize) -> std::ops::RangeInclusive<usize> {
+    at / 4..=(at + size.max(1) - 1) / 4
+}
+
 impl Machine<'_> {
     /// Records that a loop reads bytes, if it may be one that only waits.
     #[inline(always)]
@@ -223,14 +228,27 @@ impl Machine<'_> {
         }
     }
 
+    /// Whether threads sleep on words.
+    #[inline(always)]
+    pub(super) fn has_sleepers(&self) -> bool {
+        !self.sleepers.words.is_empty()
+    }
+
+    /// Whether threads may sleep on some bytes.
+    #[inline(always)]
+    pub(super) fn is_slept_on(&self, slot: usize, place: Place, size: usize) -> bool {
+        let memory = self.sleepers.memory_of(slot, place);
+        memory.is_some_and(|(memory, at)| self.sleepers.has(memory, &words(at, size)))
+    }
+
     /// Bytes have changed: threads that sleep on them run again.
     #[inline(always)]
     pub(super) fn written(&mut self, slot: usize, place: Place, size: usize) {
-        if self.sleepers.words.is_empty() {
+        if !self.has_sleepers() {
             return;
         }
         let Some((memory, at)) = self.sleepers.memory_of(slot, place) else { return };
-        let words = at / 4..=(at + size.max(1) - 1) / 4;
+        let words = words(at, size);
         if self.sleepers.has(memory, &words) {
             for warp in self.sleepers.wake(memory, words) {
                 self.queue(warp);

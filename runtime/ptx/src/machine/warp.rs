@@ -5,6 +5,7 @@ use super::atomic::combine;
 use super::error::Error;
 use super::step::test;
 use super::{Flow, Fragment, Group, Machine, Wait, Warp, lanes, put, put_predicate};
+use crate::addresses::Addresses;
 use crate::code::{Address, GroupMatrix, Left, Op, Shuffle, Vote, WarpOp};
 use crate::group_matrix::{self, Descriptor};
 use crate::launch::Schedule;
@@ -244,7 +245,6 @@ impl Machine<'_> {
     ) -> Result<Vec<Row>> {
         let addresses = self.addresses(warp, fragment, address);
         let mut matrices = vec![];
-        let mut offsets = vec![];
         for index in 0..count {
             let mut elements = [[0; 8]; 8];
             for (row, elements) in elements.iter_mut().enumerate() {
@@ -262,7 +262,6 @@ impl Machine<'_> {
                     false,
                     crate::code::Order::WEAK,
                 );
-                offsets.push(addresses[lane]);
                 for (column, element) in elements.iter_mut().enumerate() {
                     *element = self.read_place(warp, place.after(2 * column), 2);
                 }
@@ -275,7 +274,8 @@ impl Machine<'_> {
                 }
             }));
         }
-        self.statistics.shared(offsets.into_iter(), 16);
+        let threads = u32::MAX >> (32 - 8 * count);
+        self.statistics.shared(&Addresses::new(&addresses, threads, 16));
         Ok(matrices)
     }
 
@@ -312,7 +312,8 @@ impl Machine<'_> {
                 }
             }
         }
-        self.statistics.shared(addresses[..values.len() * 8].iter().copied(), 16);
+        let threads = u32::MAX >> (32 - 8 * values.len());
+        self.statistics.shared(&Addresses::new(&addresses, threads, 16));
         Ok(())
     }
 
