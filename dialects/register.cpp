@@ -102,7 +102,7 @@ LogicalResult irc::tl::TlDialect::verifyOperationAttribute(Operation *op, NamedA
                          getUpdatesAttrHelper(),
                          getWeightAttrHelper(), getValueAttrHelper(), getOriginAttrHelper(),
                          getNonpositiveAttrHelper(), getAtLeastOneAttrHelper(), getIgnoresNanAttrHelper(), getOrderedAttrHelper(), getPadsAttrHelper(),
-                         getQuadsAttrHelper(), getDotsAttrHelper(), getCodesAttrHelper(), getConstantsAttrHelper());
+                         getQuadsAttrHelper(), getDotsAttrHelper(), getCodesAttrHelper(), getQuantisedAttrHelper(), getConstantsAttrHelper());
 }
 
 LogicalResult irc::tl::TlDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned,

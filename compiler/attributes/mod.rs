@@ -61,6 +61,9 @@ pub const DOTS: Key<i64> = Key::new("tl.dots");
 /// that it extracts from first, with a scale and possibly a zero point for each block of them: the bits of an integer, and
 /// the number of them in a block.
 pub const CODES: Key<Vec<i64>> = Key::new("tl.codes");
+/// On a `linalg.generic` that computes the floats that rows of `i8` stand for, with the scale of each block of a row, which it
+/// extracts: the number of integers in a block.
+pub const QUANTISED: Key<i64> = Key::new("tl.quantised");
 /// Marks an op of `math` whose operand is at most zero.
 pub const NONPOSITIVE: Key<()> = Key::new("tl.nonpositive");
 /// Marks a division whose divisor is at least 1.

@@ -46,16 +46,37 @@ const CASES: [Case; 18] = [
     Case { is_constant: false, ..case(4, 32, true, [2, 70, 40]) },
 ];
 
+/// Products with quantised rows: blocks of all sizes, whole and not, with few rows and more than a tile.
+const QUANTISED: [Case; 14] = [
+    case(4, 32, false, [1, 256, 96]),
+    case(4, 16, true, [2, 272, 65]),
+    case(4, 32, true, [3, 96, 33]),
+    case(4, 64, false, [5, 136, 40]),
+    case(4, 128, true, [8, 384, 31]),
+    case(4, 128, false, [40, 640, 48]),
+    case(4, 24, true, [7, 56, 17]),
+    case(4, 32, false, [9, 41, 20]),
+    case(8, 16, false, [1, 112, 33]),
+    case(8, 32, true, [6, 64, 17]),
+    case(8, 1000, true, [9, 1000, 64]),
+    case(2, 64, true, [3, 192, 33]),
+    case(2, 16, false, [12, 144, 20]),
+    Case { is_constant: false, ..case(4, 32, true, [5, 96, 40]) },
+];
+
 impl Case {
+    /// The number of blocks along the depth.
+    fn blocks(&self) -> i64 {
+        (self.sizes[1] as usize).div_ceil(self.block) as i64
+    }
+
     fn op(&self) -> Op {
         Op::BlockScaledMatmul { bits: self.bits, block: self.block }
     }
 
     /// The codes, the scales, and the zero points, of which some are in the middle and some are not integers.
     fn operands(&self) -> Vec<Tensor> {
-        let [_, depth, columns] = self.sizes;
-        let blocks = depth.div_euclid(self.block as i64)
-            + i64::from(depth.rem_euclid(self.block as i64) != 0);
+        let (columns, blocks) = (self.sizes[2], self.blocks());
         let bytes = blocks * (self.block * self.bits / 8) as i64;
         let codes = Tensor::random(TensorType::new(DType::I8, [columns, bytes]), 1).unwrap();
         let mut operands = vec![codes, f32s([columns, blocks], 2)];
@@ -73,11 +94,23 @@ impl Case {
         operands
     }
 
-    fn graph(&self, rows: impl Into<Dim>) -> (Graph, Vec<(&'static str, Tensor)>) {
+    /// Rows of the left operand: quantised ones have scales.
+    fn rows(&self, rows: i64, quantised: bool) -> Vec<(&'static str, Tensor)> {
+        let [_, depth, _] = self.sizes;
+        if !quantised {
+            return vec![("x", f32s([rows, depth], 5))];
+        }
+        let x = Tensor::random(TensorType::new(DType::I8, [rows, depth]), 5).unwrap();
+        vec![("x", x), ("x_scales", f32s([rows, self.blocks()], 6))]
+    }
+
+    fn graph(&self, rows: impl Into<Dim>, quantised: bool) -> (Graph, Vec<(&'static str, Tensor)>) {
         let [_, depth, columns] = self.sizes;
         let mut b = Builder::new();
         let mut inputs = vec![];
-        let mut values = vec![b.input("x", Type::new(DType::F32, [rows.into(), depth.into()]))];
+        let rows: Dim = rows.into();
+        let dtype = if quantised { DType::I8 } else { DType::F32 };
+        let mut values = vec![b.input("x", Type::new(dtype, [rows.clone(), depth.into()]))];
         for (name, tensor) in ["codes", "scales", "zeros"].into_iter().zip(self.operands()) {
             values.push(match self.is_constant {
                 true => b.constant(Constant::of(&tensor)),
@@ -86,6 +119,9 @@ impl Case {
             if !self.is_constant {
                 inputs.push((name, tensor));
             }
+        }
+        if quantised {
+            values.push(b.input("x_scales", Type::new(DType::F32, [rows, self.blocks().into()])));
         }
         let product = b.op(self.op(), &values).unwrap();
         (with_bias(b, product, columns), inputs)
@@ -122,9 +158,9 @@ fn check(graph: &Graph, inputs: &[Vec<(&'static str, Tensor)>], target: Target) 
 fn blocks_of_integers_are_multiplied_on_every_processor() {
     let levels = levels();
     for (number, case) in CASES.iter().enumerate() {
-        let [rows, depth, _] = case.sizes;
-        let (graph, mut inputs) = case.graph(rows);
-        inputs.push(("x", f32s([rows, depth], 5)));
+        let rows = case.sizes[0];
+        let (graph, mut inputs) = case.graph(rows, false);
+        inputs.extend(case.rows(rows, false));
         let inputs = [inputs];
         check(&read_back(&graph), &inputs, Target::host());
         check(&graph, &inputs, levels[number % levels.len()].clone());
@@ -135,12 +171,28 @@ fn blocks_of_integers_are_multiplied_on_every_processor() {
 #[test]
 fn the_number_of_rows_may_be_open() {
     for case in [case(4, 32, true, [0, 100, 70]), case(8, 64, false, [0, 1100, 33])] {
-        let (graph, _) = case.graph(Dim::symbol("N"));
-        let inputs = |rows: &i64| vec![("x", f32s([*rows, case.sizes[1]], 5))];
-        let inputs: Vec<_> = [0, 1, 2, 4, 5, 9, 252].iter().map(inputs).collect();
-        for target in levels() {
-            check(&graph, &inputs, target);
+        for quantised in [false, true] {
+            let (graph, _) = case.graph(Dim::symbol("N"), quantised);
+            let rows = [0, 1, 2, 4, 5, 9, 252].into_iter();
+            let inputs: Vec<_> = rows.map(|rows| case.rows(rows, quantised)).collect();
+            for target in levels() {
+                check(&graph, &inputs, target);
+            }
         }
+    }
+}
+
+#[test]
+fn quantised_rows_are_multiplied_on_every_processor() {
+    let levels = levels();
+    for (number, case) in QUANTISED.iter().enumerate() {
+        let rows = case.sizes[0];
+        let (graph, mut inputs) = case.graph(rows, true);
+        inputs.extend(case.rows(rows, true));
+        let inputs = [inputs];
+        check(&read_back(&graph), &inputs, Target::host());
+        check(&graph, &inputs, levels[number % levels.len()].clone());
+        check(&graph, &inputs, Target::host().with_backend(Backend::QUICK));
     }
 }
 
@@ -188,7 +240,7 @@ fn constants_stay_small() {
     let codes = of_codes.operands().swap_remove(0);
     let halves = Tensor::random(TensorType::new(DType::F16, [256, 96]), 4).unwrap();
     let of_halves = narrow(DType::F16, 1, [256, 96], false);
-    for (graph, given) in [(of_codes.graph(1).0, codes), (of_halves, halves)] {
+    for (graph, given) in [(of_codes.graph(1, false).0, codes), (of_halves, halves)] {
         let dtype = given.dtype();
         let compiled =
             Session::new().import_graph(&graph).library_with(Target::host(), Place::Given).unwrap();

@@ -195,6 +195,31 @@ fn check(cases: &[Case]) {
     }
 }
 
+/// Rows and columns of extremes, so deep that 32 bits hold the sums of so many products, but not of 256 times them.
+#[test]
+fn the_largest_sums_are_exact() {
+    for (rows, byte) in [(1, -128_i8), (2, 127), (4, -128), (9, -128)] {
+        let (depth, columns) = (2 * 1024 + 36, 37);
+        let mut b = Builder::new();
+        let x = b.input("x", Type::new(DType::U8, [rows, depth].map(irc_tl::Dim::Known)));
+        let w = vec![byte; (depth * columns) as usize];
+        let w = b.constant(Constant::of(&Tensor::from_values([depth, columns], &w).unwrap()));
+        let y = b.matmul(x, w).unwrap();
+        b.output("y", y);
+        let graph = b.finish();
+        let x = vec![255_u8; (rows * depth) as usize];
+        let inputs =
+            BTreeMap::from([("x".to_owned(), Tensor::from_values([rows, depth], &x).unwrap())]);
+        for target in levels() {
+            let compiled =
+                Session::new().import_graph(&graph).library_with(target, Place::Given).unwrap();
+            let found = compiled.runner().unwrap().run(inputs.clone()).unwrap();
+            let expected = 255.0 * f64::from(byte) * depth as f64;
+            assert!(found["y"].to_f64().iter().all(|sum| *sum == expected), "{rows} rows, {byte}");
+        }
+    }
+}
+
 /// Small signed bytes are multiplied by instructions that saturate for others, so they stay bytes.
 #[test]
 fn small_weights_are_packed_as_bytes() {

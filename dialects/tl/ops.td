@@ -534,13 +534,15 @@ def Tl_MatmulOp : Tl_Pure<"matmul"> {
 }
 
 def Tl_BlockScaledMatmulOp : Tl_Pure<"block_scaled_matmul"> {
-  let summary = "matrix product of `f32` with a matrix of integers of 2, 4 or 8 bits, scaled in blocks along the depth";
+  let summary = "matrix product of `f32` or scaled `i8` with a matrix of integers of 2, 4 or 8 bits, scaled in blocks along the depth";
   let description = [{
     Operands `lhs[..., m, k]`, `codes[n, bytes]`, `scales[n, blocks]` and, if they differ from
     `2^(bits - 1)`, `zeros[n, blocks]`. The right matrix is `[k, n]`: its element `(i, j)` is
     `(code(j, i) - zeros[j, i / block]) * scales[j, i / block]`, and `code(j, i)` consists of the `bits` bits (2, 4 or 8) from
     bit `i * bits` on of row `j` of `codes`, whose type is `i8`; bit 0 is the lowest of the first byte. All others are
     `f32`. There are as many blocks as `k` needs, each of `block` codes in whole groups of 32 bits.
+
+    A left operand of `i8` is quantised: a last operand `lhs_scales[..., m, blocks]` has the scale of each block of each row.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$factors, I64Attr:$bits, I64Attr:$block);
   let results = (outs AnyRankedTensor:$result);

@@ -46,6 +46,7 @@ def Tl_Dialect : Dialect {
     | `tl.quads` | a `linalg.generic` | a unit: its elements are four bytes of its operand each, the first in the lowest bits |
     | `tl.dots` | a `linalg.generic` | the number of the operand whose elements are four unsigned bytes each; it sums their products with the signed bytes of the other |
     | `tl.codes` | a `linalg.generic` | the bits of the integers that its floats are computed from, and the number of them that share a scale |
+    | `tl.quantised` | a `linalg.generic` | the number of integers that share a scale, of rows of `i8` that its floats are computed from |
     | `tl.nonpositive` | an op of `math` | a unit: its operand is at most zero |
     | `tl.at_least_one` | an `arith.divf` | a unit: its divisor is at least 1 |
     | `tl.ignores_nan` | an `arith.maximumf` | a unit: NaN may be ignored |
@@ -73,6 +74,7 @@ def Tl_Dialect : Dialect {
     "::mlir::UnitAttr":$quads,
     "::mlir::IntegerAttr":$dots,
     "::mlir::DenseI64ArrayAttr":$codes,
+    "::mlir::IntegerAttr":$quantised,
     "::mlir::ElementsAttr":$constants
   );
   let hasOperationAttrVerify = 1;

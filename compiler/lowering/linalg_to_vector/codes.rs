@@ -2,7 +2,10 @@
 //!
 //! The integers of a column are read as words of 32 bits, which hold as many neighbours along the depth as fit, and the words
 //! of neighbouring columns are the lanes of a vector. Constants are packed in panels of columns when the caller is
-//! compiled, and so are their scales and zero points.
+//! compiled, and so are their scales and zero points. `bytes` multiplies them by quantised left operands, as integers.
+
+pub mod bytes;
+
 use super::{
     codegen::Codegen,
     dots::{self, Dots},

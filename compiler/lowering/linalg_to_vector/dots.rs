@@ -64,17 +64,7 @@ impl Dots {
                 let halves = [unsigned, signed].map(|half| cast(e, half, 16, 2 * lanes.count()));
                 e.binary(arith::ADDI, sum, pairs(e, halves, lanes))
             }
-            Self::Small => {
-                let name = match bits {
-                    256 => "x86.avx2.pmadd.ub.sw",
-                    _ => "x86.avx512.pmaddubs.w.512",
-                };
-                let bytes = [unsigned, signed].map(|quads| cast(e, quads, 8, 4 * lanes.count()));
-                let wide = Lanes::Vector(2 * lanes.count());
-                let sums = intrinsic(e, name, &bytes, wide.of(e.int(16)));
-                let ones = e.integer(1, 16, wide);
-                e.binary(arith::ADDI, sum, pairs(e, [sums, ones], lanes))
-            }
+            Self::Small => add_halves(e, small_products(e, [unsigned, signed], lanes), sum, lanes),
             _ => (0..4).fold(sum, |sum, byte| {
                 let constant = |value: i64| e.integer(value, 32, lanes);
                 let a = e.binary(arith::SHRUI, unsigned, constant(8 * byte));
@@ -85,6 +75,32 @@ impl Dots {
             }),
         }
     }
+}
+
+/// The products of the bytes in each lane, which are unsigned in one vector and signed in the other, added in pairs in 16
+/// bits, which the sums must fit in.
+pub fn small_products<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    factors: [Value<'c, 'a>; 2],
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    let name = match 32 * lanes.count() {
+        256 => "x86.avx2.pmadd.ub.sw",
+        _ => "x86.avx512.pmaddubs.w.512",
+    };
+    let bytes = factors.map(|quads| cast(e, quads, 8, 4 * lanes.count()));
+    intrinsic(e, name, &bytes, Lanes::Vector(2 * lanes.count()).of(e.int(16)))
+}
+
+/// `sum` plus the two 16-bit integers of each lane.
+pub fn add_halves<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    halves: Value<'c, 'a>,
+    sum: Value<'c, 'a>,
+    lanes: Lanes,
+) -> Value<'c, 'a> {
+    let ones = e.integer(1, 16, Lanes::Vector(2 * lanes.count()));
+    e.binary(arith::ADDI, sum, pairs(e, [halves, ones], lanes))
 }
 
 /// The sum of the products of two 16-bit integers in each lane.
@@ -119,6 +135,19 @@ pub fn halves<'c: 'a, 'a>(
     [even, odd].map(|half| cast(e, half, 32, lanes.count()))
 }
 
+/// 256 times the even and the odd bytes of each lane, which are signed, as 16-bit integers, two to a lane.
+pub fn high_halves<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    quads: Value<'c, 'a>,
+    lanes: Lanes,
+) -> [Value<'c, 'a>; 2] {
+    let wide = Lanes::Vector(2 * lanes.count());
+    let halves = cast(e, quads, 16, wide.count());
+    let even = e.binary(arith::SHLI, halves, e.integer(8, 16, wide));
+    let odd = e.binary(arith::ANDI, halves, e.integer(-256, 16, wide));
+    [even, odd].map(|half| cast(e, half, 32, lanes.count()))
+}
+
 /// How the halves of elements are stored: the even bytes of so many elements, then their odd ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Halves {
@@ -150,7 +179,12 @@ pub fn store<'c: 'a, 'a>(
 }
 
 /// The bits of a vector as integers of so many bits.
-fn cast<'c: 'a, 'a>(e: Emit<'c, 'a>, value: Value<'c, 'a>, bits: u32, count: i64) -> Value<'c, 'a> {
+pub fn cast<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    value: Value<'c, 'a>,
+    bits: u32,
+    count: i64,
+) -> Value<'c, 'a> {
     e.op(vector::BITCAST, &[value], Type::vector(&[count as u64], e.int(bits)))
 }
 

@@ -11,6 +11,7 @@ mod tile;
 
 use super::{
     codegen::{Codegen, Place},
+    codes::bytes,
     contraction::{Contraction, Factors},
     dots::{Dots, Halves},
     error::{LowerError, Result},
@@ -201,6 +202,8 @@ struct Emitter<'p, 'c, 'a> {
     right: Right<'c, 'a>,
     /// The left operand, if it is a constant that is packed in panels of the rows of a tile.
     left: Option<Buffer<'c, 'a>>,
+    /// The left operand, if its integers are multiplied.
+    quantised: Option<bytes::Left<'c, 'a>>,
     packed_a: Option<Buffer<'c, 'a>>,
     packed_b: Option<PackedB<'c, 'a>>,
     /// The sums of earlier `kc` blocks.
@@ -438,6 +441,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
             right,
             dots: quads::dots(cg, product),
             left: None,
+            quantised: None,
             packed_a: None,
             packed_b: None,
             partial: None,
@@ -453,7 +457,8 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let is_filled = emitter.packed_b.is_some_and(|it| matches!(it.room, Room::Filled))
             || !matches!(emitter.right, Right::Plain);
         let right = (!is_filled).then_some(right);
-        let left = emitter.left.is_none().then_some(product.a.operand.tensor);
+        let has_left = emitter.left.is_some() || emitter.quantised.is_some();
+        let left = (!has_left).then_some(product.a.operand.tensor);
         for operand in [left, right].into_iter().flatten() {
             if missing(operand) || cg.splat_of(operand).is_some() {
                 return Err(LowerError::at(stage.op, "expected operands of a matmul in memory"));
@@ -502,6 +507,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         let tensor = self.output.tensor;
         if self.pack_b && !self.right.is_in_tiles() {
             self.packed_b = Some(self.reserve_b(cg, e));
+        }
+        if let Right::Bytes(coded, left) = &self.right {
+            self.quantised = coded.reserve(cg, e, left, mc.min(self.m));
         }
         if self.pack_a {
             let rows = round(mc.min(self.m), width);
@@ -662,6 +670,9 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
                     };
                     blocked(e, (self.m, self.rows, mc), None, |e, ic, height| {
                         let a = match (self.packed_a, self.left) {
+                            _ if self.quantised.is_some() => {
+                                self.copy_a(e, ic, height)?.unwrap_or(a)
+                            }
                             (Some(packed), _) => self.pack_a(e, a, packed, ic, height, depth)?,
                             (None, Some(_)) => Source { base: e.scale(from, self.all_rows()), ..a },
                             (None, None) => a.advanced(e, None, Some(from)),
@@ -1003,9 +1014,19 @@ fn choose_blocks(
         let tiles = (m + most - 1) / most;
         let mr = (m + tiles - 1) / tiles;
         let nc = (n + columns - 1) / columns * columns;
-        return Blocks { mr, nv: PANEL_VECTORS, mc: m, nc, kc: k };
+        let mc = match right {
+            Right::Bytes(coded, left) => {
+                let rows = cg.target.l2_bytes / 2 / (4 * coded.words_of_row(left));
+                m.min((rows / mr).max(1) * mr)
+            }
+            _ => m,
+        };
+        return Blocks { mr, nv: PANEL_VECTORS, mc, nc, kc: k };
     }
-    let columns = PANEL_VECTORS * cg.target.lanes();
+    // The factors of a row or two are loaded for more columns.
+    let is_row = is_in_quads && m <= 2 && cg.target.vector_bytes >= 32;
+    let nv = if is_row { 4 } else { PANEL_VECTORS };
+    let columns = nv * cg.target.lanes();
     let most = if is_in_quads { 256 } else { 1024 };
     let depth = cg.schedule.depth.map_or(most, |depth| depth.max(cg.target.lanes()));
     let kc = even_block(k, depth, right.depth_unit(cg.target.lanes()));
@@ -1023,7 +1044,7 @@ fn choose_blocks(
         false => 1024,
     };
     let nc = (most / columns).max(1) * columns;
-    Blocks { mr, nv: PANEL_VECTORS, mc, nc, kc }
+    Blocks { mr, nv, mc, nc, kc }
 }
 
 /// A loop over blocks of `step` of an extent of at most `most`, or over those with any element from the first to before the second of `own`; `body`

@@ -1,15 +1,17 @@
-//! `tl.block_scaled_matmul`: the right operand as floats, and a product with it.
+//! `tl.block_scaled_matmul`: the operands as floats, and a product of them.
 //!
-//! The floats are marked with how they follow from the integers (`tl.codes`): a schedule that knows such products computes
-//! them in registers, where they are multiplied.
-use super::{Contents, Lowered, contraction, generic::Emitter, moves, pointwise::map};
-use crate::attributes::CODES;
+//! The floats are marked with how they follow from integers (`tl.codes` of the right operand, `tl.quantised` of the left one):
+//! a schedule that knows such products computes them in registers, where they are multiplied, or multiplies the integers.
+use super::{Contents, Lowered, contraction, generic::Emitter, moves, pointwise::map, wide_dims};
+use crate::attributes::{CODES, QUANTISED};
 use crate::kernel::{
+    arithmetic,
     element::{Element, Kind},
     scope::Scope,
 };
 use irc_mlir::ops::arith;
 use irc_mlir::{OperationRef, Type, Value, read, ty};
+use irc_tl::Rounding;
 
 pub fn lower<'c: 'a, 'a>(
     op: OperationRef<'c, 'a>,
@@ -20,8 +22,16 @@ pub fn lower<'c: 'a, 'a>(
 ) -> Result<Contents<'c, 'a>, String> {
     let parameter = |name| read::integer(&op, name).ok_or(format!("lacks '{name}'"));
     let [bits, block] = [parameter("bits")?, parameter("block")?];
-    let [lhs, codes, scales, zeros @ ..] = operands else {
+    let [lhs, codes, scales, others @ ..] = operands else {
         return Err("expects a left operand, codes and scales".to_owned());
+    };
+    let floats;
+    let (lhs, zeros) = match others.split_last() {
+        Some((lhs_scales, zeros)) if lhs.element.kind != Kind::Float => {
+            floats = of_quantised(emitter, [lhs, lhs_scales], block, element);
+            (&floats, zeros)
+        }
+        _ => (lhs, others),
     };
     let (rank, depth) = (shape.len(), lhs.shape.last().copied().unwrap_or(1));
     let zeros = zeros.first();
@@ -62,6 +72,41 @@ pub fn lower<'c: 'a, 'a>(
         shape,
         element,
     ))
+}
+
+/// The floats that a quantised left operand stands for.
+fn of_quantised<'c: 'a, 'a>(
+    emitter: &Emitter<'c, 'a>,
+    [lhs, scales]: [&Lowered<'c, 'a>; 2],
+    block: i64,
+    element: Element<'c>,
+) -> Lowered<'c, 'a> {
+    let shape = lhs.shape.clone();
+    let tensor = emitter.materialise(scales);
+    let given = [Lowered { contents: Contents::Tensor(emitter.materialise(lhs)), ..lhs.clone() }];
+    let contents = map(emitter, &given, &shape, element, |scope, x| {
+        let value: Value =
+            arithmetic::cast(scope, x[0], lhs.element, element, Rounding::TowardZero);
+        let last = shape.len() - 1;
+        let loops = wide_dims(&shape);
+        let index = |dim: usize| loops.iter().position(|wide| *wide == dim);
+        let at = wide_dims(&scales.shape).into_iter().filter_map(|dim| {
+            let own: Value = scope.loop_index(index(dim)?);
+            let size = || -> Value { scope.index_constant(block) };
+            Some(match dim == last {
+                true => scope.op(arith::DIVUI, &[own, size()], Type::index(scope.context)),
+                false => own,
+            })
+        });
+        let scale = moves::extract(scope, tensor, &at.collect::<Vec<_>>(), element);
+        scope.op(arith::MULF, &[value, scale], element.storage)
+    });
+    if let Contents::Tensor(tensor) = contents
+        && let Some(generic) = read::defining_op(tensor)
+    {
+        QUANTISED.write(generic, block);
+    }
+    Lowered { shape, element, contents }
 }
 
 /// An element of the right operand: its column and its place along the depth, as indices.

@@ -14,6 +14,43 @@ fn weights_of_4_bits_have_a_zero_point_of_8() {
     case.close(&[&[-10.25, 49.25, -5.375, 4.3125]]);
 }
 
+/// With weights of one, what is multiplied is seen in the result: multiples of a 127th of the largest magnitude of a block.
+#[test]
+fn an_accuracy_of_8_bits_quantises_the_left_operand() {
+    let mut x = [0.0f32; 20];
+    // 0.5 and 1.5 of the scale of the first block are rounded to even.
+    (x[0], x[1], x[2]) = (127.0, 0.5, 1.5);
+    (x[16], x[17]) = (1.0, -0.3);
+    let of_level = |level: i64| {
+        microsoft("MatMulNBits")
+            .input(&[1, 20], &x)
+            .constant(&[1, 2, 8], &[0x99u8; 16])
+            .constant(&[2], &[1.0f32, 127.0])
+            .int("K", 20)
+            .int("N", 1)
+            .int("block_size", 16)
+            .int("bits", 4)
+            .int("accuracy_level", level)
+    };
+    of_level(0).close(&[&[129.0 + 127.0 * 0.7]]);
+    of_level(1).close(&[&[129.0 + 127.0 * 0.7]]);
+    of_level(4).close(&[&[129.0 + 127.0 - 38.0]]);
+}
+
+#[test]
+fn blocks_of_zeros_have_scales_of_zero() {
+    let case = microsoft("MatMulNBits")
+        .input(&[2, 16], &[0.0f32; 32])
+        .constant(&[1, 1, 8], &[0x99u8; 8])
+        .constant(&[1], &[1.0f32])
+        .int("K", 16)
+        .int("N", 1)
+        .int("block_size", 16)
+        .int("bits", 4)
+        .int("accuracy_level", 4);
+    case.close(&[&[0.0, 0.0]]);
+}
+
 #[test]
 fn zero_points_are_packed_like_weights() {
     let case = microsoft("MatMulNBits")

@@ -1,5 +1,7 @@
 //! Copies blocks of `A` and `B` into the order in which tiles read them.
-use super::{Columns, Depth, Emitter, MAX_ROWS_ONCE, PackedB, Room, Source, packed_left_stage};
+use super::{
+    Columns, Depth, Emitter, MAX_ROWS_ONCE, PackedB, Right, Room, Source, packed_left_stage,
+};
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
     codegen::Codegen,
@@ -207,6 +209,21 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             pack(e, e.binary(arith::SUBI, e.index(full), block.start), self.n - full);
             Ok(())
         })
+    }
+
+    /// Copies a block of a quantised `A` in the order in which its bytes are multiplied; returns how to access it.
+    pub(super) fn copy_a(
+        &self,
+        e: Emit<'c, 'a>,
+        ic: Value<'c, 'a>,
+        height: Value<'c, 'a>,
+    ) -> Result<Option<Source<'c, 'a>>> {
+        let (Right::Bytes(coded, _), Some(left)) = (&self.right, &self.quantised) else {
+            return Ok(None);
+        };
+        coded.copy(e, left, (ic, height))?;
+        let base = e.scale(ic, -left.row);
+        Ok(Some(Source { buffer: left.buffer, base, across: left.row, along: 1 }))
     }
 
     /// Converts a block of `A`, keeping its contiguous dimension; returns how to access it.

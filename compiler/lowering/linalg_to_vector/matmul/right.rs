@@ -8,7 +8,10 @@ use crate::kernel::emit::{Buffer, Emit};
 use crate::lowering::linalg_to_vector::{
     Target, byte_width,
     codegen::Codegen,
-    codes::{self, Coded},
+    codes::{
+        self, Coded,
+        bytes::{self, Quantised},
+    },
     contraction::Contraction,
     error::Result,
     packed, packing,
@@ -28,6 +31,8 @@ pub(super) enum Right<'c, 'a> {
     Narrow(Buffer<'c, 'a>, bool),
     /// Integers of a few bits: whether tiles compute with them.
     Coded(Coded<'c, 'a>, bool),
+    /// Integers of a few bits that are multiplied by those of the left operand.
+    Bytes(Coded<'c, 'a>, Quantised),
 }
 
 /// The packing of a narrow matrix: panels of the whole depth.
@@ -54,7 +59,12 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
         let product = &matmul.product;
         if let Some(codes) = product.right_codes(cg) {
             let panel = PANEL_VECTORS * cg.target.lanes();
-            return Self::Coded(Coded::take(cg, e, codes, panel), false);
+            let left = Quantised::of(cg, product);
+            let coded = Coded::take(cg, e, codes, panel);
+            return match left {
+                Some(left) => Self::Bytes(coded, left),
+                None => Self::Coded(coded, false),
+            };
         }
         let operand = &product.b.operand;
         let is_same_for_all_batches = operand.access.coefs[..product.n].iter().all(|c| *c == 0);
@@ -81,14 +91,17 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
             (Self::Plain | Self::Narrow(..), false) | (Self::Coded(..), true) => 4,
             // The sums of a block need as many registers as all.
             (Self::Coded(..), false) => 2,
+            (Self::Bytes(..), true) => 8,
+            // The sums of all blocks need not stay in registers.
+            (Self::Bytes(..), false) => 4,
         }
     }
 
-    /// The maximum number of rows for which tiles convert the operand themselves; 0 if it is read as it is. Converting it
-    /// again takes less time than storing it and reading it again.
+    /// The maximum number of rows for which tiles convert the operand themselves; 0 if it is read as it is, or by tiles
+    /// always. Converting it again takes less time than storing it and reading it again.
     pub(super) fn most_rows(&self, target: &Target) -> i64 {
         match self {
-            Self::Plain => 0,
+            Self::Plain | Self::Bytes(..) => 0,
             Self::Narrow(..) => self.tile_rows(target),
             Self::Coded(..) => 3 * self.tile_rows(target),
         }
@@ -104,7 +117,7 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
 
     /// Whether tiles convert its elements.
     pub(super) fn is_in_tiles(&self) -> bool {
-        matches!(self, Self::Narrow(_, true) | Self::Coded(_, true))
+        matches!(self, Self::Narrow(_, true) | Self::Coded(_, true) | Self::Bytes(..))
     }
 
     /// Memory of its elements, if it is not read as it is.
@@ -112,7 +125,7 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
         match self {
             Self::Plain => None,
             Self::Narrow(buffer, _) => Some(*buffer),
-            Self::Coded(coded, _) => Some(coded.buffer()),
+            Self::Coded(coded, _) | Self::Bytes(coded, _) => Some(coded.buffer()),
         }
     }
 
@@ -155,7 +168,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         (to, target): (Buffer<'c, 'a>, Value<'c, 'a>),
     ) -> Result<()> {
         match &self.right {
-            Right::Plain => Ok(()),
+            Right::Plain | Right::Bytes(..) => Ok(()),
             Right::Coded(coded, _) => {
                 let panel = codes::Panel { column, columns };
                 coded.unpack(e, panel, (depth.from, depth.size), (to, target))
@@ -192,6 +205,11 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         starts: &[Value<'c, 'a>],
     ) -> Result<Vec<Value<'c, 'a>>> {
         let first = e.add(a.base, e.scale(tile.row, a.across));
+        let panel = codes::Panel { column: tile.column, columns: tile.columns };
+        if let (Right::Bytes(coded, _), Some(left)) = (&self.right, &self.quantised) {
+            let rows = bytes::Rows { first: tile.row, at: first, count: tile.rows };
+            return coded.sums_of_bytes(e, panel, (left, rows), starts);
+        }
         let each = self.vectors_per_row(tile) as usize;
         // Parts of the sums do not wait for each other.
         let parts = match &self.right {
@@ -220,15 +238,12 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
             Ok(next)
         };
         match &self.right {
-            Right::Coded(coded, _) => {
-                let panel = codes::Panel { column: tile.column, columns: tile.columns };
-                coded.sums(e, panel, (starts, parts), &multiply_add)
-            }
+            Right::Coded(coded, _) => coded.sums(e, panel, (starts, parts), &multiply_add),
             Right::Narrow(buffer, _) => {
                 let b = self.narrow_panel(e, *buffer, (tile.column, tile.columns), depth);
                 self.accumulate_narrow(e, b, (starts, parts), &multiply_add)
             }
-            Right::Plain => Ok(starts.to_vec()),
+            Right::Plain | Right::Bytes(..) => Ok(starts.to_vec()),
         }
     }
 

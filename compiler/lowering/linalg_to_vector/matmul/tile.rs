@@ -10,6 +10,7 @@ use crate::lowering::linalg_to_vector::{
     pass::{Pass, emit_result},
 };
 use irc_mlir::{Value, ops::arith};
+use irc_packing::Extension;
 
 /// The minimum depth of a product whose tiles prefetch what they read and write at their end: with less, that does not arrive
 /// in time, and they prefetch for the tile to the right instead.
@@ -17,6 +18,10 @@ const MIN_DEPTH: i64 = 32;
 
 /// The number of elements of a packed left operand from one that is read to one that is prefetched.
 const LEFT_AHEAD: i64 = 512;
+
+/// The number of steps after which sums of products of high bytes still fit in 32 bits: each adds four products of a byte and
+/// 256 times a signed one.
+const HIGH_STEPS: i64 = 64;
 
 /// The bytes between rows from which on processors do not prefetch them: those of a page.
 const FAR_APART: i64 = 4096;
@@ -251,7 +256,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         let tail = if self.pack_b { None } else { e.tail_mask(live, self.lanes) };
         let dots = self.dots;
         let steps = if product.extensions(dots, self.lanes).is_some() { 2 } else { 1 };
-        e.for_each((e.index(0), depth.size, 1), starts, |e, k, sums| {
+        let add = |e: Emit<'c, 'a>, k: Value<'c, 'a>, sums: &[Value<'c, 'a>]| {
             let at = e.add(b.base, e.scale(k, b.along));
             let column = |vector: i64, step: i64| {
                 let at = e.offset(at, vector * width);
@@ -296,7 +301,26 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                 }
             }
             Ok(next)
+        };
+        if !self.multiplies_high_bytes() {
+            return e.for_each((e.index(0), depth.size, 1), starts, add);
+        }
+        e.for_each((e.index(0), depth.size, HIGH_STEPS), starts, |e, from, sums| {
+            let to = e.min(e.offset(from, HIGH_STEPS), depth.size);
+            let zeros = vec![e.zero(self.element, self.lanes); sums.len()];
+            let own = e.for_each::<LowerError>((from, to, 1), &zeros, add)?;
+            let by = e.integer(8, 32, self.lanes);
+            let narrow = own.into_iter().map(|own| e.binary(arith::SHRSI, own, by));
+            Ok(sums.iter().zip(narrow).map(|(sum, own)| e.binary(arith::ADDI, *sum, own)).collect())
         })
+    }
+
+    /// Whether signed bytes of the right operand become the high bytes of 16-bit integers where they are multiplied, which
+    /// takes fewer instructions than extending their signs.
+    fn multiplies_high_bytes(&self) -> bool {
+        let extensions = self.matmul.product.extensions(self.dots, self.lanes);
+        extensions.is_some_and(|[_, right]| right == Extension::Sign)
+            && self.extensions[1].is_none()
     }
 
     /// Elements of the left (0) or right (1) operand as they are multiplied in a step: their even or odd bytes, if they are
@@ -310,6 +334,9 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     ) -> Value<'c, 'a> {
         match self.matmul.product.extensions(self.dots, self.lanes) {
             None => elements,
+            Some(_) if side == 1 && self.multiplies_high_bytes() => {
+                dots::high_halves(e, elements, self.lanes)[step as usize]
+            }
             Some(extensions) => {
                 dots::halves(e, elements, self.lanes, extensions[side])[step as usize]
             }

@@ -9,7 +9,9 @@ pub(super) static ROW: Row = Row {
 `2^(bits - 1)`, `zeros[n, blocks]`. The right matrix is `[k, n]`: its element `(i, j)` is
 `(code(j, i) - zeros[j, i / block]) * scales[j, i / block]`, and `code(j, i)` consists of the `bits` bits (2, 4 or 8) from
 bit `i * bits` on of row `j` of `codes`, whose type is `i8`; bit 0 is the lowest of the first byte. All others are
-`f32`. There are as many blocks as `k` needs, each of `block` codes in whole groups of 32 bits.",
+`f32`. There are as many blocks as `k` needs, each of `block` codes in whole groups of 32 bits.
+
+A left operand of `i8` is quantised: a last operand `lhs_scales[..., m, blocks]` has the scale of each block of each row.",
     operands: Operands::Variadic("factors"),
     syntax: Some("$factors"),
     attributes: &[
@@ -38,7 +40,7 @@ bit `i * bits` on of row `j` of `codes`, whose type is `i8`; bit 0 is the lowest
     },
     ..Row::new(
         "block_scaled_matmul",
-        "matrix product of `f32` with a matrix of integers of 2, 4 or 8 bits, scaled in blocks along the depth",
+        "matrix product of `f32` or scaled `i8` with a matrix of integers of 2, 4 or 8 bits, scaled in blocks along the depth",
     )
 };
 
@@ -53,9 +55,15 @@ fn middle(bits: usize) -> f64 {
     (1_i64 << (bits - 1)) as f64
 }
 
-fn expect_form(operands: usize, bits: usize, block: usize) -> Result<(), String> {
-    if !(3..=4).contains(&operands) {
-        return Err(format!("expected 3 or 4 operands, found {operands}"));
+/// The number of operands of the right matrix, after the left operand: codes, scales and possibly zero points.
+fn of_right(operands: usize, lhs: DType) -> usize {
+    operands.saturating_sub(if lhs == DType::I8 { 2 } else { 1 })
+}
+
+fn expect_form(operands: usize, lhs: DType, bits: usize, block: usize) -> Result<(), String> {
+    if !(2..=3).contains(&of_right(operands, lhs)) {
+        let expected = if lhs == DType::I8 { "4 or 5" } else { "3 or 4" };
+        return Err(format!("expected {expected} operands, found {operands}"));
     }
     if ![2, 4, 8].contains(&bits) {
         return Err(format!("expected 2, 4 or 8 bits, found {bits}"));
@@ -72,10 +80,11 @@ pub(super) fn infer(
     bits: &usize,
     block: &usize,
 ) -> Result<TensorType, String> {
-    expect_form(operands.len(), *bits, *block)?;
-    let [lhs, codes] = [&operands[0], &operands[1]];
-    if lhs.dtype != DType::F32 || lhs.rank() < 2 {
-        return Err(format!("expected f32 of rank 2 or more, found {lhs}"));
+    let lhs = operands.first().ok_or("expected 3 or 4 operands, found 0")?;
+    expect_form(operands.len(), lhs.dtype, *bits, *block)?;
+    let codes = &operands[1];
+    if !matches!(lhs.dtype, DType::F32 | DType::I8) || lhs.rank() < 2 {
+        return Err(format!("expected f32 or i8 of rank 2 or more, found {lhs}"));
     }
     let depth = lhs.shape[lhs.rank() - 1];
     let blocks = blocks(depth, *block);
@@ -89,13 +98,20 @@ pub(super) fn infer(
             ));
         }
     };
-    for of_blocks in &operands[2..] {
+    let (of_columns, of_rows) = operands[2..].split_at(of_right(operands.len(), lhs.dtype) - 1);
+    for of_blocks in of_columns {
         if of_blocks.dtype != DType::F32 || of_blocks.shape != [columns, blocks] {
             return Err(format!("expected f32 of shape [{columns}, {blocks}], found {of_blocks}"));
         }
     }
     let mut shape = lhs.shape.clone();
     shape.pop();
+    for scales in of_rows {
+        let expected = TensorType::new(DType::F32, [&shape[..], &[blocks]].concat());
+        if *scales != expected {
+            return Err(format!("expected {expected}, found {scales}"));
+        }
+    }
     shape.push(columns);
     Ok(TensorType::new(DType::F32, shape))
 }
@@ -115,7 +131,8 @@ pub(super) fn eval(
     let depth = operands[0].shape()[operands[0].ty().rank() - 1] as usize;
     let columns = operands[1].shape()[0] as usize;
     let bytes = operands[1].bytes();
-    let (scales, zeros) = (operands[2].to_f32(), operands.get(3).map(|zeros| zeros.to_f32()));
+    let right = of_right(operands.len(), operands[0].dtype());
+    let (scales, zeros) = (operands[2].to_f32(), (right > 2).then(|| operands[3].to_f32()));
     let (row, blocks) = (operands[1].shape()[1] as usize, operands[2].shape()[1] as usize);
     let (width, block) = (*bits, *block);
     let mut weights = Vec::with_capacity(columns * depth);
@@ -129,13 +146,28 @@ pub(super) fn eval(
         }
     }
     let weights = Tensor::from_values([columns as i64, depth as i64], &weights)?;
-    matmul::eval(&[operands[0], &weights], ty, &false, &true)
+    let left = match operands.get(1 + right) {
+        None => operands[0].clone(),
+        Some(scales) => {
+            let (scales, mut values) = (scales.to_f32(), operands[0].to_f32());
+            for (index, value) in values.iter_mut().enumerate() {
+                *value *= scales[index / depth * blocks + index % depth / block];
+            }
+            Tensor::from_values(operands[0].shape(), &values)?
+        }
+    };
+    matmul::eval(&[&left, &weights], ty, &false, &true)
 }
 
 pub(super) fn compute(operands: &[Type], bits: &usize, block: &usize) -> Result<Compute, String> {
-    expect_form(operands.len(), *bits, *block)?;
-    let lhs = &operands[0];
-    if lhs.rank() < 2 || operands[1..].iter().any(|ty| ty.rank() != 2) {
+    let lhs = operands.first().ok_or("expected 3 or 4 operands, found 0")?;
+    expect_form(operands.len(), lhs.dtype, *bits, *block)?;
+    let right = of_right(operands.len(), lhs.dtype);
+    let is_matrix = |ty: &Type| ty.rank() == 2;
+    if lhs.rank() < 2
+        || !operands[1..=right].iter().all(is_matrix)
+        || !operands[1 + right..].iter().all(|ty| ty.rank() == lhs.rank())
+    {
         return Err("expected matrices".to_owned());
     }
     let (outer, depth) = (lhs.rank() - 1, lhs.dims[lhs.rank() - 1].clone());
@@ -148,13 +180,18 @@ pub(super) fn compute(operands: &[Type], bits: &usize, block: &usize) -> Result<
     let shift = bit().binary(Binary::Rem, Scalar::index(8)).cast(DType::I32);
     let code = byte.binary(Binary::Shr, shift).binary(Binary::And, integer((1 << bits) - 1));
     let of_block = |operand| Scalar::load(operand, [column(), k() / Scalar::index(*block as i64)]);
-    let zero = match operands.len() {
-        3 => Scalar::float(middle(*bits), DType::F32),
+    let zero = match right {
+        2 => Scalar::float(middle(*bits), DType::F32),
         _ => of_block(3),
     };
     let weight = (code.cast(DType::F32) - zero) * of_block(2);
-    let at: Vec<Scalar> = (0..outer).chain([outer + 1]).map(Scalar::Loop).collect();
-    let body = Scalar::load(0, at) * weight;
+    let rows = || (0..outer).map(Scalar::Loop);
+    let mut left = Scalar::load(0, rows().chain([k()]).collect::<Vec<_>>());
+    if lhs.dtype == DType::I8 {
+        let at: Vec<Scalar> = rows().chain([k() / Scalar::index(*block as i64)]).collect();
+        left = left.cast(DType::F32) * Scalar::load(1 + right, at);
+    }
+    let body = left * weight;
     Ok(Compute::reduce(dims, Combine::Sum, [depth], body))
 }
 
@@ -197,6 +234,25 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_a_quantised_left_operand_have_scales() {
+        // Two rows of 6 in one block; the codes are 8 + k, so that without zero points they stand for 0, 1, .., 5.
+        let left = [1_i8, -2, 3, 0, 5, -6, 0, 1, 0, 0, 2, 1];
+        let left = Tensor::from_values([2, 6], &left).expect("a tensor");
+        let codes: Vec<i8> = [0x98_u8, 0xba, 0xdc, 0].map(u8::cast_signed).to_vec();
+        let codes = Tensor::from_values([1, 4], &codes).expect("a tensor");
+        let op = Op::BlockScaledMatmul { bits: 4, block: 8 };
+        let scale = Tensor::from_values([1, 1], &[0.5f32]).expect("a tensor");
+        let scales = Tensor::from_values([2, 1], &[2.0f32, 4.0]).expect("a tensor");
+        let found = op.eval(&[&left, &codes, &scale, &scales]).expect("operands");
+        // -2 + 6 + 20 - 30 and 1 + 8 + 5.
+        assert_eq!(found.to_f64(), [-6.0, 28.0]);
+        let zeros = Tensor::from_values([1, 1], &[7.0f32]).expect("a tensor");
+        let found = op.eval(&[&left, &codes, &scale, &zeros, &scales]).expect("operands");
+        // More by the sums of the rows, 1 and 4.
+        assert_eq!(found.to_f64(), [-5.0, 36.0]);
+    }
+
+    #[test]
     fn wrong_forms_are_rejected() {
         let ty = |dtype, shape: [i64; 2]| TensorType::new(dtype, shape);
         let operands = [ty(DType::F32, [2, 32]), ty(DType::I8, [8, 16]), ty(DType::F32, [8, 2])];
@@ -208,5 +264,10 @@ mod tests {
         assert!(error(4, 32, &operands).contains("shape [8, 1]"));
         assert!(error(8, 16, &operands).contains("rows of 32 bytes"));
         assert!(error(4, 16, &operands[..2]).contains("3 or 4 operands"));
+        let mut quantised = operands.to_vec();
+        quantised[0] = TensorType::new(DType::I8, [2, 32]);
+        assert!(error(4, 16, &quantised).contains("4 or 5 operands"));
+        quantised.push(ty(DType::F32, [2, 1]));
+        assert!(error(4, 16, &quantised).contains("expected f32[2,2], found f32[2,1]"));
     }
 }

@@ -198,7 +198,8 @@ ops! {
             transpose_rhs: bool,
         } in matmul,
         /// Operands `lhs, codes, scales` and optionally `zeros`: product of `f32` over the last dimension of `lhs` with a
-        /// matrix of small integers, of which those of a block along the depth share a scale and a zero point.
+        /// matrix of small integers, of which those of a block along the depth share a scale and a zero point. If `lhs` is
+        /// `i8`, the last operand has the scales of the blocks of its rows.
         BlockScaledMatmul {
             /// Bits of an integer: 2, 4 or 8.
             bits: usize,

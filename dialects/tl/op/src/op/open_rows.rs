@@ -1,7 +1,7 @@
 //! Ops whose result has independent rows along leading dimensions that depend on symbols.
 
 use super::Op;
-use crate::{Dim, Type};
+use crate::{DType, Dim, Type};
 
 impl Op {
     /// The number of leading dimensions of the result that are *rows*: those up to the last one that depends on
@@ -30,7 +30,14 @@ impl Op {
             }
             Self::Matmul { transpose_lhs, .. } => product(operands, rows, *transpose_lhs),
             Self::BlockScaledMatmul { .. } => {
-                first.rank() > rows && operands[1..].iter().all(|ty| ty.known().is_some())
+                // A quantised left operand has scales for its rows.
+                let of_rows = [0, operands.len() - 1];
+                let has_rows = |index: usize| operands[index].known().is_none();
+                let is_quantised = operands[0].dtype == DType::I8;
+                first.rank() > rows
+                    && has_rows(0)
+                    && (1..operands.len())
+                        .all(|index| has_rows(index) == (is_quantised && of_rows.contains(&index)))
             }
             Self::Conv(conv) => rows == 1 && conv.has_images(&operands[0], &operands[1]),
             _ => false,

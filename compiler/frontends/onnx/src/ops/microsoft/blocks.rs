@@ -162,7 +162,9 @@ fn block_scaled(cx: &mut Context<'_>) -> Result<Option<BlockScaled>, LowerError>
             zero_points(cx.b, bits, &values, [rows, count])?
         }
     };
-    Ok(Some(BlockScaled { bits, block: size, codes, scales, zeros }))
+    // As ONNX Runtime does, which computes with floats for 2 bits.
+    let quantises_left = cx.int_or("accuracy_level", 0)? == 4 && bits > 2;
+    Ok(Some(BlockScaled { bits, block: size, codes, scales, zeros, quantises_left }))
 }
 
 /// So many integers of each row of bytes.

@@ -1,7 +1,11 @@
 //! Matrix products with constant integers of a few bits, of which those of a block along the depth share a scale.
 
 use super::rows::{flattened, with_unit};
-use irc_tl::{Builder, Built, DType, Dim, Op, Tensor, ValueId};
+use crate::ops::pieces::{guarded, loops, size, within};
+use irc_tl::{
+    Binary, Builder, Built, Comparison, Compute, DType, Dim, Op, Reduction, Scalar, Tensor, Unary,
+    ValueId,
+};
 
 /// A right operand `[columns, depth]` of integers in blocks along the depth.
 pub(in crate::ops) struct BlockScaled {
@@ -15,6 +19,8 @@ pub(in crate::ops) struct BlockScaled {
     pub scales: ValueId,
     /// `[columns, blocks]`; without them, `2^(bits - 1)` stands for zero.
     pub zeros: Option<ValueId>,
+    /// Whether the left operand is quantised to `i8` too, with a scale for each block of a row.
+    pub quantises_left: bool,
 }
 
 /// The product of floats `[..., depth]` and such an operand, in `f32`.
@@ -26,18 +32,56 @@ pub(in crate::ops) fn block_scaled_product(
     let is_row = b.rank(x) == 1;
     let left = if is_row { with_unit(b, x, 0)? } else { x };
     let left = b.cast(left, DType::F32)?;
-    let BlockScaled { bits, block, codes, scales, zeros } = *weights;
+    let BlockScaled { bits, block, codes, scales, zeros, quantises_left } = *weights;
     let operands: Vec<ValueId> = [codes, scales].into_iter().chain(zeros).collect();
     let columns = b.dims(codes)[0].clone();
     let result = flattened(b, left, columns, |b, left| {
-        let operands = [&[left], &operands[..]].concat();
-        b.op(Op::BlockScaledMatmul { bits, block }, &operands)
+        let (left, scales) = match quantises_left {
+            true => quantised(b, left, block).map(|(left, scales)| (left, Some(scales)))?,
+            false => (left, None),
+        };
+        let operands = [left].into_iter().chain(operands).chain(scales);
+        b.op(Op::BlockScaledMatmul { bits, block }, &operands.collect::<Vec<_>>())
     })?;
     if !is_row {
         return Ok(result);
     }
     let dims: Vec<Dim> = b.dims(result)[1..].to_vec();
     b.reshape(result, &dims)
+}
+
+/// Floats `[..., depth]` in `i8`, in whole blocks, and the scale of each block: its largest magnitude is 127 of it.
+fn quantised(b: &mut Builder, x: ValueId, block: usize) -> Built<(ValueId, ValueId)> {
+    let mut dims = b.dims(x);
+    let Some(depth) = dims.pop() else { return Err("expected rows".into()) };
+    let block = Dim::from(block as i64);
+    let blocks = depth.ceil_div(&block);
+    let all = blocks.clone() * block.clone();
+    let with = |last: &[Dim]| [&dims[..], last].concat();
+    let x = if all == depth { x } else { padded(b, x, with(&[all.clone()]))? };
+    let grouped = b.reshape(x, &with(&[blocks.clone(), block]))?;
+    let magnitudes = b.unary(Unary::Abs, grouped)?;
+    let largest = b.reduce(Reduction::Max, magnitudes, &[dims.len() + 1], true)?;
+    let [most, zero] = [127.0, 0.0].map(|value| b.scalar(value, DType::F32));
+    let (most, zero) = (most?, zero?);
+    let scales = b.binary(Binary::Div, largest, most)?;
+    let per_unit = b.binary(Binary::Div, most, largest)?;
+    let is_zero = b.compare(Comparison::Eq, largest, zero)?;
+    let per_unit = b.select(is_zero, zero, per_unit)?;
+    let values = b.binary(Binary::Mul, grouped, per_unit)?;
+    let nearest = b.unary(Unary::Round, values)?;
+    let values = b.cast(nearest, DType::I8)?;
+    let values = b.reshape(values, &with(&[all]))?;
+    Ok((values, b.reshape(scales, &with(&[blocks]))?))
+}
+
+/// With zeros after the last element of each row.
+fn padded(b: &mut Builder, x: ValueId, dims: Vec<Dim>) -> Built {
+    let (at, last) = (loops(0..dims.len()), dims.len() - 1);
+    let inside = within(&at[last], Scalar::index(0), size(&b.dims(x)[last]));
+    let zero = Scalar::number(0, b.dtype(x));
+    let body = guarded(Some(inside), Scalar::load(0, at), zero);
+    b.compute(Compute::map(dims, body), &[x])
 }
 
 /// Constant zero points as an operand, unless all of them are in the middle.
@@ -132,6 +176,6 @@ impl Given<'_> {
         let scales = Tensor::from_values(dims, &scales).map_err(text)?;
         let (codes, scales) = (b.tensor(&codes), b.tensor(&scales));
         let zeros = zero_points(b, bits, &zeros, dims)?;
-        Ok(Some(BlockScaled { bits, block, codes, scales, zeros }))
+        Ok(Some(BlockScaled { bits, block, codes, scales, zeros, quantises_left: false }))
     }
 }
