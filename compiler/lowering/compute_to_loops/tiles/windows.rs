@@ -2,7 +2,7 @@
 //!
 //! A tile is several rows of the result. Each vector of an input row is loaded once for each column of a filter, and added to all
 //! rows of the tile whose windows it is in.
-use super::{SGE, SLE, SLT, Tile, Tiles, ULT, Writer, bound, coefficient};
+use super::{SGE, SLE, SLT, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector};
 use crate::kernel::emit::{Emit, Lanes};
 use crate::lowering::compute_to_loops::expression::depends_on;
 use crate::lowering::linalg_to_vector::split::Units;
@@ -155,14 +155,27 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         };
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let first = self.place(e, tile.at, 0);
+        let mask = |vector: i64| {
+            self.columns(e, tile, vector).and_then(|rest| e.first_lanes(rest, self.lanes))
+        };
+        let masks: Vec<_> = (0..tile.vectors).map(mask).collect();
+        let mask = |number: i64| masks[(number % tile.vectors) as usize];
+        let place = |number: i64| {
+            let row = e.add(first, e.scale(columns, number / tile.vectors));
+            e.offset(row, number % tile.vectors * self.lanes.count())
+        };
+        let places: Vec<_> = (0..tile.rows * tile.vectors).map(place).collect();
+        let vectors = (0..).zip(sums.into_iter().zip(&places));
+        let vectors = vectors.map(|(number, (value, place))| Vector {
+            value,
+            place: *place,
+            mask: mask(number),
+        });
+        let values = self.finished(e, &tile.at[..windows.row], vectors);
         let store = |e: Emit<'c, 'a>, is_whole: bool| {
-            for (number, sum) in sums.iter().enumerate() {
-                let (row, vector) = (number as i64 / tile.vectors, number as i64 % tile.vectors);
-                let place = e.add(first, e.scale(columns, row));
-                let place = e.offset(place, vector * self.lanes.count());
-                let rest = self.columns(e, tile, vector).filter(|_| !is_whole);
-                let mask = rest.and_then(|rest| e.first_lanes(rest, self.lanes));
-                e.store(*sum, self.result, place, self.lanes, mask);
+            for (number, (value, place)) in (0..).zip(values.iter().zip(&places)) {
+                let mask = mask(number).filter(|_| !is_whole);
+                e.store(*value, self.result, *place, self.lanes, mask);
             }
             Ok::<_, Infallible>(vec![])
         };
