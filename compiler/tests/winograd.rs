@@ -173,9 +173,10 @@ fn of_open_sizes() {
         let case = |size| Case { images, channels: 9, filters: 21, size, pads };
         for target in levels() {
             for is_followed in [false, true] {
-                let open = compiled(&case(sizes[0]).graph(is_followed, true), target.clone());
+                let any = case([7, 7]);
+                let open = compiled(&any.graph(is_followed, true), target.clone());
                 let count = usize::from(target.vector_bytes() >= 32);
-                assert_eq!(case(sizes[0]).filters_of(&open), count);
+                assert_eq!(any.filters_of(&open), count);
                 let fits = |size: &[i64; 2]| {
                     (0..2).all(|axis| size[axis] + pads[axis].iter().sum::<i64>() > 2)
                 };

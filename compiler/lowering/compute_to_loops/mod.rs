@@ -87,8 +87,8 @@ fn lower_kernel<'c: 'a, 'a>(
         return blocks::lower(func, lowered);
     }
     let mut kernel = Kernel::read(func)?;
+    pack(func, &mut kernel, lanes);
     let cycles = divided(&kernel);
-    pack(func, &mut kernel, lanes, cycles.is_some());
     let (lowered, block) = declare(context, func, &kernel, cycles.is_some())?;
     let filled = fill(context, func, block, &kernel, (cycles.is_some(), lanes));
     let filled = filled.and_then(|()| match cycles {
@@ -107,8 +107,8 @@ fn lower_kernel<'c: 'a, 'a>(
     }
 }
 
-/// Chooses the order of the constants that it may choose, each of which one step reads; `has_parts` if parts have memory.
-fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, lanes: i64, has_parts: bool) {
+/// Chooses the order of the constants that it may choose, each of which one step reads.
+fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, lanes: i64) {
     let free = KERNEL.read(&func).map_or(vec![], |info| info.constants);
     let readers = |id: usize| {
         kernel.steps.iter().flat_map(|step| &step.operands).filter(|read| **read == id).count()
@@ -116,7 +116,7 @@ fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, lanes: i64, has_par
     let packed = kernel.steps.iter().filter_map(|step| {
         let Work::Nest(nest) = &step.work else { return None };
         let types: Vec<_> = step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
-        let (operand, packing, bytes) = tiles::packing(nest, &types, lanes, has_parts)?;
+        let (operand, packing, bytes) = tiles::packing(nest, &types, lanes)?;
         let id = step.operands[operand];
         let Origin::Input(argument) = kernel.values[id].origin else { return None };
         let is_free = argument == id && free.contains(&argument) && readers(id) == 1;
@@ -198,7 +198,8 @@ fn parameters<'c>(context: &'c Context, kernel: &Kernel<'c>) -> Vec<Type<'c>> {
     types.extend(kernel.symbols.iter().map(|_| Type::index(context)));
     types.extend(kernel.results.iter().map(|result| memory(context, &kernel.values[*result].ty)));
     let byte = stored(context, DType::U8);
-    types.push(MemRefType::new(byte, &[kernel.workspace], None, None).into());
+    let scratch = kernel.workspace + kernel.part_bytes;
+    types.push(MemRefType::new(byte, &[scratch], None, None).into());
     types
 }
 
@@ -301,7 +302,10 @@ fn fill<'c: 'a, 'a>(
         true => Some([argument(after + 3)?, argument(after + 4)?]),
         false => None,
     };
-    let memory = if is_divided { Some(argument(after)?) } else { None };
+    let memory = match is_divided {
+        true => argument(after)?,
+        false => e.workspace_view(workspace, kernel.workspace, kernel.part_bytes, e.int(8)).memref,
+    };
     for (number, step) in kernel.steps.iter().enumerate() {
         let e = e.at(step.location);
         let operands: Vec<_> = step

@@ -26,7 +26,6 @@ use windows::Windows;
 use winograd::Winograd;
 
 // Predicates of comparisons.
-const SLT: i64 = 2;
 const SLE: i64 = 3;
 const SGE: i64 = 5;
 const ULT: i64 = 6;
@@ -76,7 +75,7 @@ pub(super) struct How<'c, 'a> {
     /// How an operand is packed, if one is as [`packing`] says.
     pub(super) packed: Option<Packing>,
     /// Memory of the part.
-    pub(super) memory: Option<Value<'c, 'a>>,
+    pub(super) memory: Value<'c, 'a>,
 }
 
 /// Emits a nest that writes `result`, or a part of it, if it is computed in tiles; returns whether it is.
@@ -114,20 +113,13 @@ fn emit_merged<'c: 'a, 'a>(
     tiles.is_some()
 }
 
-/// The operand that a nest can read packed, how, and bytes of the memory of a part; `has_parts` if parts have memory.
-pub(super) fn packing(
-    nest: &Nest,
-    types: &[&Type],
-    lanes: i64,
-    has_parts: bool,
-) -> Option<(usize, Packing, i64)> {
+/// The operand that a nest can read packed, how, and bytes of the memory of a part.
+pub(super) fn packing(nest: &Nest, types: &[&Type], lanes: i64) -> Option<(usize, Packing, i64)> {
     let tiles = Tiles::of(nest, types)?;
     let panels = Panels::of(&tiles, &nest.compute, types, lanes)?;
     let operand = tiles.broadcast.operand;
     let is_vector = Epilogue::of(nest, types).is_none_or(|epilogue| epilogue.is_vector);
-    if has_parts
-        && is_vector
-        && let Some(winograd) = Winograd::of(&tiles, &panels, &nest.compute, types, lanes)
+    if is_vector && let Some(winograd) = Winograd::of(&tiles, &panels, &nest.compute, types, lanes)
     {
         let packing = Packing::Winograd(winograd.packing(operand));
         return Some((operand, packing, winograd.part_bytes()));
@@ -310,7 +302,7 @@ impl Tiles {
                 None => self.packed(e, compute, &over, 2 * lanes),
             },
         };
-        if let (Some(winograd), Some(memory)) = (winograd, memory) {
+        if let Some(winograd) = winograd {
             return writer.in_winograd(e, &winograd, part, memory);
         }
         if let Some(panels) = panels {
@@ -717,20 +709,29 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         place: Value<'c, 'a>,
         masks: &[Option<Value<'c, 'a>>],
     ) -> Value<'c, 'a> {
+        match self.loads(e, place, masks)[..] {
+            [only] => only,
+            [first, second] => {
+                let even: Vec<i64> = (0..self.lanes.count()).map(|lane| 2 * lane).collect();
+                e.shuffle(first, second, &even)
+            }
+            _ => unreachable!("a step is 1 or 2"),
+        }
+    }
+
+    /// Vectors of the vector factor, one after the other.
+    fn loads(
+        &self,
+        e: Emit<'c, 'a>,
+        place: Value<'c, 'a>,
+        masks: &[Option<Value<'c, 'a>>],
+    ) -> Vec<Value<'c, 'a>> {
         let buffer = self.operands[self.tiles.vector.operand].1;
         let width = self.lanes.count();
         let loads = masks.iter().zip(0..).map(|(mask, number)| {
             e.load_lanes(buffer, e.offset(place, number * width), self.lanes, *mask)
         });
-        let loads: Vec<Value> = loads.collect();
-        match loads[..] {
-            [only] => only,
-            [first, second] => {
-                let even: Vec<i64> = (0..width).map(|lane| 2 * lane).collect();
-                e.shuffle(first, second, &even)
-            }
-            _ => unreachable!("a step is 1 or 2"),
-        }
+        loads.collect()
     }
 
     /// The distance of elements that are next to each other along an axis of an operand.
