@@ -1,10 +1,10 @@
 //! Convolutions by Winograd's algorithm, against the evaluator in `f64`.
 
 use crate::support::{graphs::f32s, levels::levels};
-use irc::{Place, Session, Target, codegen::Backend};
+use irc::{Compiled, Place, Session, Target, codegen::Backend};
 use irc_tensor::Tensor;
-use irc_tl::{Binary, Builder, Constant, Conv, Graph, Op, Type, Unary};
-use std::collections::BTreeMap;
+use irc_tl::{Binary, Builder, Constant, Conv, Dim, Graph, Op, Type, Unary};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The bound that docs/kernels.md states, relative to the largest element of the result before what follows.
 const BOUND: f64 = 2e-5;
@@ -31,15 +31,25 @@ impl Case {
         f32s([self.filters, self.channels, 3, 3], 2)
     }
 
-    /// The convolution alone, or with a bias, a second operand and a function after it.
-    fn graph(&self, is_followed: bool) -> Graph {
+    /// The convolution alone, or with a bias, a second operand and a function after it; of images of this size, or of open
+    /// size.
+    fn graph(&self, is_followed: bool, is_open: bool) -> Graph {
         let mut b = Builder::new();
-        let x = b.input("x", Type::from(self.x().ty().clone()));
+        let ty = |tensor: &Tensor| {
+            let mut ty = Type::from(tensor.ty().clone());
+            let sizes = ["H", "W"].into_iter().enumerate().filter(|_| is_open);
+            for (axis, name) in sizes {
+                let more = tensor.ty().shape[axis + 2] - self.size[axis];
+                ty.dims[axis + 2] = Dim::symbol(name) + more.into();
+            }
+            ty
+        };
+        let x = b.input("x", ty(&self.x()));
         let w = b.constant(Constant::of(&self.w()));
         let mut y = b.op(self.op(), &[x, w]).unwrap();
         if is_followed {
             let bias = b.constant(Constant::of(&f32s([self.filters, 1, 1], 3)));
-            let z = b.input("z", Type::from(self.z().ty().clone()));
+            let z = b.input("z", ty(&self.z()));
             y = b.binary(Binary::Add, y, bias).unwrap();
             y = b.binary(Binary::Add, y, z).unwrap();
             y = b.op(Op::Unary(Unary::Relu), &[y]).unwrap();
@@ -82,26 +92,43 @@ impl Case {
         &self,
         target: Target,
         is_followed: bool,
-        (expected, largest): &(Vec<f64>, f64),
+        expected: &(Vec<f64>, f64),
     ) -> usize {
-        let graph = self.graph(is_followed);
+        let compiled = compiled(&self.graph(is_followed, false), target);
+        self.compare(&compiled, is_followed, expected);
+        self.filters_of(&compiled)
+    }
+
+    /// Compares results with those expected.
+    fn compare(
+        &self,
+        compiled: &Compiled,
+        is_followed: bool,
+        (expected, largest): &(Vec<f64>, f64),
+    ) {
         let mut inputs = BTreeMap::from([("x".to_owned(), self.x())]);
         if is_followed {
             inputs.insert("z".to_owned(), self.z());
         }
-        let compiled =
-            Session::new().import_graph(&graph).library_with(target, Place::Given).unwrap();
         let found = compiled.runner().unwrap().run(inputs).unwrap();
         for (place, (found, expected)) in found["y"].to_f64().into_iter().zip(expected).enumerate()
         {
             let error = (found - expected).abs() / largest;
             assert!(error <= BOUND, "element {place} of {:?}: {found}, not {expected}", self.size);
         }
+    }
+
+    /// The number of transformed filters.
+    fn filters_of(&self, compiled: &Compiled) -> usize {
         // Panels have some rows more; a transformed filter has 16 elements or more for 9.
         let filters = (9 * self.filters * self.channels) as usize;
         let is_transformed = |weight: &&Constant| weight.ty.elements().unwrap() > filters * 3 / 2;
         compiled.constants.iter().filter(is_transformed).count()
     }
+}
+
+fn compiled(graph: &Graph, target: Target) -> Arc<Compiled> {
+    Session::new().import_graph(graph).library_with(target, Place::Given).unwrap()
 }
 
 const SAME: [[i64; 2]; 2] = [[1, 1], [1, 1]];
@@ -136,6 +163,29 @@ fn of_every_size_and_on_every_processor() {
     // Vectors of 16 bytes hold too few tiles.
     let quick = Target::host().with_backend(Backend::QUICK);
     assert_eq!(cases[1].transformed(quick, true), 0);
+}
+
+/// One program serves images smaller than a tile, and those of several blocks of tiles, of which the last has one vector or two.
+#[test]
+fn of_open_sizes() {
+    let sizes = [[1, 1], [2, 3], [4, 4], [7, 7], [9, 8], [13, 17], [16, 33], [31, 9]];
+    for (images, pads) in [(1, SAME), (2, [[0, 0], [0, 0]]), (1, [[2, 0], [1, 3]])] {
+        let case = |size| Case { images, channels: 9, filters: 21, size, pads };
+        for target in levels() {
+            for is_followed in [false, true] {
+                let any = case([7, 7]);
+                let open = compiled(&any.graph(is_followed, true), target.clone());
+                let count = usize::from(target.vector_bytes() >= 32);
+                assert_eq!(any.filters_of(&open), count);
+                let fits = |size: &[i64; 2]| {
+                    (0..2).all(|axis| size[axis] + pads[axis].iter().sum::<i64>() > 2)
+                };
+                for size in sizes.into_iter().filter(fits) {
+                    case(size).compare(&open, is_followed, &case(size).expected(is_followed));
+                }
+            }
+        }
+    }
 }
 
 #[test]

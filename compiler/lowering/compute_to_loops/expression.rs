@@ -165,7 +165,12 @@ pub(super) fn loop_number<'c: 'a, 'a>(e: Emit<'c, 'a>, index: Value<'c, 'a>) -> 
 
 /// The scope in which scalar ops are emitted.
 pub(super) fn scope<'c: 'a, 'a>(e: Emit<'c, 'a>) -> Scope<'c, 'a> {
-    Scope { context: e.context, block: e.block, location: e.location, expand: true }
+    scope_of(e, Lanes::Scalar)
+}
+
+/// The scope in which ops on so many elements are emitted.
+pub(super) fn scope_of<'c: 'a, 'a>(e: Emit<'c, 'a>, lanes: Lanes) -> Scope<'c, 'a> {
+    Scope { context: e.context, block: e.block, location: e.location, expand: true, lanes }
 }
 
 /// A loaded element as a number: a `bool` is a byte in memory, and only the low bits of the byte count for

@@ -67,6 +67,8 @@ pub(super) struct Kernel<'c> {
     pub(super) overwrites: Vec<bool>,
     /// The inputs that are packed, and how.
     pub(super) packed: Vec<Packing>,
+    /// The size of the memory of a part in bytes.
+    pub(super) part_bytes: i64,
 }
 
 impl<'c> Kernel<'c> {
@@ -114,6 +116,7 @@ impl<'c> Kernel<'c> {
             is_in_place,
             overwrites,
             packed,
+            part_bytes: 0,
         };
         kernel.symbols = kernel.find_symbols();
         Ok(kernel)

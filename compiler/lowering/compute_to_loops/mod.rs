@@ -116,13 +116,15 @@ fn pack(func: OperationRef<'_, '_>, kernel: &mut Kernel<'_>, lanes: i64) {
     let packed = kernel.steps.iter().filter_map(|step| {
         let Work::Nest(nest) = &step.work else { return None };
         let types: Vec<_> = step.operands.iter().map(|value| &kernel.values[*value].ty).collect();
-        let (operand, packing) = tiles::packing(nest, &types, lanes)?;
+        let (operand, packing, bytes) = tiles::packing(nest, &types, lanes)?;
         let id = step.operands[operand];
         let Origin::Input(argument) = kernel.values[id].origin else { return None };
         let is_free = argument == id && free.contains(&argument) && readers(id) == 1;
-        is_free.then(|| packing.of(argument))
+        is_free.then(|| (packing.of(argument), bytes))
     });
-    kernel.packed = packed.collect();
+    let bytes;
+    (kernel.packed, bytes) = packed.collect::<(Vec<_>, Vec<_>)>();
+    kernel.part_bytes = bytes.into_iter().max().unwrap_or(0);
 }
 
 /// The cycles of each step, if the kernel is divided among threads: 0 for an algorithm, which is not.
@@ -155,7 +157,7 @@ fn whole<'c: 'a, 'a>(
             true => vec![],
             false => cycles.iter().map(ToString::to_string).collect(),
         },
-        part_bytes: 0,
+        part_bytes: kernel.part_bytes.cast_unsigned(),
     };
     let info = KernelInfo { phases: Some(phases), ..described(func, kernel) };
     let types = parameters(context, kernel);
@@ -167,7 +169,7 @@ fn whole<'c: 'a, 'a>(
 fn described(func: OperationRef<'_, '_>, kernel: &Kernel<'_>) -> KernelInfo {
     KernelInfo {
         symbols: kernel.symbols.iter().map(ToString::to_string).collect(),
-        workspace_bytes: Some(kernel.workspace.cast_unsigned()),
+        workspace_bytes: Some((kernel.workspace + kernel.part_bytes).cast_unsigned()),
         packed: kernel.packed.clone(),
         is_scalar: kernel.steps.iter().any(|step| is_scalar(kernel, step)),
         ..KERNEL.read(&func).unwrap_or_default()
@@ -196,7 +198,8 @@ fn parameters<'c>(context: &'c Context, kernel: &Kernel<'c>) -> Vec<Type<'c>> {
     types.extend(kernel.symbols.iter().map(|_| Type::index(context)));
     types.extend(kernel.results.iter().map(|result| memory(context, &kernel.values[*result].ty)));
     let byte = stored(context, DType::U8);
-    types.push(MemRefType::new(byte, &[kernel.workspace], None, None).into());
+    let scratch = kernel.workspace + kernel.part_bytes;
+    types.push(MemRefType::new(byte, &[scratch], None, None).into());
     types
 }
 
@@ -299,6 +302,10 @@ fn fill<'c: 'a, 'a>(
         true => Some([argument(after + 3)?, argument(after + 4)?]),
         false => None,
     };
+    let memory = match is_divided {
+        true => argument(after)?,
+        false => e.workspace_view(workspace, kernel.workspace, kernel.part_bytes, e.int(8)).memref,
+    };
     for (number, step) in kernel.steps.iter().enumerate() {
         let e = e.at(step.location);
         let operands: Vec<_> = step
@@ -309,8 +316,8 @@ fn fill<'c: 'a, 'a>(
         let results: Vec<_> = step.results.iter().map(|value| buffers[*value]).collect();
         let work = |e: Emit<'c, 'a>| match &step.work {
             Work::Nest(nest) => {
-                let packed = step.operands.iter().position(|id| kernel.packing(*id).is_some());
-                let how = (part, lanes, packed);
+                let packed = step.operands.iter().find_map(|id| kernel.packing(*id)).copied();
+                let how = tiles::How { part, lanes, packed, memory };
                 if !tiles::emit(e, nest, &operands, results[0], &sizes, how) {
                     nest::emit(e, nest, &operands, results[0], &sizes, (part, lanes));
                 }

@@ -6,6 +6,7 @@
 mod epilogue;
 mod panels;
 mod windows;
+mod winograd;
 
 use super::{
     expression::{Body, Known, depends_on, loop_number},
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
-use epilogue::{Epilogue, Finish};
+use epilogue::{Epilogue, Finish, Vector};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike, attr};
 use irc_packing::Packing;
@@ -22,9 +23,9 @@ use irc_tl::{Binary, Combine, Comparison, Compute, DType, Dim, Scalar, Type};
 use panels::Panels;
 use std::{borrow::Cow, convert::Infallible};
 use windows::Windows;
+use winograd::Winograd;
 
 // Predicates of comparisons.
-const SLT: i64 = 2;
 const SLE: i64 = 3;
 const SGE: i64 = 5;
 const ULT: i64 = 6;
@@ -64,15 +65,27 @@ impl Load {
     }
 }
 
-/// Emits a nest that writes `result`, or a part of it, if it is computed in tiles; returns whether it is. `packed` is the
-/// operand that is packed as [`packing`] says.
+/// What a nest is computed with.
+#[derive(Clone, Copy)]
+pub(super) struct How<'c, 'a> {
+    /// The part to compute, if it is not all.
+    pub(super) part: Option<Part<'c, 'a>>,
+    /// Elements of a vector.
+    pub(super) lanes: i64,
+    /// How an operand is packed, if one is as [`packing`] says.
+    pub(super) packed: Option<Packing>,
+    /// Memory of the part.
+    pub(super) memory: Value<'c, 'a>,
+}
+
+/// Emits a nest that writes `result`, or a part of it, if it is computed in tiles; returns whether it is.
 pub(super) fn emit<'c: 'a, 'a>(
     e: Emit<'c, 'a>,
     nest: &Nest,
     operands: &[(&Type, Buffer<'c, 'a>)],
     result: Buffer<'c, 'a>,
     sizes: &Sizes<'c, 'a>,
-    how: (Option<Part<'c, 'a>>, i64, Option<usize>),
+    how: How<'c, 'a>,
 ) -> bool {
     let finish = Finish::of(nest, operands);
     emit_merged(e, nest, operands, (result, finish.as_ref()), sizes, how)
@@ -85,7 +98,7 @@ fn emit_merged<'c: 'a, 'a>(
     operands: &[(&Type, Buffer<'c, 'a>)],
     (result, finish): (Buffer<'c, 'a>, Option<&Finish<'_, 'c, 'a>>),
     sizes: &Sizes<'c, 'a>,
-    how: (Option<Part<'c, 'a>>, i64, Option<usize>),
+    how: How<'c, 'a>,
 ) -> bool {
     let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
     if let Some((merged, types)) = Tiles::merged(nest, &types) {
@@ -100,12 +113,18 @@ fn emit_merged<'c: 'a, 'a>(
     tiles.is_some()
 }
 
-/// The operand that a nest can read packed, and how.
-pub(super) fn packing(nest: &Nest, types: &[&Type], lanes: i64) -> Option<(usize, Packing)> {
+/// The operand that a nest can read packed, how, and bytes of the memory of a part.
+pub(super) fn packing(nest: &Nest, types: &[&Type], lanes: i64) -> Option<(usize, Packing, i64)> {
     let tiles = Tiles::of(nest, types)?;
     let panels = Panels::of(&tiles, &nest.compute, types, lanes)?;
     let operand = tiles.broadcast.operand;
-    Some((operand, Packing::Panels(panels.packing(operand))))
+    let is_vector = Epilogue::of(nest, types).is_none_or(|epilogue| epilogue.is_vector);
+    if is_vector && let Some(winograd) = Winograd::of(&tiles, &panels, &nest.compute, types, lanes)
+    {
+        let packing = Packing::Winograd(winograd.packing(operand));
+        return Some((operand, packing, winograd.part_bytes()));
+    }
+    Some((operand, Packing::Panels(panels.packing(operand)), 0))
 }
 
 /// Whether a nest is computed in tiles.
@@ -237,7 +256,7 @@ impl Tiles {
         operands: &[(&Type, Buffer<'c, 'a>)],
         (result, finish): (Buffer<'c, 'a>, Option<&Finish<'_, 'c, 'a>>),
         sizes: &Sizes<'c, 'a>,
-        (part, lanes, packed): (Option<Part<'c, 'a>>, i64, Option<usize>),
+        How { part, lanes, packed, memory }: How<'c, 'a>,
     ) {
         let compute = &nest.compute;
         let reduced = compute.reduction.iter().flat_map(|over| &over.dims);
@@ -249,6 +268,12 @@ impl Tiles {
         };
         let types: Vec<&Type> = operands.iter().map(|(ty, _)| *ty).collect();
         let panels = Panels::of(self, compute, &types, lanes);
+        let winograd = match (packed, &panels) {
+            (Some(Packing::Winograd(_)), Some(panels)) => {
+                Winograd::of(self, panels, compute, &types, lanes)
+            }
+            _ => None,
+        };
         let windows = Windows::of(self, compute, finish.map_or(0, Finish::outer));
         let over: Vec<Dim> = reduced.cloned().collect();
         // The longest loop is innermost: LLVM would unroll a short one there, and run out of registers.
@@ -272,10 +297,14 @@ impl Tiles {
             },
             windows,
             packed: match &panels {
+                Some(_) if winograd.is_some() => None,
                 Some(panels) => Some(e.stack(panels.elements(), e.f32())),
                 None => self.packed(e, compute, &over, 2 * lanes),
             },
         };
+        if let Some(winograd) = winograd {
+            return writer.in_winograd(e, &winograd, part, memory);
+        }
         if let Some(panels) = panels {
             return writer.in_panels(e, &panels, part, packed.is_some());
         }
@@ -452,7 +481,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     Ok(vec![])
                 });
         }
-        if self.finish.is_none() {
+        if !self.finishes_later() {
             return;
         }
         let Ok(_) = e.for_each::<Infallible>((rows.0, rows.1, 1), &[], |e, row, _| {
@@ -518,10 +547,24 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             e.first_lanes(columns, self.lanes)
         });
         let masks: Vec<Option<Value>> = masks.collect();
-        for (number, sum) in sums.into_iter().enumerate() {
-            let (row, vector) = (number as i64 / tile.vectors, number as i64 % tile.vectors);
-            let place = e.offset(self.place(e, tile.at, row), vector * self.lanes.count());
-            e.store(sum, self.result, place, self.lanes, masks[vector as usize]);
+        for (row, sums) in (0..).zip(sums.chunks(masks.len())) {
+            let first = self.place(e, tile.at, row);
+            let place = |vector: i64| e.offset(first, vector * self.lanes.count());
+            let places: Vec<_> = (0..tile.vectors).map(place).collect();
+            let mut outer = tile.at[..self.dims.len() - 1].to_vec();
+            if let Some(dim) = self.tiles.row {
+                outer[dim] = e.offset(outer[dim], row);
+            }
+            let vectors = sums.iter().zip(&places).zip(&masks);
+            let vectors = vectors.map(|((value, place), mask)| Vector {
+                value: *value,
+                place: *place,
+                mask: *mask,
+            });
+            let values = self.finished(e, &outer, vectors);
+            for ((value, place), mask) in values.into_iter().zip(places).zip(&masks) {
+                e.store(value, self.result, place, self.lanes, *mask);
+            }
         }
     }
 
@@ -666,20 +709,29 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         place: Value<'c, 'a>,
         masks: &[Option<Value<'c, 'a>>],
     ) -> Value<'c, 'a> {
+        match self.loads(e, place, masks)[..] {
+            [only] => only,
+            [first, second] => {
+                let even: Vec<i64> = (0..self.lanes.count()).map(|lane| 2 * lane).collect();
+                e.shuffle(first, second, &even)
+            }
+            _ => unreachable!("a step is 1 or 2"),
+        }
+    }
+
+    /// Vectors of the vector factor, one after the other.
+    fn loads(
+        &self,
+        e: Emit<'c, 'a>,
+        place: Value<'c, 'a>,
+        masks: &[Option<Value<'c, 'a>>],
+    ) -> Vec<Value<'c, 'a>> {
         let buffer = self.operands[self.tiles.vector.operand].1;
         let width = self.lanes.count();
         let loads = masks.iter().zip(0..).map(|(mask, number)| {
             e.load_lanes(buffer, e.offset(place, number * width), self.lanes, *mask)
         });
-        let loads: Vec<Value> = loads.collect();
-        match loads[..] {
-            [only] => only,
-            [first, second] => {
-                let even: Vec<i64> = (0..width).map(|lane| 2 * lane).collect();
-                e.shuffle(first, second, &even)
-            }
-            _ => unreachable!("a step is 1 or 2"),
-        }
+        loads.collect()
     }
 
     /// The distance of elements that are next to each other along an axis of an operand.

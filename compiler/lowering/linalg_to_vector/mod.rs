@@ -51,7 +51,7 @@ mod stepped_matmul;
 #[cfg(test)]
 mod tests;
 mod windows;
-mod winograd;
+pub(super) mod winograd;
 
 use crate::{
     attributes::{BLOCK, KERNEL, KernelInfo, Phases, TASK, is_loops},

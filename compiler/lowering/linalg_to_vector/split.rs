@@ -93,6 +93,14 @@ impl From<i64> for Extent<'_, '_> {
 }
 
 impl<'c: 'a, 'a> Extent<'c, 'a> {
+    /// The number, if it is known.
+    pub fn known(self) -> Option<i64> {
+        match self {
+            Self::Known(known) => Some(known),
+            Self::Passed(_) => None,
+        }
+    }
+
     /// The number, as an index.
     pub fn value(self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
         match self {

@@ -11,6 +11,7 @@
 //!
 //! The filters, which are constants, are transformed when the kernel's caller is compiled.
 
+pub(in crate::lowering) mod algorithm;
 mod transform;
 
 use super::{
@@ -21,18 +22,14 @@ use super::{
     matmul::{Matmul, place_outputs},
     packed,
     pass::{Pass, emit_result},
-    split::{self, Units},
+    split::Extent,
     windows::Windows,
 };
-use crate::kernel::emit::{Buffer, Emit, Lanes};
-use irc_mlir::ops::{arith, math, vector};
-use irc_mlir::{Attribute, OperationLike, TypeLike, Value, ValueLike};
+use crate::kernel::emit::{Buffer, Emit};
+use algorithm::{Blocks, CHUNKS, Chunk, Image, Line, Memory, Operand};
+use irc_mlir::{Attribute, OperationLike, TypeLike, Value};
 use irc_packing::{Packing, TILES, whole_tiles};
 use melior::ir::attribute::FloatAttribute;
-use transform::{Tiles, flipped};
-
-/// The number of chunks in a vector.
-const CHUNKS: i64 = 4;
 
 /// The minimum factor by which the multiplications must become fewer.
 const MIN_GAIN: f64 = 1.5;
@@ -46,63 +43,10 @@ pub struct Winograd {
     image: i64,
     channel: i64,
     row: i64,
-    /// The numbers of channels and filters.
-    channels: i64,
-    filters: i64,
     /// Rows and columns of the result.
     height: i64,
     width: i64,
     blocks: Blocks,
-}
-
-/// How tiles and filters are divided.
-#[derive(Debug, Clone, Copy)]
-struct Blocks {
-    /// Elements of a vector.
-    lanes: i64,
-    /// Rows and columns of the result of a tile.
-    tile: i64,
-    /// Vectors in a block of tiles.
-    vectors: i64,
-    /// Filters in a panel.
-    panel: i64,
-    /// Chunks in a row of tiles, and in all.
-    across: i64,
-    chunks: i64,
-}
-
-impl Blocks {
-    fn of(lanes: i64, tile: i64, height: i64, width: i64) -> Self {
-        let tiles = |size: i64| (size + tile - 1) / tile;
-        let of_chunk = lanes / CHUNKS;
-        let across = (tiles(width) + of_chunk - 1) / of_chunk;
-        let chunks = tiles(height) * across;
-        let vectors = if chunks > CHUNKS { 2 } else { 1 };
-        // The sums of a panel fill half of 32 registers, or three quarters of 16.
-        let sums = if lanes >= 16 { 16 } else { 12 };
-        Self { lanes, tile, vectors, panel: sums / vectors, across, chunks }
-    }
-
-    /// The number of blocks of tiles.
-    fn count(&self) -> i64 {
-        let each = self.vectors * CHUNKS;
-        (self.chunks + each - 1) / each
-    }
-
-    /// Elements of a transformed tile.
-    fn points(&self) -> i64 {
-        (self.tile + 2) * (self.tile + 2)
-    }
-
-    /// Columns of the result of a chunk.
-    fn columns(&self) -> i64 {
-        self.lanes / CHUNKS * self.tile
-    }
-
-    /// Elements of a row of the transformed tiles.
-    fn row(&self) -> i64 {
-        self.vectors * self.lanes
-    }
 }
 
 impl Winograd {
@@ -132,16 +76,18 @@ impl Winograd {
             return None;
         }
         let lanes = cg.target.lanes();
-        let of_tile = |tile: i64| Self {
-            source: windows.source,
-            image: if at == 0 { 0 } else { windows.strides[0] },
-            channel,
-            row,
-            channels,
-            filters,
-            height,
-            width,
-            blocks: Blocks::of(lanes, tile, height, width),
+        let of_tile = |tile: i64| {
+            let blocks = Blocks::of(lanes, tile, [channels, filters], false);
+            let is_small = chunks(&blocks, height, width) <= CHUNKS;
+            Self {
+                source: windows.source,
+                image: if at == 0 { 0 } else { windows.strides[0] },
+                channel,
+                row,
+                height,
+                width,
+                blocks: Blocks::of(lanes, tile, [channels, filters], is_small),
+            }
         };
         let applies = |found: &Self| found.has_whole_tiles(cg) && found.gain() >= MIN_GAIN;
         let found = TILES.map(of_tile).into_iter().filter(applies);
@@ -157,38 +103,22 @@ impl Winograd {
         self.row >= whole_tiles(self.width, tile) && rows >= whole_tiles(self.height, tile)
     }
 
-    /// The number of panels of filters.
-    fn panels(&self) -> i64 {
-        (self.filters + self.blocks.panel - 1) / self.blocks.panel
-    }
-
     /// By what factor multiplications become fewer.
     fn gain(&self) -> f64 {
         let direct = 9 * self.height * self.width;
-        let vectors = self.blocks.count() * self.blocks.vectors;
+        let vectors = (chunks(&self.blocks, self.height, self.width) + CHUNKS - 1) / CHUNKS;
         direct as f64 / (self.blocks.points() * vectors * self.blocks.lanes) as f64
     }
 }
 
-fn is_zero(scalar: Attribute<'_>) -> bool {
-    FloatAttribute::try_from(scalar).is_ok_and(|float| float.value() == 0.0)
+/// The number of chunks of a result of this size.
+fn chunks(blocks: &Blocks, height: i64, width: i64) -> i64 {
+    let groups = |size: i64, of: i64| (size + of - 1) / of;
+    groups(height, blocks.tile) * groups(width, blocks.columns())
 }
 
-/// The loops being written.
-struct Emitter<'p, 'c, 'a> {
-    winograd: &'p Winograd,
-    matmul: &'p Matmul<'c, 'a>,
-    source: Buffer<'c, 'a>,
-    /// The transformed filters.
-    filters: Buffer<'c, 'a>,
-    /// The transformed tiles of a block: `[point, channel, tile]`.
-    points: Buffer<'c, 'a>,
-    /// The sums of a panel of filters: `[point, filter, tile]`.
-    sums: Buffer<'c, 'a>,
-    /// The rows of four chunks of the result.
-    result: Buffer<'c, 'a>,
-    lanes: Lanes,
-    tiles: Tiles,
+fn is_zero(scalar: Attribute<'_>) -> bool {
+    FloatAttribute::try_from(scalar).is_ok_and(|float| float.value() == 0.0)
 }
 
 /// Emits the convolution at the end of the block of `e`.
@@ -204,246 +134,74 @@ pub fn emit<'c: 'a, 'a>(
     let stage = cg.kernel.stages[matmul.product.stage].clone();
     let e = e.at(stage.op.location());
     place_outputs(cg, e, matmul.product.stage, &matmul.epilogue);
-    let (Winograd { filters, channels, .. }, blocks) = (winograd, winograd.blocks);
-    let packing = |argument| {
-        let (filters, channels, panel) = (*filters, *channels, blocks.panel);
-        let tile = blocks.tile;
-        Packing::Winograd(irc_packing::Winograd { argument, filters, channels, panel, tile })
-    };
+    let blocks = &winograd.blocks;
+    let packing = |argument| Packing::Winograd(blocks.packing(argument));
     let operand = matmul.product.a.operand.clone();
     let missing = || LowerError::at(stage.op, "expected operands of a convolution in memory");
     let output = stage.outputs[0].tensor;
-    let row = blocks.row();
-    let emitter = Emitter {
-        winograd,
-        matmul,
-        source: cg.places[winograd.source].buffer().ok_or_else(missing)?,
+    let source = cg.places[winograd.source].buffer().ok_or_else(missing)?;
+    let memory = Memory {
         filters: packed::take(cg, e, &operand, packing).ok_or_else(missing)?,
-        points: cg.scratch(e, blocks.points() * channels * row, output),
-        sums: cg.scratch(e, blocks.points() * blocks.panel * row, output),
-        result: cg.scratch(e, CHUNKS * blocks.tile * blocks.lanes, output),
-        lanes: Lanes::Vector(blocks.lanes),
-        tiles: Tiles { size: blocks.tile, lanes: Lanes::Vector(blocks.lanes) },
+        parts: blocks.memory().map(|size| cg.scratch(e, size, output)),
     };
-    let images = if stage.parallel == 3 { stage.sizes[0] } else { 1 };
-    let (of_image, of_block) = (blocks.count() * winograd.panels(), winograd.panels());
-    let units = cg.units(e, images * of_image);
-    split::loop_over(e, (images, of_image), units, |e, image, units| {
-        let outer = if stage.parallel == 3 { vec![image] } else { vec![] };
-        let first = e.scale(image, winograd.image);
-        split::loop_over(e, (blocks.count(), of_block), units, |e, block, units| {
-            let start = e.scale(block, blocks.vectors);
-            emitter.transform_tiles(e, first, start)?;
-            emitter.multiply(cg, e, &outer, start, units)
-        })
-    })
+    let has_images = stage.parallel == 3;
+    let images = if has_images { stage.sizes[0] } else { 1 };
+    let size = [winograd.height, winograd.width].map(Extent::Known);
+    let image = Image::of(e, blocks, size);
+    let all = image.units(e, blocks).times(e, images);
+    let units = cg.units(e, all);
+    let mut padded = Padded { cg, matmul, winograd, source, has_images };
+    algorithm::emit(e, (blocks, &image, &memory), &mut padded, images.into(), units)
 }
 
-/// A chunk of tiles: where its first tile starts in the result.
-struct Chunk<'c, 'a> {
-    row: Value<'c, 'a>,
-    column: Value<'c, 'a>,
+/// An operand with zeros around it.
+struct Padded<'p, 'c, 'a> {
+    cg: &'p mut Codegen<'c, 'a>,
+    matmul: &'p Matmul<'c, 'a>,
+    winograd: &'p Winograd,
+    source: Buffer<'c, 'a>,
+    /// Whether there is a loop over images.
+    has_images: bool,
 }
 
-impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
-    /// A chunk by number; numbers after the last are the last.
-    fn chunk(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Chunk<'c, 'a> {
-        let Blocks { tile, across, chunks, .. } = self.winograd.blocks;
-        let number = e.min(number, e.index(chunks - 1));
-        let across = e.index(across);
-        let row = e.scale(e.binary(arith::DIVUI, number, across), tile);
-        let columns = self.winograd.blocks.columns();
-        let column = e.scale(e.binary(arith::REMUI, number, across), columns);
-        Chunk { row, column }
-    }
+impl<'c: 'a, 'a> Operand<'c, 'a> for Padded<'_, 'c, 'a> {
+    type Error = LowerError;
+    /// Where they start in the first channel.
+    type Chunks = Vec<Value<'c, 'a>>;
 
-    /// Transforms the tiles of a block, whose first vector is given, in all channels.
-    fn transform_tiles(
+    fn chunks(
         &self,
         e: Emit<'c, 'a>,
         image: Value<'c, 'a>,
-        start: Value<'c, 'a>,
-    ) -> Result<()> {
-        let Winograd { channels, channel, row, blocks, .. } = *self.winograd;
-        e.loop_over(blocks.vectors, |e, vector| {
-            let number = e.scale(e.add(start, vector), CHUNKS);
-            let chunks: Vec<Value> = (0..CHUNKS)
-                .map(|at| {
-                    let chunk = self.chunk(e, e.offset(number, at));
-                    e.add(image, e.linear(chunk.column, &[chunk.row], &[row]))
-                })
-                .collect();
-            e.loop_over(channels, |e, c| {
-                let starts: Vec<Value> =
-                    chunks.iter().map(|at| e.add(*at, e.scale(c, channel))).collect();
-                let reads = self.tiles.reads();
-                let rows = (0..reads as i64).map(|down| {
-                    let at = |start: &Value<'c, 'a>| e.offset(*start, down * row);
-                    let starts: Vec<Value> = starts.iter().map(at).collect();
-                    self.tiles.to_points(e, &self.tiles.read(e, self.source, &starts))
-                });
-                let rows: Vec<_> = rows.collect();
-                let to = e.linear(e.index(0), &[c, vector], &[blocks.row(), blocks.lanes]);
-                for (across, column) in flipped(&rows).into_iter().enumerate() {
-                    let points = self.tiles.to_points(e, &column);
-                    for (down, point) in points.into_iter().enumerate() {
-                        let number = (reads * down + across) as i64;
-                        let at = e.offset(to, number * channels * blocks.row());
-                        e.store(point, self.points, at, self.lanes, None);
-                    }
-                }
-                Ok(())
-            })
-        })
+        chunks: &[Chunk<'c, 'a>],
+    ) -> Self::Chunks {
+        let image = e.scale(image, self.winograd.image);
+        let start =
+            |at: &Chunk<'c, 'a>| e.add(image, e.linear(at.column, &[at.row], &[self.winograd.row]));
+        chunks.iter().map(start).collect()
     }
 
-    /// Multiplies the tiles of a block with each panel of filters, and writes the results.
-    fn multiply(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        outer: &[Value<'c, 'a>],
-        start: Value<'c, 'a>,
-        units: Option<Units<'c, 'a>>,
-    ) -> Result<()> {
-        let Winograd { filters, channels, blocks, .. } = *self.winograd;
-        split::loop_over(e, (self.winograd.panels(), 1), units, |e, panel, _| {
-            e.loop_over(blocks.points(), |e, point| self.sum(e, panel, point, channels))?;
-            let first = e.scale(panel, blocks.panel);
-            let rest = e.binary(arith::SUBI, e.index(filters), first);
-            let count = e.min(rest, e.index(blocks.panel));
-            e.for_each((e.index(0), count, 1), &[], |e, filter, _| {
-                e.loop_over(blocks.vectors, |e, vector| {
-                    self.results_of(e, filter, vector);
-                    let rows = [outer, &[e.add(first, filter)]].concat();
-                    self.finish(cg, e, &rows, e.scale(e.add(start, vector), CHUNKS))
-                })?;
-                Ok(vec![])
-            })?;
-            Ok(())
-        })
-    }
-
-    /// The sums over all channels of one point: panel of filters times tiles.
-    fn sum(
+    fn read(
         &self,
         e: Emit<'c, 'a>,
-        panel: Value<'c, 'a>,
-        point: Value<'c, 'a>,
-        channels: i64,
-    ) -> Result<()> {
-        let Blocks { vectors, panel: filters, lanes, .. } = self.winograd.blocks;
-        let row = vectors * lanes;
-        let zero = e.zero(self.points.element, self.lanes);
-        let starts = vec![zero; (filters * vectors) as usize];
-        let of_filters = e.linear(
-            e.index(0),
-            &[panel, point],
-            &[self.winograd.blocks.points() * channels * filters, channels * filters],
-        );
-        let of_tiles = e.scale(point, channels * row);
-        let bounds = (e.index(0), e.index(channels), 1);
-        let sums = e.for_each::<LowerError>(bounds, &starts, |e, channel, sums| {
-            let at = e.add(of_tiles, e.scale(channel, row));
-            let tile =
-                |vector| e.load_lanes(self.points, e.offset(at, vector * lanes), self.lanes, None);
-            let tiles: Vec<Value> = (0..vectors).map(tile).collect();
-            let at = e.add(of_filters, e.scale(channel, filters));
-            let mut next = vec![];
-            for filter in 0..filters {
-                let factor = e.splat(e.load(self.filters, e.offset(at, filter)), self.lanes);
-                for (vector, tile) in tiles.iter().enumerate() {
-                    let sum = sums[(filter * vectors) as usize + vector];
-                    next.push(e.op(math::FMA, &[factor, *tile, sum], sum.r#type()));
-                }
-            }
-            Ok(next)
-        })?;
-        let to = e.scale(point, filters * row);
-        for (place, sum) in sums.into_iter().enumerate() {
-            e.store(sum, self.sums, e.offset(to, place as i64 * lanes), self.lanes, None);
-        }
-        Ok(())
+        chunks: &Self::Chunks,
+        channel: Value<'c, 'a>,
+        (chunk, down): (usize, i64),
+        across: i64,
+    ) -> Value<'c, 'a> {
+        let start = e.add(chunks[chunk], e.scale(channel, self.winograd.channel));
+        let at = e.offset(start, down * self.winograd.row + across);
+        e.load_lanes(self.source, at, self.cg.full_lanes(), None)
     }
 
-    /// Transforms the sums of a filter to the elements of its tiles.
-    fn results_of(&self, e: Emit<'c, 'a>, filter: Value<'c, 'a>, vector: Value<'c, 'a>) {
-        let Blocks { panel, lanes, tile, .. } = self.winograd.blocks;
-        let row = self.winograd.blocks.row();
-        let from = e.linear(e.index(0), &[filter, vector], &[row, lanes]);
-        let reads = self.tiles.reads();
-        let columns = (0..reads).map(|across| {
-            let sum = |down: usize| {
-                let point = (reads * down + across) as i64;
-                e.load_lanes(self.sums, e.offset(from, point * panel * row), self.lanes, None)
-            };
-            self.tiles.to_result(e, &(0..reads).map(sum).collect::<Vec<_>>())
-        });
-        let columns: Vec<_> = columns.collect();
-        for (down, line) in flipped(&columns).into_iter().enumerate() {
-            let chunks = self.tiles.write(e, &self.tiles.to_result(e, &line));
-            for (chunk, value) in chunks.into_iter().enumerate() {
-                let at = e.index((chunk as i64 * tile + down as i64) * lanes);
-                e.store(value, self.result, at, self.lanes, None);
-            }
-        }
-    }
-
-    /// Stores four chunks of the result, through the epilogue if there is one.
-    fn finish(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        rows: &[Value<'c, 'a>],
-        first: Value<'c, 'a>,
-    ) -> Result<()> {
-        let Winograd { height, width, blocks, .. } = *self.winograd;
-        let Blocks { tile, lanes, .. } = blocks;
-        e.loop_over(CHUNKS, |e, number| {
-            let exists = e.compare(2, e.add(first, number), e.index(blocks.chunks));
-            e.if_else(
-                exists,
-                &[],
-                |e| {
-                    let chunk = self.chunk(e, e.add(first, number));
-                    let rest = e.binary(arith::SUBI, e.index(height), chunk.row);
-                    let lines = e.min(rest, e.index(tile));
-                    let live = e.binary(arith::SUBI, e.index(width), chunk.column);
-                    let live = e.min(live, e.index(blocks.columns()));
-                    let mask = e.op(vector::CREATE_MASK, &[live], self.lanes.of(e.int(1)));
-                    let is_full = blocks.columns() == lanes && width % lanes == 0;
-                    let mask = (!is_full).then_some(mask);
-                    e.for_each((e.index(0), lines, 1), &[], |e, line, _| {
-                        let at = e.linear(e.index(0), &[number, line], &[tile, 1]);
-                        let at = e.scale(at, lanes);
-                        let value = e.load_lanes(self.result, at, self.lanes, None);
-                        let down = e.add(chunk.row, line);
-                        let column = e.linear(chunk.column, &[down], &[width]);
-                        self.store(cg, e, rows, column, mask, value).map(|()| vec![])
-                    })
-                },
-                |_| Ok(vec![]),
-            )?;
-            Ok(())
-        })
-    }
-
-    /// Stores contiguous elements of the result.
-    fn store(
-        &self,
-        cg: &mut Codegen<'c, 'a>,
-        e: Emit<'c, 'a>,
-        rows: &[Value<'c, 'a>],
-        column: Value<'c, 'a>,
-        mask: Option<Value<'c, 'a>>,
-        value: Value<'c, 'a>,
-    ) -> Result<()> {
-        let output = cg.kernel.stages[self.matmul.product.stage].outputs[0].clone();
-        let pass = Pass::after_product(
-            &self.matmul.epilogue,
-            rows.len(),
-            self.winograd.height * self.winograd.width,
-        );
-        emit_result(cg, e, &pass, (&output, value), rows, column, mask)
+    fn store(&mut self, e: Emit<'c, 'a>, line: Line<'c, 'a>) -> Result<()> {
+        let output = self.cg.kernel.stages[self.matmul.product.stage].outputs[0].clone();
+        let rows = match self.has_images {
+            true => vec![line.image, line.filter],
+            false => vec![line.filter],
+        };
+        let positions = self.winograd.height * self.winograd.width;
+        let pass = Pass::after_product(&self.matmul.epilogue, rows.len(), positions);
+        emit_result(self.cg, e, &pass, (&output, line.value), &rows, line.position, line.mask)
     }
 }

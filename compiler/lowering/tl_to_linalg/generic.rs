@@ -2,7 +2,7 @@
 use super::{Contents, Lowered, squeezed, wide_dims};
 use crate::kernel::{
     element::Element,
-    emit::first_result,
+    emit::{Lanes, first_result},
     scope::{Scope, constant_spec},
 };
 use irc_mlir::ops::{linalg, tensor};
@@ -132,7 +132,8 @@ impl<'c: 'a, 'a> Emitter<'c, 'a> {
             .filter_map(|index| Some(block.argument(index).ok()?.into()))
             .collect();
         // The block may be used for 'a: it is owned by the op appended below.
-        let scope = Scope { context: self.context, block, location: self.location, expand: false };
+        let (context, location) = (self.context, self.location);
+        let scope = Scope { context, block, location, expand: false, lanes: Lanes::Scalar };
         let yielded = body(&scope, &arguments);
         OpSpec::new(self.context, linalg::YIELD, self.location).operands(&[yielded]).append(&block);
 

@@ -1,8 +1,13 @@
-//! The epilogue of a nest in tiles: finished sums are read from the cache, and replaced by the elements of the result.
+//! The epilogue of a nest in tiles: functions of sums in registers. Others than those of vectors are computed later: finished
+//! sums are read from the cache, and replaced by the elements of the result.
 use super::Writer;
-use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::kernel::{
+    arithmetic,
+    emit::{Buffer, Emit, Lanes},
+};
 use crate::lowering::compute_to_loops::{
-    expression::{Body, Known, RESULT, loop_number},
+    element,
+    expression::{Body, Known, RESULT, loop_number, scope_of},
     nest::Nest,
 };
 use irc_mlir::Value;
@@ -20,6 +25,17 @@ pub(super) struct Epilogue {
     loops: usize,
     /// The loops that select elements of other operands: so many from the outermost one.
     pub(super) outer: usize,
+    /// Whether it is computed in vectors.
+    pub(super) is_vector: bool,
+}
+
+/// A vector of sums, which becomes one of elements of the result.
+pub(super) struct Vector<'c, 'a> {
+    pub(super) value: Value<'c, 'a>,
+    /// The place of its first element in the result.
+    pub(super) place: Value<'c, 'a>,
+    /// The lanes that exist, if not all do.
+    pub(super) mask: Option<Value<'c, 'a>>,
 }
 
 /// An epilogue with the memory of its operands.
@@ -53,7 +69,27 @@ impl Epilogue {
                 outer = outer.max(loop_ + 1);
             }
         });
-        Some(Self { body, own, loops, outer })
+        let is_single = own.iter().all(|operand| types[*operand].dtype == DType::F32);
+        let is_vector = is_single && is_vector(&body, types.len());
+        Some(Self { body, own, loops, outer, is_vector })
+    }
+}
+
+/// Whether an expression reads the reduced value, or an operand from the one of this number on.
+fn varies(scalar: &Scalar, own: usize) -> bool {
+    let mut found = false;
+    scalar.walk(&mut |part| found |= matches!(part, Scalar::Load(of, _) if *of >= own));
+    found
+}
+
+/// Whether what varies are functions.
+fn is_vector(scalar: &Scalar, own: usize) -> bool {
+    match scalar {
+        _ if !varies(scalar, own) => true,
+        Scalar::Load(..) => true,
+        Scalar::Unary(_, x) => is_vector(x, own),
+        Scalar::Binary(_, x, y) => [x, y].into_iter().all(|operand| is_vector(operand, own)),
+        _ => false,
     }
 }
 
@@ -74,35 +110,118 @@ impl<'n, 'c: 'a, 'a> Finish<'n, 'c, 'a> {
     pub(super) fn outer(&self) -> usize {
         self.epilogue.outer
     }
+
+    /// Whether it is computed in vectors.
+    pub(super) fn is_vector(&self) -> bool {
+        self.epilogue.is_vector
+    }
+
+    /// The operands of the nest, then those at the element's own place.
+    fn operands(&self) -> Vec<(&Type, Buffer<'c, 'a>)> {
+        let own = self.epilogue.own.iter().zip(&self.flat);
+        let own = own.map(|(operand, ty)| (ty, self.operands[*operand].1));
+        self.operands.iter().copied().chain(own).collect()
+    }
+}
+
+/// The values of an epilogue for a vector.
+struct Values<'v, 'n, 'c, 'a> {
+    /// What is the same in all lanes.
+    body: &'v mut Body<'n, 'c, 'a>,
+    vector: &'v Vector<'c, 'a>,
+    lanes: Lanes,
+    /// The number of the first operand at the element's own place.
+    own: usize,
+}
+
+impl<'c: 'a, 'a> Values<'_, '_, 'c, 'a> {
+    fn emit(&mut self, e: Emit<'c, 'a>, scalar: &Scalar) -> Value<'c, 'a> {
+        if !varies(scalar, self.own) {
+            let (value, _) = self.body.emit(e, scalar);
+            return e.splat(value, self.lanes);
+        }
+        let (scope, single) = (scope_of(e, self.lanes), element(e.context, DType::F32));
+        match scalar {
+            Scalar::Load(RESULT, _) => self.vector.value,
+            Scalar::Load(operand, _) => {
+                let (_, buffer) = self.body.operands[*operand];
+                e.load_lanes(buffer, self.vector.place, self.lanes, self.vector.mask)
+            }
+            Scalar::Unary(function, x) => {
+                arithmetic::unary(&scope, *function, self.emit(e, x), single)
+            }
+            Scalar::Binary(function, x, y) => {
+                let (x, y) = (self.emit(e, x), self.emit(e, y));
+                arithmetic::binary(&scope, *function, x, y, single)
+            }
+            _ => unreachable!("only functions vary in an epilogue of vectors"),
+        }
+    }
 }
 
 impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
-    /// Replaces `count` sums, the first of which is at `first`, by elements of the result; `outer` has the indices of the outer
-    /// loops.
+    /// Whether the epilogue follows when sums are stored.
+    pub(super) fn finishes_later(&self) -> bool {
+        self.finish.is_some_and(|finish| !finish.is_vector())
+    }
+
+    /// The elements of the result that sums become, if that is computed in vectors; `outer` has the indices of the outer loops.
+    pub(super) fn finished(
+        &self,
+        e: Emit<'c, 'a>,
+        outer: &[Value<'c, 'a>],
+        vectors: impl IntoIterator<Item = Vector<'c, 'a>>,
+    ) -> Vec<Value<'c, 'a>> {
+        let vectors = vectors.into_iter();
+        let Some(finish) = self.finish.filter(|finish| finish.is_vector()) else {
+            return vectors.map(|vector| vector.value).collect();
+        };
+        let operands = finish.operands();
+        let (lanes, own) = (self.lanes, finish.operands.len());
+        let mut body = self.epilogue_body(e, &finish.epilogue, &operands, outer);
+        let finished = vectors.map(|vector| {
+            let mut values = Values { body: &mut body, vector: &vector, lanes, own };
+            values.emit(e, &finish.epilogue.body)
+        });
+        finished.collect()
+    }
+
+    /// Replaces `count` sums, the first of which is at `first`, by elements of the result, unless that is computed in vectors;
+    /// `outer` has the indices of the outer loops.
     pub(super) fn finish(
         &self,
         e: Emit<'c, 'a>,
         outer: &[Value<'c, 'a>],
         (first, count): (Value<'c, 'a>, Value<'c, 'a>),
     ) {
-        let Some(Finish { epilogue, operands, flat }) = self.finish else { return };
-        let own = epilogue.own.iter().zip(flat).map(|(operand, ty)| (ty, operands[*operand].1));
-        let operands: Vec<(&Type, Buffer)> = operands.iter().copied().chain(own).collect();
+        let Some(finish) = self.finish.filter(|finish| !finish.is_vector()) else { return };
+        let operands = finish.operands();
         let Ok(_) = e.for_each::<Infallible>((e.index(0), count, 1), &[], |e, column, _| {
             let place = e.add(first, column);
-            let mut at = outer.to_vec();
-            at.resize(epilogue.loops, e.index(0));
-            at.push(place);
-            let mut body = Body {
-                operands: &operands,
-                sizes: self.sizes,
-                loops: at.iter().map(|index| loop_number(e, *index)).collect(),
-                reduced: Some((e.load(self.result, place), DType::F32)),
-                known: vec![Known::new()],
-            };
-            let (value, _) = body.emit(e, &epilogue.body);
+            let mut body = self.epilogue_body(e, &finish.epilogue, &operands, outer);
+            body.loops.push(loop_number(e, place));
+            body.reduced = Some((e.load(self.result, place), DType::F32));
+            let (value, _) = body.emit(e, &finish.epilogue.body);
             e.store(value, self.result, place, Lanes::Scalar, None);
             Ok(vec![])
         });
+    }
+
+    fn epilogue_body<'b>(
+        &'b self,
+        e: Emit<'c, 'a>,
+        epilogue: &Epilogue,
+        operands: &'b [(&'b Type, Buffer<'c, 'a>)],
+        outer: &[Value<'c, 'a>],
+    ) -> Body<'b, 'c, 'a> {
+        let mut at = outer.to_vec();
+        at.resize(epilogue.loops, e.index(0));
+        Body {
+            operands,
+            sizes: self.sizes,
+            loops: at.iter().map(|index| loop_number(e, *index)).collect(),
+            reduced: None,
+            known: vec![Known::new()],
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Positions of an image are numbered across its lines. The elements under the filters at as many positions as a tile has
 //! columns are copied to a panel, zeros where they are outside of the image; then all tiles of filters read it.
-use super::{Tile, Tiles, Writer};
+use super::{Tile, Tiles, Writer, epilogue::Vector};
 use crate::kernel::emit::Emit;
 use crate::lowering::compute_to_loops::nest::Part;
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
@@ -26,9 +26,9 @@ const DEEPEST: i64 = 512;
 /// How a nest is computed in panels.
 pub(super) struct Panels {
     /// The loop over filters; those after it are over positions.
-    row: usize,
-    filters: i64,
-    channels: i64,
+    pub(super) row: usize,
+    pub(super) filters: i64,
+    pub(super) channels: i64,
     /// The number of positions of a filter.
     taps: i64,
     /// The channels of a block: a panel holds their elements.
@@ -198,7 +198,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             for (from, to, rows) in ranges.into_iter().filter(|(.., rows)| *rows > 0) {
                 let Ok(_) = e.for_each::<Infallible>((from, to, 1), &[], |e, strip, _| {
                     self.strip(e, panels, panel, (strip, rows, is_packed), (channel, channels));
-                    if self.finish.is_some() {
+                    if self.finishes_later() {
                         let done = e.add(channel, channels);
                         let is_last = e.compare(0, done, e.index(panels.channels));
                         let finish = |e| {
@@ -401,6 +401,29 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             }
             Ok(next)
         });
+        let finished = |e: Emit<'c, 'a>| {
+            let rows = sums.chunks(vectors as usize).zip(places.chunks(vectors as usize));
+            let rows = (0..).zip(rows).flat_map(|(row, (sums, places))| {
+                let outer = [panel.at, &[e.offset(filter, row)]].concat();
+                let vectors = sums.iter().zip(places);
+                let vectors = vectors.map(|(value, place)| Vector {
+                    value: *value,
+                    place: *place,
+                    mask: live,
+                });
+                self.finished(e, &outer, vectors)
+            });
+            Ok::<_, Infallible>(rows.collect())
+        };
+        let types: Vec<_> = sums.iter().map(|sum| sum.r#type()).collect();
+        let Ok(sums) = match self.finish {
+            Some(finish) if finish.is_vector() && panels.block < panels.channels => {
+                let done = e.add(channel, channels);
+                let is_last = e.compare(0, done, e.index(panels.channels));
+                e.if_else(is_last, &types, finished, |_| Ok(sums.clone()))
+            }
+            _ => finished(e),
+        };
         for (sum, place) in sums.into_iter().zip(places) {
             e.store(sum, self.result, place, self.lanes, live);
         }

@@ -1,5 +1,5 @@
 //! The transforms of tiles and sums, on vectors of tiles.
-use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::kernel::emit::{Emit, Lanes};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike};
 
@@ -22,26 +22,21 @@ impl Tiles {
         self.size as usize + 2
     }
 
-    /// The columns of tiles of the operand: element `j` of the result holds column `j` of each tile.
+    /// The columns of tiles of the operand: element `j` of the result holds column `j` of each tile. `load` reads a vector of
+    /// a chunk from a column on.
     pub fn read<'c: 'a, 'a>(
         self,
         e: Emit<'c, 'a>,
-        source: Buffer<'c, 'a>,
-        starts: &[Value<'c, 'a>],
+        load: impl Fn(usize, i64) -> Value<'c, 'a>,
     ) -> Vec<Value<'c, 'a>> {
-        let load = |offset: i64| {
-            move |start: &Value<'c, 'a>| {
-                e.load_lanes(source, e.offset(*start, offset), self.lanes, None)
-            }
-        };
-        let first: Vec<Value> = starts.iter().map(load(0)).collect();
+        let from = |offset: i64| (0..4).map(|chunk| load(chunk, offset)).collect::<Vec<_>>();
+        let first = from(0);
         let mut columns = vec![];
         for from in [0, 2] {
             columns.extend(self.two_columns(e, &first, from));
         }
         if self.size == 4 {
-            let second: Vec<Value> = starts.iter().map(load(4)).collect();
-            columns.extend(self.two_columns(e, &second, 0));
+            columns.extend(self.two_columns(e, &from(4), 0));
         }
         columns
     }
