@@ -22,9 +22,9 @@ pub struct Addresses<'r> {
     pub mask: u32,
     /// Bytes of each thread.
     pub size: u64,
-    /// The least address, and the greatest.
+    /// The least address.
     pub first: u64,
-    /// The greatest.
+    /// The greatest address.
     pub last: u64,
     /// How the bytes lie.
     pub layout: Layout,
