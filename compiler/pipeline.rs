@@ -167,7 +167,9 @@ pub const NVPTX: Pipeline = Pipeline {
             passes: |settings| {
                 let GpuForm { timestamps, separate } = settings.form;
                 let split = if separate { ",split-program" } else { "" };
-                format!("plan-memory,share-program{{timestamps={timestamps}}}{split}")
+                format!(
+                    "checks-to-kernels,plan-memory,share-program{{timestamps={timestamps}}}{split}"
+                )
             },
             leaves: &["arith", "cf", "func", "math", "memref", "scf", "vector"],
             why: "after scheduling, which says how much scratch each kernel needs",

@@ -74,7 +74,8 @@ pub const IGNORES_NAN: Key<()> = Key::new("tl.ignores_nan");
 /// On a launch: the values of its kernel's symbols.
 pub const SIZES: Key<Vec<String>> = Key::new("sizes");
 
-/// On a launch or call: the node that it computes, for programs without locations.
+/// On a launch or call: the node that it computes, for programs without locations. On a kernel that only checks: what it
+/// requires.
 pub const ORIGIN: Key<String> = Key::new("tl.origin");
 
 /// The linkage of a function once it is in the `llvm` dialect, which defines this attribute.

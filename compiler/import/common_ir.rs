@@ -103,6 +103,7 @@ fn of_operators(options: &ImportOptions) -> irc_onnx_ops::ImportOptions {
         calls: options.calls,
         ignore_control_inputs: options.ignore_control_inputs,
         assume_stated_shapes: options.assume_stated_shapes,
+        known_sizes: options.known_sizes,
         shapes: options.shapes.clone(),
         results: options.results.clone(),
         ..irc_onnx_ops::ImportOptions::default()

@@ -49,6 +49,9 @@ pub struct ImportOptions {
     /// Takes sizes that are computed at run time to be those that the model states, even where the program
     /// does not depend on them.
     pub assume_stated_shapes: bool,
+    /// Whether sizes must be known when the program is compiled, as for a GPU: the program is then also specialised for
+    /// the values of short inputs from which sizes are computed.
+    pub known_sizes: bool,
     /// Shapes of inputs with symbolic dimensions in the model, in elements, and values of such dimensions.
     pub shapes: BTreeMap<String, Vec<i64>>,
     /// Bounds of dimensions that the model leaves open.

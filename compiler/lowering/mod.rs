@@ -3,6 +3,7 @@
 pub mod ark_to_plan;
 pub mod ark_to_tl;
 pub mod bf16_as_bits;
+pub mod checks_to_kernels;
 pub mod common_ir_to_tl;
 pub mod compute_to_loops;
 pub mod cut_blocks;

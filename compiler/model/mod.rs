@@ -24,7 +24,7 @@ use irc_diag::{Diagnostic, Source};
 use irc_mlf::Contents;
 use irc_runtime::{Interface, Port};
 use irc_tensor::{DType, Tensor};
-use irc_tl::{Dim, Graph, SymbolSource};
+use irc_tl::{Check, Dim, Graph, SymbolSource};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -481,7 +481,12 @@ impl<'s> Model<'s> {
                 // A stage of the pipeline, whose kernels are checked.
                 Err(_) => Ok(()),
             });
-        fixed.map_err(|error| Error::new(self.source(), error))
+        fixed.map_err(|mut error| {
+            if let Some(document) = queries::parsed(&self.session.database, self.input).document {
+                document.locate(&mut error.diagnostics);
+            }
+            Error::new(self.source(), error)
+        })
     }
 
     /// The IR after a stage of the host pipeline as text, with locations; [`crate::pipeline::HOST_CPU`]
@@ -527,7 +532,34 @@ fn expect_stated(graph: &Graph) -> Result<(), QueryError> {
             return Err(QueryError::found(vec![found]));
         }
     }
-    Ok(())
+    let elements: BTreeSet<&Arc<str>> = graph
+        .symbols
+        .iter()
+        .filter(|symbol| matches!(symbol.source, SymbolSource::Element(..)))
+        .map(|symbol| &symbol.name)
+        .collect();
+    let is_element = |dim: &Dim| {
+        let is_own = |name: &Arc<str>| elements.contains(name) && *dim == Dim::symbol(name);
+        dim.symbols().iter().all(is_own)
+    };
+    let is_open = |check: &&Check| !is_element(&check.left) || !is_element(&check.right);
+    let Some(check) = graph.checks.iter().find(is_open) else { return Ok(()) };
+    let open = graph.nodes.iter().find_map(|node| {
+        let mut types = node.results.iter().map(|result| graph.ty(*result));
+        Some((node.origin.clone()?, types.find(|ty| ty.known().is_none())?))
+    });
+    let error = |message| Diagnostic::error("gpu-program", message);
+    let found = match open {
+        Some((origin, ty)) => error(format!(
+            "{origin} has a size that is computed at run time, and kernels for GPUs need known sizes: {ty}"
+        ))
+        .path(path_of(&origin)),
+        None => error(format!(
+            "the program requires of sizes that are computed at run time, which kernels for GPUs do not check: {}",
+            check.message
+        )),
+    };
+    Err(QueryError::found(vec![found]))
 }
 
 /// Checks that a GPU has the types of a program's inputs and outputs, and that their sizes are known.

@@ -3,13 +3,13 @@ use crate::{
     fusion::{Fuse, SimplifyTl},
     lowering::{
         ark_to_plan::PlanArk, ark_to_tl::ArkToTl, bf16_as_bits::Bf16AsBits,
-        common_ir_to_tl::CommonIrToTl, compute_to_loops::ComputeToLoops,
-        compute_to_loops::simt::ComputeToSimt, cut_blocks::CutBlocks, emit_entry::EmitEntry,
-        emit_gpu_entry::EmitGpuEntry, gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector,
-        load_buffers::LoadBuffers, math_to_functions::MathToFunctions,
-        outline_kernels::OutlineKernels, plan_memory::PlanMemory, share_program::ShareProgram,
-        split_blocks::SplitBlocks, split_program::SplitProgram, tabulate_steps::TabulateSteps,
-        tl_to_linalg::TlToLinalg,
+        checks_to_kernels::ChecksToKernels, common_ir_to_tl::CommonIrToTl,
+        compute_to_loops::ComputeToLoops, compute_to_loops::simt::ComputeToSimt,
+        cut_blocks::CutBlocks, emit_entry::EmitEntry, emit_gpu_entry::EmitGpuEntry,
+        gemini_to_npu::GeminiToNpu, linalg_to_vector::LinalgToVector, load_buffers::LoadBuffers,
+        math_to_functions::MathToFunctions, outline_kernels::OutlineKernels,
+        plan_memory::PlanMemory, share_program::ShareProgram, split_blocks::SplitBlocks,
+        split_program::SplitProgram, tabulate_steps::TabulateSteps, tl_to_linalg::TlToLinalg,
     },
 };
 use irc_common_format::FileSystem;
@@ -35,6 +35,7 @@ pub fn register_all() {
     register_pass(ComputeToLoops);
     register_pass(ComputeToSimt);
     register_pass(LinalgToVector);
+    register_pass(ChecksToKernels);
     register_pass(PlanMemory);
     register_pass(ShareProgram);
     register_pass(SplitProgram);

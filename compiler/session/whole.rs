@@ -6,7 +6,7 @@ use super::{
     kernel::{self, KernelObject, lower, plan_memory},
 };
 use crate::{
-    attributes::launcher,
+    attributes::{ORIGIN, launcher},
     codegen::{CodegenError, Output, Target, compile, hide_inner, link_library, restrict_metadata},
     diagnostics::in_text,
     import::Parsed,
@@ -76,9 +76,14 @@ pub fn emit(
                 }
             }
         }
+        let messages = messages(&main);
+        let step_name = |kernel: String| match messages.get(&kernel) {
+            Some(message) => format!("the check: {message}"),
+            None => kernel,
+        };
         let steps = kernel_calls(main.as_operation())
             .into_iter()
-            .map(|(_, name)| Step { name, ..Step::default() });
+            .map(|(_, kernel)| Step { name: step_name(kernel), ..Step::default() });
         let steps: Vec<Step> = steps.collect();
         let declared = kernel::named(module.as_operation(), WEIGHTS);
         if let Some(declared) = declared.filter(|_| !constants.is_empty() && output != Output::Ptx)
@@ -102,6 +107,13 @@ pub fn emit(
         }
     });
     finished(code)
+}
+
+/// What kernels require that only check, by name.
+fn messages(main: &Module<'_>) -> BTreeMap<String, String> {
+    let functions = read::body_ops(main.as_operation()).into_iter();
+    let own = functions.filter_map(|op| Some((read::string(&op, "sym_name")?, ORIGIN.read(&op)?)));
+    own.collect()
 }
 
 /// PTX with the description of its kernel, and with its constants.

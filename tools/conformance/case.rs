@@ -61,7 +61,7 @@ pub fn run(engine: Engine, check: Check, folders: &[PathBuf]) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = vec![Ok(Pass::Official); folders.len()];
     let mut units = vec![];
     for (case, folder) in folders.iter().enumerate() {
-        match read(case, folder) {
+        match read(case, folder, engine) {
             Ok(own) => units.extend(own),
             Err(message) => outcomes[case] = Err(message),
         }
@@ -87,18 +87,19 @@ pub fn run(engine: Engine, check: Check, folders: &[PathBuf]) -> Vec<Outcome> {
     outcomes
 }
 
-fn read(case: usize, folder: &Path) -> Result<Vec<Unit>, String> {
+fn read(case: usize, folder: &Path, engine: Engine) -> Result<Vec<Unit>, String> {
     let read = Case::read(folder).map_err(|message| format!("reading: {message}"))?;
     if read.sets.is_empty() {
         return Err("reading: no test data".into());
     }
     let module = Arc::new(read.module);
+    let known_sizes = matches!(engine, Engine::Emulator | Engine::Cuda);
     let unit = |(inputs, expected): (Values, Values)| {
-        let imported =
-            import_for(&module, &inputs, ImportOptions::default()).map_err(|diagnostics| {
-                let diagnostics: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
-                format!("importing: {}", diagnostics.join("; "))
-            })?;
+        let options = ImportOptions { known_sizes, ..ImportOptions::default() };
+        let imported = import_for(&module, &inputs, options).map_err(|diagnostics| {
+            let diagnostics: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
+            format!("importing: {}", diagnostics.join("; "))
+        })?;
         Ok(Unit { case, module: module.clone(), imported, inputs, expected })
     };
     read.sets.into_iter().map(unit).collect()

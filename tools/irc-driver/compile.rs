@@ -108,6 +108,7 @@ fn write_model(
     if input.content == Content::Graph {
         let given = Given::open(arguments.inputs.as_deref())?;
         import.inputs = models::values(&models::given(input, &import, given)?);
+        import.known_sizes = is_kernel;
     }
     let stage = stage(arguments)?;
     let session = Session::new();

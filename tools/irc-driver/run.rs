@@ -234,6 +234,7 @@ fn run_model(
         }
         given = models::given(input, &options, inputs)?;
         options.inputs = models::values(&given);
+        options.known_sizes = Engine::named(arguments.engine()).is_some();
     }
     if let Some(folder) = &arguments.data_set {
         let (inputs, outputs) = models::data_set(input, &options, folder)?;

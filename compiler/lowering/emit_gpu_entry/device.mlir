@@ -408,6 +408,16 @@ llvm.func internal @irc_gpu_grid_barrier() attributes {always_inline} {
   llvm.return
 }
 
+// Ends the launch if a condition does not hold.
+llvm.func internal @irc_gpu_check(%holds: i1) attributes {no_inline} {
+  llvm.cond_br %holds, ^end, ^fail
+^fail:
+  "llvm.intr.trap"() : () -> ()
+  llvm.unreachable
+^end:
+  llvm.return
+}
+
 // For each barrier between blocks: how many have arrived, and the number of times that all have.
 llvm.mlir.global internal @irc_gpu_states(dense<0> : tensor<2048xi32>) {addr_space = 1 : i32} : !llvm.array<2048 x i32>
 

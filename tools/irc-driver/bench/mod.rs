@@ -135,6 +135,7 @@ fn model(
     {
         given = models::given(input, &options, inputs)?;
         options.inputs = models::values(&given);
+        options.known_sizes = compile.target.backend.writes(Output::Ptx);
     }
     let session = Session::new();
     let model = models::open(console, &session, input, &options)?;

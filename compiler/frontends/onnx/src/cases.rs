@@ -8,7 +8,7 @@ use irc_common_format::{FileSystem, Files, Options, model, open, read_data};
 use irc_diag::Sink;
 use irc_tensor::{Tensor, TensorType};
 use irc_tl::Constant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -175,7 +175,8 @@ pub fn import_for(
     let mut options = ImportOptions { structures, ..options };
     loop {
         let diagnostics = match import(module, &options) {
-            Ok(imported) => return Ok(imported),
+            Ok(imported) if imported.size_inputs.is_empty() => return Ok(imported),
+            Ok(imported) => vec![sized(imported.size_inputs)],
             Err(diagnostics) => diagnostics,
         };
         if !give(&mut options, &diagnostics, inputs) {
@@ -211,6 +212,17 @@ fn forget_sizes(value: &mut model::Value) -> bool {
     let Some(shape) = tensor.shape.as_mut().or(value.shape.as_mut()) else { return false };
     shape.dims.iter_mut().for_each(|dim| *dim = model::Dim::Unknown);
     true
+}
+
+/// The diagnostic for inputs from whose values sizes are computed that must be known.
+fn sized(inputs: BTreeSet<String>) -> NodeDiagnostic {
+    let names: Vec<String> = inputs.iter().map(|name| format!("'{name}'")).collect();
+    let message = format!(
+        "sizes are computed from the value of {}, and must be known when the model is compiled",
+        names.join(", ")
+    );
+    let kind = NodeDiagnosticKind::NeedsValue(inputs.into_iter().collect());
+    NodeDiagnostic::new("graph", "graph", kind, message)
 }
 
 /// Adds the values and shapes that diagnostics request; returns false if there are none left.

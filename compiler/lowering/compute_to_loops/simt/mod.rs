@@ -134,8 +134,11 @@ const COPY_TILE: &[&str] = &["index", "index", "index", "i32", "i32", "i32", "i3
 /// The function of the device that records where a warp is.
 pub const AT: &str = "irc_gpu_at";
 
+/// The function of the device that ends the launch if a condition does not hold.
+pub const CHECK: &str = "irc_gpu_check";
+
 /// The functions of the device, with their parameters and results.
-const DEVICE: [(&str, &[&str], &[&str]); 36] = [
+const DEVICE: [(&str, &[&str], &[&str]); 37] = [
     ("irc_gpu_team", &[], &["index"]),
     ("irc_gpu_teams", &[], &["index"]),
     ("irc_gpu_thread", &[], &["index"]),
@@ -150,6 +153,7 @@ const DEVICE: [(&str, &[&str], &[&str]); 36] = [
     ("irc_gpu_pair_bf16", &["f32", "f32"], &["i32"]),
     ("irc_gpu_grid_barrier", &[], &[]),
     (AT, &["i64"], &[]),
+    (CHECK, &["i1"], &[]),
     ("irc_gpu_time", &[], &["i64"]),
     ("irc_gpu_block_event", &["i64", "i64"], &[]),
     ("irc_gpu_block_barrier", &["i32", "index"], &[]),

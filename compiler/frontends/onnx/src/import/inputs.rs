@@ -12,6 +12,9 @@ use irc_tl::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Elements of an input for whose value a program may be specialised only because sizes are computed from it.
+const MAX_SIZES: i64 = 64;
+
 /// Symbols for names of sizes in a file, which may be any text, or the sizes themselves.
 #[derive(Default)]
 pub(super) struct Symbols {
@@ -192,6 +195,13 @@ impl Importer<'_> {
         Ok(Some(Structure::Map { keys: of(*key)?, values: of(value.element)? }))
     }
 
+    /// Short inputs from whose values sizes are computed.
+    pub(super) fn size_inputs(&self) -> BTreeSet<String> {
+        let found = self.builder.dependencies_of_types().values;
+        let is_short = |name: &String| self.short.contains(name);
+        found.into_iter().filter(is_short).collect()
+    }
+
     fn define_tensor(&mut self, name: &str, mut ty: Type) -> Result<ValueId, String> {
         let given = self.options.values.get(name);
         if let Some(constant) = given {
@@ -202,6 +212,10 @@ impl Importer<'_> {
             ty = found;
         }
         ty.expect_size().map_err(|error| error.to_string())?;
+        let elements = ty.elements().known();
+        if ty.rank() <= 1 && elements.is_some_and(|elements| elements <= MAX_SIZES) {
+            self.short.insert(name.to_owned());
+        }
         let value = self.builder.input(name, ty);
         match given {
             None => Ok(value),

@@ -41,6 +41,9 @@ pub struct ImportOptions {
     /// which is then checked at run time. Without it, stated sizes are used only if the program cannot be
     /// imported otherwise: models in use state wrong ones, and ONNX Runtime ignores them.
     pub assume_stated_shapes: bool,
+    /// Whether sizes must be known when the program is compiled: the program is then specialised for the values of short
+    /// inputs from which sizes are computed, [`Imported::size_inputs`].
+    pub known_sizes: bool,
     /// Which values the program returns. `All` are the graph's outputs, followed by all results of its nodes,
     /// in order.
     pub results: Results,
@@ -56,6 +59,8 @@ pub struct Imported {
     pub defaults: BTreeMap<String, Constant>,
     /// How inputs and outputs other than tensors are composed of tensors of the graph.
     pub structures: BTreeMap<String, Structure>,
+    /// With [`ImportOptions::known_sizes`], short inputs from whose values sizes are computed.
+    pub size_inputs: BTreeSet<String>,
     /// Harmless deviations from what the model states: [`NodeDiagnosticKind::StatedShape`].
     pub warnings: Vec<NodeDiagnostic>,
 }
@@ -76,7 +81,8 @@ pub fn import(module: &Module, options: &ImportOptions) -> Result<Imported, Vec<
                 NodeDiagnosticKind::NeedsValue(_) | NodeDiagnosticKind::NeedsShape(_)
             )
         };
-        !options.assume_stated_shapes && diagnostics.iter().any(needs)
+        // What the model states of sizes is checked at run time, by computing with sizes.
+        !options.assume_stated_shapes && !options.known_sizes && diagnostics.iter().any(needs)
     };
     match first {
         Err(diagnostics) if needs_sizes(&diagnostics) => import_graph(module, graph, options, true),
@@ -98,6 +104,7 @@ fn import_graph(
         warnings: vec![],
         structures: BTreeMap::new(),
         symbols: Symbols::default(),
+        short: BTreeSet::new(),
     };
     let mut scope = Scope::of_graph(&functions, graph, opsets(module), assumes_stated_shapes);
     let defaults = importer.define_initializers(graph, &mut scope);
@@ -107,10 +114,12 @@ fn import_graph(
     importer.define_outputs(graph, &scope);
     importer.define_intermediates(graph, &scope);
     if importer.diagnostics.is_empty() {
+        let size_inputs =
+            if options.known_sizes { importer.size_inputs() } else { BTreeSet::new() };
         let Importer { builder, structures, warnings, .. } = importer;
         let mut graph = builder.finish();
         graph.prune();
-        return Ok(Imported { graph, defaults, structures, warnings });
+        return Ok(Imported { graph, defaults, structures, size_inputs, warnings });
     }
     Err(importer.diagnostics)
 }
@@ -140,6 +149,8 @@ struct Importer<'o> {
     warnings: Vec<NodeDiagnostic>,
     structures: BTreeMap<String, Structure>,
     symbols: Symbols,
+    /// Inputs of few elements, such as a shape.
+    short: BTreeSet<String>,
 }
 
 impl Importer<'_> {

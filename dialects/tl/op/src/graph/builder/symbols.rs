@@ -116,6 +116,14 @@ impl Builder {
         dependencies::of_sizes(&self.graph, &|value| self.elements(value), sizes)
     }
 
+    /// The inputs from which the sizes of values are computed.
+    pub fn dependencies_of_types(&self) -> Dependencies {
+        let dims = self.graph.types.iter().flat_map(|ty| &ty.dims);
+        let open: BTreeSet<&Dim> = dims.filter(|dim| dim.known().is_none()).collect();
+        let open: Vec<Dim> = open.into_iter().cloned().collect();
+        self.dependencies_of_sizes(&open)
+    }
+
     /// Defines each new symbol by its dimension; a later occurrence of the symbol is checked.
     pub(super) fn define_extents(&mut self, value: ValueId) {
         for (axis, dim) in self.dims(value).iter().enumerate() {
