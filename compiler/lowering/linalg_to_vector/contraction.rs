@@ -1,6 +1,6 @@
 //! Recognises a matmul among stages and names its loops.
 use super::codegen::Codegen;
-use super::codes::Codes;
+use super::codes::{Codes, bytes::Quantised};
 use super::dots::Dots;
 use super::kernel::{Kernel, Operand, Stage, argument, defining_op, name_of};
 use crate::attributes::DOTS;
@@ -122,6 +122,25 @@ impl<'c: 'a, 'a> Contraction<'c, 'a> {
             !cg.is_result(operand.tensor) && !cg.read_by_other(operand.tensor, &[self.stage]);
         let is_whole = cg.kernel.stages[self.stage].sizes[self.k] == found.depth;
         (is_matrix && is_own && is_whole && Self::is_plain(&self.b)).then_some(found)
+    }
+
+    /// The quantised rows that the left operand is computed from, if the product alone reads it and multiplies integers.
+    pub fn left_bytes(&self, cg: &Codegen<'c, 'a>) -> Option<Quantised> {
+        let (codes, operand) = (self.right_codes(cg)?, &self.a.operand);
+        let is_matrix = operand.access.offset == 0
+            && operand.access.coefs.iter().enumerate().all(|(dim, coef)| {
+                let expected = match dim {
+                    _ if dim == self.k => 1,
+                    _ if Some(dim) == self.m => codes.depth,
+                    _ => 0,
+                };
+                *coef == expected
+            });
+        let is_own =
+            !cg.is_result(operand.tensor) && !cg.read_by_other(operand.tensor, &[self.stage]);
+        let rows = self.m.map(|m| cg.kernel.stages[self.stage].sizes[m]);
+        let applies = is_matrix && is_own && Self::is_plain(&self.a);
+        applies.then(|| Quantised::of(cg, operand.tensor, rows, &codes)).flatten()
     }
 
     /// How the bytes of both operands become 16-bit integers, if they do before they are multiplied.

@@ -1,7 +1,6 @@
 //! Orders the stages of a kernel: products with their epilogues, and nests of the other stages between them.
 use super::{
     codegen::Codegen,
-    codes::bytes::Quantised,
     contraction::{Contraction, Factors},
     direct_conv::{self, DirectConv},
     error::Result,
@@ -138,7 +137,7 @@ fn plan<'c: 'a, 'a>(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>) -> Plan<'c, 'a> {
                 if let Product::Matmul(matmul) = &found {
                     placed.extend(place_quads(cg, e, &matmul.product));
                     placed.extend(matmul.product.right_codes(cg).map(|codes| codes.stage));
-                    placed.extend(Quantised::of(cg, &matmul.product).map(|left| left.stage));
+                    placed.extend(matmul.product.left_bytes(cg).map(|left| left.stage));
                 }
                 found
             }),

@@ -4,12 +4,11 @@
 //! row, which is copied in that order first. The sums of a block are integers, exact, and become floats when they are
 //! multiplied by both scales. The sum of the row in the block times the integer that is in the middle is subtracted
 //! before, and what the zero point differs from the middle by is accounted for in floats.
-use super::{Coded, Columns, Panel};
+use super::{Coded, Codes, Columns, Panel};
 use crate::attributes::QUANTISED;
 use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::{
     codegen::Codegen,
-    contraction::Contraction,
     dots::{self, Dots, Halves},
     error::{LowerError, Result},
     kernel::{Origin, TensorId},
@@ -54,43 +53,31 @@ pub struct Quantised {
 }
 
 impl Quantised {
-    /// The left operand of a product that is computed with integers.
-    pub fn of(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Option<Self> {
-        let codes = product.right_codes(cg)?;
-        let operand = &product.a.operand;
-        let Origin::Stage(number) = cg.kernel.tensors[operand.tensor].origin else { return None };
+    /// The stage that a tensor of so many rows, or of one, is the result of, if they are multiplied by integers.
+    pub fn of(
+        cg: &Codegen<'_, '_>,
+        tensor: TensorId,
+        rows: Option<i64>,
+        codes: &Codes,
+    ) -> Option<Self> {
+        let Origin::Stage(number) = cg.kernel.tensors[tensor].origin else { return None };
         let stage = &cg.kernel.stages[number];
         let block = QUANTISED.read(&stage.op)?;
         let ([values], [scales]) = (&stage.inputs[..], &stage.gathered[..]) else { return None };
-        let rows = product.m.map(|m| cg.kernel.stages[product.stage].sizes[m]);
         let sizes: Vec<i64> = rows.into_iter().chain([codes.depth]).collect();
         let dense = row_major(&sizes);
         let is_dense = [&values.access, &stage.outputs[0].access]
             .into_iter()
             .all(|access| access.offset == 0 && access.coefs == dense);
-        let is_matrix = operand.access.offset == 0
-            && operand.access.coefs.iter().enumerate().all(|(dim, coef)| {
-                let expected = match dim {
-                    _ if dim == product.k => 1,
-                    _ if Some(dim) == product.m => codes.depth,
-                    _ => 0,
-                };
-                *coef == expected
-            });
         let in_memory = [values.tensor, *scales].into_iter().all(|tensor| {
             matches!(cg.kernel.tensors[tensor].origin, Origin::Argument(_) | Origin::Stage(_))
         });
-        let is_own = !cg.is_result(operand.tensor)
-            && !cg.read_by_other(operand.tensor, &[product.stage])
-            && Contraction::is_plain(&product.a);
         let dots = instructions(cg, codes.bits)?;
         let applies = block == codes.block
             && codes.depth % codes.per_word() == 0
             && stage.sizes == sizes
             && is_dense
-            && is_matrix
-            && in_memory
-            && is_own;
+            && in_memory;
         applies.then_some(Self {
             stage: number,
             values: values.tensor,

@@ -59,7 +59,7 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
         let product = &matmul.product;
         if let Some(codes) = product.right_codes(cg) {
             let panel = PANEL_VECTORS * cg.target.lanes();
-            let left = Quantised::of(cg, product);
+            let left = product.left_bytes(cg);
             let coded = Coded::take(cg, e, codes, panel);
             return match left {
                 Some(left) => Self::Bytes(coded, left),
