@@ -3,7 +3,7 @@
 //! A tile is several rows of the result. Each vector of an input row is loaded once for each column of a filter, and added to all
 //! rows of the tile whose windows it is in.
 use super::{Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector};
-use crate::kernel::emit::{Emit, Lanes};
+use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::compute_to_loops::expression::depends_on;
 use crate::lowering::linalg_to_vector::split::Units;
 use irc_mlir::ops::{arith, math};
@@ -17,6 +17,9 @@ pub(super) const VECTORS: i64 = 2;
 
 /// The maximum number of elements of a window.
 const LARGEST: i64 = 49;
+
+/// The maximum distance of elements of a window along an axis.
+const WIDEST: i64 = 32;
 
 /// How a nest is computed in windows.
 pub(super) struct Windows {
@@ -39,6 +42,13 @@ struct Taps {
     loop_: Option<usize>,
     count: i64,
     distance: i64,
+}
+
+impl Taps {
+    /// The distance of the last one from the first one.
+    fn reach(self) -> i64 {
+        (self.count - 1) * self.distance
+    }
 }
 
 impl Windows {
@@ -69,7 +79,8 @@ impl Windows {
         let is_one_channel = all == Some(taps[0].count * taps[1].count)
             && taps[0].loop_ != taps[1].loop_
             && all <= Some(LARGEST);
-        let is_plain = !tiles.broadcast.depends_on(row)
+        let is_plain = taps.iter().all(|taps| taps.reach() <= WIDEST)
+            && !tiles.broadcast.depends_on(row)
             && !depends_on(innermost, row)
             && (1..=2).contains(&stride)
             && tiles.step > 0
@@ -98,27 +109,28 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         };
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let width = self.lanes.count();
-        // The last tile of several rows moves up: it computes some rows again, to the same bits.
+        // The last tile of several rows moves up, and that of several columns to the left: they compute some elements again, to
+        // the same bits. Masked stores take long on some processors.
         let count = e.binary(arith::SUBI, to, start);
         let is_tall = e.compare(SGE, count, e.index(ROWS));
         let end = e.op(arith::SELECT, &[is_tall, to, start], start.r#type());
+        let is_wide = e.compare(SGE, columns, e.index(VECTORS * width));
+        let either = |x, y| e.op(arith::SELECT, &[is_wide, x, y], columns.r#type());
+        let (wide, narrow) = (either(columns, e.index(0)), either(e.index(0), columns));
         for (rows, to) in [(ROWS, end), (1, to)] {
             let Ok(_) = e.for_each::<Infallible>((start, to, rows), &[], |e, row, _| {
                 let row = if rows == 1 { row } else { e.min(row, e.offset(to, -rows)) };
                 at[windows.row] = row;
-                let all = (e.index(0), columns, VECTORS * width);
-                let Ok(_) = e.for_each::<Infallible>(all, &[], |e, column, _| {
-                    at[windows.row + 1] = column;
-                    let rest = e.binary(arith::SUBI, columns, column);
-                    let tile = |e, vectors| {
-                        let tile = Tile { at, rows, vectors, rest: Some(rest) };
-                        self.window(e, windows, &tile);
-                        Ok::<_, Infallible>(vec![])
-                    };
-                    let is_short = e.compare(SLE, rest, e.index(width));
-                    let Ok(_) = e.if_else(is_short, &[], |e| tile(e, 1), |e| tile(e, VECTORS));
-                    Ok(vec![])
-                });
+                for (vectors, end) in [(VECTORS, wide), (1, narrow)] {
+                    let all = (e.index(0), end, vectors * width);
+                    let Ok(_) = e.for_each::<Infallible>(all, &[], |e, column, _| {
+                        let last = e.offset(columns, -vectors * width);
+                        at[windows.row + 1] = e.max(e.min(column, last), e.index(0));
+                        let rest = (vectors == 1).then_some(columns);
+                        self.window(e, windows, &Tile { at, rows, vectors, rest });
+                        Ok(vec![])
+                    });
+                }
                 at[windows.row + 1] = e.index(0);
                 let first = self.place(e, at, 0);
                 self.finish(e, &at[..windows.row], (first, e.scale(columns, rows)));
@@ -134,17 +146,12 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let zeros = vec![zero; (tile.rows * tile.vectors) as usize];
         let types: Vec<_> = zeros.iter().map(|sum| sum.r#type()).collect();
         let edges = self.edges(e, windows, tile);
-        let sums = |e: Emit<'c, 'a>, edges| {
-            Ok::<_, Infallible>(self.window_sums(e, windows, tile, edges, &zeros))
+        let is_inside = self.is_inside(e, windows, tile, &edges);
+        let sums = |e: Emit<'c, 'a>, is_inside: bool| {
+            let copied = (!is_inside).then(|| self.copied(e, windows, tile, &edges));
+            Ok::<_, Infallible>(self.window_sums(e, windows, tile, copied.flatten(), &zeros))
         };
-        let Ok(sums) = match tile.rows {
-            // Those of one row are few.
-            1 => sums(e, Some(&edges)),
-            _ => {
-                let is_inside = self.is_inside(e, windows, tile, &edges);
-                e.if_else(is_inside, &types, |e| sums(e, None), |e| sums(e, Some(&edges)))
-            }
-        };
+        let Ok(sums) = e.if_else(is_inside, &types, |e| sums(e, true), |e| sums(e, false));
         let sums = self.in_order(e, sums);
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let first = self.place(e, tile.at, 0);
@@ -165,16 +172,25 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             mask: mask(number),
         });
         let values = self.finished(e, &tile.at[..windows.row], vectors);
-        let store = |e: Emit<'c, 'a>, is_whole: bool| {
+        // The first so many rows are stored without masks.
+        let store = |e: Emit<'c, 'a>, whole: i64| {
             for (number, (value, place)) in (0..).zip(values.iter().zip(&places)) {
-                let mask = mask(number).filter(|_| !is_whole);
+                let mask = mask(number).filter(|_| number / tile.vectors >= whole);
                 e.store(*value, self.result, *place, self.lanes, mask);
             }
             Ok::<_, Infallible>(vec![])
         };
-        let all = e.index(tile.vectors * self.lanes.count());
-        let is_whole = e.compare(SLE, all, tile.rest.unwrap_or(all));
-        let Ok(_) = e.if_else(is_whole, &[], |e| store(e, true), |e| store(e, false));
+        let Some(rest) = tile.rest else {
+            let Ok(_) = store(e, tile.rows);
+            return;
+        };
+        // What a row stores after its end is stored again by those below, if they reach as far.
+        let width = self.lanes.count();
+        let is_whole = e.compare(SLE, e.index(width), rest);
+        let is_half = e.compare(SLE, e.index(width / 2), rest);
+        let partly =
+            |e: Emit<'c, 'a>| e.if_else(is_half, &[], |e| store(e, tile.rows - 1), |e| store(e, 0));
+        let Ok(_) = e.if_else(is_whole, &[], |e| store(e, tile.rows), partly);
     }
 
     /// Where the operand of a tile begins and ends.
@@ -205,9 +221,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         edges: &Edges<'c, 'a>,
     ) -> Value<'c, 'a> {
         let zero = e.integer(0, 64, Lanes::Scalar);
-        let taps = windows.taps[1];
         let columns = tile.vectors * self.lanes.count() * self.tiles.step;
-        let columns = columns + (taps.count - 1) * taps.distance;
+        let columns = columns + windows.taps[1].reach();
         let mut axes = vec![(edges.columns, columns)];
         if windows.bound.is_some() {
             axes.push((edges.rows, windows.lines(tile.rows)));
@@ -221,22 +236,60 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             .unwrap_or_else(|| e.integer(1, 1, Lanes::Scalar))
     }
 
-    /// The sums of a tile; with its edges if it may reach beyond them. With a step of 2, their lanes are in the order of
+    /// Copies what a tile reads, with zeros outside of the operand, to memory whose lines are [`Windows::line`] apart.
+    fn copied(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        edges: &Edges<'c, 'a>,
+    ) -> Option<Buffer<'c, 'a>> {
+        let (copied, width) = (self.packed?, self.lanes.count());
+        let mut loops = tile.at.to_vec();
+        loops.resize(self.dims.len() + self.over.len(), e.index(0));
+        let Load { operand, at } = &self.tiles.vector;
+        let place = self.body(e, &loops).place(e, *operand, at);
+        let distance = self.axis_distance(e, *operand, windows.axis);
+        let columns = edges.columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
+        let vectors = windows.vectors(self.tiles.step, tile.vectors, width);
+        let masks = (0..vectors).map(|vector| self.mask(e, columns, vector * width));
+        let masks: Vec<_> = masks.collect();
+        for line in windows.lines_of(tile.rows) {
+            let [first, rows] = edges.rows;
+            let row = e.binary(arith::ADDI, first, e.integer(line, 64, Lanes::Scalar));
+            let is_row = e.splat(e.compare(ULT, row, rows), self.lanes);
+            let from = e.add(place, e.scale(distance, line));
+            let to = line * windows.line(self.tiles.step, self.vectors, width);
+            for (vector, mask) in (0..).zip(&masks) {
+                let mask = Some(e.binary(arith::ANDI, *mask, is_row));
+                let from = e.offset(from, vector * width);
+                let value = e.load_lanes(self.operands[*operand].1, from, self.lanes, mask);
+                e.store(value, copied, e.index(to + vector * width), self.lanes, None);
+            }
+        }
+        Some(copied)
+    }
+
+    /// The sums of a tile, of its copied operand if that has zeros around it. With a step of 2, their lanes are in the order of
     /// [`evens`].
     fn window_sums(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
-        edges: Option<&Edges<'c, 'a>>,
+        copied: Option<Buffer<'c, 'a>>,
         zeros: &[Value<'c, 'a>],
     ) -> Vec<Value<'c, 'a>> {
         let [row_taps, column_taps] = windows.taps;
         let (width, step) = (self.lanes.count(), self.tiles.step);
-        let column = self.dims.len() - 1;
+        let vector = &self.tiles.vector;
         let mut loops = tile.at.to_vec();
         loops.resize(self.dims.len() + self.over.len(), e.index(0));
-        let line = self.axis_distance(e, self.tiles.vector.operand, windows.axis);
+        let buffer = copied.unwrap_or(self.operands[vector.operand].1);
+        let line = match copied {
+            Some(_) => e.index(windows.line(step, self.vectors, width)),
+            None => self.axis_distance(e, vector.operand, windows.axis),
+        };
         let all = (e.index(0), e.index(column_taps.count), 1);
         let Ok(sums) = e.for_each::<Infallible>(all, zeros, |e, tap, sums| {
             let mut sums = sums.to_vec();
@@ -254,67 +307,25 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     e.splat(e.load(self.operands[factor.operand].1, place), self.lanes)
                 })
                 .collect();
-            let vectors = (0..tile.vectors).map(|vector| {
-                let mut loops = loops.clone();
-                loops[column] = e.offset(loops[column], vector * width);
-                let mut body = self.body(e, &loops);
-                let place = body.place(e, self.tiles.vector.operand, &self.tiles.vector.at);
-                let columns = self.columns(e, tile, vector);
-                let limit = edges.and_then(|_| self.limit(e, &mut body, columns, None));
-                let masks: Vec<_> = (0..step)
-                    .map(|number| limit.map(|limit| self.mask(e, limit, number * width)))
-                    .collect();
-                (place, masks)
-            });
-            let vectors: Vec<_> = vectors.collect();
-            for number in 0..windows.lines(tile.rows) {
-                let rows = (0..tile.rows).filter_map(|row| {
-                    let distance = number - row * windows.stride;
-                    let row_tap = distance / row_taps.distance;
-                    let is_in = distance >= 0
-                        && distance % row_taps.distance == 0
-                        && row_tap < row_taps.count;
-                    is_in.then(|| (row, factors[row_tap as usize]))
-                });
-                let rows: Vec<_> = rows.collect();
-                if rows.is_empty() {
-                    continue;
-                }
-                let places: Vec<_> = rows
-                    .iter()
-                    .flat_map(|(row, _)| {
-                        (0..tile.vectors).map(move |vector| row * tile.vectors + vector)
-                    })
-                    .map(|place| place as usize)
-                    .collect();
-                let earlier: Vec<Value> = places.iter().map(|place| sums[*place]).collect();
-                let add = |e: Emit<'c, 'a>| {
-                    let values = vectors.iter().map(|(place, masks)| {
-                        let place = e.add(*place, e.scale(line, number));
-                        evens(e, &self.loads(e, place, masks), self.lanes)
+            let place = match copied {
+                Some(_) => e.scale(tap, column_taps.distance),
+                None => self.body(e, &loops).place(e, vector.operand, &vector.at),
+            };
+            for vector in 0..tile.vectors {
+                for number in windows.lines_of(tile.rows) {
+                    let place = e.add(place, e.scale(line, number));
+                    let loads = (0..step).map(|load| {
+                        let place = e.offset(place, (vector * step + load) * width);
+                        e.load_lanes(buffer, place, self.lanes, None)
                     });
-                    let values: Vec<_> = values.collect();
-                    let products = rows
-                        .iter()
-                        .flat_map(|(_, factor)| values.iter().map(move |value| (factor, value)));
-                    let next = products.zip(&earlier).map(|((factor, value), sum)| {
-                        e.op(math::FMA, &[*factor, *value, *sum], sum.r#type())
-                    });
-                    Ok::<_, Infallible>(next.collect::<Vec<_>>())
-                };
-                let Ok(next) = match edges.filter(|_| windows.bound.is_some()) {
-                    // Few tiles reach beyond the rows of the operand, so that the branches are predicted.
-                    Some(Edges { rows: [first, size], .. }) => {
-                        let number = e.integer(number, 64, Lanes::Scalar);
-                        let row = e.binary(arith::ADDI, *first, number);
-                        let types: Vec<_> = earlier.iter().map(|sum| sum.r#type()).collect();
-                        let is_row = e.compare(ULT, row, *size);
-                        e.if_else(is_row, &types, add, |_| Ok(earlier.clone()))
+                    let value = evens(e, &loads.collect::<Vec<_>>(), self.lanes);
+                    for row in 0..tile.rows {
+                        if let Some(tap) = windows.tap(number, row) {
+                            let sum = &mut sums[(row * tile.vectors + vector) as usize];
+                            let factors = [factors[tap as usize], value, *sum];
+                            *sum = e.op(math::FMA, &factors, sum.r#type());
+                        }
                     }
-                    None => add(e),
-                };
-                for (place, sum) in places.into_iter().zip(next) {
-                    sums[place] = sum;
                 }
             }
             Ok(sums)
@@ -365,8 +376,37 @@ fn evens<'c: 'a, 'a>(e: Emit<'c, 'a>, loads: &[Value<'c, 'a>], lanes: Lanes) -> 
 }
 
 impl Windows {
+    /// The row of a window that is on a line of the operand, for a row of the result.
+    fn tap(&self, line: i64, row: i64) -> Option<i64> {
+        let Taps { count, distance, .. } = self.taps[0];
+        let down = line - row * self.stride;
+        let is_in = down >= 0 && down % distance == 0 && down / distance < count;
+        is_in.then_some(down / distance)
+    }
+
+    /// The lines of the operand that so many rows of the result read.
+    fn lines_of(&self, rows: i64) -> Vec<i64> {
+        let is_read = |line: &i64| (0..rows).any(|row| self.tap(*line, row).is_some());
+        (0..self.lines(rows)).filter(is_read).collect()
+    }
+
+    /// The elements of the copied operand of a tile.
+    pub(super) fn elements(&self, step: i64, lanes: i64) -> i64 {
+        self.lines(ROWS) * self.line(step, VECTORS, lanes)
+    }
+
+    /// The elements of a line of the copied operand of a tile of so many vectors.
+    fn line(&self, step: i64, vectors: i64, lanes: i64) -> i64 {
+        self.vectors(step, vectors, lanes) * lanes
+    }
+
+    /// The vectors that hold what so many vectors of the result read of a line.
+    fn vectors(&self, step: i64, vectors: i64, lanes: i64) -> i64 {
+        step * vectors + (self.taps[1].reach() + lanes - 1) / lanes
+    }
+
     /// The rows of the operand under so many rows of the result.
     fn lines(&self, rows: i64) -> i64 {
-        (rows - 1) * self.stride + (self.taps[0].count - 1) * self.taps[0].distance + 1
+        (rows - 1) * self.stride + self.taps[0].reach() + 1
     }
 }
