@@ -3,7 +3,7 @@
 //! A tile is several rows of the result. Each vector of an input row is loaded once for each column of a filter, and added to all
 //! rows of the tile whose windows it is in.
 use super::{Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector};
-use crate::kernel::emit::{Buffer, Emit, Lanes};
+use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
 use crate::lowering::compute_to_loops::expression::depends_on;
 use crate::lowering::linalg_to_vector::split::Units;
 use irc_mlir::ops::{arith, math};
@@ -14,6 +14,9 @@ use std::convert::Infallible;
 /// The rows and vectors of a tile.
 pub(super) const ROWS: i64 = 4;
 pub(super) const VECTORS: i64 = 2;
+
+/// The elements of a cache line.
+const ELEMENTS_OF_LINE: usize = 16;
 
 /// The maximum number of elements of a window.
 const LARGEST: i64 = 49;
@@ -145,6 +148,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let zero = e.zero(e.f32(), self.lanes);
         let zeros = vec![zero; (tile.rows * tile.vectors) as usize];
         let types: Vec<_> = zeros.iter().map(|sum| sum.r#type()).collect();
+        self.prefetch_lines(e, windows, tile);
         let edges = self.edges(e, windows, tile);
         let is_inside = self.is_inside(e, windows, tile, &edges);
         let sums = |e: Emit<'c, 'a>, is_inside: bool| {
@@ -191,6 +195,24 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let partly =
             |e: Emit<'c, 'a>| e.if_else(is_half, &[], |e| store(e, tile.rows - 1), |e| store(e, 0));
         let Ok(_) = e.if_else(is_whole, &[], |e| store(e, tile.rows), partly);
+    }
+
+    /// Prefetches what the tile below reads, unless this tile reads it too.
+    fn prefetch_lines(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) {
+        let mut loops = tile.at.to_vec();
+        loops.resize(self.dims.len() + self.over.len(), e.index(0));
+        let Load { operand, at } = &self.tiles.vector;
+        let place = self.body(e, &loops).place(e, *operand, at);
+        let distance = self.axis_distance(e, *operand, windows.axis);
+        let first = windows.lines(tile.rows);
+        let columns = tile.vectors * self.lanes.count() * self.tiles.step;
+        for line in first..first + tile.rows * windows.stride {
+            let place = e.add(place, e.scale(distance, line));
+            for column in (0..columns).step_by(ELEMENTS_OF_LINE) {
+                let place = e.offset(place, column);
+                e.prefetch(self.operands[*operand].1, place, Prefetch::Read);
+            }
+        }
     }
 
     /// Where the operand of a tile begins and ends.
