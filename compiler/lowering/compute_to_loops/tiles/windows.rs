@@ -4,16 +4,19 @@
 //! rows of the tile whose windows it is in.
 use super::{Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector};
 use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
-use crate::lowering::compute_to_loops::expression::depends_on;
-use crate::lowering::linalg_to_vector::split::Units;
+use crate::lowering::compute_to_loops::expression::{depends_on, loop_number};
+use crate::lowering::linalg_to_vector::split::{Extent, Units};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike};
 use irc_tl::{Compute, Dim, Scalar};
-use std::convert::Infallible;
+use std::{cell::RefCell, convert::Infallible};
 
 /// The rows and vectors of a tile.
 pub(super) const ROWS: i64 = 4;
 pub(super) const VECTORS: i64 = 2;
+
+/// The maximum number of elements of a channel that is copied whole.
+const SMALL: i64 = 2048;
 
 /// The elements of a cache line.
 const ELEMENTS_OF_LINE: usize = 16;
@@ -106,7 +109,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         units: Option<Units<'c, 'a>>,
     ) {
         let end = self.sizes.value(e, &self.dims[windows.row]);
-        let (mut start, to) = match units {
+        let (start, to) = match units {
             None => (e.index(0), end),
             Some(units) => (e.scale(units.from, ROWS), e.min(e.scale(units.to, ROWS), end)),
         };
@@ -120,42 +123,156 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let is_wide = e.compare(SGE, columns, e.index(VECTORS * width));
         let either = |x, y| e.op(arith::SELECT, &[is_wide, x, y], columns.r#type());
         let (wide, narrow) = (either(columns, e.index(0)), either(e.index(0), columns));
-        for (rows, to) in [(ROWS, end), (1, to)] {
-            let Ok(_) = e.for_each::<Infallible>((start, to, rows), &[], |e, row, _| {
-                let row = if rows == 1 { row } else { e.min(row, e.offset(to, -rows)) };
-                at[windows.row] = row;
-                for (vectors, end) in [(VECTORS, wide), (1, narrow)] {
-                    let all = (e.index(0), end, vectors * width);
-                    let Ok(_) = e.for_each::<Infallible>(all, &[], |e, column, _| {
-                        let last = e.offset(columns, -vectors * width);
-                        at[windows.row + 1] = e.max(e.min(column, last), e.index(0));
-                        let rest = (vectors == 1).then_some(columns);
-                        self.window(e, windows, &Tile { at, rows, vectors, rest });
-                        Ok(vec![])
-                    });
-                }
-                at[windows.row + 1] = e.index(0);
-                let first = self.place(e, at, 0);
-                self.finish(e, &at[..windows.row], (first, e.scale(columns, rows)));
-                Ok(vec![])
-            });
-            start = to;
-        }
+        let channel = [start, end];
+        at[windows.row] = start;
+        at[windows.row + 1] = e.index(0);
+        let (size, line) = self.copied_lines(e, windows, e.binary(arith::SUBI, end, start));
+        let is_small = e.compare(SLE, size, e.index(SMALL));
+        let is_small = e.binary(arith::ANDI, is_small, is_tall);
+        let tiles = |e: Emit<'c, 'a>, at: &mut [Value<'c, 'a>], range: Range<'c, 'a>, copied| {
+            self.tiles_of(e, windows, at, range, (wide, narrow), copied);
+        };
+        let at = RefCell::new(at);
+        let small = |e: Emit<'c, 'a>| {
+            let mut at = at.borrow_mut();
+            let lines = e.binary(arith::DIVUI, size, line);
+            if let Some(copied) = self.copied_channel(e, windows, &at, (lines, line)) {
+                tiles(e, &mut at, (channel, ROWS), Some(copied));
+            }
+            Ok::<_, Infallible>(vec![])
+        };
+        let large = |e: Emit<'c, 'a>| {
+            let mut at = at.borrow_mut();
+            tiles(e, &mut at, (channel, ROWS), None);
+            tiles(e, &mut at, ([end, to], 1), None);
+            Ok(vec![])
+        };
+        let Ok(_) = e.if_else(is_small, &[], small, large);
     }
 
-    /// A tile.
-    fn window(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) {
+    /// The tiles of so many rows of a range of rows.
+    fn tiles_of(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        at: &mut [Value<'c, 'a>],
+        ([start, to], rows): Range<'c, 'a>,
+        (wide, narrow): (Value<'c, 'a>, Value<'c, 'a>),
+        copied: Option<Copied<'c, 'a>>,
+    ) {
+        let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
+        let width = self.lanes.count();
+        let Ok(_) = e.for_each::<Infallible>((start, to, rows), &[], |e, row, _| {
+            let row = if rows == 1 { row } else { e.min(row, e.offset(to, -rows)) };
+            at[windows.row] = row;
+            for (vectors, end) in [(VECTORS, wide), (1, narrow)] {
+                let all = (e.index(0), end, vectors * width);
+                let Ok(_) = e.for_each::<Infallible>(all, &[], |e, column, _| {
+                    let last = e.offset(columns, -vectors * width);
+                    at[windows.row + 1] = e.max(e.min(column, last), e.index(0));
+                    let rest = (vectors == 1).then_some(columns);
+                    self.window(e, windows, &Tile { at, rows, vectors, rest }, copied);
+                    Ok(vec![])
+                });
+            }
+            at[windows.row + 1] = e.index(0);
+            let first = self.place(e, at, 0);
+            self.finish(e, &at[..windows.row], (first, e.scale(columns, rows)));
+            Ok(vec![])
+        });
+    }
+
+    /// The elements of what so many rows of a channel read, copied with zeros around it, and of a line of it.
+    fn copied_lines(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        rows: Value<'c, 'a>,
+    ) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let (width, step) = (self.lanes.count(), self.tiles.step);
+        let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
+        let line = e.scale(e.max(columns, e.index(width)), step);
+        let line = Extent::Passed(e.offset(line, windows.taps[1].reach())).groups(e, width);
+        let line = line.times(e, width).value(e);
+        let lines = e.offset(e.scale(rows, windows.stride), windows.lines(1) - windows.stride);
+        (e.binary(arith::MULI, lines, line), line)
+    }
+
+    /// Copies so many lines of a channel, from those of the tile at `at` on.
+    fn copied_channel(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        at: &[Value<'c, 'a>],
+        (lines, length): (Value<'c, 'a>, Value<'c, 'a>),
+    ) -> Option<Copied<'c, 'a>> {
+        let buffer = self.packed?;
+        let tile = Tile { at, rows: 1, vectors: 1, rest: None };
+        let edges = self.edges(e, windows, &tile);
+        let (place, distance) = self.source(e, windows, &tile);
+        let columns = edges.columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
+        let Ok(_) = e.for_each::<Infallible>((e.index(0), lines, 1), &[], |e, line, _| {
+            let is_row = edges.has_row(e, loop_number(e, line));
+            let is_row = e.splat(is_row, self.lanes);
+            let from = e.add(place, e.binary(arith::MULI, distance, line));
+            let to = e.binary(arith::MULI, length, line);
+            let vectors = (e.index(0), length, self.lanes.count());
+            let Ok(_) = e.for_each::<Infallible>(vectors, &[], |e, vector, _| {
+                let moved = e.op(arith::INDEX_CAST, &[vector], e.int(32));
+                let [first, size] = columns;
+                let mask = self.mask(e, [e.binary(arith::ADDI, first, moved), size], 0);
+                let mask = Some(e.binary(arith::ANDI, mask, is_row));
+                let from = e.add(from, vector);
+                let operand = self.operands[self.tiles.vector.operand].1;
+                let value = e.load_lanes(operand, from, self.lanes, mask);
+                e.store(value, buffer, e.add(to, vector), self.lanes, None);
+                Ok(vec![])
+            });
+            Ok(vec![])
+        });
+        Some(Copied { buffer, line: length, start: Some(at[windows.row]) })
+    }
+
+    /// The place of the first element of the operand that a tile reads, and the distance of its lines.
+    fn source(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+    ) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let mut loops = tile.at.to_vec();
+        loops.resize(self.dims.len() + self.over.len(), e.index(0));
+        let Load { operand, at } = &self.tiles.vector;
+        let place = self.body(e, &loops).place(e, *operand, at);
+        (place, self.axis_distance(e, *operand, windows.axis))
+    }
+
+    /// A tile; of a channel that is copied, if it is.
+    fn window(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        channel: Option<Copied<'c, 'a>>,
+    ) {
         let zero = e.zero(e.f32(), self.lanes);
         let zeros = vec![zero; (tile.rows * tile.vectors) as usize];
         let types: Vec<_> = zeros.iter().map(|sum| sum.r#type()).collect();
-        self.prefetch_lines(e, windows, tile);
-        let edges = self.edges(e, windows, tile);
-        let is_inside = self.is_inside(e, windows, tile, &edges);
-        let sums = |e: Emit<'c, 'a>, is_inside: bool| {
-            let copied = (!is_inside).then(|| self.copied(e, windows, tile, &edges));
-            Ok::<_, Infallible>(self.window_sums(e, windows, tile, copied.flatten(), &zeros))
+        let sums = |e: Emit<'c, 'a>, copied: Option<Copied<'c, 'a>>| {
+            Ok::<_, Infallible>(self.window_sums(e, windows, tile, copied, &zeros))
         };
-        let Ok(sums) = e.if_else(is_inside, &types, |e| sums(e, true), |e| sums(e, false));
+        let edges = self.edges(e, windows, tile);
+        let at_edge = |e: Emit<'c, 'a>| sums(e, self.copied(e, windows, tile, &edges));
+        let Ok(sums) = match channel {
+            Some(_) => sums(e, channel),
+            // Those of one row are few.
+            None if tile.rows == 1 => at_edge(e),
+            None => {
+                self.prefetch_lines(e, windows, tile);
+                let is_inside = self.is_inside(e, windows, tile, &edges);
+                e.if_else(is_inside, &types, |e| sums(e, None), at_edge)
+            }
+        };
         let sums = self.in_order(e, sums);
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let first = self.place(e, tile.at, 0);
@@ -199,18 +316,15 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 
     /// Prefetches what the tile below reads, unless this tile reads it too.
     fn prefetch_lines(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) {
-        let mut loops = tile.at.to_vec();
-        loops.resize(self.dims.len() + self.over.len(), e.index(0));
-        let Load { operand, at } = &self.tiles.vector;
-        let place = self.body(e, &loops).place(e, *operand, at);
-        let distance = self.axis_distance(e, *operand, windows.axis);
+        let (place, distance) = self.source(e, windows, tile);
         let first = windows.lines(tile.rows);
         let columns = tile.vectors * self.lanes.count() * self.tiles.step;
         for line in first..first + tile.rows * windows.stride {
             let place = e.add(place, e.scale(distance, line));
             for column in (0..columns).step_by(ELEMENTS_OF_LINE) {
                 let place = e.offset(place, column);
-                e.prefetch(self.operands[*operand].1, place, Prefetch::Read);
+                let operand = self.operands[self.tiles.vector.operand].1;
+                e.prefetch(operand, place, Prefetch::Read);
             }
         }
     }
@@ -265,31 +379,28 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
         edges: &Edges<'c, 'a>,
-    ) -> Option<Buffer<'c, 'a>> {
-        let (copied, width) = (self.packed?, self.lanes.count());
-        let mut loops = tile.at.to_vec();
-        loops.resize(self.dims.len() + self.over.len(), e.index(0));
-        let Load { operand, at } = &self.tiles.vector;
-        let place = self.body(e, &loops).place(e, *operand, at);
-        let distance = self.axis_distance(e, *operand, windows.axis);
+    ) -> Option<Copied<'c, 'a>> {
+        let (buffer, width) = (self.packed?, self.lanes.count());
+        let (place, distance) = self.source(e, windows, tile);
+        let operand = self.operands[self.tiles.vector.operand].1;
         let columns = edges.columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
         let vectors = windows.vectors(self.tiles.step, tile.vectors, width);
         let masks = (0..vectors).map(|vector| self.mask(e, columns, vector * width));
         let masks: Vec<_> = masks.collect();
         for line in windows.lines_of(tile.rows) {
-            let [first, rows] = edges.rows;
-            let row = e.binary(arith::ADDI, first, e.integer(line, 64, Lanes::Scalar));
-            let is_row = e.splat(e.compare(ULT, row, rows), self.lanes);
+            let is_row = edges.has_row(e, e.integer(line, 64, Lanes::Scalar));
+            let is_row = e.splat(is_row, self.lanes);
             let from = e.add(place, e.scale(distance, line));
             let to = line * windows.line(self.tiles.step, self.vectors, width);
             for (vector, mask) in (0..).zip(&masks) {
                 let mask = Some(e.binary(arith::ANDI, *mask, is_row));
                 let from = e.offset(from, vector * width);
-                let value = e.load_lanes(self.operands[*operand].1, from, self.lanes, mask);
-                e.store(value, copied, e.index(to + vector * width), self.lanes, None);
+                let value = e.load_lanes(operand, from, self.lanes, mask);
+                e.store(value, buffer, e.index(to + vector * width), self.lanes, None);
             }
         }
-        Some(copied)
+        let line = e.index(windows.line(self.tiles.step, self.vectors, width));
+        Some(Copied { buffer, line, start: None })
     }
 
     /// The sums of a tile, of its copied operand if that has zeros around it. With a step of 2, their lanes are in the order of
@@ -299,7 +410,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         e: Emit<'c, 'a>,
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
-        copied: Option<Buffer<'c, 'a>>,
+        copied: Option<Copied<'c, 'a>>,
         zeros: &[Value<'c, 'a>],
     ) -> Vec<Value<'c, 'a>> {
         let [row_taps, column_taps] = windows.taps;
@@ -307,10 +418,12 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let vector = &self.tiles.vector;
         let mut loops = tile.at.to_vec();
         loops.resize(self.dims.len() + self.over.len(), e.index(0));
-        let buffer = copied.unwrap_or(self.operands[vector.operand].1);
-        let line = match copied {
-            Some(_) => e.index(windows.line(step, self.vectors, width)),
-            None => self.axis_distance(e, vector.operand, windows.axis),
+        let (buffer, line) = match copied {
+            Some(copied) => (copied.buffer, copied.line),
+            None => {
+                let line = self.axis_distance(e, vector.operand, windows.axis);
+                (self.operands[vector.operand].1, line)
+            }
         };
         let all = (e.index(0), e.index(column_taps.count), 1);
         let Ok(sums) = e.for_each::<Infallible>(all, zeros, |e, tap, sums| {
@@ -330,7 +443,10 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 })
                 .collect();
             let place = match copied {
-                Some(_) => e.scale(tap, column_taps.distance),
+                Some(copied) => {
+                    let first = copied.first(e, windows, tile, step);
+                    e.add(first, e.scale(tap, column_taps.distance))
+                }
                 None => self.body(e, &loops).place(e, vector.operand, &vector.at),
             };
             for vector in 0..tile.vectors {
@@ -369,10 +485,47 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 }
 
+/// A range of rows, and the rows of a tile of it.
+type Range<'c, 'a> = ([Value<'c, 'a>; 2], i64);
+
+/// What a tile or a channel reads of the operand, copied with zeros around it.
+#[derive(Clone, Copy)]
+struct Copied<'c, 'a> {
+    buffer: Buffer<'c, 'a>,
+    /// The distance of lines.
+    line: Value<'c, 'a>,
+    /// The first row of the result, if it is of a channel.
+    start: Option<Value<'c, 'a>>,
+}
+
+impl<'c: 'a, 'a> Copied<'c, 'a> {
+    /// The place of the first element that a tile reads.
+    fn first(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        step: i64,
+    ) -> Value<'c, 'a> {
+        let Some(start) = self.start else { return e.index(0) };
+        let row = e.binary(arith::SUBI, tile.at[windows.row], start);
+        let line = e.binary(arith::MULI, self.line, e.scale(row, windows.stride));
+        e.add(line, e.scale(tile.at[windows.row + 1], step))
+    }
+}
+
 /// Where the operand of a tile begins and ends: the rows and columns of the first element that it reads, and their numbers.
 struct Edges<'c, 'a> {
     rows: [Value<'c, 'a>; 2],
     columns: [Value<'c, 'a>; 2],
+}
+
+impl<'c: 'a, 'a> Edges<'c, 'a> {
+    /// Whether the operand has a row, so many after the first.
+    fn has_row(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
+        let [first, rows] = self.rows;
+        e.compare(ULT, e.binary(arith::ADDI, first, number), rows)
+    }
 }
 
 /// Lanes that processors move together.
@@ -414,7 +567,7 @@ impl Windows {
 
     /// The elements of the copied operand of a tile.
     pub(super) fn elements(&self, step: i64, lanes: i64) -> i64 {
-        self.lines(ROWS) * self.line(step, VECTORS, lanes)
+        SMALL.max(self.lines(ROWS) * self.line(step, VECTORS, lanes))
     }
 
     /// The elements of a line of the copied operand of a tile of so many vectors.
