@@ -216,7 +216,7 @@ fn depth(scalar: &Scalar) -> usize {
 }
 
 /// The op without unused and duplicate operands.
-fn tidied<'c: 'a, 'a>(
+pub(super) fn tidied<'c: 'a, 'a>(
     compute: &Compute,
     operands: &[Value<'c, 'a>],
 ) -> (Compute, Vec<Value<'c, 'a>>) {

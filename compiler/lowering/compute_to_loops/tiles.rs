@@ -295,12 +295,13 @@ impl Tiles {
                 (None, Some(_)) => 2,
                 (None, None) => 4,
             },
-            windows,
-            packed: match &panels {
-                Some(_) if winograd.is_some() => None,
-                Some(panels) => Some(e.stack(panels.elements(), e.f32())),
-                None => self.packed(e, compute, &over, 2 * lanes),
+            packed: match (&panels, &windows) {
+                _ if winograd.is_some() => None,
+                (Some(panels), _) => Some(e.stack(panels.elements(), e.f32())),
+                (_, Some(windows)) => Some(e.stack(windows.elements(self.step, lanes), e.f32())),
+                _ => self.packed(e, compute, &over, 2 * lanes),
             },
+            windows,
         };
         if let Some(winograd) = winograd {
             return writer.in_winograd(e, &winograd, part, memory);
@@ -709,29 +710,20 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         place: Value<'c, 'a>,
         masks: &[Option<Value<'c, 'a>>],
     ) -> Value<'c, 'a> {
-        match self.loads(e, place, masks)[..] {
-            [only] => only,
-            [first, second] => {
-                let even: Vec<i64> = (0..self.lanes.count()).map(|lane| 2 * lane).collect();
-                e.shuffle(first, second, &even)
-            }
-            _ => unreachable!("a step is 1 or 2"),
-        }
-    }
-
-    /// Vectors of the vector factor, one after the other.
-    fn loads(
-        &self,
-        e: Emit<'c, 'a>,
-        place: Value<'c, 'a>,
-        masks: &[Option<Value<'c, 'a>>],
-    ) -> Vec<Value<'c, 'a>> {
         let buffer = self.operands[self.tiles.vector.operand].1;
         let width = self.lanes.count();
         let loads = masks.iter().zip(0..).map(|(mask, number)| {
             e.load_lanes(buffer, e.offset(place, number * width), self.lanes, *mask)
         });
-        loads.collect()
+        let loads: Vec<Value> = loads.collect();
+        match loads[..] {
+            [only] => only,
+            [first, second] => {
+                let even: Vec<i64> = (0..width).map(|lane| 2 * lane).collect();
+                e.shuffle(first, second, &even)
+            }
+            _ => unreachable!("a step is 1 or 2"),
+        }
     }
 
     /// The distance of elements that are next to each other along an axis of an operand.

@@ -11,11 +11,14 @@ use irc_mlir::{Value, ValueLike};
 use irc_tl::{Compute, Dim, Scalar, Type};
 use std::convert::Infallible;
 
-/// The number of positions of a panel: a multiple of the columns of a tile.
-const COLUMNS: i64 = 64;
+/// The minimum and maximum number of positions of a panel: multiples of the columns of a tile.
+const COLUMNS: [i64; 2] = [64, 256];
 
-/// The distance between the rows of a panel. A vector that begins in a row ends before the next one.
-const STRIDE: i64 = COLUMNS + 16;
+/// The elements that a panel with more than the minimum number of positions has at most.
+const MAX_ELEMENTS: i64 = 1 << 13;
+
+/// The elements between the rows of a panel: a vector that begins in a row ends before the next one.
+const GAP: i64 = 16;
 
 /// The number of elements under the filters at a position from which on they are divided into blocks.
 const DEEP: i64 = 256;
@@ -35,6 +38,8 @@ pub(super) struct Panels {
     block: i64,
     /// The filters of a tile.
     rows: i64,
+    /// The number of positions of a panel. Lines of the result that are long in memory are written fast.
+    columns: i64,
 }
 
 /// A panel: the indices of the loops before positions, and its positions.
@@ -85,6 +90,10 @@ impl Panels {
             }
         };
         let fits = channels > 0 && taps > 0 && block * taps <= DEEPEST && filters >= 8;
+        let [mut columns, most] = COLUMNS;
+        while columns < most && 2 * columns * block * taps <= MAX_ELEMENTS {
+            columns *= 2;
+        }
         (is_matrix && is_other && fits).then_some(Self {
             row,
             filters,
@@ -92,12 +101,18 @@ impl Panels {
             taps,
             block,
             rows,
+            columns,
         })
     }
 
     /// The elements of a panel in memory.
     pub(super) fn elements(&self) -> i64 {
-        self.depth() * STRIDE
+        self.depth() * self.stride()
+    }
+
+    /// The distance between the rows of a panel.
+    fn stride(&self) -> i64 {
+        self.columns + GAP
     }
 
     /// The elements of a block under the filters at a position.
@@ -139,7 +154,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let strips = Extent::Known((panels.filters + panels.rows - 1) / panels.rows);
         let mut counts: Vec<_> =
             self.dims[..panels.row].iter().map(|dim| self.extent(e, dim)).collect();
-        counts.push(Extent::Passed(positions).groups(e, COLUMNS));
+        counts.push(Extent::Passed(positions).groups(e, panels.columns));
         counts.push(strips);
         let units =
             part.map(|[part, parts]| Units::of_part(e, Extent::product(e, &counts), part, parts));
@@ -161,9 +176,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             match &counts[1..] {
                 [strips] => {
                     at.pop();
-                    let first = e.scale(index, COLUMNS);
+                    let first = e.scale(index, panels.columns);
                     let left = e.binary(arith::SUBI, positions, first);
-                    let count = e.min(left, e.index(COLUMNS));
+                    let count = e.min(left, e.index(panels.columns));
                     let panel = Panel { at, first, count, positions };
                     let strips = units.unwrap_or(Units { from: e.index(0), to: strips.value(e) });
                     self.blocks(e, (panels, is_packed), &panel, strips);
@@ -292,7 +307,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 let rest = Some(e.binary(arith::SUBI, count, done));
                 let tile = Tile { at: &at, rows: 1, vectors: 1, rest };
                 let place = e.binary(arith::SUBI, place, panel.first);
-                self.taps(e, &tile, (&mut vec![], e.index(0)), channels, place);
+                self.taps(e, panels, &tile, (&mut vec![], e.index(0)), channels, place);
                 Ok(vec![])
             });
             Ok(vec![])
@@ -303,6 +318,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     fn taps(
         &self,
         e: Emit<'c, 'a>,
+        panels: &Panels,
         tile: &Tile<'_, 'c, 'a>,
         (taps, tap): (&mut Vec<Value<'c, 'a>>, Value<'c, 'a>),
         (channel, channels): (Value<'c, 'a>, Value<'c, 'a>),
@@ -314,7 +330,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let Ok(_) = e.for_each::<Infallible>(bounds, &[], |e, index, _| {
                 let tap = e.add(e.binary(arith::MULI, tap, extent), index);
                 taps.push(index);
-                self.taps(e, tile, (taps, tap), (channel, channels), place);
+                self.taps(e, panels, tile, (taps, tap), (channel, channels), place);
                 taps.pop();
                 Ok(vec![])
             });
@@ -328,7 +344,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let guard = self.guard(e, &mut self.body(e, &loops));
             let values = self.read(e, tile, &loops, (0, guard));
             let depth = e.add(e.binary(arith::MULI, number, all), tap);
-            let place = e.add(e.scale(depth, STRIDE), place);
+            let place = e.add(e.scale(depth, panels.stride()), place);
             e.store(values, panel, place, self.lanes, None);
             Ok(vec![])
         });
@@ -385,7 +401,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         };
         let depth = (e.index(0), e.scale(channels, panels.taps), 1);
         let Ok(sums) = e.for_each::<Infallible>(depth, &sums, |e, k, sums| {
-            let at = e.add(e.scale(k, STRIDE), column);
+            let at = e.add(e.scale(k, panels.stride()), column);
             let load =
                 |vector: i64| e.load_lanes(copied, e.offset(at, vector * width), self.lanes, None);
             let values: Vec<_> = (0..vectors).map(load).collect();

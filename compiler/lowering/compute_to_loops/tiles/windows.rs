@@ -3,20 +3,29 @@
 //! A tile is several rows of the result. Each vector of an input row is loaded once for each column of a filter, and added to all
 //! rows of the tile whose windows it is in.
 use super::{Load, SGE, SLE, Tile, Tiles, ULT, Writer, bound, coefficient, epilogue::Vector};
-use crate::kernel::emit::{Emit, Lanes};
-use crate::lowering::compute_to_loops::expression::depends_on;
-use crate::lowering::linalg_to_vector::split::Units;
+use crate::kernel::emit::{Buffer, Emit, Lanes, Prefetch};
+use crate::lowering::compute_to_loops::expression::{depends_on, loop_number};
+use crate::lowering::linalg_to_vector::split::{Extent, Units};
 use irc_mlir::ops::{arith, math};
 use irc_mlir::{Value, ValueLike};
 use irc_tl::{Compute, Dim, Scalar};
-use std::convert::Infallible;
+use std::{cell::RefCell, convert::Infallible};
 
 /// The rows and vectors of a tile.
 pub(super) const ROWS: i64 = 4;
 pub(super) const VECTORS: i64 = 2;
 
+/// The maximum number of elements of a channel that is copied whole.
+const SMALL: i64 = 2048;
+
+/// The elements of a cache line.
+const ELEMENTS_OF_LINE: usize = 16;
+
 /// The maximum number of elements of a window.
 const LARGEST: i64 = 49;
+
+/// The maximum distance of elements of a window along an axis.
+const WIDEST: i64 = 32;
 
 /// How a nest is computed in windows.
 pub(super) struct Windows {
@@ -39,6 +48,13 @@ struct Taps {
     loop_: Option<usize>,
     count: i64,
     distance: i64,
+}
+
+impl Taps {
+    /// The distance of the last one from the first one.
+    fn reach(self) -> i64 {
+        (self.count - 1) * self.distance
+    }
 }
 
 impl Windows {
@@ -69,7 +85,8 @@ impl Windows {
         let is_one_channel = all == Some(taps[0].count * taps[1].count)
             && taps[0].loop_ != taps[1].loop_
             && all <= Some(LARGEST);
-        let is_plain = !tiles.broadcast.depends_on(row)
+        let is_plain = taps.iter().all(|taps| taps.reach() <= WIDEST)
+            && !tiles.broadcast.depends_on(row)
             && !depends_on(innermost, row)
             && (1..=2).contains(&stride)
             && tiles.step > 0
@@ -92,57 +109,168 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         units: Option<Units<'c, 'a>>,
     ) {
         let end = self.sizes.value(e, &self.dims[windows.row]);
-        let (mut start, to) = match units {
+        let (start, to) = match units {
             None => (e.index(0), end),
             Some(units) => (e.scale(units.from, ROWS), e.min(e.scale(units.to, ROWS), end)),
         };
         let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
         let width = self.lanes.count();
-        // The last tile of several rows moves up: it computes some rows again, to the same bits.
+        // The last tile of several rows moves up, and that of several columns to the left: they compute some elements again, to
+        // the same bits. Masked stores take long on some processors.
         let count = e.binary(arith::SUBI, to, start);
         let is_tall = e.compare(SGE, count, e.index(ROWS));
         let end = e.op(arith::SELECT, &[is_tall, to, start], start.r#type());
-        for (rows, to) in [(ROWS, end), (1, to)] {
-            let Ok(_) = e.for_each::<Infallible>((start, to, rows), &[], |e, row, _| {
-                let row = if rows == 1 { row } else { e.min(row, e.offset(to, -rows)) };
-                at[windows.row] = row;
-                let all = (e.index(0), columns, VECTORS * width);
-                let Ok(_) = e.for_each::<Infallible>(all, &[], |e, column, _| {
-                    at[windows.row + 1] = column;
-                    let rest = e.binary(arith::SUBI, columns, column);
-                    let tile = |e, vectors| {
-                        let tile = Tile { at, rows, vectors, rest: Some(rest) };
-                        self.window(e, windows, &tile);
-                        Ok::<_, Infallible>(vec![])
-                    };
-                    let is_short = e.compare(SLE, rest, e.index(width));
-                    let Ok(_) = e.if_else(is_short, &[], |e| tile(e, 1), |e| tile(e, VECTORS));
-                    Ok(vec![])
-                });
-                at[windows.row + 1] = e.index(0);
-                let first = self.place(e, at, 0);
-                self.finish(e, &at[..windows.row], (first, e.scale(columns, rows)));
-                Ok(vec![])
-            });
-            start = to;
-        }
+        let is_wide = e.compare(SGE, columns, e.index(VECTORS * width));
+        let either = |x, y| e.op(arith::SELECT, &[is_wide, x, y], columns.r#type());
+        let (wide, narrow) = (either(columns, e.index(0)), either(e.index(0), columns));
+        let channel = [start, end];
+        at[windows.row] = start;
+        at[windows.row + 1] = e.index(0);
+        let (size, line) = self.copied_lines(e, windows, e.binary(arith::SUBI, end, start));
+        let is_small = e.compare(SLE, size, e.index(SMALL));
+        let is_small = e.binary(arith::ANDI, is_small, is_tall);
+        let tiles = |e: Emit<'c, 'a>, at: &mut [Value<'c, 'a>], range: Range<'c, 'a>, copied| {
+            self.tiles_of(e, windows, at, range, (wide, narrow), copied);
+        };
+        let at = RefCell::new(at);
+        let small = |e: Emit<'c, 'a>| {
+            let mut at = at.borrow_mut();
+            let lines = e.binary(arith::DIVUI, size, line);
+            if let Some(copied) = self.copied_channel(e, windows, &at, (lines, line)) {
+                tiles(e, &mut at, (channel, ROWS), Some(copied));
+            }
+            Ok::<_, Infallible>(vec![])
+        };
+        let large = |e: Emit<'c, 'a>| {
+            let mut at = at.borrow_mut();
+            tiles(e, &mut at, (channel, ROWS), None);
+            tiles(e, &mut at, ([end, to], 1), None);
+            Ok(vec![])
+        };
+        let Ok(_) = e.if_else(is_small, &[], small, large);
     }
 
-    /// A tile.
-    fn window(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) {
+    /// The tiles of so many rows of a range of rows.
+    fn tiles_of(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        at: &mut [Value<'c, 'a>],
+        ([start, to], rows): Range<'c, 'a>,
+        (wide, narrow): (Value<'c, 'a>, Value<'c, 'a>),
+        copied: Option<Copied<'c, 'a>>,
+    ) {
+        let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
+        let width = self.lanes.count();
+        let Ok(_) = e.for_each::<Infallible>((start, to, rows), &[], |e, row, _| {
+            let row = if rows == 1 { row } else { e.min(row, e.offset(to, -rows)) };
+            at[windows.row] = row;
+            for (vectors, end) in [(VECTORS, wide), (1, narrow)] {
+                let all = (e.index(0), end, vectors * width);
+                let Ok(_) = e.for_each::<Infallible>(all, &[], |e, column, _| {
+                    let last = e.offset(columns, -vectors * width);
+                    at[windows.row + 1] = e.max(e.min(column, last), e.index(0));
+                    let rest = (vectors == 1).then_some(columns);
+                    self.window(e, windows, &Tile { at, rows, vectors, rest }, copied);
+                    Ok(vec![])
+                });
+            }
+            at[windows.row + 1] = e.index(0);
+            let first = self.place(e, at, 0);
+            self.finish(e, &at[..windows.row], (first, e.scale(columns, rows)));
+            Ok(vec![])
+        });
+    }
+
+    /// The elements of what so many rows of a channel read, copied with zeros around it, and of a line of it.
+    fn copied_lines(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        rows: Value<'c, 'a>,
+    ) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let (width, step) = (self.lanes.count(), self.tiles.step);
+        let columns = self.sizes.value(e, &self.dims[self.dims.len() - 1]);
+        let line = e.scale(e.max(columns, e.index(width)), step);
+        let line = Extent::Passed(e.offset(line, windows.taps[1].reach())).groups(e, width);
+        let line = line.times(e, width).value(e);
+        let lines = e.offset(e.scale(rows, windows.stride), windows.lines(1) - windows.stride);
+        (e.binary(arith::MULI, lines, line), line)
+    }
+
+    /// Copies so many lines of a channel, from those of the tile at `at` on.
+    fn copied_channel(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        at: &[Value<'c, 'a>],
+        (lines, length): (Value<'c, 'a>, Value<'c, 'a>),
+    ) -> Option<Copied<'c, 'a>> {
+        let buffer = self.packed?;
+        let tile = Tile { at, rows: 1, vectors: 1, rest: None };
+        let edges = self.edges(e, windows, &tile);
+        let (place, distance) = self.source(e, windows, &tile);
+        let columns = edges.columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
+        let Ok(_) = e.for_each::<Infallible>((e.index(0), lines, 1), &[], |e, line, _| {
+            let is_row = edges.has_row(e, loop_number(e, line));
+            let is_row = e.splat(is_row, self.lanes);
+            let from = e.add(place, e.binary(arith::MULI, distance, line));
+            let to = e.binary(arith::MULI, length, line);
+            let vectors = (e.index(0), length, self.lanes.count());
+            let Ok(_) = e.for_each::<Infallible>(vectors, &[], |e, vector, _| {
+                let moved = e.op(arith::INDEX_CAST, &[vector], e.int(32));
+                let [first, size] = columns;
+                let mask = self.mask(e, [e.binary(arith::ADDI, first, moved), size], 0);
+                let mask = Some(e.binary(arith::ANDI, mask, is_row));
+                let from = e.add(from, vector);
+                let operand = self.operands[self.tiles.vector.operand].1;
+                let value = e.load_lanes(operand, from, self.lanes, mask);
+                e.store(value, buffer, e.add(to, vector), self.lanes, None);
+                Ok(vec![])
+            });
+            Ok(vec![])
+        });
+        Some(Copied { buffer, line: length, start: Some(at[windows.row]) })
+    }
+
+    /// The place of the first element of the operand that a tile reads, and the distance of its lines.
+    fn source(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+    ) -> (Value<'c, 'a>, Value<'c, 'a>) {
+        let mut loops = tile.at.to_vec();
+        loops.resize(self.dims.len() + self.over.len(), e.index(0));
+        let Load { operand, at } = &self.tiles.vector;
+        let place = self.body(e, &loops).place(e, *operand, at);
+        (place, self.axis_distance(e, *operand, windows.axis))
+    }
+
+    /// A tile; of a channel that is copied, if it is.
+    fn window(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        channel: Option<Copied<'c, 'a>>,
+    ) {
         let zero = e.zero(e.f32(), self.lanes);
         let zeros = vec![zero; (tile.rows * tile.vectors) as usize];
         let types: Vec<_> = zeros.iter().map(|sum| sum.r#type()).collect();
-        let edges = self.edges(e, windows, tile);
-        let sums = |e: Emit<'c, 'a>, edges| {
-            Ok::<_, Infallible>(self.window_sums(e, windows, tile, edges, &zeros))
+        let sums = |e: Emit<'c, 'a>, copied: Option<Copied<'c, 'a>>| {
+            Ok::<_, Infallible>(self.window_sums(e, windows, tile, copied, &zeros))
         };
-        let Ok(sums) = match tile.rows {
+        let edges = self.edges(e, windows, tile);
+        let at_edge = |e: Emit<'c, 'a>| sums(e, self.copied(e, windows, tile, &edges));
+        let Ok(sums) = match channel {
+            Some(_) => sums(e, channel),
             // Those of one row are few.
-            1 => sums(e, Some(&edges)),
-            _ => {
+            None if tile.rows == 1 => at_edge(e),
+            None => {
+                self.prefetch_lines(e, windows, tile);
                 let is_inside = self.is_inside(e, windows, tile, &edges);
-                e.if_else(is_inside, &types, |e| sums(e, None), |e| sums(e, Some(&edges)))
+                e.if_else(is_inside, &types, |e| sums(e, None), at_edge)
             }
         };
         let sums = self.in_order(e, sums);
@@ -165,16 +293,40 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             mask: mask(number),
         });
         let values = self.finished(e, &tile.at[..windows.row], vectors);
-        let store = |e: Emit<'c, 'a>, is_whole: bool| {
+        // The first so many rows are stored without masks.
+        let store = |e: Emit<'c, 'a>, whole: i64| {
             for (number, (value, place)) in (0..).zip(values.iter().zip(&places)) {
-                let mask = mask(number).filter(|_| !is_whole);
+                let mask = mask(number).filter(|_| number / tile.vectors >= whole);
                 e.store(*value, self.result, *place, self.lanes, mask);
             }
             Ok::<_, Infallible>(vec![])
         };
-        let all = e.index(tile.vectors * self.lanes.count());
-        let is_whole = e.compare(SLE, all, tile.rest.unwrap_or(all));
-        let Ok(_) = e.if_else(is_whole, &[], |e| store(e, true), |e| store(e, false));
+        let Some(rest) = tile.rest else {
+            let Ok(_) = store(e, tile.rows);
+            return;
+        };
+        // What a row stores after its end is stored again by those below, if they reach as far.
+        let width = self.lanes.count();
+        let is_whole = e.compare(SLE, e.index(width), rest);
+        let is_half = e.compare(SLE, e.index(width / 2), rest);
+        let partly =
+            |e: Emit<'c, 'a>| e.if_else(is_half, &[], |e| store(e, tile.rows - 1), |e| store(e, 0));
+        let Ok(_) = e.if_else(is_whole, &[], |e| store(e, tile.rows), partly);
+    }
+
+    /// Prefetches what the tile below reads, unless this tile reads it too.
+    fn prefetch_lines(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) {
+        let (place, distance) = self.source(e, windows, tile);
+        let first = windows.lines(tile.rows);
+        let columns = tile.vectors * self.lanes.count() * self.tiles.step;
+        for line in first..first + tile.rows * windows.stride {
+            let place = e.add(place, e.scale(distance, line));
+            for column in (0..columns).step_by(ELEMENTS_OF_LINE) {
+                let place = e.offset(place, column);
+                let operand = self.operands[self.tiles.vector.operand].1;
+                e.prefetch(operand, place, Prefetch::Read);
+            }
+        }
     }
 
     /// Where the operand of a tile begins and ends.
@@ -205,9 +357,8 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         edges: &Edges<'c, 'a>,
     ) -> Value<'c, 'a> {
         let zero = e.integer(0, 64, Lanes::Scalar);
-        let taps = windows.taps[1];
         let columns = tile.vectors * self.lanes.count() * self.tiles.step;
-        let columns = columns + (taps.count - 1) * taps.distance;
+        let columns = columns + windows.taps[1].reach();
         let mut axes = vec![(edges.columns, columns)];
         if windows.bound.is_some() {
             axes.push((edges.rows, windows.lines(tile.rows)));
@@ -221,22 +372,59 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             .unwrap_or_else(|| e.integer(1, 1, Lanes::Scalar))
     }
 
-    /// The sums of a tile; with its edges if it may reach beyond them. With a step of 2, their lanes are in the order of
+    /// Copies what a tile reads, with zeros outside of the operand, to memory whose lines are [`Windows::line`] apart.
+    fn copied(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        edges: &Edges<'c, 'a>,
+    ) -> Option<Copied<'c, 'a>> {
+        let (buffer, width) = (self.packed?, self.lanes.count());
+        let (place, distance) = self.source(e, windows, tile);
+        let operand = self.operands[self.tiles.vector.operand].1;
+        let columns = edges.columns.map(|wide| e.op(arith::TRUNCI, &[wide], e.int(32)));
+        let vectors = windows.vectors(self.tiles.step, tile.vectors, width);
+        let masks = (0..vectors).map(|vector| self.mask(e, columns, vector * width));
+        let masks: Vec<_> = masks.collect();
+        for line in windows.lines_of(tile.rows) {
+            let is_row = edges.has_row(e, e.integer(line, 64, Lanes::Scalar));
+            let is_row = e.splat(is_row, self.lanes);
+            let from = e.add(place, e.scale(distance, line));
+            let to = line * windows.line(self.tiles.step, self.vectors, width);
+            for (vector, mask) in (0..).zip(&masks) {
+                let mask = Some(e.binary(arith::ANDI, *mask, is_row));
+                let from = e.offset(from, vector * width);
+                let value = e.load_lanes(operand, from, self.lanes, mask);
+                e.store(value, buffer, e.index(to + vector * width), self.lanes, None);
+            }
+        }
+        let line = e.index(windows.line(self.tiles.step, self.vectors, width));
+        Some(Copied { buffer, line, start: None })
+    }
+
+    /// The sums of a tile, of its copied operand if that has zeros around it. With a step of 2, their lanes are in the order of
     /// [`evens`].
     fn window_sums(
         &self,
         e: Emit<'c, 'a>,
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
-        edges: Option<&Edges<'c, 'a>>,
+        copied: Option<Copied<'c, 'a>>,
         zeros: &[Value<'c, 'a>],
     ) -> Vec<Value<'c, 'a>> {
         let [row_taps, column_taps] = windows.taps;
         let (width, step) = (self.lanes.count(), self.tiles.step);
-        let column = self.dims.len() - 1;
+        let vector = &self.tiles.vector;
         let mut loops = tile.at.to_vec();
         loops.resize(self.dims.len() + self.over.len(), e.index(0));
-        let line = self.axis_distance(e, self.tiles.vector.operand, windows.axis);
+        let (buffer, line) = match copied {
+            Some(copied) => (copied.buffer, copied.line),
+            None => {
+                let line = self.axis_distance(e, vector.operand, windows.axis);
+                (self.operands[vector.operand].1, line)
+            }
+        };
         let all = (e.index(0), e.index(column_taps.count), 1);
         let Ok(sums) = e.for_each::<Infallible>(all, zeros, |e, tap, sums| {
             let mut sums = sums.to_vec();
@@ -254,67 +442,28 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                     e.splat(e.load(self.operands[factor.operand].1, place), self.lanes)
                 })
                 .collect();
-            let vectors = (0..tile.vectors).map(|vector| {
-                let mut loops = loops.clone();
-                loops[column] = e.offset(loops[column], vector * width);
-                let mut body = self.body(e, &loops);
-                let place = body.place(e, self.tiles.vector.operand, &self.tiles.vector.at);
-                let columns = self.columns(e, tile, vector);
-                let limit = edges.and_then(|_| self.limit(e, &mut body, columns, None));
-                let masks: Vec<_> = (0..step)
-                    .map(|number| limit.map(|limit| self.mask(e, limit, number * width)))
-                    .collect();
-                (place, masks)
-            });
-            let vectors: Vec<_> = vectors.collect();
-            for number in 0..windows.lines(tile.rows) {
-                let rows = (0..tile.rows).filter_map(|row| {
-                    let distance = number - row * windows.stride;
-                    let row_tap = distance / row_taps.distance;
-                    let is_in = distance >= 0
-                        && distance % row_taps.distance == 0
-                        && row_tap < row_taps.count;
-                    is_in.then(|| (row, factors[row_tap as usize]))
-                });
-                let rows: Vec<_> = rows.collect();
-                if rows.is_empty() {
-                    continue;
+            let place = match copied {
+                Some(copied) => {
+                    let first = copied.first(e, windows, tile, step);
+                    e.add(first, e.scale(tap, column_taps.distance))
                 }
-                let places: Vec<_> = rows
-                    .iter()
-                    .flat_map(|(row, _)| {
-                        (0..tile.vectors).map(move |vector| row * tile.vectors + vector)
-                    })
-                    .map(|place| place as usize)
-                    .collect();
-                let earlier: Vec<Value> = places.iter().map(|place| sums[*place]).collect();
-                let add = |e: Emit<'c, 'a>| {
-                    let values = vectors.iter().map(|(place, masks)| {
-                        let place = e.add(*place, e.scale(line, number));
-                        evens(e, &self.loads(e, place, masks), self.lanes)
+                None => self.body(e, &loops).place(e, vector.operand, &vector.at),
+            };
+            for vector in 0..tile.vectors {
+                for number in windows.lines_of(tile.rows) {
+                    let place = e.add(place, e.scale(line, number));
+                    let loads = (0..step).map(|load| {
+                        let place = e.offset(place, (vector * step + load) * width);
+                        e.load_lanes(buffer, place, self.lanes, None)
                     });
-                    let values: Vec<_> = values.collect();
-                    let products = rows
-                        .iter()
-                        .flat_map(|(_, factor)| values.iter().map(move |value| (factor, value)));
-                    let next = products.zip(&earlier).map(|((factor, value), sum)| {
-                        e.op(math::FMA, &[*factor, *value, *sum], sum.r#type())
-                    });
-                    Ok::<_, Infallible>(next.collect::<Vec<_>>())
-                };
-                let Ok(next) = match edges.filter(|_| windows.bound.is_some()) {
-                    // Few tiles reach beyond the rows of the operand, so that the branches are predicted.
-                    Some(Edges { rows: [first, size], .. }) => {
-                        let number = e.integer(number, 64, Lanes::Scalar);
-                        let row = e.binary(arith::ADDI, *first, number);
-                        let types: Vec<_> = earlier.iter().map(|sum| sum.r#type()).collect();
-                        let is_row = e.compare(ULT, row, *size);
-                        e.if_else(is_row, &types, add, |_| Ok(earlier.clone()))
+                    let value = evens(e, &loads.collect::<Vec<_>>(), self.lanes);
+                    for row in 0..tile.rows {
+                        if let Some(tap) = windows.tap(number, row) {
+                            let sum = &mut sums[(row * tile.vectors + vector) as usize];
+                            let factors = [factors[tap as usize], value, *sum];
+                            *sum = e.op(math::FMA, &factors, sum.r#type());
+                        }
                     }
-                    None => add(e),
-                };
-                for (place, sum) in places.into_iter().zip(next) {
-                    sums[place] = sum;
                 }
             }
             Ok(sums)
@@ -336,10 +485,47 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
     }
 }
 
+/// A range of rows, and the rows of a tile of it.
+type Range<'c, 'a> = ([Value<'c, 'a>; 2], i64);
+
+/// What a tile or a channel reads of the operand, copied with zeros around it.
+#[derive(Clone, Copy)]
+struct Copied<'c, 'a> {
+    buffer: Buffer<'c, 'a>,
+    /// The distance of lines.
+    line: Value<'c, 'a>,
+    /// The first row of the result, if it is of a channel.
+    start: Option<Value<'c, 'a>>,
+}
+
+impl<'c: 'a, 'a> Copied<'c, 'a> {
+    /// The place of the first element that a tile reads.
+    fn first(
+        &self,
+        e: Emit<'c, 'a>,
+        windows: &Windows,
+        tile: &Tile<'_, 'c, 'a>,
+        step: i64,
+    ) -> Value<'c, 'a> {
+        let Some(start) = self.start else { return e.index(0) };
+        let row = e.binary(arith::SUBI, tile.at[windows.row], start);
+        let line = e.binary(arith::MULI, self.line, e.scale(row, windows.stride));
+        e.add(line, e.scale(tile.at[windows.row + 1], step))
+    }
+}
+
 /// Where the operand of a tile begins and ends: the rows and columns of the first element that it reads, and their numbers.
 struct Edges<'c, 'a> {
     rows: [Value<'c, 'a>; 2],
     columns: [Value<'c, 'a>; 2],
+}
+
+impl<'c: 'a, 'a> Edges<'c, 'a> {
+    /// Whether the operand has a row, so many after the first.
+    fn has_row(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
+        let [first, rows] = self.rows;
+        e.compare(ULT, e.binary(arith::ADDI, first, number), rows)
+    }
 }
 
 /// Lanes that processors move together.
@@ -365,8 +551,37 @@ fn evens<'c: 'a, 'a>(e: Emit<'c, 'a>, loads: &[Value<'c, 'a>], lanes: Lanes) -> 
 }
 
 impl Windows {
+    /// The row of a window that is on a line of the operand, for a row of the result.
+    fn tap(&self, line: i64, row: i64) -> Option<i64> {
+        let Taps { count, distance, .. } = self.taps[0];
+        let down = line - row * self.stride;
+        let is_in = down >= 0 && down % distance == 0 && down / distance < count;
+        is_in.then_some(down / distance)
+    }
+
+    /// The lines of the operand that so many rows of the result read.
+    fn lines_of(&self, rows: i64) -> Vec<i64> {
+        let is_read = |line: &i64| (0..rows).any(|row| self.tap(*line, row).is_some());
+        (0..self.lines(rows)).filter(is_read).collect()
+    }
+
+    /// The elements of the copied operand of a tile.
+    pub(super) fn elements(&self, step: i64, lanes: i64) -> i64 {
+        SMALL.max(self.lines(ROWS) * self.line(step, VECTORS, lanes))
+    }
+
+    /// The elements of a line of the copied operand of a tile of so many vectors.
+    fn line(&self, step: i64, vectors: i64, lanes: i64) -> i64 {
+        self.vectors(step, vectors, lanes) * lanes
+    }
+
+    /// The vectors that hold what so many vectors of the result read of a line.
+    fn vectors(&self, step: i64, vectors: i64, lanes: i64) -> i64 {
+        step * vectors + (self.taps[1].reach() + lanes - 1) / lanes
+    }
+
     /// The rows of the operand under so many rows of the result.
     fn lines(&self, rows: i64) -> i64 {
-        (rows - 1) * self.stride + (self.taps[0].count - 1) * self.taps[0].distance + 1
+        (rows - 1) * self.stride + self.taps[0].reach() + 1
     }
 }

@@ -4,6 +4,7 @@ use crate::kernel::emit::{Buffer, Emit, Lanes};
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::{arith, math, vector};
 use irc_mlir::{Value, ValueLike};
+use std::cell::RefCell;
 
 /// The number of chunks in a vector.
 pub const CHUNKS: i64 = 4;
@@ -391,18 +392,33 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
                     let live = e.binary(arith::SUBI, width.value(e), chunk.column);
                     let live = e.min(live, e.index(columns));
                     let mask = e.op(vector::CREATE_MASK, &[live], self.lanes.of(e.int(1)));
-                    let is_divided = width.known().is_some_and(|width| width % lanes == 0);
-                    let mask = (columns != lanes || !is_divided).then_some(mask);
-                    e.for_each((e.index(0), lines, 1), &[], |e, line, _| {
-                        let at = e.linear(e.index(0), &[number, line], &[tile, 1]);
-                        let at = e.scale(at, lanes);
-                        let value = e.load_lanes(self.memory.parts[2], at, self.lanes, None);
-                        let down = e.add(chunk.row, line);
-                        let down = e.binary(arith::MULI, down, width.value(e));
-                        let position = e.add(chunk.column, down);
-                        let line = Line { value, image, filter, position, mask };
-                        operand.store(e, line).map(|()| vec![])
-                    })
+                    let store = |e: Emit<'c, 'a>, operand: &mut O, mask| {
+                        e.for_each((e.index(0), lines, 1), &[], |e, line, _| {
+                            let at = e.linear(e.index(0), &[number, line], &[tile, 1]);
+                            let at = e.scale(at, lanes);
+                            let value = e.load_lanes(self.memory.parts[2], at, self.lanes, None);
+                            let down = e.add(chunk.row, line);
+                            let down = e.binary(arith::MULI, down, width.value(e));
+                            let position = e.add(chunk.column, down);
+                            let line = Line { value, image, filter, position, mask };
+                            operand.store(e, line).map(|()| vec![])
+                        })
+                    };
+                    if columns != lanes {
+                        return store(e, operand, Some(mask));
+                    }
+                    if width.known().is_some_and(|width| width % lanes == 0) {
+                        return store(e, operand, None);
+                    }
+                    // Masked stores take long on some processors.
+                    let is_whole = e.compare(0, live, e.index(lanes));
+                    let operand = RefCell::new(operand);
+                    e.if_else(
+                        is_whole,
+                        &[],
+                        |e| store(e, &mut operand.borrow_mut(), None),
+                        |e| store(e, &mut operand.borrow_mut(), Some(mask)),
+                    )
                 },
                 |_| Ok(vec![]),
             )?;
