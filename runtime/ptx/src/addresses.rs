@@ -22,7 +22,7 @@ pub struct Addresses<'r> {
     pub mask: u32,
     /// Bytes of each thread.
     pub size: u64,
-    /// The least address, and the greatest.
+    /// The least address.
     pub first: u64,
     /// The greatest.
     pub last: u64,
