@@ -3,7 +3,7 @@
 //! Before: functions on tensors whose sizes are all known, with `tl.size` of elements of values and `tl.check` of these. After:
 //! each check is a `tl.launch` of a kernel without results, which ends the launch if it does not hold; the kernel's `tl.origin`
 //! says what it requires. A size that is computed at run time, and a check of such a size, are errors.
-use super::compute_to_loops::simt::CHECK;
+use super::compute_to_loops::simt::{CHECK, declare_device};
 use crate::attributes::{KERNEL, KernelInfo, ORIGIN};
 use irc_dialects::tl;
 use irc_mlir::ops::func;
@@ -30,19 +30,18 @@ impl Pass for ChecksToKernels {
     }
     fn run(&self, module: OperationRef<'_, '_>, _: &Options) -> PassResult {
         let functions = walk_collect(module, |op| read::op_name(&op) == func::FUNC);
-        let mut number = 0;
+        let mut kernels = vec![];
         for function in functions {
             let checks = checks_of(function)?;
             for check in &checks {
-                check.launch(module, number)?;
-                number += 1;
+                kernels.push(check.launch(module, kernels.len())?);
             }
             let is_size = |op: OperationRef<'_, '_>| read::op_name(&op) == tl::SIZE;
             if !checks.is_empty() {
                 walk_collect(function, is_size).into_iter().for_each(Erase::erase);
             }
         }
-        Ok(())
+        kernels.first().copied().map_or(Ok(()), declare_device)
     }
 }
 
@@ -121,8 +120,12 @@ fn check_of<'c: 'a, 'a>(
 }
 
 impl<'c: 'a, 'a> Check<'c, 'a> {
-    /// Replaces the check by a launch of a kernel of a number.
-    fn launch(&self, module: OperationRef<'c, 'a>, number: usize) -> PassResult {
+    /// Replaces the check by a launch of a kernel of a number, which is returned.
+    fn launch(
+        &self,
+        module: OperationRef<'c, 'a>,
+        number: usize,
+    ) -> Result<OperationRef<'c, 'a>, PassError> {
         let context = irc_mlir::context_of(&self.op);
         let name = format!("irc_check_{number}");
         let error = || PassError::at(&self.op, "cannot be checked by a kernel");
@@ -141,7 +144,6 @@ impl<'c: 'a, 'a> Check<'c, 'a> {
         KERNEL.write(kernel, &info);
         let message = read::string(&self.op, "message").unwrap_or_default();
         ORIGIN.write(kernel, &message);
-        super::compute_to_loops::simt::declare_device(kernel)?;
         let operands: Vec<Value<'c, 'a>> =
             self.elements.values().map(|element| element.value).collect();
         let launch = OpSpec::new(context, tl::LAUNCH, self.op.location())
@@ -149,7 +151,7 @@ impl<'c: 'a, 'a> Check<'c, 'a> {
             .operands(&operands);
         block.insert_operation_before(self.op, launch.build());
         self.op.erase();
-        Ok(())
+        Ok(kernel)
     }
 
     /// The kernel: its parameters are the values, then scratch of no bytes.

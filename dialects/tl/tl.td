@@ -40,7 +40,7 @@ def Tl_Dialect : Dialect {
     | `tl.weight` | an argument | the number of the constant that it stands for |
     | `tl.value` | an argument | the elements of that constant |
     | `tl.constants` | a program whose memory is planned | the bytes of its constants, at the offsets in `#tl.program` |
-    | `tl.origin` | a launch or call | the node that it computes, as text, where locations are omitted |
+    | `tl.origin` | a launch or call; a kernel that only checks | the node that it computes, as text, where locations are omitted; what it requires |
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
     | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are those of its operand |
     | `tl.quads` | a `linalg.generic` | a unit: its elements are four bytes of its operand each, the first in the lowest bits |
