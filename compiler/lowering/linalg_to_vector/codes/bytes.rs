@@ -48,7 +48,8 @@ pub struct Quantised {
     values: TensorId,
     /// A scale for each block of each row.
     scales: TensorId,
-    rows: i64,
+    /// How many rows there are.
+    pub rows: i64,
     dots: Dots,
 }
 
