@@ -87,6 +87,11 @@ impl Quantised {
             dots,
         })
     }
+
+    /// Whether bytes become 16-bit integers when they are copied.
+    pub fn is_extended(&self) -> bool {
+        copies(self.dots) > 1
+    }
 }
 
 /// A block of rows of a quantised left operand in memory, in the order in which they are multiplied, each followed by what

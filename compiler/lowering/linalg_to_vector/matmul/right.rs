@@ -57,11 +57,12 @@ fn narrow_panels(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Panels 
 /// Rows of a tile of bytes that has as many sums as registers allow.
 const BYTE_ROWS: i64 = 8;
 
-/// Vectors in a row of a panel that is multiplied by so many rows of bytes. Half of the registers of 32 bytes are sums: of one
-/// vector of many rows, for which the bytes of a word are extracted once.
-fn byte_vectors(cg: &Codegen<'_, '_>, rows: i64) -> i64 {
-    let is_known = matches!(cg.extent(rows), Extent::Known(_));
-    if is_known && rows >= BYTE_ROWS && cg.target.vector_bytes < 64 { 1 } else { PANEL_VECTORS }
+/// Vectors in a row of a panel that is multiplied by rows of bytes. Half of the registers of 32 bytes are sums: of one vector of
+/// many rows, for which the bytes of a word are extracted once, unless so many rows of extended bytes would not stay in L1.
+fn byte_vectors(cg: &Codegen<'_, '_>, left: &Quantised) -> i64 {
+    let is_known = matches!(cg.extent(left.rows), Extent::Known(_));
+    let has_rows = is_known && left.rows >= BYTE_ROWS && !left.is_extended();
+    if has_rows && cg.target.vector_bytes < 64 { 1 } else { PANEL_VECTORS }
 }
 
 impl<'c: 'a, 'a> Right<'c, 'a> {
@@ -70,7 +71,7 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
         let product = &matmul.product;
         if let Some(codes) = product.right_codes(cg) {
             let left = product.left_bytes(cg);
-            let vectors = left.as_ref().map_or(PANEL_VECTORS, |left| byte_vectors(cg, left.rows));
+            let vectors = left.as_ref().map_or(PANEL_VECTORS, |left| byte_vectors(cg, left));
             let coded = Coded::take(cg, e, codes, vectors * cg.target.lanes());
             return match left {
                 Some(left) => Self::Bytes(coded, left, vectors),
