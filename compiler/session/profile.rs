@@ -241,7 +241,7 @@ mod tests {
     fn general_ops_are_named_for_what_they_compute() {
         let [i, j, k] = [0, 1, 2].map(Scalar::Loop);
         let n = || Dim::symbol("N");
-        let name = |compute: &Compute| name_of_compute(compute);
+        let name = name_of_compute;
         let reduced = |combine, body| {
             name(&Compute::reduce(vec![n(), n()], combine, [3.into()], body)).unwrap_or_default()
         };

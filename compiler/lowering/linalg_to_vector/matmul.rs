@@ -508,7 +508,7 @@ impl<'p, 'c: 'a, 'a> Emitter<'p, 'c, 'a> {
         if self.pack_b && !self.right.is_in_tiles() {
             self.packed_b = Some(self.reserve_b(cg, e));
         }
-        if let Right::Bytes(coded, left) = &self.right {
+        if let Right::Bytes(coded, left, _) = &self.right {
             self.quantised = coded.reserve(cg, e, left, mc.min(self.m));
         }
         if self.pack_a {
@@ -1009,22 +1009,23 @@ fn choose_blocks(
     }
     if right.is_in_tiles() {
         // All of the depth, so that a tile has its sums in registers to the end.
-        let columns = PANEL_VECTORS * cg.target.lanes();
+        let nv = right.panel_vectors();
+        let columns = nv * cg.target.lanes();
         let most = right.tile_rows(&cg.target);
         let tiles = (m + most - 1) / most;
         let mr = (m + tiles - 1) / tiles;
         let nc = (n + columns - 1) / columns * columns;
         let mc = match right {
-            Right::Bytes(coded, left) => {
+            Right::Bytes(coded, left, _) => {
                 let rows = cg.target.l2_bytes / 2 / (4 * coded.words_of_row(left));
                 m.min((rows / mr).max(1) * mr)
             }
             _ => m,
         };
-        return Blocks { mr, nv: PANEL_VECTORS, mc, nc, kc: k };
+        return Blocks { mr, nv, mc, nc, kc: k };
     }
-    // The factors of a row or two are loaded for more columns.
-    let is_row = is_in_quads && m <= 2 && cg.target.vector_bytes >= 32;
+    // The factors of a row or two are loaded, and extended, for more columns.
+    let is_row = is_in_quads && m <= 2 && quads::dots(cg, product) == Dots::Pairs;
     let nv = if is_row { 4 } else { PANEL_VECTORS };
     let columns = nv * cg.target.lanes();
     let most = if is_in_quads { 256 } else { 1024 };

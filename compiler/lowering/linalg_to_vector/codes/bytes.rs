@@ -48,7 +48,8 @@ pub struct Quantised {
     values: TensorId,
     /// A scale for each block of each row.
     scales: TensorId,
-    rows: i64,
+    /// How many rows there are.
+    pub rows: i64,
     dots: Dots,
 }
 
@@ -85,6 +86,11 @@ impl Quantised {
             rows: rows.unwrap_or(1),
             dots,
         })
+    }
+
+    /// Whether bytes become 16-bit integers when they are copied.
+    pub fn is_extended(&self) -> bool {
+        copies(self.dots) > 1
     }
 }
 

@@ -218,7 +218,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
         ic: Value<'c, 'a>,
         height: Value<'c, 'a>,
     ) -> Result<Option<Source<'c, 'a>>> {
-        let (Right::Bytes(coded, _), Some(left)) = (&self.right, &self.quantised) else {
+        let (Right::Bytes(coded, ..), Some(left)) = (&self.right, &self.quantised) else {
             return Ok(None);
         };
         coded.copy(e, left, (ic, height))?;

@@ -15,6 +15,7 @@ use crate::lowering::linalg_to_vector::{
     contraction::Contraction,
     error::Result,
     packed, packing,
+    split::Extent,
 };
 use irc_mlir::Value;
 use irc_packing::{Packing, Panels};
@@ -31,8 +32,8 @@ pub(super) enum Right<'c, 'a> {
     Narrow(Buffer<'c, 'a>, bool),
     /// Integers of a few bits: whether tiles compute with them.
     Coded(Coded<'c, 'a>, bool),
-    /// Integers of a few bits that are multiplied by those of the left operand.
-    Bytes(Coded<'c, 'a>, Quantised),
+    /// Integers of a few bits that are multiplied by those of the left operand, and the vectors of a row of a panel.
+    Bytes(Coded<'c, 'a>, Quantised, i64),
 }
 
 /// The packing of a narrow matrix: panels of the whole depth.
@@ -53,16 +54,27 @@ fn narrow_panels(cg: &Codegen<'_, '_>, product: &Contraction<'_, '_>) -> Panels 
     }
 }
 
+/// Rows of a tile of bytes that has as many sums as registers allow.
+const BYTE_ROWS: i64 = 8;
+
+/// Vectors in a row of a panel that is multiplied by rows of bytes. Half of the registers of 32 bytes are sums: of one vector of
+/// many rows, for which the bytes of a word are extracted once, unless so many rows of extended bytes would not stay in L1.
+fn byte_vectors(cg: &Codegen<'_, '_>, left: &Quantised) -> i64 {
+    let is_known = matches!(cg.extent(left.rows), Extent::Known(_));
+    let has_rows = is_known && left.rows >= BYTE_ROWS && !left.is_extended();
+    if has_rows && cg.target.vector_bytes < 64 { 1 } else { PANEL_VECTORS }
+}
+
 impl<'c: 'a, 'a> Right<'c, 'a> {
     /// The right operand of a product.
     pub(super) fn of(cg: &mut Codegen<'c, 'a>, e: Emit<'c, 'a>, matmul: &Matmul<'c, 'a>) -> Self {
         let product = &matmul.product;
         if let Some(codes) = product.right_codes(cg) {
-            let panel = PANEL_VECTORS * cg.target.lanes();
             let left = product.left_bytes(cg);
-            let coded = Coded::take(cg, e, codes, panel);
+            let vectors = left.as_ref().map_or(PANEL_VECTORS, |left| byte_vectors(cg, left));
+            let coded = Coded::take(cg, e, codes, vectors * cg.target.lanes());
             return match left {
-                Some(left) => Self::Bytes(coded, left),
+                Some(left) => Self::Bytes(coded, left, vectors),
                 None => Self::Coded(coded, false),
             };
         }
@@ -91,7 +103,7 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
             (Self::Plain | Self::Narrow(..), false) | (Self::Coded(..), true) => 4,
             // The sums of a block need as many registers as all.
             (Self::Coded(..), false) => 2,
-            (Self::Bytes(..), true) => 8,
+            (Self::Bytes(..), true) | (Self::Bytes(.., 1), false) => BYTE_ROWS,
             // The sums of all blocks need not stay in registers.
             (Self::Bytes(..), false) => 4,
         }
@@ -115,6 +127,14 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
         self
     }
 
+    /// The vectors of a row of a panel that tiles read.
+    pub(super) fn panel_vectors(&self) -> i64 {
+        match self {
+            Self::Bytes(.., vectors) => *vectors,
+            _ => PANEL_VECTORS,
+        }
+    }
+
     /// Whether tiles convert its elements.
     pub(super) fn is_in_tiles(&self) -> bool {
         matches!(self, Self::Narrow(_, true) | Self::Coded(_, true) | Self::Bytes(..))
@@ -125,7 +145,7 @@ impl<'c: 'a, 'a> Right<'c, 'a> {
         match self {
             Self::Plain => None,
             Self::Narrow(buffer, _) => Some(*buffer),
-            Self::Coded(coded, _) | Self::Bytes(coded, _) => Some(coded.buffer()),
+            Self::Coded(coded, _) | Self::Bytes(coded, ..) => Some(coded.buffer()),
         }
     }
 
@@ -206,7 +226,7 @@ impl<'c: 'a, 'a> Emitter<'_, 'c, 'a> {
     ) -> Result<Vec<Value<'c, 'a>>> {
         let first = e.add(a.base, e.scale(tile.row, a.across));
         let panel = codes::Panel { column: tile.column, columns: tile.columns };
-        if let (Right::Bytes(coded, _), Some(left)) = (&self.right, &self.quantised) {
+        if let (Right::Bytes(coded, ..), Some(left)) = (&self.right, &self.quantised) {
             let rows = bytes::Rows { first: tile.row, at: first, count: tile.rows };
             return coded.sums_of_bytes(e, panel, (left, rows), starts);
         }
