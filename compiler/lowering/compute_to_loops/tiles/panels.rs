@@ -2,8 +2,8 @@
 //!
 //! Positions of an image are numbered across its lines. The elements under the filters at as many positions as a tile has
 //! columns are copied to a panel, zeros where they are outside of the image; then all tiles of filters read it.
-use super::{Tile, Tiles, Writer, epilogue::Vector};
-use crate::kernel::emit::Emit;
+use super::{Load, Tile, Tiles, Writer, epilogue::Vector};
+use crate::kernel::emit::{Emit, Prefetch};
 use crate::lowering::compute_to_loops::nest::Part;
 use crate::lowering::linalg_to_vector::split::{self, Extent, Units};
 use irc_mlir::ops::{arith, math};
@@ -19,6 +19,9 @@ const MAX_ELEMENTS: i64 = 1 << 13;
 
 /// The elements between the rows of a panel: a vector that begins in a row ends before the next one.
 const GAP: i64 = 16;
+
+/// The elements by which packed filters are prefetched.
+const AHEAD: i64 = 512;
 
 /// The number of elements under the filters at a position from which on they are divided into blocks.
 const DEEP: i64 = 256;
@@ -343,6 +346,11 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
             let loops = [tile.at, &[e.add(channel, number)], taps].concat();
             let guard = self.guard(e, &mut self.body(e, &loops));
             let values = self.read(e, tile, &loops, (0, guard));
+            // Processors do not prefetch lines that are far apart.
+            let Load { operand, at } = &self.tiles.vector;
+            let next = self.body(e, &loops).place(e, *operand, at);
+            let next = e.offset(next, panels.columns * self.tiles.step);
+            e.prefetch(self.operands[*operand].1, next, Prefetch::L2);
             let depth = e.add(e.binary(arith::MULI, number, all), tap);
             let place = e.add(e.scale(depth, panels.stride()), place);
             e.store(values, panel, place, self.lanes, None);
@@ -406,6 +414,9 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
                 |vector: i64| e.load_lanes(copied, e.offset(at, vector * width), self.lanes, None);
             let values: Vec<_> = (0..vectors).map(load).collect();
             let place = e.add(first, e.scale(k, along));
+            if is_packed {
+                e.prefetch(filters, e.offset(place, AHEAD), Prefetch::Read);
+            }
             let mut next = vec![];
             for row in 0..rows {
                 let factor = e.load(filters, e.offset(place, row * across));
