@@ -16,7 +16,6 @@ use irc_npu::{Number, Op};
 
 use super::Mesh;
 use super::geometry::Windows;
-use super::groups::narrow_end;
 use super::layer::Work;
 use super::parts::{WORD, padded};
 use crate::diagnostic::{Result, error, signed, word, words};
@@ -134,7 +133,7 @@ impl Mesh<'_> {
         let halves = if WL0 / 2 >= per_block { 2 } else { 1 };
         let first = self.workload(place).extent.axis(1).0 - rows.1;
         let size = self.operand_of(place, 0)?.size;
-        let is_read_past = match narrow_end(shared.narrow.as_ref(), self.workload(place)) {
+        let is_read_past = match shared.shared_end(self.workload(place)) {
             Some(end) => padded(size[1]) < end,
             None => groups.iter().any(|group| group.input % WORD != 0),
         };

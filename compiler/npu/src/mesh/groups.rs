@@ -5,7 +5,7 @@
 //! of attention, are computed one after another: one that does not begin with a word is read from a tensor of its own, and
 //! written to one.
 
-use irc_gemini_format::schedule::{Place, Workload};
+use irc_gemini_format::schedule::Place;
 use irc_npu::groups::NarrowGroups;
 
 use super::Mesh;
@@ -167,17 +167,6 @@ impl Mesh<'_> {
         let to = TensorOffset { tensor: *output, at: [0, group.start, 0, 0] };
         self.copy(place, [n, group.count, h, w], from, to)
     }
-}
-
-/// The end of the input channels that the rows of weights of a workload are for, if groups share them: channels after those
-/// that it reads have weights of zero.
-pub(super) fn narrow_end(groups: Option<&NarrowGroups>, workload: &Workload) -> Option<i64> {
-    let (low, high) = workload.extent.axis(1);
-    let [low, count] = [low, high - low + 1].map(|value| u32::try_from(value).ok());
-    groups
-        .zip(low)
-        .zip(count)
-        .map(|((groups, low), count)| groups.end(groups.phase(low), count).into())
 }
 
 /// The tensor with all channels of its words.

@@ -89,6 +89,15 @@ impl LayerWeights {
         self.is_activations && self.group == 1 && self.size == [1; 3] && self.k > 1
     }
 
+    /// The end of the input channels that the rows for a workload are for, if groups share them: channels after those that it
+    /// reads have weights of zero.
+    pub fn shared_end(&self, workload: &Workload) -> Option<i64> {
+        let (low, high) = workload.extent.axis(1);
+        let [low, count] = [low, high - low + 1].map(|value| u32::try_from(value).ok());
+        let groups = self.narrow?;
+        Some(groups.end(groups.phase(low?), count?).into())
+    }
+
     /// The rows for a workload whose first output channel is `low`, from their first byte.
     pub fn rows(&self, mut weights: Weights, low: u32) -> Weights {
         weights.size = self.size;

@@ -38,7 +38,6 @@ use crate::tensors::{Tensor, lengths};
 use crate::tokens;
 use clock::Clocks;
 use dram::Dram;
-use groups::narrow_end;
 use layer::{Layer, LayerWeights, Work};
 use order::{Ahead, Order};
 use parts::{Operand, Origins, Part, Reads, WORD, padded};
@@ -242,12 +241,10 @@ impl<'s> Facts<'s> {
                 Some(weights) => dram.add_weights(name, weights.k, weights.size),
                 None => {}
             }
-            let narrow = layer.weights.and_then(|weights| weights.narrow);
             for place in places {
-                let Some(end) = narrow_end(narrow.as_ref(), origins.workload(*place)) else {
-                    continue;
-                };
-                if let Some(Reads { operands, .. }) = reads.get_mut(place)
+                let end = layer.weights.and_then(|all| all.shared_end(origins.workload(*place)));
+                if let Some(end) = end
+                    && let Some(Reads { operands, .. }) = reads.get_mut(place)
                     && let Some(read) = operands.first_mut()
                     && padded(read.size[1]) < end
                 {
