@@ -65,11 +65,15 @@ pub(super) fn join_epilogues<'c: 'a, 'a>(
 /// none.
 fn with_numbers<'c: 'a, 'a>(map: OperationRef<'c, 'a>) -> Result<OperationRef<'c, 'a>, String> {
     let operands: Vec<Value> = map.operands().collect();
-    let number = |operand: usize| match tl::op_of(read::defining_op(operands[operand])?).ok()? {
-        Op::Fill { value, dtype: DType::F32, .. } => {
-            Some(f64::from_bits(value)).filter(|value| value.is_finite())
+    let number = |operand: usize| {
+        let maker = read::defining_op(operands[operand]).filter(|op| op.operand_count() == 0)?;
+        let filled = tl::op_of(maker).ok()?.as_compute(&[])?;
+        match filled.body {
+            Scalar::Float(bits, DType::F32) => {
+                Some(f64::from_bits(bits)).filter(|value| value.is_finite())
+            }
+            _ => None,
         }
-        _ => None,
     };
     let numbers: Vec<_> = (0..operands.len()).map(number).collect();
     let Some((compute, _)) = open_loops(map).filter(|_| numbers.iter().any(Option::is_some)) else {
