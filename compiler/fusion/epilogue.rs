@@ -67,13 +67,10 @@ fn with_numbers<'c: 'a, 'a>(map: OperationRef<'c, 'a>) -> Result<OperationRef<'c
     let operands: Vec<Value> = map.operands().collect();
     let number = |operand: usize| {
         let maker = read::defining_op(operands[operand]).filter(|op| op.operand_count() == 0)?;
-        let filled = tl::op_of(maker).ok()?.as_compute(&[])?;
-        match filled.body {
-            Scalar::Float(bits, DType::F32) => {
-                Some(f64::from_bits(bits)).filter(|value| value.is_finite())
-            }
-            _ => None,
-        }
+        let ty = tl::type_of(operands[operand].r#type()).ok()?;
+        let is_number = ty.dtype == DType::F32 && ty.dims.iter().all(|dim| dim.is(1));
+        let made = is_number.then(|| tl::op_of(maker).ok()?.eval(&[]).ok()).flatten()?;
+        made.to_f64().first().copied().filter(|value| value.is_finite())
     };
     let numbers: Vec<_> = (0..operands.len()).map(number).collect();
     let Some((compute, _)) = open_loops(map).filter(|_| numbers.iter().any(Option::is_some)) else {
