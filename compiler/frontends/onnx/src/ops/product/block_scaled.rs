@@ -58,7 +58,7 @@ fn quantised(b: &mut Builder, x: ValueId, block: usize) -> Built<(ValueId, Value
     let blocks = depth.ceil_div(&block);
     let all = blocks.clone() * block.clone();
     let with = |last: &[Dim]| [&dims[..], last].concat();
-    let x = if all == depth { x } else { padded(b, x, with(&[all.clone()]))? };
+    let x = if all == depth { x } else { padded(b, x, with(std::slice::from_ref(&all)))? };
     let grouped = b.reshape(x, &with(&[blocks.clone(), block]))?;
     let magnitudes = b.unary(Unary::Abs, grouped)?;
     let largest = b.reduce(Reduction::Max, magnitudes, &[dims.len() + 1], true)?;
