@@ -474,13 +474,16 @@ impl<'s> Model<'s> {
         if !options.target.backend.writes(Output::Ptx) {
             return Ok(());
         }
+        if let Some(stage) = queries::stage_of(&self.session.database, self.input) {
+            let message = format!(
+                "the module is after stage '{stage}' of the pipeline for processors; kernels for GPUs are made from \
+                 stage 'tensor' or before"
+            );
+            return Err(Error::at("mlir-stage", self.source(), message));
+        }
+        let imported = self.imported()?;
         let fixed = expect_fixed(&self.interface()?);
-        let fixed =
-            fixed.and_then(|()| match queries::imported(&self.session.database, self.input) {
-                Ok(imported) => expect_stated(&imported.graph),
-                // A stage of the pipeline, whose kernels are checked.
-                Err(_) => Ok(()),
-            });
+        let fixed = fixed.and_then(|()| expect_stated(&imported.graph));
         fixed.map_err(|mut error| {
             if let Some(document) = queries::parsed(&self.session.database, self.input).document {
                 document.locate(&mut error.diagnostics);

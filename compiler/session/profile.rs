@@ -248,7 +248,7 @@ mod tests {
         let map = |body| name(&Compute::map([n(), n()], body));
         let row = || element(0, &[i.clone(), k.clone()]);
         let window = || element(0, &[i.clone(), j.clone() + k.clone()]);
-        let filter = || element(1, &[k.clone()]);
+        let filter = || element(1, std::slice::from_ref(&k));
         assert_eq!(reduced(Combine::Sum, row() * filter()), "matmul");
         assert_eq!(reduced(Combine::Sum, window() * filter()), "conv");
         assert_eq!(reduced(Combine::Sum, window()), "sum_pool");
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(map(padded), None);
         let selected = x.clone().lt(y.clone()).select(x.clone(), y.clone());
         assert_eq!(map(selected).as_deref(), Some("lt_select"));
-        let row = element(0, &[element(1, &[i.clone()]).cast(DType::I64), j.clone()]);
+        let row = element(0, &[element(1, std::slice::from_ref(&i)).cast(DType::I64), j.clone()]);
         assert_eq!(map(row).as_deref(), Some("gather"));
         assert_eq!(map(element(0, &[j.clone(), i.clone()])), None);
     }

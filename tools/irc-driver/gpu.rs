@@ -3,9 +3,10 @@ use crate::{
     archive,
     console::Console,
     error::Error,
-    input::Input,
+    input::{Content, Input},
     output, target,
     values::{Buffers, Given, Missing},
+    world::Plans,
 };
 use irc::{
     Session, Target,
@@ -67,10 +68,10 @@ impl Program {
     }
 
     /// The kernel of the plans of a world, compiled to be run.
-    pub fn of_plans(sources: &[Source], arguments: &Run) -> Result<Self, Error> {
-        let code = ptx_of_plans(sources, None, form(arguments))?;
-        let name =
-            if sources.len() > 1 { "the kernel of the plans" } else { "the kernel of the plan" };
+    pub fn of_plans(plans: &Plans, arguments: &Run) -> Result<Self, Error> {
+        let code = ptx_of_plans(plans, None, form(arguments))?;
+        let several = plans.sources().len() > 1;
+        let name = if several { "the kernel of the plans" } else { "the kernel of the plan" };
         Self::of_ptx(&Source::from_bytes(name, &code))
     }
 
@@ -84,11 +85,11 @@ impl Program {
     pub fn of_compiled(console: &Console, input: &Input) -> Result<Option<Self>, Error> {
         let name = input.shown();
         match input.content {
-            crate::input::Content::Library => {
+            Content::Library => {
                 let library = input.load_library()?;
                 Ok(library.kernel().map(|program| Self::inside(program, name)))
             }
-            crate::input::Content::Archive => Ok(archive::kernel(console, name, &input.bytes)?
+            Content::Archive => Ok(archive::kernel(console, name, &input.bytes)?
                 .map(|program| Self::inside(&program, name))),
             _ => Ok(None),
         }
@@ -247,13 +248,9 @@ fn slices(kernel: &GpuKernel, events: &[Event]) -> Vec<(Event, u64, u64)> {
 }
 
 /// The kernel of the plans of a world, for their own device unless another is named.
-pub fn ptx_of_plans(
-    sources: &[Source],
-    arch: Option<&str>,
-    form: GpuForm,
-) -> Result<Vec<u8>, Error> {
+pub fn ptx_of_plans(plans: &Plans, arch: Option<&str>, form: GpuForm) -> Result<Vec<u8>, Error> {
     let session = Session::new();
-    let plans: Vec<_> = sources.iter().map(|source| session.plan(source.clone())).collect();
+    let plans: Vec<_> = plans.sources().into_iter().map(|source| session.plan(source)).collect();
     let mut named = None;
     for plan in &plans {
         let of_plan = match plan.architecture()? {
@@ -286,7 +283,9 @@ pub fn write_plans(
     sources: &[Source],
     kind: Kind,
 ) -> Result<(), Error> {
-    let ptx = ptx_of_plans(sources, arguments.arch.as_deref(), form_of(arguments))?;
+    let files: Vec<_> = sources.iter().map(|source| (source.clone(), Content::Plan)).collect();
+    let plans = Plans::open(console, &files, false)?;
+    let ptx = ptx_of_plans(&plans, arguments.arch.as_deref(), form_of(arguments))?;
     let source = &sources[0];
     match kind {
         Kind::So => {

@@ -60,7 +60,7 @@ fn run_over(
         _ => None,
     };
     let program = match (&plans, &files[..]) {
-        (Some(plans), _) => Some(Program::of_plans(&plans.sources(), arguments)?),
+        (Some(plans), _) => Some(Program::of_plans(plans, arguments)?),
         (None, [input]) => program(console, arguments, input)?,
         _ => None,
     };

@@ -15,7 +15,7 @@ use irc_diag::{Diagnostic, Severity, Sink, Source};
 use irc_executor::{Kernels, Memory, Options, Rank};
 use std::collections::BTreeSet;
 
-/// Diagnostics about limits of the named device or ARK's kernels for it, which do not affect the host.
+/// Diagnostics about limits of ARK's kernels for the named device, which are not those of the host and of irc's kernels.
 /// `docs/running-plans.md` explains each.
 const OF_THE_DEVICE: [&str; 14] = [
     "plan-matmul-kernel",
@@ -322,7 +322,7 @@ fn report(
     suspicions: &mut Suspicions,
 ) -> Result<(), Vec<Diagnostic>> {
     let of_the_device = |diagnostic: &Diagnostic| OF_THE_DEVICE.contains(&diagnostic.code);
-    tolerate(&mut diagnostics, of_the_device, "the host can run the plan nevertheless");
+    tolerate(&mut diagnostics, of_the_device, "irc can run the plan nevertheless");
     let is_race = |diagnostic: &Diagnostic| race_check && OF_THE_RUN.contains(&diagnostic.code);
     if diagnostics.iter().any(|diagnostic| diagnostic.is_error() && !is_race(diagnostic)) {
         return Err(diagnostics);

@@ -6,6 +6,7 @@ use crate::{
     gpu::{self, Program},
     input::{Content, Input},
     models, output,
+    world::Plans,
 };
 use irc::{
     CompileOptions, ImportOptions, Session, Target,
@@ -15,9 +16,12 @@ use irc_cli::Bench;
 use serde_json::{Map, Value, json};
 
 /// The PTX of a file or of a plan.
-pub fn ptx_of(input: &Input) -> Result<Vec<u8>, Error> {
+pub fn ptx_of(console: &Console, input: &Input) -> Result<Vec<u8>, Error> {
     match input.content {
-        Content::Plan => gpu::ptx_of_plans(&[input.source()], None, GpuForm::default()),
+        Content::Plan => {
+            let plans = Plans::open(console, &[(input.source(), input.content)], false)?;
+            gpu::ptx_of_plans(&plans, None, GpuForm::default())
+        }
         _ => Ok(input.bytes.to_vec()),
     }
 }
@@ -37,7 +41,7 @@ fn program(console: &Console, arguments: &Bench, input: &Input) -> Result<Progra
         return Program::of_ptx(&input.source());
     }
     let ptx = match input.content {
-        Content::Plan => ptx_of(input)?,
+        Content::Plan => ptx_of(console, input)?,
         _ => {
             let options = ImportOptions {
                 accumulate: models::accumulate(arguments.machine.ark_accumulate),

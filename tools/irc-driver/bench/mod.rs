@@ -58,7 +58,7 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
     let target = if engine.is_some() { irc::Target::gpu(80) } else { target };
     let measured = match input.content {
         Content::Ptx | Content::Plan if is_kernel => {
-            let ptx = kernel::ptx_of(&input)?;
+            let ptx = kernel::ptx_of(console, &input)?;
             let library = irc::session::gpu::library(&input.source(), &ptx)?.library;
             let (runner, file) = runner_of_file(&library)?;
             let seed = Some(arguments.seed);

@@ -307,13 +307,13 @@ impl<'c: 'a, 'a> Coded<'c, 'a> {
             rest => of_words(e, e.offset(first, grouped), rest, &integers),
         };
         let scales = self.row(e, self.scales, panel, block);
-        let zeros = self.zeros.map(|zeros| self.from_middle(e, zeros, panel, block));
+        let zeros = self.zeros.map(|zeros| self.distances_from_middle(e, zeros, panel, block));
         let floats = self.lanes.of(e.f32());
         let mut next = sums.to_vec();
-        for row in 0..rows.count as usize {
+        for (row, start) in starts.into_iter().enumerate() {
             let at = e.scale(e.offset(rows.first, row as i64), self.codes.blocks());
             let scale = e.splat(e.load(left.scales, e.add(at, block)), self.lanes);
-            let start = zeros.as_ref().map(|_| e.op(arith::SITOFP, &[starts[row]], floats));
+            let start = zeros.as_ref().map(|_| e.op(arith::SITOFP, &[start], floats));
             for vector in 0..each {
                 let number = row * each + vector;
                 let mut value = e.op(arith::SITOFP, &[integers[number]], floats);
@@ -328,7 +328,7 @@ impl<'c: 'a, 'a> Coded<'c, 'a> {
     }
 
     /// How far the zero points of a block are from the integer in the middle, as parts of it.
-    fn from_middle(
+    fn distances_from_middle(
         &self,
         e: Emit<'c, 'a>,
         zeros: Columns<'c, 'a>,
