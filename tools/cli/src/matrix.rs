@@ -102,6 +102,9 @@ impl InputKind {
                  irc-translate reads it as MLIR",
             ),
             (Self::Plan, Gpu) => If("the plans of all ranks are given"),
+            (Self::Mlir, Gpu | Kind::Tar) => {
+                If("the module is at the tensor level, and the sizes are known")
+            }
             (_, Gpu) => If("the sizes are known, and the GPU has the operations"),
             (Self::Plan, Asm) => No("a plan is for GPUs; NPU programs are made of its model"),
             (_, Asm) => If(
@@ -121,9 +124,6 @@ impl InputKind {
             (_, Json) => If(
                 "ARK, or with `--target npu:mesh=WxH` the NPU, has the operations, and the sizes are known",
             ),
-            (Self::Mlir, Kind::Tar) => {
-                If("the module is at the tensor level, and the sizes are known")
-            }
             (_, Kind::Tar) => If("the sizes are known"),
             (Self::Mlir, Mlir) => If("the stage is not before that of the module"),
             _ => Yes,
