@@ -29,6 +29,10 @@ fn case(x: &[i64], w: &[i64], [stride, dilation, pad]: [i64; 3], groups: i64) ->
 }
 
 fn cases() -> Vec<Case> {
+    let moved = |strides: &[i64], case: Case| Case {
+        conv: Conv { strides: strides.to_vec(), ..case.conv },
+        ..case
+    };
     let padded = |pads: &[[i64; 2]], case: Case| Case {
         conv: Conv { pads: pads.to_vec(), ..case.conv },
         ..case
@@ -64,6 +68,13 @@ fn cases() -> Vec<Case> {
         case(&[1, 3, 6, 7, 18], &[3, 1, 3, 3, 3], [2, 1, 1], 3),
         case(&[1, 3, 5, 5], &[3, 1, 5, 5], [1, 1, 0], 3),
         case(&[1, 3, 20, 3], &[3, 1, 3, 3], [1, 1, 0], 3),
+        // A step of 2 is to the next row, or to the next column of rows that are read whole.
+        moved(&[1, 2], case(&[1, 4, 15, 2], &[4, 1, 2, 1], [1, 1, 0], 4)),
+        moved(&[1, 2], case(&[1, 4, 9, 8], &[4, 1, 3, 1], [1, 1, 0], 4)),
+        moved(
+            &[3, 2],
+            padded(&[[1, 1], [0, 0]], case(&[1, 4, 25, 2], &[4, 1, 3, 1], [1, 1, 0], 4)),
+        ),
         case(&[1, 2, 30, 30], &[2, 1, 11, 11], [2, 1, 5], 2),
     ]
 }

@@ -133,8 +133,10 @@ impl<'c: 'a, 'a> DirectConv<'c, 'a> {
         let (looped, _) = unrolled(stage);
         let within_row = |dim: usize| access.coefs[dim] % length != 0;
         let columns = stage.parallel - 1;
+        // Steps of 2 may also be from row to row.
         let is_possible = access.offset == 0
             && access.coefs[columns] == 2
+            && 2 * (stage.sizes[columns] - 1) < length
             && !(0..columns).chain(looped).any(within_row);
         if is_possible {
             padding.split_rows();
