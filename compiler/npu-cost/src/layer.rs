@@ -25,9 +25,10 @@ impl Window {
         (count - 1) * self.stride[axis] + self.kernel[axis]
     }
 
-    /// Input indices that the windows `span` read of `extent`, of which `padding` come before the first.
+    /// Input indices that the windows `span` read of `extent`, with `padding` before the first; the last one, if they are in
+    /// padding only.
     fn input(self, axis: usize, span: Span, padding: u64, extent: u64) -> Span {
-        let from = (span.from * self.stride[axis]).saturating_sub(padding);
+        let from = (span.from * self.stride[axis]).saturating_sub(padding).min(extent - 1);
         let to = (span.to - 1) * self.stride[axis] + self.kernel[axis] - padding;
         Span { from, to: to.min(extent) }
     }

@@ -2,7 +2,7 @@
 rows and whose end is one over classes, and host.onnx, of which it computes nothing; inner.onnx, an output of which another
 layer reads; strided.onnx, which pads only the first column and leaves out the last one; groups.onnx, whose groups are not whole words
 of channels; tall.onnx, whose windows have one column; turned.onnx, which exchanges rows and columns; many.onnx, of
-more images than a batch has; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
+more images than a batch has; margin.onnx, with more padding than a part of a core; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
 its input."""
 
 import sys
@@ -98,6 +98,13 @@ value = quantised(conv(quantised("x", 0.02), "straight", 8, 3), 0.05)
 value = quantised(node("Transpose", [value], "turn", perm=[0, 1, 3, 2]), 0.05)
 quantised(conv(value, "turned", 8, 8), 0.05)
 save("turned", turned_dq=[1, 8, 8, 8])
+# Cores of which some read padding only.
+value = quantised(conv(quantised("x", 0.02), "before", 8, 3), 0.05)
+pads = constant("pads", numpy.int64([0, 0, 0, 0, 0, 0, 5, 5]))
+value = quantised(node("Pad", [value, pads], "pad"), 0.05)
+value = node("Conv", [value, weights("after_w", 8, 8, 3, 3)], "after")
+quantised(value, 0.05)
+save("margin", after_dq=[1, 8, 11, 11])
 quantised(conv(quantised("x", 0.02), "each", 8, 3), 0.05)
 save("many", 1025, each_dq=[1025, 8, 8, 8])
 
