@@ -23,15 +23,11 @@ const HOMES: [&str; 8] = [
 ];
 
 /// Ops that the IR itself is made of, with the files that create or take apart such an op.
-const STRUCTURAL: [(&str, &str); 17] = [
+const STRUCTURAL: [(&str, &str); 14] = [
     // Loops around an expression are joined, and their sizes are renamed.
     ("compute", "compiler/fusion/inline.rs"),
     ("compute", "compiler/lowering/outline_kernels/sizes.rs"),
     ("compute", "compiler/lowering/outline_kernels/updates.rs"),
-    // The name of a kernel says what loops around an expression compute.
-    ("compute", "compiler/session/profile.rs"),
-    ("mul", "compiler/session/profile.rs"),
-    ("select", "compiler/session/profile.rs"),
     // A constant that is a causal mask becomes a comparison.
     ("le", "compiler/lowering/graph_to_tl/masks.rs"),
     // A view that is not checked by its type rule.

@@ -233,6 +233,13 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         Some(Copied { buffer, line: length, start: Some(at[windows.row]) })
     }
 
+    /// The loops at the first element of a tile and of its sum.
+    fn first_loops(&self, e: Emit<'c, 'a>, tile: &Tile<'_, 'c, 'a>) -> Vec<Value<'c, 'a>> {
+        let mut loops = tile.at.to_vec();
+        loops.resize(self.dims.len() + self.over.len(), e.index(0));
+        loops
+    }
+
     /// The place of the first element of the operand that a tile reads, and the distance of its lines.
     fn source(
         &self,
@@ -240,8 +247,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         windows: &Windows,
         tile: &Tile<'_, 'c, 'a>,
     ) -> (Value<'c, 'a>, Value<'c, 'a>) {
-        let mut loops = tile.at.to_vec();
-        loops.resize(self.dims.len() + self.over.len(), e.index(0));
+        let loops = self.first_loops(e, tile);
         let Load { operand, at } = &self.tiles.vector;
         let place = self.body(e, &loops).place(e, *operand, at);
         (place, self.axis_distance(e, *operand, windows.axis))
@@ -331,9 +337,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
 
     /// Where the operand of a tile begins and ends.
     fn edges(&self, e: Emit<'c, 'a>, windows: &Windows, tile: &Tile<'_, 'c, 'a>) -> Edges<'c, 'a> {
-        let mut loops = tile.at.to_vec();
-        loops.resize(self.dims.len() + self.over.len(), e.index(0));
-        let mut body = self.body(e, &loops);
+        let mut body = self.body(e, &self.first_loops(e, tile));
         let Load { operand, at } = &self.tiles.vector;
         let dims = &self.operands[*operand].0.dims;
         let axes = [(windows.axis, &windows.bound), (at.len() - 1, &self.tiles.bound)];
@@ -416,8 +420,7 @@ impl<'c: 'a, 'a> Writer<'_, 'c, 'a> {
         let [row_taps, column_taps] = windows.taps;
         let (width, step) = (self.lanes.count(), self.tiles.step);
         let vector = &self.tiles.vector;
-        let mut loops = tile.at.to_vec();
-        loops.resize(self.dims.len() + self.over.len(), e.index(0));
+        let mut loops = self.first_loops(e, tile);
         let (buffer, line) = match copied {
             Some(copied) => (copied.buffer, copied.line),
             None => {

@@ -1,6 +1,7 @@
 //! The general op: loops around an expression.
 
 mod eval;
+mod summary;
 
 use crate::scalar::Scalar;
 use crate::{Binary, DType, Dim, EvalError, Rounding, Type};

@@ -284,6 +284,14 @@ impl Op {
         self.row().arity()
     }
 
+    /// What it computes, as in the name of a kernel; `None` if it only moves elements by loops around an expression.
+    pub fn summary(&self) -> Option<String> {
+        match self {
+            Self::Compute(compute) => compute.summary(),
+            _ => Some(self.name().to_owned()),
+        }
+    }
+
     /// Its role in fusion.
     pub fn family(&self) -> Family {
         self.row().family
