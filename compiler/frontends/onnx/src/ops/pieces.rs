@@ -50,6 +50,28 @@ pub(super) const fn wide(dtype: DType) -> DType {
     }
 }
 
+/// Pads the dimensions of `x` from the axis `first` on with `value`.
+pub(super) fn pad(
+    b: &mut Builder,
+    x: ValueId,
+    first: usize,
+    pads: &[[Dim; 2]],
+    value: i64,
+) -> Built {
+    let own = b.dims(x);
+    let mut dims = own.clone();
+    let mut at = loops(0..dims.len());
+    let mut conditions = vec![];
+    for (axis, [before, after]) in (first..).zip(pads) {
+        dims[axis] = own[axis].clone() + before.clone() + after.clone();
+        at[axis] = Scalar::Loop(axis) - size(before);
+        conditions.push(within(&at[axis], Scalar::index(0), size(&own[axis])));
+    }
+    let outside = Scalar::number(value, b.dtype(x));
+    let body = guarded(all(conditions), Scalar::load(0, at), outside);
+    b.compute(Compute::map(dims, body), &[x])
+}
+
 /// Slices a value from `offset` along one axis.
 pub(super) fn slice(b: &mut Builder, x: ValueId, axis: usize, offset: &Dim, extent: &Dim) -> Built {
     let mut dims = b.dims(x);

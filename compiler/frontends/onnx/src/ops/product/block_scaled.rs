@@ -1,10 +1,9 @@
 //! Matrix products with constant integers of a few bits, of which those of a block along the depth share a scale.
 
 use super::rows::{flattened, with_unit};
-use crate::ops::pieces::{guarded, loops, size, within};
+use crate::ops::pieces::pad;
 use irc_tl::{
-    Binary, Builder, Built, Comparison, Compute, DType, Dim, Op, Reduction, Scalar, Tensor, Unary,
-    ValueId,
+    Binary, Builder, Built, Comparison, DType, Dim, Op, Reduction, Tensor, Unary, ValueId,
 };
 
 /// A right operand `[columns, depth]` of integers in blocks along the depth.
@@ -58,7 +57,8 @@ fn quantised(b: &mut Builder, x: ValueId, block: usize) -> Built<(ValueId, Value
     let blocks = depth.ceil_div(&block);
     let all = blocks.clone() * block.clone();
     let with = |last: &[Dim]| [&dims[..], last].concat();
-    let x = if all == depth { x } else { padded(b, x, with(std::slice::from_ref(&all)))? };
+    let rest = all.clone() - depth;
+    let x = if rest.is(0) { x } else { pad(b, x, dims.len(), &[[0.into(), rest]], 0)? };
     let grouped = b.reshape(x, &with(&[blocks.clone(), block]))?;
     let magnitudes = b.unary(Unary::Abs, grouped)?;
     let largest = b.reduce(Reduction::Max, magnitudes, &[dims.len() + 1], true)?;
@@ -73,15 +73,6 @@ fn quantised(b: &mut Builder, x: ValueId, block: usize) -> Built<(ValueId, Value
     let values = b.cast(nearest, DType::I8)?;
     let values = b.reshape(values, &with(&[all]))?;
     Ok((values, b.reshape(scales, &with(&[blocks]))?))
-}
-
-/// With zeros after the last element of each row.
-fn padded(b: &mut Builder, x: ValueId, dims: Vec<Dim>) -> Built {
-    let (at, last) = (loops(0..dims.len()), dims.len() - 1);
-    let inside = within(&at[last], Scalar::index(0), size(&b.dims(x)[last]));
-    let zero = Scalar::number(0, b.dtype(x));
-    let body = guarded(Some(inside), Scalar::load(0, at), zero);
-    b.compute(Compute::map(dims, body), &[x])
 }
 
 /// Constant zero points as an operand, unless all of them are in the middle.

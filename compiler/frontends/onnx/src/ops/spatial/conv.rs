@@ -1,9 +1,9 @@
 //! Convolutions of floats and quantised integers.
 
-use super::window::{Window, groups, pad, spatial_rank};
+use super::window::{Window, groups, spatial_rank};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use crate::ops::pieces::{along, with_extent};
+use crate::ops::pieces::{along, pad, with_extent};
 use crate::ops::product::quantized::{centred, less, quantize, ratio, sums, unsigned, weights};
 use irc_tl::{Binary, Conv, DType, Dim, ValueId};
 
@@ -192,7 +192,7 @@ fn correlate_beside(
     let (strides, dilations) = (window.strides.clone(), window.dilations.clone());
     let (x, pads) = match window.known_pads() {
         Some(pads) => (x, pads),
-        None => (pad(cx.b, x, &window.pads, outside)?, vec![[0, 0]; rank]),
+        None => (pad(cx.b, x, 2, &window.pads, outside)?, vec![[0, 0]; rank]),
     };
     Ok(cx.b.conv(Conv { strides, dilations, pads, groups, outside }, x, w)?)
 }

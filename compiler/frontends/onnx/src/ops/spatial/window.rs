@@ -1,8 +1,8 @@
 //! Windows over the spatial dimensions of a value.
 
 use crate::context::{Context, LowerError};
-use crate::ops::pieces::{all, guarded, loops, size, within};
-use irc_tl::{Builder, Built, Compute, Dim, Scalar, ValueId};
+use crate::ops::pieces::{all, size, within};
+use irc_tl::{Dim, Scalar, ValueId};
 
 /// A window over `[batch, channels, ...]`; one entry per spatial dimension.
 pub(in crate::ops) struct Window {
@@ -118,23 +118,6 @@ pub(in crate::ops) fn halves(total: &Dim, more_before: bool) -> [Dim; 2] {
     let less = total.floor_div(&2.into());
     let more = total.clone() - less.clone();
     if more_before { [more, less] } else { [less, more] }
-}
-
-/// Pads the spatial dimensions of `x` with `value`.
-pub(in crate::ops) fn pad(b: &mut Builder, x: ValueId, pads: &[[Dim; 2]], value: i64) -> Built {
-    let own = b.dims(x);
-    let mut dims = own.clone();
-    let mut at = loops(0..dims.len());
-    let mut conditions = vec![];
-    for (axis, [before, after]) in pads.iter().enumerate() {
-        let axis = axis + 2;
-        dims[axis] = own[axis].clone() + before.clone() + after.clone();
-        at[axis] = Scalar::Loop(axis) - size(before);
-        conditions.push(within(&at[axis], Scalar::index(0), size(&own[axis])));
-    }
-    let outside = Scalar::number(value, b.dtype(x));
-    let body = guarded(all(conditions), Scalar::load(0, at), outside);
-    b.compute(Compute::map(dims, body), &[x])
 }
 
 /// The kernel shape of the attribute.
