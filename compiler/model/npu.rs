@@ -6,6 +6,7 @@ use crate::{
 };
 use irc_diag::{Diagnostic, Severity};
 use irc_gemini_format::schedule::Schedule;
+use irc_npu_schedule::Splits;
 use std::sync::Arc;
 
 /// A model as steps for the host and an NPU.
@@ -65,15 +66,23 @@ impl Model<'_> {
     /// # Errors
     /// Errors in the file; every node that the NPU does not compute.
     pub fn npu_layers(&self) -> Result<Arc<Layers>, Error> {
-        self.session.npu_layers(self.input)
+        self.session.npu_layers(self.input, &Splits::default())
     }
 
-    /// What each layer of a quantised model computes.
+    /// The layers that an NPU computes, of which some are in pieces.
     ///
     /// # Errors
-    /// As [`Model::npu_layers`]; every layer that the NPU does not compute exactly (`layer-numbers`).
-    pub fn npu_values(&self) -> Result<Arc<NpuValues>, Error> {
-        self.session.npu_values(self.input)
+    /// As [`Model::npu_layers`]; pieces that the layers cannot have (`schedule-split`).
+    pub fn npu_layers_in_pieces(&self, splits: &Splits) -> Result<Arc<Layers>, Error> {
+        self.session.npu_layers(self.input, splits)
+    }
+
+    /// What each layer of a quantised model computes, or each piece of those that are split.
+    ///
+    /// # Errors
+    /// As [`Model::npu_layers_in_pieces`]; every layer that the NPU does not compute exactly (`layer-numbers`).
+    pub fn npu_values(&self, splits: &Splits) -> Result<Arc<NpuValues>, Error> {
+        self.session.npu_values(self.input, splits)
     }
 
     /// The model, scheduled for an NPU.

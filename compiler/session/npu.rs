@@ -7,14 +7,14 @@ use super::{
 };
 use irc_diag::{Diagnostic, Sink, Source, counted};
 use irc_gemini_format::{FileKind, schedule::Schedule};
-use irc_npu::Program;
+use irc_npu::{Fingerprint, Program};
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
 use irc_npu_lower::{
-    Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Report, Scheduled, Target, divide,
-    fingerprint, known_layers, layers, numbers, program, schedule,
+    Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Pieces, Report, Scheduled, Target,
+    divide, fingerprint, known_layers, layers, numbers, program, schedule, stated_splits,
 };
-use irc_npu_schedule::{Options as Search, Segment, Share, explain_tree};
-use std::{ops::Range, sync::Arc};
+use irc_npu_schedule::{Options as Search, Segment, Splits, explain_tree};
+use std::sync::Arc;
 
 /// How a model is scheduled for an NPU.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,15 +47,11 @@ pub struct NpuTree {
 /// A scheduled model.
 #[derive(Clone, Debug)]
 pub struct NpuModel {
-    /// The layers of the model.
+    /// The layers that are scheduled: those of the model, or pieces of them.
     pub layers: Arc<Layers>,
-    /// The layers that are scheduled: those of the model, or parts of them.
-    pub network: Network,
-    /// The layer of the model that each of these is, or is a part of.
-    pub sources: Vec<usize>,
-    /// Its output channels; `None` if it is a partial sum, or a sum of partial sums.
-    pub channels: Vec<Option<Range<u64>>>,
-    /// What is known of each of these beside its shape.
+    /// The pieces.
+    pub splits: Splits,
+    /// What is known of each of these layers beside its shape.
     pub facts: Vec<LayerFacts>,
     /// The machine.
     pub machine: Machine,
@@ -74,6 +70,13 @@ pub struct NpuModel {
 pub struct NpuKey<'db> {
     #[returns(ref)]
     pub options: NpuOptions,
+}
+
+/// The pieces into which layers are split as a key.
+#[salsa::interned(debug)]
+pub struct SplitsKey<'db> {
+    #[returns(ref)]
+    pub splits: Splits,
 }
 
 /// An error in the model's file, or in that of the tree.
@@ -98,6 +101,30 @@ pub fn npu_layers(db: &dyn salsa::Database, input: Input) -> Result<Arc<Layers>,
     layers(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
 }
 
+/// The layers of a model in pieces.
+#[salsa::tracked(returns(clone), no_eq)]
+fn npu_pieces<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    key: SplitsKey<'db>,
+) -> Result<Arc<Pieces>, QueryError> {
+    let pieces = npu_layers(db, input)?.pieces(key.splits(db));
+    pieces.map(Arc::new).map_err(|error| QueryError::found(vec![*error]))
+}
+
+/// The layers of a model, of which some are in pieces.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_layers_in_pieces<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    key: SplitsKey<'db>,
+) -> Result<Arc<Layers>, QueryError> {
+    match key.splits(db).is_empty() {
+        true => npu_layers(db, input),
+        false => npu_pieces(db, input, key).map(|pieces| Arc::new(pieces.layers.clone())),
+    }
+}
+
 /// The model as steps for the host and an NPU.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_division(db: &dyn salsa::Database, input: Input) -> Result<Arc<Division>, QueryError> {
@@ -108,41 +135,56 @@ pub fn npu_division(db: &dyn salsa::Database, input: Input) -> Result<Arc<Divisi
 /// The values of a quantised model on an NPU.
 #[derive(Clone, Debug)]
 pub struct NpuValues {
-    /// The layers of the model.
+    /// The layers of the model, or pieces of them.
     pub layers: Arc<Layers>,
+    /// The pieces.
+    pub splits: Splits,
     /// What each of them computes.
     pub numbers: Vec<LayerNumbers>,
     /// Its inputs and outputs.
     pub boundary: Boundary,
 }
 
-impl NpuModel {
-    /// What each scheduled layer computes, of a model whose layers compute `numbers`.
-    ///
-    /// # Errors
-    /// If a layer is divided along its input channels: the sums of its parts are not bytes.
-    pub fn numbers(&self, numbers: &[LayerNumbers]) -> Result<Vec<LayerNumbers>, String> {
-        let parts = self.sources.iter().zip(&self.channels).enumerate();
-        let part = |(index, (source, channels)): (usize, (&usize, &Option<Range<u64>>))| {
-            let name = &self.network.nodes()[index].layer.name;
-            let found = numbers.get(*source).zip(channels.clone());
-            let divided = || format!("layer {name}: a part of a sum, which does not fit in bytes");
-            let (numbers, channels) = found.ok_or_else(divided)?;
-            let whole = self.layers.network.nodes()[*source].layer.output.channels;
-            numbers.part(channels, whole)
-        };
-        parts.map(part).collect()
+impl NpuValues {
+    /// What programs of `images` at once contain of the model.
+    pub fn fingerprint(&self, images: u64) -> Fingerprint {
+        fingerprint(&self.layers, &self.splits, &self.numbers, images)
     }
 }
 
-/// The values of a quantised model.
+/// What the layers of a quantised model compute.
 #[salsa::tracked(returns(clone), no_eq)]
-pub fn npu_values(db: &dyn salsa::Database, input: Input) -> Result<Arc<NpuValues>, QueryError> {
+fn npu_numbers(
+    db: &dyn salsa::Database,
+    input: Input,
+) -> Result<Arc<Vec<LayerNumbers>>, QueryError> {
     let graph = &queries::imported(db, input)?.graph;
     let layers = npu_layers(db, input)?;
-    let numbers = numbers(graph, &layers).map_err(|found| located(db, input, found))?;
+    numbers(graph, &layers).map(Arc::new).map_err(|found| located(db, input, found))
+}
+
+/// The values of a quantised model, of whose layers some are in pieces.
+#[salsa::tracked(returns(clone), no_eq)]
+pub fn npu_values<'db>(
+    db: &'db dyn salsa::Database,
+    input: Input,
+    key: SplitsKey<'db>,
+) -> Result<Arc<NpuValues>, QueryError> {
+    let graph = &queries::imported(db, input)?.graph;
+    let whole = npu_layers(db, input)?;
+    let splits = key.splits(db);
+    let mut numbers = npu_numbers(db, input)?.to_vec();
+    if !splits.is_empty() {
+        let pieces = npu_pieces(db, input, key)?;
+        let located = |(layer, why): (usize, String)| {
+            let found = Diagnostic::error("layer-numbers", why);
+            located(db, input, vec![whole.locate(graph, layer, found)])
+        };
+        numbers = pieces.numbers(&whole, &numbers).map_err(located)?;
+    }
+    let layers = npu_layers_in_pieces(db, input, key)?;
     let boundary = Boundary::new(graph, &layers, &numbers);
-    Ok(Arc::new(NpuValues { layers, numbers, boundary }))
+    Ok(Arc::new(NpuValues { layers, splits: splits.clone(), numbers, boundary }))
 }
 
 /// The scheduled model.
@@ -165,18 +207,14 @@ pub fn npu_tree<'db>(
         let search = Search { objective, progress: Some(&progress), ..Search::default() };
         let made = irc_npu_schedule::schedule(&found.network, &machine, batch, &search);
         let made = made.map_err(failed)?;
-        let sources: Vec<usize> = made.sources.iter().map(|source| source.layer).collect();
-        let parts = made.sources.iter();
-        let channels =
-            parts.map(|part| (part.share == Share::Whole).then(|| part.channels.clone())).collect();
+        let key = SplitsKey::new(db, made.splits.clone());
+        let layers = npu_layers_in_pieces(db, input, key)?;
         let report = Report::new(&made.network, &machine, objective, &made.tree, &made.evaluation);
         return Ok(Arc::new(NpuModel {
             report: report.map_err(failed)?,
-            facts: found.facts(sources.iter().copied()),
-            layers: found,
-            network: made.network,
-            sources,
-            channels,
+            facts: layers.facts(),
+            layers,
+            splits: made.splits,
             machine,
             tree: made.tree,
             evaluation: made.evaluation,
@@ -184,28 +222,28 @@ pub fn npu_tree<'db>(
         }));
     };
     let of_tree = |error: Box<Diagnostic>| NpuError::Tree(vec![*error]);
-    let tree = tree_of(text, &found.network)?;
+    let splits = stated_splits(text.text.split_whitespace(), &found.network);
+    let key = SplitsKey::new(db, splits.clone());
+    // A tree of other pieces has a layer that the network does not have.
+    let (layers, splits) = match npu_layers_in_pieces(db, input, key) {
+        Ok(layers) => (layers, splits),
+        Err(_) => (found.clone(), Splits::default()),
+    };
+    let network = &layers.network;
+    let tree = tree_of(text, network)?;
     if options.batch.is_some_and(|batch| batch != tree.batch) {
         let message = format!("the tree is for {}, not for {batch}", counted(tree.batch, "image"));
         return Err(NpuError::Tree(vec![Diagnostic::error("npu-batch", message)]));
     }
-    let mut model = CostModel::new(&found.network, &machine, objective).map_err(failed)?;
+    let mut model = CostModel::new(network, &machine, objective).map_err(failed)?;
     let evaluation = model.evaluate(&tree).map_err(of_tree)?;
-    let report = Report::new(&found.network, &machine, objective, &tree, &evaluation);
-    let sources: Vec<usize> = (0..found.network.nodes().len()).collect();
-    let segments = explain_tree(&found.network, &machine, objective, &tree).map_err(of_tree)?;
+    let report = Report::new(network, &machine, objective, &tree, &evaluation);
+    let segments = explain_tree(network, &machine, objective, &tree).map_err(of_tree)?;
     Ok(Arc::new(NpuModel {
         report: report.map_err(of_tree)?,
-        facts: found.facts(sources.iter().copied()),
-        network: found.network.clone(),
-        channels: found
-            .network
-            .nodes()
-            .iter()
-            .map(|node| Some(0..node.layer.output.channels))
-            .collect(),
-        layers: found,
-        sources,
+        facts: layers.facts(),
+        layers,
+        splits,
         machine,
         tree,
         evaluation,
@@ -228,7 +266,7 @@ pub fn npu_schedule<'db>(
 ) -> Result<Arc<Schedule>, NpuError> {
     let model = npu_tree(db, input, key)?;
     let of = Scheduled {
-        network: &model.network,
+        network: &model.layers.network,
         facts: &model.facts,
         machine: &model.machine,
         target: Some(&key.options(db).target),
@@ -250,25 +288,21 @@ pub fn npu_program<'db>(
     let model = npu_tree(db, input, key)?;
     let schedule = npu_schedule(db, input, key)?;
     // Of other models than quantised ones, programs have placeholder constants.
-    let values = npu_values(db, input).ok();
-    let numbers = values.as_ref().and_then(|values| model.numbers(&values.numbers).ok());
-    let own = values.filter(|_| numbers.is_some());
-    let own = own.map(|values| fingerprint(&values.layers, &values.numbers, model.tree.batch));
-    let numbers = numbers.unwrap_or_default();
-    let arithmetic: Vec<_> = numbers.iter().map(|layer| layer.arithmetic).collect();
-    let known = known_layers(&model.network, &model.facts, &arithmetic);
+    let values = npu_values(db, input, SplitsKey::new(db, model.splits.clone())).ok();
+    let numbers = values.iter().flat_map(|values| &values.numbers);
+    let arithmetic: Vec<_> = numbers.map(|layer| layer.arithmetic).collect();
+    let own = values.map(|values| values.fingerprint(model.tree.batch));
+    let known = known_layers(&model.layers.network, &model.facts, &arithmetic);
     let made = program(&schedule, None, &known);
     let made = made.map(|program| Arc::new(Program { model: own, ..program }));
     made.map_err(|found| {
         let graph = queries::imported(db, input).map(|imported| imported.graph.clone());
         let place = |one: irc_npu_emit::FileDiagnostic| {
             let workload = workload_of(&schedule, &one);
-            let layer = workload.and_then(|name| model.network.find(name));
+            let layer = workload.and_then(|name| model.layers.network.find(name));
             let diagnostic = Diagnostic { path: None, ..one.diagnostic };
             match (layer, &graph) {
-                (Some(layer), Ok(graph)) => {
-                    model.layers.locate(graph, model.sources[layer], diagnostic)
-                }
+                (Some(layer), Ok(graph)) => model.layers.locate(graph, layer, diagnostic),
                 _ => diagnostic,
             }
         };
@@ -318,9 +352,10 @@ fn located(db: &dyn salsa::Database, input: Input, mut found: Vec<Diagnostic>) -
 }
 
 impl Session {
-    /// The layers of an input that an NPU computes.
-    pub(crate) fn npu_layers(&self, input: Input) -> Result<Arc<Layers>, Error> {
-        let found = npu_layers(&self.database, input);
+    /// The layers of an input that an NPU computes, of which some are in pieces.
+    pub(crate) fn npu_layers(&self, input: Input, splits: &Splits) -> Result<Arc<Layers>, Error> {
+        let key = SplitsKey::new(&self.database, splits.clone());
+        let found = npu_layers_in_pieces(&self.database, input, key);
         found.map_err(|error| Error::new(queries::source(&self.database, input), error))
     }
 
@@ -339,9 +374,14 @@ impl Session {
         Ok((found, reasons))
     }
 
-    /// The values of an input on an NPU.
-    pub(crate) fn npu_values(&self, input: Input) -> Result<Arc<NpuValues>, Error> {
-        let found = npu_values(&self.database, input);
+    /// The values of an input on an NPU, of whose layers some are in pieces.
+    pub(crate) fn npu_values(
+        &self,
+        input: Input,
+        splits: &Splits,
+    ) -> Result<Arc<NpuValues>, Error> {
+        let key = SplitsKey::new(&self.database, splits.clone());
+        let found = npu_values(&self.database, input, key);
         found.map_err(|error| Error::new(queries::source(&self.database, input), error))
     }
 

@@ -5,13 +5,20 @@ use crate::numbers::LayerNumbers;
 use irc_npu::{Fingerprint, enums::DataSign};
 use irc_npu_cost::Op;
 use irc_npu_emit::{Arithmetic, Function, Numbers};
+use irc_npu_schedule::Splits;
 use irc_tensor::Tensor;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::ops::Range;
 
-/// What programs of `images` at once contain of a model: hashes of its layers, and of the numbers that are in
-/// instructions. Weights are not: a run takes them from the model.
-pub fn fingerprint(layers: &Layers, numbers: &[LayerNumbers], images: u64) -> Fingerprint {
+/// What programs of `images` at once contain of a model: hashes of its layers, or of the pieces into which they are
+/// split, and of the numbers that are in instructions. Weights are not: a run takes them from the model.
+pub fn fingerprint(
+    layers: &Layers,
+    splits: &Splits,
+    numbers: &[LayerNumbers],
+    images: u64,
+) -> Fingerprint {
     let mut structure = String::new();
     for (node, origin) in layers.network.nodes().iter().zip(&layers.origins) {
         let (layer, window) = (&node.layer, node.layer.window());
@@ -30,7 +37,12 @@ pub fn fingerprint(layers: &Layers, numbers: &[LayerNumbers], images: u64) -> Fi
         for operand in &origin.operands {
             let _ = match operand {
                 Operand::Layer(layer) => write!(structure, " {layer}"),
-                Operand::Value { name, channels, .. } => write!(structure, " {name:?} {channels}"),
+                Operand::Value { name, channels: Range { start: 0, end }, .. } => {
+                    write!(structure, " {name:?} {end}")
+                }
+                Operand::Value { name, channels, .. } => {
+                    write!(structure, " {name:?} {channels:?}")
+                }
             };
         }
         structure.push('\n');
@@ -39,7 +51,8 @@ pub fn fingerprint(layers: &Layers, numbers: &[LayerNumbers], images: u64) -> Fi
         numbers.iter().map(|layer| layer.arithmetic.as_ref().map_or_else(String::new, text));
     let numbers: Vec<String> = numbers.collect();
     let numbers = hash(&numbers.join("\n"));
-    Fingerprint { images, layers: hash(&structure), numbers, calibration: None }
+    let splits = (!splits.is_empty()).then(|| splits.to_string());
+    Fingerprint { images, layers: hash(&structure), numbers, splits, calibration: None }
 }
 
 /// The hash of the samples by which a model was quantised.

@@ -57,7 +57,11 @@ fn result(network: &Network, mesh: [u64; 3], batch: u64, tree: Option<&str>) -> 
         .iter()
         .map(|node| LayerFacts {
             padding: node.padding,
-            given: if node.external > 0 { vec![("image".into(), node.external)] } else { vec![] },
+            given: if node.external > 0 {
+                vec![("image".into(), 0..node.external)]
+            } else {
+                vec![]
+            },
             is_output: false,
         })
         .collect();

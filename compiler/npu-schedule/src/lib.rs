@@ -17,12 +17,15 @@ mod schedule;
 mod search;
 mod segmentation;
 mod split;
+mod splits;
 mod state;
 
 pub use bound::{Bounds, LowerBound};
 pub use options::{Options, Progress};
 pub use result::{RunnerUp, Schedule, Segment, Share, Source};
 pub use schedule::{explain_tree, schedule};
+pub use split::{input_channels, pieces};
+pub use splits::{Split, Splits};
 
 #[cfg(doc)]
 use irc_npu_cost::{Machine, Network, Objective, Tree};

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use irc_npu_cost::{Bound, Cost, Evaluation, Network, Tree};
 
+use crate::splits::Splits;
+
 /// The best alternative to a segment that was not chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunnerUp {
@@ -67,6 +69,8 @@ pub struct Schedule {
     pub network: Network,
     /// What each layer of `network` computes.
     pub sources: Vec<Source>,
+    /// How the layers of the given network are split.
+    pub splits: Splits,
     /// The tree, with a scheme at each leaf.
     pub tree: Tree,
     /// Its cost.

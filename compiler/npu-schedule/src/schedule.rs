@@ -9,7 +9,7 @@ use crate::explain::explain;
 use crate::options::Options;
 use crate::result::{Schedule, Segment};
 use crate::search::search;
-use crate::split::split;
+use crate::split::{pieces, split};
 use crate::state::Problem;
 
 /// Schedules a network for `batch` images.
@@ -33,14 +33,15 @@ pub fn schedule(
         let message = format!("the network {} has no layers", network.name());
         return Err(Box::new(Diagnostic::error("schedule-network", message)));
     }
-    let (network, sources) = split(network, machine)?;
+    let splits = split(network, machine)?;
+    let (network, sources) = pieces(network, &splits)?;
     let problem = Problem { network: &network, machine, batch, objective: options.objective };
     let (state, evaluations) = search(problem, options)?;
     let mut model = Model::new(&network, machine, options.objective)?;
     let segments = explain(&problem, &mut model, &state);
     let tree = state.tree(&problem);
     let evaluation = model.evaluate(&tree)?;
-    Ok(Schedule { network, sources, tree, evaluation, segments, evaluations })
+    Ok(Schedule { network, sources, splits, tree, evaluation, segments, evaluations })
 }
 
 /// The segments of a tree, explained as those of a schedule.

@@ -13,15 +13,16 @@ use irc_diag::{Diagnostic, counted};
 use irc_npu_cost::{Layer, Machine, Need, Network, Node, Op, Reads, Result, Shape};
 
 use crate::result::{Share, Source};
+use crate::splits::{Split, Splits};
 
 /// Maximum number of pieces of a layer.
 const MAX_PIECES: u64 = 64;
 
-/// A network whose layers all fit, and what each of them computes.
+/// How layers are split so that all fit.
 ///
 /// # Errors
 /// `schedule-no-room` if a layer fits in no number of pieces; `cost-…` if the network would be too large.
-pub fn split(network: &Network, machine: &Machine) -> Result<(Network, Vec<Source>)> {
+pub fn split(network: &Network, machine: &Machine) -> Result<Splits> {
     let mut cuts: Vec<BTreeSet<u64>> = vec![BTreeSet::new(); network.nodes().len()];
     let mut counts = vec![1; network.nodes().len()];
     // The number of partial sums of each layer.
@@ -36,7 +37,7 @@ pub fn split(network: &Network, machine: &Machine) -> Result<(Network, Vec<Sourc
         let needs = (0..count).map(|layer| (layer, Need::of(&pieces, layer, machine)));
         let tight: Vec<(usize, Need)> = needs.filter(|(_, need)| !need.fits(machine)).collect();
         if tight.is_empty() {
-            return Ok((pieces, sources));
+            return Ok(splits(&cuts, &depths));
         }
         let mut grown = BTreeSet::new();
         tightest = None;
@@ -71,6 +72,50 @@ pub fn split(network: &Network, machine: &Machine) -> Result<(Network, Vec<Sourc
             no_room(&network.nodes()[layer], &need, 1, machine)
         })?;
     }
+}
+
+/// The network of the pieces of layers, and what each piece computes.
+///
+/// # Errors
+/// `schedule-split` for pieces that layers of this network cannot have; `cost-…` if the network would be too large.
+pub fn pieces(network: &Network, splits: &Splits) -> Result<(Network, Vec<Source>)> {
+    let nodes = network.nodes();
+    let mut cuts: Vec<BTreeSet<u64>> = vec![BTreeSet::new(); nodes.len()];
+    let mut depths = vec![1; nodes.len()];
+    let wrong = |layer: usize| {
+        let name = nodes.get(layer).map_or("that the network lacks", |node| &node.layer.name);
+        let message = format!("layer {name} cannot be split into the stated pieces");
+        Box::new(Diagnostic::error("schedule-split", message))
+    };
+    for (&layer, Split { cuts: own, sums }) in &splits.0 {
+        let Some(node) = nodes.get(layer) else { return Err(wrong(layer)) };
+        let most = match node.layer.op {
+            Op::Conv { channels, .. } => channels.min(MAX_PIECES),
+            _ => 1,
+        };
+        let is_inside = own.iter().all(|cut| (1..node.layer.output.channels).contains(cut));
+        if !is_inside || !(1..=most).contains(sums) {
+            return Err(wrong(layer));
+        }
+        cuts[layer].clone_from(own);
+        depths[layer] = *sums;
+    }
+    // The layers that pieces read in part are split at the same channels.
+    let mut complete = cuts.clone();
+    spread(network, &grains(network), &depths, &mut complete).map_err(wrong)?;
+    match complete.iter().zip(&cuts).position(|(complete, own)| complete != own) {
+        Some(layer) => Err(wrong(layer)),
+        None => build(network, &cuts, &depths),
+    }
+}
+
+fn splits(cuts: &[BTreeSet<u64>], depths: &[u64]) -> Splits {
+    let all = cuts.iter().zip(depths).enumerate();
+    let all = all.filter(|(_, (cuts, sums))| !cuts.is_empty() || **sums > 1);
+    Splits(
+        all.map(|(layer, (cuts, sums))| (layer, Split { cuts: cuts.clone(), sums: *sums }))
+            .collect(),
+    )
 }
 
 fn no_room(node: &Node, need: &Need, pieces: u64, machine: &Machine) -> Box<Diagnostic> {
@@ -124,8 +169,8 @@ fn boundaries(layer: &Layer, grain: u64, pieces: u64) -> BTreeSet<u64> {
     (1..pieces).map(|piece| units * piece / pieces * grain).collect()
 }
 
-/// The input channels, and for weights that are activations their channels, that output channels read.
-fn read_channels(layer: &Layer, of: &Range<u64>) -> Range<u64> {
+/// The input channels that some output channels of a layer read; of element-wise layers, those of each operand.
+pub fn input_channels(layer: &Layer, of: &Range<u64>) -> Range<u64> {
     match layer.op {
         Op::Conv { channels, .. } => 0..channels,
         Op::GroupedConv { channels, groups, .. } => {
@@ -163,7 +208,7 @@ fn spread(
             continue;
         }
         for cut in cuts[layer].clone() {
-            let at = read_channels(&node.layer, &(0..cut)).end;
+            let at = input_channels(&node.layer, &(0..cut)).end;
             let operand = match node.layer.op {
                 Op::Eltwise { .. } => node.layer.output.channels,
                 _ => u64::MAX,
@@ -284,7 +329,8 @@ fn external(node: &Node, of: &Range<u64>) -> Option<Shape> {
     if node.external == 0 {
         return None;
     }
-    let needed = if reads_part(&node.layer) { read_channels(&node.layer, of) } else { 0..u64::MAX };
+    let needed =
+        if reads_part(&node.layer) { input_channels(&node.layer, of) } else { 0..u64::MAX };
     let mut channels = overlap(&(0..node.external), &needed);
     if let Op::Eltwise { .. } = node.layer.op {
         // Each operand that comes from outside.
@@ -316,7 +362,7 @@ fn reads(
     if !reads_part(&node.layer) {
         return layers.iter().flat_map(|layer| &of_layers[*layer]).map(|(at, _)| *at).collect();
     }
-    let needed = read_channels(&node.layer, of);
+    let needed = input_channels(&node.layer, of);
     match node.layer.op {
         Op::Eltwise { .. } => {
             let each = node.layer.output.channels;

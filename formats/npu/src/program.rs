@@ -153,27 +153,44 @@ pub struct Fingerprint {
     pub layers: u64,
     /// Signs, factors, zero points and functions of all layers.
     pub numbers: u64,
+    /// Which layers are split into pieces, if any: printable ASCII, as in `3:256,512;7:64`.
+    pub splits: Option<String>,
     /// How the model was quantised, if it was when the program was compiled: words of printable ASCII, separated by commas.
     pub calibration: Option<String>,
 }
 
-/// Most bytes of [`Fingerprint::calibration`].
-pub(crate) const MAX_CALIBRATION: usize = 255;
+/// Most bytes of [`Fingerprint::splits`] and of [`Fingerprint::calibration`].
+const MAX_WORDS: [usize; 2] = [1 << 20, 255];
 
-/// Whether a text may be a [`Fingerprint::calibration`].
-pub(crate) fn is_calibration(text: &str) -> bool {
-    (1..=MAX_CALIBRATION).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+impl Fingerprint {
+    /// `splits=…` and `calibration=…`, those of them that it has, each after a space.
+    pub(crate) fn words(&self) -> String {
+        let words = [("splits", &self.splits), ("calibration", &self.calibration)];
+        let stated = words.into_iter().filter_map(|(key, word)| Some((key, word.as_ref()?)));
+        stated.map(|(key, word)| format!(" {key}={word}")).collect()
+    }
+
+    /// Reads [`Self::words`] into a fingerprint without any.
+    pub(crate) fn with_words(mut self, text: &str) -> Option<Self> {
+        let mut words = text.split_ascii_whitespace().peekable();
+        let places = [("splits=", &mut self.splits), ("calibration=", &mut self.calibration)];
+        for ((key, place), most) in places.into_iter().zip(MAX_WORDS) {
+            if let Some(word) = words.peek().and_then(|word| word.strip_prefix(key)) {
+                let is_valid = (1..=most).contains(&word.len())
+                    && word.bytes().all(|byte| byte.is_ascii_graphic());
+                *place = is_valid.then(|| Some(word.to_owned()))?;
+                words.next();
+            }
+        }
+        words.next().is_none().then_some(self)
+    }
 }
 
 impl fmt::Display for Fingerprint {
-    /// `images=1 layers=0123456789abcdef numbers=fedcba9876543210`, and perhaps `calibration=…`
+    /// `images=1 layers=0123456789abcdef numbers=fedcba9876543210`, and perhaps `splits=…` and `calibration=…`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { images, layers, numbers, calibration } = self;
-        write!(f, "images={images} layers={layers:016x} numbers={numbers:016x}")?;
-        match calibration {
-            Some(calibration) => write!(f, " calibration={calibration}"),
-            None => Ok(()),
-        }
+        let Self { images, layers, numbers, .. } = self;
+        write!(f, "images={images} layers={layers:016x} numbers={numbers:016x}{}", self.words())
     }
 }
 
@@ -181,26 +198,25 @@ impl FromStr for Fingerprint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut words = text.split_ascii_whitespace();
+        let mut rest = text;
         let mut number = |key: &str, radix: u32| {
-            let value = words.next()?.strip_prefix(key)?.strip_prefix('=')?;
+            let trimmed = rest.trim_start();
+            let (word, after) = trimmed.split_once(' ').unwrap_or((trimmed, ""));
+            rest = after;
+            let value = word.strip_prefix(key)?.strip_prefix('=')?;
             u64::from_str_radix(value, radix).ok()
         };
         let all = [number("images", 10), number("layers", 16), number("numbers", 16)];
-        let calibration = words.next().map(|word| word.strip_prefix("calibration="));
-        match (all, calibration, words.next()) {
-            ([Some(images), Some(layers), Some(numbers)], None, None) => {
-                Ok(Self { images, layers, numbers, calibration: None })
+        let found = match all {
+            [Some(images), Some(layers), Some(numbers)] => {
+                Self { images, layers, numbers, splits: None, calibration: None }.with_words(rest)
             }
-            ([Some(images), Some(layers), Some(numbers)], Some(Some(text)), None)
-                if is_calibration(text) =>
-            {
-                Ok(Self { images, layers, numbers, calibration: Some(text.into()) })
-            }
-            _ => {
-                Err("expected images=N layers=HEX numbers=HEX, and perhaps calibration=TEXT".into())
-            }
-        }
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            "expected images=N layers=HEX numbers=HEX, and perhaps splits=TEXT and calibration=TEXT"
+                .into()
+        })
     }
 }
 

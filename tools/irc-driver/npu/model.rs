@@ -2,7 +2,7 @@
 use super::{
     ModelOf, cost,
     host::Names,
-    of_model::{self, Pair, Pieces},
+    of_model::{self, Pair},
     reasons::{advised, first},
 };
 use crate::{
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use irc::{
     ImportOptions, Model, NpuDivision, NpuModel, NpuOptions, NpuStep, NpuTree, NpuValues, Session,
     npu::{Goal, Place, Report, Target, allocated, known_layers, tiled},
-    npu_schedule::{RunnerUp, Segment},
+    npu_schedule::{RunnerUp, Segment, Splits},
 };
 use irc_cli::{Dialect, Kind, Npu, Objective};
 use irc_diag::{Diagnostic, Severity, counted};
@@ -230,15 +230,13 @@ fn part_of(
     model.observe_search(step.search());
     let scheduled = model.npu(options)?;
     if written.calibration.is_some() {
-        let values = model.npu_values().map_err(advised)?;
-        scheduled.numbers(&values.numbers).map_err(Error::problem)?;
+        model.npu_values(&scheduled.splits).map_err(advised)?;
     }
     step.say("writing the schedule");
     let output = match kind {
         Kind::Asm => {
-            let numbers = model.npu_values().map_err(|error| first(&error));
-            if let Err(why) = numbers.and_then(|values| scheduled.numbers(&values.numbers)) {
-                console.note(&placeholder(&why));
+            if let Err(error) = model.npu_values(&scheduled.splits) {
+                console.note(&placeholder(&first(&error)));
             }
             let program = model.npu_program(options)?;
             let calibration = written.calibration.map(str::to_owned);
@@ -251,7 +249,8 @@ fn part_of(
     step.say("simulating the program");
     let (estimate, simulated) = (scheduled.report.cost.latency, simulated(model, options));
     let is_far = simulated.as_ref().is_ok_and(|cycles| *cycles > 2 * estimate);
-    let has_weights = scheduled.network.nodes().iter().any(|node| node.layer.weights().is_some());
+    let has_weights =
+        scheduled.layers.network.nodes().iter().any(|node| node.layer.weights().is_some());
     if is_far && has_weights && scheduled.report.batch > 1 && !options.target.reloads {
         console.note(
             "the estimate counts weights once, and the program loads them for each group of images: with \
@@ -388,15 +387,12 @@ pub fn known(
         true => part_of_schedule(console, pair, schedule, &model)?,
         false => model,
     };
-    let layers = model.npu_layers();
-    let layers = layers.map_err(|error| of_model::not_computed(pair, schedule, &model, error))?;
-    let pieces = if has_values { Pieces::Rejected } else { Pieces::Allowed };
-    of_model::expect_schedule(pair, schedule, &layers, pieces)?;
-    let facts = layers.facts(0..layers.network.nodes().len());
-    let values = if has_values { Some(model.npu_values()?) } else { model.npu_values().ok() };
+    let (layers, splits) = of_model::layers(pair, schedule, &model)?;
+    let values = model.npu_values(&splits);
+    let values = if has_values { Some(values?) } else { values.ok() };
     let numbers = values.iter().flat_map(|values| &values.numbers);
     let arithmetic: Vec<_> = numbers.map(|layer| layer.arithmetic).collect();
-    let known = known_layers(&layers.network, &facts, &arithmetic);
+    let known = known_layers(&layers.network, &layers.facts(), &arithmetic);
     Ok((known, values.filter(|_| has_values)))
 }
 
@@ -423,7 +419,7 @@ fn summary(report: &Report) -> String {
 pub fn record(scheduled: &NpuModel, options: &NpuOptions) -> Value {
     let mut record = report(&scheduled.report, &scheduled.segments);
     record["target"] = options.target.to_string().into();
-    record["tree"] = scheduled.tree.text(&scheduled.network).into();
+    record["tree"] = scheduled.tree.text(&scheduled.layers.network).into();
     record
 }
 
@@ -507,7 +503,7 @@ pub fn check(
     let division = division(&model, options, wanted.falls_back)?;
     let mut notes = vec![];
     for part in division.parts() {
-        if let Err(error) = part.npu_values()
+        if let Err(error) = part.npu_values(&Splits::default())
             && let Some(found) = error.diagnostics().first()
         {
             let message = placeholder(&first(&error));

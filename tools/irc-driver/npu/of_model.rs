@@ -3,7 +3,8 @@ use super::reasons::{advised, first, is_of_nodes};
 use crate::error::Error;
 use irc::{
     Model, NpuValues,
-    npu::{Layers, Operand, fingerprint, known_layers, stated_layers},
+    npu::{Layers, Operand, fingerprint, known_layers, stated_layers, stated_splits},
+    npu_schedule::Splits,
 };
 use irc_diag::{Diagnostic, counted};
 use irc_gemini_format::{frontend::Frontend, schedule::Schedule};
@@ -37,43 +38,46 @@ impl Pair<'_> {
     }
 }
 
-/// Whether layers of a schedule may be pieces of layers of the model.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Pieces {
-    /// As those that the search divides, which fit no buffers.
-    Allowed,
-    /// Layers are whole, as for the values of a model.
-    Rejected,
-}
-
-/// Rejects a schedule whose layers are not those of the model.
-pub fn expect_schedule(
+/// The layers of a model that a schedule is of, in the pieces that it states.
+///
+/// # Errors
+/// If the layers of the schedule are others; what the NPU does not compute of a model that it may be of.
+pub fn layers(
     pair: Pair<'_>,
     schedule: &Schedule,
-    layers: &Layers,
-    pieces: Pieces,
-) -> Result<(), Error> {
-    match schedule_difference(schedule, layers, pieces) {
+    model: &Model<'_>,
+) -> Result<(Arc<Layers>, Splits), Error> {
+    let whole = model.npu_layers();
+    let whole = whole.map_err(|error| not_computed(pair, schedule, model, error))?;
+    let splits = stated_splits(names(schedule), &whole.network);
+    let layers = model.npu_layers_in_pieces(&splits);
+    let layers = layers.map_err(|error| pair.no_schedule(&first(&error)))?;
+    match schedule_difference(schedule, &layers) {
         Some(difference) => Err(pair.no_schedule(&difference)),
-        None => Ok(()),
+        None => Ok((layers, splits)),
     }
 }
 
 /// The index of the part of a model that a schedule is of.
 pub fn part(pair: Pair<'_>, schedule: &Schedule, parts: &[Model<'_>]) -> Result<usize, Error> {
     let own = results(schedule);
-    let all = parts.iter().map(Model::npu_layers).collect::<Result<Vec<_>, _>>()?;
+    let in_pieces = |part: &Model<'_>| {
+        let whole = part.npu_layers()?;
+        let splits = stated_splits(names(schedule), &whole.network);
+        Ok::<_, irc::Error>(part.npu_layers_in_pieces(&splits).unwrap_or(whole))
+    };
+    let all = parts.iter().map(in_pieces).collect::<Result<Vec<_>, _>>()?;
     let named: Vec<_> = all.iter().map(|layers| places(layers)).collect();
     let is_same = |layers: &BTreeMap<&str, usize>| {
         layers.len() == own.len() && own.iter().all(|(name, _)| layers.contains_key(name))
     };
     let first = own.first().map_or("", |(name, _)| *name);
-    let has_first = |layers: &BTreeMap<&str, usize>| layers.contains_key(whole(first, layers));
+    let has_first = |layers: &BTreeMap<&str, usize>| layers.contains_key(first);
     let found = named.iter().position(is_same).or_else(|| named.iter().position(has_first));
     let no_part =
         || pair.no_schedule(&format!("no part that the NPU computes has a layer `{first}`"));
     let found = found.ok_or_else(no_part)?;
-    expect_schedule(pair, schedule, &all[found], Pieces::Allowed)?;
+    layers(pair, schedule, &parts[found])?;
     Ok(found)
 }
 
@@ -117,6 +121,11 @@ pub fn check_pair(pair: Pair<'_>, schedule: &Schedule, frontend: &Frontend) -> V
     }]
 }
 
+/// The names of the layers of workloads.
+fn names(schedule: &Schedule) -> impl Iterator<Item = &str> {
+    schedule.workloads().map(|(_, _, workload)| workload.layer_name.as_str())
+}
+
 /// The layers of a schedule in the order of its workloads, with the channels, rows and columns of their results.
 fn results(schedule: &Schedule) -> Vec<(&str, [i64; 3])> {
     let mut all: Vec<(&str, [i64; 3])> = vec![];
@@ -135,33 +144,26 @@ fn results(schedule: &Schedule) -> Vec<(&str, [i64; 3])> {
 }
 
 /// The first difference between the layers of a schedule and those of a model, in the order of the schedule.
-fn schedule_difference(schedule: &Schedule, layers: &Layers, pieces: Pieces) -> Option<String> {
+fn schedule_difference(schedule: &Schedule, layers: &Layers) -> Option<String> {
     let nodes = layers.network.nodes();
     let places = places(layers);
     let stated = stated_layers(schedule);
-    let known = known_layers(&layers.network, &layers.facts(0..nodes.len()), &[]);
+    let known = known_layers(&layers.network, &layers.facts(), &[]);
     let made = sizes(layers);
     let mut seen = BTreeSet::new();
     for (name, found) in results(schedule) {
-        let whole = match pieces {
-            Pieces::Allowed => whole(name, &places),
-            Pieces::Rejected => name,
-        };
-        let Some(&place) = places.get(whole) else {
+        let Some(&place) = places.get(name) else {
             return Some(format!("the model has no layer `{name}`"));
         };
         seen.insert(place);
         let expected = made[place];
-        let is_piece = name != whole && found[0] <= expected[0];
-        if found[usize::from(is_piece)..] != expected[usize::from(is_piece)..] {
+        if found != expected {
             return Some(format!(
                 "the result of layer `{name}` is {found:?} in the schedule, and {expected:?} in the model"
             ));
         }
-        if let Some((stated, known)) = stated.get(name).zip(known.get(whole)) {
-            let groups = if name == whole { stated.groups } else { known.groups };
-            let found = window(&KnownLayer { groups, ..*stated });
-            let expected = window(known);
+        if let Some((stated, known)) = stated.get(name).zip(known.get(name)) {
+            let (found, expected) = (window(stated), window(known));
             if found != expected {
                 return Some(format!(
                     "layer `{name}` has {found} in the schedule, and {expected} in the model"
@@ -171,20 +173,6 @@ fn schedule_difference(schedule: &Schedule, layers: &Layers, pieces: Pieces) -> 
     }
     let missing = (0..nodes.len()).find(|place| !seen.contains(place))?;
     Some(format!("the schedule has no layer `{}`", nodes[missing].layer.name))
-}
-
-/// The layer that a layer of a schedule is a piece of: pieces are `NAME.CHANNEL` or `NAME+CHANNEL`.
-fn whole<'n>(name: &'n str, layers: &BTreeMap<&str, usize>) -> &'n str {
-    let mut whole = name;
-    while !layers.contains_key(whole) {
-        let piece = whole.rsplit_once(['.', '+']);
-        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        match piece.filter(|(_, channel)| is_number(channel)) {
-            Some((outer, _)) => whole = outer,
-            None => return name,
-        }
-    }
-    whole
 }
 
 /// The indices of layers by name.
@@ -221,10 +209,20 @@ pub fn expect_program(pair: Pair<'_>, program: &Program, model: &Model<'_>) -> R
         }
         Err(error) => return Err(error.into()),
     };
-    match stated.layers == fingerprint(&layers, &[], layers.images).layers {
+    let splits = splits_of(pair, program)?;
+    // Other models may not have layers that can be split so.
+    let layers = model.npu_layers_in_pieces(&splits).unwrap_or(layers);
+    match stated.layers == fingerprint(&layers, &splits, &[], layers.images).layers {
         true => Ok(()),
         false => Err(pair.no_program(&program_difference(program, &layers))),
     }
+}
+
+/// The pieces into which layers are split in a program.
+fn splits_of(pair: Pair<'_>, program: &Program) -> Result<Splits, Error> {
+    let stated = program.model.as_ref().and_then(|model| model.splits.as_deref());
+    let splits = stated.unwrap_or_default().parse();
+    splits.map_err(|why: String| Error::problem(format!("{}: splits: {why}", pair.file)))
 }
 
 /// The first difference between the layers of a program and those of a model, in the order of its instructions. A
@@ -291,7 +289,7 @@ fn inputs(layers: &Layers) -> BTreeMap<&str, [i64; 3]> {
     for (node, origin) in layers.network.nodes().iter().zip(&layers.origins) {
         for operand in &origin.operands {
             let Operand::Value { name, channels, .. } = operand else { continue };
-            let own = [*channels, node.input.rows, node.input.columns].map(signed);
+            let own = [channels.end, node.input.rows, node.input.columns].map(signed);
             let size = all.entry(name.as_str()).or_insert(own);
             size.iter_mut().zip(own).for_each(|(size, own)| *size = (*size).max(own));
         }
@@ -326,7 +324,7 @@ pub fn values_of_program(
     program: &Program,
     model: &Model<'_>,
 ) -> Result<Arc<NpuValues>, Error> {
-    let values = match model.npu_values() {
+    let values = match model.npu_values(&splits_of(pair, program)?) {
         Ok(values) => values,
         Err(error) if program.model.is_some() && is_of_nodes(&error) => {
             let why = format!("it has the numbers of a quantised model, and {}", first(&error));
@@ -334,7 +332,7 @@ pub fn values_of_program(
         }
         Err(error) => return Err(error.into()),
     };
-    let expected = fingerprint(&values.layers, &values.numbers, values.layers.images);
+    let expected = values.fingerprint(values.layers.images);
     let Some(found) = &program.model else {
         let message = format!(
             "{} states no model: it may have placeholder constants, or those of another model",

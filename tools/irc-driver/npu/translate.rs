@@ -6,10 +6,7 @@ use crate::{
     input,
     output::{self, Content},
 };
-use irc::{
-    lowering::gemini_to_npu::{self, only},
-    npu::fingerprint,
-};
+use irc::lowering::gemini_to_npu::{self, only};
 use irc_cli::Translate;
 use irc_diag::{Sink, Source};
 use irc_dialects::{gemini, npu};
@@ -69,8 +66,7 @@ pub fn to_program(
     let mut program = assembled.program;
     if let Some(model) = &assembled.model {
         let images = assembled.schedule.images() as u64;
-        let found = fingerprint(&model.layers, &model.numbers, images);
-        program.model = Some(Fingerprint { calibration, ..found });
+        program.model = Some(Fingerprint { calibration, ..model.fingerprint(images) });
     }
     Ok(write(&program, output))
 }

@@ -286,7 +286,7 @@ fn expect_calibrated(file: &str, found: Option<&str>, own: Option<&str>) -> Resu
     Err(Error::problem(message).help("quantise the model as for irc compile"))
 }
 
-/// The layout of the programs of a model, whose layers are not divided.
+/// The layout of the programs of a model.
 fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
     let images = model.layers.images as i64;
     let mut activations: BTreeMap<String, (TensorType, Role)> = BTreeMap::new();
@@ -310,7 +310,7 @@ fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
             let Operand::Value { name, channels, .. } = operand else { continue };
             // Readers may leave out different rows and columns at the end.
             let [rows, columns] = model.layers.rows_and_columns_read(index);
-            let mut ty = shape(*channels, rows, columns);
+            let mut ty = shape(channels.end, rows, columns);
             if let Some((known, _)) = activations.get(name) {
                 let pairs = ty.shape.iter_mut().zip(&known.shape);
                 pairs.for_each(|(own, known)| *own = (*own).max(*known));

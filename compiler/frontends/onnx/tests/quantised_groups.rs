@@ -116,3 +116,55 @@ fn nodes_of_other_types_are_computed_on_floats() {
     }
     assert!(scales_first(&graph(&module)));
 }
+
+/// A product of dequantised operands, of which the first is `[2, 12]`, after nodes that choose elements of it.
+fn product(choices: Vec<Node>, x: &[i64], last: &str) -> Module {
+    let dequantise =
+        |inputs: [&str; 3], output: &str| Node::new("DequantizeLinear", inputs, [output]);
+    let mut nodes = vec![dequantise(["x", "x_scale", "x_zero"], "x_float")];
+    nodes.extend(choices);
+    nodes.extend([
+        dequantise(["w", "w_scale", "w_zero"], "w_float"),
+        Node::new("MatMul", [last, "w_float"], ["product"]),
+        Node::new("QuantizeLinear", ["product", "y_scale", "y_zero"], ["y"]),
+    ]);
+    let initializers = vec![
+        constant("x_scale", &[], &SCALES[..1]),
+        constant("x_zero", &[], &[117u8]),
+        constant("w", &[12, 9], &weights()),
+        constant("w_scale", &[], &SCALES[1..2]),
+        constant("w_zero", &[], &[0i8]),
+        constant("y_scale", &[], &SCALES[3..]),
+        constant("y_zero", &[], &[123u8]),
+    ];
+    let dims = x.iter().map(|extent| Dim::Size(*extent));
+    let graph = Graph {
+        inputs: vec![Value::tensor("x", element_of(DType::U8), dims)],
+        outputs: vec![Value::untyped("y")],
+        initializers,
+        nodes,
+        ..Graph::default()
+    };
+    let opsets = vec![Opset { domain: None, version: 17 }];
+    Module { schema: Schema::Onnx, opsets, graph: Some(graph), ..Module::default() }
+}
+
+#[test]
+fn elements_are_chosen_between_a_dequantisation_and_a_product_on_integers() {
+    let x = integers::<u8>(24, 0, 250);
+    let eval = |module: &Module, dims: &[i64]| {
+        let found = graph(module);
+        let multiplies = |kind: &NodeKind| matches!(kind, NodeKind::Op(Op::Matmul { .. }));
+        let at = found.nodes.iter().position(|node| multiplies(&node.kind)).expect("a product");
+        let operands = &found.nodes[at].operands;
+        assert!(operands.iter().all(|operand| found.ty(*operand).dtype.is_integer()));
+        let input = Tensor::from_values(dims, &x).expect("as many values");
+        found.eval(&BTreeMap::from([("x".to_owned(), input)])).expect("a valid program")
+    };
+    let expected = eval(&product(vec![], &[2, 12], "x_float"), &[2, 12]);
+    let flatten = |from: &str, to: &str| Node::new("Flatten", [from], [to]);
+    let flat = product(vec![flatten("x_float", "flat")], &[2, 3, 2, 2], "flat");
+    assert_eq!(eval(&flat, &[2, 3, 2, 2]), expected);
+    let chain = vec![flatten("x_float", "a"), flatten("a", "b"), flatten("b", "c")];
+    assert_eq!(eval(&product(chain, &[2, 3, 2, 2], "c"), &[2, 3, 2, 2]), expected);
+}

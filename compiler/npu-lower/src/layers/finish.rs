@@ -1,6 +1,7 @@
 //! The network of the layers that were found.
 
 use super::build::Build;
+use super::bytes::is_byte;
 use super::locate::{located, unique, word};
 use super::source::{Draft, Kind, Source, SourceId};
 use super::view::Dimension;
@@ -55,9 +56,13 @@ pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layer
                 last.push((name.clone(), *layer));
             }
         }
-        let Source { root: value, .. } = build.sources[*source];
-        if results.iter().all(|known| known.value != value) {
-            results.push(Stored { value, dims: made.dims(*source), parts });
+        for source in build.stored(*source) {
+            let Source { root: value, .. } = build.sources[source];
+            if results.iter().all(|known| known.value != value) {
+                let mut parts = vec![];
+                made.parts(source, &mut parts);
+                results.push(Stored { value, dims: made.dims(source), parts });
+            }
         }
     }
     if made.rejected.found.is_empty() && made.origins.is_empty() {
@@ -73,6 +78,19 @@ pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layer
     let encoding = is_host.filter(|(_, is_host)| **is_host).map(|(node, _)| node).collect();
     let images = build.images;
     Ok(Layers { network, origins, images, outputs: last, results, parameters, encoding })
+}
+
+impl Build<'_> {
+    /// The sources whose bytes a source is: of a concatenation of numbers that bytes stand for, the operands.
+    fn stored(&self, source: SourceId) -> Vec<SourceId> {
+        let Source { kind, root, .. } = &self.sources[source];
+        match kind {
+            Kind::Joined(parts) if !is_byte(self.graph, *root) => {
+                parts.iter().flat_map(|part| self.stored(*part)).collect()
+            }
+            _ => vec![source],
+        }
+    }
 }
 
 /// The network under construction.
@@ -108,7 +126,7 @@ impl Finished<'_, '_> {
                 let name = inputs.find(|(_, input)| *input == value).map(|(name, _)| name.clone());
                 let name = name.or_else(|| self.build.encoding.results.get(&value).cloned());
                 let name = name.unwrap_or_else(|| format!("value_{}", value.0));
-                let channels = self.build.shape(source).channels;
+                let channels = 0..self.build.shape(source).channels;
                 parts.push(Operand::Value { value, name, channels, dims: self.dims(source) });
             }
         }
@@ -123,7 +141,7 @@ impl Finished<'_, '_> {
         let mut placed: Vec<(u64, Operand)> = vec![];
         for operand in operands {
             let channels = match &operand {
-                Operand::Value { channels, .. } => *channels,
+                Operand::Value { channels, .. } => channels.end - channels.start,
                 Operand::Layer(layer) => self.network.nodes()[*layer].layer.output.channels,
             };
             placed.push((start, operand));

@@ -12,6 +12,7 @@ mod bytes;
 mod combine;
 mod finish;
 mod locate;
+mod pieces;
 mod product;
 mod readers;
 mod roles;
@@ -27,6 +28,7 @@ use irc_diag::Diagnostic;
 use irc_npu_cost::{Network, Region, Span};
 use irc_tl::{Graph, ValueId};
 pub(crate) use locate::{unique, word};
+pub use pieces::{Pieces, stated_splits};
 pub(crate) use roles::roles;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -90,14 +92,14 @@ pub struct Origin {
 /// A part of the input of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// An input of the graph: its name and the number of its channels.
+    /// Channels of an input of the graph.
     Value {
         /// The value of the graph.
         value: ValueId,
         /// Its name.
         name: String,
-        /// Channels.
-        channels: u64,
+        /// The channels: all, unless a piece of a layer reads them.
+        channels: Range<u64>,
         /// The axes of the dimensions of the value.
         dims: Vec<Dimension>,
     },
@@ -153,9 +155,8 @@ impl Layers {
         [read.rows.to, read.columns.to]
     }
 
-    /// What schedules need to know about layers of a network that are those of this one, or some of their
-    /// channels: for each the layer here.
-    pub fn facts(&self, layers: impl IntoIterator<Item = usize>) -> Vec<LayerFacts> {
+    /// What schedules need to know about the layers.
+    pub fn facts(&self) -> Vec<LayerFacts> {
         let parts = self.results.iter().flat_map(|result| &result.parts);
         let outputs: BTreeSet<usize> = parts
             .filter_map(|part| match part {
@@ -163,10 +164,9 @@ impl Layers {
                 Operand::Value { .. } => None,
             })
             .collect();
-        let facts = |layer: usize| {
-            let origin = &self.origins[layer];
+        let facts = |(layer, origin): (usize, &Origin)| {
             let given = origin.operands.iter().filter_map(|operand| match operand {
-                Operand::Value { name, channels, .. } => Some((name.clone(), *channels)),
+                Operand::Value { name, channels, .. } => Some((name.clone(), channels.clone())),
                 Operand::Layer(_) => None,
             });
             LayerFacts {
@@ -175,7 +175,7 @@ impl Layers {
                 is_output: outputs.contains(&layer),
             }
         };
-        layers.into_iter().map(facts).collect()
+        self.origins.iter().enumerate().map(facts).collect()
     }
 
     /// A diagnostic at the node of the graph that a layer is for.

@@ -206,7 +206,7 @@ impl Reader<'_> {
     /// are the same.
     fn channels(&self) -> Option<Vec<usize>> {
         let count = |operand: &Operand| match operand {
-            Operand::Value { channels, .. } => *channels,
+            Operand::Value { channels, .. } => channels.end - channels.start,
             Operand::Layer(layer) => self.layers.network.nodes()[*layer].layer.output.channels,
         };
         let operands = self.origin.operands.iter().zip(&self.origin.starts);

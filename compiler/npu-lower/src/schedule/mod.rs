@@ -17,6 +17,7 @@ use irc_diag::Diagnostic;
 use irc_gemini_format::schedule::Schedule;
 use irc_npu_cost::{Evaluation, Machine, Network, Objective, Tree, runs};
 use irc_npu_emit::{KnownLayer, KnownLayers, Numbers};
+use std::ops::Range;
 
 pub use allocate::allocated;
 pub use tiled::tiled;
@@ -46,8 +47,8 @@ pub struct Scheduled<'a> {
 pub struct LayerFacts {
     /// Rows, then columns, that the first window begins before the input.
     pub padding: [u64; 2],
-    /// The tensors from outside the network that it reads: names, and numbers of channels.
-    pub given: Vec<(String, u64)>,
+    /// The tensors from outside the network that it reads: names, and channels.
+    pub given: Vec<(String, Range<u64>)>,
     /// Whether its result is an output of the model, which is stored although other layers read it.
     pub is_output: bool,
 }

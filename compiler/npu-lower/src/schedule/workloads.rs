@@ -10,6 +10,7 @@ use irc_gemini_format::schedule::{
 };
 use irc_npu_cost::{Cut, Kind, Network, Node, Op, Place, Region, Run, Span, Tree};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A run of a layer, with its workloads.
@@ -72,7 +73,8 @@ struct Piece {
     from: u64,
     /// The layer, or the number of the tensor from outside.
     of: Result<usize, usize>,
-    channels: u64,
+    /// Its channels in the tensor.
+    channels: Range<u64>,
 }
 
 impl<'a> Writer<'a> {
@@ -183,16 +185,16 @@ impl<'a> Writer<'a> {
         let mut pieces = vec![];
         let mut from = 0;
         for (number, (_, channels)) in given.iter().enumerate() {
-            pieces.push(Piece { from, of: Err(number), channels: *channels });
-            from += channels;
+            pieces.push(Piece { from, of: Err(number), channels: channels.clone() });
+            from += channels.end - channels.start;
         }
         if given.is_empty() && node.external > 0 {
-            pieces.push(Piece { from, of: Err(usize::MAX), channels: node.external });
+            pieces.push(Piece { from, of: Err(usize::MAX), channels: 0..node.external });
             from += node.external;
         }
         for input in &node.inputs {
             let channels = self.node(*input).layer.output.channels;
-            pieces.push(Piece { from, of: Ok(*input), channels });
+            pieces.push(Piece { from, of: Ok(*input), channels: 0..channels });
             from += channels;
         }
         // Operands of element-wise layers have the same channels.
@@ -202,13 +204,17 @@ impl<'a> Writer<'a> {
         };
         let mut sources = vec![];
         for piece in pieces {
+            let Range { start, end } = piece.channels;
             let first = piece.from % each;
-            let whole = Span { from: first, to: first + piece.channels };
+            let whole = Span { from: first, to: first + end - start };
             let shared = read.channels.overlap(whole);
             if shared.is_empty() {
                 continue;
             }
-            let channels = Span { from: shared.from - first, to: shared.to - first };
+            let channels =
+                Span { from: start + shared.from - first, to: start + shared.to - first };
+            // Of a piece of a layer, the channels that it reads are not those of the tensor.
+            let first = first as i64 - start as i64;
             let wanted = Region { channels, ..read };
             match piece.of {
                 Ok(layer) => sources.extend(self.results(run, layer, wanted, first, reader)),
@@ -226,14 +232,14 @@ impl<'a> Writer<'a> {
         &mut self,
         name: &Arc<str>,
         wanted: Region,
-        first: u64,
+        first: i64,
         stored: &[i64],
         reader: &Reader,
     ) -> Source {
         let own = extent(wanted);
         let what = Stored::Tensor(name.to_string());
         let transfer = self.transfers.load(what, own, None, stored, reader);
-        source(own, first as i64, name, transfer, (DRAM, PlaceKind::Dram))
+        source(own, first, name, transfer, (DRAM, PlaceKind::Dram))
     }
 
     /// The parts of a region of a layer's result, whose channels begin at `first` of the reader's.
@@ -242,7 +248,7 @@ impl<'a> Writer<'a> {
         run: &Run,
         layer: usize,
         wanted: Region,
-        first: u64,
+        first: i64,
         reader: &Reader,
     ) -> Vec<(Source, Vec<i64>)> {
         let name = self.names[layer].clone();
@@ -258,7 +264,7 @@ impl<'a> Writer<'a> {
             let own = extent(part);
             let transfer = self.transfers.send(producer, own, reader);
             let core = self.computed[producer as usize];
-            let source = source(own, first as i64, &name, transfer, (core, PlaceKind::Core));
+            let source = source(own, first, &name, transfer, (core, PlaceKind::Core));
             sources.push((source, vec![producer]));
         }
         sources
@@ -321,7 +327,7 @@ impl<'a> Writer<'a> {
             if !shared.is_empty() {
                 let channels = Span { from: shared.from - from, to: shared.to - from };
                 let wanted = Region { channels, columns: Span::upto(1), ..region };
-                sources.extend(self.results(run, *layer, wanted, from, reader));
+                sources.extend(self.results(run, *layer, wanted, from as i64, reader));
             }
             from += channels;
         }

@@ -10,13 +10,29 @@ use irc_npu::verify;
 use irc_npu_cost::{Machine, Mesh, Model, Objective, initial};
 use irc_npu_lower::{
     Boundary, Given, LayerNumbers, Layers, Scheduled, known_layers, layers, numbers, schedule,
+    stated_splits,
 };
 use irc_npu_network::{Layout, run};
+use irc_npu_schedule::{Split, Splits};
 use irc_tensor::{DType, Tensor, TensorType};
 use std::collections::BTreeMap;
 
 /// The scores of a model on a mesh, which are those of its graph.
 fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
+    let (graph, given, expected) = evaluated(name, module, images);
+    let network = Ready::new(name, &graph);
+    for mesh in meshes {
+        let outputs = network.run(images, *mesh, &given);
+        assert_eq!(outputs["scores"], expected, "{name}, {images} images, {mesh:?}");
+    }
+}
+
+/// The graph of a model, an image, and its scores.
+fn evaluated(
+    name: &str,
+    module: &Module,
+    images: i64,
+) -> (irc_tl::Graph, BTreeMap<String, Tensor>, Tensor) {
     let graph = nets::graph(module);
     let ty = TensorType::new(DType::F32, [images, 3, 32, 32]);
     let image = Tensor::random(ty, 7).expect("an image");
@@ -25,12 +41,7 @@ fn agree(name: &str, module: &Module, images: i64, meshes: &[[u64; 2]]) {
     let values = expected.to_f64();
     let distinct = values.iter().filter(|value| **value != values[0]).count();
     assert!(distinct * 2 > values.len(), "{name}: scores that say something: {values:?}");
-
-    let network = Ready::new(name, &graph);
-    for mesh in meshes {
-        let outputs = network.run(images, *mesh, &given);
-        assert_eq!(outputs["scores"], expected, "{name}, {images} images, {mesh:?}");
-    }
+    (graph, given, expected)
 }
 
 /// A network that is ready for schedules.
@@ -57,55 +68,101 @@ impl<'n> Ready<'n> {
         given: &BTreeMap<String, Tensor>,
     ) -> BTreeMap<String, Tensor> {
         let Self { name, found, numbers, boundary } = self;
-        let nodes = found.network.nodes();
-        let facts = found.facts(0..nodes.len());
-        let arithmetic: Vec<_> = numbers.iter().map(|own| own.arithmetic).collect();
-        let known = known_layers(&found.network, &facts, &arithmetic);
         let machine = Machine::polar(Mesh { width, height, stride: 1 });
-        let objective = Objective::EDP;
-        let mut model = Model::new(&found.network, &machine, objective).expect("a machine");
+        let mut model = Model::new(&found.network, &machine, OBJECTIVE).expect("a machine");
         let (tree, evaluation) =
             initial(&mut model, &found.network, images as u64).expect("a first tree");
         let of = Scheduled {
             target: None,
             network: &found.network,
-            facts: &facts,
+            facts: &found.facts(),
             machine: &machine,
             tree: &tree,
             evaluation: &evaluation,
-            objective,
+            objective: OBJECTIVE,
         };
-        let made = schedule(&of).expect("a schedule");
         let place = format!("{name}, {images} images, {width} x {height}");
-        let program = irc_npu_emit::emit_known(&made, None, &known)
-            .unwrap_or_else(|found| panic!("{place}: {found:#?}"));
-        let mut sink = Sink::new();
-        verify::verify(&program, None, &verify::Machine::default(), &mut sink);
-        let mut errors = sink.into_diagnostics();
-        errors.retain(irc_diag::Diagnostic::is_error);
-        assert!(errors.is_empty(), "{place}: {:#?}", &errors[..errors.len().min(3)]);
-
-        let mut shapes = BTreeMap::new();
-        let mut tensors = BTreeMap::new();
-        for (node, own) in nodes.iter().zip(numbers) {
-            let Some(weights) = &own.weights else { continue };
-            for (key, constant) in weights.tensors() {
-                let Given::Known(tensor) = constant else { panic!("{place}: weights") };
-                if key == "weight" {
-                    let shape = <[i64; 3]>::try_from(tensor.shape()).expect("three extents");
-                    shapes.insert(node.layer.name.clone(), (shape, node.layer.groups() as u32));
-                }
-                tensors.insert(format!("{}.{key}", node.layer.name), tensor.clone());
-            }
-        }
-        let layout = Layout::new(&made, None).expect("a layout").with_types(boundary.types());
-        let layout = layout.with_weights(&shapes).expect("a layout");
-        let shape = |name: &str| layout.activation(name).map(irc_npu_network::Activations::shape);
-        tensors.extend(boundary.pack(given, shape).expect("inputs"));
-        let stored =
-            run(&program, &layout, &tensors).unwrap_or_else(|error| panic!("{place}: {error}"));
-        boundary.unpack(&stored, given).expect("outputs")
+        computed(&of, (found, numbers, boundary), given, &place)
     }
+
+    /// The outputs of its program for a mesh of cores with such buffers, and the number of layers in pieces.
+    fn run_in_pieces(
+        &self,
+        graph: &irc_tl::Graph,
+        images: i64,
+        ([width, height], buffer): ([u64; 2], u64),
+        given: &BTreeMap<String, Tensor>,
+    ) -> (BTreeMap<String, Tensor>, usize) {
+        let mut machine = Machine::polar(Mesh { width, height, stride: 1 });
+        machine.buffer.size = buffer;
+        let options =
+            irc_npu_schedule::Options { objective: OBJECTIVE, budget: 200, ..Default::default() };
+        let place = format!("{}, {images} images, {width} x {height}, {buffer}", self.name);
+        let made =
+            irc_npu_schedule::schedule(&self.found.network, &machine, images as u64, &options);
+        let made = made.unwrap_or_else(|error| panic!("{place}: {error:#?}"));
+        let pieces = self.found.pieces(&made.splits).expect("the pieces of the schedule");
+        assert_eq!(pieces.sources, made.sources, "{place}");
+        let numbers = pieces.numbers(&self.found, &self.numbers);
+        let numbers = numbers.unwrap_or_else(|(layer, why)| panic!("{place}: {layer}: {why}"));
+        let boundary = Boundary::new(graph, &pieces.layers, &numbers);
+        let of = Scheduled {
+            target: None,
+            network: &pieces.layers.network,
+            facts: &pieces.layers.facts(),
+            machine: &machine,
+            tree: &made.tree,
+            evaluation: &made.evaluation,
+            objective: OBJECTIVE,
+        };
+        let found = computed(&of, (&pieces.layers, &numbers, &boundary), given, &place);
+        let written = schedule(&of).expect("a schedule");
+        let names = written.workloads().map(|(_, _, workload)| workload.layer_name.as_str());
+        assert_eq!(stated_splits(names, &self.found.network), made.splits, "{place}");
+        (found, made.splits.0.len())
+    }
+}
+
+const OBJECTIVE: Objective = Objective::EDP;
+
+/// The outputs of the program of a schedule.
+fn computed(
+    of: &Scheduled<'_>,
+    (layers, numbers, boundary): (&Layers, &[LayerNumbers], &Boundary),
+    given: &BTreeMap<String, Tensor>,
+    place: &str,
+) -> BTreeMap<String, Tensor> {
+    let nodes = layers.network.nodes();
+    let arithmetic: Vec<_> = numbers.iter().map(|own| own.arithmetic).collect();
+    let known = known_layers(&layers.network, of.facts, &arithmetic);
+    let made = schedule(of).expect("a schedule");
+    let program = irc_npu_emit::emit_known(&made, None, &known)
+        .unwrap_or_else(|found| panic!("{place}: {found:#?}"));
+    let mut sink = Sink::new();
+    verify::verify(&program, None, &verify::Machine::default(), &mut sink);
+    let mut errors = sink.into_diagnostics();
+    errors.retain(irc_diag::Diagnostic::is_error);
+    assert!(errors.is_empty(), "{place}: {:#?}", &errors[..errors.len().min(3)]);
+    let mut shapes = BTreeMap::new();
+    let mut tensors = BTreeMap::new();
+    for (node, own) in nodes.iter().zip(numbers) {
+        let Some(weights) = &own.weights else { continue };
+        for (key, constant) in weights.tensors() {
+            let Given::Known(tensor) = constant else { panic!("{place}: weights") };
+            if key == "weight" {
+                let shape = <[i64; 3]>::try_from(tensor.shape()).expect("three extents");
+                shapes.insert(node.layer.name.clone(), (shape, node.layer.groups() as u32));
+            }
+            tensors.insert(format!("{}.{key}", node.layer.name), tensor.clone());
+        }
+    }
+    let layout = Layout::new(&made, None).expect("a layout").with_types(boundary.types());
+    let layout = layout.with_weights(&shapes).expect("a layout");
+    let shape = |name: &str| layout.activation(name).map(irc_npu_network::Activations::shape);
+    tensors.extend(boundary.pack(given, shape).expect("inputs"));
+    let stored =
+        run(&program, &layout, &tensors).unwrap_or_else(|error| panic!("{place}: {error}"));
+    boundary.unpack(&stored, given).expect("outputs")
 }
 
 const MESHES: &[[u64; 2]] = &[[1, 1], [2, 2], [4, 4]];
@@ -166,4 +223,38 @@ fn groups_that_are_not_whole_words_compute_the_scores_of_their_graphs() {
     agree("mobilenetv2", &nets::mobilenet(1, false), 1, MESHES);
     agree("mobilenetv2", &nets::mobilenet(4, true), 4, &[[2, 2]]);
     agree("resnext", &nets::resnext(1, true), 1, MESHES);
+}
+
+/// Of layers that fit no buffers, the pieces compute the scores of the graph.
+#[test]
+fn layers_in_pieces_compute_the_scores_of_their_graphs() {
+    let check = |name: &str, file: &Module, mesh: [u64; 2], kib: u64, least: usize| {
+        let (graph, given, expected) = evaluated(name, file, 1);
+        let ready = Ready::new(name, &graph);
+        let (found, split) = ready.run_in_pieces(&graph, 1, (mesh, kib << 10), &given);
+        assert_eq!(found["scores"], expected, "{name}, {mesh:?}");
+        assert!(split >= least, "{name}, {mesh:?}: {split} layers in pieces");
+    };
+    check("resnet18", &nets::resnet(1, true, [2, 2, 2, 2], false), [1, 1], 14, 9);
+    check("resnet18", &nets::resnet(1, true, [2, 2, 2, 2], false), [2, 2], 14, 4);
+    check("resnet50", &nets::resnet(1, false, [1, 1, 1, 1], true), [2, 1], 12, 10);
+    check("vgg16", &nets::vgg(1, false), [2, 1], 16, 8);
+    check("googlenet", &nets::googlenet(1, false), [2, 1], 12, 5);
+    check("inception", &blocks::inception(1, true), [2, 1], 13, 6);
+    check("shufflenet", &blocks::shufflenet(1, false), [2, 1], 13, 4);
+    check("attention", &blocks::attention(1, [2, 8, 16]), [2, 2], 11, 1);
+    check("mobilenetv2", &nets::mobilenet(1, false), [2, 2], 11, 3);
+    check("resnext", &nets::resnext(1, true), [2, 1], 13, 5);
+}
+
+/// Sums of parts of a sum of products are no bytes.
+#[test]
+fn partial_sums_have_no_numbers() {
+    let (graph, ..) = evaluated("vgg16", &nets::vgg(1, false), 1);
+    let ready = Ready::new("vgg16", &graph);
+    let splits = Splits([(1, Split { sums: 2, ..Split::default() })].into());
+    let pieces = ready.found.pieces(&splits).expect("a convolution in two parts");
+    let (layer, why) = pieces.numbers(&ready.found, &ready.numbers).expect_err("partial sums");
+    assert_eq!(layer, 1);
+    assert!(why.contains("parts of a sum"), "{why}");
 }

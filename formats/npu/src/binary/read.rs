@@ -5,7 +5,7 @@ use super::{HAS_TOKENS, MAGIC, SAME_ORIGIN, VERSION};
 use crate::Op;
 use crate::bytes::{Bytes, Error};
 use crate::field::Field;
-use crate::program::{Core, Fingerprint, Instruction, Origin, Program, Tokens, is_calibration};
+use crate::program::{Core, Fingerprint, Instruction, Origin, Program, Tokens};
 
 /// Number of bytes of magic and version.
 const START: usize = MAGIC.len() + 2;
@@ -71,15 +71,11 @@ fn decode_body(body: &[u8]) -> Result<Program, Error> {
 fn decode_model(bytes: &mut Bytes<'_>) -> Result<Fingerprint, Error> {
     let mut number = || bytes.array().map(u64::from_le_bytes);
     let [images, layers, numbers] = [number()?, number()?, number()?];
-    let calibration = match bytes.left() {
-        0 => None,
-        left => {
-            let text: Result<Vec<u8>, _> = (0..left).map(|_| bytes.byte()).collect();
-            let text = String::from_utf8(text?).ok().filter(|text| is_calibration(text));
-            Some(text.ok_or_else(|| bytes.error("there are bytes after the last core"))?)
-        }
-    };
-    Ok(Fingerprint { images, layers, numbers, calibration })
+    let model = Fingerprint { images, layers, numbers, splits: None, calibration: None };
+    let text: Result<Vec<u8>, _> = (0..bytes.left()).map(|_| bytes.byte()).collect();
+    let text = String::from_utf8(text?).ok();
+    let model = text.and_then(|text| model.with_words(&text));
+    model.ok_or_else(|| bytes.error("there are bytes after the last core"))
 }
 
 fn decode_core(bytes: &mut Bytes<'_>) -> Result<Core, Error> {

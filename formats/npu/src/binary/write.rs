@@ -12,9 +12,10 @@ pub fn encode(program: &Program) -> Vec<u8> {
     for core in &program.cores {
         encode_core(core, &mut body);
     }
-    if let Some(Fingerprint { images, layers, numbers, calibration }) = &program.model {
+    if let Some(model) = &program.model {
+        let Fingerprint { images, layers, numbers, .. } = model;
         [images, layers, numbers].iter().for_each(|number| body.extend(number.to_le_bytes()));
-        body.extend(calibration.iter().flat_map(|text| text.bytes()));
+        body.extend(model.words().bytes());
     }
     seal(&body)
 }

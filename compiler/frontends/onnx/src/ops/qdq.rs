@@ -144,14 +144,10 @@ fn chosen(cx: &mut Context<'_>, op: &Producer) -> Result<Option<Vec<ValueId>>, L
     let is_same = cx.dtype(operand.integers) == cx.dtype(zero)
         && is_one_number(cx, operand.scale, scale)?
         && is_one_number(cx, operand.zero, zero)?;
-    let Some(operator) = find(ONNX, &op.node.op).filter(|_| is_same) else { return Ok(None) };
-    let mut inputs = op.inputs.clone();
-    inputs[0] = Some(operand.integers);
-    let own = cx.b.origin();
-    cx.b.set_origin(op.origin.clone());
-    let results = cx.with_node(&op.node, &inputs, |cx| (operator.lower)(cx));
-    cx.b.set_origin(own);
-    Ok(Some(vec![results?[0]]))
+    match is_same {
+        true => Ok(on_elements(cx, op, operand.integers)?.map(|chosen| vec![chosen])),
+        false => Ok(None),
+    }
 }
 
 /// Whether two values are constants of one number.
@@ -176,13 +172,27 @@ fn dequantisation(cx: &Context<'_>, op: &Producer, index: usize) -> Option<Produ
     cx.named_producer(name).filter(|found| found.node.op == "DequantizeLinear")
 }
 
+/// How many operators may choose elements between a dequantisation and what reads the numbers.
+const MAX_CHOICES: usize = 8;
+
 /// The integers of an operand that is dequantised, with one scale or, of weights, one per column of the result.
 fn quantised(
     cx: &mut Context<'_>,
     op: &Producer,
     index: usize,
 ) -> Result<Option<Quantised>, LowerError> {
-    let Some(found) = dequantisation(cx, op, index) else { return Ok(None) };
+    quantised_within(cx, op, index, MAX_CHOICES)
+}
+
+fn quantised_within(
+    cx: &mut Context<'_>,
+    op: &Producer,
+    index: usize,
+    choices: usize,
+) -> Result<Option<Quantised>, LowerError> {
+    let Some(found) = dequantisation(cx, op, index) else {
+        return chosen_operand(cx, op, index, choices);
+    };
     let [Some(integers), Some(scale), ..] = found.inputs[..] else { return Ok(None) };
     if !is_narrow(cx.dtype(integers)) || cx.dtype(scale) != DType::F32 {
         return Ok(None);
@@ -206,6 +216,38 @@ fn quantised(
     let axis = if axis < 0 { axis + rank } else { axis };
     let matches = axis == columns && cx.b.rank(scale) == 1;
     Ok(matches.then_some(Quantised { integers, scale, zero }))
+}
+
+/// The integers of elements that an operator chooses of what is dequantised, with one scale.
+fn chosen_operand(
+    cx: &mut Context<'_>,
+    op: &Producer,
+    index: usize,
+    choices: usize,
+) -> Result<Option<Quantised>, LowerError> {
+    let name = op.node.inputs.get(index);
+    let choice = name.and_then(|name| cx.named_producer(name));
+    let choice = choice.filter(|found| CHOICES.contains(&found.node.op.as_str()));
+    let (Some(choice), Some(rest)) = (choice, choices.checked_sub(1)) else { return Ok(None) };
+    let Some(operand) = quantised_within(cx, &choice, 0, rest)? else { return Ok(None) };
+    let integers = on_elements(cx, &choice, operand.integers)?;
+    Ok(integers.map(|integers| Quantised { integers, ..operand }))
+}
+
+/// The elements that an operator chooses of integers.
+fn on_elements(
+    cx: &mut Context<'_>,
+    choice: &Producer,
+    integers: ValueId,
+) -> Result<Option<ValueId>, LowerError> {
+    let Some(operator) = find(ONNX, &choice.node.op) else { return Ok(None) };
+    let mut inputs = choice.inputs.clone();
+    inputs[0] = Some(integers);
+    let own = cx.b.origin();
+    cx.b.set_origin(choice.origin.clone());
+    let results = cx.with_node(&choice.node, &inputs, |cx| (operator.lower)(cx));
+    cx.b.set_origin(own);
+    Ok(results?.first().copied())
 }
 
 /// The integers of a bias whose scale is the product of those of the operands.
