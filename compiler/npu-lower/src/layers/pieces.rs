@@ -1,7 +1,6 @@
 //! The pieces of layers that fit no buffers.
 
 use super::{Layers, Operand, Origin, Parameters, Stored};
-use crate::numbers::LayerNumbers;
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Network, Node, Op};
 use irc_npu_schedule::{Share, Source, Split, Splits, input_channels, pieces};
@@ -127,28 +126,6 @@ impl Layers {
             found.push((Operand::Layer(input), start + channels.start));
         }
         found
-    }
-}
-
-impl Pieces {
-    /// What the pieces compute of layers that compute `numbers`.
-    ///
-    /// # Errors
-    /// The layer of the graph, and why a piece of it has no numbers.
-    pub fn numbers(
-        &self,
-        whole: &Layers,
-        numbers: &[LayerNumbers],
-    ) -> Result<Vec<LayerNumbers>, (usize, String)> {
-        let part = |source: &Source| {
-            let count = whole.network.nodes()[source.layer].layer.output.channels;
-            match source.share {
-                Share::Whole => numbers[source.layer].part(source.channels.clone(), count),
-                _ => Err("it fits the buffers in parts of a sum only, which are no bytes".into()),
-            }
-        };
-        let part = |source: &Source| part(source).map_err(|why| (source.layer, why));
-        self.sources.iter().map(part).collect()
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod chain;
 mod convolution;
+mod pieces;
 mod single;
 mod vector;
 

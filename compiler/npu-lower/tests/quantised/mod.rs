@@ -252,9 +252,9 @@ fn layers_in_pieces_compute_the_scores_of_their_graphs() {
 fn partial_sums_have_no_numbers() {
     let (graph, ..) = evaluated("vgg16", &nets::vgg(1, false), 1);
     let ready = Ready::new("vgg16", &graph);
-    let splits = Splits([(1, Split { sums: 2, ..Split::default() })].into());
+    let splits = Splits([(0, Split { sums: 2, ..Split::default() })].into());
     let pieces = ready.found.pieces(&splits).expect("a convolution in two parts");
     let (layer, why) = pieces.numbers(&ready.found, &ready.numbers).expect_err("partial sums");
-    assert_eq!(layer, 1);
+    assert_eq!(layer, 0);
     assert!(why.contains("parts of a sum"), "{why}");
 }
