@@ -140,7 +140,7 @@ pub struct NpuValues {
     /// The pieces.
     pub splits: Splits,
     /// What each of them computes.
-    pub numbers: Vec<LayerNumbers>,
+    pub numbers: Arc<Vec<LayerNumbers>>,
     /// Its inputs and outputs.
     pub boundary: Boundary,
 }
@@ -173,14 +173,14 @@ pub fn npu_values<'db>(
     let graph = &queries::imported(db, input)?.graph;
     let whole = npu_layers(db, input)?;
     let splits = key.splits(db);
-    let mut numbers = npu_numbers(db, input)?.to_vec();
+    let mut numbers = npu_numbers(db, input)?;
     if !splits.is_empty() {
         let pieces = npu_pieces(db, input, key)?;
         let located = |(layer, why): (usize, String)| {
             let found = Diagnostic::error("layer-numbers", why);
             located(db, input, vec![whole.locate(graph, layer, found)])
         };
-        numbers = pieces.numbers(&whole, &numbers).map_err(located)?;
+        numbers = Arc::new(pieces.numbers(&whole, &numbers).map_err(located)?);
     }
     let layers = npu_layers_in_pieces(db, input, key)?;
     let boundary = Boundary::new(graph, &layers, &numbers);
@@ -289,7 +289,7 @@ pub fn npu_program<'db>(
     let schedule = npu_schedule(db, input, key)?;
     // Of other models than quantised ones, programs have placeholder constants.
     let values = npu_values(db, input, SplitsKey::new(db, model.splits.clone())).ok();
-    let numbers = values.iter().flat_map(|values| &values.numbers);
+    let numbers = values.iter().flat_map(|values| values.numbers.iter());
     let arithmetic: Vec<_> = numbers.map(|layer| layer.arithmetic).collect();
     let own = values.map(|values| values.fingerprint(model.tree.batch));
     let known = known_layers(&model.layers.network, &model.facts, &arithmetic);

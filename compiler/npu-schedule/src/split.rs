@@ -32,7 +32,13 @@ pub fn split(network: &Network, machine: &Machine) -> Result<Splits> {
     loop {
         // With too many pieces, the network would be too large.
         let (pieces, sources) =
-            build(network, &cuts, &depths).map_err(|error| tightest.take().unwrap_or(error))?;
+            build(network, &cuts, &depths).map_err(|error| match tightest.take() {
+                Some(tightest) => Box::new(
+                    tightest
+                        .with_note(format!("the next pieces would be too many: {}", error.message)),
+                ),
+                None => error,
+            })?;
         let count = pieces.nodes().len();
         let needs = (0..count).map(|layer| (layer, Need::of(&pieces, layer, machine)));
         let tight: Vec<(usize, Need)> = needs.filter(|(_, need)| !need.fits(machine)).collect();

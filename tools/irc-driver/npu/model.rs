@@ -390,7 +390,7 @@ pub fn known(
     let (layers, splits) = of_model::layers(pair, schedule, &model)?;
     let values = model.npu_values(&splits);
     let values = if has_values { Some(values?) } else { values.ok() };
-    let numbers = values.iter().flat_map(|values| &values.numbers);
+    let numbers = values.iter().flat_map(|values| values.numbers.iter());
     let arithmetic: Vec<_> = numbers.map(|layer| layer.arithmetic).collect();
     let known = known_layers(&layers.network, &layers.facts(), &arithmetic);
     Ok((known, values.filter(|_| has_values)))

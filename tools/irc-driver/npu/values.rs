@@ -43,7 +43,7 @@ pub fn run(
     model: &NpuValues,
     given: &Tensors,
 ) -> Result<Buffers, Error> {
-    let nodes = model.layers.network.nodes().iter().zip(&model.numbers);
+    let nodes = model.layers.network.nodes().iter().zip(model.numbers.iter());
     let numbers: BTreeMap<&str, &LayerNumbers> =
         nodes.map(|(node, numbers)| (node.layer.name.as_str(), numbers)).collect();
     let layout = layout.with_types(model.boundary.types());
@@ -87,7 +87,7 @@ fn given_weights(
 fn weight_shapes(model: &NpuValues) -> BTreeMap<String, ([i64; 3], u32)> {
     let types: BTreeMap<String, TensorType> = model.boundary.graph_inputs().collect();
     let mut all = BTreeMap::new();
-    for (node, numbers) in model.layers.network.nodes().iter().zip(&model.numbers) {
+    for (node, numbers) in model.layers.network.nodes().iter().zip(model.numbers.iter()) {
         let Some(weights) = &numbers.weights else { continue };
         let shape = match &weights.weight {
             Constant::Known(tensor) => tensor.shape().to_vec(),
