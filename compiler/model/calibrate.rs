@@ -1,7 +1,9 @@
 //! Calibration: the ranges of the values of a model over samples.
 use super::Model;
 use crate::{CompileOptions, Imported, Session, session::Error};
+use irc_diag::Diagnostic;
 use irc_quantise::{Granularity, Method, Observer, Plan, Quantisation, Scope};
+use irc_runtime::Port;
 use irc_tensor::{DType, Tensor};
 use irc_tl::{Graph, Node, ValueId};
 use std::collections::BTreeMap;
@@ -40,15 +42,28 @@ impl Model<'_> {
                 of_bytes && node.results.iter().all(|value| graph.ty(*value).dtype == DType::I32)
             };
             let is_quantised = graph.nodes.iter().any(is_product);
-            let message = match is_quantised {
-                true => {
-                    "nothing to quantise: the model is quantised already, and runs without samples"
-                }
-                false => {
-                    "nothing to quantise: the model has no product or convolution of f32 with constant weights"
-                }
+            if is_quantised {
+                let message =
+                    "nothing to quantise: the model is quantised already, and runs without samples";
+                return Err(Error::at("quantise-nothing", self.source(), message));
+            }
+            let is_open = |port: &Port| port.shape.iter().any(|extent| *extent < 0);
+            let open: Vec<Port> = self.inputs()?.into_iter().filter(is_open).collect();
+            let known = if open.is_empty() { "" } else { " and known sizes" };
+            let message = format!(
+                "nothing to quantise: the model has no product or convolution of f32 with constant weights{known}"
+            );
+            let found = open.iter().fold(
+                Diagnostic::error("quantise-nothing", message),
+                |found, Port { name, .. }| found.with_note(format!("input '{name}' has an open size")),
+            );
+            let shapes: Vec<_> =
+                open.iter().map(|port| format!("--shape {}", port.example_shape())).collect();
+            let found = match &shapes[..] {
+                [] => found,
+                shapes => found.help(format!("state the sizes, as in {}", shapes.join(" "))),
             };
-            return Err(Error::at("quantise-nothing", self.source(), message));
+            return Err(Error::found(self.source(), vec![found]));
         }
         let wrong = |message: String| Error::at("quantise-samples", self.source(), message);
         let runs = runs(graph, samples).map_err(wrong)?;

@@ -32,6 +32,14 @@ pub fn stage_beside(
     Ok(staged)
 }
 
+/// The files that [`stage_beside`] may write.
+pub fn beside_all(output: &Path) -> Vec<PathBuf> {
+    match output::is_stdout(output) {
+        true => vec![],
+        false => ["buffers.json", "constants.npz"].map(|suffix| beside(output, suffix)).to_vec(),
+    }
+}
+
 /// `net.plan.buffers.json` beside `net.plan.json`.
 fn beside(output: &Path, suffix: &str) -> PathBuf {
     output.with_extension(suffix)

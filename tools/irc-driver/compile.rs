@@ -55,7 +55,7 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
         }
         Content::Plan => write_tasks(arguments, input.source()),
         Content::Schedule => write_program(console, arguments),
-        _ => write_model(console, arguments, &input, kind),
+        _ => write_model(console, arguments, flags, &input, kind),
     }
 }
 
@@ -89,6 +89,7 @@ fn write_program(console: &Console, arguments: &CompileTo) -> Result<(), Error> 
 fn write_model(
     console: &Console,
     arguments: &CompileTo,
+    flags: &Flags,
     input: &Input,
     kind: Kind,
 ) -> Result<(), Error> {
@@ -123,6 +124,7 @@ fn write_model(
             dialect: arguments.dialect,
             falls_back: arguments.host_fallback,
             calibration: calibration.as_deref(),
+            flags,
         };
         return npu::model::write(console, &model, &npu, kind, written);
     }
@@ -156,6 +158,7 @@ fn write_model(
             let plan = plan::plan(console, &input.source(), &planning)?;
             return output::write(&arguments.output, plan.as_bytes(), output::Content::Text);
         }
+        output::probe_derived(flags, &ark_files::beside_all(&arguments.output))?;
         let model = models::open_quantised(console, &session, input, &import, &quantising)?;
         let ark = model.to_ark()?;
         let plan = plan::plan_converted(console, &model, &ark, &planning)?;

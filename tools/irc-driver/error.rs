@@ -1,6 +1,7 @@
 //! The error of a command, and its exit code.
 use irc_diag::{Diagnostic, Source};
 use irc_runtime::RunError;
+use std::path::Path;
 
 /// What to do on a machine without a GPU.
 pub const WITHOUT_GPU: &str = "irc run --backend emulate runs the kernel without a GPU";
@@ -63,6 +64,16 @@ impl Error {
     pub fn help(self, advice: impl Into<String>) -> Self {
         match self {
             Error::Problem { message, .. } => Error::Problem { message, help: Some(advice.into()) },
+            other => other,
+        }
+    }
+
+    /// Names the file that a problem is in.
+    pub fn in_file(self, path: &Path) -> Self {
+        match self {
+            Error::Problem { message, help } => {
+                Error::Problem { message: format!("{}: {message}", path.display()), help }
+            }
             other => other,
         }
     }

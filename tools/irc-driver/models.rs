@@ -166,7 +166,14 @@ pub fn open_quantised<'s>(
     let samples = quantising.samples(path)?;
     values::note_zeros(console, samples);
     let step = console.step("calibrating");
-    let quantisation = model.calibrate(samples, calibration)?;
+    let named = |found: Diagnostic| match found.code {
+        "quantise-samples" => found.with_note(format!("the samples are those of {}", path.display())),
+        _ => found,
+    };
+    let quantisation = model.calibrate(samples, calibration).map_err(|error| irc::Error {
+        diagnostics: error.diagnostics.into_iter().map(named).collect(),
+        ..error
+    })?;
     drop(step);
     let options = ImportOptions { quantisation: Some(quantisation.into()), ..options.clone() };
     Ok(session.import_bytes(input.shown(), input.bytes.clone(), &options)?)

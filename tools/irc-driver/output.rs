@@ -1,6 +1,6 @@
 //! Artefacts: written to standard output, or to a file that appears only when it is complete.
 use crate::{error::Error, temporary};
-use irc_cli::Flags;
+use irc_cli::{Flags, NamedFile};
 use irc_mlir::Module;
 use std::{
     fs::{self, Permissions},
@@ -23,11 +23,30 @@ pub enum Content {
 /// Checks that all outputs of a command line can be written, before the work that produces their contents: none
 /// replaces an input or another output. `place` is where an output is written that the command line names.
 pub fn probe_all(flags: &Flags, place: impl Fn(&Path) -> PathBuf) -> Result<(), Error> {
+    let files = flags.written().iter();
+    probe_each(flags, vec![], files.map(|file| (flag(file), place(&file.path))))
+}
+
+/// As [`probe_all`], of files whose names follow from that of an output.
+pub fn probe_derived(flags: &Flags, files: &[PathBuf]) -> Result<(), Error> {
+    let taken = flags.written().iter().filter(|file| !is_special(&file.path));
+    let taken = taken.map(|file| (flag(file), Place::of(&file.path))).collect();
+    probe_each(flags, taken, files.iter().map(|file| ("a file beside the output", file.clone())))
+}
+
+fn flag(file: &NamedFile) -> &str {
+    file.flag.as_deref().unwrap_or_default()
+}
+
+/// Checks that files can be written, each with the flag that names it; none is an input or `taken`.
+fn probe_each<'f>(
+    flags: &'f Flags,
+    mut taken: Vec<(&'f str, Place)>,
+    files: impl Iterator<Item = (&'f str, PathBuf)>,
+) -> Result<(), Error> {
     let read: Vec<_> = flags.read().iter().filter(|file| !is_stdout(&file.path)).collect();
-    let mut taken: Vec<(&str, Place)> = vec![];
-    for file in flags.written() {
-        let path = &place(&file.path);
-        let flag = file.flag.as_deref().unwrap_or_default();
+    for (flag, path) in files {
+        let path = &path;
         let own = Place::of(path);
         if let Some((other, _)) = taken.iter().find(|(_, other)| *other == own) {
             let name = match is_stdout(path) {

@@ -80,6 +80,9 @@ fn translate(console: &Console, arguments: &Translate, flags: &Flags) -> Result<
     let from = origin(arguments)?;
     expect_pair(arguments, from, flags)?;
     output::probe_all(flags, Path::to_owned)?;
+    if let (Origin::Graph(_), To::Ark | To::Plan(_)) = (from, &to) {
+        output::probe_derived(flags, &ark_files::beside_all(&arguments.output))?;
+    }
     let (bytes, content) = match (from, to.scheduled()) {
         (Origin::Gemini, Some(to)) => npu::translate::from_schedule(console, arguments, to)?,
         (Origin::Npu, Some(to)) => npu::translate::from_program(console, arguments, to)?,

@@ -82,10 +82,10 @@ pub struct Schedule {
 }
 
 impl std::fmt::Display for Segment {
-    /// What was chosen, what limits it, and the best alternative, each in a line.
+    /// What was chosen, what limits it, and the best alternative; long trees on several lines.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { shape, cost, bound, cores, links, dram, .. } = self;
-        writeln!(f, "chosen: {}", shortened(shape))?;
+        write_tree(f, "chosen:", shape)?;
         writeln!(
             f,
             "{}, {:.0} pJ, bound by {}: layers {cores}, links {links}, dram {}",
@@ -96,25 +96,103 @@ impl std::fmt::Display for Segment {
         )?;
         match &self.runner_up {
             None => writeln!(f, "runner-up: none, a layer alone has no other form"),
-            Some(RunnerUp { shape, cost: Some(cost), reason }) => writeln!(
-                f,
-                "runner-up: {}\n{}, {:.0} pJ: {reason}",
-                shortened(shape),
-                counted(cost.latency, "cycle"),
-                cost.energy
-            ),
+            Some(RunnerUp { shape, cost: Some(cost), reason }) => {
+                write_tree(f, "runner-up:", shape)?;
+                let cycles = counted(cost.latency, "cycle");
+                writeln!(f, "{cycles}, {:.0} pJ: {reason}", cost.energy)
+            }
             Some(RunnerUp { shape, cost: None, reason }) => {
-                writeln!(f, "runner-up: {}\nnot valid: {reason}", shortened(shape))
+                write_tree(f, "runner-up:", shape)?;
+                writeln!(f, "not valid: {reason}")
             }
         }
     }
 }
 
-/// A tree in a line that can be read: of a longer one, its beginning.
-fn shortened(shape: &str) -> String {
-    const MAX_LENGTH: usize = 240;
-    match shape.char_indices().nth(MAX_LENGTH) {
-        Some((end, _)) => format!("{} …", &shape[..end]),
-        None => shape.to_owned(),
+/// Maximum number of characters of a line of a tree that names do not make longer.
+const WIDTH: usize = 100;
+
+/// Writes a line of text, with a tree at its end: on lines of its own unless it fits, children below their cut.
+fn write_tree(f: &mut std::fmt::Formatter<'_>, what: &str, shape: &str) -> std::fmt::Result {
+    if what.len() + shape.len() < WIDTH {
+        return writeln!(f, "{what} {shape}");
+    }
+    let mut lines = vec![];
+    wrap(shape, 2, &mut lines);
+    writeln!(f, "{what}")?;
+    lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+}
+
+/// Appends the trees of a list, as many to a line as fit; of one that does not fit, children are below their cut.
+fn wrap(list: &str, indent: usize, lines: &mut Vec<String>) {
+    let start = lines.len();
+    for tree in trees(list) {
+        let cut = tree.split_once('(').and_then(|(cut, rest)| Some((cut, rest.rsplit_once(')')?)));
+        match (cut, &mut lines[start..]) {
+            (_, [.., line]) if line.len() + 1 + tree.len() <= WIDTH => {
+                line.push(' ');
+                line.push_str(tree);
+            }
+            (Some((cut, (children, end))), _) if indent + tree.len() > WIDTH => {
+                lines.push(format!("{:indent$}{cut}(", ""));
+                wrap(children, indent + 2, lines);
+                // The list of a cut is not empty.
+                if let Some(last) = lines.last_mut() {
+                    last.push(')');
+                    last.push_str(end);
+                }
+            }
+            _ => lines.push(format!("{:indent$}{tree}", "")),
+        }
+    }
+}
+
+/// The trees of a list, each with the comma or semicolon behind it.
+fn trees(list: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    let parts = list.split_inclusive(move |letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && matches!(letter, ',' | ';')
+    });
+    parts.map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WIDTH, wrap};
+
+    fn wrapped(shape: &str) -> Vec<String> {
+        let mut lines = vec![];
+        wrap(shape, 2, &mut lines);
+        lines
+    }
+
+    #[test]
+    fn children_that_do_not_fit_are_below_their_cut() {
+        let leaves: Vec<String> = (0..12).map(|leaf| format!("layer_{leaf} 4")).collect();
+        let leaves = leaves.join(", ");
+        let lines = wrapped(&format!("T 4/1 (first 4, S 4/2 ({leaves}), last 4); alone 4"));
+        let expected = [
+            "  T 4/1 (",
+            "    first 4,",
+            "    S 4/2 (",
+            "      layer_0 4, layer_1 4, layer_2 4, layer_3 4, layer_4 4, layer_5 4, layer_6 4, layer_7 4,",
+            "      layer_8 4, layer_9 4, layer_10 4, layer_11 4), last 4); alone 4",
+        ];
+        assert_eq!(lines, expected);
+        assert!(lines.iter().all(|line| line.len() <= WIDTH));
+    }
+
+    #[test]
+    fn wrapping_changes_only_blanks() {
+        let inner = "a 1, S 1/1 (b 1, c 1), ".repeat(20);
+        let shape = format!("T 1/1 ({inner}T 1/1 ({inner}d 1)); e 1");
+        let joined = wrapped(&shape).join(" ");
+        let dense = |text: &str| text.replace(' ', "");
+        assert_eq!(dense(&joined), dense(&shape));
     }
 }

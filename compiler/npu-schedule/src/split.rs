@@ -129,8 +129,9 @@ fn no_room(node: &Node, need: &Need, pieces: u64, machine: &Machine) -> Box<Diag
     let (name, size, bytes) = (&node.layer.name, machine.buffer.size, need.bytes());
     let message = if need.is_mapped {
         format!(
-            "layer {name} does not fit the buffer of a core, which has {size} bytes: it needs at least {bytes}, \
-             {output} for the result, {inputs} for inputs and {weights} for weights"
+            "layer {name} does not fit the buffer of a core, which has {}: it needs at least {bytes}, {output} for the result, \
+             {inputs} for inputs and {weights} for weights",
+            counted(size, "byte")
         )
     } else {
         format!("layer {name} has no mapping to a core: the smaller memories hold no tile of it")

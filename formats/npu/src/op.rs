@@ -31,8 +31,30 @@ impl Op {
             fields.finish().map(|()| op)
         };
         let op = read().map_err(|diagnostic: BoxedDiagnostic| diagnostic.message)?;
-        op.ok_or_else(|| format!("unknown instruction '{name}'"))
+        let op = op.ok_or_else(|| format!("unknown instruction '{name}'"))?;
+        match op.empty_field() {
+            Some(key) => Err(empty(key)),
+            None => Ok(op),
+        }
     }
+
+    /// The key of a field with an extent of 0 that no instruction of its kind has: of a window, a stride, or a tile that is
+    /// computed. Movements may have empty tiles.
+    pub(crate) fn empty_field(&self) -> Option<&'static str> {
+        let (stride, kernel, tile): (&[u32], &[u32], &[u32]) = match self {
+            Op::PeCfgPm(op) => (&op.stride, &[], &[]),
+            Op::PeCfgTp(op) => (&[], &op.kernel, &op.tile),
+            Op::VpCfgTp(op) => (&op.stride, &op.kernel, &op.tile),
+            _ => return None,
+        };
+        let all = [("STRIDE", stride), ("KERNEL", kernel), ("Tile", tile)];
+        all.into_iter().find(|(_, extents)| extents.contains(&0)).map(|(key, _)| key)
+    }
+}
+
+/// The message of [`Op::empty_field`].
+pub(crate) fn empty(key: &str) -> String {
+    format!("an extent of `{key}` is 0, expected at least 1")
 }
 
 // New instructions go to the end: the index in this table is the number in the binary encoding.

@@ -19,7 +19,7 @@ use irc::{
     npu::{Goal, Place, Report, Target, allocated, known_layers, tiled},
     npu_schedule::{RunnerUp, Segment, Splits},
 };
-use irc_cli::{Dialect, Kind, Npu, Objective};
+use irc_cli::{Dialect, Flags, Kind, Npu, Objective};
 use irc_diag::{Diagnostic, Severity, counted};
 use irc_gemini_format::schedule::Schedule;
 use irc_npu::{Fingerprint, Part, Program, listing};
@@ -79,6 +79,8 @@ pub struct Written<'a> {
     pub falls_back: bool,
     /// How the model was quantised for the NPU, so that all layers must have numbers.
     pub calibration: Option<&'a str>,
+    /// The command line, whose files none that is written replaces.
+    pub flags: &'a Flags,
 }
 
 /// Writes the schedule of a model, or its program, and shows the cost.
@@ -93,6 +95,10 @@ pub fn write(
     let division = division(model, options, written.falls_back)?;
     let names = Names::new(model, &division)?;
     let count = division.parts().len() as u32;
+    let paths = paths(&written, kind, count)?;
+    if paths.len() > 1 {
+        output::probe_derived(written.flags, &paths)?;
+    }
     let mut files: Vec<(PathBuf, Vec<Output>)> = vec![];
     let (mut lines, mut records, mut number) = (String::new(), vec![], 0);
     let mut cycles = Some(0);
@@ -131,11 +137,7 @@ pub fn write(
                 }
             }
             Output::Schedule(_) => {
-                let path = match count {
-                    1 => written.to.into(),
-                    _ => numbered(written.to, number)?,
-                };
-                files.push((path, vec![made.output]));
+                files.push((paths[number as usize - 1].clone(), vec![made.output]));
             }
         }
     }
@@ -162,6 +164,14 @@ pub fn write(
     staged.into_iter().try_for_each(output::Stream::finish)?;
     console.text(&lines);
     Ok(())
+}
+
+/// The files of the parts of a model: of each schedule one, of all programs one.
+fn paths(written: &Written<'_>, kind: Kind, count: u32) -> Result<Vec<PathBuf>, Error> {
+    match (kind, count) {
+        (Kind::Asm, _) | (_, 1) => Ok(vec![written.to.into()]),
+        _ => (1..=count).map(|number| numbered(written.to, number)).collect(),
+    }
 }
 
 /// The steps of a model: all of it on the NPU, or as much as the NPU computes.

@@ -135,11 +135,17 @@ pub fn given(types: &BTreeMap<String, TensorType>, inputs: &Inputs<'_>) -> Resul
     }
     let missing = types.keys().filter(|name| !given.contains_key(*name));
     let missing: Vec<String> = missing.map(|name| format!("'{name}'")).collect();
-    match missing.is_empty() {
-        true => Ok(given),
-        false => Err(Error::problem(format!("no values for {}", missing.join(", ")))
-            .help("specify them with --inputs, or generate random ones with --seed")),
+    if missing.is_empty() {
+        return Ok(given);
     }
+    let missing = missing.join(", ");
+    let files: Vec<String> = inputs.files.iter().map(|file| file.display().to_string()).collect();
+    let message = match &files[..] {
+        [] => format!("no values for {missing}"),
+        files => format!("no values for {missing} in {}", files.join(", ")),
+    };
+    let help = "specify them with --inputs, or generate random ones with --seed";
+    Err(Error::problem(message).help(help))
 }
 
 /// `irc run PROGRAM --model MODEL`.

@@ -274,6 +274,7 @@ impl Build<'_> {
             Op::BlockScaledMatmul { bits, .. } => operator(format!(
                 "the NPU has no products with weights of {bits} bits, scaled in blocks"
             )),
+            Op::Update { .. } => operator("the NPU does not replace a part of a tensor"),
             _ => operator(format!("the NPU has no operation for {}", op.name().replace('_', " "))),
         }
     }

@@ -119,8 +119,11 @@ impl Finished<'_, '_> {
     fn parts(&self, source: SourceId, parts: &mut Vec<Operand>) {
         match &self.build.sources[source].kind {
             Kind::Joined(all) => all.iter().for_each(|part| self.parts(*part, parts)),
-            Kind::Layer(draft) => parts.extend(self.layers[*draft].map(Operand::Layer)),
-            Kind::Given(..) => {
+            Kind::Layer(draft) if let Some(layer) = self.layers[*draft] => {
+                parts.push(Operand::Layer(layer));
+            }
+            // The result of a rejected layer is as an input, so that what reads it is checked as well.
+            Kind::Layer(_) | Kind::Given(..) => {
                 let value = self.build.sources[source].root;
                 let mut inputs = self.build.graph.inputs.iter();
                 let name = inputs.find(|(_, input)| *input == value).map(|(name, _)| name.clone());
@@ -201,8 +204,8 @@ impl Finished<'_, '_> {
     fn given(&self, source: SourceId, found: &mut Vec<SourceId>) {
         match &self.build.sources[source].kind {
             Kind::Joined(all) => all.iter().for_each(|part| self.given(*part, found)),
-            Kind::Layer(_) => {}
-            Kind::Given(..) => found.push(source),
+            Kind::Layer(draft) if self.layers[*draft].is_some() => {}
+            Kind::Layer(_) | Kind::Given(..) => found.push(source),
         }
     }
 

@@ -12,6 +12,7 @@ mod single;
 mod vector;
 
 use crate::layers::{Layers, Operand, Origin, Trace};
+use chain::Chain;
 use irc_diag::Diagnostic;
 use irc_npu::enums::DataSign;
 use irc_npu_cost::{Layer, Op};
@@ -174,10 +175,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the layer multiplies each channel by one number, which is a result.
+    /// Whether the layer multiplies each channel by one number, which is a result, and is no product of matrices.
     fn is_scaling(&self, groups: u64) -> bool {
-        let is_each = groups > 1 && groups == self.layer.output.channels;
-        is_each && self.layer.window().kernel == [1, 1] && self.origin.weights.len() == 1
+        let is_each = groups == self.layer.output.channels;
+        if !is_each || self.layer.window().kernel != [1, 1] || self.origin.weights.len() != 1 {
+            return false;
+        }
+        let chain = Chain::of(self.trace, self.origin.result, &[]);
+        !matches!(self.trace.op(chain.from), Some((irc_tl::Op::Matmul { .. }, _)))
     }
 
     fn sign(&self, value: ValueId) -> Result<DataSign, String> {

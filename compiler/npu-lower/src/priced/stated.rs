@@ -10,15 +10,24 @@ use std::collections::HashSet;
 /// The NPU that a schedule states.
 ///
 /// # Errors
-/// `layer-target` at a text that is not an NPU of the cost model.
+/// `layer-target` at a text that is not an NPU of the cost model; `layer-mesh` if it has another mesh than the schedule.
 pub fn stated_target(schedule: &Schedule) -> Result<Option<Target>, Box<Diagnostic>> {
     let Some(text) = &schedule.target else { return Ok(None) };
-    let wrong = |message: String| {
+    let error = |code: &'static str, message: String| {
         let message = format!("the schedule's target: {message}");
-        Box::new(Diagnostic::error("layer-target", message).path(path(schedule, "target")))
+        Box::new(Diagnostic::error(code, message).path(path(schedule, "target")))
     };
+    let wrong = |message: String| error("layer-target", message);
     let target: Target = text.parse().map_err(wrong)?;
     target.machine().map_err(wrong)?;
+    let [width, height] = target.mesh;
+    if (schedule.xlen, schedule.ylen) != (width as i64, height as i64) {
+        let message = format!(
+            "its mesh is {width} by {height}, and xlen and ylen are {} and {}",
+            schedule.xlen, schedule.ylen
+        );
+        return Err(error("layer-mesh", message));
+    }
     Ok(Some(target))
 }
 

@@ -243,7 +243,7 @@ impl Mesh<'_> {
 
     /// Whether a workload multiplies each channel by one number that is a result, which the vector processor does.
     pub(super) fn is_scaling(&self, place: Place) -> Result<bool> {
-        Ok(self.layer(place)?.weights.is_some_and(|weights| weights.are_factors()))
+        Ok(self.layer(place)?.weights.is_some_and(|weights| weights.are_factors))
     }
 
     /// Issues the product of an operand and one factor for each channel.

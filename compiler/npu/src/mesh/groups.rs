@@ -80,7 +80,7 @@ impl Mesh<'_> {
     fn separate_groups(&self, place: Place) -> Result<Option<LayerWeights>> {
         let is_separate = |weights: &LayerWeights| {
             weights.narrow.is_none()
-                && !weights.are_factors()
+                && !weights.are_factors
                 && i64::from(weights.k) != weights.group
         };
         let Some(weights) = self.layer(place)?.weights.filter(is_separate) else { return Ok(None) };

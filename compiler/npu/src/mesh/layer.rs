@@ -8,7 +8,7 @@ use super::activations::is_activations;
 use super::geometry::{self, Span, Windows};
 use super::parts::Origins;
 use crate::diagnostic::{Result, error, word, words};
-use crate::known::{KnownLayer, Numbers};
+use crate::known::{Arithmetic, KnownLayer, Numbers};
 use crate::layers::Weights;
 
 /// The kind of computation of a workload.
@@ -79,16 +79,14 @@ pub struct LayerWeights {
     pub size: [u32; 3],
     /// Whether they are activations.
     pub is_activations: bool,
+    /// Whether they are results, one number for each channel, so that the vector processor multiplies. With one channel, the
+    /// product of two matrices has the same shape: its numbers, if they are known, distinguish them.
+    pub are_factors: bool,
     /// The groups, if there are several that are not whole words of channels and share rows of weights.
     pub narrow: Option<NarrowGroups>,
 }
 
 impl LayerWeights {
-    /// Whether they are results, one number for each channel.
-    pub fn are_factors(&self) -> bool {
-        self.is_activations && self.group == 1 && self.size == [1; 3] && self.k > 1
-    }
-
     /// The end of the input channels that the rows for a workload are for, if groups share them: channels after those that it
     /// reads have weights of zero.
     pub fn shared_end(&self, workload: &Workload) -> Option<i64> {
@@ -146,7 +144,10 @@ impl Layer {
             Some(area) => NarrowGroups::new(outputs, channels, area),
             None => None,
         };
-        let weights = Some(LayerWeights { k, group, size, is_activations, narrow });
+        let is_vector = |numbers: Numbers| matches!(numbers.arithmetic, Arithmetic::Vector { .. });
+        let are_factors =
+            is_activations && group == 1 && size == [1; 3] && numbers.map_or(k > 1, is_vector);
+        let weights = Some(LayerWeights { k, group, size, is_activations, are_factors, narrow });
         Ok(Self { number, windows, weights, numbers })
     }
 }

@@ -231,7 +231,7 @@ impl<'s> Facts<'s> {
         for (number, (name, places)) in origins.by_layer.iter().enumerate() {
             let layer = Layer::of(word(number as i64, "$")?, &origins, places, known.get(*name))?;
             match layer.weights {
-                Some(weights) if weights.are_factors() => {}
+                Some(weights) if weights.are_factors => {}
                 Some(weights) if weights.is_activations => {
                     dram.add_constants(name, weights.k, "$")?;
                 }

@@ -7,6 +7,7 @@ use irc_diag::{Diagnostic, Sink, Source, counted, nearest};
 use super::lex::Lexer;
 use crate::Op;
 use crate::dict::Dict;
+use crate::op::empty;
 use crate::program::{Core, Instruction, Origin, Part, Program, Spans, Time, Tokens};
 use crate::value::{BoxedDiagnostic, Spanned, Value, error};
 
@@ -238,8 +239,8 @@ fn read_op(name: &Spanned<'_>, fields: &Spanned<'_>) -> Result<(Op, Tokens), Box
         let message = format!("expected the name of an instruction, found {}", name.value.kind());
         return Err(error(name.span.clone(), "npu-wrong-type", message));
     };
-    let mut fields = Dict::new(fields)?;
-    let op = Op::read(word, &mut fields).unwrap_or_else(|| {
+    let mut keys = Dict::new(fields)?;
+    let op = Op::read(word, &mut keys).unwrap_or_else(|| {
         let diagnostic = error(name.span.clone(), "npu-unknown-instruction", "unknown instruction");
         Err(match nearest(word, Op::NAMES.iter().copied()) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")).into(),
@@ -248,10 +249,20 @@ fn read_op(name: &Spanned<'_>, fields: &Spanned<'_>) -> Result<(Op, Tokens), Box
     })?;
     let tokens = match op.is_config() {
         true => Tokens::default(),
-        false => Tokens { prev: fields.take("Prev_Insts")?, next: fields.take("Next_Insts")? },
+        false => Tokens { prev: keys.take("Prev_Insts")?, next: keys.take("Next_Insts")? },
     };
-    fields.finish()?;
-    Ok((op, tokens))
+    keys.finish()?;
+    match op.empty_field() {
+        Some(key) => Err(error(span_of(fields, key), "npu-range", empty(key))),
+        None => Ok((op, tokens)),
+    }
+}
+
+/// The range of the value with a key.
+fn span_of(fields: &Spanned<'_>, key: &str) -> Range<usize> {
+    let Value::Dict(entries) = &fields.value else { return fields.span.clone() };
+    let is_key = |(own, _): &&(Spanned<'_>, Spanned<'_>)| matches!(own.value, Value::Text(text) if text == key);
+    entries.iter().find(is_key).map_or(fields.span.clone(), |(_, value)| value.span.clone())
 }
 
 fn read_origin(part: &Spanned<'_>) -> Result<Origin, BoxedDiagnostic> {

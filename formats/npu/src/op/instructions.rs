@@ -71,9 +71,13 @@ macro_rules! instructions {
             /// Decodes the output of [`Op::encode`].
             pub(crate) fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Error> {
                 let number = usize::from(bytes.byte()?);
-                match Self::NAMES.get(number).copied() {
-                    $(Some($name) => Ok(Self::$op($op { $($field: Field::decode(bytes)?,)* })),)+
-                    _ => Err(bytes.error("unknown instruction number")),
+                let op = match Self::NAMES.get(number).copied() {
+                    $(Some($name) => Self::$op($op { $($field: Field::decode(bytes)?,)* }),)+
+                    _ => return Err(bytes.error("unknown instruction number")),
+                };
+                match op.empty_field() {
+                    Some(key) => Err(bytes.error(&empty(key))),
+                    None => Ok(op),
                 }
             }
         }
