@@ -83,7 +83,11 @@ struct Sweep<'p, 'c, 'a> {
     loops: Vec<Loop>,
     rows: &'p [Value<'c, 'a>],
     lanes: Lanes,
+    /// Vectors in each iteration of the innermost loop.
     unroll: usize,
+    /// Copies of each accumulator, to which vectors are added in turn. Of sums, so many whatever else the pass computes, so
+    /// that their order does not depend on what they are fused with.
+    copies: usize,
     /// `(stage, output, combiner)` of every accumulator.
     accumulators: Vec<(usize, usize, Option<Combiner<'c, 'a>>)>,
 }
@@ -106,7 +110,7 @@ pub fn emit_pass<'c: 'a, 'a>(
         return sweep.emit_partial(cg, e);
     }
     let starts = sweep.starts(cg, e)?;
-    let carried = starts.repeat(sweep.unroll);
+    let carried = starts.repeat(sweep.copies);
     let totals = sweep.emit_loops(cg, e, &mut vec![], &carried, units)?;
     sweep.finish(cg, e, &totals)
 }
@@ -177,10 +181,14 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             }
         }
         let loops = merge_loops(cg, pass);
-        let mut sweep = Self { pass, loops, rows, lanes: Lanes::Scalar, unroll: 1, accumulators };
+        let (lanes, unroll, copies) = (Lanes::Scalar, 1, 1);
+        let mut sweep = Self { pass, loops, rows, lanes, unroll, copies, accumulators };
         if sweep.vectorises(cg) {
             sweep.lanes = cg.full_lanes();
             sweep.unroll = unroll_for(cg, pass);
+            let mut combiners = sweep.accumulators.iter().filter_map(|(_, _, by)| by.as_ref());
+            let sums = !pass.partial && combiners.any(|combiner| !combiner.idempotent);
+            sweep.copies = if sums { MOST_VECTORS } else { sweep.unroll };
         }
         sweep
     }
@@ -320,7 +328,8 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         };
         let hoisted = self.hoist(cg, e, ivs)?;
         let each = self.accumulators.len();
-        let (width, block) = (self.lanes.count(), self.lanes.count() * self.unroll as i64);
+        let width = self.lanes.count();
+        let (step, block) = (width * self.unroll as i64, width * self.copies as i64);
         let blocks = last.size / block * block;
         let whole = match cg.extent(last.size) {
             Extent::Known(_) => e.index(blocks),
@@ -334,8 +343,9 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
         };
         let mut values = carried.to_vec();
         if blocks > 0 {
-            values = e.for_each((from, to, block), &values, |e, iv, carried| {
-                let mut next = vec![];
+            values = e.for_each((from, to, step), &values, |e, iv, carried| {
+                // The next iteration adds to the other copies; after a block, each is in its place.
+                let mut next = carried[self.unroll * each..].to_vec();
                 for copy in 0..self.unroll {
                     let at = e.offset(iv, copy as i64 * width);
                     let point = self.point(ivs, Some(at), None);
@@ -570,7 +580,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             let output = cg.kernel.stages[*s].outputs[*index].clone();
             let element = cg.kernel.tensors[output.tensor].element;
             let copies: Vec<Value> =
-                (0..self.unroll).map(|copy| totals[copy * each + number]).collect();
+                (0..self.copies).map(|copy| totals[copy * each + number]).collect();
             let scalar = match (self.lanes, combiner) {
                 (Lanes::Vector(_), Some(combiner)) => {
                     let total = combiner.fold(e, &copies, element, self.lanes)?;
@@ -622,10 +632,13 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
     loops
 }
 
+/// Maximum number of vectors in flight.
+const MOST_VECTORS: usize = 4;
+
 /// The number of vectors in flight: several for short bodies, one for long ones.
 fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
     match cost(cg, pass) {
-        0..=6 => 4,
+        0..=6 => MOST_VECTORS,
         7..=24 => 2,
         _ => 1,
     }
