@@ -21,7 +21,7 @@ pub use division::{Division, Place, Step, divide};
 pub use fingerprint::{fingerprint, hash_of_samples};
 pub use layers::{Layers, Operand, Origin, Parameters, Pieces, Stored, layers, stated_splits};
 pub use numbers::{Given, LayerNumbers, Weights, numbers};
-pub use priced::{PricedSchedule, check_stated, price, stated_target};
+pub use priced::{PricedSchedule, check_stated, price, stated_goal, stated_target};
 pub use program::program;
 pub use report::{LayerReport, Report, SegmentReport};
 pub use schedule::{

@@ -99,6 +99,23 @@ pub enum Goal {
 }
 
 impl Goal {
+    /// All goals.
+    const ALL: [Self; 3] = [Self::Edp, Self::Latency, Self::Energy];
+
+    /// The goal with an objective of the cost model; `None` for others.
+    pub fn of(objective: Objective) -> Option<Self> {
+        Self::ALL.into_iter().find(|goal| goal.objective() == objective)
+    }
+
+    /// Its name, as of `--objective`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Edp => "edp",
+            Self::Latency => "latency",
+            Self::Energy => "energy",
+        }
+    }
+
     /// The objective of the cost model.
     pub const fn objective(self) -> Objective {
         let [energy, delay] = match self {
@@ -107,6 +124,15 @@ impl Goal {
             Self::Energy => [1, 0],
         };
         Objective { energy, delay }
+    }
+}
+
+impl FromStr for Goal {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|goal| goal.name() == text);
+        found.ok_or_else(|| format!("expected edp, latency or energy, found '{text}'"))
     }
 }
 

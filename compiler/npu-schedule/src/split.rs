@@ -16,7 +16,7 @@ use crate::result::{Share, Source};
 use crate::splits::{Split, Splits};
 
 /// Maximum number of pieces of a layer.
-const MAX_PIECES: u64 = 64;
+const MAX_PIECES: u64 = 256;
 
 /// How layers are split so that all fit.
 ///
@@ -138,8 +138,14 @@ fn no_room(node: &Node, need: &Need, pieces: u64, machine: &Machine) -> Box<Diag
     };
     let mut diagnostic = Diagnostic::error("schedule-no-room", message)
         .with_note(format!("on {}", counted(machine.mesh.cores(), "core")));
+    if need.is_mapped && *output == machine.output_tile {
+        let note = format!("a core keeps {output} bytes for a result, however small it is");
+        diagnostic = diagnostic.with_note(note);
+    }
     if pieces > 1 {
-        diagnostic = diagnostic.with_note(format!("split into {pieces} pieces along channels"));
+        let most = if pieces == MAX_PIECES { ", the most that are tried" } else { "" };
+        diagnostic =
+            diagnostic.with_note(format!("split into {pieces} pieces along channels{most}"));
     }
     Box::new(diagnostic)
 }

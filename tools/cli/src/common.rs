@@ -219,7 +219,7 @@ pub struct Npu {
     #[arg(long, value_name = "N", requires = "target", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub batch: Option<u32>,
     /// What the schedule minimises [default: edp]
-    #[arg(long, value_enum, value_name = "WHAT", requires = "target")]
+    #[arg(long, value_enum, value_name = "WHAT")]
     pub objective: Option<Objective>,
     /// Resource allocation tree of the schedule, in SET's text form, instead of a search
     #[arg(long, value_name = "T.txt", requires = "target")]

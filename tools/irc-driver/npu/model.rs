@@ -33,12 +33,25 @@ use std::{
 
 /// The options of the flags; `None` if no target is given.
 pub fn options(flags: &Npu) -> Result<Option<NpuOptions>, Error> {
-    let Some(text) = &flags.target else { return Ok(None) };
+    let Some(text) = &flags.target else {
+        return match flags.objective {
+            Some(_) => Err(Error::Usage(
+                "--objective of a model needs --target, as in --target npu:mesh=4x4".into(),
+            )),
+            None => Ok(None),
+        };
+    };
     let target = target(text)?;
     let tree = match &flags.set_tree {
         Some(path) => {
             let name = path.display().to_string();
-            let source = input::source(&name, &input::read(&name)?);
+            let bytes = input::read(&name)?;
+            if bytes.contains(&0) {
+                let message =
+                    format!("--set-tree {name}: expected a tree as text, found a binary file");
+                return Err(Error::problem(message));
+            }
+            let source = input::source(&name, &bytes);
             Some(NpuTree { name, text: source.text().into() })
         }
         None => None,
@@ -245,8 +258,19 @@ fn part_of(
     step.say("writing the schedule");
     let output = match kind {
         Kind::Asm => {
-            if let Err(error) = model.npu_values(&scheduled.splits) {
-                console.note(&placeholder(&first(&error)));
+            match model.npu_values(&scheduled.splits) {
+                Err(error) => {
+                    let note = without_numbers(&error).into_iter().next();
+                    console.diagnostics(&error.file, note.as_slice());
+                }
+                Ok(values) if options.batch.is_some_and(|batch| batch != values.layers.images) => {
+                    let [own, batch] = [values.layers.images, scheduled.tree.batch];
+                    console.note(&format!(
+                        "the program computes {batch} images at once: irc run needs the model with as many, and this one has {}",
+                        counted(own, "image")
+                    ));
+                }
+                Ok(_) => {}
             }
             let program = model.npu_program(options)?;
             let calibration = written.calibration.map(str::to_owned);
@@ -277,9 +301,19 @@ fn part_of(
     })
 }
 
-/// What a program of a model is without numbers.
-fn placeholder(why: &str) -> String {
-    format!("the program moves the data of the model and has placeholder constants: {why}")
+/// What a program of a model is whose layers have no numbers, as notes: the first also says how many more there are.
+fn without_numbers(error: &irc::Error) -> Vec<Diagnostic> {
+    let note = |(index, found): (usize, &Diagnostic)| {
+        let message = match index {
+            0 => format!(
+                "the program moves the data of the model and has placeholder constants: {}",
+                first(error)
+            ),
+            _ => found.message.clone(),
+        };
+        Diagnostic { severity: Severity::Note, message, ..found.clone() }
+    };
+    error.diagnostics().iter().enumerate().map(note).collect()
 }
 
 /// Why nodes run on the host.
@@ -513,11 +547,8 @@ pub fn check(
     let division = division(&model, options, wanted.falls_back)?;
     let mut notes = vec![];
     for part in division.parts() {
-        if let Err(error) = part.npu_values(&Splits::default())
-            && let Some(found) = error.diagnostics().first()
-        {
-            let message = placeholder(&first(&error));
-            notes.push(Diagnostic { severity: Severity::Note, message, ..found.clone() });
+        if let Err(error) = part.npu_values(&Splits::default()) {
+            notes.extend(without_numbers(&error));
         }
     }
     notes.extend(division.reasons.iter().cloned());

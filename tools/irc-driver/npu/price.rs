@@ -4,7 +4,9 @@ use super::{
     model,
 };
 use crate::error::Error;
-use irc::npu::{PricedSchedule, Target, known_layers, price, stated_layers, stated_target};
+use irc::npu::{
+    PricedSchedule, Target, known_layers, price, stated_goal, stated_layers, stated_target,
+};
 use irc_diag::{Diagnostic, counted};
 use irc_gemini_format::schedule::Schedule;
 use serde_json::Value;
@@ -30,7 +32,9 @@ pub fn schedule(
     let machine = target.machine().map_err(Error::Usage)?;
     let untiled = irc::npu::untiled(schedule);
     let schedule = untiled.as_ref().unwrap_or(schedule);
-    let objective = model::goal(flags).objective();
+    let stated = stated_goal(schedule).map_err(|found| Error::problem(found.message))?;
+    let goal = if flags.objective.is_some() { None } else { stated };
+    let objective = goal.unwrap_or_else(|| model::goal(flags)).objective();
     let PricedSchedule { network, report: found, is_of_tree, others } =
         match price(schedule, &machine, objective) {
             Ok(priced) => priced,

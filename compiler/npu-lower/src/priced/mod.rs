@@ -8,7 +8,7 @@ mod runs;
 mod stated;
 mod workloads;
 
-pub use stated::{check_stated, stated_target};
+pub use stated::{check_stated, stated_goal, stated_target};
 
 use crate::report::Report;
 use crate::schedule::{Scheduled, schedule as of_tree};

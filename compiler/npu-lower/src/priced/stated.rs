@@ -1,7 +1,7 @@
 //! What a schedule states about itself: its NPU and its tree.
 
 use super::other_tree;
-use crate::target::Target;
+use crate::target::{Goal, Target};
 use irc_diag::{Diagnostic, Sink, Source};
 use irc_gemini_format::schedule::{Dialect, Schedule};
 use irc_npu_cost::{Layer, Network, Op, Reads, Shape, Tree, parse};
@@ -31,7 +31,19 @@ pub fn stated_target(schedule: &Schedule) -> Result<Option<Target>, Box<Diagnost
     Ok(Some(target))
 }
 
-/// The errors in the NPU and in the text of the tree that a schedule states, with their paths. Whether the tree is that
+/// What a schedule states that it minimises.
+///
+/// # Errors
+/// `layer-target` at another text than that of a goal.
+pub fn stated_goal(schedule: &Schedule) -> Result<Option<Goal>, Box<Diagnostic>> {
+    let wrong = |message: String| {
+        let message = format!("the schedule's objective: {message}");
+        Box::new(Diagnostic::error("layer-target", message).path(path(schedule, "objective")))
+    };
+    schedule.objective.as_ref().map(|text| text.parse().map_err(wrong)).transpose()
+}
+
+/// The errors in the NPU, in the objective and in the text of the tree that a schedule states, with their paths. Whether the tree is that
 /// of the workloads, [`price`](super::price) finds.
 pub fn check_stated(schedule: &Schedule) -> Vec<Diagnostic> {
     let target = stated_target(schedule).err();
@@ -40,7 +52,8 @@ pub fn check_stated(schedule: &Schedule) -> Vec<Diagnostic> {
         .as_ref()
         .zip(named_layers(schedule))
         .and_then(|(text, network)| parsed_tree(schedule, text, &network).err());
-    target.into_iter().chain(tree).map(|found| *found).collect()
+    let goal = stated_goal(schedule).err();
+    target.into_iter().chain(goal).chain(tree).map(|found| *found).collect()
 }
 
 /// The tree with this text, of layers of a network.

@@ -3,7 +3,7 @@
 use super::buffers::{self, LiveTensor};
 use super::transfers::{AllTransfers, DRAM, Reader, Stored, range};
 use super::{LayerFacts, Scheduled, known_layers};
-use crate::target::Target;
+use crate::target::{Goal, Target};
 use irc_gemini_format::schedule::{
     Coords, Core, Dialect, Extent, Ids, Ifmap, LayerKind, LayerWindow, OneOrMany, PlaceKind,
     Schedule, Source, Weight, Workload,
@@ -373,6 +373,9 @@ impl<'a> Writer<'a> {
             cores,
             target: self.of.target.map(Target::to_string),
             tree: Some(tree.text(self.of.network)),
+            objective: Goal::of(self.of.objective)
+                .filter(|goal| *goal != Goal::default())
+                .map(|goal| goal.name().into()),
             windows: Some(windows(self.of.network, self.of.facts)),
             ports: None,
             metadata_extra: Default::default(),

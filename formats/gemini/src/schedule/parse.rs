@@ -10,11 +10,12 @@ use crate::read::{self, Options};
 use crate::record::{Extra, Field};
 
 /// Keys of the outermost object that are not a core.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "-1",
     "DRAM",
     "buffersize",
     "metadata",
+    "objective",
     "target",
     "top_batch_cut",
     "tree",
@@ -78,8 +79,8 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
     };
     let [xlen, ylen, top_batch_cut] = ["xlen", "ylen", "top_batch_cut"]
         .map(|key| mesh.and_then(|mesh| required(reader, &mesh, key)));
-    let [target, tree] =
-        ["target", "tree"].map(|key| mesh.and_then(|mesh| optional(reader, &mesh, key)));
+    let [target, tree, objective] = ["target", "tree", "objective"]
+        .map(|key| mesh.and_then(|mesh| optional(reader, &mesh, key)));
     let windows = mesh.and_then(|mesh| optional(reader, &mesh, "windows"));
     let (ports, metadata_extra) = match (dialect, mesh) {
         (Dialect::C, Some(metadata)) => ports(reader, &metadata),
@@ -95,6 +96,7 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
         top_batch_cut: top_batch_cut?,
         target: target?,
         tree: tree?,
+        objective: objective?,
         windows: windows?,
         buffersize: buffersize?,
         dram: dram?,
@@ -107,10 +109,20 @@ fn schedule(reader: &mut Reader<'_>, tree: &Node<'_>) -> Option<Schedule> {
 
 fn keys_of(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
-        Dialect::A => {
-            &["-1", "buffersize", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"]
+        Dialect::A => &[
+            "-1",
+            "buffersize",
+            "objective",
+            "target",
+            "top_batch_cut",
+            "tree",
+            "windows",
+            "xlen",
+            "ylen",
+        ],
+        Dialect::B => {
+            &["-1", "objective", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"]
         }
-        Dialect::B => &["-1", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"],
         Dialect::C => &["DRAM", "metadata"],
     }
 }
@@ -201,7 +213,8 @@ fn dram_group(reader: &mut Reader<'_>, node: &Node<'_>, at: &At<'_>, id: i64) ->
 
 /// Positions of the DRAM ports, and the other contents of `metadata`.
 fn ports(reader: &mut Reader<'_>, metadata: &Object<'_, '_, '_>) -> (Option<Json>, Extra) {
-    const KNOWN: [&str; 7] = ["DRAM", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"];
+    const KNOWN: [&str; 8] =
+        ["DRAM", "objective", "target", "top_batch_cut", "tree", "windows", "xlen", "ylen"];
     let (members, mut unknown) = (metadata.members, vec![]);
     for member in members.iter().filter(|member| !KNOWN.contains(&&*member.key)) {
         read::unknown(reader, member, metadata.at, &KNOWN);

@@ -65,6 +65,7 @@ fn mesh(schedule: &Schedule) -> Members {
         "DRAM",
         &schedule.ports.as_ref().filter(|_| schedule.dialect == Dialect::C).cloned(),
     );
+    push(&mut members, "objective", &schedule.objective);
     push(&mut members, "target", &schedule.target);
     push(&mut members, "top_batch_cut", &schedule.top_batch_cut);
     push(&mut members, "tree", &schedule.tree);
