@@ -55,7 +55,9 @@ impl Model<'_> {
             );
             let found = open.iter().fold(
                 Diagnostic::error("quantise-nothing", message),
-                |found, Port { name, .. }| found.with_note(format!("input '{name}' has an open size")),
+                |found, Port { name, .. }| {
+                    found.with_note(format!("input '{name}' has an open size"))
+                },
             );
             let shapes: Vec<_> =
                 open.iter().map(|port| format!("--shape {}", port.example_shape())).collect();

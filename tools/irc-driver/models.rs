@@ -167,7 +167,9 @@ pub fn open_quantised<'s>(
     values::note_zeros(console, samples);
     let step = console.step("calibrating");
     let named = |found: Diagnostic| match found.code {
-        "quantise-samples" => found.with_note(format!("the samples are those of {}", path.display())),
+        "quantise-samples" => {
+            found.with_note(format!("the samples are those of {}", path.display()))
+        }
         _ => found,
     };
     let quantisation = model.calibrate(samples, calibration).map_err(|error| irc::Error {

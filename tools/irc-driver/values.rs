@@ -64,7 +64,10 @@ impl Given {
     ) -> Result<Buffers, Error> {
         let Some((path, npz)) = self.0 else { return Ok(Buffers::new()) };
         let types = npz.types();
-        types.map(|(name, ty)| expect(name, ty)).collect::<Result<(), _>>().map_err(|error| error.in_file(&path))?;
+        types
+            .map(|(name, ty)| expect(name, ty))
+            .collect::<Result<(), _>>()
+            .map_err(|error| error.in_file(&path))?;
         npz.read_all().map_err(|error| unreadable(&path, &error))
     }
 

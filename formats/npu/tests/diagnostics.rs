@@ -68,8 +68,16 @@ fn values_with_another_name_or_number_are_rejected() {
 #[test]
 fn windows_and_computed_tiles_are_not_empty() {
     let cases = [
-        ("pe_cfg_tp", "'KERNEL': [3, 0], 'Tile': [1, 8, 8, 4, 4], 'MTK0': 1, 'MTC0': 1, 'MTI': [1, 1]", "[3, 0]"),
-        ("pe_cfg_tp", "'KERNEL': [1, 1], 'Tile': [1, 8, 0, 4, 4], 'MTK0': 1, 'MTC0': 1, 'MTI': [1, 1]", "[1, 8, 0, 4, 4]"),
+        (
+            "pe_cfg_tp",
+            "'KERNEL': [3, 0], 'Tile': [1, 8, 8, 4, 4], 'MTK0': 1, 'MTC0': 1, 'MTI': [1, 1]",
+            "[3, 0]",
+        ),
+        (
+            "pe_cfg_tp",
+            "'KERNEL': [1, 1], 'Tile': [1, 8, 0, 4, 4], 'MTK0': 1, 'MTC0': 1, 'MTI': [1, 1]",
+            "[1, 8, 0, 4, 4]",
+        ),
         (
             "vp_cfg_tp",
             "'STRIDE': [0, 1], 'KERNEL': [1, 1], 'Tile': [8, 4, 4], 'T1F': 7, 'T0F': 7, 'PADV_AREA': 0",
@@ -80,7 +88,8 @@ fn windows_and_computed_tiles_are_not_empty() {
         let origin = "{'slyr': 0, 'clyr': [], 's_flyr': 0, 'c_flyr': [], 'wkl': 0, 'tile': 0}";
         let text = format!("[{name}, {origin}, {{{fields}}}]\n");
         assert_eq!(found(&text), ("npu-range", expected));
-        let one = text.replace("0, 1]", "1, 1]").replace("[3, 0]", "[3, 3]").replace("8, 0,", "8, 8,");
+        let one =
+            text.replace("0, 1]", "1, 1]").replace("[3, 0]", "[3, 3]").replace("8, 0,", "8, 8,");
         assert!(diagnostics(&one, Limits::default()).is_empty(), "{one}");
     }
 }
