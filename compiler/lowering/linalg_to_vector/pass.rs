@@ -188,7 +188,7 @@ impl<'p, 'c: 'a, 'a> Sweep<'p, 'c, 'a> {
             sweep.unroll = unroll_for(cg, pass);
             let mut combiners = sweep.accumulators.iter().filter_map(|(_, _, by)| by.as_ref());
             let sums = !pass.partial && combiners.any(|combiner| !combiner.idempotent);
-            sweep.copies = if sums { MOST_VECTORS } else { sweep.unroll };
+            sweep.copies = if sums { MAX_VECTORS } else { sweep.unroll };
         }
         sweep
     }
@@ -633,12 +633,12 @@ fn merge_loops(cg: &Codegen<'_, '_>, pass: &Pass) -> Vec<Loop> {
 }
 
 /// Maximum number of vectors in flight.
-const MOST_VECTORS: usize = 4;
+const MAX_VECTORS: usize = 4;
 
 /// The number of vectors in flight: several for short bodies, one for long ones.
 fn unroll_for(cg: &Codegen<'_, '_>, pass: &Pass) -> usize {
     match cost(cg, pass) {
-        0..=6 => MOST_VECTORS,
+        0..=6 => MAX_VECTORS,
         7..=24 => 2,
         _ => 1,
     }
