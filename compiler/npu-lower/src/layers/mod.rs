@@ -27,7 +27,7 @@ pub(crate) use bytes::is_byte;
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Network, Region, Span};
 use irc_tl::{Graph, ValueId};
-pub(crate) use locate::{unique, word};
+pub(crate) use locate::{located, unique, word};
 pub use pieces::{Pieces, stated_splits};
 pub(crate) use roles::roles;
 use std::collections::BTreeSet;
@@ -182,7 +182,7 @@ impl Layers {
     pub fn locate(&self, graph: &Graph, layer: usize, diagnostic: Diagnostic) -> Diagnostic {
         let node = self.origins.get(layer).and_then(|origin| origin.nodes.first());
         let origin = node.and_then(|node| graph.nodes.get(*node)?.origin.clone());
-        locate::located(diagnostic, origin.as_deref())
+        located(diagnostic, origin.as_deref())
     }
 }
 
