@@ -8,34 +8,15 @@ its input."""
 import sys
 
 import numpy
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+import qdq
+from onnx import helper
+from qdq import constant, node, nodes, random, weights
 
 folder = sys.argv[1]
-random = numpy.random.default_rng(0)
-constants, nodes = {}, []
-
-
-def constant(name, values):
-    constants[name] = numpy_helper.from_array(values, name)
-    return name
-
-
-def node(kind, inputs, output, **attributes):
-    nodes.append(helper.make_node(kind, inputs, [output], output, **attributes))
-    return output
 
 
 def quantised(x, scale, zero=128):
-    """A value as bytes and back."""
-    parameters = [constant(x + "_scale", numpy.float32(scale)), constant(x + "_zero", numpy.uint8(zero))]
-    return node("DequantizeLinear", [node("QuantizeLinear", [x, *parameters], x + "_q"), *parameters], x + "_dq")
-
-
-def weights(name, *shape):
-    values = random.integers(-127, 128, shape).astype("i1")
-    parameters = [constant(name + "_scale", numpy.float32(0.01)), constant(name + "_zero", numpy.int8(0))]
-    return node("DequantizeLinear", [constant(name, values), *parameters], name + "_dq")
+    return qdq.quantised(x, scale, numpy.uint8(zero))
 
 
 def conv(x, name, channels, width, groups=1):
@@ -44,13 +25,7 @@ def conv(x, name, channels, width, groups=1):
 
 
 def save(name, images=1, **results):
-    value = helper.make_tensor_value_info
-    own = [constants[key] for key in constants if any(key in node.input for node in nodes)]
-    outputs = [value(end, TensorProto.FLOAT, shape) for end, shape in results.items()]
-    graph = helper.make_graph(nodes, "net", [value("x", TensorProto.FLOAT, [images, 3, 8, 8])], outputs, own)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, f"{folder}/{name}.onnx")
-    nodes.clear()
+    qdq.save(f"{folder}/{name}.onnx", {"x": [images, 3, 8, 8]}, results)
 
 
 first = quantised(node("Relu", [conv(quantised("x", 0.02), "first", 8, 3)], "a"), 0.03, 0)

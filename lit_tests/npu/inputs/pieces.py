@@ -4,45 +4,18 @@ many channels after a convolution; slices.onnx, of whose layers pieces read some
 import sys
 
 import numpy
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+import qdq
+from qdq import node, weights
 
 folder = sys.argv[1]
-random = numpy.random.default_rng(0)
-constants, nodes = {}, []
-
-
-def constant(name, values):
-    constants[name] = numpy_helper.from_array(values, name)
-    return name
-
-
-def node(kind, inputs, output, **attributes):
-    nodes.append(helper.make_node(kind, inputs, [output], output, **attributes))
-    return output
 
 
 def quantised(x, scale):
-    """A value as bytes and back."""
-    parameters = [constant(x + "_scale", numpy.float32(scale)), constant(x + "_zero", numpy.int8(5))]
-    return node("DequantizeLinear", [node("QuantizeLinear", [x, *parameters], x + "_q"), *parameters], x + "_dq")
-
-
-def weights(name, *shape):
-    values = random.integers(-127, 128, shape).astype("i1")
-    parameters = [constant(name + "_scale", numpy.float32(0.01)), constant(name + "_zero", numpy.int8(0))]
-    return node("DequantizeLinear", [constant(name, values), *parameters], name + "_dq")
+    return qdq.quantised(x, scale, numpy.int8(5))
 
 
 def save(name, inputs, **results):
-    value = helper.make_tensor_value_info
-    own = [constants[key] for key in constants if any(key in node.input for node in nodes)]
-    outputs = [value(end, TensorProto.FLOAT, shape) for end, shape in results.items()]
-    read = [value(start, TensorProto.FLOAT, shape) for start, shape in inputs.items()]
-    graph = helper.make_graph(nodes, "net", read, outputs, own)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, f"{folder}/{name}.onnx")
-    nodes.clear()
+    qdq.save(f"{folder}/{name}.onnx", inputs, results)
 
 
 conv = node("Conv", [quantised("x", 0.02), weights("conv_w", 48, 8, 3, 3)], "conv", pads=[1] * 4)
