@@ -63,10 +63,9 @@ impl Given {
         mut expect: impl FnMut(&str, &TensorType) -> Result<(), Error>,
     ) -> Result<Buffers, Error> {
         let Some((path, npz)) = self.0 else { return Ok(Buffers::new()) };
-        let types = npz.types();
+        let mut types = npz.types();
         types
-            .map(|(name, ty)| expect(name, ty))
-            .collect::<Result<(), _>>()
+            .try_for_each(|(name, ty)| expect(name, ty))
             .map_err(|error| error.in_file(&path))?;
         npz.read_all().map_err(|error| unreadable(&path, &error))
     }
