@@ -16,20 +16,28 @@ fn target() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_irc-driver")).ancestors().nth(2).expect("a folder").to_owned()
 }
 
-/// The folder with a library of a package, built once: cargo builds none for tests.
-fn built(package: &str) -> PathBuf {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--package", package, "--target-dir"]).arg(target());
-    let output = cargo.current_dir(root()).output().expect("cargo starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    target().join("debug")
+/// The folder with the libraries of the workspace, built once: cargo builds none for tests. With the packages and
+/// features of the tests: for others, what the libraries depend on would be built again.
+fn libraries() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--locked", "--workspace", "--lib", "--examples"]);
+        if cfg!(feature = "mpi") {
+            cargo.arg("--features=irc-executor/mpi,irc-tools/mpi");
+        }
+        let output = cargo.arg("--target-dir").arg(target()).current_dir(root()).output();
+        let output = output.expect("cargo starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        target().join("debug")
+    })
 }
 
 /// A folder with the emulated driver under the name of the real one.
 fn driver() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let made = FOLDER.get_or_init(|| {
-        let library = built("irc-ptx-driver").join("libirc_emulated_cuda.so");
+        let library = libraries().join("libirc_emulated_cuda.so");
         let folder = tempfile::tempdir().expect("a folder");
         symlink(library, folder.path().join("libcuda.so.1")).expect("a link");
         folder
@@ -358,7 +366,7 @@ fn a_fault_of_the_kernel_is_reported() {
 #[test]
 fn programs_in_c_run_kernels_by_the_same_calls() {
     let files = Files::new("examples/softmax.model.json");
-    let folder = built("irc-runtime-c").display().to_string();
+    let folder = libraries().display().to_string();
     let program = files.path("run");
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-Wall", "-Werror", "-I"]).arg(root().join("runtime/c/include"));
