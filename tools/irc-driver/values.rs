@@ -63,8 +63,7 @@ impl Given {
         mut expect: impl FnMut(&str, &TensorType) -> Result<(), Error>,
     ) -> Result<Buffers, Error> {
         let Some((path, npz)) = self.0 else { return Ok(Buffers::new()) };
-        let mut types = npz.types();
-        types
+        npz.types()
             .try_for_each(|(name, ty)| expect(name, ty))
             .map_err(|error| error.in_file(&path))?;
         npz.read_all().map_err(|error| unreadable(&path, &error))

@@ -55,10 +55,21 @@ pub struct Step {
     pub kind: Kind,
     /// The values that it reads as bytes.
     pub operands: Vec<ValueId>,
-    /// Its result, limited to its range.
+    /// Its result, within its limits.
     pub result: ValueId,
+    /// The limits of the result. Bytes have them if no value with the same scale exceeds them.
+    pub limits: Limits,
     /// Whether its result is bytes.
     pub makes_bytes: bool,
+}
+
+/// The limits of numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Whether none is negative.
+    pub is_positive: bool,
+    /// The largest, if there is a largest.
+    pub most: Option<f64>,
 }
 
 /// What of a graph becomes bytes.
@@ -199,7 +210,8 @@ impl<'g> Finder<'g> {
             let is_float = self.graph.ty(*result).dtype == DType::F32;
             if let Some(node) = self.constants.producer(*result).filter(|_| is_last && is_float) {
                 let (kind, operands) = (Kind::Function(node), vec![*base]);
-                all.push(Step { kind, operands, result: *result, makes_bytes: false });
+                let limits = Limits::default();
+                all.push(Step { kind, operands, result: *result, limits, makes_bytes: false });
             }
         }
         all
@@ -224,6 +236,7 @@ impl<'g> Finder<'g> {
             return None;
         }
         let all_made = node.operands.iter().all(|operand| self.is_made(*operand, known));
+        let mut limits = Limits::default();
         let (kind, operands, result) = match op {
             Op::Conv(_) | Op::Matmul { transpose_lhs: false, .. } => {
                 let weights = node.operands[1];
@@ -236,17 +249,17 @@ impl<'g> Finder<'g> {
                 }
                 let (constants, end) = self.channels(result, matches!(op, Op::Conv(_)));
                 let kind = Kind::Product { node: index, weights, constants };
-                (kind, vec![first], self.limited(end))
+                (kind, vec![first], self.limited(end, &mut limits))
             }
             Op::Binary(Binary::Add) if all_made && node.operands[0] != node.operands[1] => {
-                (Kind::Sum(index), node.operands.clone(), self.limited(result))
+                (Kind::Sum(index), node.operands.clone(), self.limited(result, &mut limits))
             }
             Op::Binary(Binary::Mul)
                 if all_made
                     && self.scope == Scope::Everywhere
                     && node.operands[0] != node.operands[1] =>
             {
-                (Kind::Times(index), node.operands.clone(), self.limited(result))
+                (Kind::Times(index), node.operands.clone(), self.limited(result, &mut limits))
             }
             Op::Reduce { kind: Reduction::Mean, axes, .. } if all_made => {
                 let extents = &self.graph.ty(first).dims;
@@ -291,7 +304,7 @@ impl<'g> Finder<'g> {
             }
             _ => return None,
         };
-        Some(Step { kind, operands, result, makes_bytes: false })
+        Some(Step { kind, operands, result, limits, makes_bytes: false })
     }
 
     /// The only node that reads a value, if it is read once and no output.
@@ -333,9 +346,8 @@ impl<'g> Finder<'g> {
             && own.dims.iter().enumerate().all(is_one)
     }
 
-    /// The result of functions that only limit a value, which its range does as well: `max(x, 0)`, and `min(x, c)` with
-    /// a positive `c`.
-    fn limited(&self, mut value: ValueId) -> ValueId {
+    /// The result of functions that only limit a value, `max(x, 0)`, and `min(x, c)` with a positive `c`, and the limits.
+    fn limited(&self, mut value: ValueId, limits: &mut Limits) -> ValueId {
         while let Some(index) = self.reader(value) {
             let node = &self.graph.nodes[index];
             let NodeKind::Op(op) = &node.kind else { break };
@@ -344,14 +356,21 @@ impl<'g> Finder<'g> {
                 Ok(Some(tensor)) if tensor.elements() == 1 => Some(tensor.get_f64(0)),
                 _ => None,
             };
-            let is_limit = match op {
-                Op::Unary(Unary::Relu) => true,
-                Op::Binary(Binary::Max) => single() == Some(0.0),
-                Op::Binary(Binary::Min) => single().is_some_and(|most| most > 0.0),
-                _ => false,
+            let own = match op {
+                Op::Unary(Unary::Relu) => None,
+                Op::Binary(Binary::Max) if single() == Some(0.0) => None,
+                Op::Binary(Binary::Min) => match single().filter(|most| *most > 0.0) {
+                    Some(most) => Some(most),
+                    None => break,
+                },
+                _ => break,
             };
-            if !is_limit || self.graph.ty(node.results[0]) != self.graph.ty(value) {
+            if self.graph.ty(node.results[0]) != self.graph.ty(value) {
                 break;
+            }
+            match own {
+                Some(own) => limits.most = Some(limits.most.map_or(own, |most| most.min(own))),
+                None => limits.is_positive = true,
             }
             value = node.results[0];
         }

@@ -1,7 +1,7 @@
 //! The quantised graph.
 
 use crate::constants::Constants;
-use crate::plan::{Kind, Plan, Step, bytes_of, counts_of, sums_of};
+use crate::plan::{Kind, Limits, Plan, Step, bytes_of, counts_of, sums_of};
 use crate::{Granularity, Quantisation, Range};
 use irc_tensor::TensorType;
 use irc_tl::{
@@ -92,6 +92,7 @@ impl Writer<'_> {
             Kind::Choice(at) => self.choice(&self.graph.nodes[*at])?,
             Kind::Function(_) => self.function(node, to)?,
         };
+        let bytes = self.within(bytes, step.limits, to)?;
         self.bytes.insert(step.result, bytes);
         self.dequantise(bytes, to, step.result)
     }
@@ -131,6 +132,23 @@ impl Writer<'_> {
             value = self.op(Op::Binary(Binary::Add), &[value, zero])?;
         }
         self.op(Op::Cast { to: DType::U8, rounding: Rounding::TowardZero }, &[value])
+    }
+
+    /// Bytes within limits, which those of values with a larger range exceed.
+    fn within(&mut self, bytes: ValueId, limits: Limits, by: Scale) -> Written {
+        let mut bytes = bytes;
+        if limits.is_positive && by.zero > 0 {
+            let zero = self.constant(DType::U8, &[], &[f64::from(by.zero)])?;
+            bytes = self.op(Op::Binary(Binary::Max), &[bytes, zero])?;
+        }
+        let top = limits
+            .most
+            .map(|most| f64::from((most as f32 / by.scale).round_ties_even()) + f64::from(by.zero));
+        if let Some(top) = top.filter(|top| *top < 255.0) {
+            let top = self.constant(DType::U8, &[], &[top])?;
+            bytes = self.op(Op::Binary(Binary::Min), &[bytes, top])?;
+        }
+        Ok(bytes)
     }
 
     /// `(bytes - zero point) scale` as the value with the number `result`.

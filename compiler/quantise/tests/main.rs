@@ -200,3 +200,38 @@ fn concatenations_functions_and_products_of_two_are_of_bytes() {
     let wrong = worst(&run(&graph, 105), &run(&made, 105));
     assert!(wrong > 0.0 && wrong < 0.1, "{wrong}");
 }
+
+/// A ReLU and a limit hold if what they are concatenated with, which has the same scale, exceeds them.
+#[test]
+fn limits_are_those_of_a_value_not_of_its_scale() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [1, 4, 8, 8].map(Into::into)));
+    let conv = |b: &mut Builder, x, seed| {
+        let width = b.dims(x)[1].known().expect("known");
+        let w = b.tensor(&random(&[4, width, 1, 1], seed));
+        let (strides, dilations, pads) = (vec![1, 1], vec![1, 1], vec![[0, 0]; 2]);
+        b.conv(Conv { strides, dilations, pads, groups: 1, outside: 0 }, x, w).expect("shapes")
+    };
+    let first = conv(&mut b, x, 1);
+    let first = b.unary(Unary::Relu, first).expect("numbers");
+    let most = b.scalar(0.5, DType::F32).expect("a number");
+    let first = b.binary(Binary::Min, first, most).expect("shapes");
+    let second = conv(&mut b, x, 2);
+    let load = |operand, channel| {
+        Scalar::load(operand, [Scalar::Loop(0), channel, Scalar::Loop(2), Scalar::Loop(3)])
+    };
+    let is_first = Scalar::Loop(1).compare(Comparison::Lt, Scalar::index(4));
+    let [yes, no] = [load(0, Scalar::Loop(1)), load(1, Scalar::Loop(1) - Scalar::index(4))];
+    let dims = [1, 8, 8, 8].map(Dim::from).to_vec();
+    let joined = Compute::map(dims, is_first.select(yes, no));
+    let joined = b.compute(joined, &[first, second]).expect("shapes");
+    b.output("y", joined);
+    let graph = b.finish();
+    let made = quantised(&graph, Scope::Everywhere, Granularity::Channel);
+    let (expected, found) = (run(&graph, 105), run(&made, 105));
+    let of_first = &found[..4 * 64];
+    assert!(of_first.iter().all(|own| (0.0..=0.54).contains(own)), "{of_first:?}");
+    assert!(found[4 * 64..].iter().any(|own| *own < -0.5), "negative numbers beside them");
+    let wrong = worst(&expected, &found);
+    assert!(wrong > 0.0 && wrong < 0.02, "{wrong}");
+}

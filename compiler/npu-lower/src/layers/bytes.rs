@@ -37,10 +37,10 @@ fn is_decoding_op(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Op(Op::Cast { .. } | Op::Binary(Binary::Add | Binary::Sub)))
 }
 
-/// Whether nodes only limit bytes.
+/// Whether nodes only raise bytes to a least one, as a ReLU of bytes does. Other limits are functions of their own.
 pub fn is_clamp(graph: &Graph, nodes: &[usize]) -> bool {
     let is = |kind: &NodeKind| {
-        matches!(kind, NodeKind::Op(Op::Binary(Binary::Max | Binary::Min) | Op::Broadcast { .. }))
+        matches!(kind, NodeKind::Op(Op::Binary(Binary::Max) | Op::Broadcast { .. }))
     };
     let mut nodes = nodes.iter().map(|node| &graph.nodes[*node]);
     nodes.all(|node| is(&node.kind) && node.results.iter().all(|value| is_byte(graph, *value)))
