@@ -4,7 +4,7 @@ use irc_ptx::{Argument, Checks, Explain, Launch, Memory, Module, Program, Statis
 use irc_runtime::gpu::{record::Event, unallocated};
 use irc_runtime::{Contents, GpuKernel, GpuProgram};
 use irc_tensor::Tensor;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 /// The number of blocks of an emulated launch that may have any number.
 const BLOCKS: u32 = 2;
@@ -138,14 +138,13 @@ pub fn check(source: &Source) -> Vec<Diagnostic> {
         .filter_map(|name| Some((*name, module.as_ref()?.compile(name, &mut sink)?)))
         .collect();
     let mut found = sink.into_diagnostics();
-    let first = 0..text.lines().next().unwrap_or_default().len();
+    let first = first_line(text);
     let limits = Limits::of(text);
     let (mut dynamic, mut blocks) = (0, None);
     if text.starts_with(GpuKernel::PREFIX) {
-        let wrong =
-            |message: String| Diagnostic::error("gpu-description", message).at(first.clone(), "");
-        match GpuProgram::from_ptx(text) {
-            Err(message) => found.push(wrong(message)),
+        let wrong = |message: String| wrong_description(text, message);
+        match program_of(source) {
+            Err(wrong) => found.push(wrong),
             Ok(GpuProgram { kernel, .. }) => {
                 dynamic = kernel.shared_bytes;
                 blocks = limits.expect_blocks(&kernel).err();
@@ -174,6 +173,23 @@ pub fn check(source: &Source) -> Vec<Diagnostic> {
     let errors = shared.chain(blocks);
     found.extend(errors.map(|error| Diagnostic::error("gpu-limit", error).at(place.clone(), "")));
     found
+}
+
+/// The kernel of PTX that irc has written.
+///
+/// # Errors
+/// At the first line, if it does not describe the kernel, or the file is incomplete.
+pub fn program_of(source: &Source) -> Result<GpuProgram, Diagnostic> {
+    let text = source.text();
+    GpuProgram::from_ptx(text).map_err(|message| wrong_description(text, message))
+}
+
+fn wrong_description(text: &str, message: String) -> Diagnostic {
+    Diagnostic::error("gpu-description", message).at(first_line(text), "")
+}
+
+fn first_line(text: &str) -> Range<usize> {
+    0..text.lines().next().unwrap_or_default().len()
 }
 
 /// How a kernel is emulated.
@@ -229,7 +245,7 @@ pub fn emulate(
     given: &BTreeMap<String, Tensor>,
     options: &Options<'_>,
 ) -> Result<Emulated, EmulationError> {
-    let program = GpuProgram::from_ptx(source.text()).map_err(EmulationError::Message)?;
+    let program = program_of(source).map_err(|wrong| EmulationError::Diagnostics(vec![wrong]))?;
     emulate_program(&program, source, given, options)
 }
 

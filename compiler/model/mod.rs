@@ -6,6 +6,7 @@
 //! the intermediate IR.
 mod batch;
 mod calibrate;
+mod gpu;
 mod npu;
 mod program;
 
@@ -23,14 +24,9 @@ use irc_common_format::Format;
 use irc_diag::{Diagnostic, Source};
 use irc_mlf::Contents;
 use irc_runtime::{Interface, Port};
-use irc_tensor::{DType, Tensor};
-use irc_tl::{Check, Dim, Graph, SymbolSource};
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-    sync::Arc,
-};
+use irc_tensor::Tensor;
+use irc_tl::Graph;
+use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 
 pub use batch::{Batch, Entry};
 pub use calibrate::Calibration;
@@ -452,7 +448,8 @@ impl<'s> Model<'s> {
     ) -> Result<Arc<Compiled>, Error> {
         let options = options.into();
         self.expect_of_gpu(&options)?;
-        self.session.library(self.input, &options, constants)
+        let library = self.session.library(self.input, &options, constants);
+        library.map_err(|error| self.rejected(&options, error))
     }
 
     /// Compiles the model to one relocatable object, LLVM IR, assembly or C source, with its constants.
@@ -466,7 +463,8 @@ impl<'s> Model<'s> {
     ) -> Result<Vec<u8>, Error> {
         let options = options.into();
         self.expect_of_gpu(&options)?;
-        self.session.emit(self.input, &options, output)
+        let code = self.session.emit(self.input, &options, output);
+        code.map_err(|error| self.rejected(&options, error))
     }
 
     /// Checks that a GPU can run the model, if it is compiled for one.
@@ -482,14 +480,25 @@ impl<'s> Model<'s> {
             return Err(Error::at("mlir-stage", self.source(), message));
         }
         let imported = self.imported()?;
-        let fixed = expect_fixed(&self.interface()?);
-        let fixed = fixed.and_then(|()| expect_stated(&imported.graph));
-        fixed.map_err(|mut error| {
-            if let Some(document) = queries::parsed(&self.session.database, self.input).document {
-                document.locate(&mut error.diagnostics);
-            }
-            Error::new(self.source(), error)
-        })
+        let fixed = gpu::expect_fixed(&self.interface()?);
+        let fixed = fixed.and_then(|()| gpu::expect_stated(&imported.graph));
+        fixed.map_err(|error| self.located(error))
+    }
+
+    /// The error of code generation; for a GPU, what of the program its kernels do not have.
+    fn rejected(&self, options: &CompileOptions, error: Error) -> Error {
+        let is_kernel = options.target.backend.writes(Output::Ptx) && !error.internal;
+        let imported = is_kernel.then(|| self.imported().ok()).flatten();
+        let found = imported.map(|imported| gpu::unsupported(&imported.graph)).unwrap_or_default();
+        if found.is_empty() { error } else { self.located(QueryError::found(found)) }
+    }
+
+    /// An error with its diagnostics at nodes of the file.
+    fn located(&self, mut error: QueryError) -> Error {
+        if let Some(document) = queries::parsed(&self.session.database, self.input).document {
+            document.locate(&mut error.diagnostics);
+        }
+        Error::new(self.source(), error)
     }
 
     /// The IR after a stage of the host pipeline as text, with locations; [`crate::pipeline::HOST_CPU`]
@@ -516,83 +525,8 @@ impl<'s> Model<'s> {
         self.expect_of_gpu(&options)?;
         let contents = self.session.archive(self.input, &options, archive);
         let output = options.target.backend.outputs.first().copied();
-        contents.map_err(|error| self.session.error(self.input, &options, output, error))
+        contents.map_err(|error| {
+            self.rejected(&options, self.session.error(self.input, &options, output, error))
+        })
     }
-}
-
-/// Checks that the values of inputs, such as a number of past tokens, determine no sizes.
-fn expect_stated(graph: &Graph) -> Result<(), QueryError> {
-    let used: BTreeSet<_> =
-        graph.types.iter().flat_map(|ty| &ty.dims).flat_map(Dim::symbols).collect();
-    for symbol in graph.symbols.iter().filter(|symbol| used.contains(&symbol.name)) {
-        let SymbolSource::Element(value, _) = symbol.source else { continue };
-        if let Some((name, _)) = graph.inputs.iter().find(|(_, input)| *input == value) {
-            let message = format!(
-                "the value of input '{name}' determines sizes, and kernels for GPUs need known sizes"
-            );
-            let help = "a number of past tokens is known if --shape states that of the caches";
-            let found = Diagnostic::error("gpu-program", message).help(help);
-            return Err(QueryError::found(vec![found]));
-        }
-    }
-    let elements: BTreeSet<&Arc<str>> = graph
-        .symbols
-        .iter()
-        .filter(|symbol| matches!(symbol.source, SymbolSource::Element(..)))
-        .map(|symbol| &symbol.name)
-        .collect();
-    let is_element = |dim: &Dim| {
-        let is_own = |name: &Arc<str>| elements.contains(name) && *dim == Dim::symbol(name);
-        dim.symbols().iter().all(is_own)
-    };
-    let is_open = |check: &&Check| !is_element(&check.left) || !is_element(&check.right);
-    let Some(check) = graph.checks.iter().find(is_open) else { return Ok(()) };
-    let open = graph.nodes.iter().find_map(|node| {
-        let mut types = node.results.iter().map(|result| graph.ty(*result));
-        Some((node.origin.clone()?, types.find(|ty| ty.known().is_none())?))
-    });
-    let error = |message| Diagnostic::error("gpu-program", message);
-    let found = match open {
-        Some((origin, ty)) => error(format!(
-            "{origin} has a size that is computed at run time, and kernels for GPUs need known sizes: {ty}"
-        ))
-        .path(path_of(&origin)),
-        None => error(format!(
-            "the program requires of sizes that are computed at run time, which kernels for GPUs do not check: {}",
-            check.message
-        )),
-    };
-    Err(QueryError::found(vec![found]))
-}
-
-/// Checks that a GPU has the types of a program's inputs and outputs, and that their sizes are known.
-fn expect_fixed(interface: &Interface) -> Result<(), QueryError> {
-    let error = |message: String| Diagnostic::error("gpu-program", message);
-    for port in interface.inputs.iter().chain(&interface.outputs) {
-        if port.element_type() == Some(DType::String) {
-            let found = error(format!("'{}' has strings, which GPUs do not have", port.name));
-            return Err(QueryError::found(vec![found]));
-        }
-    }
-    let is_open = |port: &&Port| port.shape.iter().any(|extent| *extent < 0);
-    if let Some(port) = interface.inputs.iter().find(is_open) {
-        let found = error(format!(
-            "input '{}' has an open size, and kernels for GPUs need known sizes: {}",
-            port.name,
-            port.type_text()
-        ));
-        let help =
-            format!("give its shape, as in --shape {}=1x4; bounds are not enough", port.name);
-        return Err(QueryError::found(vec![found.help(help)]));
-    }
-    if let Some(port) = interface.outputs.iter().find(is_open) {
-        let found = error(format!(
-            "output '{}' has a size that is computed at run time, and kernels for GPUs need known sizes: {}",
-            port.name,
-            port.type_text()
-        ));
-        let help = "sizes are known that follow from shapes and from constants of the model";
-        return Err(QueryError::found(vec![found.help(help)]));
-    }
-    Ok(())
 }

@@ -11,7 +11,7 @@ use crate::{
 use irc::{
     Session, Target,
     codegen::GpuForm,
-    gpu::{Emulated, EmulationError, Options, emulate_program},
+    gpu::{Emulated, EmulationError, Options, emulate_program, program_of},
     session::gpu::{archive as archive_of, library},
 };
 use irc_ark_format::plan::Architecture;
@@ -63,7 +63,8 @@ pub struct Program {
 impl Program {
     /// The kernel of a PTX file of irc.
     pub fn of_ptx(source: &Source) -> Result<Self, Error> {
-        let program = GpuProgram::from_ptx(source.text()).map_err(Error::problem)?;
+        let program = program_of(source);
+        let program = program.map_err(|wrong| Error::Diagnostics(source.clone(), vec![wrong]))?;
         Ok(Self { program: Arc::new(program), source: source.clone() })
     }
 

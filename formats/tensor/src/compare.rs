@@ -67,7 +67,8 @@ impl Tolerance {
 pub struct Comparison {
     /// Largest absolute difference; infinite if one side is not finite and the other differs.
     pub max_abs: f64,
-    /// Largest difference relative to the expected value, over expected values other than zero.
+    /// Largest difference relative to the expected value, over expected values other than zero; infinite if only
+    /// elements differ that were expected to be zero.
     pub max_rel: f64,
     /// Number of elements outside the tolerance.
     pub mismatches: usize,
@@ -121,7 +122,7 @@ pub fn compare(
         return Ok(tally(expected, left.iter().zip(&right), |(a, b)| Pair {
             expected: quoted(a),
             actual: quoted(b),
-            size: 0.0,
+            size: 1.0,
             distance: f64::from(u8::from(a != b)),
             admitted: a == b,
         }));
@@ -160,7 +161,7 @@ fn at_limit(expected: f64, actual: f64, largest: Option<f64>) -> (f64, f64) {
 struct Pair<T> {
     expected: T,
     actual: T,
-    /// The expected number, to which a difference is relative; 0 if there is none.
+    /// The expected number, to which a difference is relative; 1 for a string.
     size: f64,
     distance: f64,
     admitted: bool,
@@ -196,6 +197,9 @@ fn tally<I: Iterator, T: ToString>(
             });
         }
     }
+    if found.max_abs > 0.0 && found.max_rel == 0.0 {
+        found.max_rel = f64::INFINITY;
+    }
     found
 }
 
@@ -227,6 +231,18 @@ mod tests {
 
     fn f32s(values: &[f32]) -> Tensor {
         Tensor::from_values([values.len() as i64 / 2, 2], values).expect("a tensor")
+    }
+
+    #[test]
+    fn a_difference_from_zeros_alone_is_infinite_relative_to_them() {
+        let (zeros, other) = (f32s(&[0.0, 0.0]), f32s(&[0.0, 0.5]));
+        let found = compare(&zeros, &other, Tolerance::EXACT).expect("equal types");
+        assert_eq!((found.max_abs, found.max_rel), (0.5, f64::INFINITY));
+        let same = compare(&zeros, &zeros, Tolerance::EXACT).expect("equal types");
+        assert_eq!((same.max_abs, same.max_rel), (0.0, 0.0));
+        let (expected, other) = (f32s(&[0.0, 2.0]), f32s(&[0.5, 2.5]));
+        let found = compare(&expected, &other, Tolerance::EXACT).expect("equal types");
+        assert_eq!(found.max_rel, 0.25);
     }
 
     #[test]

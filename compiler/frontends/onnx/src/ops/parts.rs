@@ -3,7 +3,7 @@
 use super::indexing::{Part, along, loops, size, slice};
 use crate::context::{Context, LowerError, Lowered, one};
 use crate::operator::Operator;
-use irc_tl::{Builder, Compute, Dim, Relation, Scalar};
+use irc_tl::{Builder, Compute, DType, Dim, Relation, Scalar, ValueId};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Crop", &[1], crop).removed_in(10),
@@ -161,16 +161,26 @@ fn trilu(cx: &mut Context<'_>) -> Lowered {
         return Err(LowerError::invalid(format!("expected matrices, found {ty}")));
     }
     let upper = cx.int_or("upper", 1)? != 0;
-    let diagonal = if cx.optional(1).is_some() {
-        cx.sizes(1)?.into_iter().next().unwrap_or(Dim::Known(0))
-    } else {
-        Dim::Known(0)
-    };
+    let (diagonal, operands) = diagonal(cx, x)?;
     let over = Scalar::Loop(rank - 1) - Scalar::Loop(rank - 2);
-    let kept = if upper { over.ge(size(&diagonal)) } else { size(&diagonal).ge(over) };
+    let kept = if upper { over.ge(diagonal) } else { diagonal.ge(over) };
     let zero = Scalar::number(0, ty.dtype);
     let body = kept.select(Scalar::load(0, loops(0..rank)), zero);
-    one(cx.b.compute(Compute::map(ty.dims, body), &[x]))
+    one(cx.b.compute(Compute::map(ty.dims, body), &operands))
+}
+
+/// The diagonal of a `Trilu` of `x`, with the operands of the computation. It is no size of the program: one that is known
+/// only at run time is the second operand.
+fn diagonal(cx: &mut Context<'_>, x: ValueId) -> Result<(Scalar, Vec<ValueId>), LowerError> {
+    let Some(k) = cx.optional(1) else { return Ok((Scalar::index(0), vec![x])) };
+    let is_known = cx.b.elements(k).is_some() || cx.b.constant_of(k)?.is_some();
+    let ty = cx.ty(k);
+    if is_known || !ty.elements().is(1) || !ty.dtype.is_integer() {
+        let given = cx.sizes(1)?.into_iter().next();
+        return Ok((size(&given.unwrap_or(Dim::Known(0))), vec![x]));
+    }
+    let k = cx.b.reshape(k, &[])?;
+    Ok((Scalar::load(1, []).cast(DType::I64), vec![x, k]))
 }
 
 /// Crops the border of images, to a size if one is given.
