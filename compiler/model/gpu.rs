@@ -3,7 +3,7 @@ use crate::{import::path_of, session::QueryError};
 use irc_diag::Diagnostic;
 use irc_runtime::{Interface, Port};
 use irc_tensor::DType;
-use irc_tl::{Check, Compute, Dim, Graph, Node, NodeKind, Op, Scalar, SymbolSource};
+use irc_tl::{Check, Compute, Dim, Family, Graph, Node, NodeKind, Op, Scalar, SymbolSource};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// Checks that the values of inputs, such as a number of past tokens, determine no sizes.
@@ -118,7 +118,7 @@ fn unsupported_op(graph: &Graph, node: &Node, op: &Op) -> Option<Diagnostic> {
     let error = |what: &str| {
         Diagnostic::error("gpu-program", format!("{origin} {what}")).path(path_of(origin))
     };
-    if matches!(op, Op::SequentialSum { .. } | Op::SteppedMatmul) {
+    if op.family() == Family::Accumulation {
         let what = "adds in a prescribed order, with a rounding after each step, which is not supported for GPUs";
         return Some(
             error(what).help("for an ARK model, only --ark-accumulate prescribes an order"),
@@ -126,7 +126,8 @@ fn unsupported_op(graph: &Graph, node: &Node, op: &Op) -> Option<Diagnostic> {
     }
     let results = node.results.iter().flat_map(|result| &graph.ty(*result).dims);
     let is_open = results.into_iter().any(|dim| dim.known().is_none());
-    let reads = matches!(op, Op::Compute(compute) if has_open_sizes(compute));
+    let operands: Vec<_> = node.operands.iter().map(|id| graph.ty(*id).clone()).collect();
+    let reads = op.as_compute(&operands).is_some_and(|compute| has_open_sizes(&compute));
     let what =
         "depends on a size that is computed at run time, and kernels for GPUs need known sizes";
     let help = "sizes are known that follow from shapes and from constants of the model";
