@@ -50,9 +50,7 @@ impl Boundary {
         let read = inputs.len();
         // What the NPU reads is known, with all that is a part of it.
         let is_own = |stored: &&Stored| {
-            let is_value = |part: &Operand| {
-                matches!(part, Operand::Value { value, .. } if *value == stored.value)
-            };
+            let is_value = |part: &Operand| matches!(part, Operand::Value { value, .. } if *value == stored.value);
             !stored.parts.iter().any(is_value)
                 && inputs.iter().all(|(_, value, _)| *value != stored.value)
         };
@@ -164,10 +162,10 @@ impl Boundary {
                 Operand::Layer(layer) => {
                     let name = &self.layers[*layer].0;
                     let tensor = found.get(name);
-                    let tensor = tensor.ok_or_else(|| format!("the NPU does not store '{name}'"))?;
-                    let size = |axis: usize| {
-                        tensor.shape().get(axis).map_or(1, |extent| *extent as usize)
-                    };
+                    let tensor =
+                        tensor.ok_or_else(|| format!("the NPU does not store '{name}'"))?;
+                    let size =
+                        |axis: usize| tensor.shape().get(axis).map_or(1, |extent| *extent as usize);
                     parts.push(([0, 1, 2, 3].map(size), tensor.bytes().to_vec()));
                 }
                 Operand::Value { name, dims, .. } => {
@@ -180,7 +178,9 @@ impl Boundary {
         let Some((first, _)) = parts.first() else { return Err("an output has no parts".into()) };
         let shape = [first[0], stored.channels as usize, first[2], first[3]];
         let plane = shape[2] * shape[3];
-        if let Some((other, _)) = parts.iter().find(|(own, _)| own[0] != shape[0] || own[2..] != shape[2..]) {
+        if let Some((other, _)) =
+            parts.iter().find(|(own, _)| own[0] != shape[0] || own[2..] != shape[2..])
+        {
             return Err(format!("parts of a result are {shape:?} and {other:?}"));
         }
         if parts.iter().map(|(part, _)| part[1]).sum::<usize>() != stored.order.len() {

@@ -175,13 +175,7 @@ impl Finished<'_, '_> {
     }
 
     /// Adds channels of a value to what is stored.
-    fn store(
-        &self,
-        whole: SourceId,
-        order: &[u64],
-        parts: &[Operand],
-        results: &mut Vec<Stored>,
-    ) {
+    fn store(&self, whole: SourceId, order: &[u64], parts: &[Operand], results: &mut Vec<Stored>) {
         let value = self.build.sources[whole].root;
         let known = match results.iter().position(|known| known.value == value) {
             Some(known) => known,
