@@ -18,8 +18,10 @@ const VALUE: &str = "\0value ";
 /// The inputs and results of a network.
 #[derive(Clone, Debug)]
 pub struct Boundary {
-    /// What the NPU reads: names, values, the axes of their dimensions.
+    /// What the NPU reads, and then what only results contain: names, values, the axes of their dimensions.
     inputs: Vec<(String, ValueId, Vec<Dimension>)>,
+    /// How many of the inputs the NPU reads.
+    read: usize,
     /// What it computes for the outputs.
     results: Vec<Stored>,
     /// Names of layers, channels of their results, and the types that the NPU stores.
@@ -37,14 +39,24 @@ impl Boundary {
     /// The boundary of a network.
     pub fn new(graph: &Graph, layers: &Layers, numbers: &[LayerNumbers]) -> Self {
         let mut inputs: Vec<(String, ValueId, Vec<Dimension>)> = vec![];
-        let operands = layers.origins.iter().flat_map(|origin| &origin.operands);
-        let parts = layers.results.iter().flat_map(|stored| &stored.parts);
-        for operand in operands.chain(parts) {
-            let Operand::Value { value, name, dims, .. } = operand else { continue };
+        let add = |inputs: &mut Vec<(String, ValueId, Vec<Dimension>)>, operand: &Operand| {
+            let Operand::Value { value, name, dims, .. } = operand else { return };
             if inputs.iter().all(|(_, known, _)| known != value) {
                 inputs.push((name.clone(), *value, dims.clone()));
             }
-        }
+        };
+        let operands = layers.origins.iter().flat_map(|origin| &origin.operands);
+        operands.for_each(|operand| add(&mut inputs, operand));
+        let read = inputs.len();
+        // What the NPU reads is known, with all that is a part of it.
+        let is_own = |stored: &&Stored| {
+            let is_value = |part: &Operand| matches!(part, Operand::Value { value, .. } if *value == stored.value);
+            !stored.parts.iter().any(is_value)
+                && inputs.iter().all(|(_, value, _)| *value != stored.value)
+        };
+        let results: Vec<Stored> = layers.results.iter().filter(is_own).cloned().collect();
+        let parts = results.iter().flat_map(|stored| &stored.parts);
+        parts.for_each(|part| add(&mut inputs, part));
         let nodes = layers.network.nodes();
         let named = nodes.iter().map(|node| (node.layer.name.clone(), node.layer.output.channels));
         let named: Vec<(String, u64)> = named.collect();
@@ -52,7 +64,7 @@ impl Boundary {
             named.iter().zip(numbers).map(|((name, _), own)| (name.clone(), own.dtype)).collect();
         types.extend(inputs.iter().map(|(name, value, _)| (name.clone(), graph.ty(*value).dtype)));
         let ends: Vec<_> = inputs.iter().map(|(name, value, _)| (name.clone(), *value)).collect();
-        let starts: Vec<_> = (layers.results.iter())
+        let starts: Vec<_> = (results.iter())
             .map(|stored| (format!("{VALUE}{}", stored.value.0), stored.value))
             .collect();
         let weights = graph.inputs.iter();
@@ -62,7 +74,8 @@ impl Boundary {
             before: graph.part(&[], &ends),
             after: graph.part(&starts, &graph.outputs),
             inputs,
-            results: layers.results.clone(),
+            read,
+            results,
             layers: named,
             types,
         }
@@ -95,21 +108,14 @@ impl Boundary {
     ) -> Result<Tensors, String> {
         let values = self.before.eval(given).map_err(|error| error.to_string())?;
         let mut packed = Tensors::new();
-        for ((name, _, dims), value) in self.inputs.iter().zip(values) {
+        for ((name, _, dims), value) in self.inputs[..self.read].iter().zip(values) {
             let shape = shape(name).ok_or_else(|| format!("the NPU does not read '{name}'"))?;
-            let whole = whole(dims);
-            let places = places(dims, value.shape(), whole)?;
-            let bytes = value.bytes();
+            let (whole, all) = arranged(&value, dims)?;
             let is_part = whole.iter().zip(&shape).all(|(whole, part)| part <= whole);
-            if whole[..2] != shape[..2]
-                || !is_part
-                || whole.iter().product::<usize>() != bytes.len()
-            {
+            if whole[..2] != shape[..2] || !is_part {
                 let found = value.ty();
                 return Err(format!("'{name}' is {found}, and the NPU reads {shape:?}"));
             }
-            let mut all = vec![0; bytes.len()];
-            places.into_iter().zip(bytes).for_each(|(place, byte)| all[place] = *byte);
             let stored = first_rows(&all, whole, shape);
             let shape = shape.map(|size| size as i64);
             let ty = TensorType::new(value.dtype(), shape);
@@ -124,10 +130,17 @@ impl Boundary {
     /// # Errors
     /// A result that is missing or has another size.
     pub fn unpack(&self, found: &Tensors, given: &Tensors) -> Result<Tensors, String> {
+        let mut inputs = BTreeMap::new();
+        let parts = || self.results.iter().flat_map(|stored| &stored.parts);
+        if parts().any(|part| matches!(part, Operand::Value { .. })) {
+            let values = self.before.eval(given).map_err(|error| error.to_string())?;
+            let known = self.inputs.iter().map(|(name, ..)| name.as_str());
+            inputs = known.zip(values).collect();
+        }
         let mut values: Tensors = given.clone();
         for stored in &self.results {
             let name = format!("{VALUE}{}", stored.value.0);
-            values.insert(name, self.result(stored, found)?);
+            values.insert(name, self.result(stored, found, &inputs)?);
         }
         let needed = |name: &str| self.after.inputs.iter().any(|(input, _)| input == name);
         values.retain(|name, _| needed(name));
@@ -136,29 +149,52 @@ impl Boundary {
         Ok(names.zip(outputs).collect())
     }
 
-    /// A value of the graph, from the tensors that are parts of its channels.
-    fn result(&self, stored: &Stored, found: &Tensors) -> Result<Tensor, String> {
-        let mut parts = vec![];
+    /// A value of the graph, from the tensors and the inputs that are parts of its channels.
+    fn result(
+        &self,
+        stored: &Stored,
+        found: &Tensors,
+        inputs: &BTreeMap<&str, Tensor>,
+    ) -> Result<Tensor, String> {
+        let mut parts: Vec<([usize; 4], Vec<u8>)> = vec![];
         for part in &stored.parts {
-            let name = match part {
-                Operand::Layer(layer) => &self.layers[*layer].0,
-                Operand::Value { name, .. } => name,
-            };
-            let tensor = found.get(name);
-            parts.push(tensor.ok_or_else(|| format!("the NPU does not store '{name}'"))?);
+            match part {
+                Operand::Layer(layer) => {
+                    let name = &self.layers[*layer].0;
+                    let tensor = found.get(name);
+                    let tensor =
+                        tensor.ok_or_else(|| format!("the NPU does not store '{name}'"))?;
+                    let size =
+                        |axis: usize| tensor.shape().get(axis).map_or(1, |extent| *extent as usize);
+                    parts.push(([0, 1, 2, 3].map(size), tensor.bytes().to_vec()));
+                }
+                Operand::Value { name, dims, .. } => {
+                    let input = inputs.get(name.as_str());
+                    let input = input.ok_or_else(|| format!("there is no input '{name}'"))?;
+                    parts.push(arranged(input, dims)?);
+                }
+            }
         }
-        let size = |tensor: &Tensor, axis: usize| {
-            tensor.shape().get(axis).map_or(1, |extent| *extent as usize)
-        };
-        let Some(first) = parts.first() else { return Err("an output has no parts".into()) };
-        let channels = parts.iter().map(|part| size(part, 1)).sum();
-        let shape = [size(first, 0), channels, size(first, 2), size(first, 3)];
+        let Some((first, _)) = parts.first() else { return Err("an output has no parts".into()) };
+        let shape = [first[0], stored.channels as usize, first[2], first[3]];
         let plane = shape[2] * shape[3];
-        let mut bytes: Vec<u8> = Vec::with_capacity(shape.iter().product());
+        if let Some((other, _)) =
+            parts.iter().find(|(own, _)| own[0] != shape[0] || own[2..] != shape[2..])
+        {
+            return Err(format!("parts of a result are {shape:?} and {other:?}"));
+        }
+        if parts.iter().map(|(part, _)| part[1]).sum::<usize>() != stored.order.len() {
+            return Err("parts of a result have other channels than it".into());
+        }
+        let mut bytes = vec![0; shape.iter().product()];
         for image in 0..shape[0] {
-            for part in &parts {
-                let each = size(part, 1) * plane;
-                bytes.extend(&part.bytes()[image * each..(image + 1) * each]);
+            let planes = parts.iter().flat_map(|(part, all)| {
+                let each = part[1] * plane;
+                all[image * each..(image + 1) * each].chunks(plane.max(1))
+            });
+            for (channel, own) in stored.order.iter().zip(planes) {
+                let at = (image * shape[1] + *channel as usize) * plane;
+                bytes[at..at + plane].copy_from_slice(own);
             }
         }
         let ty = self.after.ty(stored.value).known().ok_or("a result has an open size")?;
@@ -183,6 +219,19 @@ fn whole(dims: &[Dimension]) -> [usize; 4] {
         shape[axis] += (atom.extent as usize).saturating_sub(1) * atom.stride as usize;
     }
     shape
+}
+
+/// The bytes of a value in `[N, C, H, W]`, and that shape.
+fn arranged(value: &Tensor, dims: &[Dimension]) -> Result<([usize; 4], Vec<u8>), String> {
+    let whole = whole(dims);
+    let places = places(dims, value.shape(), whole)?;
+    let bytes = value.bytes();
+    if whole.iter().product::<usize>() != bytes.len() {
+        return Err(format!("{} is no tensor of bytes {whole:?}", value.ty()));
+    }
+    let mut all = vec![0; bytes.len()];
+    places.into_iter().zip(bytes).for_each(|(place, byte)| all[place] = *byte);
+    Ok((whole, all))
 }
 
 /// The first rows and columns of a tensor: windows may leave the last ones out.

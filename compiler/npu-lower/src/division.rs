@@ -57,7 +57,7 @@ pub fn divide(graph: &Graph) -> Result<Division, Vec<Diagnostic>> {
             if piece.place == Place::Host || accepted.contains(&piece.nodes) {
                 continue;
             }
-            let (part, nodes) = cut.graph(&piece);
+            let (part, nodes) = cut.graph(&piece, false);
             let is_divided = cut.is_host.contains(&true);
             match cut.check(&part) {
                 // Parts read bytes: the host quantises inputs, with the steps before.
@@ -84,7 +84,7 @@ pub fn divide(graph: &Graph) -> Result<Division, Vec<Diagnostic>> {
             break;
         }
     }
-    let pieces = cut.pieces();
+    let mut pieces = cut.pieces();
     if pieces.iter().all(|piece| piece.place == Place::Host) {
         cut.reasons.push(nothing());
         return Err(cut.reasons);
@@ -93,9 +93,13 @@ pub fn divide(graph: &Graph) -> Result<Division, Vec<Diagnostic>> {
         return Ok(Division { steps: vec![], reasons: vec![] });
     }
     let mut steps: Vec<Step> = vec![];
-    let last = Piece { place: Place::Host, nodes: vec![] };
-    for piece in pieces.into_iter().chain([last]) {
-        let (graph, _) = cut.graph(&piece);
+    // The host computes the outputs that depend on no step.
+    if pieces.last().is_none_or(|last| last.place == Place::Npu) {
+        pieces.push(Piece { place: Place::Host, nodes: vec![] });
+    }
+    let count = pieces.len();
+    for (number, piece) in pieces.into_iter().enumerate() {
+        let (graph, _) = cut.graph(&piece, number + 1 == count);
         if !graph.outputs.is_empty() {
             steps.push(Step { place: piece.place, graph });
         }
@@ -221,20 +225,20 @@ impl<'g> Cut<'g> {
         pieces.into_iter().map(piece).collect()
     }
 
-    /// The graph of a step, and the node that each of its nodes is. A step without nodes computes the outputs that depend
-    /// on no step.
-    fn graph(&mut self, piece: &Piece) -> (Graph, Vec<usize>) {
+    /// The graph of a step, and the node that each of its nodes is. The last step also computes the outputs that depend
+    /// on no step, or are decoded of results of steps.
+    fn graph(&mut self, piece: &Piece, is_last: bool) -> (Graph, Vec<usize>) {
         let is_own: BTreeSet<usize> = piece.nodes.iter().copied().collect();
         let mut outputs: Vec<(String, ValueId)> = vec![];
         let results = piece.nodes.iter().flat_map(|node| &self.graph.nodes[*node].results);
         for value in results.copied().collect::<Vec<_>>() {
-            if self.is_read_outside(value, &is_own) {
+            if !is_last && self.is_read_outside(value, &is_own) {
                 outputs.push((self.name(value), value));
             }
             let names = self.outputs.get(&value).into_iter().flatten();
             outputs.extend(names.map(|name| (name.clone(), value)));
         }
-        if piece.nodes.is_empty() {
+        if is_last {
             let is_left = |(_, value): &&(String, ValueId)| {
                 self.makers[value.0].is_none_or(|maker| self.is_free[maker])
             };

@@ -8,6 +8,7 @@ use super::view::{Dimension, Whole, dimension, reshaped};
 use super::window::Along;
 use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
 use irc_tl::{Binary, NodeKind, Op, ValueId};
+use std::collections::BTreeSet;
 
 impl Build<'_> {
     /// A function of each element of its operands.
@@ -612,12 +613,10 @@ impl Build<'_> {
             views.push(self.whole(*operand)?);
         }
         let of = self.groups_of_concatenation(result, operands, &views, axis);
-        let mut sources = vec![];
+        let (mut sources, mut known) = (vec![], BTreeSet::new());
         for view in &views {
             let source = self.arrange(index, view, [&of[0], &of[1], &of[2]])?;
-            // A tensor that is joined with itself is copied.
-            let source = if sources.contains(&source) { self.copy(index, source) } else { source };
-            sources.push(source);
+            sources.push(self.once(index, source, &mut known));
         }
         let source = self.source(Kind::Joined(sources), result);
         let shape = self.shape(source);
@@ -632,6 +631,18 @@ impl Build<'_> {
         let view = self.pointwise(index, result, view, vec![index]);
         self.values[result.0] = Value::View(view);
         Ok(())
+    }
+
+    /// A source whose parts, of parts as well, are none of those that are known: those that are joined again are copied.
+    fn once(&mut self, index: usize, source: SourceId, known: &mut BTreeSet<SourceId>) -> SourceId {
+        let Kind::Joined(parts) = self.sources[source].kind.clone() else {
+            return if known.insert(source) { source } else { self.copy(index, source) };
+        };
+        let own: Vec<SourceId> = parts.iter().map(|part| self.once(index, *part, known)).collect();
+        if own == parts {
+            return source;
+        }
+        self.source(Kind::Joined(own), self.sources[source].root)
     }
 
     /// Which dimensions of a concatenation along `axis` are channels, rows and columns. The axis is one of

@@ -6,14 +6,17 @@ use super::locate::{located, unique, word};
 use super::source::{Draft, Kind, Source, SourceId};
 use super::view::Dimension;
 use super::{Layers, Operand, Origin, Rejected, Stored, nothing};
-use irc_npu_cost::{Network, Reads, Shape};
+use irc_npu_cost::{Network, Op, Reads, Shape};
 use irc_tl::ValueId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The network of all layers that outputs depend on.
 pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layers, Rejected> {
     let mut wanted = vec![false; build.drafts.len()];
-    let mut pending: Vec<SourceId> = outputs.iter().map(|(_, source)| *source).collect();
+    let wholes = build.wholes();
+    let stored: Vec<Vec<SourceId>> =
+        outputs.iter().map(|(_, source)| build.stored(*source, &wholes)).collect();
+    let mut pending: Vec<SourceId> = stored.iter().flatten().copied().collect();
     while let Some(source) = pending.pop() {
         match &build.sources[source].kind {
             Kind::Joined(parts) => pending.extend(parts),
@@ -48,20 +51,17 @@ pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layer
     order.into_iter().for_each(|draft| made.add(draft));
     let mut last = vec![];
     let mut results: Vec<Stored> = vec![];
-    for (name, source) in outputs {
-        let mut parts = vec![];
-        made.parts(*source, &mut parts);
-        for part in &parts {
-            if let Operand::Layer(layer) = part {
-                last.push((name.clone(), *layer));
+    for ((name, _), sources) in outputs.iter().zip(stored) {
+        for source in sources {
+            let mut parts = vec![];
+            made.parts(source, &mut parts);
+            for part in &parts {
+                if let Operand::Layer(layer) = part {
+                    last.push((name.clone(), *layer));
+                }
             }
-        }
-        for source in build.stored(*source) {
-            let Source { root: value, .. } = build.sources[source];
-            if results.iter().all(|known| known.value != value) {
-                let mut parts = vec![];
-                made.parts(source, &mut parts);
-                results.push(Stored { value, dims: made.dims(source), parts });
+            for (whole, order) in build.in_wholes(source, &wholes) {
+                made.store(whole, &order, &parts, &mut results);
             }
         }
     }
@@ -81,17 +81,75 @@ pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layer
 }
 
 impl Build<'_> {
-    /// The sources whose bytes a source is: of a concatenation of numbers that bytes stand for, the operands.
-    fn stored(&self, source: SourceId) -> Vec<SourceId> {
+    /// The sources whose bytes a source is: of a concatenation of numbers that bytes stand for, the operands, and what
+    /// these are copies of.
+    fn stored(&self, source: SourceId, wholes: &Wholes) -> Vec<SourceId> {
         let Source { kind, root, .. } = &self.sources[source];
         match kind {
             Kind::Joined(parts) if !is_byte(self.graph, *root) => {
-                parts.iter().flat_map(|part| self.stored(*part)).collect()
+                parts.iter().flat_map(|part| self.stored(*part, wholes)).collect()
+            }
+            Kind::Layer(draft) if is_byte(self.graph, *root) && !wholes.contains_key(&source) => {
+                let draft = &self.drafts[*draft];
+                let is_move = match draft.op {
+                    Op::Pointwise => draft.nodes.is_empty(),
+                    Op::Transpose { .. } => true,
+                    _ => false,
+                };
+                match draft.input[..] {
+                    [before] if is_move && self.sources[before].root == *root => {
+                        self.stored(before, wholes)
+                    }
+                    _ => vec![source],
+                }
             }
             _ => vec![source],
         }
     }
+
+    /// The sources of which each source is some channels.
+    fn wholes(&self) -> Wholes {
+        let mut all = Wholes::new();
+        for ((whole, from, to), part) in &self.parts {
+            all.entry(*part).or_default().push((*whole, (*from..*to).collect()));
+        }
+        for ((whole, channels), part) in &self.gathers {
+            all.entry(*part).or_default().push((*whole, channels.clone()));
+        }
+        all
+    }
+
+    /// The sources whose value is one of the graph and has the channels of a source, and which channels those are: the
+    /// source, or those of which it is a part.
+    fn in_wholes(&self, source: SourceId, wholes: &Wholes) -> Vec<(SourceId, Vec<u64>)> {
+        let all: Vec<u64> = (0..self.shape(source).channels).collect();
+        let mut found: BTreeMap<SourceId, Vec<u64>> = BTreeMap::new();
+        let mut pending = vec![(source, all.clone())];
+        while let Some((part, order)) = pending.pop() {
+            // A part has the value of the whole, unless a function has become part of it.
+            let Source { kind, root, dims } = &self.sources[part];
+            for (whole, channels) in wholes.get(&part).into_iter().flatten() {
+                let Source { kind, root: of, .. } = &self.sources[*whole];
+                if of != root && !matches!(kind, Kind::Joined(_)) {
+                    continue;
+                }
+                let order = order.iter().map(|channel| channels[*channel as usize]).collect();
+                pending.push((*whole, order));
+            }
+            let is_value = !dims.is_empty() || matches!(kind, Kind::Given(..));
+            if is_value && is_byte(self.graph, *root) {
+                found.insert(part, order);
+            }
+        }
+        if found.is_empty() {
+            found.insert(source, all);
+        }
+        found.into_iter().collect()
+    }
 }
+
+/// The sources of which sources are some channels, with these channels.
+type Wholes = BTreeMap<SourceId, Vec<(SourceId, Vec<u64>)>>;
 
 /// The network under construction.
 struct Finished<'b, 'g> {
@@ -113,6 +171,26 @@ impl Finished<'_, '_> {
         match &source.kind {
             Kind::Given(_, Some((dims, _))) => dims.clone(),
             _ => source.dims.clone(),
+        }
+    }
+
+    /// Adds channels of a value to what is stored.
+    fn store(&self, whole: SourceId, order: &[u64], parts: &[Operand], results: &mut Vec<Stored>) {
+        let value = self.build.sources[whole].root;
+        let known = match results.iter().position(|known| known.value == value) {
+            Some(known) => known,
+            None => {
+                let channels = self.build.shape(whole).channels;
+                let dims = self.dims(whole);
+                results.push(Stored { value, dims, parts: vec![], order: vec![], channels });
+                results.len() - 1
+            }
+        };
+        let known = &mut results[known];
+        let stored: BTreeSet<u64> = known.order.iter().copied().collect();
+        if order.iter().any(|channel| !stored.contains(channel)) {
+            known.parts.extend_from_slice(parts);
+            known.order.extend_from_slice(order);
         }
     }
 

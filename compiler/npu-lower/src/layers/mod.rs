@@ -64,8 +64,12 @@ pub struct Stored {
     pub value: ValueId,
     /// The axes of its dimensions.
     pub dims: Vec<Dimension>,
-    /// The tensors whose channels, one after the other, are its channels.
+    /// The tensors that have its channels.
     pub parts: Vec<Operand>,
+    /// Which channel of the value each channel of the parts, one after the other, is. Nothing reads the others.
+    pub order: Vec<u64>,
+    /// The channels of the value.
+    pub channels: u64,
 }
 
 /// What a layer computes.

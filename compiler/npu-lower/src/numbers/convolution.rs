@@ -282,7 +282,12 @@ impl Reader<'_> {
                 Some(_) => Err("its operands are in another order than its weights".into()),
             };
         }
-        let tensor = self.trace.constant(value).ok_or("its weights are not known")?;
+        let tensor = self.trace.constant(value).ok_or_else(|| match self.parameter_of(value) {
+            Some(name) => format!(
+                "its weights are computed of the input '{name}'; weights are constants, results, or inputs of 8-bit integers"
+            ),
+            None => "its weights are not known".to_owned(),
+        })?;
         let values = tensor.to_f64();
         if values.iter().any(|value| value.fract() != 0.0 || !(-128.0..=127.0).contains(value)) {
             return Err("its weights are not 8-bit integers".into());

@@ -19,6 +19,7 @@ use irc_npu_cost::{Layer, Op};
 use irc_npu_emit::Numbers;
 use irc_tensor::Tensor;
 use irc_tl::{DType, Graph, Node, NodeKind, ValueId};
+use std::collections::BTreeSet;
 
 /// The numbers of a layer.
 #[derive(Clone, Debug, PartialEq)]
@@ -189,6 +190,25 @@ impl Reader<'_> {
             Operand::Value { value, .. } => *value,
             Operand::Layer(layer) => self.layers.origins[*layer].result,
         }
+    }
+
+    /// The name of an input, none of the activations, of which a value is computed by the nodes after what the layer reads.
+    fn parameter_of(&self, value: ValueId) -> Option<&str> {
+        let operands: BTreeSet<ValueId> = self.operands().into_iter().collect();
+        let (mut pending, mut seen) = (vec![value], BTreeSet::new());
+        while let Some(value) = pending.pop() {
+            if operands.contains(&value) || !seen.insert(value) {
+                continue;
+            }
+            if self.trace.parameters.contains(&value) {
+                let mut inputs = self.trace.graph.inputs.iter();
+                return inputs.find(|(_, input)| *input == value).map(|(name, _)| name.as_str());
+            }
+            if let Some((_, read)) = self.trace.op(value) {
+                pending.extend(read);
+            }
+        }
+        None
     }
 
     /// Whether the layer multiplies each channel by one number, which is a result, and is no product of matrices.

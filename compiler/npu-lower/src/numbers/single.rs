@@ -110,7 +110,12 @@ impl Reader<'_> {
 
     /// The results for all bytes of each of `count` channels, or of all channels alike.
     fn tables(&self, count: usize) -> Result<Vec<f64>, String> {
-        let wrong = || "it is no function of bytes that can be evaluated".to_owned();
+        let wrong = || match self.parameter_of(self.origin.result) {
+            Some(name) => format!(
+                "its constants of channels are computed of the input '{name}'; the NPU computes with constants and results"
+            ),
+            None => "it is no function of bytes that can be evaluated".to_owned(),
+        };
         let operands = self.operands();
         let of = |operand: &ValueId| self.trace.tables(*operand, self.origin.result, count);
         let mut all: Vec<Vec<f64>> =

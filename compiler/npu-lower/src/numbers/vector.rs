@@ -59,9 +59,11 @@ impl Affine {
         };
         let (op, read) = trace.op(value)?;
         match op {
-            Op::Cast { .. } | Op::Reshape { .. } | Op::Transpose { .. } | Op::Broadcast { .. } => {
-                of(read[0])
-            }
+            Op::Cast { .. }
+            | Op::Reshape { .. }
+            | Op::Transpose { .. }
+            | Op::Slice { .. }
+            | Op::Broadcast { .. } => of(read[0]),
             // All operands of a choice are chosen alike.
             Op::Compute(_) => read.iter().find_map(|part| of(*part)),
             Op::Binary(Binary::Add) => Some(of(read[0])?.plus(&of(read[1])?, 1.0)),

@@ -32,6 +32,43 @@ fn random_net(seed: u64) -> (Module, usize) {
     (net.classify(&maps[maps.len() - 1], 10), hosts)
 }
 
+/// A network of layers, concatenations, slices, and perhaps functions of the host, whose result may contain the image.
+fn joined_net(seed: u64) -> Module {
+    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut below = |count: i64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+        (random >> 33) as i64 % count
+    };
+    let (mut net, image) = Net::new(1, 32, seed % 2 == 1);
+    let first = net.conv(&image, 6, [1, 1, 1], below(2) == 0);
+    let mut maps = vec![image.clone(), first.clone()];
+    for _ in 0..5 {
+        let [x, y] = [(); 2].map(|()| maps[below(maps.len() as i64) as usize].clone());
+        maps.push(match below(6) {
+            0 => net.conv(&x, 5, [3, 1, 1], true),
+            1 if x.channels + y.channels < 30 => net.concat(&[x, y]),
+            2 if x.channels + y.channels < 24 => net.concat(&[x.clone(), y, x]),
+            3 if seed % 3 > 0 => net.softmax(&x),
+            _ if x.channels > 2 => {
+                let from = below(x.channels - 1);
+                let to = from + 1 + below(x.channels - from);
+                net.slice(&x, from, to)
+            }
+            _ => net.conv(&x, 4, [1, 1, 1], false),
+        });
+    }
+    let last = maps[maps.len() - 1].clone();
+    let x = match below(3) {
+        0 => net.concat(&[last, image, first]),
+        1 => net.concat(&[first, last]),
+        _ => {
+            let all = net.concat(&[first, last, image]);
+            net.slice(&all, 4, all.channels - 1)
+        }
+    };
+    net.values(&x)
+}
+
 fn image() -> BTreeMap<String, Tensor> {
     let ty = TensorType::new(DType::F32, [1, 3, 32, 32]);
     BTreeMap::from([("image".to_owned(), Tensor::random(ty, 7).expect("an image"))])
@@ -78,6 +115,27 @@ fn steps_of_random_networks_compute_the_scores_of_their_graphs() {
         assert_eq!(scores(&division, &seed.to_string(), image()), expected, "seed {seed}");
     }
     assert!(divided > 8, "only {divided} networks are divided");
+}
+
+#[test]
+fn results_that_contain_the_input_and_parts_of_results_are_those_of_their_graphs() {
+    let mut whole = 0;
+    for seed in 0..24 {
+        let graph = nets::graph(&joined_net(seed));
+        let expected = graph.eval(&image()).expect("scores").remove(0);
+        let division = divide(&graph).unwrap_or_else(|found| panic!("{seed}: {found:#?}"));
+        let name = format!("seed {seed}");
+        let places = division.steps.iter().map(|step| step.place);
+        assert!(places.clone().zip(places.skip(1)).all(|(one, next)| one != next), "{name}");
+        let found = if division.steps.is_empty() {
+            whole += 1;
+            Ready::new(&name, &graph).run(1, [1, 1], &image()).remove("scores").expect("scores")
+        } else {
+            scores(&division, &name, image())
+        };
+        assert_eq!(found, expected, "{name}");
+    }
+    assert!(whole > 4, "only {whole} networks are the NPU's as a whole");
 }
 
 #[test]

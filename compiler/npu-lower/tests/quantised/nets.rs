@@ -220,6 +220,17 @@ impl Net {
         Map { name, ..map }
     }
 
+    /// Channels `from..to` of a map.
+    pub fn slice(&mut self, x: &Map, from: i64, to: i64) -> Map {
+        let operand = self.dequantise(x);
+        let channels = to - from;
+        let [from, to, axis] = [from, to, 1].map(|number| self.constant(&[1], &[number]));
+        let float = self.node("Slice", &[&operand, &from, &to, &axis], vec![]);
+        let map = Map { channels, ..x.clone() };
+        let name = self.quantise(&float, &map);
+        Map { name, ..map }
+    }
+
     /// A softmax over rows, which the NPU does not compute.
     pub fn softmax(&mut self, x: &Map) -> Map {
         let operand = self.dequantise(x);
@@ -231,11 +242,16 @@ impl Net {
         Map { name, ..map }
     }
 
+    /// A network whose result is a map.
+    pub fn values(mut self, x: &Map) -> Module {
+        self.dequantise(x);
+        self.module()
+    }
+
     /// A network that ends with such a softmax.
     pub fn host_alone(mut self, x: &Map) -> Module {
         let x = self.softmax(x);
-        self.dequantise(&x);
-        self.module()
+        self.values(&x)
     }
 
     /// The mean of each channel, then products with all of them.
