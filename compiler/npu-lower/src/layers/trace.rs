@@ -81,13 +81,14 @@ impl<'g> Trace<'g> {
     /// A value for elements of some values, each of which is a list. Functions of each element are computed, and
     /// nodes that only move or choose elements change nothing; `None` if there are others.
     pub fn eval(&self, value: ValueId, given: &BTreeMap<ValueId, Tensor>) -> Option<Tensor> {
-        self.eval_within(value, &mut given.clone(), &mut 4096)
+        self.eval_within(value, &mut given.clone(), given, &mut 4096)
     }
 
     fn eval_within(
         &self,
         value: ValueId,
         known: &mut BTreeMap<ValueId, Tensor>,
+        given: &BTreeMap<ValueId, Tensor>,
         budget: &mut usize,
     ) -> Option<Tensor> {
         *budget = budget.checked_sub(1)?;
@@ -97,18 +98,24 @@ impl<'g> Trace<'g> {
         let (op, operands) = self.op(value)?;
         let found = match op {
             Op::Reshape { .. } | Op::Transpose { .. } | Op::Broadcast { .. } | Op::Slice { .. } => {
-                self.eval_within(operands[0], known, budget)?
+                self.eval_within(operands[0], known, given, budget)?
             }
             Op::Compute(compute) if window::outside(compute).is_some() => {
-                self.eval_within(operands[0], known, budget)?
+                self.eval_within(operands[0], known, given, budget)?
             }
-            // The parts that are computed from what is given; all must be the same function of it.
+            // The parts that are computed from what is given; all must be the same function of it. What is quantised on
+            // the way to a part is read by other layers, unless that changes nothing.
             Op::Compute(compute) if is_choice(self.graph, compute, operands) => {
-                let parts =
-                    operands.iter().filter_map(|part| self.eval_within(*part, known, budget));
-                let parts: Vec<Tensor> = parts.collect();
-                let first = parts.first()?;
-                if parts.iter().any(|part| part != first) {
+                let mut parts: Vec<(ValueId, Tensor)> = vec![];
+                for part in operands {
+                    let found = self.eval_within(*part, known, given, budget);
+                    parts.extend(found.map(|found| (*part, found)));
+                }
+                if parts.iter().any(|(_, part)| *part != parts[0].1) {
+                    parts.retain(|(part, _)| self.is_direct(*part, given));
+                }
+                let (_, first) = parts.first()?;
+                if parts.iter().any(|(_, part)| part != first) {
                     return None;
                 }
                 first.clone()
@@ -116,7 +123,7 @@ impl<'g> Trace<'g> {
             op if op.is_elementwise() => {
                 let mut all = vec![];
                 for operand in operands {
-                    let number = self.eval_within(*operand, known, budget).or_else(|| {
+                    let number = self.eval_within(*operand, known, given, budget).or_else(|| {
                         let ty = |shape: &[i64]| {
                             irc_tl::TensorType::new(self.graph.ty(*operand).dtype, shape)
                         };
@@ -139,6 +146,25 @@ impl<'g> Trace<'g> {
         };
         known.insert(value, found.clone());
         Some(found)
+    }
+
+    /// Whether a value is computed from what is given without being quantised on the way.
+    fn is_direct(&self, value: ValueId, given: &BTreeMap<ValueId, Tensor>) -> bool {
+        let (mut pending, mut seen) = (vec![value], BTreeSet::new());
+        while let Some(value) = pending.pop() {
+            if given.contains_key(&value) {
+                return true;
+            }
+            let Some((op, operands)) = self.op(value).filter(|_| seen.insert(value)) else {
+                continue;
+            };
+            let is_float = |value: &ValueId| self.graph.ty(*value).dtype.is_float();
+            let is_quantised = matches!(op, Op::Cast { to, .. } if !to.is_float());
+            if !(is_quantised && operands.iter().any(is_float)) {
+                pending.extend(operands);
+            }
+        }
+        false
     }
 
     /// The images of all bytes of `from`, in ascending order of their values, in `to`.

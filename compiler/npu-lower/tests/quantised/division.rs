@@ -138,6 +138,23 @@ fn results_that_contain_the_input_and_parts_of_results_are_those_of_their_graphs
     assert!(whole > 4, "only {whole} networks are the NPU's as a whole");
 }
 
+/// A result that is joined with a concatenation of it is a part twice, of other scales.
+#[test]
+fn a_result_is_joined_with_a_concatenation_of_it() {
+    for signed in [false, true] {
+        let (mut net, given) = Net::new(1, 32, signed);
+        let first = net.conv(&given, 5, [3, 1, 1], true);
+        let inner = net.concat(&[first.clone(), given]);
+        let second = net.conv(&inner, 3, [3, 1, 1], true);
+        let all = net.concat(&[second, inner, first]);
+        let last = net.conv(&all, 4, [1, 1, 1], false);
+        let graph = nets::graph(&net.values(&last));
+        let expected = graph.eval(&image()).expect("scores").remove(0);
+        let found = Ready::new("joined again", &graph).run(1, [2, 1], &image());
+        assert_eq!(found["scores"], expected, "signed {signed}");
+    }
+}
+
 #[test]
 fn a_chain_has_a_part_between_two_visits_of_the_host() {
     let (mut net, image) = Net::new(1, 32, false);
