@@ -11,9 +11,11 @@ use irc_npu::{Fingerprint, Program};
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
 use irc_npu_lower::{
     Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Pieces, Report, Scheduled, Target,
-    divide, fingerprint, known_layers, layers, numbers, program, schedule, stated_splits,
+    divide, fingerprint, known_layers, layers, numbers, program, schedule, stated_splits, unpadded,
 };
 use irc_npu_schedule::{Options as Search, Segment, Splits, explain_tree};
+
+use irc_tl::Graph;
 use std::sync::Arc;
 
 /// How a model is scheduled for an NPU.
@@ -94,11 +96,21 @@ impl From<QueryError> for NpuError {
     }
 }
 
+/// Something of the graph that the NPU reads: products have no zeros that kernels of processors need.
+fn of_graph<T>(
+    db: &dyn salsa::Database,
+    input: Input,
+    of: impl FnOnce(&Graph) -> T,
+) -> Result<T, QueryError> {
+    let imported = queries::imported(db, input)?;
+    Ok(of(&unpadded(&imported.graph)))
+}
+
 /// The layers of a model.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_layers(db: &dyn salsa::Database, input: Input) -> Result<Arc<Layers>, QueryError> {
-    let imported = queries::imported(db, input)?;
-    layers(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
+    let found = of_graph(db, input, layers)?;
+    found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
 /// The layers of a model in pieces.
@@ -128,8 +140,8 @@ pub fn npu_layers_in_pieces<'db>(
 /// The model as steps for the host and an NPU.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_division(db: &dyn salsa::Database, input: Input) -> Result<Arc<Division>, QueryError> {
-    let imported = queries::imported(db, input)?;
-    divide(&imported.graph).map(Arc::new).map_err(|found| located(db, input, found))
+    let found = of_graph(db, input, divide)?;
+    found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
 /// The values of a quantised model on an NPU.
@@ -158,9 +170,9 @@ fn npu_numbers(
     db: &dyn salsa::Database,
     input: Input,
 ) -> Result<Arc<Vec<LayerNumbers>>, QueryError> {
-    let graph = &queries::imported(db, input)?.graph;
     let layers = npu_layers(db, input)?;
-    numbers(graph, &layers).map(Arc::new).map_err(|found| located(db, input, found))
+    let found = of_graph(db, input, |graph| numbers(graph, &layers))?;
+    found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
 /// The values of a quantised model, of whose layers some are in pieces.
@@ -170,7 +182,6 @@ pub fn npu_values<'db>(
     input: Input,
     key: SplitsKey<'db>,
 ) -> Result<Arc<NpuValues>, QueryError> {
-    let graph = &queries::imported(db, input)?.graph;
     let whole = npu_layers(db, input)?;
     let splits = key.splits(db);
     let mut numbers = npu_numbers(db, input)?;
@@ -178,12 +189,15 @@ pub fn npu_values<'db>(
         let pieces = npu_pieces(db, input, key)?;
         let located = |(layer, why): (usize, String)| {
             let found = Diagnostic::error("layer-numbers", why);
-            located(db, input, vec![whole.locate(graph, layer, found)])
+            match of_graph(db, input, |graph| whole.locate(graph, layer, found)) {
+                Ok(found) => located(db, input, vec![found]),
+                Err(error) => error,
+            }
         };
         numbers = Arc::new(pieces.numbers(&whole, &numbers).map_err(located)?);
     }
     let layers = npu_layers_in_pieces(db, input, key)?;
-    let boundary = Boundary::new(graph, &layers, &numbers);
+    let boundary = of_graph(db, input, |graph| Boundary::new(graph, &layers, &numbers))?;
     Ok(Arc::new(NpuValues { layers, splits: splits.clone(), numbers, boundary }))
 }
 
@@ -296,7 +310,7 @@ pub fn npu_program<'db>(
     let made = program(&schedule, None, &known);
     let made = made.map(|program| Arc::new(Program { model: own, ..program }));
     made.map_err(|found| {
-        let graph = queries::imported(db, input).map(|imported| imported.graph.clone());
+        let graph = of_graph(db, input, Graph::clone);
         let place = |one: irc_npu_emit::FileDiagnostic| {
             let workload = workload_of(&schedule, &one);
             let layer = workload.and_then(|name| model.layers.network.find(name));
@@ -322,10 +336,11 @@ fn of_layer(
         layers.network.find(name)
     };
     let named = error.notes.iter().chain([&error.message]).find_map(named);
-    let (Some(layer), Ok(imported)) = (named, queries::imported(db, input)) else {
-        return QueryError::found(vec![error]);
-    };
-    located(db, input, vec![layers.locate(&imported.graph, layer, error)])
+    let Some(layer) = named else { return QueryError::found(vec![error]) };
+    match of_graph(db, input, |graph| layers.locate(graph, layer, error)) {
+        Ok(found) => located(db, input, vec![found]),
+        Err(error) => error,
+    }
 }
 
 /// The layer of the workload that a diagnostic is about.

@@ -2,7 +2,7 @@
 rows and whose end is one over classes, and host.onnx, of which it computes nothing; inner.onnx, an output of which another
 layer reads; strided.onnx, which pads only the first column and leaves out the last one; groups.onnx, whose groups are not whole words
 of channels; tall.onnx, whose windows have one column; turned.onnx, which exchanges rows and columns; many.onnx, of
-more images than a batch has; margin.onnx, with more padding than a part of a core; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
+more images than a batch has; margin.onnx, with more padding than a part of a core; depth.onnx, a product whose depth is no multiple of 4; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
 its input."""
 
 import sys
@@ -82,6 +82,9 @@ quantised(value, 0.05)
 save("margin", after_dq=[1, 8, 11, 11])
 quantised(conv(quantised("x", 0.02), "each", 8, 3), 0.05)
 save("many", 1025, each_dq=[1025, 8, 8, 8])
+# A product of 10 elements, which processors multiply in fours.
+quantised(node("MatMul", [quantised("x", 0.02), weights("depth_w", 10, 7)], "depth"), 0.2)
+qdq.save(f"{folder}/depth.onnx", {"x": [1, 10]}, {"depth_dq": [1, 7]})
 
 
 def floats(name, *shape):
