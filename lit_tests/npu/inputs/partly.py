@@ -2,7 +2,8 @@
 rows and whose end is one over classes, and host.onnx, of which it computes nothing; inner.onnx, an output of which another
 layer reads; strided.onnx, which pads only the first column and leaves out the last one; groups.onnx, whose groups are not whole words
 of channels; tall.onnx, whose windows have one column; turned.onnx, which exchanges rows and columns; many.onnx, of
-more images than a batch has; margin.onnx, with more padding than a part of a core; depth.onnx, a product whose depth is no multiple of 4; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
+more images than a batch has; margin.onnx, with more padding than a part of a core; depth.onnx, a product whose depth is no
+multiple of 4; a network of f32, floats.onnx, with samples; unnamed.onnx, whose nodes have no names, with an output that is
 its input."""
 
 import sys
