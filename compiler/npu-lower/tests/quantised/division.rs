@@ -48,7 +48,7 @@ fn joined_net(seed: u64) -> Module {
             0 => net.conv(&x, 5, [3, 1, 1], true),
             1 if x.channels + y.channels < 30 => net.concat(&[x, y]),
             2 if x.channels + y.channels < 24 => net.concat(&[x.clone(), y, x]),
-            3 if seed % 3 > 0 => net.softmax(&x),
+            3 if !seed.is_multiple_of(3) => net.softmax(&x),
             _ if x.channels > 2 => {
                 let from = below(x.channels - 1);
                 let to = from + 1 + below(x.channels - from);
