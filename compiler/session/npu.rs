@@ -187,14 +187,8 @@ pub fn npu_values<'db>(
     let mut numbers = npu_numbers(db, input)?;
     if !splits.is_empty() {
         let pieces = npu_pieces(db, input, key)?;
-        let located = |(layer, why): (usize, String)| {
-            let found = Diagnostic::error("layer-numbers", why);
-            match of_graph(db, input, |graph| whole.locate(graph, layer, found)) {
-                Ok(found) => located(db, input, vec![found]),
-                Err(error) => error,
-            }
-        };
-        numbers = Arc::new(pieces.numbers(&whole, &numbers).map_err(located)?);
+        let found = of_graph(db, input, |graph| pieces.numbers(graph, &whole, &numbers))?;
+        numbers = Arc::new(found.map_err(|found| located(db, input, vec![found]))?);
     }
     let layers = npu_layers_in_pieces(db, input, key)?;
     let boundary = of_graph(db, input, |graph| Boundary::new(graph, &layers, &numbers))?;

@@ -103,8 +103,8 @@ impl<'n> Ready<'n> {
         let made = made.unwrap_or_else(|error| panic!("{place}: {error:#?}"));
         let pieces = self.found.pieces(&made.splits).expect("the pieces of the schedule");
         assert_eq!(pieces.sources, made.sources, "{place}");
-        let numbers = pieces.numbers(&self.found, &self.numbers);
-        let numbers = numbers.unwrap_or_else(|(layer, why)| panic!("{place}: {layer}: {why}"));
+        let numbers = pieces.numbers(graph, &self.found, &self.numbers);
+        let numbers = numbers.unwrap_or_else(|found| panic!("{place}: {found:#?}"));
         let boundary = Boundary::new(graph, &pieces.layers, &numbers);
         let of = Scheduled {
             target: None,
@@ -254,7 +254,7 @@ fn partial_sums_have_no_numbers() {
     let ready = Ready::new("vgg16", &graph);
     let splits = Splits([(0, Split { sums: 2, ..Split::default() })].into());
     let pieces = ready.found.pieces(&splits).expect("a convolution in two parts");
-    let (layer, why) = pieces.numbers(&ready.found, &ready.numbers).expect_err("partial sums");
-    assert_eq!(layer, 0);
-    assert!(why.contains("parts of a sum"), "{why}");
+    let found = pieces.numbers(&graph, &ready.found, &ready.numbers).expect_err("partial sums");
+    assert_eq!(found.code, "layer-numbers");
+    assert!(found.message.contains("parts of a sum"), "{}", found.message);
 }
