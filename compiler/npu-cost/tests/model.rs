@@ -161,7 +161,7 @@ fn layers_that_do_not_go_together_are_rejected() {
         (Layer::conv("x", 1 << 20, Shape::new(1 << 20, 16, 16), Window::POINT), "cost-layer"),
         (Layer::conv("x", 8, map, Window::square(3, 0)), "cost-layer"),
         (Layer::new("x", grouped(8, 3), map), "cost-layer"),
-        (Layer::new("x", Op::Pool(Window::square(2, 3)), map), "cost-layer"),
+        (Layer::new("x", Op::Pool(Window::square(2, 3)), map), "cost-network"),
         (conv("x", Shape::new(8, 20, 20)), "cost-network"),
         (Layer::conv("x", 9, map, Window::square(3, 1)), "cost-network"),
         (conv("first", map), "cost-network"),
@@ -176,6 +176,11 @@ fn layers_that_do_not_go_together_are_rejected() {
         assert_eq!(network.add(layer, &[first]).expect_err(&text).code, code, "{text}");
         assert_eq!(network.nodes().len(), 1);
     }
+    // Windows may leave out elements between them.
+    let mut network = Network::new("sparse");
+    let reads = Reads { external: Some(map), ..Reads::default() };
+    let sparse = Layer::new("x", Op::Pool(Window::square(2, 3)), Shape::new(8, 5, 5));
+    network.add_reading(sparse, reads).expect("a layer");
 }
 
 #[test]
