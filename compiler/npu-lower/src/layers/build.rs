@@ -405,9 +405,11 @@ impl Build<'_> {
             Kind::Given(extents, None) => Shape::new(extents.iter().product(), 1, 1),
             Kind::Layer(draft) => self.drafts[*draft].output,
             Kind::Joined(parts) => {
-                let first = self.shape(parts[0]);
-                let channels = parts.iter().map(|part| self.shape(*part).channels).sum();
-                Shape { channels, ..first }
+                // Each once: parts may be joined of parts again.
+                let shapes = parts.iter().map(|part| self.shape(*part));
+                let joined = shapes
+                    .reduce(|all, next| Shape { channels: all.channels + next.channels, ..all });
+                joined.unwrap_or(Shape::new(0, 1, 1))
             }
         }
     }
