@@ -133,7 +133,7 @@ pub fn npu_layers_in_pieces<'db>(
 ) -> Result<Arc<Layers>, QueryError> {
     match key.splits(db).is_empty() {
         true => npu_layers(db, input),
-        false => npu_pieces(db, input, key).map(|pieces| Arc::new(pieces.layers.clone())),
+        false => npu_pieces(db, input, key).map(|pieces| pieces.layers.clone()),
     }
 }
 

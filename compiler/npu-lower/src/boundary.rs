@@ -7,7 +7,7 @@ use crate::layers::{Dimension, Layers, Operand, Stored, Whole};
 use crate::numbers::LayerNumbers;
 use irc_tensor::{DType, Tensor, TensorType};
 use irc_tl::{Graph, ValueId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tensors by name.
 type Tensors = BTreeMap<String, Tensor>;
@@ -38,25 +38,26 @@ pub struct Boundary {
 impl Boundary {
     /// The boundary of a network.
     pub fn new(graph: &Graph, layers: &Layers, numbers: &[LayerNumbers]) -> Self {
-        let mut inputs: Vec<(String, ValueId, Vec<Dimension>)> = vec![];
-        let add = |inputs: &mut Vec<(String, ValueId, Vec<Dimension>)>, operand: &Operand| {
-            let Operand::Value { value, name, dims, .. } = operand else { return };
-            if inputs.iter().all(|(_, known, _)| known != value) {
-                inputs.push((name.clone(), *value, dims.clone()));
+        let mut known: BTreeSet<ValueId> = BTreeSet::new();
+        let mut new_input = |operand: &Operand| match operand {
+            Operand::Value { value, name, dims, .. } if known.insert(*value) => {
+                Some((name.clone(), *value, dims.clone()))
             }
+            _ => None,
         };
         let operands = layers.origins.iter().flat_map(|origin| &origin.operands);
-        operands.for_each(|operand| add(&mut inputs, operand));
-        let read = inputs.len();
+        let mut inputs: Vec<(String, ValueId, Vec<Dimension>)> =
+            operands.filter_map(&mut new_input).collect();
+        let read: BTreeSet<ValueId> = inputs.iter().map(|(_, value, _)| *value).collect();
         // What the NPU reads is known, with all that is a part of it.
         let is_own = |stored: &&Stored| {
             let is_value = |part: &Operand| matches!(part, Operand::Value { value, .. } if *value == stored.value);
-            !stored.parts.iter().any(is_value)
-                && inputs.iter().all(|(_, value, _)| *value != stored.value)
+            !stored.parts.iter().any(is_value) && !read.contains(&stored.value)
         };
         let results: Vec<Stored> = layers.results.iter().filter(is_own).cloned().collect();
         let parts = results.iter().flat_map(|stored| &stored.parts);
-        parts.for_each(|part| add(&mut inputs, part));
+        inputs.extend(parts.filter_map(new_input));
+        let read = read.len();
         let nodes = layers.network.nodes();
         let named = nodes.iter().map(|node| (node.layer.name.clone(), node.layer.output.channels));
         let named: Vec<(String, u64)> = named.collect();

@@ -4,7 +4,7 @@ use irc_quantise::{Granularity, Method, Observer, Plan, Quantisation, Scope};
 use irc_tensor::TensorType;
 use irc_tl::{
     Binary, Builder, Comparison, Compute, Conv, DType, Dim, Graph, NodeKind, Op, Reduction, Scalar,
-    Tensor, Type, Unary,
+    Tensor, Type, Unary, ValueId,
 };
 use std::collections::BTreeMap;
 
@@ -161,36 +161,35 @@ fn dtypes(graph: &Graph, is_it: impl Fn(&Op) -> bool) -> Vec<DType> {
     found.map(|node| graph.ty(node.operands[0]).dtype).collect()
 }
 
-#[test]
-fn concatenations_functions_and_products_of_two_are_of_bytes() {
-    let mut b = Builder::new();
-    let x = b.input("x", Type::new(DType::F32, [1, 4, 8, 8].map(Into::into)));
-    let conv = |b: &mut Builder, x, seed| {
-        let width = b.dims(x)[1].known().expect("known");
-        let w = b.tensor(&random(&[4, width, 1, 1], seed));
-        let conv = Conv {
-            strides: vec![1, 1],
-            dilations: vec![1, 1],
-            pads: vec![[0, 0]; 2],
-            groups: 1,
-            outside: 0,
-        };
-        b.conv(conv, x, w).expect("shapes")
-    };
-    let (first, second) = (conv(&mut b, x, 1), conv(&mut b, x, 2));
-    let gate = b.unary(Unary::Sigmoid, first).expect("numbers");
-    let swish = b.binary(Binary::Mul, first, gate).expect("shapes");
-    let product = b.binary(Binary::Mul, swish, second).expect("shapes");
+/// A convolution of single elements to 4 channels.
+fn pointwise(b: &mut Builder, x: ValueId, seed: u64) -> ValueId {
+    let width = b.dims(x)[1].known().expect("known");
+    let w = b.tensor(&random(&[4, width, 1, 1], seed));
+    let (strides, dilations, pads) = (vec![1, 1], vec![1, 1], vec![[0, 0]; 2]);
+    b.conv(Conv { strides, dilations, pads, groups: 1, outside: 0 }, x, w).expect("shapes")
+}
+
+/// The 4 channels of one value, then those of another.
+fn joined(b: &mut Builder, values: [ValueId; 2]) -> ValueId {
     let load = |operand, channel| {
         Scalar::load(operand, [Scalar::Loop(0), channel, Scalar::Loop(2), Scalar::Loop(3)])
     };
     let is_first = Scalar::Loop(1).compare(Comparison::Lt, Scalar::index(4));
-    let both = [load(0, Scalar::Loop(1)), load(1, Scalar::Loop(1) - Scalar::index(4))];
-    let [yes, no] = both;
+    let [yes, no] = [load(0, Scalar::Loop(1)), load(1, Scalar::Loop(1) - Scalar::index(4))];
     let dims = [1, 8, 8, 8].map(Dim::from).to_vec();
-    let joined = Compute::map(dims, is_first.select(yes, no));
-    let joined = b.compute(joined, &[swish, product]).expect("shapes");
-    let y = conv(&mut b, joined, 3);
+    b.compute(Compute::map(dims, is_first.select(yes, no)), &values).expect("shapes")
+}
+
+#[test]
+fn concatenations_functions_and_products_of_two_are_of_bytes() {
+    let mut b = Builder::new();
+    let x = b.input("x", Type::new(DType::F32, [1, 4, 8, 8].map(Into::into)));
+    let (first, second) = (pointwise(&mut b, x, 1), pointwise(&mut b, x, 2));
+    let gate = b.unary(Unary::Sigmoid, first).expect("numbers");
+    let swish = b.binary(Binary::Mul, first, gate).expect("shapes");
+    let product = b.binary(Binary::Mul, swish, second).expect("shapes");
+    let both = joined(&mut b, [swish, product]);
+    let y = pointwise(&mut b, both, 3);
     b.output("y", y);
     let graph = b.finish();
     let made = quantised(&graph, Scope::Everywhere, Granularity::Channel);
@@ -206,26 +205,13 @@ fn concatenations_functions_and_products_of_two_are_of_bytes() {
 fn limits_are_those_of_a_value_not_of_its_scale() {
     let mut b = Builder::new();
     let x = b.input("x", Type::new(DType::F32, [1, 4, 8, 8].map(Into::into)));
-    let conv = |b: &mut Builder, x, seed| {
-        let width = b.dims(x)[1].known().expect("known");
-        let w = b.tensor(&random(&[4, width, 1, 1], seed));
-        let (strides, dilations, pads) = (vec![1, 1], vec![1, 1], vec![[0, 0]; 2]);
-        b.conv(Conv { strides, dilations, pads, groups: 1, outside: 0 }, x, w).expect("shapes")
-    };
-    let first = conv(&mut b, x, 1);
+    let first = pointwise(&mut b, x, 1);
     let first = b.unary(Unary::Relu, first).expect("numbers");
     let most = b.scalar(0.5, DType::F32).expect("a number");
     let first = b.binary(Binary::Min, first, most).expect("shapes");
-    let second = conv(&mut b, x, 2);
-    let load = |operand, channel| {
-        Scalar::load(operand, [Scalar::Loop(0), channel, Scalar::Loop(2), Scalar::Loop(3)])
-    };
-    let is_first = Scalar::Loop(1).compare(Comparison::Lt, Scalar::index(4));
-    let [yes, no] = [load(0, Scalar::Loop(1)), load(1, Scalar::Loop(1) - Scalar::index(4))];
-    let dims = [1, 8, 8, 8].map(Dim::from).to_vec();
-    let joined = Compute::map(dims, is_first.select(yes, no));
-    let joined = b.compute(joined, &[first, second]).expect("shapes");
-    b.output("y", joined);
+    let second = pointwise(&mut b, x, 2);
+    let both = joined(&mut b, [first, second]);
+    b.output("y", both);
     let graph = b.finish();
     let made = quantised(&graph, Scope::Everywhere, Granularity::Channel);
     let (expected, found) = (run(&graph, 105), run(&made, 105));

@@ -297,12 +297,7 @@ fn layout(model: &NpuValues) -> Result<Layout, irc_npu_network::Error> {
     let images = model.layers.images as i64;
     let mut activations: BTreeMap<String, (TensorType, Role)> = BTreeMap::new();
     let parts = model.layers.results.iter().flat_map(|stored| &stored.parts);
-    let outputs: Vec<usize> = parts
-        .filter_map(|part| match part {
-            Operand::Layer(layer) => Some(*layer),
-            Operand::Value { .. } => None,
-        })
-        .collect();
+    let outputs: BTreeSet<usize> = parts.filter_map(Operand::layer).collect();
     let nodes = model.layers.network.nodes().iter().zip(&model.layers.origins);
     for (index, (node, origin)) in nodes.enumerate() {
         let shape = |channels: u64, rows: u64, columns: u64| {

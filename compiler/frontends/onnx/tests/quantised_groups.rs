@@ -40,8 +40,14 @@ fn group(scale: f32) -> Module {
         constant("y_scale", &[], &SCALES[3..]),
         constant("y_zero", &[], &[123u8]),
     ];
+    module(&[1, 3, 6, 6], nodes, initializers)
+}
+
+/// A model of bytes `x` of a shape, whose output is `y`.
+fn module(x: &[i64], nodes: Vec<Node>, initializers: Vec<FileTensor>) -> Module {
+    let dims = x.iter().map(|extent| Dim::Size(*extent));
     let graph = Graph {
-        inputs: vec![Value::tensor("x", element_of(DType::U8), [1, 3, 6, 6].map(Dim::Size))],
+        inputs: vec![Value::tensor("x", element_of(DType::U8), dims)],
         outputs: vec![Value::untyped("y")],
         initializers,
         nodes,
@@ -137,16 +143,7 @@ fn product(choices: Vec<Node>, x: &[i64], last: &str) -> Module {
         constant("y_scale", &[], &SCALES[3..]),
         constant("y_zero", &[], &[123u8]),
     ];
-    let dims = x.iter().map(|extent| Dim::Size(*extent));
-    let graph = Graph {
-        inputs: vec![Value::tensor("x", element_of(DType::U8), dims)],
-        outputs: vec![Value::untyped("y")],
-        initializers,
-        nodes,
-        ..Graph::default()
-    };
-    let opsets = vec![Opset { domain: None, version: 17 }];
-    Module { schema: Schema::Onnx, opsets, graph: Some(graph), ..Module::default() }
+    module(x, nodes, initializers)
 }
 
 #[test]

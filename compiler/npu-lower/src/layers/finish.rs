@@ -50,16 +50,13 @@ pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layer
     };
     order.into_iter().for_each(|draft| made.add(draft));
     let mut last = vec![];
-    let mut results: Vec<Stored> = vec![];
+    let mut results = Results::default();
     for ((name, _), sources) in outputs.iter().zip(stored) {
         for source in sources {
             let mut parts = vec![];
             made.parts(source, &mut parts);
-            for part in &parts {
-                if let Operand::Layer(layer) = part {
-                    last.push((name.clone(), *layer));
-                }
-            }
+            let layers = parts.iter().filter_map(Operand::layer);
+            last.extend(layers.map(|layer| (name.clone(), layer)));
             for (whole, order) in build.in_wholes(source, &wholes) {
                 made.store(whole, &order, &parts, &mut results);
             }
@@ -77,7 +74,16 @@ pub fn finish(build: &Build<'_>, outputs: &[(String, SourceId)]) -> Result<Layer
     let is_host = build.encoding.is_host.iter().enumerate();
     let encoding = is_host.filter(|(_, is_host)| **is_host).map(|(node, _)| node).collect();
     let images = build.images;
+    let results = results.all;
     Ok(Layers { network, origins, images, outputs: last, results, parameters, encoding })
+}
+
+/// What is stored for the outputs.
+#[derive(Default)]
+struct Results {
+    all: Vec<Stored>,
+    /// The place of each value, and its channels so far.
+    places: BTreeMap<ValueId, (usize, BTreeSet<u64>)>,
 }
 
 impl Build<'_> {
@@ -175,22 +181,19 @@ impl Finished<'_, '_> {
     }
 
     /// Adds channels of a value to what is stored.
-    fn store(&self, whole: SourceId, order: &[u64], parts: &[Operand], results: &mut Vec<Stored>) {
+    fn store(&self, whole: SourceId, order: &[u64], parts: &[Operand], results: &mut Results) {
         let value = self.build.sources[whole].root;
-        let known = match results.iter().position(|known| known.value == value) {
-            Some(known) => known,
-            None => {
-                let channels = self.build.shape(whole).channels;
-                let dims = self.dims(whole);
-                results.push(Stored { value, dims, parts: vec![], order: vec![], channels });
-                results.len() - 1
-            }
-        };
-        let known = &mut results[known];
-        let stored: BTreeSet<u64> = known.order.iter().copied().collect();
+        let Results { all, places } = results;
+        let (place, stored) = places.entry(value).or_insert_with(|| {
+            let channels = self.build.shape(whole).channels;
+            let dims = self.dims(whole);
+            all.push(Stored { value, dims, parts: vec![], order: vec![], channels });
+            (all.len() - 1, BTreeSet::new())
+        });
         if order.iter().any(|channel| !stored.contains(channel)) {
-            known.parts.extend_from_slice(parts);
-            known.order.extend_from_slice(order);
+            stored.extend(order);
+            all[*place].parts.extend_from_slice(parts);
+            all[*place].order.extend_from_slice(order);
         }
     }
 
@@ -221,10 +224,7 @@ impl Finished<'_, '_> {
         let mut start = 0;
         let mut placed: Vec<(u64, Operand)> = vec![];
         for operand in operands {
-            let channels = match &operand {
-                Operand::Value { channels, .. } => channels.end - channels.start,
-                Operand::Layer(layer) => self.network.nodes()[*layer].layer.output.channels,
-            };
+            let channels = operand.channels(&self.network);
             placed.push((start, operand));
             start += channels;
         }
@@ -234,11 +234,7 @@ impl Finished<'_, '_> {
         });
         let (starts, operands): (Vec<u64>, Vec<Operand>) = placed.into_iter().unzip();
         let layers = |operands: &[Operand]| -> Vec<usize> {
-            let layer = |operand: &Operand| match operand {
-                Operand::Layer(layer) => Some(*layer),
-                Operand::Value { .. } => None,
-            };
-            operands.iter().filter_map(layer).collect()
+            operands.iter().filter_map(Operand::layer).collect()
         };
         let origin = self.build.graph.nodes[draft.node].origin.clone();
         let layer =

@@ -111,6 +111,24 @@ pub enum Operand {
     Layer(usize),
 }
 
+impl Operand {
+    /// The number of its channels, in a network.
+    pub fn channels(&self, network: &Network) -> u64 {
+        match self {
+            Self::Value { channels, .. } => channels.end - channels.start,
+            Self::Layer(layer) => network.nodes()[*layer].layer.output.channels,
+        }
+    }
+
+    /// The layer, if it is the result of one.
+    pub fn layer(&self) -> Option<usize> {
+        match self {
+            Self::Layer(layer) => Some(*layer),
+            Self::Value { .. } => None,
+        }
+    }
+}
+
 /// Constant weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
@@ -162,12 +180,7 @@ impl Layers {
     /// What schedules need to know about the layers.
     pub fn facts(&self) -> Vec<LayerFacts> {
         let parts = self.results.iter().flat_map(|result| &result.parts);
-        let outputs: BTreeSet<usize> = parts
-            .filter_map(|part| match part {
-                Operand::Layer(layer) => Some(*layer),
-                Operand::Value { .. } => None,
-            })
-            .collect();
+        let outputs: BTreeSet<usize> = parts.filter_map(Operand::layer).collect();
         let facts = |(layer, origin): (usize, &Origin)| {
             let given = origin.operands.iter().filter_map(|operand| match operand {
                 Operand::Value { name, channels, .. } => Some((name.clone(), channels.clone())),

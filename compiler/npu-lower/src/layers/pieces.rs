@@ -6,12 +6,13 @@ use irc_npu_cost::{Network, Node, Op};
 use irc_npu_schedule::{Share, Source, Split, Splits, input_channels, pieces};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Layers, of which some are pieces of the layers of a graph.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     /// The layers.
-    pub layers: Layers,
+    pub layers: Arc<Layers>,
     /// The layer of the graph that each of them is, or which piece of it.
     pub sources: Vec<Source>,
 }
@@ -52,7 +53,7 @@ impl Layers {
             parameters: self.parameters.clone(),
             encoding: self.encoding.clone(),
         };
-        Ok(Pieces { layers, sources })
+        Ok(Pieces { layers: Arc::new(layers), sources })
     }
 
     /// What a piece computes.

@@ -247,10 +247,7 @@ impl Reader<'_> {
     /// The channels of what is read in the order of the graph, for each in the order of the layer; `None` if the orders
     /// are the same.
     fn channels(&self) -> Option<Vec<usize>> {
-        let count = |operand: &Operand| match operand {
-            Operand::Value { channels, .. } => channels.end - channels.start,
-            Operand::Layer(layer) => self.layers.network.nodes()[*layer].layer.output.channels,
-        };
+        let count = |operand: &Operand| operand.channels(&self.layers.network);
         let operands = self.origin.operands.iter().zip(&self.origin.starts);
         let all = operands.flat_map(|(operand, start)| *start..start + count(operand));
         let all: Vec<usize> = all.map(|channel| channel as usize).collect();

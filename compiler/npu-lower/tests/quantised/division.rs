@@ -2,8 +2,8 @@
 
 use super::Ready;
 use super::nets::{self, Map, Net};
-use irc_common_format::model::Module;
-use irc_npu_lower::{Division, Place, divide};
+use irc_common_format::model::{Attribute, AttributeValue, Module};
+use irc_npu_lower::{Division, Place, divide, layers};
 use irc_tensor::{DType, Tensor, TensorType};
 use std::collections::BTreeMap;
 
@@ -153,6 +153,23 @@ fn a_result_is_joined_with_a_concatenation_of_it() {
         let found = Ready::new("joined again", &graph).run(1, [2, 1], &image());
         assert_eq!(found["scores"], expected, "signed {signed}");
     }
+}
+
+/// A concatenation of a concatenation, and so on: the time must not double with each.
+#[test]
+fn concatenations_may_be_nested_deeply() {
+    let (mut net, given) = Net::new(1, 32, false);
+    let first = net.conv(&given, 2, [1, 1, 1], true);
+    let (mut all, part) = (net.dequantise(&first), net.dequantise(&given));
+    for _ in 0..100 {
+        let axis = Attribute::new("axis", AttributeValue::Int(1));
+        all = net.node("Concat", &[&all, &part], vec![axis]);
+    }
+    let map = Map { channels: 302, ..first };
+    let name = net.quantise(&all, &map);
+    let found = layers(&nets::graph(&net.values(&Map { name, ..map })));
+    let found = found.unwrap_or_else(|found| panic!("{found:#?}"));
+    assert_eq!(found.results.iter().map(|stored| stored.channels).max(), Some(302));
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl<'n> Ready<'n> {
             evaluation: &made.evaluation,
             objective: OBJECTIVE,
         };
-        let found = computed(&of, (&pieces.layers, &numbers, &boundary), given, &place);
+        let found = computed(&of, (&*pieces.layers, &numbers, &boundary), given, &place);
         let written = schedule(&of).expect("a schedule");
         let names = written.workloads().map(|(_, _, workload)| workload.layer_name.as_str());
         assert_eq!(stated_splits(names, &self.found.network), made.splits, "{place}");

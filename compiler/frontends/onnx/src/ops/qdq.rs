@@ -4,7 +4,7 @@
 //! exact, so that results do not depend on the order of a sum.
 
 use super::find;
-use crate::context::{Context, LowerError, Producer};
+use crate::context::{Context, LowerError, Lowered, Producer};
 use crate::operator::{MICROSOFT, ONNX};
 use irc_common_format::model::AttributeValue;
 use irc_tl::{Binary, DType, Tensor, ValueId};
@@ -101,14 +101,25 @@ fn computed(cx: &mut Context<'_>, op: &Producer) -> Result<Option<Vec<ValueId>>,
         inputs.extend(bias.map(Some));
     }
     let Some(operator) = find(form.domain, form.integers) else { return Ok(None) };
-    let own = cx.b.origin();
-    cx.b.set_origin(op.origin.clone());
-    let results = cx.with_node(&op.node, &inputs, |cx| {
+    let results = lowered(cx, op, &inputs, |cx| {
         cx.version = form.version;
         (operator.lower)(cx)
     });
-    cx.b.set_origin(own);
     Ok(Some(results?))
+}
+
+/// The results of a node with other inputs, at its place in the file.
+fn lowered(
+    cx: &mut Context<'_>,
+    op: &Producer,
+    inputs: &[Option<ValueId>],
+    lower: impl FnOnce(&mut Context<'_>) -> Lowered,
+) -> Lowered {
+    let own = cx.b.origin();
+    cx.b.set_origin(op.origin.clone());
+    let results = cx.with_node(&op.node, inputs, lower);
+    cx.b.set_origin(own);
+    results
 }
 
 /// As integers, the result of a ReLU after an operator: none is less than the zero point.
@@ -243,11 +254,8 @@ fn on_elements(
     let Some(operator) = find(ONNX, &choice.node.op) else { return Ok(None) };
     let mut inputs = choice.inputs.clone();
     inputs[0] = Some(integers);
-    let own = cx.b.origin();
-    cx.b.set_origin(choice.origin.clone());
-    let results = cx.with_node(&choice.node, &inputs, |cx| (operator.lower)(cx));
-    cx.b.set_origin(own);
-    Ok(results?.first().copied())
+    let results = lowered(cx, choice, &inputs, operator.lower)?;
+    Ok(results.first().copied())
 }
 
 /// The integers of a bias whose scale is the product of those of the operands.
