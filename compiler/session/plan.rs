@@ -252,18 +252,18 @@ fn team_codes<'c>(
 
 /// What is made of the kernel of a world's plans.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted<'w> {
+enum Artefact<'a> {
     /// Code.
     Code(Output),
     /// The module after a stage, as text.
-    Stage(&'w str),
+    Stage(&'a str),
 }
 
 /// One kernel that runs the plans of a world, in the order of their ranks.
 fn persistent_kernel(
     ranks: &[PlanTexts],
     target: &Target,
-    wanted: Wanted<'_>,
+    artefact: Artefact<'_>,
 ) -> Result<Vec<u8>, QueryError> {
     let mut kernels: BTreeMap<String, TeamText> = BTreeMap::new();
     let mut code_of = |(plan, texts): &PlanTexts| {
@@ -306,17 +306,17 @@ fn persistent_kernel(
         let as_text =
             |module: &Module<'_>| irc_mlir::to_text(&module.as_operation(), true).into_bytes();
         let settings = Settings { block_threads: described.threads, ..Settings::of(target) };
-        if wanted == Wanted::Stage(settings.pipeline.scheduled()) {
+        if artefact == Artefact::Stage(settings.pipeline.scheduled()) {
             return Some(Ok(as_text(&module)));
         }
         let main = irc_mlir::parse_module(context, &text)?;
         kernel::add(&module, &main);
-        match wanted {
-            Wanted::Stage(stage) => {
+        match artefact {
+            Artefact::Stage(stage) => {
                 run_stages(context, &mut module, &settings, "memory", stage)?;
                 Some(Ok(as_text(&module)))
             }
-            Wanted::Code(output) => {
+            Artefact::Code(output) => {
                 run_stages(context, &mut module, &settings, "memory", "llvm")?;
                 let code = compile(&module, target, output);
                 rejected = limits.expect(&described).err();
@@ -369,7 +369,7 @@ impl Session {
         target: &Target,
         output: Output,
     ) -> Result<Vec<u8>, Error> {
-        kernel_of_ranks(plans, target, Wanted::Code(output))
+        kernel_of_ranks(plans, target, Artefact::Code(output))
     }
 
     /// The IR of that kernel after a stage of the target's pipeline as text: `simt`, which has the kernels of tasks, or a later
@@ -393,18 +393,18 @@ impl Session {
         if position(stage)? < position(first)? {
             return Err(unknown(format!("the first stage of the kernel of plans is '{first}'")));
         }
-        kernel_of_ranks(plans, target, Wanted::Stage(stage))
+        kernel_of_ranks(plans, target, Artefact::Stage(stage))
     }
 }
 
 fn kernel_of_ranks(
     plans: &[PlanFile<'_>],
     target: &Target,
-    wanted: Wanted<'_>,
+    artefact: Artefact<'_>,
 ) -> Result<Vec<u8>, Error> {
     let mut ranks = plans.iter().map(PlanFile::texts).collect::<Result<Vec<_>, _>>()?;
     ranks.sort_by_key(|(plan, _)| plan.rank);
-    persistent_kernel(&ranks, target, wanted).map_err(|error| plans[0].error(error))
+    persistent_kernel(&ranks, target, artefact).map_err(|error| plans[0].error(error))
 }
 
 impl PlanFile<'_> {

@@ -180,7 +180,9 @@ mod tests {
     fn ranges_are_joined() {
         let range = |start, end| Access { memory: 7, start, end, is_write: false };
         let mut ranges = Ranges::default();
-        [(0, 4), (8, 12), (2, 9), (20, 24)].map(|(start, end)| ranges.insert(range(start, end)));
+        for (start, end) in [(0, 4), (8, 12), (2, 9), (20, 24)] {
+            ranges.insert(range(start, end));
+        }
         assert_eq!(ranges.0, BTreeMap::from([((7, 0), 12), ((7, 20), 24)]));
         assert!(ranges.overlap(&range(11, 13)) && !ranges.overlap(&range(12, 20)));
         assert!(!ranges.overlap(&Access { memory: 6, ..range(0, 100) }));

@@ -80,6 +80,7 @@ impl Machine<'_> {
         let mut before: Vec<Vec<usize>> = vec![vec![]];
         let mut ended = vec![];
         let mut ends: Vec<u64> = vec![];
+        let mut end = None;
         known.insert(self.state_hash(), 0);
         found.states = 1;
         let first = Open { state: self.save(), number: 0, next: self.enabled() };
@@ -116,6 +117,7 @@ impl Machine<'_> {
             if self.slots.iter().all(Option::is_none) {
                 ended.push(number);
                 ends.push(self.memory_hash());
+                end = Some(self.save());
                 continue;
             }
             let next = self.enabled();
@@ -135,6 +137,9 @@ impl Machine<'_> {
             if !std::mem::replace(&mut reaches[number], true) {
                 rest.extend(&before[number]);
             }
+        }
+        if let Some(end) = end {
+            self.restore(end);
         }
         found.completed = reaches.iter().all(|reaches| *reaches);
         if !found.completed {
