@@ -11,11 +11,10 @@ use irc_npu::{Fingerprint, Program};
 use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
 use irc_npu_lower::{
     Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Pieces, Report, Scheduled, Target,
-    divide, fingerprint, known_layers, layers, numbers, program, schedule, stated_splits, unpadded,
+    divide, fingerprint, known_layers, layers, numbers, program, schedule, stated_splits,
 };
 use irc_npu_schedule::{Options as Search, Segment, Splits, explain_tree};
 
-use irc_tl::Graph;
 use std::sync::Arc;
 
 /// How a model is scheduled for an NPU.
@@ -96,20 +95,10 @@ impl From<QueryError> for NpuError {
     }
 }
 
-/// Something of the graph that the NPU reads: products have no zeros that kernels of processors need.
-fn of_graph<T>(
-    db: &dyn salsa::Database,
-    input: Input,
-    of: impl FnOnce(&Graph) -> T,
-) -> Result<T, QueryError> {
-    let imported = queries::imported(db, input)?;
-    Ok(of(&unpadded(&imported.graph)))
-}
-
 /// The layers of a model.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_layers(db: &dyn salsa::Database, input: Input) -> Result<Arc<Layers>, QueryError> {
-    let found = of_graph(db, input, layers)?;
+    let found = layers(&queries::imported(db, input)?.graph);
     found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
@@ -140,7 +129,7 @@ pub fn npu_layers_in_pieces<'db>(
 /// The model as steps for the host and an NPU.
 #[salsa::tracked(returns(clone), no_eq)]
 pub fn npu_division(db: &dyn salsa::Database, input: Input) -> Result<Arc<Division>, QueryError> {
-    let found = of_graph(db, input, divide)?;
+    let found = divide(&queries::imported(db, input)?.graph);
     found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
@@ -171,7 +160,7 @@ fn npu_numbers(
     input: Input,
 ) -> Result<Arc<Vec<LayerNumbers>>, QueryError> {
     let layers = npu_layers(db, input)?;
-    let found = of_graph(db, input, |graph| numbers(graph, &layers))?;
+    let found = numbers(&queries::imported(db, input)?.graph, &layers);
     found.map(Arc::new).map_err(|found| located(db, input, found))
 }
 
@@ -182,16 +171,18 @@ pub fn npu_values<'db>(
     input: Input,
     key: SplitsKey<'db>,
 ) -> Result<Arc<NpuValues>, QueryError> {
+    let imported = queries::imported(db, input)?;
+    let graph = &imported.graph;
     let whole = npu_layers(db, input)?;
     let splits = key.splits(db);
     let mut numbers = npu_numbers(db, input)?;
     if !splits.is_empty() {
         let pieces = npu_pieces(db, input, key)?;
-        let found = of_graph(db, input, |graph| pieces.numbers(graph, &whole, &numbers))?;
+        let found = pieces.numbers(graph, &whole, &numbers);
         numbers = Arc::new(found.map_err(|found| located(db, input, vec![found]))?);
     }
     let layers = npu_layers_in_pieces(db, input, key)?;
-    let boundary = of_graph(db, input, |graph| Boundary::new(graph, &layers, &numbers))?;
+    let boundary = Boundary::new(graph, &layers, &numbers);
     Ok(Arc::new(NpuValues { layers, splits: splits.clone(), numbers, boundary }))
 }
 
@@ -304,13 +295,15 @@ pub fn npu_program<'db>(
     let made = program(&schedule, None, &known);
     let made = made.map(|program| Arc::new(Program { model: own, ..program }));
     made.map_err(|found| {
-        let graph = of_graph(db, input, Graph::clone);
+        let imported = queries::imported(db, input);
         let place = |one: irc_npu_emit::FileDiagnostic| {
             let workload = workload_of(&schedule, &one);
             let layer = workload.and_then(|name| model.layers.network.find(name));
             let diagnostic = Diagnostic { path: None, ..one.diagnostic };
-            match (layer, &graph) {
-                (Some(layer), Ok(graph)) => model.layers.locate(graph, layer, diagnostic),
+            match (layer, &imported) {
+                (Some(layer), Ok(imported)) => {
+                    model.layers.locate(&imported.graph, layer, diagnostic)
+                }
                 _ => diagnostic,
             }
         };
@@ -331,8 +324,8 @@ fn of_layer(
     };
     let named = error.notes.iter().chain([&error.message]).find_map(named);
     let Some(layer) = named else { return QueryError::found(vec![error]) };
-    match of_graph(db, input, |graph| layers.locate(graph, layer, error)) {
-        Ok(found) => located(db, input, vec![found]),
+    match queries::imported(db, input) {
+        Ok(imported) => located(db, input, vec![layers.locate(&imported.graph, layer, error)]),
         Err(error) => error,
     }
 }
