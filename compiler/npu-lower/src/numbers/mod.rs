@@ -124,14 +124,13 @@ pub(crate) fn each(graph: &Graph, layers: &Layers) -> Vec<Result<LayerNumbers, D
     let of = |(index, origin): (usize, &Origin)| {
         let layer = &layers.network.nodes()[index].layer;
         let of = Reader { trace: &trace, layers, layer, origin };
+        // Not a function of each element, even where one element has the value that all have.
+        if let (Op::Pointwise, Some(node)) = (&layer.op, reduction(graph, origin)) {
+            let why = "the NPU does not add or compare channels";
+            return Err(located(Diagnostic::error("layer-numbers", why), node.origin.as_deref()));
+        }
         let diagnostic = |why| Diagnostic::error("layer-numbers", why);
-        of.numbers().map_err(|why| match (&layer.op, reduction(graph, origin)) {
-            (Op::Pointwise, Some(node)) => {
-                let found = diagnostic("the NPU does not add or compare channels".into());
-                located(found, node.origin.as_deref())
-            }
-            _ => layers.locate(graph, index, diagnostic(why)),
-        })
+        of.numbers().map_err(|why| layers.locate(graph, index, diagnostic(why)))
     };
     layers.origins.iter().enumerate().map(of).collect()
 }

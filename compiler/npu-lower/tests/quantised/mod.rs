@@ -204,6 +204,28 @@ fn functions_and_factors_of_channels_compute_the_scores_of_their_graphs() {
 }
 
 #[test]
+fn reductions_compute_the_scores_of_their_graphs() {
+    agree("reductions", &blocks::reductions(1, false), 1, MESHES);
+    agree("reductions", &blocks::reductions(4, true), 4, &[[2, 2]]);
+}
+
+/// A maximum of channels is no function of each element, although it is the element if all have one value.
+#[test]
+fn functions_of_channels_have_no_numbers() {
+    for (op, last) in [("ReduceMax", "Sub"), ("ReduceMean", "Sub"), ("ReduceMax", "Add")] {
+        let graph = nets::graph(&blocks::over_channels(op, last));
+        let found = layers(&graph).unwrap_or_else(|found| panic!("{op}: {found:#?}"));
+        let found = numbers(&graph, &found).expect_err("no numbers");
+        let texts: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+        let [text] = texts[..] else { panic!("{texts:#?}") };
+        assert!(
+            text.starts_with(op) && text.ends_with("does not add or compare channels"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn products_of_two_results_compute_the_scores_of_their_graphs() {
     agree("attention", &blocks::attention(1, [1, 8, 16]), 1, MESHES);
     agree("attention", &blocks::attention(2, [1, 8, 16]), 2, &[[2, 2]]);
