@@ -246,7 +246,15 @@ pub fn reductions(images: i64, signed: bool) -> Module {
     net.end(&most, 10)
 }
 
-/// A function of each element and of one over its channels, and a sum of it.
+/// A reduction of a convolution's result.
+pub fn reduced(op: &str, axes: &[i64]) -> Module {
+    let (mut net, image) = Net::new(1, 32, false);
+    let x = net.conv(&image, 8, [3, 2, 1], false);
+    let y = net.apply(op, &[&x], &[], vec![ints("axes", axes)], &x);
+    net.values(&y)
+}
+
+/// A function of each element of a map and of its channels.
 pub fn over_channels(op: &str, last: &str) -> Module {
     let (mut net, image) = Net::new(1, 32, false);
     let x = net.conv(&image, 8, [3, 2, 1], false);

@@ -209,6 +209,23 @@ fn reductions_compute_the_scores_of_their_graphs() {
     agree("reductions", &blocks::reductions(4, true), 4, &[[2, 2]]);
 }
 
+#[test]
+fn reductions_that_the_npu_does_not_have_are_named() {
+    let check = |op: &str, axes: &[i64], expected: &str| {
+        let graph = nets::graph(&blocks::reduced(op, axes));
+        let found = layers(&graph).and_then(|found| numbers(&graph, &found));
+        let found = found.expect_err("no numbers");
+        let texts: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+        let is_named = |text: &&str| text.contains(&format!("{op} '")) && text.contains(expected);
+        assert!(texts.iter().all(is_named) && texts.len() == 1, "{op} {axes:?}: {texts:#?}");
+    };
+    for op in ["ReduceMax", "ReduceMean"] {
+        check(op, &[1], "is over channels, which the NPU does not add or compare");
+        check(op, &[1, 2], "over channels and others");
+    }
+    check("ReduceMin", &[2, 3], "it is a reduce_min of f32");
+}
+
 /// A maximum of channels is no function of each element, although it is the element if all have one value.
 #[test]
 fn functions_of_channels_have_no_numbers() {
