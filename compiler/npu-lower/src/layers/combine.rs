@@ -477,7 +477,9 @@ impl Build<'_> {
             return Ok(());
         }
         if reduced().any(|atom| matches!(atom.of, Whole::Images | Whole::Axis(Axis::Channels))) {
-            return operator("a reduction over images, or over channels and rows");
+            return operator(
+                "a reduction over images, or over channels and others; the NPU reduces rows and columns",
+            );
         }
         let view = self.whole(operand)?;
         let dims = self.resolved(&view);

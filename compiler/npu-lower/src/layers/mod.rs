@@ -27,7 +27,7 @@ pub(crate) use bytes::is_byte;
 use irc_diag::Diagnostic;
 use irc_npu_cost::{Network, Region, Span};
 use irc_tl::{Graph, ValueId};
-pub(crate) use locate::{located, unique, word};
+pub(crate) use locate::{located, reduction, unique, word};
 pub use pieces::{Pieces, stated_splits};
 pub(crate) use roles::roles;
 use std::collections::BTreeSet;
