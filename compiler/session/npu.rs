@@ -8,7 +8,7 @@ use super::{
 use irc_diag::{Diagnostic, Sink, Source, counted};
 use irc_gemini_format::{FileKind, schedule::Schedule};
 use irc_npu::{Fingerprint, Program};
-use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Tree, parse};
+use irc_npu_cost::{Evaluation, Machine, Model as CostModel, Network, Objective, Tree, parse};
 use irc_npu_lower::{
     Boundary, Division, Goal, LayerFacts, LayerNumbers, Layers, Pieces, Report, Scheduled, Target,
     divide, fingerprint, known_layers, layers, numbers, program, schedule, stated_splits,
@@ -58,6 +58,8 @@ pub struct NpuModel {
     pub machine: Machine,
     /// The tree, by the options.
     pub tree: Tree,
+    /// The objective that selects the mappings of layers to cores.
+    pub mappings: Objective,
     /// Its cost.
     pub evaluation: Evaluation,
     /// The same, by segments and layers.
@@ -208,9 +210,11 @@ pub fn npu_tree<'db>(
         let made = made.map_err(failed)?;
         let key = SplitsKey::new(db, made.splits.clone());
         let layers = npu_layers_in_pieces(db, input, key)?;
-        let report = Report::new(&made.network, &machine, objective, &made.tree, &made.evaluation);
+        let mappings = made.mappings;
+        let report = Report::new(&made.network, &machine, mappings, &made.tree, &made.evaluation);
         return Ok(Arc::new(NpuModel {
             report: report.map_err(failed)?,
+            mappings,
             facts: layers.facts(),
             layers,
             splits: made.splits,
@@ -240,6 +244,7 @@ pub fn npu_tree<'db>(
     let segments = explain_tree(network, &machine, objective, &tree).map_err(of_tree)?;
     Ok(Arc::new(NpuModel {
         report: report.map_err(of_tree)?,
+        mappings: objective,
         facts: layers.facts(),
         layers,
         splits,
@@ -271,7 +276,7 @@ pub fn npu_schedule<'db>(
         target: Some(&key.options(db).target),
         tree: &model.tree,
         evaluation: &model.evaluation,
-        objective: key.options(db).goal.objective(),
+        objective: model.mappings,
     };
     let made = schedule(&of).map_err(|error| QueryError::found(vec![*error]))?;
     Ok(Arc::new(made))

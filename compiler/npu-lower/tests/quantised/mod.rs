@@ -113,7 +113,7 @@ impl<'n> Ready<'n> {
             machine: &machine,
             tree: &made.tree,
             evaluation: &made.evaluation,
-            objective: OBJECTIVE,
+            objective: made.mappings,
         };
         let found = computed(&of, (&*pieces.layers, &numbers, &boundary), given, &place);
         let written = schedule(&of).expect("a schedule");
