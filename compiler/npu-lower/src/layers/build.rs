@@ -2,7 +2,7 @@
 
 use super::Rejected;
 use super::bytes::{Encoding, is_byte, is_decoding};
-use super::locate::{label, located, reduction};
+use super::locate::located;
 use super::readers::Readers;
 use super::roles::{Role, roles};
 use super::source::{Draft, Kind, Source, SourceId, View, extent};
@@ -356,14 +356,7 @@ impl Build<'_> {
         match self.values[value.0].clone() {
             Value::Constant => operator("its operand is a constant"),
             Value::View(view) => Ok(View { dims: self.resolved(&view), ..view }),
-            Value::Function(function) if function.is_statistic => {
-                let found = reduction(self.graph, &function.cone);
-                let of = found.and_then(|node| label(node.origin.as_deref()));
-                let of = of.map_or(String::new(), |of| format!(", {of},"));
-                operator(format!(
-                    "the reduction before it{of} is over channels, which the NPU does not add or compare"
-                ))
-            }
+            Value::Function(function) if function.is_statistic => self.statistic(value, &function),
             // Readers read the bytes.
             Value::Function(function) if self.is_decoded(&function) => {
                 Ok(View { dims: self.resolved(&function.view), ..function.view })

@@ -6,7 +6,7 @@ use crate::layers::Filters;
 use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::Tensor;
-use irc_tl::{Binary, DType, Op, Rounding, Unary, ValueId};
+use irc_tl::{Binary, DType, Op, Reduction, Rounding, Unary, ValueId};
 use std::ops::Range;
 
 /// What follows an exact sum of integers, in this order.
@@ -114,24 +114,31 @@ impl Reader<'_> {
             return Err("its weights are results of layers".into());
         };
         let (value, matrix) = match &parameters.filters {
-            Filters::Value { value, matrix } => (*value, *matrix),
+            Filters::Value { value, matrix } => (Some(*value), *matrix),
+            Filters::Sum => (None, None),
             Filters::Single(channels) => {
                 let Range { start, end } = parameters.channels;
                 return self.each_channel(&channels[start as usize..end as usize]);
             }
         };
         let chain = Chain::of(self.trace, self.origin.result, &[]);
-        let Some((op @ (Op::Conv(_) | Op::Matmul { .. }), operands)) = self.trace.op(chain.from)
+        let Some((
+            op @ (Op::Conv(_) | Op::Matmul { .. } | Op::Reduce { kind: Reduction::Sum, .. }),
+            operands,
+        )) = self.trace.op(chain.from)
         else {
             return Err(
                 "its result is not quantised from a sum of products of 8-bit integers".into()
             );
         };
         let ending = Ending::of(&chain.steps, output)?;
-        let x = operands.iter().find(|operand| **operand != value);
+        let x = operands.iter().find(|operand| Some(**operand) != value);
         let shift = self.shift(*x.ok_or("it has no activation")?)?;
         let channels = parameters.channels.start as usize..parameters.channels.end as usize;
-        let (weight, sums) = self.weights(value, matrix)?;
+        let (weight, sums) = match value {
+            Some(value) => self.weights(value, matrix)?,
+            None => self.ones()?,
+        };
         let count = sums.as_ref().map_or(channels.len(), Vec::len);
         let of =
             |values: &[f64]| Ok::<_, String>(spread(values, count)?[channels.clone()].to_vec());
@@ -268,6 +275,16 @@ impl Reader<'_> {
             [first, ref rest @ ..] if rest.iter().all(|shift| *shift == first) => Ok(first),
             _ => Err("its operands have different zero points".into()),
         }
+    }
+
+    /// The weights of the sum of all that a window reads, as [`Self::weights`].
+    fn ones(&self) -> Result<(Given, Option<Vec<f64>>), String> {
+        let (depth, window) = (self.input_channels(), self.layer.window());
+        let area = (window.kernel[0] * window.kernel[1]) as usize;
+        let ones = vec![1_i8; depth * area];
+        let weight = Tensor::from_values([1, depth as i64, area as i64], &ones);
+        let weight = weight.map_err(|error| error.to_string())?;
+        Ok((Given::Known(weight), Some(vec![ones.len() as f64])))
     }
 
     /// The weights `i8[K, C, R S]` of all output channels, and the sums of the weights of each.

@@ -246,6 +246,22 @@ pub fn reductions(images: i64, signed: bool) -> Module {
     net.end(&most, 10)
 }
 
+/// Means over channels, and over channels and columns.
+pub fn channel_means(images: i64, signed: bool) -> Module {
+    let (mut net, image) = Net::new(images, 32, signed);
+    let x = net.conv(&image, 16, [3, 2, 1], false);
+    let to = Map { channels: 1, scale: x.scale * 0.3, zero: x.zero + 4, ..x.clone() };
+    let mean = net.apply("ReduceMean", &[&x], &[], vec![ints("axes", &[1])], &to);
+    let gate = net.function("Sigmoid", &mean);
+    let [one, other] =
+        [(&mean, 3), (&gate, 1)].map(|(y, kernel)| net.conv(y, 8, [kernel, 1, 1], false));
+    let both = net.concat(&[one, other]);
+    let to = Map { size: 1, scale: both.scale * 0.2, ..both.clone() };
+    let of = vec![ints("axes", &[3, -3]), Attribute::new("keepdims", AttributeValue::Int(0))];
+    let rows = net.apply("ReduceMean", &[&both], &[], of, &to);
+    net.end(&rows, 10)
+}
+
 /// A reduction of a convolution's result.
 pub fn reduced(op: &str, axes: &[i64]) -> Module {
     let (mut net, image) = Net::new(1, 32, false);

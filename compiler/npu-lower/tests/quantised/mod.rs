@@ -207,6 +207,8 @@ fn functions_and_factors_of_channels_compute_the_scores_of_their_graphs() {
 fn reductions_compute_the_scores_of_their_graphs() {
     agree("reductions", &blocks::reductions(1, false), 1, MESHES);
     agree("reductions", &blocks::reductions(4, true), 4, &[[2, 2]]);
+    agree("means of channels", &blocks::channel_means(1, true), 1, MESHES);
+    agree("means of channels", &blocks::channel_means(4, false), 4, &[[2, 2]]);
 }
 
 #[test]
@@ -219,10 +221,8 @@ fn reductions_that_the_npu_does_not_have_are_named() {
         let is_named = |text: &&str| text.contains(&format!("{op} '")) && text.contains(expected);
         assert!(texts.iter().all(is_named) && texts.len() == 1, "{op} {axes:?}: {texts:#?}");
     };
-    for op in ["ReduceMax", "ReduceMean"] {
-        check(op, &[1], "is over channels, which the NPU does not add or compare");
-        check(op, &[1, 2], "over channels and others");
-    }
+    check("ReduceMax", &[1], "is over channels; the NPU does not compare them");
+    check("ReduceMax", &[1, 2], "a reduction over channels and others");
     check("ReduceMin", &[2, 3], "it is a reduce_min of f32");
 }
 
