@@ -145,7 +145,7 @@ pub const HOST_CPU: Pipeline = Pipeline {
 /// A kernel for a GPU from a source format's dialect.
 pub const NVPTX: Pipeline = Pipeline {
     name: "nvptx",
-    summary: "from a source dialect to the llvm dialect, for one kernel of a GPU",
+    summary: "from a source dialect to the dialects llvm and nvvm, for one kernel of a GPU",
     stages: &[
         HOST_CPU.stages[0],
         HOST_CPU.stages[1],
@@ -180,7 +180,7 @@ pub const NVPTX: Pipeline = Pipeline {
                 let Settings { block_threads, form, .. } = settings;
                 format!("{TO_LLVM_GPU}{{threads={block_threads} timestamps={}}}", form.timestamps)
             },
-            leaves: &["llvm"],
+            leaves: &["llvm", "nvvm"],
             why: "what LLVM translates",
         },
     ],
@@ -212,6 +212,34 @@ impl PartialEq for Pipeline {
 }
 
 impl Eq for Pipeline {}
+
+/// A stage of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// The pipeline.
+    pub pipeline: &'static Pipeline,
+    /// The name of the stage.
+    pub stage: &'static str,
+}
+
+impl Reached {
+    /// Checks that another pipeline continues after the stage: it is one of its own, or one of the first that all have.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn expect(&self, pipeline: &Pipeline) -> Result<(), String> {
+        let Self { pipeline: own, stage } = self;
+        let stages = own.stages.iter().zip(pipeline.stages);
+        let mut shared = stages.take_while(|(own, other)| own.name == other.name);
+        match *own == pipeline || shared.any(|(own, _)| own.name == *stage) {
+            true => Ok(()),
+            false => Err(format!(
+                "the module is after stage '{stage}' of the pipeline '{}', and '{}' does not continue there",
+                own.name, pipeline.name
+            )),
+        }
+    }
+}
 
 impl Pipeline {
     /// The pipeline with a name.

@@ -47,6 +47,8 @@ pub const VALUE: &str = "tl.value";
 /// On a program whose memory is planned: the bytes of its constants, at the offsets in [`ProgramInfo`]; an
 /// elements attribute.
 pub const CONSTANTS: &str = "tl.constants";
+/// On the program of an ARK plan for a GPU: the first line of its PTX, which describes it.
+pub const DESCRIPTION: Key<String> = Key::new("tl.description");
 /// Marks a `linalg.generic` whose reduction must not be reordered.
 pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements

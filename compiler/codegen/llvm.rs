@@ -93,7 +93,7 @@ pub(super) fn generate(
     let machine = machine(target, effort(&module))?;
     module.set_triple(&TargetTriple::create(&target.triple));
     module.set_data_layout(&machine.get_target_data().get_data_layout());
-    if output != Output::Ptx && !target.has(&["f16c", "avx512bf16"]) {
+    if !target.backend.writes(Output::Ptx) && !target.has(&["f16c", "avx512bf16"]) {
         add_conversions(&context, &module)?;
     }
     mark_functions(&context, &module, target);

@@ -87,7 +87,7 @@ pub enum Output {
     Assembly,
     /// C source, the only output of the C code generator.
     C,
-    /// PTX, the only output of the code generator for NVIDIA GPUs.
+    /// PTX, the main output of the code generator for NVIDIA GPUs.
     Ptx,
 }
 

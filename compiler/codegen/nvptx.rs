@@ -1,4 +1,4 @@
-//! NVPTX: one kernel for NVIDIA GPUs as PTX text, by LLVM.
+//! NVPTX: one kernel for NVIDIA GPUs as PTX text or LLVM IR, by LLVM.
 use super::{CodegenError, Output, Row, Target, isolate::isolated, llvm};
 use crate::{lowering::linalg_to_vector::Dots, pipeline::NVPTX};
 use irc_mlir::Module;
@@ -6,7 +6,7 @@ use irc_mlir::Module;
 /// NVPTX's row.
 pub const ROW: Row = Row {
     name: "nvptx",
-    outputs: &[Output::Ptx],
+    outputs: &[Output::Ptx, Output::LlvmIr],
     pipeline: &NVPTX,
     vector_bytes: |_| 16,
     dots: |_| Dots::Plain,

@@ -3,7 +3,7 @@ use super::{Document, ImportOptions, Imported, InputFile, Parsed};
 use irc_common_format::{
     Document as File, ExternalData, Options, folder_of,
     library::{LoadOptions, bundle, load},
-    model::{Module, Value},
+    model::{Module, Path as Item, Value},
     validate::{Level, Role, ValidateOptions, validate},
 };
 use irc_diag::{Diagnostic, Severity, Sink, Source};
@@ -67,6 +67,15 @@ impl Document for CommonIr {
 
     fn locate(&self, diagnostics: &mut [Diagnostic]) {
         self.file.input.place(diagnostics);
+    }
+
+    fn port_path(&self, name: &str) -> Option<String> {
+        let graph = self.file.module.graph.as_ref()?;
+        let mut lists = [("input", &graph.inputs), ("output", &graph.outputs)].into_iter();
+        lists.find_map(|(list, ports)| {
+            let index = ports.iter().position(|port| port.name() == name)?;
+            Some(Item::GRAPH.index(list, index).to_string())
+        })
     }
 
     fn check(&self) -> Vec<Diagnostic> {

@@ -1,8 +1,11 @@
 //! MLIR, as text or bytecode, at any stage of the pipeline.
 use super::{Document, Imported, InputFile, Parsed};
 use crate::{
-    attributes::KERNEL, diagnostics::in_text, lowering::tl_to_graph::tl_to_graph,
-    machine::in_context, pipeline::HOST_CPU,
+    attributes::KERNEL,
+    diagnostics::in_text,
+    lowering::{compute_to_loops::simt::is_of_device, tl_to_graph::tl_to_graph},
+    machine::in_context,
+    pipeline::{HOST_CPU, NVPTX, Reached, Stage},
 };
 use bytes::Bytes;
 use irc_diag::{Diagnostic, Source};
@@ -12,8 +15,8 @@ use std::{collections::BTreeSet, sync::Arc};
 struct Mlir {
     bytes: Bytes,
     source: Source,
-    /// The first stage of the pipeline whose output the module may be.
-    stage: &'static str,
+    /// The first stage whose output the module may be.
+    reached: Reached,
 }
 
 /// The last stage whose modules can be imported as graphs; later ones contain kernels.
@@ -29,14 +32,14 @@ pub fn parse(file: &InputFile) -> Parsed {
         true => Source::from_bytes(&file.name, &file.bytes),
         false => Source::new(&file.name, ""),
     };
-    let stage = in_context(|context| {
+    let reached = in_context(|context| {
         let module = irc_mlir::parse_bytecode(context, &file.bytes)?;
-        Some(stage_of(&module))
+        Some(reached_by(&module))
     });
-    let (document, diagnostics) = match stage {
-        Ok(Ok(stage)) => {
+    let (document, diagnostics) = match reached {
+        Ok(Ok(reached)) => {
             let bytes = file.bytes.clone();
-            let document = Mlir { bytes, source: source.clone(), stage };
+            let document = Mlir { bytes, source: source.clone(), reached };
             (Some(Arc::new(document) as Arc<dyn Document>), vec![])
         }
         Ok(Err(message)) => (None, vec![Diagnostic::error("mlir-dialect", message)]),
@@ -46,33 +49,38 @@ pub fn parse(file: &InputFile) -> Parsed {
 }
 
 /// The first stage whose output a module with these dialects and this form may be.
-fn stage_of(module: &Module<'_>) -> Result<&'static str, String> {
+fn reached_by(module: &Module<'_>) -> Result<Reached, String> {
     let mut dialects = BTreeSet::new();
-    let (mut has_groups, mut has_kernels) = (false, false);
+    let (mut has_groups, mut has_kernels, mut is_of_gpu) = (false, false, false);
     for op in irc_mlir::walk_collect(module.as_operation(), |_| true) {
         let name = read::op_name(&op);
         has_groups |= name == "tl.group";
         has_kernels |= name == "tl.launch" || KERNEL.is_on(&op);
+        is_of_gpu |= read::string(&op, "sym_name").is_some_and(|name| is_of_device(&name));
         dialects.extend(name.split('.').next().map(str::to_owned));
     }
     dialects.remove("builtin");
     // Earlier stages leave only calls of intrinsics of this dialect.
-    let is_lowered = dialects.iter().all(|dialect| dialect == "llvm") && !dialects.is_empty();
+    let is_last = |dialect: &String| dialect == "llvm" || is_of_gpu && dialect == "nvvm";
+    let is_lowered = dialects.iter().all(is_last) && !dialects.is_empty();
     let first = match (has_kernels, has_groups) {
         _ if is_lowered => "llvm",
+        _ if is_of_gpu => NVPTX.scheduled(),
         (true, _) => "kernels",
         (false, true) => "fuse",
         (false, false) if dialects.iter().all(|name| name == "func" || name == "tl") => "tensor",
         (false, false) => "import",
     };
-    let may_be = HOST_CPU.stages.iter().skip_while(|stage| stage.name != first);
-    let allowed = |stage: &&crate::pipeline::Stage| {
-        dialects.iter().all(|dialect| stage.leaves.contains(&dialect.as_str()))
-    };
-    may_be.into_iter().find(allowed).map(|stage| stage.name).ok_or_else(|| {
+    let pipeline = if is_of_gpu { &NVPTX } else { &HOST_CPU };
+    let may_be = pipeline.stages.iter().skip_while(|stage| stage.name != first);
+    let allowed =
+        |stage: &&Stage| dialects.iter().all(|dialect| stage.leaves.contains(&dialect.as_str()));
+    let found = may_be.into_iter().find(allowed);
+    found.map(|stage| Reached { pipeline, stage: stage.name }).ok_or_else(|| {
         let names: Vec<&str> = dialects.iter().map(String::as_str).collect();
         format!(
-            "no stage of the pipeline leaves the dialects {}; irc-opt --list-stages shows what each leaves",
+            "no stage of the pipeline '{}' leaves the dialects {}; irc-opt --list-stages shows what each leaves",
+            pipeline.name,
             names.join(", ")
         )
     })
@@ -80,7 +88,7 @@ fn stage_of(module: &Module<'_>) -> Result<&'static str, String> {
 
 impl Document for Mlir {
     fn import(&self) -> Result<Imported, Vec<Diagnostic>> {
-        if let Some(stage) = self.stage() {
+        if let Some(Reached { stage, .. }) = self.stage() {
             let message =
                 format!("the module is after stage '{stage}' or a later one, and has no graph");
             let help = "irc compile goes on from there";
@@ -100,8 +108,9 @@ impl Document for Mlir {
 
     fn locate(&self, _: &mut [Diagnostic]) {}
 
-    fn stage(&self) -> Option<&'static str> {
-        let last = HOST_CPU.position(LAST_GRAPH).ok()?;
-        (HOST_CPU.position(self.stage).ok()? > last).then_some(self.stage)
+    fn stage(&self) -> Option<Reached> {
+        let Reached { pipeline, stage } = self.reached;
+        (pipeline.position(stage).ok()? > pipeline.position(LAST_GRAPH).ok()?)
+            .then_some(self.reached)
     }
 }

@@ -11,7 +11,10 @@ mod content;
 mod gemini;
 mod mlir;
 
-use crate::lowering::graph_to_tl::{give_values, graph_to_tl};
+use crate::{
+    lowering::graph_to_tl::{give_values, graph_to_tl},
+    pipeline::Reached,
+};
 use bytes::Bytes;
 use irc_ark_frontend::Accumulate;
 use irc_common_format::{FileSystem, Files, Format, library::Fetch};
@@ -208,9 +211,13 @@ pub trait Document: Send + Sync {
         found
     }
 
-    /// The stage of the pipeline whose output the file is, if it is a module after the tensor level, which
-    /// has no graph.
-    fn stage(&self) -> Option<&'static str> {
+    /// The path of the input or output of a name, if inputs and outputs are items of the file.
+    fn port_path(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// The stage whose output the file is, if it is a module after the tensor level, which has no graph.
+    fn stage(&self) -> Option<Reached> {
         None
     }
 
@@ -294,6 +301,10 @@ impl Document for Written {
         let module = graph_to_tl(context, &self.imported.graph, "main").ok()?;
         give_values(context, module.as_operation(), &self.imported.graph);
         Some(module)
+    }
+
+    fn port_path(&self, name: &str) -> Option<String> {
+        self.of.as_ref()?.port_path(name)
     }
 
     fn locate(&self, diagnostics: &mut [Diagnostic]) {

@@ -416,7 +416,7 @@ impl Table {
             "llvm.func internal @{name}({}) attributes {{always_inline}} {{
              %zero = llvm.mlir.constant(0 : i32) : i32
              %bases = llvm.mlir.addressof @irc_gpu_bases : !llvm.ptr<3>
-             %thread = llvm.call_intrinsic \"llvm.nvvm.read.ptx.sreg.tid.x\"() : () -> i32
+             %thread = nvvm.read.ptx.sreg.tid.x : i32
              %is_first = llvm.icmp \"eq\" %thread, %zero : i32
              llvm.cond_br %is_first, ^store, ^run
              ^store:",
@@ -446,7 +446,7 @@ impl Table {
             self.text,
             "llvm.br ^run
              ^run:
-             llvm.call_intrinsic \"llvm.nvvm.barrier.cta.sync.aligned.all\"(%zero) : (i32) -> ()
+             nvvm.barrier0
              %first = llvm.mlir.constant({first} : i32) : i32
              %end = llvm.mlir.constant({end} : i32) : i32
              llvm.call @{STEPS}(%first, %end) : (i32, i32) -> ()

@@ -7,7 +7,10 @@ use irc_tl::{Check, Compute, Dim, Family, Graph, Node, NodeKind, Op, Scalar, Sym
 use std::{collections::BTreeSet, sync::Arc};
 
 /// Checks that the values of inputs, such as a number of past tokens, determine no sizes.
-pub(super) fn expect_stated(graph: &Graph) -> Result<(), QueryError> {
+pub(super) fn expect_stated(
+    graph: &Graph,
+    path: impl Fn(&str) -> Option<String>,
+) -> Result<(), QueryError> {
     let used: BTreeSet<_> =
         graph.types.iter().flat_map(|ty| &ty.dims).flat_map(Dim::symbols).collect();
     for symbol in graph.symbols.iter().filter(|symbol| used.contains(&symbol.name)) {
@@ -18,7 +21,7 @@ pub(super) fn expect_stated(graph: &Graph) -> Result<(), QueryError> {
             );
             let help = "a number of past tokens is known if --shape states that of the caches";
             let found = Diagnostic::error("gpu-program", message).help(help);
-            return Err(QueryError::found(vec![found]));
+            return Err(QueryError::found(vec![Diagnostic { path: path(name), ..found }]));
         }
     }
     let elements: BTreeSet<&Arc<str>> = graph
@@ -51,36 +54,46 @@ pub(super) fn expect_stated(graph: &Graph) -> Result<(), QueryError> {
     Err(QueryError::found(vec![found]))
 }
 
-/// Checks that a GPU has the types of a program's inputs and outputs, and that their sizes are known.
-pub(super) fn expect_fixed(interface: &Interface) -> Result<(), QueryError> {
-    let error = |message: String| Diagnostic::error("gpu-program", message);
-    for port in interface.inputs.iter().chain(&interface.outputs) {
-        if port.element_type() == Some(DType::String) {
-            let found = error(format!("'{}' has strings, which GPUs do not have", port.name));
-            return Err(QueryError::found(vec![found]));
-        }
-    }
+/// Checks that a GPU has the types of a program's inputs and outputs, and that their sizes are known. `path` is that of an
+/// input or output in the file, by its name.
+pub(super) fn expect_fixed(
+    interface: &Interface,
+    path: impl Fn(&str) -> Option<String>,
+) -> Result<(), QueryError> {
+    let ports = || interface.inputs.iter().chain(&interface.outputs);
+    let is_text = |port: &&Port| port.element_type() == Some(DType::String);
     let is_open = |port: &&Port| port.shape.iter().any(|extent| *extent < 0);
-    if let Some(port) = interface.inputs.iter().find(is_open) {
-        let found = error(format!(
+    let at = |port: &Port, message: String| Diagnostic {
+        path: path(&port.name),
+        ..Diagnostic::error("gpu-program", message)
+    };
+    let strings = ports().filter(is_text);
+    let mut found: Vec<_> = strings
+        .map(|port| at(port, format!("'{}' has strings, which GPUs do not have", port.name)))
+        .collect();
+    found.extend(interface.inputs.iter().filter(is_open).map(|port| {
+        let message = format!(
             "input '{}' has an open size, and kernels for GPUs need known sizes: {}",
             port.name,
             port.type_text()
-        ));
+        );
         let help =
             format!("give its shape, as in --shape {}=1x4; bounds are not enough", port.name);
-        return Err(QueryError::found(vec![found.help(help)]));
+        at(port, message).help(help)
+    }));
+    // Sizes of results often follow from those of inputs.
+    if found.is_empty() {
+        found.extend(interface.outputs.iter().filter(is_open).map(|port| {
+            let message = format!(
+                "output '{}' has a size that is computed at run time, and kernels for GPUs need known sizes: {}",
+                port.name,
+                port.type_text()
+            );
+            let help = "sizes are known that follow from shapes and from constants of the model";
+            at(port, message).help(help)
+        }));
     }
-    if let Some(port) = interface.outputs.iter().find(is_open) {
-        let found = error(format!(
-            "output '{}' has a size that is computed at run time, and kernels for GPUs need known sizes: {}",
-            port.name,
-            port.type_text()
-        ));
-        let help = "sizes are known that follow from shapes and from constants of the model";
-        return Err(QueryError::found(vec![found.help(help)]));
-    }
-    Ok(())
+    if found.is_empty() { Ok(()) } else { Err(QueryError::found(found)) }
 }
 
 /// What of a program that has been rejected kernels for GPUs do not have, once for each node of the file.

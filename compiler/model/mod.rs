@@ -12,10 +12,11 @@ mod program;
 
 use crate::{
     ArchiveOptions, CompileOptions, Compiled, KernelProgress, Session,
-    codegen::Output,
+    codegen::{Output, Target},
     fusion::FusionReport,
     import::{Content, FrontEnd, ImportOptions, Imported, InputFile, path_of},
     interface::port_of,
+    pipeline::NVPTX,
     session::{Error, Input, Place, QueryError, queries, tunable::Tunable},
 };
 use bytes::Bytes;
@@ -340,14 +341,14 @@ impl<'s> Model<'s> {
     }
 
     /// The model's inputs and outputs. Only a module after the tensor level is compiled for this, for this
-    /// machine.
+    /// machine or a GPU.
     ///
     /// # Errors
     /// Errors in the file; tensors whose size overflows.
     pub fn interface(&self) -> Result<Interface, Error> {
-        if queries::stage_of(&self.session.database, self.input).is_some() {
-            let compiled = self.library(CompileOptions::default())?;
-            return Ok(compiled.interface.clone());
+        if let Some(reached) = queries::stage_of(&self.session.database, self.input) {
+            let target = if *reached.pipeline == NVPTX { Target::gpu(90) } else { Target::host() };
+            return Ok(self.library(target)?.interface.clone());
         }
         let imported = self.imported()?;
         let graph = &imported.graph;
@@ -452,7 +453,7 @@ impl<'s> Model<'s> {
         library.map_err(|error| self.rejected(&options, error))
     }
 
-    /// Compiles the model to one relocatable object, LLVM IR, assembly or C source, with its constants.
+    /// Compiles the model to one relocatable object, LLVM IR, assembly, C source or PTX, with its constants.
     ///
     /// # Errors
     /// If lowering or code generation fails.
@@ -472,16 +473,14 @@ impl<'s> Model<'s> {
         if !options.target.backend.writes(Output::Ptx) {
             return Ok(());
         }
-        if let Some(stage) = queries::stage_of(&self.session.database, self.input) {
-            let message = format!(
-                "the module is after stage '{stage}' of the pipeline for processors; kernels for GPUs are made from \
-                 stage 'tensor' or before"
-            );
-            return Err(Error::at("mlir-stage", self.source(), message));
+        if queries::stage_of(&self.session.database, self.input).is_some() {
+            return Ok(());
         }
         let imported = self.imported()?;
-        let fixed = gpu::expect_fixed(&self.interface()?);
-        let fixed = fixed.and_then(|()| gpu::expect_stated(&imported.graph));
+        let document = queries::parsed(&self.session.database, self.input).document;
+        let path = |name: &str| document.as_ref()?.port_path(name);
+        let fixed = gpu::expect_fixed(&self.interface()?, path);
+        let fixed = fixed.and_then(|()| gpu::expect_stated(&imported.graph, path));
         fixed.map_err(|error| self.located(error))
     }
 
@@ -501,15 +500,21 @@ impl<'s> Model<'s> {
         Error::new(self.source(), error)
     }
 
-    /// The IR after a stage of the host pipeline as text, with locations; [`crate::pipeline::HOST_CPU`]
+    /// The IR after a stage of the target's pipeline as text, with locations; [`crate::pipeline::PIPELINES`]
     /// names the stages. The first is the file in the dialect of its format.
     ///
     /// # Errors
     /// If lowering fails, or the stage is unknown.
     pub fn stage(&self, stage: &str, options: impl Into<CompileOptions>) -> Result<String, Error> {
         let options = options.into();
+        let pipeline = options.target.backend.pipeline;
+        let position = pipeline.position(stage).ok();
+        if position.is_some_and(|position| Ok(position) >= pipeline.position(pipeline.scheduled()))
+        {
+            self.expect_of_gpu(&options)?;
+        }
         let text = queries::stage_text(&self.session.database, self.input, &options, stage);
-        text.map_err(|error| Error::new(self.source(), error))
+        text.map_err(|error| self.rejected(&options, Error::new(self.source(), error)))
     }
 
     /// The contents of a Model Library Format archive of the model, for [`irc_mlf::build`].

@@ -20,7 +20,7 @@ use crate::{
     interface::{Interface, interface_of},
     lowering::{emit_entry::set_linkage, graph_to_tl::weights, plan_memory::program::Function},
     machine::{in_context, run_stages},
-    pipeline::HOST_CPU,
+    pipeline::Reached,
 };
 use bytes::Bytes;
 use irc_diag::Diagnostic;
@@ -84,14 +84,15 @@ impl Session {
         archive: &ArchiveOptions,
     ) -> Result<Contents, QueryError> {
         let db = &self.database;
-        if let Some(stage) = queries::stage_of(db, input) {
+        if let Some(Reached { stage, .. }) = queries::stage_of(db, input) {
             let message = format!("a module after stage '{stage}' has no graph for an archive");
             return Err(QueryError::at("mlf-program", message));
         }
         if options.target.backend.writes(Output::Ptx) {
             let config = Config::new(db, options.clone(), String::new());
             let ptx = queries::emit(db, input, config, Output::Ptx)?;
-            return archive_of_kernel(&gpu::program(&ptx)?, archive);
+            let sources = self.sources(input, options)?;
+            return archive_of_kernel(&gpu::program(&ptx)?, sources, archive);
         }
         let imported = queries::imported(db, input)?;
         let is_open = !imported.bounds.is_empty()
@@ -126,7 +127,8 @@ impl Session {
     ) -> Result<BTreeMap<String, Bytes>, QueryError> {
         let db = &self.database;
         let text = |module: &Module<'_>| irc_mlir::to_brief_text(&module.as_operation());
-        let [import, tensor, later @ ..] = HOST_CPU.stages else { return Ok(BTreeMap::new()) };
+        let stages = options.settings().pipeline.stages;
+        let [import, tensor, later @ ..] = stages else { return Ok(BTreeMap::new()) };
         // The file in its own dialect is a separate module; the others are one module as it is lowered.
         let written =
             queries::lowered(db, input, options, import.name, "", |_, module| Some(text(module)))?;
@@ -142,7 +144,7 @@ impl Session {
             }
             Some(texts)
         })?;
-        let all = HOST_CPU.stages.iter().zip([written].into_iter().chain(lowered));
+        let all = stages.iter().zip([written].into_iter().chain(lowered));
         let named = all
             .enumerate()
             .map(|(number, (stage, text))| (format!("{number}-{}.mlir", stage.name), text.into()));
@@ -239,12 +241,13 @@ fn linked(
     })
 }
 
-/// The contents of an archive with a kernel for a GPU, in its shared library.
+/// The contents of an archive with a kernel for a GPU, in its shared library; `sources` is the IR of each stage, by path.
 ///
 /// # Errors
 /// No linker; inputs and outputs that clients of archives do not have.
 pub fn archive_of_kernel(
     program: &GpuProgram,
+    mut sources: BTreeMap<String, Bytes>,
     archive: &ArchiveOptions,
 ) -> Result<Contents, QueryError> {
     let planned =
@@ -261,8 +264,8 @@ pub fn archive_of_kernel(
     let object = join_objects(first.into_iter().chain(data))?;
     let workspaces = workspaces(&planned, callees);
     let artefacts = linked(planned, object, workspaces, &target, archive)?;
-    let ptx = ("kernel.ptx".to_owned(), Bytes::from(program.text.clone()));
-    Ok(contents(artefacts, BTreeMap::from([ptx]), &target.into(), archive))
+    sources.insert("kernel.ptx".to_owned(), Bytes::from(program.text.clone()));
+    Ok(contents(artefacts, sources, &target.into(), archive))
 }
 
 /// A program with open sizes, with its constants, as an object that is linked as a library too.

@@ -8,6 +8,7 @@ use irc_diag::Source;
 use irc_mlf::Contents;
 use irc_runtime::GpuProgram;
 use irc_tensor::ALIGNMENT;
+use std::collections::BTreeMap;
 
 /// The objects of a library with a kernel, by name: its interface, its PTX and its constants.
 ///
@@ -59,7 +60,8 @@ pub(crate) fn compiled(ptx: &[u8]) -> Result<Compiled, CodegenError> {
 /// As [`library`]; inputs and outputs that clients of archives do not have.
 pub fn archive(source: &Source, ptx: &[u8], options: &ArchiveOptions) -> Result<Contents, Error> {
     let contents = program(ptx).map_err(Into::into);
-    let contents = contents.and_then(|program| archive_of_kernel(&program, options));
+    let contents =
+        contents.and_then(|program| archive_of_kernel(&program, BTreeMap::new(), options));
     contents.map_err(|error| Error::new(source.clone(), error))
 }
 

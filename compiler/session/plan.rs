@@ -250,8 +250,21 @@ fn team_codes<'c>(
     Some((module, codes))
 }
 
-/// One kernel that runs the plans of a world, in the order of their ranks, as PTX.
-fn persistent_kernel(ranks: &[PlanTexts], target: &Target) -> Result<Vec<u8>, QueryError> {
+/// What is made of the kernel of a world's plans.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted<'w> {
+    /// Code.
+    Code(Output),
+    /// The module after a stage, as text.
+    Stage(&'w str),
+}
+
+/// One kernel that runs the plans of a world, in the order of their ranks.
+fn persistent_kernel(
+    ranks: &[PlanTexts],
+    target: &Target,
+    wanted: Wanted<'_>,
+) -> Result<Vec<u8>, QueryError> {
     let mut kernels: BTreeMap<String, TeamText> = BTreeMap::new();
     let mut code_of = |(plan, texts): &PlanTexts| {
         let srams = slot_bytes(plan);
@@ -290,16 +303,29 @@ fn persistent_kernel(ranks: &[PlanTexts], target: &Target) -> Result<Vec<u8>, Qu
                 }
             }
         };
+        let as_text =
+            |module: &Module<'_>| irc_mlir::to_text(&module.as_operation(), true).into_bytes();
+        let settings = Settings { block_threads: described.threads, ..Settings::of(target) };
+        if wanted == Wanted::Stage(settings.pipeline.scheduled()) {
+            return Some(Ok(as_text(&module)));
+        }
         let main = irc_mlir::parse_module(context, &text)?;
         kernel::add(&module, &main);
-        let settings = Settings { block_threads: described.threads, ..Settings::of(target) };
-        run_stages(context, &mut module, &settings, "memory", "llvm")?;
-        let code = compile(&module, target, Output::Ptx);
-        Some(code.map(|code| {
-            let code = described.describe(&code, &[]);
-            rejected = limits.expect(&described).err();
-            code
-        }))
+        match wanted {
+            Wanted::Stage(stage) => {
+                run_stages(context, &mut module, &settings, "memory", stage)?;
+                Some(Ok(as_text(&module)))
+            }
+            Wanted::Code(output) => {
+                run_stages(context, &mut module, &settings, "memory", "llvm")?;
+                let code = compile(&module, target, output);
+                rejected = limits.expect(&described).err();
+                Some(code.map(|code| match output {
+                    Output::Ptx => described.describe(&code, &[]),
+                    _ => code,
+                }))
+            }
+        }
     });
     match (made, rejected) {
         (_, Some(message)) => Err(QueryError::at("plan-gpu", &message)),
@@ -329,19 +355,56 @@ impl Session {
         PlanFile { session: self, input: self.add_plan(source) }
     }
 
-    /// Compiles the plans of all ranks of a world to one kernel for GPUs, as PTX. With several plans, the names of buffers
-    /// begin with `rank<r>/`.
+    /// Compiles the plans of all ranks of a world to one kernel for GPUs, as PTX or LLVM IR. With several plans, the names of
+    /// buffers begin with `rank<r>/`.
     ///
     /// # Errors
     /// As [`PlanFile::ptx`], and ranks or tags that do not match.
     ///
     /// # Panics
     /// If there is no plan.
-    pub fn ptx_of_ranks(&self, plans: &[PlanFile<'_>], target: &Target) -> Result<Vec<u8>, Error> {
-        let mut ranks = plans.iter().map(PlanFile::texts).collect::<Result<Vec<_>, _>>()?;
-        ranks.sort_by_key(|(plan, _)| plan.rank);
-        persistent_kernel(&ranks, target).map_err(|error| plans[0].error(error))
+    pub fn emit_ranks(
+        &self,
+        plans: &[PlanFile<'_>],
+        target: &Target,
+        output: Output,
+    ) -> Result<Vec<u8>, Error> {
+        kernel_of_ranks(plans, target, Wanted::Code(output))
     }
+
+    /// The IR of that kernel after a stage of the target's pipeline as text: `simt`, which has the kernels of tasks, or a later
+    /// one.
+    ///
+    /// # Errors
+    /// As [`Self::emit_ranks`], and another stage.
+    ///
+    /// # Panics
+    /// If there is no plan.
+    pub fn stage_of_ranks(
+        &self,
+        plans: &[PlanFile<'_>],
+        target: &Target,
+        stage: &str,
+    ) -> Result<Vec<u8>, Error> {
+        let pipeline = target.backend.pipeline;
+        let first = pipeline.scheduled();
+        let unknown = |message| plans[0].error(QueryError::at("unknown-stage", message));
+        let position = |stage| pipeline.position(stage).map_err(unknown);
+        if position(stage)? < position(first)? {
+            return Err(unknown(format!("the first stage of the kernel of plans is '{first}'")));
+        }
+        kernel_of_ranks(plans, target, Wanted::Stage(stage))
+    }
+}
+
+fn kernel_of_ranks(
+    plans: &[PlanFile<'_>],
+    target: &Target,
+    wanted: Wanted<'_>,
+) -> Result<Vec<u8>, Error> {
+    let mut ranks = plans.iter().map(PlanFile::texts).collect::<Result<Vec<_>, _>>()?;
+    ranks.sort_by_key(|(plan, _)| plan.rank);
+    persistent_kernel(&ranks, target, wanted).map_err(|error| plans[0].error(error))
 }
 
 impl PlanFile<'_> {
@@ -385,7 +448,7 @@ impl PlanFile<'_> {
     /// # Errors
     /// A file that is not a plan, a plan that a GPU cannot run, an op without a kernel, or an error of code generation.
     pub fn ptx(&self, target: &Target) -> Result<Vec<u8>, Error> {
-        self.session.ptx_of_ranks(std::slice::from_ref(self), target)
+        self.session.emit_ranks(std::slice::from_ref(self), target, Output::Ptx)
     }
 
     fn texts(&self) -> Result<PlanTexts, Error> {

@@ -21,7 +21,7 @@ use crate::{
         pad_depths::pad_depths,
     },
     machine::{in_context, in_new_context, run_stages},
-    pipeline::{HOST_CPU, Settings},
+    pipeline::{NVPTX, Reached, Settings},
 };
 use irc_diag::{Diagnostic, Source};
 use irc_dialects::tl;
@@ -441,8 +441,9 @@ pub fn library<'db>(
     config: Config<'db>,
     place: Place,
 ) -> Result<Arc<Compiled>, QueryError> {
-    if let Some(stage) = stage_of(db, input) {
-        return whole::library(&parsed(db, input), stage, &config.options(db).target).map(Arc::new);
+    let target = &config.options(db).target;
+    if let Some(stage) = stage_for(db, input, target)? {
+        return whole::library(&parsed(db, input), stage, target).map(Arc::new);
     }
     let objects = objects(db, input, config, place)?;
     let library = link_library(objects.all())?;
@@ -456,8 +457,25 @@ pub fn library<'db>(
 }
 
 /// The stage whose output an input's module is, if it no longer has a graph.
-pub fn stage_of(db: &dyn salsa::Database, input: Input) -> Option<&'static str> {
+pub fn stage_of(db: &dyn salsa::Database, input: Input) -> Option<Reached> {
     parsed(db, input).document.and_then(|document| document.stage())
+}
+
+/// As [`stage_of`], from which the pipeline of a target must continue.
+fn stage_for(
+    db: &dyn salsa::Database,
+    input: Input,
+    target: &Target,
+) -> Result<Option<&'static str>, QueryError> {
+    let Some(reached) = stage_of(db, input) else { return Ok(None) };
+    let own = reached.expect(target.backend.pipeline);
+    own.map(|()| Some(reached.stage)).map_err(|message| {
+        let help = match *reached.pipeline == NVPTX {
+            true => "--backend cuda compiles it for a GPU",
+            false => "kernels for GPUs are made of a module after stage 'kernels' or before",
+        };
+        QueryError::found(vec![Diagnostic::error("mlir-stage", message).help(help)])
+    })
 }
 
 /// The whole program with its constants as an object, LLVM IR, assembly or C source.
@@ -468,7 +486,7 @@ pub fn emit<'db>(
     output: Output,
 ) -> Result<Vec<u8>, QueryError> {
     let options = config.options(db);
-    if let Some(stage) = stage_of(db, input) {
+    if let Some(stage) = stage_for(db, input, &options.target)? {
         return whole::emit_from(&parsed(db, input), stage, &options.target, output);
     }
     if output == Output::Object {
@@ -521,14 +539,15 @@ pub fn lowered<T>(
     finish: impl FnOnce(&Context, &mut Module<'_>) -> Option<T>,
 ) -> Result<T, QueryError> {
     let parsed = parsed(db, input);
-    let first = HOST_CPU.stages[0].name;
-    HOST_CPU.position(stage).map_err(|message| QueryError::at("unknown-stage", message))?;
     let settings = options.settings();
-    let from = stage_of(db, input);
+    let pipeline = settings.pipeline;
+    let first = pipeline.stages[0].name;
+    pipeline.position(stage).map_err(|message| QueryError::at("unknown-stage", message))?;
+    let from = stage_for(db, input, &options.target)?;
     if let Some(document) = parsed.document.as_deref().filter(|_| stage == first || from.is_some())
     {
         let from = from.unwrap_or(first);
-        if HOST_CPU.position(from) > HOST_CPU.position(stage) {
+        if pipeline.position(from) > pipeline.position(stage) {
             let message = format!(
                 "the module is after stage '{from}' already, and stage '{stage}' is before it"
             );

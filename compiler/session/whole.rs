@@ -6,8 +6,10 @@ use super::{
     kernel::{self, KernelObject, lower, plan_memory},
 };
 use crate::{
-    attributes::{ORIGIN, launcher},
-    codegen::{CodegenError, Output, Target, compile, hide_inner, link_library, restrict_metadata},
+    attributes::{CONSTANTS, DESCRIPTION, ORIGIN, launcher},
+    codegen::{
+        CodegenError, GpuForm, Output, Target, compile, hide_inner, link_library, restrict_metadata,
+    },
     diagnostics::in_text,
     import::Parsed,
     interface::Interface,
@@ -20,16 +22,13 @@ use crate::{
     machine::{in_context, run_stages},
     pipeline::Settings,
 };
-use irc_mlir::{CapturedDiagnostic, Context, Module, read};
+use irc_diag::Diagnostic;
+use irc_mlir::{CapturedDiagnostic, Context, Module, OperationLike, elements, read};
 use irc_runtime::{GpuKernel, gpu::record::Step};
 use irc_tl::Constant;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Whether PTX uses the shared memory of blocks.
-fn uses_shared_memory(code: &[u8]) -> bool {
-    uses(code, SHARED)
-}
-
+/// Whether PTX contains a name.
 fn uses(code: &[u8], name: &str) -> bool {
     String::from_utf8_lossy(code).contains(name)
 }
@@ -65,10 +64,11 @@ pub fn emit(
         let interfaces = plan_memory(context, &mut main, target)?;
         kernel::add(&module, &main);
         lower(context, &mut module, target)?;
+        let is_of_gpu = target.backend.writes(Output::Ptx);
         match output {
+            _ if is_of_gpu => {}
             Output::C => hide_inner(&module),
-            Output::Ptx => {}
-            Output::Object | Output::LlvmIr | Output::Assembly => {
+            Output::Object | Output::LlvmIr | Output::Assembly | Output::Ptx => {
                 let functions = kernel::functions(module.as_operation());
                 for symbol in kernels.keys() {
                     share(*functions.get(symbol)?);
@@ -76,37 +76,57 @@ pub fn emit(
                 }
             }
         }
-        let messages = messages(&main);
-        let step_name = |kernel: String| match messages.get(&kernel) {
-            Some(message) => format!("the check: {message}"),
-            None => kernel,
-        };
-        let steps = kernel_calls(main.as_operation())
-            .into_iter()
-            .map(|(_, kernel)| Step { name: step_name(kernel), ..Step::default() });
-        let steps: Vec<Step> = steps.collect();
+        let bytes = constants::bytes(&constants);
+        let kernel = description_of(&main, interfaces, &bytes, target);
         let declared = kernel::named(module.as_operation(), WEIGHTS);
-        if let Some(declared) = declared.filter(|_| !constants.is_empty() && output != Output::Ptx)
-        {
-            define_weights(declared, &constants::bytes(&constants));
+        if let Some(declared) = declared.filter(|_| !constants.is_empty() && !is_of_gpu) {
+            define_weights(declared, &bytes);
         }
         let code = compile(&module, target, output);
-        match (output, interfaces.first()) {
-            (Output::Ptx, Some(interface)) => {
-                let constants = constants::bytes(&constants);
-                let threads = Settings::of(target).block_threads;
-                let launches = if target.form.separate { interfaces.len() } else { 0 };
-                let launches = (0..launches).map(entry_of).collect();
-                Some(code.map(|code| {
-                    described(&code, interface, (threads, &constants), |kernel| {
-                        GpuKernel { steps, ..kernel }.formed(target.form.timestamps, launches)
-                    })
-                }))
-            }
-            _ => Some(code),
-        }
+        Some(match kernel.filter(|_| output == Output::Ptx) {
+            Some(kernel) => code.map(|code| described(kernel, &code, &bytes)),
+            None => code,
+        })
     });
     finished(code)
+}
+
+/// The description of the kernel of a module after memory planning, but for its shared memory, which its code determines.
+fn description_of(
+    main: &Module<'_>,
+    interfaces: Vec<Interface>,
+    constants: &[u8],
+    target: &Target,
+) -> Option<GpuKernel> {
+    let messages = messages(main);
+    let name = |kernel: String| match messages.get(&kernel) {
+        Some(message) => format!("the check: {message}"),
+        None => kernel,
+    };
+    let calls = kernel_calls(main.as_operation()).into_iter();
+    let steps = calls.map(|(_, kernel)| Step { name: name(kernel), ..Step::default() });
+    let GpuForm { timestamps, separate } = target.form;
+    let launches = if separate { interfaces.len() } else { 0 };
+    let launches = (0..launches).map(entry_of).collect();
+    let threads = Settings::of(target).block_threads;
+    let interface = interfaces.into_iter().next()?;
+    let kernel = GpuKernel::of_program(ENTRY, interface, threads, !constants.is_empty());
+    let constant_bytes = constants.len() as u64;
+    let kernel = GpuKernel { constant_bytes, steps: steps.collect(), ..kernel };
+    Some(kernel.formed(timestamps, launches))
+}
+
+/// PTX with the description of its kernel, and with its constants.
+fn described(kernel: GpuKernel, code: &[u8], constants: &[u8]) -> Vec<u8> {
+    let threads = kernel.threads;
+    let shared_bytes = match () {
+        () if uses(code, groups::INSTRUCTION) => groups::SHARED_BYTES,
+        () if uses(code, COPIES) => shared_bytes(threads.into(), true),
+        () if uses(code, SHARED) => SHARED_BYTES,
+        () => 0,
+    };
+    let shared_bytes = shared_bytes.cast_unsigned();
+    GpuKernel { shared_bytes, ..kernel }.describe(code, constants)
 }
 
 /// What kernels require that only check, by name.
@@ -116,36 +136,11 @@ fn messages(main: &Module<'_>) -> BTreeMap<String, String> {
     own.collect()
 }
 
-/// PTX with the description of its kernel, and with its constants.
-fn described(
-    code: &[u8],
-    interface: &Interface,
-    (threads, constants): (u32, &[u8]),
-    complete: impl FnOnce(GpuKernel) -> GpuKernel,
-) -> Vec<u8> {
-    let shared_bytes = match () {
-        () if uses(code, groups::INSTRUCTION) => groups::SHARED_BYTES,
-        () if uses(code, COPIES) => shared_bytes(threads.into(), true),
-        () if uses_shared_memory(code) => SHARED_BYTES,
-        () => 0,
-    };
-    let shared_bytes = shared_bytes.cast_unsigned();
-    let kernel = GpuKernel::of_program(ENTRY, interface.clone(), threads, !constants.is_empty());
-    let constant_bytes = constants.len() as u64;
-    complete(GpuKernel { shared_bytes, constant_bytes, ..kernel }).describe(code, constants)
-}
-
 /// A library of a module that is the output of a stage after the tensor level.
 pub fn library(parsed: &Parsed, stage: &str, target: &Target) -> Result<Compiled, QueryError> {
     let (object, interface) = compiled(parsed, stage, target, Output::Object)?;
-    let Some(mut interface) = interface else {
-        let message = "the module has no main function with an interface";
-        return Err(QueryError::at("mlir-interface", message));
-    };
-    if interface.inputs.iter().any(|port| port.weight.is_some()) {
-        let message = "the module refers to large constants that are not in it";
-        return Err(QueryError::at("mlir-constants", message));
-    }
+    let mut interface = interface.ok_or_else(no_interface)?;
+    expect_constants(&interface)?;
     let library = link_library([("irc_program".to_owned(), object.as_slice())])?;
     interface.requires = library.features.among(interface.requires);
     Ok(Compiled { library: library.bytes, interface, constants: vec![] })
@@ -171,16 +166,35 @@ fn compiled(
     target: &Target,
     output: Output,
 ) -> Result<(Vec<u8>, Option<Interface>), QueryError> {
-    let settings = Settings::of(target);
+    let mut settings = Settings::of(target);
     let position = |stage| settings.pipeline.position(stage).map_err(QueryError::internal);
-    let is_planned = position(stage)? >= position("memory")?;
+    let (at, memory) = (position(stage)?, position("memory")?);
+    if output == Output::Ptx && at > memory {
+        let message =
+            format!("the module is after stage '{stage}', which PTX of irc is not made from");
+        let help = "a module after an earlier stage has its description; --emit ll writes LLVM IR of this one";
+        return Err(QueryError::found(vec![Diagnostic::error("mlir-stage", message).help(help)]));
+    }
     let made = in_context(|context| {
         let mut module = parsed.document.as_deref()?.dialect(context)?;
-        if !is_planned {
+        let of_plan = of_plan(&module);
+        if at < memory && of_plan.is_none() {
             run_stages(context, &mut module, &settings, stage, "memory")?;
-            kernel::complete_interfaces(&module, target)?;
         }
-        let planned = if is_planned { stage } else { "memory" };
+        let has_interfaces = at < memory || output == Output::Ptx;
+        let interfaces = match has_interfaces && of_plan.is_none() {
+            true => kernel::complete_interfaces(&module, target)?,
+            false => vec![],
+        };
+        let constants = constants_of(&module);
+        let kernel = match of_plan {
+            Some(kernel) => {
+                settings.block_threads = kernel.threads;
+                Some(kernel)
+            }
+            None => description_of(&module, interfaces, &constants, target),
+        };
+        let planned = if at > memory { stage } else { "memory" };
         run_stages(context, &mut module, &settings, planned, "llvm")?;
         let metadata = kernel::named(module.as_operation(), "irc_metadata");
         let interface = metadata.and_then(|global| read::string(&global, "value"));
@@ -189,11 +203,50 @@ fn compiled(
         if output == Output::C {
             hide_inner(&module);
         }
-        Some((compile(&module, target, output), interface))
+        Some((compile(&module, target, output), interface, (kernel, constants)))
     });
-    let (code, interface) =
+    let (code, interface, (kernel, constants)) =
         made.map_err(|captured| QueryError::found(in_text(&captured, &parsed.source)))?;
-    Ok((code?, interface))
+    if output != Output::Ptx {
+        return Ok((code?, interface));
+    }
+    let kernel = kernel.ok_or_else(no_interface)?;
+    expect_constants(&kernel.interface)?;
+    let code = match kernel.blocks {
+        // Its shared memory is known.
+        Some(_) => kernel.describe(&code?, &constants),
+        None => described(kernel, &code?, &constants),
+    };
+    Ok((code, interface))
+}
+
+/// The description of the kernel of a module of an ARK plan.
+fn of_plan(module: &Module<'_>) -> Option<GpuKernel> {
+    let functions = read::body_ops(module.as_operation());
+    let line = functions.iter().find_map(|function| DESCRIPTION.read(function))?;
+    GpuKernel::from_ptx(&line).ok()
+}
+
+/// The constants of a module after memory planning.
+fn constants_of(module: &Module<'_>) -> Vec<u8> {
+    let functions = read::body_ops(module.as_operation());
+    let constants = functions.iter().find_map(|function| function.attribute(CONSTANTS).ok());
+    constants.and_then(elements::bytes_of).unwrap_or_default()
+}
+
+fn no_interface() -> QueryError {
+    QueryError::at("mlir-interface", "the module has no main function with an interface")
+}
+
+/// Checks that a module contains its constants.
+fn expect_constants(interface: &Interface) -> Result<(), QueryError> {
+    match interface.inputs.iter().any(|port| port.weight.is_some()) {
+        true => {
+            let message = "the module refers to large constants that are not in it";
+            Err(QueryError::at("mlir-constants", message))
+        }
+        false => Ok(()),
+    }
 }
 
 fn finished(

@@ -278,7 +278,7 @@ fn ptx_of_as(plans: &[Plan], form: GpuForm) -> String {
     let session = Session::new();
     let source = |plan: &Plan| session.plan(Source::new("plan.json", plan::write(plan)));
     let plans: Vec<_> = plans.iter().map(source).collect();
-    let code = session.ptx_of_ranks(&plans, &Target { form, ..Target::gpu(80) });
+    let code = session.emit_ranks(&plans, &Target { form, ..Target::gpu(80) }, Output::Ptx);
     String::from_utf8(code.expect("PTX")).expect("text")
 }
 
@@ -443,7 +443,9 @@ fn what_ranks_cannot_do_together_is_rejected() {
     let compiled = |plans: &[&Plan], form| {
         let source = |plan: &&Plan| session.plan(Source::new("plan.json", plan::write(plan)));
         let plans: Vec<_> = plans.iter().map(source).collect();
-        session.ptx_of_ranks(&plans, &Target { form, ..Target::gpu(80) }).expect_err("an error")
+        session
+            .emit_ranks(&plans, &Target { form, ..Target::gpu(80) }, Output::Ptx)
+            .expect_err("an error")
     };
     let [first, second] = exchange(true, false);
     let message = compiled(&[&first], GpuForm::default()).to_string();

@@ -40,6 +40,7 @@ def Tl_Dialect : Dialect {
     | `tl.weight` | an argument | the number of the constant that it stands for |
     | `tl.value` | an argument | the elements of that constant |
     | `tl.constants` | a program whose memory is planned | the bytes of its constants, at the offsets in `#tl.program` |
+    | `tl.description` | the program of an ARK plan for a GPU | the first line of its PTX |
     | `tl.origin` | a launch or call; a kernel that only checks | the node that it computes, as text, where locations are omitted; what it requires |
     | `tl.ordered` | a `linalg.generic` | a unit: its reduction must not be reordered |
     | `tl.pads` | a `linalg.generic` | the offsets in its result of the tensor that it extracts from; all other elements are those of its operand |
@@ -75,7 +76,8 @@ def Tl_Dialect : Dialect {
     "::mlir::IntegerAttr":$dots,
     "::mlir::DenseI64ArrayAttr":$codes,
     "::mlir::IntegerAttr":$quantised,
-    "::mlir::ElementsAttr":$constants
+    "::mlir::ElementsAttr":$constants,
+    "::mlir::StringAttr":$description
   );
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;

@@ -91,7 +91,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__bench)
-            opts="-h -V --inputs --json --threads --seed --time --iterations --in-place --profile --peak-gflops --peak-bandwidth --backend --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
+            opts="-h -V --inputs --json --threads --seed --time --iterations --in-place --profile --peak-gflops --peak-bandwidth --backend --arch --target-cpu --ark-accumulate --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -127,6 +127,10 @@ _irc() {
                     ;;
                 --backend)
                     COMPREPLY=($(compgen -W "llvm cranelift cuda emulate" -- "${cur}"))
+                    return 0
+                    ;;
+                --arch)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --target-cpu)
@@ -529,7 +533,7 @@ _irc() {
             return 0
             ;;
         irc__subcmd__run)
-            opts="-h -V --model --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --max-instructions --transport --backend --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
+            opts="-h -V --model --inputs --outputs --expected --tolerance --seed --data-set --self-test --threads --trace --race-check --max-instructions --transport --backend --arch --format --library-path --allow-fetch --shape --cache --implicit-std --functions --ignore-control-inputs --assume-stated-shapes --target-cpu --ark-accumulate --calibrate --calibrate-method --quantize --quantize-results --results --explain-fusion --diagnostics --color --progress --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -581,6 +585,10 @@ _irc() {
                     ;;
                 --backend)
                     COMPREPLY=($(compgen -W "llvm cranelift reference cuda emulate" -- "${cur}"))
+                    return 0
+                    ;;
+                --arch)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --format)

@@ -42,7 +42,7 @@ complete -c irc -n "__fish_irc_needs_command" -f -a "tune" -d 'Measure schedules
 complete -c irc -n "__fish_irc_needs_command" -f -a "simulate" -d 'Simulate an NPU schedule: cycles, traces, results'
 complete -c irc -n "__fish_irc_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c irc -n "__fish_irc_using_subcommand compile" -s o -l output -d 'Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator [applies to: .so, .o, .mlir, .tar of models; .so, .tar of ARK plans]' -r -f -a "llvm\t'LLVM: the fastest code'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l backend -d 'Code generator [default: llvm; for .ptx cuda] [applies to: .so, .o, .ll, .s, .mlir, .tar, .ptx of models; .so, .ll, .mlir, .tar, .ptx of ARK plans]' -r -f -a "llvm\t'LLVM: the fastest code'
 cranelift\t'Cranelift: fast compilation, slower code'
 cuda\t'LLVM for NVIDIA GPUs: PTX, which irc\'s runtime runs'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l emit -d 'Kind of output; overrides the suffix of the output file' -r -f -a "so\t'A shared library with irc\'s C interface'
@@ -55,11 +55,11 @@ json\t'An ARK execution plan, or with --target an NPU schedule'
 tar\t'A Model Library Format archive'
 asm\t'NPU programs of a Gemini schedule, or with --target of a model'
 ptx\t'One kernel for an NVIDIA GPU, as PTX'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import] [applies to: .mlir]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l stage -d 'Last stage to run for .mlir; see irc-opt --list-stages [default: import; of plans kernels] [applies to: .mlir]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l frontend -d 'Layers of the network of a Gemini schedule, for an NPU program (.asm) [applies to: .asm]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand compile" -l model -d 'Quantised model of a Gemini schedule, for the numbers of its program (.asm) [applies to: .asm of Gemini schedules]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l inputs -d 'Input values to specialise an ONNX model for, or for test vectors [applies to: Common IR and ONNX files; .tar]' -r -F
-complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan, .ptx, or code for a GPU: CUDA_80, CUDA_90, … [default: CUDA_80] [applies to: .json, .ptx, .so, .tar]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l arch -d 'Device of a .json plan, .ptx, or code for a GPU: CUDA_80, CUDA_90, … [default: CUDA_80] [applies to: .json, .ptx, .so, .tar, .ll, .mlir]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l processors -d 'Number of processors that a .json plan may use [default: all of the device] [applies to: .json]' -r
 complete -c irc -n "__fish_irc_using_subcommand compile" -l planner -d 'Planner for .json: irc optimises, ark reproduces ARK\'s own planner [applies to: .json]' -r -f -a "irc\t'The optimising planner of irc'
 ark\t'A reproduction of ARK\'s planner, which schedules one op after another'"
@@ -94,8 +94,8 @@ complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize -d 'Scales 
 per-tensor\t'One for each tensor'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l quantize-results -d 'Results that become bytes [default: read; for an NPU all] [applies to: ARK models, Common IR and ONNX files, Gemini schedules]' -r -f -a "read\t'Those that products of bytes read'
 all\t'All that can be, also outputs'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files]' -r
-complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: .so, .o, .ll, .s, .c, .mlir, .tar of models]' -r -f -a "text\t'Text'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l results -d 'Values to return: all, outputs or NAME,NAME [default: outputs; irc run of ARK: all] [applies to: .so, .o, .ll, .s, .c, .mlir, .tar, .ptx of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files]' -r
+complete -c irc -n "__fish_irc_using_subcommand compile" -l explain-fusion -d 'Explain on standard error which ops were fused, and why no others [applies to: .so, .o, .ll, .s, .c, .mlir, .tar, .ptx of models]' -r -f -a "text\t'Text'
 json\t'One JSON object'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l diagnostics -d 'Format of diagnostics: text, or one JSON object per line' -r -f -a "text\t'Text with the source lines that they refer to'
 json\t'One JSON object per line'"
@@ -105,8 +105,8 @@ never\t'Never'"
 complete -c irc -n "__fish_irc_using_subcommand compile" -l progress -d 'How to report progress; auto: a progress bar on a terminal, for long operations' -r -f -a "auto\t'A progress bar on a terminal, otherwise nothing'
 none\t'No progress report'
 plain\t'One line per step'"
-complete -c irc -n "__fish_irc_using_subcommand compile" -l timestamps -d 'Record when tasks and kernels of code for a GPU begin and end, for irc run --trace [applies to: .ptx, .so, .tar]'
-complete -c irc -n "__fish_irc_using_subcommand compile" -l no-persistent -d 'For a GPU, a launch for each processor group of a plan or kernel of a model [applies to: .ptx, .so, .tar]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l timestamps -d 'Record when tasks and kernels of code for a GPU begin and end, for irc run --trace [applies to: .ptx, .so, .tar, .ll, .mlir]'
+complete -c irc -n "__fish_irc_using_subcommand compile" -l no-persistent -d 'For a GPU, a launch for each processor group of a plan or kernel of a model [applies to: .ptx, .so, .tar, .ll, .mlir]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l check-reproducible -d 'Compile a .tar twice from scratch and fail if the files differ [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l with-test-vectors -d 'Store inputs and outputs in a .tar for irc run --self-test [applies to: .tar]'
 complete -c irc -n "__fish_irc_using_subcommand compile" -l host-fallback -d 'Compute on the host what the NPU does not compute of a model [applies to: .json, .asm of models]'
@@ -134,6 +134,7 @@ cranelift\t'Cranelift: fast compilation, slower code'
 reference\t'The reference evaluator: slow, defines the correct results'
 cuda\t'An NVIDIA GPU, by its driver'
 emulate\t'An emulated GPU: slow, finds races and accesses out of bounds'"
+complete -c irc -n "__fish_irc_using_subcommand run" -l arch -d 'GPU to compile for: CUDA_80, CUDA_90 [default: a plan\'s; that of the machine; CUDA_80] [applies to: models, ARK plans]' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand run" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files, NPU programs]' -r -F
 complete -c irc -n "__fish_irc_using_subcommand run" -l allow-fetch -d 'Download imported libraries into this folder, unless they are already there [applies to: Common IR and ONNX files, NPU programs]' -r -F
@@ -212,6 +213,7 @@ complete -c irc -n "__fish_irc_using_subcommand bench" -l backend -d 'Code gener
 cranelift\t'Cranelift: fast compilation, slower code'
 cuda\t'An NVIDIA GPU, by its driver'
 emulate\t'An emulated GPU: slow, finds races and accesses out of bounds'"
+complete -c irc -n "__fish_irc_using_subcommand bench" -l arch -d 'GPU to compile for: CUDA_80, CUDA_90 [default: a plan\'s; that of the machine; CUDA_80] [applies to: models, ARK plans]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l target-cpu -d 'Processor to generate code for, such as x86-64-v3 [default: native; for C source, any]' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l format -d 'Format of the file if its content is ambiguous: onnx, common-ir-text, …' -r
 complete -c irc -n "__fish_irc_using_subcommand bench" -l library-path -d 'Additional folder to search for imported libraries, after the model\'s own folder [applies to: Common IR and ONNX files]' -r -F

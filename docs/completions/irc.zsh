@@ -40,7 +40,7 @@ plain\:"One line per step"))' \
 _arguments "${_arguments_options[@]}" : \
 '-o+[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output]:OUT:_files' \
 '--output=[Output file\: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output]:OUT:_files' \
-'--backend=[Code generator \[applies to\: .so, .o, .mlir, .tar of models; .so, .tar of ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
+'--backend=[Code generator \[default\: llvm; for .ptx cuda\] \[applies to\: .so, .o, .ll, .s, .mlir, .tar, .ptx of models; .so, .ll, .mlir, .tar, .ptx of ARK plans\]]:NAME:((llvm\:"LLVM\: the fastest code"
 cranelift\:"Cranelift\: fast compilation, slower code"
 cuda\:"LLVM for NVIDIA GPUs\: PTX, which irc'\''s runtime runs"))' \
 '--emit=[Kind of output; overrides the suffix of the output file]:KIND:((so\:"A shared library with irc'\''s C interface"
@@ -53,11 +53,11 @@ json\:"An ARK execution plan, or with --target an NPU schedule"
 tar\:"A Model Library Format archive"
 asm\:"NPU programs of a Gemini schedule, or with --target of a model"
 ptx\:"One kernel for an NVIDIA GPU, as PTX"))' \
-'--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import\] \[applies to\: .mlir\]]:NAME:_default' \
+'--stage=[Last stage to run for .mlir; see irc-opt --list-stages \[default\: import; of plans kernels\] \[applies to\: .mlir\]]:NAME:_default' \
 '--frontend=[Layers of the network of a Gemini schedule, for an NPU program (.asm) \[applies to\: .asm\]]:FILE:_files' \
 '(--frontend)--model=[Quantised model of a Gemini schedule, for the numbers of its program (.asm) \[applies to\: .asm of Gemini schedules\]]:MODEL:_default' \
 '--inputs=[Input values to specialise an ONNX model for, or for test vectors \[applies to\: Common IR and ONNX files; .tar\]]:X.npz:_files' \
-'--arch=[Device of a .json plan, .ptx, or code for a GPU\: CUDA_80, CUDA_90, … \[default\: CUDA_80\] \[applies to\: .json, .ptx, .so, .tar\]]:NAME:_default' \
+'--arch=[Device of a .json plan, .ptx, or code for a GPU\: CUDA_80, CUDA_90, … \[default\: CUDA_80\] \[applies to\: .json, .ptx, .so, .tar, .ll, .mlir\]]:NAME:_default' \
 '--processors=[Number of processors that a .json plan may use \[default\: all of the device\] \[applies to\: .json\]]:N:_default' \
 '--planner=[Planner for .json\: irc optimises, ark reproduces ARK'\''s own planner \[applies to\: .json\]]:NAME:((irc\:"The optimising planner of irc"
 ark\:"A reproduction of ARK'\''s planner, which schedules one op after another"))' \
@@ -91,8 +91,8 @@ outline\:"Share one function between calls where its structure does not depend o
 per-tensor\:"One for each tensor"))' \
 '--quantize-results=[Results that become bytes \[default\: read; for an NPU all\] \[applies to\: ARK models, Common IR and ONNX files, Gemini schedules\]]:WHICH:((read\:"Those that products of bytes read"
 all\:"All that can be, also outputs"))' \
-'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
-'--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar of models\]]::FORMAT:((text\:"Text"
+'--results=[Values to return\: all, outputs or NAME,NAME \[default\: outputs; irc run of ARK\: all\] \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar, .ptx of ARK models, Common IR and ONNX files, Gemini frontend files; .json of Common IR and ONNX files, Gemini frontend files\]]:WHICH:_default' \
+'--explain-fusion=[Explain on standard error which ops were fused, and why no others \[applies to\: .so, .o, .ll, .s, .c, .mlir, .tar, .ptx of models\]]::FORMAT:((text\:"Text"
 json\:"One JSON object"))' \
 '--diagnostics=[Format of diagnostics\: text, or one JSON object per line]:FORMAT:((text\:"Text with the source lines that they refer to"
 json\:"One JSON object per line"))' \
@@ -102,8 +102,8 @@ never\:"Never"))' \
 '--progress=[How to report progress; auto\: a progress bar on a terminal, for long operations]:HOW:((auto\:"A progress bar on a terminal, otherwise nothing"
 none\:"No progress report"
 plain\:"One line per step"))' \
-'--timestamps[Record when tasks and kernels of code for a GPU begin and end, for irc run --trace \[applies to\: .ptx, .so, .tar\]]' \
-'--no-persistent[For a GPU, a launch for each processor group of a plan or kernel of a model \[applies to\: .ptx, .so, .tar\]]' \
+'--timestamps[Record when tasks and kernels of code for a GPU begin and end, for irc run --trace \[applies to\: .ptx, .so, .tar, .ll, .mlir\]]' \
+'--no-persistent[For a GPU, a launch for each processor group of a plan or kernel of a model \[applies to\: .ptx, .so, .tar, .ll, .mlir\]]' \
 '--check-reproducible[Compile a .tar twice from scratch and fail if the files differ \[applies to\: .tar\]]' \
 '--with-test-vectors[Store inputs and outputs in a .tar for irc run --self-test \[applies to\: .tar\]]' \
 '--host-fallback[Compute on the host what the NPU does not compute of a model \[applies to\: .json, .asm of models\]]' \
@@ -139,6 +139,7 @@ cranelift\:"Cranelift\: fast compilation, slower code"
 reference\:"The reference evaluator\: slow, defines the correct results"
 cuda\:"An NVIDIA GPU, by its driver"
 emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
+'--arch=[GPU to compile for\: CUDA_80, CUDA_90 \[default\: a plan'\''s; that of the machine; CUDA_80\] \[applies to\: models, ARK plans\]]:NAME:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files, NPU programs\]]:DIR:_files' \
 '--allow-fetch=[Download imported libraries into this folder, unless they are already there \[applies to\: Common IR and ONNX files, NPU programs\]]:CACHE:_files' \
@@ -231,6 +232,7 @@ _arguments "${_arguments_options[@]}" : \
 cranelift\:"Cranelift\: fast compilation, slower code"
 cuda\:"An NVIDIA GPU, by its driver"
 emulate\:"An emulated GPU\: slow, finds races and accesses out of bounds"))' \
+'--arch=[GPU to compile for\: CUDA_80, CUDA_90 \[default\: a plan'\''s; that of the machine; CUDA_80\] \[applies to\: models, ARK plans\]]:NAME:_default' \
 '--target-cpu=[Processor to generate code for, such as x86-64-v3 \[default\: native; for C source, any\]]:CPU:_default' \
 '--format=[Format of the file if its content is ambiguous\: onnx, common-ir-text, …]:FORMAT:_default' \
 '*--library-path=[Additional folder to search for imported libraries, after the model'\''s own folder \[applies to\: Common IR and ONNX files\]]:DIR:_files' \

@@ -17,5 +17,5 @@
 // CHECK-NEXT: kernels {{.*}}leaves
 // CHECK-NEXT: simt {{.*}}leaves
 // CHECK-NEXT: memory {{.*}}leaves
-// CHECK-NEXT: llvm {{.*}}leaves llvm {{.*}}what LLVM translates
+// CHECK-NEXT: llvm {{.*}}leaves llvm, nvvm {{.*}}what LLVM translates
 // CHECK-NOT: {{.}}

@@ -8,6 +8,7 @@ medians; peers are measured in the same run if torch is there.
 import argparse
 import functools
 import json
+import os
 import pathlib
 import re
 import statistics
@@ -33,6 +34,12 @@ PRODUCT_SHARE, BANDWIDTH_SHARE = 0.7, 0.85
 # Multiply-adds and bytes of what is emulated.
 EMULATED_PRODUCTS, EMULATED_BYTES = 20e6, 8e6
 
+# Seconds after which a command is ended: a warp that waits within its block waits for ever.
+PATIENCE = 900
+
+# The deviation of random buffers of plans, and of those of several ranks, whose sums are longer.
+DEVIATION, DEVIATION_OF_RANKS = 1 / 8, 1 / 100
+
 # Rows of a large product that are compared.
 ROWS = 64
 
@@ -46,20 +53,19 @@ def main():
     parser.add_argument("--irc", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--gpu", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--emulate", action="store_true", help="compare what is small enough, without a GPU or times")
-    parser.add_argument("--corpus", type=pathlib.Path, help="a folder of ARK models and plans")
+    parser.add_argument("--corpus", type=pathlib.Path, default=os.environ.get("IRC_CORPUS"),
+                        help="a folder of ARK models and plans; by default that of IRC_CORPUS")
     parser.add_argument("--ops", action="store_true", help="run ONNX's test cases of all ops too")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "target/gpu", help="the folder of the page")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    args.corpus = args.corpus and pathlib.Path(args.corpus)
     bench = Bench(args)
     for path in args.models:
-        bench.file(path)
+        bench.case(path.name, bench.file, path)
     if not args.models:
         bench.all()
-    (args.out / "gpu.json").write_text(json.dumps(bench.record(), indent=2) + "\n")
-    page = bench.page()
-    (args.out / "gpu.md").write_text(page)
-    print(page, end="")
+    print(bench.write(), end="")
     sys.exit(3 if any(row["verdict"] in ("DIFFERS", "FAILED") for row in bench.rows) else 0)
 
 
@@ -157,9 +163,9 @@ def array_of(port, random):
     return own, own.astype(np.float64)
 
 
-def drawn_of(port, random):
+def drawn_of(port, random, deviation):
     """A random value of a buffer of a plan: floats are small, so that values stay in range."""
-    drawn = random.standard_normal(port["shape"], np.float32) / 8
+    drawn = random.standard_normal(port["shape"], np.float32) * np.float32(deviation)
     types = {"f16": "f2", "f32": "f4", "f64": "f8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8",
              "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "bool": "?"}
     if port["dtype"] == "bf16":
@@ -182,27 +188,53 @@ class Bench:
     def all(self):
         small, emulated = self.args.emulate, self.args.emulate
         for path in sorted((ROOT / "examples").glob("*.model.json")):
-            self.file(path)
+            self.case(path.name, self.file, path)
         for count, rows, width in [(1, 64, 64)] if small else [(1, 64, 64), (2, 512, 1024)]:
             for name, causal in (("encoder", False), ("decoder", True)):
-                self.network(layers(f"{name}_{count}x{rows}x{width}", count, rows, width, width // 64, causal))
+                name = f"{name}_{count}x{rows}x{width}"
+                self.case(name, lambda: self.network(layers(name, count, rows, width, width // 64, causal)))
         for model in memory_bound(*(64, 200) if emulated else (16384, 4096)):
-            self.network(model, is_memory_bound=True)
+            self.case(model.graph.name, self.network, model, is_memory_bound=True)
         for size in [128] if emulated else [4096, 8192]:
-            self.product(size)
+            self.case(f"matmul_{size}", self.product, size)
         if self.args.corpus:
             for path in sorted(self.args.corpus.rglob("*.model.json")):
                 if "_rank" not in path.name and not path.name.endswith(".virtual.model.json"):
-                    self.file(path)
+                    self.case(path.name, self.file, path)
+            for first in sorted(self.args.corpus.rglob("*_rank0of*.plan.json")):
+                count = re.search(r"_rank0of(\d+)\.plan\.json$", first.name)
+                if count:
+                    named = lambda rank: first.with_name(first.name.replace("_rank0of", f"_rank{rank}of"))
+                    ranks = [named(rank) for rank in range(int(count[1]))]
+                    self.case(first.name, self.plan, first.name.replace("_rank0of", " of "), *ranks)
         if self.args.ops:
-            self.ops()
+            self.case("ops of ONNX", self.ops)
+
+    def case(self, name, run, *arguments, **options):
+        """Runs a case; an error of this program is a row, so that the others are run. The page is written after each."""
+        try:
+            run(*arguments, **options)
+        except Exception as error:
+            self.add(name, "FAILED", f"{type(error).__name__}: {first_line(str(error))}")
+        self.write()
+
+    def write(self):
+        """Writes the page and the record; returns the page."""
+        (self.args.out / "gpu.json").write_text(json.dumps(self.record(), indent=2) + "\n")
+        page = self.page()
+        (self.args.out / "gpu.md").write_text(page)
+        return page
 
     def add(self, name, verdict, text, **numbers):
         self.rows.append({"case": name, "verdict": verdict, "text": text, **numbers})
         print(f"{verdict} {name}: {text}", file=sys.stderr, flush=True)
 
     def irc(self, *arguments):
-        done = subprocess.run([self.args.irc, *map(str, arguments)], capture_output=True, text=True)
+        command = [self.args.irc, *map(str, arguments)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            return False, f"irc {arguments[0]} had not ended after {PATIENCE} seconds"
         return done.returncode == 0, (done.stdout if done.returncode == 0 else done.stderr).strip()
 
     def compiled(self, name, path):
@@ -280,22 +312,27 @@ class Bench:
         products = sum(check_models.product_count(op) for op in check_models.ops_of(rank.model))
         return products > EMULATED_PRODUCTS or size > EMULATED_BYTES
 
-    def plan(self, name, path):
-        """A plan, compared with its run on the host on small random inputs."""
+    def plan(self, name, *ranks):
+        """A plan, or those of all ranks, compared with a run on the host on small random inputs."""
         kernel, given, expected = (self.args.out / file for file in ("case.ptx", "inputs.npz", "expected.npz"))
-        done, text = self.irc("compile", path, "-o", kernel)
+        done, text = self.irc("compile", *ranks, "-o", kernel)
         if not done:
             return self.add(name, "not compiled", first_line(text))
         with open(kernel) as lines:
             ports = json.loads(lines.readline().removeprefix("// irc: "))["interface"]["inputs"]
-        random = np.random.default_rng(1)
-        np.savez(given, **{port["name"]: drawn_of(port, random) for port in ports})
-        done, text = self.irc("run", path, "--inputs", given, "--outputs", expected)
+        random, deviation = np.random.default_rng(1), DEVIATION if len(ranks) == 1 else DEVIATION_OF_RANKS
+        drawn = {port["name"]: drawn_of(port, random, deviation) for port in ports}
+        if self.args.emulate and sum(array.nbytes for array in drawn.values()) > EMULATED_BYTES:
+            return self.add(name, "skipped", "too large to emulate")
+        np.savez(given, **drawn)
+        done, text = self.irc("run", *ranks, "--inputs", given, "--outputs", expected)
         if not done:
             return self.add(name, "no reference", first_line(text))
         done, text = self.irc("run", kernel, "--backend", self.engine, "--inputs", given, "--expected", expected)
+        if not done and "run at once" in text:
+            return self.add(name, "does not fit", first_line(text))
         verdict = ("ok", "agrees with the host") if done else ("DIFFERS", first_line(text))
-        self.add(name, *verdict, **self.times(kernel, path))
+        self.add(name, *verdict, **self.times(kernel, ranks[0] if len(ranks) == 1 else None))
 
     def network(self, model, path=None, is_memory_bound=False):
         """An ONNX model, and its plan if it has one."""
@@ -406,9 +443,14 @@ class Bench:
             return x + (torch.nn.functional.silu(n @ gate) * (n @ up)) @ down
 
         with torch.no_grad():
-            eager = self.median_of(lambda: layer(x))
-            compiled = torch.compile(layer)
-            return {"torch_eager_ms": eager, "torch_compile_ms": self.median_of(lambda: compiled(x))}
+            found = {"torch_eager_ms": self.median_of(lambda: layer(x))}
+            try:
+                compiled = torch.compile(layer)
+                found["torch_compile_ms"] = self.median_of(lambda: compiled(x))
+            except Exception as error:
+                # It needs a C compiler and Triton.
+                self.add("torch.compile", "no peer", f"{type(error).__name__}: {first_line(str(error))}")
+            return found
 
     def record(self):
         return {"gpu": self.args.gpu, "arch": self.arch, "copy_gbytes_per_second": self.bandwidth, "cases": self.rows}
@@ -418,9 +460,14 @@ class Bench:
                  f"Code is for {self.arch}. Results are compared with evaluations in 64 bits, and plans of ONNX models with"
                  " the host."]
         if self.bandwidth:
-            lines.append(f"Copies move {self.bandwidth:.0f} GB/s, reads and writes together.")
+            whose = "torch" if self.torch else "irc's own kernel"
+            lines.append(f"Copies by {whose} move {self.bandwidth:.0f} GB/s, reads and writes together.")
         if not self.args.emulate and not self.torch:
-            lines.append("There is no torch for this GPU: products and the layer have no peer.")
+            lines.append(f"There is no torch for this GPU in {sys.executable}: products and the layer have no peer.")
+        shares = [row for row in self.rows if row.get("share")]
+        met = sum(row["share"] >= row["least_share"] for row in shares)
+        lines.append(f"Of {len(self.rows)} results {sum(row['verdict'] == 'ok' for row in self.rows)} are right; of"
+                     f" {len(shares)} rates {met} are high enough.")
         lines += ["", "| case | result | GPU ms | with copies | host ms | rate | of peer or copy | peers |",
                   "|---|---|---|---|---|---|---|---|"]
         return "\n".join(lines + [line_of(row) for row in self.rows]) + "\n"

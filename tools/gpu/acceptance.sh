@@ -5,10 +5,12 @@
 #
 # ARK models, plans, and ONNX files are compiled to libraries; their results are compared with evaluations in 64 bits, and
 # their times are measured, as are those of products, of models whose time is that of their bytes, and, with --corpus, of
-# a layer of Llama 2 7B. If the Python has torch for the GPU, it is measured too. --ops runs ONNX's test cases of all
-# ops. --emulate compares what is small enough on an emulated GPU, without times.
+# a layer of Llama 2 7B; the corpus's plans of several ranks run as one kernel. If the Python has torch for the GPU, it is
+# measured too. --ops runs ONNX's test cases of all ops. --emulate compares what is small enough on an emulated GPU,
+# without times. The page is written after each case.
 #
-# IRC names the program, which is built otherwise; PYTHON names a Python with numpy, onnx, and, if wanted, torch.
+# IRC names the program; otherwise it is built, and `./irc-dev setup` installs what is missing. PYTHON names a Python with
+# numpy, onnx, and, if wanted, torch; by default python3, or if it lacks them that of `./irc-dev setup`.
 set -euo pipefail
 
 if [[ " $* " == *" --help "* || " $* " == *" -h "* ]]; then
@@ -16,7 +18,6 @@ if [[ " $* " == *" --help "* || " $* " == *" -h "* ]]; then
   exit 0
 fi
 root=$(cd "$(dirname "$0")/../.." && pwd)
-python=${PYTHON:-python3}
 gpu="an emulated GPU"
 if [[ " $* " != *" --emulate "* ]]; then
   if ! nvidia-smi -L >/dev/null 2>&1; then
@@ -25,11 +26,19 @@ if [[ " $* " != *" --emulate "* ]]; then
   fi
   gpu=$(nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader --id=0)
 fi
-if ! "$python" -c 'import numpy, onnx' 2>/dev/null; then
+is_enough() { "$1" -c 'import numpy, onnx' 2>/dev/null; }
+irc=${IRC:-}
+python=${PYTHON:-python3}
+if [[ -z $irc ]] || { [[ -z ${PYTHON:-} ]] && ! is_enough "$python"; }; then
+  "$root/irc-dev" setup >&2
+fi
+if [[ -z ${PYTHON:-} ]] && ! is_enough "$python"; then
+  python=$root/target/venv/bin/python
+fi
+if ! is_enough "$python"; then
   echo "acceptance.sh: $python has no numpy and onnx; name another in PYTHON" >&2
   exit 1
 fi
-irc=${IRC:-}
 if [[ -z $irc ]]; then
   (cd "$root" && cargo build --locked --package irc-tools --bins) >&2
   irc=$root/target/debug/irc

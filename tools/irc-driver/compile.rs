@@ -9,10 +9,13 @@ use crate::{
     values::Given,
 };
 use irc::{
-    Backend, CompileOptions, Model, Results, Session, Target, codegen::Output, pipeline::HOST_CPU,
-    quantise::Scope, session::tuning::Tuning,
+    Backend, CompileOptions, Model, Results, Session, Target,
+    codegen::Output,
+    pipeline::{HOST_CPU, Pipeline},
+    quantise::Scope,
+    session::tuning::Tuning,
 };
-use irc_cli::{CUDA, Codegen, CompileTo, Flags, GENERATORS, Kind, Support};
+use irc_cli::{CUDA, Codegen, CompileTo, Flags, Kind, Support};
 use std::path::Path;
 
 /// Compiles a model to a file.
@@ -34,7 +37,7 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
         return Err(Error::problem(format!("{name} is {words}: {why}")));
     }
     flags.expect(&[input_kind], Some(&suffix)).map_err(Error::Usage)?;
-    let is_kernel = kind == Kind::Ptx || arguments.backend == CUDA;
+    let is_kernel = is_of_gpu(arguments, kind);
     let mut sources = vec![input.source()];
     for name in &arguments.ranks {
         let other = Input::open(name, None)?;
@@ -47,7 +50,9 @@ pub fn compile(console: &Console, arguments: &CompileTo, flags: &Flags) -> Resul
         sources.push(other.source());
     }
     match input.content {
-        Content::Plan if is_kernel => gpu::write_plans(console, arguments, &sources, kind),
+        Content::Plan if is_kernel && !is_of_tasks(arguments, kind) => {
+            gpu::write_plans(console, arguments, &sources, kind)
+        }
         Content::Plan if kind != Kind::Mlir => {
             let why = "the executor runs its tasks (irc run), and a library is made from its model";
             let problem = Error::problem(format!("{} is an ARK plan: {why}", input.shown()));
@@ -94,11 +99,16 @@ fn write_model(
     kind: Kind,
 ) -> Result<(), Error> {
     let is_source = kind == Kind::C || arguments.codegen == Some(Codegen::C);
-    let is_kernel = kind == Kind::Ptx || arguments.backend == CUDA;
-    let backend = if is_source { Backend::C } else { target::backend(&arguments.backend) };
+    let is_kernel = is_of_gpu(arguments, kind);
+    let backend = match &arguments.backend {
+        _ if is_source => Backend::C,
+        Some(name) => target::backend(name),
+        None => Backend::default(),
+    };
     let mut options = options(&arguments.compile, backend)?;
     if is_kernel {
-        let target = target::gpu(arguments.arch.as_deref().unwrap_or("CUDA_80"))?;
+        let target =
+            target::gpu(arguments.arch.as_deref().unwrap_or(target::GPU)).map_err(Error::Usage)?;
         options.target = Target { form: gpu::form_of(arguments), ..target };
     }
     if let Some(path) = &arguments.tuning {
@@ -111,7 +121,7 @@ fn write_model(
         import.inputs = models::values(&models::given(input, &import, given)?);
         import.known_sizes = is_kernel;
     }
-    let stage = stage(arguments)?;
+    let stage = stage(arguments, options.target.backend.pipeline)?;
     let session = Session::new();
     if let Some(npu) = npu::model::options(&arguments.npu)? {
         let quantising = models::Quantising::of(&arguments.compile.quantise, Scope::Everywhere);
@@ -148,7 +158,7 @@ fn write_model(
     }
     if kind == Kind::Json {
         let planning = plan::Planning {
-            arch: arguments.arch.as_deref().unwrap_or("CUDA_80"),
+            arch: arguments.arch.as_deref().unwrap_or(target::GPU),
             processors: arguments.processors,
             planner: arguments.planner.unwrap_or_default(),
             rules: arguments.config_rules.as_deref(),
@@ -193,12 +203,21 @@ fn write_model(
     output::write(&arguments.output, &bytes, content)
 }
 
-/// Writes the kernels of a plan's tasks, whose first stage is `kernels`, named by task info, step, and
-/// variant for partial tiles.
+/// Whether the kernels of a plan's tasks are written before they are scheduled.
+fn is_of_tasks(arguments: &CompileTo, kind: Kind) -> bool {
+    kind == Kind::Mlir && matches!(arguments.stage.as_deref(), None | Some(TASKS))
+}
+
+/// The first stage of a plan.
+const TASKS: &str = "kernels";
+
+/// Writes the kernels of a plan's tasks, named by task info, step, and variant for partial tiles.
 fn write_tasks(arguments: &CompileTo, source: irc_diag::Source) -> Result<(), Error> {
-    if !matches!(arguments.stage.as_deref(), None | Some("kernels")) {
-        let message = "--stage: the only stage of a plan is 'kernels'";
-        return Err(Error::Usage(message.into()));
+    if !is_of_tasks(arguments, Kind::Mlir) {
+        let message = format!(
+            "--stage: the only stage of a plan is '{TASKS}', or with --backend {CUDA} a later one too"
+        );
+        return Err(Error::Usage(message));
     }
     let tasks = Session::new().plan(source).kernels()?;
     let mut text = String::new();
@@ -278,26 +297,46 @@ fn kind_of(path: &Path) -> Result<Kind, Error> {
     })
 }
 
-/// Rejects a selection of code generators for an archive that contains C source, code for a GPU in other files than those
-/// that a runtime loads, and flags of the other kind of code.
+/// Whether code is for a GPU.
+fn is_of_gpu(arguments: &CompileTo, kind: Kind) -> bool {
+    kind == Kind::Ptx || arguments.backend.as_deref() == Some(CUDA)
+}
+
+/// The code of a kind of output, if only some code generators write it.
+const fn code_of(kind: Kind) -> Option<Output> {
+    match kind {
+        Kind::O => Some(Output::Object),
+        Kind::Ll => Some(Output::LlvmIr),
+        Kind::S => Some(Output::Assembly),
+        Kind::C => Some(Output::C),
+        Kind::Ptx => Some(Output::Ptx),
+        Kind::So | Kind::Mlir | Kind::Json | Kind::Tar | Kind::Asm => None,
+    }
+}
+
+/// Rejects a code generator that does not write the output, or for an archive that contains C source, and flags of the
+/// other kind of code.
 fn expect_one_generator(arguments: &CompileTo, kind: Kind) -> Result<(), Error> {
-    let is_loaded = matches!(kind, Kind::So | Kind::Tar);
-    let is_kernel = arguments.backend == CUDA;
-    if is_kernel && !is_loaded {
+    if let (Some(name), Some(code)) = (&arguments.backend, code_of(kind))
+        && !target::generator(name).writes(code)
+    {
+        let other = target::writing(code).unwrap_or_default();
         let suffix = kind.suffix();
         return Err(Error::Usage(format!(
-            "--backend {CUDA} has no effect on {suffix}: it applies to .so, .tar"
+            "--backend {name} does not write {suffix}: --backend {other} does"
         )));
     }
+    let is_kernel = is_of_gpu(arguments, kind);
+    let is_of_any = matches!(kind, Kind::So | Kind::Tar | Kind::Ll | Kind::Mlir);
     let of_kernel =
         [("--timestamps", arguments.timestamps), ("--no-persistent", arguments.no_persistent)];
-    if let Some((flag, _)) = of_kernel.iter().find(|(_, given)| *given && is_loaded && !is_kernel) {
+    if let Some((flag, _)) = of_kernel.iter().find(|(_, given)| *given && is_of_any && !is_kernel) {
         let suffix = kind.suffix();
         return Err(Error::Usage(format!(
             "{flag} has no effect on {suffix} without --backend {CUDA}"
         )));
     }
-    if is_loaded && !is_kernel && arguments.arch.is_some() {
+    if is_of_any && !is_kernel && arguments.arch.is_some() {
         let suffix = kind.suffix();
         return Err(Error::Usage(format!(
             "--arch has no effect on {suffix} without --backend {CUDA}; --target-cpu names a processor"
@@ -310,9 +349,8 @@ fn expect_one_generator(arguments: &CompileTo, kind: Kind) -> Result<(), Error> 
     if let Some((flag, _)) = of_host.iter().find(|(_, given)| *given && is_kernel) {
         return Err(Error::Usage(format!("{flag} has no effect with --backend {CUDA}")));
     }
-    let is_default = arguments.backend == GENERATORS[0].0;
     match arguments.codegen {
-        Some(Codegen::C) if !is_default => {
+        Some(Codegen::C) if arguments.backend.is_some() => {
             Err(Error::Usage("--backend has no effect on C source, which --codegen selects".into()))
         }
         _ => Ok(()),
@@ -320,9 +358,9 @@ fn expect_one_generator(arguments: &CompileTo, kind: Kind) -> Result<(), Error> 
 }
 
 /// The stage whose MLIR is written.
-fn stage(arguments: &CompileTo) -> Result<&str, Error> {
+fn stage<'a>(arguments: &'a CompileTo, pipeline: &Pipeline) -> Result<&'a str, Error> {
     let stage = arguments.stage.as_deref().unwrap_or("import");
-    let found = HOST_CPU.position(stage).map(|_| stage);
+    let found = pipeline.position(stage).map(|_| stage);
     found.map_err(|error| Error::Usage(format!("--stage: {error}")))
 }
 

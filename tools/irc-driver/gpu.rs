@@ -10,9 +10,12 @@ use crate::{
 };
 use irc::{
     Session, Target,
-    codegen::GpuForm,
+    codegen::{GpuForm, Output},
     gpu::{Emulated, EmulationError, Options, emulate_program, program_of},
-    session::gpu::{archive as archive_of, library},
+    session::{
+        PlanFile,
+        gpu::{archive as archive_of, library},
+    },
 };
 use irc_ark_format::plan::Architecture;
 use irc_cli::{CUDA, CompileTo, EMULATOR, Kind, Run};
@@ -70,7 +73,7 @@ impl Program {
 
     /// The kernel of the plans of a world, compiled to be run.
     pub fn of_plans(plans: &Plans, arguments: &Run) -> Result<Self, Error> {
-        let code = ptx_of_plans(plans, None, form(arguments))?;
+        let code = ptx_of_plans(plans, arguments.arch.as_deref(), form(arguments))?;
         let several = plans.sources().len() > 1;
         let name = if several { "the kernel of the plans" } else { "the kernel of the plan" };
         Self::of_ptx(&Source::from_bytes(name, &code))
@@ -248,14 +251,26 @@ fn slices(kernel: &GpuKernel, events: &[Event]) -> Vec<(Event, u64, u64)> {
     together.into_values().collect()
 }
 
-/// The kernel of the plans of a world, for their own device unless another is named.
+/// The kernel of the plans of a world as PTX, for their own device unless another is named.
 pub fn ptx_of_plans(plans: &Plans, arch: Option<&str>, form: GpuForm) -> Result<Vec<u8>, Error> {
+    of_plans(plans, arch, form, |session, plans, target| {
+        session.emit_ranks(plans, target, Output::Ptx)
+    })
+}
+
+/// What is made of the kernel of the plans of a world, for their own device unless another is named.
+fn of_plans(
+    plans: &Plans,
+    arch: Option<&str>,
+    form: GpuForm,
+    make: impl FnOnce(&Session, &[PlanFile<'_>], &Target) -> Result<Vec<u8>, irc::Error>,
+) -> Result<Vec<u8>, Error> {
     let session = Session::new();
     let plans: Vec<_> = plans.sources().into_iter().map(|source| session.plan(source)).collect();
     let mut named = None;
     for plan in &plans {
         let of_plan = match plan.architecture()? {
-            Architecture::Any | Architecture::Cuda | Architecture::Cuda80 => "CUDA_80",
+            Architecture::Any | Architecture::Cuda | Architecture::Cuda80 => target::GPU,
             Architecture::Cuda90 => "CUDA_90",
             other => {
                 let problem = Error::problem(format!(
@@ -273,11 +288,11 @@ pub fn ptx_of_plans(plans: &Plans, arch: Option<&str>, form: GpuForm) -> Result<
             return Err(problem.help("irc compile --arch names it"));
         }
     }
-    let target = target::gpu(arch.or(named).unwrap_or("CUDA_80"))?;
-    Ok(session.ptx_of_ranks(&plans, &Target { form, ..target })?)
+    let target = target::gpu(arch.or(named).unwrap_or(target::GPU)).map_err(Error::Usage)?;
+    Ok(make(&session, &plans, &Target { form, ..target })?)
 }
 
-/// Writes the kernel of the plans of a world, as PTX or in a library or an archive.
+/// Writes the kernel of the plans of a world, as PTX, LLVM IR or MLIR, or in a library or an archive.
 pub fn write_plans(
     console: &Console,
     arguments: &CompileTo,
@@ -286,17 +301,26 @@ pub fn write_plans(
 ) -> Result<(), Error> {
     let files: Vec<_> = sources.iter().map(|source| (source.clone(), Content::Plan)).collect();
     let plans = Plans::open(console, &files, false)?;
-    let ptx = ptx_of_plans(&plans, arguments.arch.as_deref(), form_of(arguments))?;
-    let source = &sources[0];
+    let (arch, form) = (arguments.arch.as_deref(), form_of(arguments));
+    let text = match (kind, &arguments.stage) {
+        (Kind::Mlir, Some(stage)) => of_plans(&plans, arch, form, |session, plans, target| {
+            session.stage_of_ranks(plans, target, stage)
+        }),
+        (Kind::Ll, _) => of_plans(&plans, arch, form, |session, plans, target| {
+            session.emit_ranks(plans, target, Output::LlvmIr)
+        }),
+        _ => ptx_of_plans(&plans, arch, form),
+    };
+    let (text, source) = (text?, &sources[0]);
     match kind {
         Kind::So => {
-            let library = library(source, &ptx)?.library;
+            let library = library(source, &text)?.library;
             output::write(&arguments.output, &library, output::Content::Executable)
         }
         Kind::Tar => {
-            let contents = || Ok(archive_of(source, &ptx, &archive::options(arguments)?)?);
+            let contents = || Ok(archive_of(source, &text, &archive::options(arguments)?)?);
             archive::write_contents(console, arguments, contents()?, contents)
         }
-        _ => output::write(&arguments.output, &ptx, output::Content::Text),
+        _ => output::write(&arguments.output, &text, output::Content::Text),
     }
 }

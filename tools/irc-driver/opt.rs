@@ -1,8 +1,11 @@
 //! `irc-opt`: mlir-opt with irc's dialects and passes, and flags for the pipelines.
-use crate::input::{Content, import_flag};
+use crate::{
+    input::{Content, import_flag},
+    target,
+};
 use irc::{
     FileSystem, Files, Target,
-    pipeline::{PIPELINES, Pipeline, Settings},
+    pipeline::{NVPTX, PIPELINES, Pipeline, Settings},
 };
 use irc_common_format::MAX_STREAM;
 use std::{
@@ -108,7 +111,7 @@ fn limit_stream(arguments: &mut [String]) -> io::Result<()> {
     Ok(())
 }
 
-/// Replaces `--irc-pipeline`, `--compile-to`, `--compile-from` and `--target-cpu` by `--pass-pipeline`.
+/// Replaces `--irc-pipeline`, `--compile-to`, `--compile-from`, `--target-cpu` and `--arch` by `--pass-pipeline`.
 fn expand(arguments: &[String]) -> Result<Vec<String>, String> {
     let (mut kept, mut flags) = (Vec::new(), Flags::default());
     let mut rest = arguments.iter();
@@ -120,6 +123,7 @@ fn expand(arguments: &[String]) -> Result<Vec<String>, String> {
             "compile-to" => &mut flags.to,
             "compile-from" => &mut flags.from,
             "target-cpu" => &mut flags.cpu,
+            "arch" => &mut flags.arch,
             _ => {
                 kept.push(argument.clone());
                 continue;
@@ -143,14 +147,16 @@ struct Flags {
     from: Option<String>,
     to: Option<String>,
     cpu: Option<String>,
+    arch: Option<String>,
 }
 
 impl Flags {
     fn text(&self) -> Result<Option<String>, String> {
         if self.pipeline.is_none() && self.from.is_none() && self.to.is_none() {
-            return match self.cpu {
-                Some(_) => Err("--target-cpu is for the stage table: name a stage".to_owned()),
-                None => Ok(None),
+            return match (&self.cpu, &self.arch) {
+                (Some(_), _) => Err("--target-cpu is for the stage table: name a stage".to_owned()),
+                (_, Some(_)) => Err("--arch is for the stage table: name a stage".to_owned()),
+                (None, None) => Ok(None),
             };
         }
         let name = self.pipeline.as_deref().unwrap_or("host-cpu");
@@ -158,7 +164,20 @@ impl Flags {
             let names: Vec<_> = PIPELINES.iter().map(|known| known.name).collect();
             format!("no pipeline '{name}'; pipelines: {}", names.join(", "))
         })?;
-        let target = Target::from_name(self.cpu.as_deref().unwrap_or("native"));
+        let target = match (*pipeline == NVPTX, &self.cpu, &self.arch) {
+            (true, Some(_), _) => {
+                return Err(format!(
+                    "--target-cpu is for processors: --arch names the GPU of {name}"
+                ));
+            }
+            (true, None, arch) => target::gpu(arch.as_deref().unwrap_or(target::GPU))?,
+            (false, _, Some(_)) => {
+                return Err(format!(
+                    "--arch is for GPUs: --target-cpu names the processor of {name}"
+                ));
+            }
+            (false, cpu, None) => Target::from_name(cpu.as_deref().unwrap_or("native")),
+        };
         let settings = Settings::of(&target);
         pipeline.text(&settings, self.from.as_deref(), self.to.as_deref()).map(Some)
     }
@@ -175,6 +194,7 @@ fn own_help() -> String {
          \n  --compile-to=<stage>                          - run the pipeline up to and including this stage\
          \n  --compile-from=<stage>                        - run the pipeline from the stage after this one\
          \n  --target-cpu=<name>                           - schedule for this processor [default: native]\
+         \n  --arch=<name>                                 - schedule for this GPU: CUDA_80, CUDA_90 [default: CUDA_80]\
          \n  --list-stages                                 - list the stages of the pipelines and exit\n\n",
         names.concat()
     )

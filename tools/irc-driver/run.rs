@@ -134,6 +134,11 @@ fn expect_of_engine(
             "--trace has no effect on {what}: it applies to ARK plans and with --backend {EMULATOR} or {CUDA}"
         )));
     }
+    if arguments.arch.is_some() && engine.is_none() {
+        return Err(Error::Usage(format!(
+            "--arch has no effect on {what} without --backend {EMULATOR} or {CUDA}"
+        )));
+    }
     if arguments.max_instructions.is_some() && !is_emulated {
         return Err(Error::Usage(format!(
             "--max-instructions has no effect on {what} without --backend {EMULATOR}"
@@ -282,7 +287,8 @@ fn evaluate(
     }
     let step = console.step("compiling");
     if let Some(engine) = Engine::named(arguments.engine()) {
-        let target = irc::Target { form: gpu::form(arguments), ..irc::Target::gpu(80) };
+        let target = target::running(arguments.arch.as_deref(), engine)?;
+        let target = irc::Target { form: gpu::form(arguments), ..target };
         let options = CompileOptions { target, ..options.clone() };
         let code = model.emit(Output::Ptx, &options)?;
         drop(step);

@@ -1,7 +1,11 @@
 //! `--target-cpu`.
-use crate::error::Error;
-use irc::{Backend, Target};
-use irc_runtime::processor::{features_of, processors};
+use crate::{error::Error, gpu::Engine};
+use irc::{Backend, Target, codegen::Output};
+use irc_cli::{CUDA, GENERATORS};
+use irc_runtime::{
+    RunError,
+    processor::{features_of, processors},
+};
 
 /// The target of a name.
 pub fn named(cpu: &str) -> Result<Target, Error> {
@@ -19,18 +23,42 @@ pub fn named(cpu: &str) -> Result<Target, Error> {
     )))
 }
 
+/// The architecture of a GPU if none is named.
+pub const GPU: &str = "CUDA_80";
+
 /// The NVIDIA GPU of an architecture, as ARK names it.
-pub fn gpu(arch: &str) -> Result<Target, Error> {
+pub fn gpu(arch: &str) -> Result<Target, String> {
     match arch {
         "CUDA_80" => Ok(Target::gpu(80)),
         "CUDA_90" => Ok(Target::gpu(90)),
-        _ => Err(Error::Usage(format!("--arch: PTX is for CUDA_80 or CUDA_90, not '{arch}'"))),
+        _ => Err(format!("--arch: PTX is for CUDA_80 or CUDA_90, not '{arch}'")),
     }
+}
+
+/// The GPU that a program is compiled for to be run: one that is named, or that of the machine, or for the emulator the
+/// default.
+pub fn running(arch: Option<&str>, engine: Engine) -> Result<Target, Error> {
+    let capability = match (arch, engine) {
+        (None, Engine::Cuda) => irc_runtime::gpu::capability().map_err(RunError::Device)?,
+        _ => return gpu(arch.unwrap_or(GPU)).map_err(Error::Usage),
+    };
+    Ok(Target::gpu(if capability == 90 { 90 } else { 80 }))
 }
 
 /// The code generator of a name; the default if the name is an engine without code generation.
 pub fn backend(name: &str) -> Backend {
     Backend::named(name).unwrap_or_default()
+}
+
+/// The code generator of a value of `irc compile --backend`.
+pub fn generator(name: &str) -> Backend {
+    if name == CUDA { Backend::NVPTX } else { backend(name) }
+}
+
+/// The value of `irc compile --backend` for the code generator that writes an output.
+pub fn writing(output: Output) -> Option<&'static str> {
+    let names = GENERATORS.iter().map(|(name, _)| *name).chain([CUDA]);
+    names.into_iter().find(|name| generator(name).writes(output))
 }
 
 /// The same processor with another code generator, which must support it.
@@ -49,7 +77,6 @@ fn alike(name: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use irc::codegen::Output;
 
     #[test]
     fn unknown_processors_are_rejected_with_suggestions() {
@@ -62,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_command_line_has_the_code_generators_that_write_objects() {
-        let names: Vec<_> = irc_cli::GENERATORS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = GENERATORS.iter().map(|(name, _)| *name).collect();
         let all: Vec<_> = Backend::writing(Output::Object).map(|backend| backend.name).collect();
         assert_eq!(names, all);
         assert_eq!(Backend::named(names[0]), Some(Backend::default()));

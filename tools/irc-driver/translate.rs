@@ -8,7 +8,7 @@ use crate::{
     located::{diagnostics, report},
     models, npu,
     output::{self, Content},
-    plan,
+    plan, target,
     translate_common_ir::{self, Written},
 };
 use bytes::Bytes;
@@ -167,7 +167,7 @@ fn destination(console: &Console, arguments: &Translate) -> Result<To, Error> {
         Some("--emit-npu") => Ok(To::Npu),
         Some("--emit-plan") => {
             let planning = plan::Planning {
-                arch: arguments.arch.as_deref().unwrap_or("CUDA_80"),
+                arch: arguments.arch.as_deref().unwrap_or(target::GPU),
                 processors: arguments.processors,
                 planner: arguments.planner,
                 rules: arguments.config_rules.as_deref(),

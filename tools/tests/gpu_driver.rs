@@ -337,6 +337,17 @@ fn what_is_missing_is_said_in_a_sentence() {
     assert!(code == 1 && err.contains(sentence), "{err}");
     let (code, out, err) = on_gpu(&arguments, &of("12.5"));
     assert!(code == 0 && out.contains("expected buffers agree"), "{err}");
+    // A model is compiled for the GPU of the machine and its driver, or for one that is named.
+    let direct = ["run", &wide, "--seed", "1", "--backend", "cuda", "--expected", &expected];
+    for version in ["12.4", "12.5"] {
+        let (code, out, err) = on_gpu(&direct, &of(version));
+        assert!(code == 0 && out.contains("expected buffers agree"), "{err}");
+    }
+    let named = [&direct[..], &["--arch", "CUDA_90"]].concat();
+    let (code, _, err) = on_gpu(&named, &of("12.4"));
+    assert!(code == 1 && err.contains(sentence), "{err}");
+    let (code, _, err) = on_gpu(&named, &[("IRC_CUDA_CAPABILITY", "8.0")]);
+    assert!(code == 1 && err.contains("the kernel is for sm_90a, and this GPU"), "{err}");
     // A plan with more processors than the GPU runs at once.
     let model = root().join("formats/ark/tests/data/layer.plan.json").display().to_string();
     succeed(&["compile", &model, "-o", &plan, "--backend", "cuda"]);

@@ -1,4 +1,4 @@
-// The functions of the device that kernels call, in the llvm dialect for NVPTX.
+// The functions of the device that kernels call, in the dialects llvm and nvvm.
 
 // Places of threads are read by instructions that LLVM does not move: what it computes from them before the loop over steps
 // would take registers in all kernels.
@@ -31,7 +31,7 @@ llvm.func internal @irc_gpu_threads() -> i64 attributes {always_inline} {
 llvm.func internal @irc_gpu_shuffle(%value: i32, %mask: i32) -> i32 attributes {always_inline} {
   %all = llvm.mlir.constant(-1 : i32) : i32
   %clamp = llvm.mlir.constant(31 : i32) : i32
-  %0 = llvm.call_intrinsic "llvm.nvvm.shfl.sync.bfly.i32"(%all, %value, %mask, %clamp) : (i32, i32, i32, i32) -> i32
+  %0 = nvvm.shfl.sync bfly %all, %value, %mask, %clamp : i32 -> i32
   llvm.return %0 : i32
 }
 
@@ -39,14 +39,14 @@ llvm.func internal @irc_gpu_shuffle(%value: i32, %mask: i32) -> i32 attributes {
 llvm.func internal @irc_gpu_of_four(%value: i32, %lane: i32) -> i32 attributes {always_inline} {
   %all = llvm.mlir.constant(-1 : i32) : i32
   %clamp = llvm.mlir.constant(7199 : i32) : i32
-  %0 = llvm.call_intrinsic "llvm.nvvm.shfl.sync.idx.i32"(%all, %value, %lane, %clamp) : (i32, i32, i32, i32) -> i32
+  %0 = nvvm.shfl.sync idx %all, %value, %lane, %clamp : i32 -> i32
   llvm.return %0 : i32
 }
 
 // Whether a condition holds for all lanes of a warp.
 llvm.func internal @irc_gpu_all(%condition: i1) -> i1 attributes {always_inline} {
   %all = llvm.mlir.constant(-1 : i32) : i32
-  %0 = llvm.call_intrinsic "llvm.nvvm.vote.all.sync"(%all, %condition) : (i32, i1) -> i1
+  %0 = nvvm.vote.sync all %all, %condition -> i1
   llvm.return %0 : i1
 }
 
@@ -88,10 +88,11 @@ llvm.func internal @irc_gpu_barrier(%barrier: i32, %threads: i64) attributes {al
   llvm.cond_br %is_warp, ^warp, ^several
 ^warp:
   %lanes = llvm.mlir.constant(-1 : i32) : i32
-  llvm.call_intrinsic "llvm.nvvm.bar.warp.sync"(%lanes) : (i32) -> ()
+  nvvm.bar.warp.sync %lanes : i32
   llvm.return
 ^several:
   %count = llvm.trunc %threads : i64 to i32
+  // The location of `nvvm.barrier` would be read as one of its attributes.
   llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.count"(%barrier, %count) : (i32, i32) -> ()
   llvm.return
 }
@@ -102,7 +103,7 @@ llvm.func internal @irc_gpu_block_barrier(%barrier: i32, %threads: i64) attribut
   %all = llvm.icmp "slt" %barrier, %zero : i32
   llvm.cond_br %all, ^whole, ^team
 ^whole:
-  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
+  nvvm.barrier0
   llvm.return
 ^team:
   llvm.call @irc_gpu_barrier(%barrier, %threads) : (i32, i64) -> ()
@@ -119,7 +120,7 @@ llvm.func internal @irc_gpu_shared() -> !llvm.ptr<3> attributes {always_inline} 
 
 // The product of 16x16 and 16x8 elements, added to 16x8 sums, by a warp.
 llvm.func internal @irc_gpu_mma_bf16(%a0: i32, %a1: i32, %a2: i32, %a3: i32, %b0: i32, %b1: i32, %c0: f32, %c1: f32, %c2: f32, %c3: f32) -> !llvm.struct<(f32, f32, f32, f32)> attributes {always_inline} {
-  %0 = llvm.call_intrinsic "llvm.nvvm.mma.m16n8k16.row.col.bf16"(%a0, %a1, %a2, %a3, %b0, %b1, %c0, %c1, %c2, %c3) : (i32, i32, i32, i32, i32, i32, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  %0 = nvvm.mma.sync A[%a0, %a1, %a2, %a3] B[%b0, %b1] C[%c0, %c1, %c2, %c3] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<bf16>, multiplicandBPtxType = #nvvm.mma_type<bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (i32, i32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
   llvm.return %0 : !llvm.struct<(f32, f32, f32, f32)>
 }
 
@@ -130,7 +131,7 @@ llvm.func internal @irc_gpu_mma_f16(%a0: i32, %a1: i32, %a2: i32, %a3: i32, %b0:
   %x3 = llvm.bitcast %a3 : i32 to vector<2xf16>
   %y0 = llvm.bitcast %b0 : i32 to vector<2xf16>
   %y1 = llvm.bitcast %b1 : i32 to vector<2xf16>
-  %0 = llvm.call_intrinsic "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"(%x0, %x1, %x2, %x3, %y0, %y1, %c0, %c1, %c2, %c3) : (vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  %0 = nvvm.mma.sync A[%x0, %x1, %x2, %x3] B[%y0, %y1] C[%c0, %c1, %c2, %c3] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (vector<2xf16>, vector<2xf16>, f32) -> !llvm.struct<(f32, f32, f32, f32)>
   llvm.return %0 : !llvm.struct<(f32, f32, f32, f32)>
 }
 
@@ -138,52 +139,49 @@ llvm.func internal @irc_gpu_mma_f16(%a0: i32, %a1: i32, %a2: i32, %a3: i32, %b0:
 llvm.func internal @irc_gpu_copy(%to: i64, %from: i64, %bytes: i32) attributes {always_inline} {
   %shared = llvm.inttoptr %to : i64 to !llvm.ptr<3>
   %global = llvm.inttoptr %from : i64 to !llvm.ptr<1>
-  llvm.call_intrinsic "llvm.nvvm.cp.async.cg.shared.global.16.s"(%shared, %global, %bytes) : (!llvm.ptr<3>, !llvm.ptr<1>, i32) -> ()
+  nvvm.cp.async.shared.global %shared, %global, 16, cache = cg, %bytes : !llvm.ptr<3>, !llvm.ptr<1>, i32
   llvm.return
 }
 
 // The copies that a thread has started since the last time are a group.
 llvm.func internal @irc_gpu_copies_commit() attributes {always_inline} {
-  llvm.call_intrinsic "llvm.nvvm.cp.async.commit.group"() : () -> ()
+  nvvm.cp.async.commit.group
   llvm.return
 }
 
 // Waits for the thread's copies, but for those of the last groups.
 llvm.func internal @irc_gpu_copies_wait_0() attributes {always_inline} {
-  %groups = llvm.mlir.constant(0 : i32) : i32
-  llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%groups) : (i32) -> ()
+  nvvm.cp.async.wait.group 0
   llvm.return
 }
 
 llvm.func internal @irc_gpu_copies_wait_1() attributes {always_inline} {
-  %groups = llvm.mlir.constant(1 : i32) : i32
-  llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%groups) : (i32) -> ()
+  nvvm.cp.async.wait.group 1
   llvm.return
 }
 
 llvm.func internal @irc_gpu_copies_wait_2() attributes {always_inline} {
-  %groups = llvm.mlir.constant(2 : i32) : i32
-  llvm.call_intrinsic "llvm.nvvm.cp.async.wait.group"(%groups) : (i32) -> ()
+  nvvm.cp.async.wait.group 2
   llvm.return
 }
 
 // Four matrices of eight rows of 16 bytes in shared memory, each lane giving the address of a row.
 llvm.func internal @irc_gpu_matrices(%address: i64) -> !llvm.struct<(i32, i32, i32, i32)> attributes {always_inline} {
   %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
-  %0 = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"(%shared) : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+  %0 = nvvm.ldmatrix %shared {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<row>, num = 4 : i32, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
   llvm.return %0 : !llvm.struct<(i32, i32, i32, i32)>
 }
 
 llvm.func internal @irc_gpu_matrices_transposed(%address: i64) -> !llvm.struct<(i32, i32, i32, i32)> attributes {always_inline} {
   %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
-  %0 = llvm.call_intrinsic "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3"(%shared) : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+  %0 = nvvm.ldmatrix %shared {eltType = #nvvm.ld_st_matrix_elt_type<b16>, layout = #nvvm.mma_layout<col>, num = 4 : i32, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
   llvm.return %0 : !llvm.struct<(i32, i32, i32, i32)>
 }
 
 // A barrier in shared memory of which each phase ends once so many threads have arrived.
 llvm.func internal @irc_gpu_phases_init(%address: i64, %count: i32) attributes {always_inline} {
   %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
-  llvm.call_intrinsic "llvm.nvvm.mbarrier.init.shared"(%shared, %count) : (!llvm.ptr<3>, i32) -> ()
+  nvvm.mbarrier.init %shared, %count : !llvm.ptr<3>, i32
   llvm.return
 }
 
@@ -196,7 +194,7 @@ llvm.func internal @irc_gpu_phases_ready() attributes {always_inline} {
 // The memory of a barrier may be used for something else.
 llvm.func internal @irc_gpu_phases_end(%address: i64) attributes {always_inline} {
   %shared = llvm.inttoptr %address : i64 to !llvm.ptr<3>
-  llvm.call_intrinsic "llvm.nvvm.mbarrier.inval.shared"(%shared) : (!llvm.ptr<3>) -> ()
+  nvvm.mbarrier.inval %shared : !llvm.ptr<3>
   llvm.return
 }
 
@@ -247,7 +245,7 @@ llvm.func internal @irc_gpu_map(%shared: i64, %global: i64, %tensor: i64, %type:
   %map = llvm.inttoptr %shared : i64 to !llvm.ptr<3>
   %word = llvm.getelementptr %map[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
   llvm.store volatile %zero, %word {alignment = 4 : i64} : i32, !llvm.ptr<3>
-  llvm.call_intrinsic "llvm.nvvm.bar.warp.sync"(%all) : (i32) -> ()
+  nvvm.bar.warp.sync %all : i32
   %address = llvm.trunc %shared : i64 to i32
   %first = llvm.icmp "eq" %lane, %zero : i32
   llvm.cond_br %first, ^write, ^copy
@@ -266,7 +264,7 @@ llvm.func internal @irc_gpu_map(%shared: i64, %global: i64, %tensor: i64, %type:
   llvm.inline_asm has_side_effects asm_dialect = att "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [$0], 10;", "r,~{memory}" %address : (i32) -> ()
   llvm.br ^copy
 ^copy:
-  llvm.call_intrinsic "llvm.nvvm.bar.warp.sync"(%all) : (i32) -> ()
+  nvvm.bar.warp.sync %all : i32
   llvm.inline_asm has_side_effects asm_dialect = att "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [$1], [$0], 128; fence.proxy.tensormap::generic.acquire.gpu [$1], 128; fence.proxy.async;", "r,l,~{memory}" %address, %global : (i32, i64) -> ()
   llvm.return
 }
@@ -287,7 +285,7 @@ llvm.mlir.global internal @irc_gpu_record() {addr_space = 3 : i32, alignment = 8
 // Before anything else: the first thread of a block gives the others the record.
 llvm.func internal @irc_gpu_start(%record: !llvm.ptr) attributes {always_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
-  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %thread = nvvm.read.ptx.sreg.tid.x : i32
   %first = llvm.icmp "eq" %thread, %zero : i32
   llvm.cond_br %first, ^store, ^wait
 ^store:
@@ -296,7 +294,7 @@ llvm.func internal @irc_gpu_start(%record: !llvm.ptr) attributes {always_inline}
   llvm.store %global, %place {alignment = 8 : i64} : !llvm.ptr<1>, !llvm.ptr<3>
   llvm.br ^wait
 ^wait:
-  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
+  nvvm.barrier0
   llvm.return
 }
 
@@ -314,13 +312,13 @@ llvm.func internal @irc_gpu_at(%place: i64) attributes {no_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %five = llvm.mlir.constant(5 : i32) : i32
   %mask = llvm.mlir.constant(31 : i32) : i32
-  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %thread = nvvm.read.ptx.sreg.tid.x : i32
   %lane = llvm.and %thread, %mask : i32
   %first = llvm.icmp "eq" %lane, %zero : i32
   llvm.cond_br %first, ^store, ^end
 ^store:
-  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
-  %threads = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ntid.x"() : () -> i32
+  %block = nvvm.read.ptx.sreg.ctaid.x : i32
+  %threads = nvvm.read.ptx.sreg.ntid.x : i32
   %warps = llvm.lshr %threads, %five : i32
   %own = llvm.lshr %thread, %five : i32
   %before = llvm.mul %block, %warps : i32
@@ -337,7 +335,7 @@ llvm.func internal @irc_gpu_at(%place: i64) attributes {no_inline} {
 
 // Nanoseconds since some time in the past.
 llvm.func internal @irc_gpu_time() -> i64 attributes {always_inline} {
-  %0 = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  %0 = nvvm.read.ptx.sreg.globaltimer : i64
   llvm.return %0 : i64
 }
 
@@ -347,7 +345,7 @@ llvm.mlir.global internal @irc_gpu_trace() {addr_space = 3 : i32, alignment = 8 
 // Before irc_gpu_start, after which all threads of the block know the events.
 llvm.func internal @irc_gpu_start_trace(%trace: !llvm.ptr) attributes {always_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
-  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %thread = nvvm.read.ptx.sreg.tid.x : i32
   %first = llvm.icmp "eq" %thread, %zero : i32
   llvm.cond_br %first, ^store, ^end
 ^store:
@@ -367,10 +365,10 @@ llvm.func internal @irc_gpu_event(%index: i64, %begin: i64, %thread: i64) attrib
   %first = llvm.icmp "eq" %thread, %none : i64
   llvm.cond_br %first, ^store, ^end
 ^store:
-  %end = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
-  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
-  %threads = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ntid.x"() : () -> i32
-  %own = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  %end = nvvm.read.ptx.sreg.globaltimer : i64
+  %block = nvvm.read.ptx.sreg.ctaid.x : i32
+  %threads = nvvm.read.ptx.sreg.ntid.x : i32
+  %own = nvvm.read.ptx.sreg.tid.x : i32
   %before = llvm.mul %block, %threads : i32
   %number = llvm.add %before, %own : i32
   %short = llvm.lshr %number, %five : i32
@@ -403,7 +401,7 @@ llvm.func internal @irc_gpu_block_event(%step: i64, %begin: i64) attributes {alw
 // All threads of the grid wait for each other.
 llvm.func internal @irc_gpu_grid_barrier() attributes {always_inline} {
   %zero = llvm.mlir.constant(0 : i32) : i32
-  %blocks = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.nctaid.x"() : () -> i32
+  %blocks = nvvm.read.ptx.sreg.nctaid.x : i32
   llvm.call @irc_gpu_processors_barrier(%zero, %blocks) : (i32, i32) -> ()
   llvm.return
 }
@@ -431,16 +429,16 @@ llvm.func internal @irc_gpu_patience() -> i64 attributes {always_inline} {
 
 // A thread that has waited since a time traps after its patience, which is not 0: the record says so first.
 llvm.func internal @irc_gpu_watch(%start: i64, %patience: i64) attributes {always_inline} {
-  %time = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  %time = nvvm.read.ptx.sreg.globaltimer : i64
   %waited = llvm.sub %time, %start : i64
   %stuck = llvm.icmp "ugt" %waited, %patience : i64
   llvm.cond_br %stuck, ^fail, ^end
 ^fail:
   %one = llvm.mlir.constant(1 : i32) : i32
   %five = llvm.mlir.constant(5 : i32) : i32
-  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
-  %block = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ctaid.x"() : () -> i32
-  %threads = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.ntid.x"() : () -> i32
+  %thread = nvvm.read.ptx.sreg.tid.x : i32
+  %block = nvvm.read.ptx.sreg.ctaid.x : i32
+  %threads = nvvm.read.ptx.sreg.ntid.x : i32
   %warps = llvm.lshr %threads, %five : i32
   %own = llvm.lshr %thread, %five : i32
   %before = llvm.mul %block, %warps : i32
@@ -481,7 +479,7 @@ llvm.func internal @irc_gpu_wait(%link: i64, %count: i32) attributes {no_inline}
   %least = llvm.add %before, %count : i32
   %patience = llvm.call @irc_gpu_patience() : () -> i64
   %watched = llvm.icmp "ne" %patience, %never : i64
-  %start = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  %start = nvvm.read.ptx.sreg.globaltimer : i64
   llvm.br ^poll
 ^poll:
   %found = llvm.load %arrived atomic acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
@@ -516,7 +514,7 @@ llvm.func internal @irc_gpu_receive_packet(%address: i64, %flag: i32) -> i32 att
   %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
   %patience = llvm.call @irc_gpu_patience() : () -> i64
   %watched = llvm.icmp "ne" %patience, %never : i64
-  %start = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  %start = nvvm.read.ptx.sreg.globaltimer : i64
   llvm.br ^poll
 ^poll:
   %packet = llvm.load %from atomic monotonic {alignment = 8 : i64} : !llvm.ptr<1> -> i64
@@ -543,8 +541,8 @@ llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attrib
   %twice = llvm.add %state, %state : i32
   %arrived = llvm.getelementptr %states[%twice] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
   %generation = llvm.getelementptr %arrived[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
-  %thread = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.tid.x"() : () -> i32
+  nvvm.barrier0
+  %thread = nvvm.read.ptx.sreg.tid.x : i32
   %first = llvm.icmp "eq" %thread, %zero : i32
   llvm.cond_br %first, ^arrive, ^end
 ^arrive:
@@ -564,7 +562,7 @@ llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attrib
 ^wait:
   %patience = llvm.call @irc_gpu_patience() : () -> i64
   %watched = llvm.icmp "ne" %patience, %never : i64
-  %start = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.globaltimer"() : () -> i64
+  %start = nvvm.read.ptx.sreg.globaltimer : i64
   llvm.br ^poll
 ^poll:
   %found = llvm.load %generation atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
@@ -576,6 +574,6 @@ llvm.func internal @irc_gpu_processors_barrier(%state: i32, %blocks: i32) attrib
   llvm.call @irc_gpu_watch(%start, %patience) : (i64, i64) -> ()
   llvm.br ^poll
 ^end:
-  llvm.call_intrinsic "llvm.nvvm.barrier.cta.sync.aligned.all"(%zero) : (i32) -> ()
+  nvvm.barrier0
   llvm.return
 }

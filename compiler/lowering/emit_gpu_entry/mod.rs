@@ -1,4 +1,4 @@
-//! Adds the entry point of a GPU to a module in the `llvm` dialect.
+//! Adds the entry point of a GPU to a module in the `llvm` dialect; functions of the device are in `nvvm` too.
 //!
 //! Before: `@irc_main` takes one pointer per buffer, one for the workspace, and one for threads; kernels are those of
 //! `compute-to-simt`. After: also the kernel `irc_run`, whose parameters are a pointer for each input and result, one to all
@@ -84,7 +84,7 @@ impl Pass for EmitGpuEntry {
         "add the entry point of a GPU, irc_run, and the functions of the device"
     }
     fn dialects(&self) -> &'static [&'static str] {
-        &["llvm"]
+        &["llvm", "nvvm"]
     }
     fn options(&self) -> &'static [PassOption] {
         &[BLOCK_THREADS, TIMESTAMPS]

@@ -266,6 +266,7 @@ pub fn main_text(
         ));
     }
     let metadata = escaped(&kernel.interface.to_json());
+    let description = escaped(&kernel.to_line());
     let mut text = format!(
         "{}
          func.func private @irc_gpu_team() -> index
@@ -298,7 +299,7 @@ pub fn main_text(
         let _ = writeln!(
             text,
             "func.func @{name}({})
-             attributes {{tl.program = #tl.program<metadata = \"{metadata}\">}} {{
+             attributes {{tl.program = #tl.program<metadata = \"{metadata}\">, tl.description = \"{description}\"}} {{
              {block}
              %thread = func.call @irc_gpu_thread() : () -> index
              {body}

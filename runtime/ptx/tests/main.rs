@@ -7,6 +7,7 @@ mod kernels;
 mod layouts;
 mod llvm;
 mod parser;
+mod rings;
 mod scale;
 mod support;
 mod warps;

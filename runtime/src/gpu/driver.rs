@@ -274,6 +274,22 @@ impl Gpu {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
+    /// The compute capability: 80, 90, ...
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn capability(&self) -> Result<u32, String> {
+        Ok(self.attribute(MAJOR)? * 10 + self.attribute(MINOR)?)
+    }
+
+    /// Whether the driver knows how kernels write tensor maps.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn has_tensor_maps(&self) -> Result<bool, String> {
+        Ok(self.version()? >= TENSOR_MAPS_SINCE)
+    }
+
     /// The version of the driver: 12050 for that of CUDA 12.5.
     fn version(&self) -> Result<c_int, String> {
         let mut version = 0;
@@ -288,22 +304,20 @@ impl Gpu {
     /// # Errors
     /// PTX for another architecture, or that the driver does not compile.
     pub fn load(&self, ptx: &str, entries: &[String]) -> Result<Kernel, String> {
-        let (major, minor) = (self.attribute(MAJOR)?, self.attribute(MINOR)?);
-        let own = format!("this GPU has compute capability {major}.{minor}");
-        if let Some(target) = target(ptx).filter(|target| !target.runs_on(major * 10 + minor)) {
+        let capability = self.capability()?;
+        let own =
+            format!("this GPU has compute capability {}.{}", capability / 10, capability % 10);
+        if let Some(target) = target(ptx).filter(|target| !target.runs_on(capability)) {
             let suffix = if target.is_exact { "a" } else { "" };
             return Err(format!("the kernel is for sm_{}{suffix}, and {own}", target.capability));
         }
-        if ptx.contains(TENSOR_MAPS) {
-            let version = self.version()?;
-            if version < TENSOR_MAPS_SINCE {
-                return Err(format!(
-                    "the NVIDIA driver is too old for the tensor maps of the kernel: it is that of CUDA {}, and that of \
-                     CUDA {} is needed",
-                    decimal(version),
-                    decimal(TENSOR_MAPS_SINCE)
-                ));
-            }
+        if ptx.contains(TENSOR_MAPS) && !self.has_tensor_maps()? {
+            return Err(format!(
+                "the NVIDIA driver is too old for the tensor maps of the kernel: it is that of CUDA {}, and that of \
+                 CUDA {} is needed",
+                decimal(self.version()?),
+                decimal(TENSOR_MAPS_SINCE)
+            ));
         }
         let text = CString::new(ptx).map_err(|_| "the PTX contains a zero byte".to_owned())?;
         let mut log = vec![0u8; 1 << 14];

@@ -10,6 +10,17 @@ use std::{cell::Cell, collections::BTreeMap, ffi::c_void, sync::Arc};
 /// The nanoseconds after which a block that waits for others traps.
 const PATIENCE: u64 = 10_000_000_000;
 
+/// The compute capability that kernels for the first GPU are compiled for: its own, 80, 90, ..., or with a driver that is too
+/// old for tensor maps one that lacks them.
+///
+/// # Errors
+/// No driver or GPU, in a sentence.
+pub fn capability() -> Result<u32, String> {
+    let gpu = Gpu::open(0)?;
+    let capability = gpu.capability()?;
+    Ok(if gpu.has_tensor_maps()? { capability } else { capability.min(89) })
+}
+
 /// A kernel that is loaded on GPUs, with memory for its parameters; the constants are already there.
 ///
 /// Of several ranks, each has a GPU of its own if there are enough that have access to each other's memory; otherwise the

@@ -3,7 +3,7 @@ mod driver;
 mod execution;
 pub mod record;
 
-pub use execution::Execution;
+pub use execution::{Execution, capability};
 
 use crate::{
     Interface, Port,

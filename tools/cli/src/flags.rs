@@ -63,7 +63,10 @@ pub struct FlagRow {
 }
 
 /// Outputs of `irc compile` that depend on the processor.
-const CODE: &[&str] = &[".so", ".o", ".ll", ".s", ".c", ".mlir", ".tar"];
+const HOST_CODE: &[&str] = &[".so", ".o", ".ll", ".s", ".c", ".mlir", ".tar"];
+
+/// Outputs of `irc compile` whose kernels are fused.
+const CODE: &[&str] = &[".so", ".o", ".ll", ".s", ".c", ".mlir", ".tar", ".ptx"];
 
 /// How a model is scheduled for an NPU.
 const NPU: &[&str] = &["--target", "--batch", "--objective", "--set-tree", "--explain-schedule"];
@@ -97,13 +100,16 @@ pub static FLAGS: &[FlagRow] = &[
     flags(&["compile"], QUANTISE).of(&[ArkModel, CommonIr, Schedule]),
     flags(&["run"], QUANTISE).of(&[ArkModel, CommonIr, Program]),
     // irc compile.
-    flags(&["compile"], &["--backend"]).to(&[".so", ".o", ".mlir", ".tar"]).of(MODELS),
-    flags(&["compile"], &["--backend"]).to(&[".so", ".tar"]).of(&[Plan]),
+    flags(&["compile"], &["--backend"])
+        .to(&[".so", ".o", ".ll", ".s", ".mlir", ".tar", ".ptx"])
+        .of(MODELS),
+    flags(&["compile"], &["--backend"]).to(&[".so", ".ll", ".mlir", ".tar", ".ptx"]).of(&[Plan]),
     flags(&["compile"], &["--stage"]).to(&[".mlir"]),
     flags(&["compile"], &["--frontend"]).to(&[".asm"]),
     flags(&["compile"], &["--model"]).to(&[".asm"]).of(&[Schedule]),
-    flags(&["compile"], &["--arch"]).to(&[".json", ".ptx", ".so", ".tar"]),
-    flags(&["compile"], &["--timestamps", "--no-persistent"]).to(&[".ptx", ".so", ".tar"]),
+    flags(&["compile"], &["--arch"]).to(&[".json", ".ptx", ".so", ".tar", ".ll", ".mlir"]),
+    flags(&["compile"], &["--timestamps", "--no-persistent"])
+        .to(&[".ptx", ".so", ".tar", ".ll", ".mlir"]),
     flags(&["compile"], &["--processors", "--planner", "--config-rules"]).to(&[".json"]),
     flags(&["compile"], NPU)
         .to(&[".json", ".asm"])
@@ -134,13 +140,25 @@ pub static FLAGS: &[FlagRow] = &[
     .to(&[".tar"]),
     flags(&["compile"], &["--inputs"]).of(&[CommonIr]),
     flags(&["compile"], &["--inputs"]).to(&[".tar"]),
-    flags(&["compile"], &["--target-cpu", "--explain-fusion"]).to(CODE).of(MODELS),
+    flags(&["compile"], &["--target-cpu"]).to(HOST_CODE).of(MODELS),
+    flags(&["compile"], &["--explain-fusion"]).to(CODE).of(MODELS),
     flags(&["compile"], &["--tuning"]).to(&[".so", ".tar", ".o", ".ll", ".s"]).of(GRAPHS),
     flags(&["compile"], &["--results"]).to(CODE).of(GRAPHS),
     flags(&["compile"], &["--results"]).to(&[".json"]).of(&[CommonIr, Layers]),
     // irc run and irc bench.
     flags(&["run"], &["--target-cpu"]).of(COMPILED).why(&[
         (Program, DONE),
+        (Library, DONE),
+        (Archive, DONE),
+        (Ptx, DONE),
+    ]),
+    flags(&["run"], &["--arch"]).of(COMPILED).why(&[
+        (Program, DONE),
+        (Library, DONE),
+        (Archive, DONE),
+        (Ptx, DONE),
+    ]),
+    flags(&["bench"], &["--arch"]).of(COMPILED).why(&[
         (Library, DONE),
         (Archive, DONE),
         (Ptx, DONE),

@@ -55,6 +55,7 @@ pub enum Command {
      irc compile ffn.model.json -o ffn.so --backend {QUICK}\n  \
      irc compile ffn.model.json -o ffn.so --backend {CUDA} --arch CUDA_90     a library for an NVIDIA GPU\n  \
      irc compile ffn.model.json -o ffn.mlir --stage fuse\n  \
+     irc compile ffn.model.json -o ffn.mlir --stage simt --backend {CUDA}     a stage of code for a GPU\n  \
      irc compile ffn.model.json -o - --emit ll | less\n  \
      irc compile ffn.model.json -o ffn.plan.json --arch CUDA_80 --processors 108\n  \
      irc compile model.onnx -o model.tar                    an archive in TVM's Model Library Format\n  \
@@ -73,13 +74,13 @@ pub struct CompileTo {
     /// Output file: .so, .tar, .o, .c, .ll, .s, .mlir, .ptx, .json or .asm; - for standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
-    /// Code generator
-    #[arg(long, value_parser = compilers(), default_value = GENERATORS[0].0, value_name = "NAME")]
-    pub backend: String,
+    /// Code generator [default: llvm; for .ptx cuda]
+    #[arg(long, value_parser = compilers(), value_name = "NAME")]
+    pub backend: Option<String>,
     /// Kind of output; overrides the suffix of the output file
     #[arg(long, value_enum, value_name = "KIND")]
     pub emit: Option<Kind>,
-    /// Last stage to run for .mlir; see irc-opt --list-stages [default: import]
+    /// Last stage to run for .mlir; see irc-opt --list-stages [default: import; of plans kernels]
     #[arg(long, value_name = "NAME")]
     pub stage: Option<String>,
     /// Layers of the network of a Gemini schedule, for an NPU program (.asm)
@@ -255,6 +256,9 @@ pub struct Run {
     /// Code generator, evaluator, or a GPU [default: llvm; cuda for kernels of GPUs]
     #[arg(long, value_parser = engines(), value_name = "NAME")]
     pub backend: Option<String>,
+    /// GPU to compile for: CUDA_80, CUDA_90 [default: a plan's; that of the machine; CUDA_80]
+    #[arg(long, value_name = "NAME")]
+    pub arch: Option<String>,
     /// Options for reading Common IR and ONNX files.
     #[command(flatten)]
     pub graphs: Graphs,
@@ -390,6 +394,9 @@ pub struct Bench {
     /// Code generator
     #[arg(long, value_parser = measured(), default_value = GENERATORS[0].0, value_name = "NAME")]
     pub backend: String,
+    /// GPU to compile for: CUDA_80, CUDA_90 [default: a plan's; that of the machine; CUDA_80]
+    #[arg(long, value_name = "NAME")]
+    pub arch: Option<String>,
     /// What the code is for.
     #[command(flatten)]
     pub machine: Machine,

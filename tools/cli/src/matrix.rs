@@ -102,7 +102,7 @@ impl InputKind {
                  irc-translate reads it as MLIR",
             ),
             (Self::Plan, Gpu) => If("the plans of all ranks are given"),
-            (Self::Mlir, Gpu | Kind::Tar) => {
+            (Self::Mlir, Kind::Tar) => {
                 If("the module is at the tensor level, and the sizes are known")
             }
             (_, Gpu) => If("the sizes are known, and the GPU has the operations"),
@@ -112,7 +112,7 @@ impl InputKind {
             ),
             (Self::Plan, Mlir) => Yes,
             (Self::Plan, Json) => No("it is already a plan"),
-            (Self::Plan, Kind::So | Kind::Tar) => {
+            (Self::Plan, Kind::So | Kind::Tar | Kind::Ll) => {
                 If("`--backend cuda` and the plans of all ranks are given")
             }
             (Self::Plan, _) => {

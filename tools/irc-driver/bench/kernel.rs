@@ -3,24 +3,24 @@ use super::given;
 use crate::{
     console::Console,
     error::Error,
-    gpu::{self, Program},
+    gpu::{self, Engine, Program},
     input::{Content, Input},
-    models, output,
+    models, output, target,
     world::Plans,
 };
 use irc::{
-    CompileOptions, ImportOptions, Session, Target,
+    CompileOptions, ImportOptions, Session,
     codegen::{GpuForm, Output},
 };
 use irc_cli::Bench;
 use serde_json::{Map, Value, json};
 
 /// The PTX of a file or of a plan.
-pub fn ptx_of(console: &Console, input: &Input) -> Result<Vec<u8>, Error> {
+pub fn ptx_of(console: &Console, arguments: &Bench, input: &Input) -> Result<Vec<u8>, Error> {
     match input.content {
         Content::Plan => {
             let plans = Plans::open(console, &[(input.source(), input.content)], false)?;
-            gpu::ptx_of_plans(&plans, None, GpuForm::default())
+            gpu::ptx_of_plans(&plans, arguments.arch.as_deref(), GpuForm::default())
         }
         _ => Ok(input.bytes.to_vec()),
     }
@@ -41,16 +41,17 @@ fn program(console: &Console, arguments: &Bench, input: &Input) -> Result<Progra
         return Program::of_ptx(&input.source());
     }
     let ptx = match input.content {
-        Content::Plan => ptx_of(console, input)?,
+        Content::Plan => ptx_of(console, arguments, input)?,
         _ => {
             let options = ImportOptions {
                 accumulate: models::accumulate(arguments.machine.ark_accumulate),
                 ..models::options(&arguments.graphs)?
             };
+            let target = target::running(arguments.arch.as_deref(), Engine::Emulator)?;
             let session = Session::new();
             let model = models::open(console, &session, input, &options)?;
             let _step = console.step("compiling");
-            model.emit(Output::Ptx, CompileOptions::from(Target::gpu(80)))?
+            model.emit(Output::Ptx, CompileOptions::from(target))?
         }
     };
     Program::of_ptx(&irc_diag::Source::from_bytes("the kernel of the model", &ptx))

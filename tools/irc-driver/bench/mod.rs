@@ -19,7 +19,7 @@ use crate::{
 use irc::{
     CompileOptions, ImportOptions, Interface, Port, Runner, Session, Tensor, codegen::Output,
 };
-use irc_cli::{Bench, Flags, GENERATORS};
+use irc_cli::{Bench, CUDA, EMULATOR, Flags, GENERATORS};
 use irc_tl::{Dim, Graph};
 use latency::{Latency, Length};
 use profile::Profile;
@@ -49,16 +49,29 @@ pub fn bench(console: &Console, arguments: &Bench, flags: &Flags) -> Result<(), 
             arguments.backend, arguments.file
         )));
     }
+    let is_model = !matches!(
+        input.content,
+        Content::Plan | Content::Ptx | Content::Library | Content::Archive
+    );
+    if arguments.arch.is_some() && !is_kernel {
+        return Err(Error::Usage(format!(
+            "--arch has no effect on {} without --backend {EMULATOR} or {CUDA}",
+            input.content.words()
+        )));
+    }
     if is_kernel && arguments.profile {
         return Err(Error::Usage("--profile samples functions of processors, not a GPU".into()));
     }
     let processor = processor::named(arguments.machine.target_cpu.as_deref().unwrap_or("native"))?;
     let target =
         processor::with_backend(processor.clone(), processor::backend(&arguments.backend))?;
-    let target = if engine.is_some() { irc::Target::gpu(80) } else { target };
+    let target = match engine {
+        Some(engine) if is_model => processor::running(arguments.arch.as_deref(), engine)?,
+        _ => target,
+    };
     let measured = match input.content {
         Content::Ptx | Content::Plan if is_kernel => {
-            let ptx = kernel::ptx_of(console, &input)?;
+            let ptx = kernel::ptx_of(console, arguments, &input)?;
             let library = irc::session::gpu::library(&input.source(), &ptx)?.library;
             let (runner, file) = runner_of_file(&library)?;
             let seed = Some(arguments.seed);

@@ -176,7 +176,7 @@ pub fn import_for(
     loop {
         let diagnostics = match import(module, &options) {
             Ok(imported) if imported.size_inputs.is_empty() => return Ok(imported),
-            Ok(imported) => vec![sized(imported.size_inputs)],
+            Ok(imported) => sized(module, &imported.size_inputs),
             Err(diagnostics) => diagnostics,
         };
         if !give(&mut options, &diagnostics, inputs) {
@@ -214,15 +214,23 @@ fn forget_sizes(value: &mut model::Value) -> bool {
     true
 }
 
-/// The diagnostic for inputs from whose values sizes are computed that must be known.
-fn sized(inputs: BTreeSet<String>) -> NodeDiagnostic {
-    let names: Vec<String> = inputs.iter().map(|name| format!("'{name}'")).collect();
-    let message = format!(
-        "sizes are computed from the value of {}, and must be known when the model is compiled",
-        names.join(", ")
-    );
-    let kind = NodeDiagnosticKind::NeedsValue(inputs.into_iter().collect());
-    NodeDiagnostic::new("graph", "graph", kind, message)
+/// The diagnostics for inputs from whose values sizes are computed that must be known.
+fn sized(module: &model::Module, names: &BTreeSet<String>) -> Vec<NodeDiagnostic> {
+    let inputs = module.graph.iter().flat_map(|graph| &graph.inputs).enumerate();
+    let places: BTreeMap<&str, usize> =
+        inputs.map(|(index, input)| (input.name(), index)).collect();
+    let diagnostic = |name: &String| {
+        let graph = model::Path::GRAPH;
+        let path = match places.get(&**name) {
+            Some(index) => graph.index("input", *index).to_string(),
+            None => graph.to_string(),
+        };
+        let message =
+            "sizes are computed from its value, and must be known when the model is compiled";
+        let kind = NodeDiagnosticKind::NeedsValue(vec![name.clone()]);
+        NodeDiagnostic::new(path, format!("input '{name}'"), kind, message)
+    };
+    names.iter().map(diagnostic).collect()
 }
 
 /// Adds the values and shapes that diagnostics request; returns false if there are none left.

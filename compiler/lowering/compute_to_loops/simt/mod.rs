@@ -131,6 +131,11 @@ const MAP: &[&str] = &[
 /// Those of a copy of a tile: the address in shared memory, the map, the barrier, and five coordinates.
 const COPY_TILE: &[&str] = &["index", "index", "index", "i32", "i32", "i32", "i32", "i32"];
 
+/// Whether a function of this name is one of the device.
+pub fn is_of_device(name: &str) -> bool {
+    DEVICE.iter().any(|(known, ..)| *known == name)
+}
+
 /// The function of the device that records where a warp is.
 pub const AT: &str = "irc_gpu_at";
 

@@ -1,6 +1,6 @@
 //! All orders in which the warps of a small launch can run.
 //!
-//! Warps are interleaved at their strong accesses of memory and at barriers. Between these, only their own registers and
+//! Warps are interleaved at their strong accesses of memory, at barriers and at mbarrier objects. Between these, only their own registers and
 //! memory that no other warp accesses change, unless there is a race, which the detector reports. Arrivals at the barrier of
 //! all threads of a CTA commute with everything else, so that only one order of them is run. States are compared by a hash
 //! of registers, memory and what warps wait for; a state that was reached before is not run again. Clocks stand still.
@@ -200,7 +200,7 @@ impl Machine<'_> {
         let warp = &self.warps[at];
         let fragment = &warp.fragments[index];
         let access = match &self.program.code[fragment.at as usize].op {
-            Op::Barrier(_) | Op::Atomic(_) => return Ok(true),
+            Op::Barrier(_) | Op::Mbarrier(_) | Op::Atomic(_) => return Ok(true),
             Op::Load(access) | Op::Store(access) if access.order.strong => access,
             _ => return Ok(false),
         };
@@ -293,6 +293,10 @@ impl Machine<'_> {
             let Some(cta) = cta else { continue };
             cta.shared.hash(&mut hasher);
             cta.barriers.iter().for_each(|barrier| barrier.hash_phase(&mut hasher));
+            let objects = cta.mbarriers.iter().map(|(address, object)| (*address, object.phase()));
+            let mut objects: Vec<_> = objects.collect();
+            objects.sort_unstable();
+            objects.hash(&mut hasher);
         }
         for warp in &self.warps {
             let mut fragments: Vec<_> = warp.fragments.iter().collect();
@@ -302,7 +306,8 @@ impl Machine<'_> {
                 continue;
             }
             for fragment in fragments {
-                (fragment.at, fragment.mask, fragment.function, fragment.resumed).hash(&mut hasher);
+                (fragment.at, fragment.mask, fragment.function).hash(&mut hasher);
+                (fragment.resumed, fragment.tried).hash(&mut hasher);
                 fragment.frames.iter().for_each(|frame| frame.at.hash(&mut hasher));
                 match &fragment.wait {
                     Wait::Warp(mask) => (1, *mask).hash(&mut hasher),

@@ -61,6 +61,13 @@ pub(super) struct Mbarrier {
     released: SharedClock,
 }
 
+impl Mbarrier {
+    /// What its phase has come to.
+    pub(super) fn phase(&self) -> (u32, u32, i64, u64) {
+        (self.expected, self.pending, self.bytes, self.completed)
+    }
+}
+
 /// Arrivals of an mbarrier beyond which it is invalid.
 const MAX_ARRIVALS: u64 = (1 << 20) - 1;
 
