@@ -11,7 +11,7 @@ use irc_npu_cost::{Axis, Op as LayerOp, Shape, Window};
 use irc_tl::{NodeKind, Op, Reduction, ValueId};
 
 impl Build<'_> {
-    /// A reduction: over channels a statistic, over rows and columns a pool, over all of them a convolution.
+    /// A reduction: over channels a statistic, over rows and columns a pool.
     pub fn reduce(
         &mut self,
         index: usize,
@@ -38,9 +38,9 @@ impl Build<'_> {
         if reduced().any(|atom| atom.of == Whole::Images) {
             return operator("a reduction over images; the NPU reduces rows and columns");
         }
-        if reduced().any(is_channels) && !self.adds_integers(index) {
+        if reduced().any(is_channels) {
             return operator(
-                "a reduction over channels and others; the NPU reduces rows and columns, and adds channels of bytes",
+                "a reduction over channels and others; the NPU reduces rows and columns",
             );
         }
         let view = self.reduction_layer(index, result, operand, axes)?;
@@ -56,7 +56,7 @@ impl Build<'_> {
             && node.operands.iter().all(is_integer)
     }
 
-    /// The layer of a reduction, up to `root`: a pool, or, of channels as well, a convolution whose weights are 1.
+    /// The layer of a reduction, up to `root`: a pool, or, of channels, a convolution whose weights are 1.
     fn reduction_layer(
         &mut self,
         index: usize,

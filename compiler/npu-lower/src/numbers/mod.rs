@@ -126,7 +126,7 @@ pub(crate) fn each(graph: &Graph, layers: &Layers) -> Vec<Result<LayerNumbers, D
         let of = Reader { trace: &trace, layers, layer, origin };
         // Not a function of each element, even where one element has the value that all have.
         if let (Op::Pointwise, Some(node)) = (&layer.op, reduction(graph, &origin.nodes)) {
-            let why = "the NPU does not add or compare channels";
+            let why = "functions of each element do not add or compare channels on the NPU";
             return Err(located(Diagnostic::error("layer-numbers", why), node.origin.as_deref()));
         }
         let diagnostic = |why| Diagnostic::error("layer-numbers", why);

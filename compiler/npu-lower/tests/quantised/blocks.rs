@@ -246,7 +246,7 @@ pub fn reductions(images: i64, signed: bool) -> Module {
     net.end(&most, 10)
 }
 
-/// Means over channels, and over channels and columns.
+/// Means over channels, which are read and of which a function is.
 pub fn channel_means(images: i64, signed: bool) -> Module {
     let (mut net, image) = Net::new(images, 32, signed);
     let x = net.conv(&image, 16, [3, 2, 1], false);
@@ -256,10 +256,11 @@ pub fn channel_means(images: i64, signed: bool) -> Module {
     let [one, other] =
         [(&mean, 3), (&gate, 1)].map(|(y, kernel)| net.conv(y, 8, [kernel, 1, 1], false));
     let both = net.concat(&[one, other]);
-    let to = Map { size: 1, scale: both.scale * 0.2, ..both.clone() };
-    let of = vec![ints("axes", &[3, -3]), Attribute::new("keepdims", AttributeValue::Int(0))];
-    let rows = net.apply("ReduceMean", &[&both], &[], of, &to);
-    net.end(&rows, 10)
+    let to = Map { channels: 1, scale: both.scale * 0.3, ..both.clone() };
+    let of = vec![ints("axes", &[-3])];
+    let last = net.apply("ReduceMean", &[&both], &[], of, &to);
+    let last = net.conv(&last, 8, [3, 2, 1], true);
+    net.classify(&last, 10)
 }
 
 /// A reduction of a convolution's result.

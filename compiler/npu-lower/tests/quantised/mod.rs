@@ -223,6 +223,7 @@ fn reductions_that_the_npu_does_not_have_are_named() {
     };
     check("ReduceMax", &[1], "is over channels; the NPU does not compare them");
     check("ReduceMax", &[1, 2], "a reduction over channels and others");
+    check("ReduceMean", &[1, 2], "a reduction over channels and others");
     check("ReduceMin", &[2, 3], "it is a reduce_min of f32");
 }
 
@@ -235,10 +236,7 @@ fn functions_of_channels_have_no_numbers() {
         let found = numbers(&graph, &found).expect_err("no numbers");
         let texts: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
         let [text] = texts[..] else { panic!("{texts:#?}") };
-        assert!(
-            text.starts_with(op) && text.ends_with("does not add or compare channels"),
-            "{text}"
-        );
+        assert!(text.starts_with(op) && text.contains("do not add or compare channels"), "{text}");
     }
 }
 
