@@ -51,6 +51,7 @@ pub fn run(
     values::note_nan(console, given);
     let shape = |name: &str| layout.activation(name).map(|tensor| tensor.shape());
     let mut tensors = model.boundary.pack(given, shape).map_err(Error::problem)?;
+    let values = model.boundary.weights(given).map_err(Error::problem)?;
     for weights in &layout.weights {
         let found = numbers.get(weights.layer.as_str());
         let constants = found.and_then(|numbers| numbers.weights.as_ref());
@@ -59,6 +60,7 @@ pub fn run(
             let tensor = match constant {
                 Constant::Known(tensor) => tensor.clone(),
                 Constant::Input(name) => given_weights(given, name, key, &weights.ty)?,
+                Constant::Value(_) => values.get(&weights.layer).cloned().ok_or_else(missing)?,
             };
             tensors.insert(format!("{}.{key}", weights.layer), tensor);
         }
@@ -92,6 +94,7 @@ fn weight_shapes(model: &NpuValues) -> BTreeMap<String, ([i64; 3], u32)> {
         let shape = match &weights.weight {
             Constant::Known(tensor) => tensor.shape().to_vec(),
             Constant::Input(name) => types.get(name).map_or(vec![], |ty| ty.shape.clone()),
+            Constant::Value(shape) => shape.to_vec(),
         };
         let extent = |axis: usize| shape.get(axis).copied().unwrap_or(1);
         let area = shape.iter().skip(2).product();

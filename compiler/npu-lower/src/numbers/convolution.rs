@@ -2,7 +2,7 @@
 
 use super::chain::{Chain, Constant, Step, floats, input, spread};
 use super::{Given, Reader, Weights, limits};
-use crate::layers::Filters;
+use crate::layers::{Filters, Operand, Whole};
 use irc_npu::enums::DataSign;
 use irc_npu_emit::{Arithmetic, Numbers};
 use irc_tensor::Tensor;
@@ -236,14 +236,13 @@ impl Reader<'_> {
                 let arithmetic = Arithmetic::Convolution { outside: 0, relu: ending.relu };
                 let (factor, zero) = (scale as f32, ending.zero as i32);
                 let numbers = Numbers { input, output, arithmetic, factor, zero, table: None };
-                // Constants without weights.
                 let count = self.layer.output.channels as usize;
                 let known = |tensor: Result<Tensor, irc_tensor::TensorError>| match tensor {
                     Ok(tensor) => Ok(Given::Known(tensor)),
                     Err(error) => Err(error.to_string()),
                 };
                 let weights = Weights {
-                    weight: known(Tensor::from_values::<i8>([count as i64, 0, 1], &[]))?,
+                    weight: self.weights_of_product(count)?,
                     scale: Given::Known(floats(&[1.0], count)?),
                     bias: Given::Known(floats(&[0.0], count)?),
                     offset: known(Tensor::from_values([count as i64], &vec![0_i32; count]))?,
@@ -251,6 +250,27 @@ impl Reader<'_> {
                 Ok((numbers, weights))
             }
             _ => Err("constants of channels follow a product of two results".into()),
+        }
+    }
+
+    /// The weights of a product of two values: none if they are results, which have constants only.
+    fn weights_of_product(&self, count: usize) -> Result<Given, String> {
+        let is_value = |operand: &&Operand| matches!(operand, Operand::Value { .. });
+        let given: Vec<&Operand> = self.origin.weights.iter().filter(is_value).collect();
+        match (given[..].first(), &self.origin.weights[..]) {
+            (None, _) => {
+                let none = Tensor::from_values::<i8>([count as i64, 0, 1], &[]);
+                none.map(Given::Known).map_err(|error| error.to_string())
+            }
+            (Some(Operand::Value { dims, .. }), [_]) => {
+                let mut atoms = dims.iter().flatten();
+                if atoms.any(|atom| atom.of == Whole::Images && atom.extent > 1) {
+                    return Err("what serves as its weights is given for each image".into());
+                }
+                let depth = self.input_channels() as i64 / self.layer.groups() as i64;
+                Ok(Given::Value([count as i64, depth, 1]))
+            }
+            _ => Err("its weights consist of a given value and others".into()),
         }
     }
 
@@ -306,8 +326,16 @@ impl Reader<'_> {
             None => "its weights are not known".to_owned(),
         })?;
         let values = tensor.to_f64();
-        if values.iter().any(|value| value.fract() != 0.0 || !(-128.0..=127.0).contains(value)) {
-            return Err("its weights are not 8-bit integers".into());
+        if values.iter().any(|value| value.fract() != 0.0) {
+            return Err("its weights are not integers".into());
+        }
+        let (low, high) = values.iter().fold((0.0_f64, 0.0_f64), |(low, high), value| {
+            (low.min(*value), high.max(*value))
+        });
+        if low < -128.0 || high > 127.0 {
+            return Err(format!(
+                "its weights minus their zero points are from {low} to {high}; those of the NPU are from -128 to 127"
+            ));
         }
         let shape: Vec<usize> = tensor.shape().iter().map(|extent| *extent as usize).collect();
         let window = self.layer.window();

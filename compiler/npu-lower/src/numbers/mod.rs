@@ -45,13 +45,15 @@ pub struct Weights {
     pub offset: Given,
 }
 
-/// A tensor that the model contains, or an input of the graph.
+/// A tensor that the model contains, or that is given when it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
     /// Its elements.
     Known(Tensor),
-    /// The name of the input.
+    /// The name of an input of the graph.
     Input(String),
+    /// The shape of a value that the host gives ([`Boundary::weights`](crate::Boundary::weights)).
+    Value([i64; 3]),
 }
 
 impl Weights {
@@ -88,6 +90,7 @@ impl LayerNumbers {
             Given::Input(name) => {
                 Err(format!("only some channels of the input '{name}' are weights"))
             }
+            Given::Value(_) => Err("only some channels of a given value are weights".into()),
         };
         let weights = match &self.weights {
             Some(Weights { weight, scale, bias, offset }) => Some(Weights {
