@@ -14,7 +14,7 @@ use irc_diag::Diagnostic;
 use irc_npu_cost::{Model, Objective, Result};
 
 use crate::anneal::{Run, anneal};
-use crate::options::{FEW_LAYERS, Options, Progress};
+use crate::options::{FEW_LAYERS, OBJECTIVES, Options, Progress};
 use crate::random::Random;
 use crate::recombine::recombine;
 use crate::segmentation::{layers_by_depth, segmentation};
@@ -51,11 +51,6 @@ const USUAL_LAYERS: f64 = 72.0;
 
 /// Maximum number of different numbers of images at a time.
 const MAX_GROUPS: usize = 5;
-
-/// The objectives of which schedules of small networks are searched, whatever is asked for: so a schedule for one is not
-/// worse by it than those for the others.
-const OBJECTIVES: [Objective; 3] =
-    [Objective::EDP, Objective { energy: 0, delay: 1 }, Objective { energy: 1, delay: 0 }];
 
 /// Schedules for one objective, which also selects mappings. Islands search independently during a round, and then
 /// exchange schedules.
