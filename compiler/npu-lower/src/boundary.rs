@@ -111,6 +111,11 @@ impl Boundary {
         all.into_iter().filter_map(typed)
     }
 
+    /// The names of the inputs of the graph that are weights.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The tensors that the NPU reads, from the inputs of the graph. `shapes` are `[N, C, H, W]` by name.
     ///
     /// # Errors

@@ -9,8 +9,12 @@ const EVALUATIONS_PER_LAYER: u64 = 3000;
 /// The number of layers up to which schedules for other objectives are searched as well: searches of small networks end in
 /// local minima that those of others avoid.
 pub const FEW_LAYERS: u64 = 16;
-/// The factor of evaluations of these networks.
-const FEW_LAYERS_FACTOR: u64 = 2;
+/// The objectives of which schedules of small networks are searched, whatever is requested: so a schedule for one is not
+/// worse by it than those for the others.
+pub const OBJECTIVES: [Objective; 3] =
+    [Objective::EDP, Objective { energy: 0, delay: 1 }, Objective { energy: 1, delay: 0 }];
+/// The number of evaluations for each layer above which these networks have no more.
+const MAX_EVALUATIONS_PER_LAYER: u64 = 30_000;
 /// The number of layers up to which there are more evaluations for each.
 const MAX_LAYERS: u64 = 160;
 /// The number of cores up to which evaluations are not fewer.
@@ -57,8 +61,10 @@ impl Options<'_> {
             return self.budget;
         }
         let (layers, cores) = (network.nodes().len() as u64, machine.mesh.cores());
-        let factor = if layers <= FEW_LAYERS { FEW_LAYERS_FACTOR } else { 1 };
-        let all = EVALUATIONS + EVALUATIONS_PER_LAYER * layers.min(MAX_LAYERS);
-        factor * all * FEW_CORES / cores.max(FEW_CORES)
+        let mut all = EVALUATIONS + EVALUATIONS_PER_LAYER * layers.min(MAX_LAYERS);
+        if layers <= FEW_LAYERS {
+            all = (OBJECTIVES.len() as u64 * all).min(MAX_EVALUATIONS_PER_LAYER * layers);
+        }
+        all * FEW_CORES / cores.max(FEW_CORES)
     }
 }

@@ -14,7 +14,7 @@ use irc_diag::Diagnostic;
 use irc_npu_cost::{Model, Objective, Result};
 
 use crate::anneal::{Run, anneal};
-use crate::options::{FEW_LAYERS, Options, Progress};
+use crate::options::{FEW_LAYERS, OBJECTIVES, Options, Progress};
 use crate::random::Random;
 use crate::recombine::recombine;
 use crate::segmentation::{layers_by_depth, segmentation};
@@ -51,11 +51,6 @@ const USUAL_LAYERS: f64 = 72.0;
 
 /// Maximum number of different numbers of images at a time.
 const MAX_GROUPS: usize = 5;
-
-/// The objectives of which schedules of small networks are searched, whatever is asked for: so a schedule for one is not
-/// worse by it than those for the others.
-const OBJECTIVES: [Objective; 3] =
-    [Objective::EDP, Objective { energy: 0, delay: 1 }, Objective { energy: 1, delay: 0 }];
 
 /// Schedules for one objective, which also selects mappings. Islands search independently during a round, and then
 /// exchange schedules.
@@ -212,8 +207,8 @@ fn images_at_a_time(batch: u64) -> Vec<u64> {
     all
 }
 
-/// Of the best schedules of each island by each of their objectives, the best by the objective asked for.
-fn best(islands: &[Island<'_>], asked: Objective, evaluations: u64) -> Result<Found> {
+/// Of the best schedules of each island by each of their objectives, the best by the requested objective.
+fn best(islands: &[Island<'_>], requested: Objective, evaluations: u64) -> Result<Found> {
     let mut best: Option<([f64; 2], &Island<'_>, &State)> = None;
     for island in islands {
         let Problem { network, machine, objective, .. } = island.problem;
@@ -223,9 +218,9 @@ fn best(islands: &[Island<'_>], asked: Objective, evaluations: u64) -> Result<Fo
             let states = island.states.iter();
             let Some(state) = states.min_by(|a, b| value(a).total_cmp(&value(b))) else { continue };
             let cost = model.evaluate(&state.tree(by))?.cost;
-            let problem = Problem { objective: asked, ..*by };
+            let problem = Problem { objective: requested, ..*by };
             let totals = (cost.energy, cost.latency as f64);
-            let values = [asked.of(cost.energy, cost.latency), problem.value(totals)];
+            let values = [requested.of(cost.energy, cost.latency), problem.value(totals)];
             if best.as_ref().is_none_or(|(least, ..)| values < *least) {
                 best = Some((values, island, state));
             }
@@ -268,8 +263,8 @@ impl Shared<'_> {
     }
 
     /// Notes the objective of the best schedule, for reports of progress.
-    fn note_best(&self, islands: &[Island<'_>], asked: Objective) {
-        let of = islands.iter().find(|island| island.problem.objective == asked);
+    fn note_best(&self, islands: &[Island<'_>], requested: Objective) {
+        let of = islands.iter().find(|island| island.problem.objective == requested);
         if let Some((problem, best)) = of.and_then(|of| Some((&of.problem, of.states.first()?))) {
             let value = problem.value(best.totals(problem));
             self.best.store(value.to_bits(), Ordering::Relaxed);
