@@ -271,8 +271,14 @@ impl Build<'_> {
             Op::Reduce { axes, .. } => self.reduce(index, result, operands[0], axes),
             Op::Slice { offsets, sizes } => self.slice(index, result, operands[0], offsets, sizes),
             Op::Compute(compute) => self.compute(index, result, operands, compute),
+            // Codes of a byte are the elements of the weights, transposed.
+            Op::BlockScaledMatmul { bits: 8, .. }
+                if self.graph.ty(operands[0]).dtype.is_float() && is_constant(&operands[1]) =>
+            {
+                self.product(index, result, &operands[..2], [false, true])
+            }
             Op::BlockScaledMatmul { bits, .. } => operator(format!(
-                "the NPU has no products with weights of {bits} bits, scaled in blocks"
+                "the NPU has no products of quantised rows or with weights of {bits} bits, scaled in blocks"
             )),
             Op::Update { .. } => operator("the NPU does not replace a part of a tensor"),
             _ => operator(format!("the NPU has no operation for {}", op.name().replace('_', " "))),

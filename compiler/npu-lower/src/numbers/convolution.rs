@@ -329,9 +329,9 @@ impl Reader<'_> {
         if values.iter().any(|value| value.fract() != 0.0) {
             return Err("its weights are not integers".into());
         }
-        let (low, high) = values.iter().fold((0.0_f64, 0.0_f64), |(low, high), value| {
-            (low.min(*value), high.max(*value))
-        });
+        let (low, high) = values
+            .iter()
+            .fold((0.0_f64, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
         if low < -128.0 || high > 127.0 {
             return Err(format!(
                 "its weights minus their zero points are from {low} to {high}; those of the NPU are from -128 to 127"
