@@ -17,7 +17,7 @@ pub(crate) fn ptx(graph: &Graph, target: &Target) -> Result<String, String> {
 }
 
 /// NVIDIA's assembler: that of `IRC_PTXAS`, or the one that `./irc-dev build` installs.
-fn ptxas() -> Option<PathBuf> {
+pub(crate) fn ptxas() -> Option<PathBuf> {
     let installed =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ptxas/nvidia/cuda_nvcc/bin/ptxas");
     let named = env::var_os("IRC_PTXAS").map(PathBuf::from);
