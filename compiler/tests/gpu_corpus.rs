@@ -76,7 +76,7 @@ fn kernels_of_the_corpus_assemble_without_spills() {
             threads.spawn(|| {
                 while let Some(((name, files), (capability, architecture))) = next() {
                     let name = format!("{name} {architecture}");
-                    assemble(&name, &ptx(files, capability), architecture, true);
+                    assemble(&name, &ptx(files, capability), architecture);
                 }
             });
         }

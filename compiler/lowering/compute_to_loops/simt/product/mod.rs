@@ -557,8 +557,8 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         first_result(self.call(e, "irc_gpu_again", &[number], &[index]))
     }
 
-    /// A number that is known only when the kernel runs. NVIDIA's assembler unrolls loops of 32 iterations and more
-    /// otherwise, so that they need more registers than there are.
+    /// A number that is known only when the kernel runs. NVIDIA's assembler otherwise unrolls loops, those of 32 iterations
+    /// completely, so that they need more registers than there are.
     fn unknown(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
         let index = MlirType::index(e.context);
         e.add(number, first_result(self.call(e, "irc_gpu_zero", &[], &[index])))
