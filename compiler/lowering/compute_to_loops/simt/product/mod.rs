@@ -23,7 +23,7 @@ use super::{
     Device, Emit, Infallible, Lanes, arith, func,
     team::{Team, extent, indices, is_in_shared_memory, product, shared_memory, shared_type, when},
 };
-use crate::kernel::emit::Buffer;
+use crate::kernel::emit::{Buffer, first_result};
 use copied::{Copied, Shape};
 use division::{Division, Size};
 use groups::Grouped;
@@ -31,7 +31,7 @@ use irc_mlir::{
     OperationLike, OperationRef, Type as MlirType, Value, ValueLike, attr, ops::memref,
 };
 use irc_tl::{Binary, Combine, Compute, DType, Dim, Scalar, Type};
-use shares::either;
+use shares::{Item, either};
 use staged::{Staged, TILE};
 use window::{Window, count};
 
@@ -49,11 +49,15 @@ pub const COPIES: &str = "cp.async.";
 
 /// Sums that a lane holds of a part of the result of 16 rows and 32 columns, a fragment, and the bytes of all of them.
 const FRAGMENT: usize = 16;
+const FRAGMENT_ROWS: i64 = 16;
 const FRAGMENT_COLUMNS: i64 = 32;
-const FRAGMENT_BYTES: i64 = 16 * FRAGMENT_COLUMNS * 4;
+const FRAGMENT_BYTES: i64 = FRAGMENT_ROWS * FRAGMENT_COLUMNS * 4;
 
 /// The minimum number of summands of a share of a tile.
 const MIN_PART: i64 = 256;
+
+/// The most blocks of summands whose loop may be unrolled.
+const MAX_UNROLLED: i64 = 4;
 
 /// The maximum number of equal parts of a tile.
 const MAX_PARTS: i64 = 16;
@@ -266,6 +270,8 @@ pub(super) struct Tiles<'w, 'n, 'c, 'a> {
     /// The threads that compute tiles.
     team: Team<'c, 'a>,
     threads: i64,
+    /// Whether these are threads of all blocks of a grid.
+    is_grid: bool,
     /// The first byte of shared memory for fragments.
     fragments: i64,
     /// Rows and columns of a tile.
@@ -305,7 +311,9 @@ pub(super) fn emit<'c: 'a, 'a>(
         false => schedule.workers / 32 * (SHARED_BYTES - FRAGMENT_BYTES),
     };
     let (threads, tile) = (schedule.workers, schedule.tile);
-    let tiles = Tiles { product, writer, team: workers, threads, fragments, tile, division };
+    let is_grid = device.is_grid;
+    let tiles =
+        Tiles { product, writer, team: workers, threads, is_grid, fragments, tile, division };
     on_part(e, team, works, device, |e| tiles.emit(e, &schedule, device));
     if let Some((division, partial)) = division {
         team.wait(e);
@@ -371,7 +379,7 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         let copied = Copied { tiles: self, shape: *shape, half: *half, windows };
         let fast = |e: Emit<'c, 'a>| {
             self.each(e, schedule, &[], |e, item, _| {
-                copied.tile(e, &item.place, &item.range);
+                copied.tile(e, item);
                 vec![]
             });
             Ok::<_, Infallible>(vec![])
@@ -408,25 +416,48 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         at: (Value<'c, 'a>, Value<'c, 'a>),
         sum: Value<'c, 'a>,
     ) {
-        let (row, column) = (e.add(place.row, at.0), e.add(place.column, at.1));
-        let inside = e.binary(
-            arith::ANDI,
-            e.compare(ULT, row, e.index(self.count(1))),
-            e.compare(ULT, column, e.index(self.count(2))),
-        );
-        when(e, inside, |e| {
-            let store = |e| self.store(e, [place.outer, row, column], sum);
-            match (range.place, &self.division) {
-                (Some(number), Some((_, partial))) => {
-                    let keep = |e| self.keep(e, *partial, (number, at), sum);
-                    match range.is_whole {
-                        None => keep(e),
-                        Some(is_whole) => either(e, is_whole, store, keep),
-                    }
-                }
-                _ => store(e),
-            }
+        self.when_inside(e, place, at, |e| self.use_sum(e, (place, range), at, sum));
+    }
+
+    /// Runs something if a row and column of a tile are in the result.
+    fn when_inside(
+        &self,
+        e: Emit<'c, 'a>,
+        place: &Place<'c, 'a>,
+        (row, column): (Value<'c, 'a>, Value<'c, 'a>),
+        body: impl FnOnce(Emit<'c, 'a>),
+    ) {
+        let starts = [e.add(place.row, row), e.add(place.column, column)];
+        let checks = starts.into_iter().enumerate().filter_map(|(side, at)| {
+            let count = self.count(1 + side);
+            (count % self.tile[side] != 0).then(|| e.compare(ULT, at, e.index(count)))
         });
+        match checks.reduce(|both, check| e.binary(arith::ANDI, both, check)) {
+            Some(inside) => when(e, inside, body),
+            None => body(e),
+        }
+    }
+
+    /// Uses the sum at a row and column of a tile that are in the result.
+    fn use_sum(
+        &self,
+        e: Emit<'c, 'a>,
+        (place, range): (&Place<'c, 'a>, &Range<'c, 'a>),
+        at: (Value<'c, 'a>, Value<'c, 'a>),
+        sum: Value<'c, 'a>,
+    ) {
+        let (row, column) = (e.add(place.row, at.0), e.add(place.column, at.1));
+        let store = |e| self.store(e, [place.outer, row, column], sum);
+        match (range.place, &self.division) {
+            (Some(number), Some((_, partial))) => {
+                let keep = |e| self.keep(e, *partial, (number, at), sum);
+                match range.is_whole {
+                    None => keep(e),
+                    Some(is_whole) => either(e, is_whole, store, keep),
+                }
+            }
+            _ => store(e),
+        }
     }
 
     /// Computes and stores the element of the result of a sum.
@@ -436,47 +467,101 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         self.writer.store(e, &at, value);
     }
 
-    /// Uses the sums of a fragment, 16 rows and 32 columns from a place of the tile on: of a lane, for each 8 columns, two
-    /// neighbours at twice its number modulo 4, in the row of a quarter of its number, and two 8 rows below.
+    /// Uses the sums of a lane, whose fragments begin at a row and column of the tile of a thread and their number.
     ///
-    /// They go through shared memory, so that neighbouring lanes have neighbouring elements, and one loop has them all.
+    /// The sums take most registers, so that nothing else is computed before a fragment is in shared memory.
     fn finish(
         &self,
         e: Emit<'c, 'a>,
-        at: (&Place<'c, 'a>, &Range<'c, 'a>),
-        (thread, row, column): (Value<'c, 'a>, Value<'c, 'a>, Value<'c, 'a>),
+        item: &Item<'_, 'c, 'a>,
         sums: &[Value<'c, 'a>],
+        first: impl Fn(Emit<'c, 'a>, Value<'c, 'a>, i64) -> (Value<'c, 'a>, Value<'c, 'a>),
     ) {
-        let (by_warp, by_four) = (e.index(32), e.index(4));
-        let lane = e.binary(arith::REMUI, thread, by_warp);
-        let warp = e.binary(arith::DIVUI, thread, by_warp);
-        let start = e.offset(self.team.shared, self.fragments);
-        let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
-        let count = 16 * FRAGMENT_COLUMNS;
-        let ty = shared_type(e.context, count, e.f32());
-        let memref = e.op(memref::VIEW, &[shared_memory(e), start], ty);
-        let own = Buffer { memref, element: e.f32() };
-        // Columns are permuted by row, so that lanes access different banks.
-        let place = |e: Emit<'c, 'a>, row: Value<'c, 'a>, column: Value<'c, 'a>| {
-            let quarter = e.binary(arith::DIVUI, row, e.index(4));
-            let low = e.scale(e.binary(arith::REMUI, row, e.index(4)), 8);
-            let mask = e.add(low, e.binary(arith::REMUI, quarter, e.index(2)));
-            e.add(e.scale(row, FRAGMENT_COLUMNS), e.binary(arith::XORI, column, mask))
-        };
+        let mut found = None;
+        for (number, sums) in sums.chunks(FRAGMENT).enumerate() {
+            self.spread(e, sums);
+            let (place, range, thread, lines) = *found.get_or_insert_with(|| {
+                let (place, range) = item.again(e, self);
+                (place, range, self.thread_again(e), self.unknown(e, e.index(FRAGMENT_ROWS)))
+            });
+            let first = first(e, thread, number as i64);
+            self.gather(e, (&place, &range), (thread, lines), first);
+        }
+    }
+
+    /// Writes the sums of a fragment, 16 rows and 32 columns, to shared memory, so that neighbouring lanes have neighbouring
+    /// elements: of a lane, for each 8 columns, two neighbours at twice its number modulo 4, in the row of a quarter of its
+    /// number, and two 8 rows below.
+    fn spread(&self, e: Emit<'c, 'a>, sums: &[Value<'c, 'a>]) {
+        let thread = self.thread_again(e);
+        let (own, lane) = self.fragment(e, thread);
+        let by_four = e.index(4);
         let group = e.binary(arith::DIVUI, lane, by_four);
         let pair = e.scale(e.binary(arith::REMUI, lane, by_four), 2);
         self.wait_in_warp(e);
         for (number, sum) in sums.iter().enumerate() {
             let (block, half, next) = (number as i64 / 4, number as i64 / 2 % 2, number as i64 % 2);
-            let at = place(e, e.offset(group, 8 * half), e.offset(pair, 8 * block + next));
-            e.store(*sum, own, at, Lanes::Scalar, None);
+            let (row, column) = (e.offset(group, 8 * half), e.offset(pair, 8 * block + next));
+            e.store(*sum, own, place_in_fragment(e, row, column), Lanes::Scalar, None);
         }
         self.wait_in_warp(e);
-        let Ok(_) = e.for_each::<Infallible>((e.index(0), e.index(16), 1), &[], |e, line, _| {
-            let sum = e.load(own, place(e, line, lane));
-            self.sink(e, at, (e.add(row, line), e.add(column, lane)), sum);
+    }
+
+    /// Uses the sums of a fragment in shared memory, which is at a row and column of the tile. `lines` is the number of its
+    /// rows, of which the compilers do not know that.
+    fn gather(
+        &self,
+        e: Emit<'c, 'a>,
+        at: (&Place<'c, 'a>, &Range<'c, 'a>),
+        (thread, lines): (Value<'c, 'a>, Value<'c, 'a>),
+        (row, column): (Value<'c, 'a>, Value<'c, 'a>),
+    ) {
+        let (own, lane) = self.fragment(e, thread);
+        // Addresses of this fragment take no registers while those before are used.
+        let hidden = self.again(e, column);
+        let Ok(_) = e.for_each::<Infallible>((e.index(0), lines, 4), &[], |e, first, _| {
+            let lines = [0, 1, 2, 3].map(|line| e.offset(first, line));
+            let sums = lines.map(|line| e.load(own, place_in_fragment(e, line, lane)));
+            for (line, sum) in lines.into_iter().zip(sums) {
+                let row = e.add(row, line);
+                self.when_inside(e, at.0, (row, e.add(column, lane)), |e| {
+                    self.use_sum(e, at, (row, e.add(hidden, lane)), sum);
+                });
+            }
             Ok(vec![])
         });
+    }
+
+    /// The shared memory of a warp for a fragment, and the number of the lane.
+    fn fragment(&self, e: Emit<'c, 'a>, thread: Value<'c, 'a>) -> (Buffer<'c, 'a>, Value<'c, 'a>) {
+        let by_warp = e.index(32);
+        let warp = e.binary(arith::DIVUI, thread, by_warp);
+        let start = e.offset(self.team.shared, self.fragments);
+        let start = e.add(start, e.scale(warp, FRAGMENT_BYTES));
+        let ty = shared_type(e.context, FRAGMENT_ROWS * FRAGMENT_COLUMNS, e.f32());
+        let memref = e.op(memref::VIEW, &[shared_memory(e), start], ty);
+        (Buffer { memref, element: e.f32() }, e.binary(arith::REMUI, thread, by_warp))
+    }
+
+    /// The number of the thread in its team, of which LLVM does not know that.
+    fn thread_again(&self, e: Emit<'c, 'a>) -> Value<'c, 'a> {
+        if !self.is_grid {
+            return self.again(e, self.team.thread);
+        }
+        first_result(self.call(e, "irc_gpu_thread", &[], &[MlirType::index(e.context)]))
+    }
+
+    /// A number, of which LLVM does not know that: what is computed from it is computed where it is, and not before.
+    fn again(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
+        let index = MlirType::index(e.context);
+        first_result(self.call(e, "irc_gpu_again", &[number], &[index]))
+    }
+
+    /// A number that is known only when the kernel runs. NVIDIA's assembler otherwise unrolls loops, those of 32 iterations
+    /// completely, so that they need more registers than there are.
+    fn unknown(&self, e: Emit<'c, 'a>, number: Value<'c, 'a>) -> Value<'c, 'a> {
+        let index = MlirType::index(e.context);
+        e.add(number, first_result(self.call(e, "irc_gpu_zero", &[], &[index])))
     }
 
     /// The lanes of a warp wait for each other.
@@ -544,6 +629,19 @@ impl<'c: 'a, 'a> Tiles<'_, '_, 'c, 'a> {
         }
         found.into_iter().map(|index| index.unwrap_or_else(|| e.index(0))).collect()
     }
+}
+
+/// The place of an element of a fragment in shared memory: columns are permuted by row, so that lanes access different
+/// banks.
+fn place_in_fragment<'c: 'a, 'a>(
+    e: Emit<'c, 'a>,
+    row: Value<'c, 'a>,
+    column: Value<'c, 'a>,
+) -> Value<'c, 'a> {
+    let quarter = e.binary(arith::DIVUI, row, e.index(4));
+    let low = e.scale(e.binary(arith::REMUI, row, e.index(4)), 8);
+    let mask = e.add(low, e.binary(arith::REMUI, quarter, e.index(2)));
+    e.add(e.scale(row, FRAGMENT_COLUMNS), e.binary(arith::XORI, column, mask))
 }
 
 /// The address of memory.
