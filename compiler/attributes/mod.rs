@@ -49,6 +49,10 @@ pub const VALUE: &str = "tl.value";
 pub const CONSTANTS: &str = "tl.constants";
 /// On the program of an ARK plan for a GPU: the first line of its PTX, which describes it.
 pub const DESCRIPTION: Key<String> = Key::new("tl.description");
+/// On a kernel of a model for a GPU: the number of operands that it only reads, and the bytes of each operand.
+pub const ACCESSES: Key<Vec<i64>> = Key::new("tl.accesses");
+/// On a kernel of a model for a GPU: the number of blocks that have a part of its work, if it is known.
+pub const WORKERS: Key<i64> = Key::new("tl.workers");
 /// Marks a `linalg.generic` whose reduction must not be reordered.
 pub const ORDERED: Key<()> = Key::new("tl.ordered");
 /// On a `linalg.generic`: the offsets in its result of the tensor that it extracts from; all other elements

@@ -5,7 +5,7 @@
 //! each other after these and after loads, whose memory the next kernel may overwrite. Control flow is the same in all
 //! threads, as it depends on loaded values. Each call of a kernel is a step of the program, which threads record before.
 use super::{
-    compute_to_loops::simt::{AT, declare_device, is_team},
+    compute_to_loops::simt::{AT, GRID_BARRIER, declare_device, is_team},
     emit_gpu_entry::TIMESTAMPS,
 };
 use crate::{
@@ -106,7 +106,7 @@ fn record<'c: 'a, 'a>(op: OperationRef<'c, 'a>, step: usize, timestamps: bool) -
 fn wait_after<'c: 'a, 'a>(op: OperationRef<'c, 'a>) {
     let context = irc_mlir::context_of(&op);
     let call = OpSpec::new(context, func::CALL, op.location());
-    let call = call.attr("callee", attr::symbol(context, "irc_gpu_grid_barrier")).build();
+    let call = call.attr("callee", attr::symbol(context, GRID_BARRIER)).build();
     if let Some(block) = op.block() {
         block.insert_operation_after(op, call);
     }

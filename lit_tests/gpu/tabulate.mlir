@@ -7,10 +7,12 @@ llvm.mlir.global internal constant @scale(dense<1> : tensor<8xi8>) {alignment = 
 // CHECK-LABEL: llvm.func @irc_main(
 // CHECK: llvm.call @irc_gpu_steps_0(%arg0, %arg1, %arg2)
 // CHECK-NEXT: llvm.call @irc_gpu_grid_barrier()
+// CHECK-NEXT: llvm.call @irc_gpu_grid_barrier()
 // CHECK-NEXT: llvm.call @irc_gpu_steps_1(%arg2, %arg3)
 // CHECK: llvm.call @irc_gpu_grid_barrier()
 // CHECK: llvm.call @irc_gpu_at
 // CHECK-NEXT: llvm.call @second(
+// CHECK-NEXT: llvm.call @irc_gpu_grid_barrier()
 llvm.func @irc_main(%x: !llvm.ptr, %w: !llvm.ptr, %work: !llvm.ptr, %y: !llvm.ptr) attributes {tl.program = #tl.program<weight_offsets = [-1, 64, -1, -1], metadata = "{}">} {
   %0 = llvm.mlir.constant(1099511627776 : i64) : i64
   %1 = llvm.mlir.constant(2199023255552 : i64) : i64
@@ -37,9 +39,9 @@ llvm.func @irc_gpu_grid_barrier()
 llvm.func @first(!llvm.ptr, !llvm.ptr, !llvm.ptr) attributes {tl.kernel = #tl.kernel<kind = "rows">}
 llvm.func @second(!llvm.ptr, !llvm.ptr) attributes {tl.kernel = #tl.kernel<kind = "rows">}
 
-// A row is the step and the kernel, then a base and an offset for each operand: here base 1, the constants, at 64, and
+// A row is the step, whether blocks wait (bit 31), and the kernel, then a base and an offset for each operand: here base 1, the constants, at 64, and
 // base 2 at 256.
-// CHECK: @irc_gpu_table(dense<[0, 0, 281474976710720, 562949953421312, 4294967297, 562949953421312, 562949953421568, 1, 256, 0, 8589934592,
+// CHECK: @irc_gpu_table(dense<[0, 0, 281474976710720, 562949953421312, 6442450945, 562949953421312, 562949953421568, 1, 256, 0, 10737418240,
 // CHECK-SAME: 256, 281474976710656, 562949953421312]>
 // CHECK: @irc_gpu_bases() {{.*}}addr_space = 3
 // CHECK: @irc_gpu_constants(dense<1> : tensor<8xi8>) {{.*}}addr_space = 1

@@ -15,6 +15,20 @@ llvm.func internal @irc_gpu_teams() -> i64 attributes {always_inline} {
   llvm.return %1 : i64
 }
 
+// The number of the team in a step that is moved by so many teams, so that other teams have the first parts of its work.
+llvm.func internal @irc_gpu_turn(%shift: i32) -> i64 attributes {always_inline} {
+  %0 = llvm.call @irc_gpu_team() : () -> i64
+  %1 = llvm.call @irc_gpu_teams() : () -> i64
+  %team = llvm.trunc %0 : i64 to i32
+  %teams = llvm.trunc %1 : i64 to i32
+  %by = llvm.urem %shift, %teams : i32
+  %moved = llvm.sub %teams, %by : i32
+  %sum = llvm.add %team, %moved : i32
+  %turn = llvm.urem %sum, %teams : i32
+  %2 = llvm.zext %turn : i32 to i64
+  llvm.return %2 : i64
+}
+
 llvm.func internal @irc_gpu_thread() -> i64 attributes {always_inline} {
   %0 = llvm.inline_asm has_side_effects asm_dialect = att "mov.u32 $0, %tid.x;", "=r" : () -> i32
   %1 = llvm.zext %0 : i32 to i64

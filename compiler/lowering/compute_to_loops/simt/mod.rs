@@ -20,7 +20,7 @@ use super::{
     Infallible, KERNEL, Kernel, Origin, Pass, PassError, PassResult, Sizes, Work, algorithms,
     described, parameters, stored,
 };
-use crate::attributes::{LINKAGE, STRIDES, dictionaries};
+use crate::attributes::{ACCESSES, LINKAGE, STRIDES, WORKERS, dictionaries};
 use crate::kernel::{
     declare::on_memory,
     emit::{Buffer, Emit, Lanes},
@@ -139,6 +139,9 @@ pub fn is_of_device(name: &str) -> bool {
 /// The function of the device that records where a warp is.
 pub const AT: &str = "irc_gpu_at";
 
+/// The function of the device in which all threads of the grid wait for each other.
+pub const GRID_BARRIER: &str = "irc_gpu_grid_barrier";
+
 /// The function of the device that ends the launch if a condition does not hold.
 pub const CHECK: &str = "irc_gpu_check";
 
@@ -157,7 +160,7 @@ const DEVICE: [(&str, &[&str], &[&str]); 38] = [
     ("irc_gpu_exp2", &["f32"], &["f32"]),
     ("irc_gpu_pair_f16", &["f32", "f32"], &["i32"]),
     ("irc_gpu_pair_bf16", &["f32", "f32"], &["i32"]),
-    ("irc_gpu_grid_barrier", &[], &[]),
+    (GRID_BARRIER, &[], &[]),
     (AT, &["i64"], &[]),
     (CHECK, &["i1"], &[]),
     ("irc_gpu_time", &[], &["i64"]),
@@ -337,9 +340,35 @@ fn lower_kernel<'c: 'a, 'a>(func: OperationRef<'c, 'a>, device: Device) -> PassR
 
     let whole =
         on_memory(func, &types, |info| *info = described(func, &kernel)).before(&parent, func);
+    if device.is_grid {
+        ACCESSES.write(whole, &accesses(&kernel));
+        if let Some(workers) = workers(&kernel, &parts, &device) {
+            WORKERS.write(whole, workers);
+        }
+    }
     run_on_grid(context, whole, &team_of(&name), types.len())?;
     func.erase();
     Ok(())
+}
+
+/// The number of operands that a kernel only reads, and the bytes of each operand.
+fn accesses(kernel: &Kernel<'_>) -> Vec<i64> {
+    let bytes = |value: usize| {
+        let known = kernel.values[value].ty.known();
+        let bytes = known.and_then(|known| known.byte_size().ok());
+        bytes.and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(i64::MAX)
+    };
+    let values = (0..kernel.inputs).chain(kernel.results.iter().copied());
+    let reads = [kernel.inputs as i64].into_iter();
+    reads.chain(values.map(bytes)).chain([kernel.workspace]).collect()
+}
+
+/// The number of blocks that have a part of a kernel's work, if it is a product.
+fn workers(kernel: &Kernel<'_>, parts: &[(Part, Option<i64>)], device: &Device) -> Option<i64> {
+    let ([(Part::Step, _)], [step]) = (parts, &kernel.steps[..]) else { return None };
+    let Work::Nest(nest) = &step.work else { return None };
+    let types = step.operands.iter().map(|value| &kernel.values[*value].ty);
+    product::workers(nest, &types.collect::<Vec<_>>(), device)
 }
 
 fn is_task(func: &OperationRef<'_, '_>) -> bool {
@@ -384,7 +413,7 @@ fn run_on_grid<'c: 'a, 'a>(
     operands.push(e.integer(-1, 32, Lanes::Scalar));
     operands.push(e.index(0));
     call(team, &operands, &[]);
-    call("irc_gpu_grid_barrier", &[], &[]);
+    call(GRID_BARRIER, &[], &[]);
     e.spec(func::RETURN).append(&block);
     Ok(())
 }

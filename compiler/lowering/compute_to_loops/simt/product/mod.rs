@@ -233,6 +233,17 @@ pub(super) fn partial_bytes(nest: &Nest, types: &[&Type], device: &Device) -> Op
     Some(division.workers * division.places() * rows * columns * 4)
 }
 
+/// The number of teams that have a part of a product, if a step is one in tiles.
+pub(super) fn workers(nest: &Nest, types: &[&Type], device: &Device) -> Option<i64> {
+    let product = Product::of(nest, types)?;
+    let schedule = product.schedule(&nest.compute, types, device)?;
+    let [outer, rows, columns] = [0, 1, 2].map(|group| product.count(&nest.compute, group));
+    let [down, across] = schedule.tile;
+    let tiles =
+        outer.saturating_mul(ceil_div(rows, down)).saturating_mul(ceil_div(columns, across));
+    Some(schedule.division.map_or(tiles, |division| division.workers))
+}
+
 /// Whether an expression only selects and widens elements of a type, or zero.
 fn is_of(factor: &Scalar, half: DType, types: &[&Type]) -> bool {
     match factor {
